@@ -1,0 +1,48 @@
+"""NumPy code gets gradients at compiled speed on a CPU."""
+
+from numgrad import autograd as autograd
+from numgrad import random as random
+from numgrad.autograd.modes import enable_grad as enable_grad
+from numgrad.autograd.modes import is_grad_enabled as is_grad_enabled
+from numgrad.autograd.modes import no_grad as no_grad
+from numgrad.autograd.modes import set_grad_enabled as set_grad_enabled
+from numgrad.config import get_num_threads as get_num_threads
+from numgrad.config import set_num_threads as set_num_threads
+from numgrad.creation import arange as arange
+from numgrad.creation import asarray as asarray
+from numgrad.creation import empty as empty
+from numgrad.creation import empty_like as empty_like
+from numgrad.creation import eye as eye
+from numgrad.creation import from_numpy as from_numpy
+from numgrad.creation import full as full
+from numgrad.creation import full_like as full_like
+from numgrad.creation import linspace as linspace
+from numgrad.creation import ones as ones
+from numgrad.creation import ones_like as ones_like
+from numgrad.creation import tensor as tensor
+from numgrad.creation import zeros as zeros
+from numgrad.creation import zeros_like as zeros_like
+from numgrad.errors import GradcheckError as GradcheckError
+from numgrad.errors import NumgradError as NumgradError
+from numgrad.errors import NumgradIndexError as NumgradIndexError
+from numgrad.errors import NumgradRuntimeError as NumgradRuntimeError
+from numgrad.errors import NumgradTypeError as NumgradTypeError
+from numgrad.errors import NumgradValueError as NumgradValueError
+from numgrad.func import grad as grad
+from numgrad.func import hessian as hessian
+from numgrad.func import jacobian as jacobian
+from numgrad.func import value_and_grad as value_and_grad
+from numgrad.tensor import Tensor as Tensor
+
+# isort: split
+from numgrad import numpy_protocol as _numpy_protocol
+from numgrad.inspection import table as ops
+from numgrad.op import elementwise as elementwise
+from numgrad.op import primitive as primitive
+from numgrad.op.base import OPS as _OPS
+
+for _op in _OPS.values():
+    for _name in (_op.name, *_op.aliases):
+        globals().setdefault(_name, _op)
+del _name, _op
+__version__ = "0.1.0"

@@ -1,0 +1,165 @@
+"""Whether operations are recorded: per thread, as context managers and decorators."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import warnings
+from collections.abc import Callable
+from typing import Any, Self
+
+from numgrad.op.base import state
+
+
+def is_grad_enabled() -> bool:
+    """Whether operations called in this thread are recorded.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> with ng.no_grad():
+    ...     ng.is_grad_enabled()
+    False
+    """
+    return state.grad_enabled
+
+
+def _set(enabled: bool) -> None:
+    state.grad_enabled = enabled
+    state.refresh()
+
+
+class _GradMode:
+    """A grad mode for a block, a function, or the running time of a generator."""
+
+    enabled: bool
+
+    def __init__(self) -> None:
+        self._before: list[bool] = []
+
+    def __enter__(self) -> Self:
+        self._before.append(state.grad_enabled)
+        _set(self.enabled)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        _set(self._before.pop())
+
+    def _fresh(self) -> _GradMode:
+        return type(self)()
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        if inspect.isclass(function):
+            warnings.warn(
+                f"{type(self).__name__}: decorating the class {function.__name__} covers only its "
+                "construction; decorate its methods",
+                FutureWarning,
+                stacklevel=2,
+            )
+        if inspect.isgeneratorfunction(function):
+            return self._generator(function)
+
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            with self._fresh():
+                return function(*args, **kwargs)
+
+        return wrapped
+
+    def _generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            generator = function(*args, **kwargs)
+            resume: Callable[[], Any] = functools.partial(next, generator)
+            try:
+                while True:
+                    try:
+                        with self._fresh():
+                            value = resume()
+                    except StopIteration as stop:
+                        return stop.value
+                    try:
+                        sent = yield value
+                    except GeneratorExit:
+                        raise
+                    except BaseException as error:
+                        resume = functools.partial(generator.throw, error)
+                    else:
+                        resume = functools.partial(generator.send, sent)
+            finally:
+                with self._fresh():
+                    generator.close()
+
+        return wrapped
+
+
+class no_grad(_GradMode):
+    """Operations inside are not recorded; a context manager and a decorator.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> x = ng.tensor([1.0], requires_grad=True)
+    >>> with ng.no_grad():
+    ...     (x * 2).requires_grad
+    False
+    """
+
+    enabled = False
+
+    def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
+        self = super().__new__(cls)
+        if function is not None:  # @no_grad without parentheses
+            _GradMode.__init__(self)
+            return self(function)
+        return self
+
+    def __init__(self) -> None:
+        super().__init__()
+
+
+class enable_grad(no_grad):
+    """Operations inside are recorded, also within ``no_grad``.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> x = ng.tensor([1.0], requires_grad=True)
+    >>> with ng.no_grad(), ng.enable_grad():
+    ...     (x * 2).requires_grad
+    True
+    """
+
+    enabled = True
+
+
+class set_grad_enabled(_GradMode):
+    """Set recording at once; as a context manager or decorator, for the block or function only.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> with ng.set_grad_enabled(False):
+    ...     ng.is_grad_enabled()
+    False
+    """
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__()
+        self.enabled = bool(mode)
+        self._outer = state.grad_enabled
+        _set(self.enabled)
+
+    def __enter__(self) -> Self:
+        self._before.append(self._outer)
+        _set(self.enabled)
+        return self
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        _set(self._outer)  # as a decorator it acts inside the function only
+        return super().__call__(function)
+
+    def _fresh(self) -> _GradMode:
+        mode = _GradMode()
+        mode.enabled = self.enabled
+        return mode

@@ -1,0 +1,47 @@
+"""Draw data and fitted curves, one panel per problem."""
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from numgrad.cli.fit import Fit
+from numgrad.cli.nist import Problem
+
+
+def draw(path: Path, fitted: list[tuple[Problem, Fit]]) -> None:
+    """Draw each problem's data and fit to ``path``, in the format its suffix names."""
+    columns = min(4, len(fitted))
+    rows = -(-len(fitted) // columns)
+    figure = Figure(figsize=(3.6 * columns, 2.8 * rows), layout="constrained")
+    panels = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axes, (problem, fit) in zip(panels, fitted, strict=False):
+        _panel(axes, problem, fit)
+    for axes in panels[len(fitted) :]:
+        axes.set_visible(False)
+    figure.savefig(path, dpi=110)
+
+
+def _panel(axes: Axes, problem: Problem, fit: Fit) -> None:
+    for x, y, curve_x, curve, label in _series(problem, fit.parameters):
+        (dots,) = axes.plot(x, y, ".", markersize=4, alpha=0.6, label=label)
+        axes.plot(curve_x, curve, "-", linewidth=1.2, color=dots.get_color() if label else "C3")
+        if label:
+            axes.legend(fontsize="x-small")
+    axes.set_title(f"{problem.name}: {fit.digits:.1f} digits", fontsize="medium")
+    axes.tick_params(labelsize="small")
+
+
+def _series(problem: Problem, b):
+    """Data and curve to draw together; one pair for each value of a second predictor."""
+    if problem.x.ndim == 1:
+        grid = np.linspace(problem.x.min(), problem.x.max(), 400)
+        yield problem.x, problem.y, grid, problem.model(b, grid), None
+        return
+    first, second = problem.x
+    grid = np.linspace(first.min(), first.max(), 200)
+    for value in np.unique(second):
+        rows = second == value
+        curve = problem.model(b, np.stack([grid, np.full_like(grid, value)]))
+        yield first[rows], problem.y[rows], grid, curve, f"x2 = {value:g}"

@@ -1,0 +1,45 @@
+"""Compile the kernels of the operation table ahead of use."""
+
+import argparse
+import sys
+import time
+
+from numgrad.cli.progress import Progress
+from numgrad.op import OPS
+
+HELP = "compile the kernels of the operation table ahead of use"
+DTYPES = ("float64", "float32", "complex128", "complex64")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``warmup``."""
+    parser.add_argument(
+        "--dtype",
+        action="append",
+        choices=DTYPES,
+        help="compile for this dtype; may be repeated (default: float64)",
+    )
+    parser.add_argument(
+        "--op", action="append", metavar="NAME", help="only this operation; may be repeated"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compile, with a progress bar; 2 for an operation that is not in the table."""
+    names = list(dict.fromkeys(arguments.op or OPS))
+    unknown = [name for name in names if name not in OPS]
+    if unknown:
+        print(f"no operation named {', '.join(unknown)}; there are:", file=sys.stderr)
+        print(", ".join(sorted(OPS)), file=sys.stderr)
+        return 2
+    dtypes = list(dict.fromkeys(arguments.dtype or DTYPES[:1]))
+    began = time.perf_counter()
+    kernels = 0
+    with Progress(len(names) * len(dtypes), "compiling") as progress:
+        for dtype in dtypes:
+            for name in names:
+                progress.step(f"{name} {dtype}")
+                kernels += sum(1 for _ in OPS[name].warm(dtype))
+    seconds = time.perf_counter() - began
+    print(f"{kernels} kernels for {', '.join(dtypes)} are compiled ({seconds:.1f} s)")
+    return 0

@@ -1,0 +1,61 @@
+"""Settings a user may change, read at each use; every one has an environment variable."""
+
+import os
+import threading
+
+from numgrad.errors import NumgradValueError
+
+_lock = threading.Lock()
+_num_threads: int | None = None
+
+
+def cpu_count() -> int:
+    """Number of CPUs this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def get_num_threads() -> int:
+    """Largest number of threads one kernel may use.
+
+    ``NUMGRAD_NUM_THREADS`` sets it, otherwise ``NUMBA_NUM_THREADS``, otherwise the CPU count.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.get_num_threads() >= 1
+    True
+    """
+    global _num_threads
+    if _num_threads is None:
+        for name in ("NUMGRAD_NUM_THREADS", "NUMBA_NUM_THREADS"):
+            text = os.environ.get(name, "")
+            if text.isdigit() and int(text) > 0:
+                _num_threads = int(text)
+                break
+        else:
+            _num_threads = cpu_count()
+    return _num_threads
+
+
+def set_num_threads(n: int) -> None:
+    """Limit the threads one kernel may use to ``n``; results do not depend on it.
+
+    Raises
+    ------
+    NumgradValueError
+        If ``n`` is not a positive integer.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> before = ng.get_num_threads()
+    >>> ng.set_num_threads(1)
+    >>> ng.set_num_threads(before)
+    """
+    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+        raise NumgradValueError(f"set_num_threads: needs a positive integer, got {n!r}")
+    global _num_threads
+    with _lock:
+        _num_threads = n

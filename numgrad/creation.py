@@ -1,0 +1,192 @@
+"""Making Tensors: from data, filled, and in ranges. The default dtype is float64, as in NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from numgrad.autograd.variable import Version
+from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.kernels.expr import check_dtype
+from numgrad.tensor import Tensor, check_differentiable
+
+
+def _finish(name: str, array: np.ndarray, requires_grad: bool) -> Tensor:
+    check_dtype(name, array.dtype)
+    if requires_grad:
+        check_differentiable(array.dtype)
+    return Tensor(array, requires_grad)
+
+
+def _to_array(name: str, data: Any, dtype: Any, copy: bool | None) -> np.ndarray:
+    if isinstance(data, Tensor):
+        data = data._array
+    elif isinstance(data, list | tuple):
+        data = _untangle(data)
+    try:
+        array = np.array(data, dtype=dtype, copy=copy)
+    except ValueError as error:
+        raise NumgradValueError(
+            f"{name}: the nested sequence is ragged; every row must have the same length ({error})"
+        ) from None
+    except TypeError as error:
+        raise NumgradTypeError(f"{name}: {error}") from None
+    check_dtype(name, array.dtype)
+    return array
+
+
+def _untangle(data: Any) -> Any:
+    """Nested sequences with Tensors replaced by their arrays."""
+    if isinstance(data, Tensor):
+        return data._array
+    if isinstance(data, list | tuple):
+        return [_untangle(d) for d in data]
+    return data
+
+
+def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+    """A new Tensor with a copy of ``data``.
+
+    Parameters
+    ----------
+    data
+        A number, nested sequence, ndarray or Tensor.
+    dtype
+        A NumPy dtype; by default that of ``data`` (float64 for Python floats, int64 for ints).
+    requires_grad
+        Record operations on it, so that ``backward`` gives its gradient.
+
+    Raises
+    ------
+    NumgradValueError
+        If a nested sequence is ragged.
+    NumgradTypeError
+        If the data is not numeric or of a dtype without kernels, such as float16.
+    NumgradRuntimeError
+        If ``requires_grad`` is set for integers or bool.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.tensor([1, 2.5], requires_grad=True)
+    tensor([1. , 2.5], requires_grad=True)
+    """
+    return _finish("tensor", _to_array("tensor", data, dtype, True), requires_grad)
+
+
+def asarray(data: Any, dtype: Any = None, copy: bool | None = None) -> Tensor:
+    """A Tensor of ``data``; of an ndarray of that dtype without copying its memory.
+
+    A Tensor is returned as it is where no conversion or copy is asked for.
+
+    Examples
+    --------
+    >>> import numpy as np, numgrad as ng
+    >>> a = np.zeros(2)
+    >>> t = ng.asarray(a)
+    >>> a[0] = 1.0
+    >>> t
+    tensor([1., 0.])
+    """
+    if isinstance(data, Tensor) and not copy and (dtype is None or data.dtype == dtype):
+        return data
+    array = _to_array("asarray", data, dtype, copy)
+    shared = isinstance(data, np.ndarray) and np.may_share_memory(array, data)
+    return Tensor(array, version=Version(foreign=True) if shared else None)
+
+
+def from_numpy(array: np.ndarray) -> Tensor:
+    """A Tensor over the memory of an ndarray.
+
+    Examples
+    --------
+    >>> import numpy as np, numgrad as ng
+    >>> ng.from_numpy(np.arange(3.0))
+    tensor([0., 1., 2.])
+    """
+    if not isinstance(array, np.ndarray):
+        raise NumgradTypeError(f"from_numpy: needs an ndarray, got {type(array).__name__}")
+    return asarray(array)
+
+
+def zeros(shape: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+    """A Tensor of zeros."""
+    return _finish("zeros", np.zeros(shape, dtype or np.float64), requires_grad)
+
+
+def ones(shape: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+    """A Tensor of ones."""
+    return _finish("ones", np.ones(shape, dtype or np.float64), requires_grad)
+
+
+def empty(shape: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+    """A Tensor whose elements are whatever the memory held."""
+    return _finish("empty", np.empty(shape, dtype or np.float64), requires_grad)
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+    """A Tensor with ``fill_value`` everywhere; its dtype by default that of the value."""
+    if isinstance(fill_value, Tensor):
+        fill_value = fill_value._array
+    return _finish("full", np.full(shape, fill_value, dtype), requires_grad)
+
+
+def eye(n: int, m: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
+    """A matrix with ones on the diagonal ``k`` and zeros elsewhere."""
+    return _finish("eye", np.eye(n, m, k, dtype or np.float64), False)
+
+
+def arange(
+    start: Any, stop: Any = None, step: Any = 1, dtype: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """Evenly spaced numbers from ``start`` up to, not including, ``stop``.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.arange(3)
+    tensor([0, 1, 2])
+    """
+    if stop is None:
+        start, stop = 0, start
+    return _finish("arange", np.arange(start, stop, step, dtype), requires_grad)
+
+
+def linspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """``num`` evenly spaced numbers from ``start`` to ``stop``, with or without the latter."""
+    array = np.linspace(start, stop, num, endpoint=endpoint, dtype=dtype)
+    return _finish("linspace", array, requires_grad)
+
+
+def _like(name: str, x: Any, dtype: Any) -> tuple[tuple[int, ...], np.dtype]:
+    array = x._array if isinstance(x, Tensor) else np.asarray(x)
+    return array.shape, np.dtype(dtype) if dtype is not None else array.dtype
+
+
+def zeros_like(x: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+    """Zeros with the shape and dtype of ``x``."""
+    return _finish("zeros_like", np.zeros(*_like("zeros_like", x, dtype)), requires_grad)
+
+
+def ones_like(x: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+    """Ones with the shape and dtype of ``x``."""
+    return _finish("ones_like", np.ones(*_like("ones_like", x, dtype)), requires_grad)
+
+
+def empty_like(x: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+    """Uninitialised memory with the shape and dtype of ``x``."""
+    return _finish("empty_like", np.empty(*_like("empty_like", x, dtype)), requires_grad)
+
+
+def full_like(x: Any, fill_value: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+    """``fill_value`` everywhere, with the shape and dtype of ``x``."""
+    shape, kind = _like("full_like", x, dtype)
+    return _finish("full_like", np.full(shape, fill_value, kind), requires_grad)

@@ -1,0 +1,337 @@
+"""The eager interpreter: computes at once and records what a backward needs.
+
+Note [Hot path]
+---------------
+``entry`` builds, for each elementwise operation of one or two operands, a function with the common
+case written out: Tensors over contiguous arrays whose plan exists. Everything else, from broadcasting
+a list to a missing plan, goes through ``bind``, which makes the plan the hot path finds next time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from numgrad.autograd.node import Node, next_sequence
+from numgrad.autograd.saved import guarded_array, guarded_tensor
+from numgrad.autograd.variable import Tensor, shared_version
+from numgrad.errors import NumgradTypeError
+from numgrad.op.base import Call, Composite, Op, bind, complete, state
+from numgrad.op.axis import AxisOp
+from numgrad.op.elementwise import MAX_PLANS, Elementwise
+from numgrad.op.view import View
+
+_NUMBERS = (float, int, complex)
+
+
+class EagerInterpreter:
+    """What an operation means when nothing else interprets it."""
+
+    def bind(self, op: Op, args: tuple, params: dict[str, Any]) -> Any:
+        if isinstance(op, Composite):
+            return op.function(*args, **params)
+        args, params = complete(op, args, params)
+        operands, arrays = [], []
+        for a in args:
+            operand, array = _operand(op, a)
+            operands.append(operand)
+            arrays.append(array)
+        out, call = op.run(arrays, params)
+        mask = 0
+        if state.grad_enabled and op.differentiable:
+            for k, a in enumerate(operands):
+                if type(a) is Tensor and a._requires_grad and call.differentiable(k):
+                    mask |= 1 << k
+        if type(out) is tuple:
+            return _record_many(call, mask, operands, out)
+        tensor = _record(call, mask, operands, out) if mask else Tensor(out)
+        if isinstance(op, View) and type(operands[0]) is Tensor and op.shares(arrays[0], out):
+            tensor._version = shared_version(operands[0])
+        return tensor
+
+    def entry(self, op: Op) -> Callable[..., Any]:
+        """The function behind ``op(...)``: Note [Hot path]."""
+        if isinstance(op, Elementwise) and len(op.inputs) == 1:
+            return _unary_entry(op)
+        if isinstance(op, Elementwise) and len(op.inputs) == 2:
+            return _binary_entry(op)
+        if isinstance(op, AxisOp):
+            return _axis_entry(op)
+
+        def entry(*args: Any, **params: Any) -> Any:
+            return bind(op, args, params)
+
+        return entry
+
+
+def _operand(op: Op, a: Any) -> tuple[Any, Any]:
+    """An argument as it is kept, and as an array or number to compute with."""
+    kind = type(a)
+    if kind is Tensor:
+        return a, a._array
+    if kind in _NUMBERS:
+        return a, a
+    if kind is np.ndarray:
+        return a, a
+    if isinstance(a, Tensor):
+        return a, a._array
+    if a is None:
+        return None, None
+    if isinstance(a, list | tuple) and any(isinstance(x, Tensor) for x in a):
+        stacked = bind(_stack_op(), tuple(a), {})
+        return stacked, stacked._array
+    try:
+        array = np.asarray(a)
+    except ValueError as error:
+        raise NumgradTypeError(f"{op.name}: cannot make an array of {type(a).__name__}") from error
+    if array.dtype.kind not in "biufc":
+        raise NumgradTypeError(
+            f"{op.name}: a {type(a).__name__} of dtype {array.dtype} is not numeric"
+        )
+    return array, array
+
+
+def _stack_op() -> Op:
+    from numgrad.op.base import OPS
+
+    return OPS["stack"]
+
+
+def _edge(a: Any) -> Any:
+    """Where the gradient of an operand goes."""
+    if type(a) is not Tensor or not a._requires_grad:
+        return None
+    node = a.grad_fn
+    if node is None:
+        return a
+    return (node, a._slot - 1) if a._slot else node
+
+
+def _keep(a: Any) -> Any:
+    """An operand as a node saves it."""
+    if type(a) is Tensor:
+        version = a._version
+        return guarded_tensor(a) if version is not None and version.foreign else a
+    if type(a) is np.ndarray:
+        return guarded_array(a)
+    return a
+
+
+def _node(call: Call, mask: int, operands: Sequence[Any], out: Any) -> Node:
+    saves = call.saves(mask)
+    saved: tuple = ()
+    if saves:
+        names = call.op.inputs
+        values = []
+        for name in saves:
+            if name == "y":
+                values.append(out)
+            elif name in names:
+                values.append(
+                    tuple(map(_keep, operands))
+                    if names == ("inputs",)
+                    else _keep(operands[names.index(name)])
+                )
+            else:
+                values.append(call.aux[call.op.auxiliaries.index(name)])
+        saved = tuple(values)
+    edges = tuple(
+        [_edge(a) if mask >> k & 1 else None for k, a in enumerate(operands)]
+    )
+    return Node(call, mask, edges, saved)
+
+
+def _record(call: Call, mask: int, operands: Sequence[Any], out: np.ndarray) -> Tensor:
+    return Tensor(out, True, _node(call, mask, operands, out))
+
+
+def _record_many(call: Call, mask: int, operands: Sequence[Any], outs: tuple) -> tuple:
+    if not mask:
+        return tuple(map(Tensor, outs))
+    node = _node(call, mask, operands, outs)
+    return tuple(
+        Tensor(out, True, node, k + 1) if out.dtype.kind in "fc" else Tensor(out)
+        for k, out in enumerate(outs)
+    )
+
+
+# ------------------------------------------------------------------------------- the hot path
+
+_EMPTY = np.empty
+_MISSING: Any = object()
+
+
+def _unary_entry(op: Elementwise) -> Callable[..., Any]:
+    plans = op.plans
+    differentiable = op.differentiable and bool(op.formulas)
+    empty, new_node = _EMPTY, Node
+
+    def entry(x: Any, *rest: Any, **params: Any) -> Any:
+        if type(x) is Tensor and state.plain and not rest and not params:
+            array = x._array
+            plan = plans.get((array.dtype, array.shape))
+            if plan is not None and array.flags.c_contiguous:
+                out = empty(plan.shape, plan.dtype)
+                if plan.flat:
+                    plan.entry(array, out)
+                else:
+                    plan.entry(array.ravel(), out.ravel())
+                if not (x._requires_grad and differentiable and plan.records):
+                    return Tensor(out)
+                keeps = plan.keeps[1]
+                if keeps == 2:
+                    saved: tuple = (out,)
+                elif keeps == 0:
+                    saved = ()
+                else:
+                    version = x._version
+                    kept = x if version is None or not version.foreign else guarded_tensor(x)
+                    saved = (kept,) if keeps == 1 else (kept, out)
+                node = x.grad_fn
+                if node is None:
+                    node = x
+                elif x._slot:
+                    node = (node, x._slot - 1)
+                return Tensor(out, True, new_node(plan, 1, (node,), saved))
+        return bind(op, (x, *rest), params)
+
+    return entry
+
+
+def _binary_entry(op: Elementwise) -> Callable[..., Any]:
+    plans = op.plans
+    empty, new_node = _EMPTY, Node
+
+    def entry(a: Any, b: Any = _MISSING, *rest: Any, **params: Any) -> Any:
+        if not state.plain or rest or params or b is _MISSING:
+            return bind(op, (a,) if b is _MISSING else (a, b, *rest), params)
+        kind = type(b)
+        if type(a) is Tensor:
+            x = a._array
+            if kind is Tensor:
+                z = b._array
+                plan = plans.get((x.dtype, x.shape, z.dtype, z.shape))
+                if plan is None or not (x.flags.c_contiguous and z.flags.c_contiguous):
+                    return bind(op, (a, b), params)
+                mask = (1 if a._requires_grad else 0) + (2 if b._requires_grad else 0)
+            elif kind is float or kind is int:
+                z = b
+                plan = plans.get((x.dtype, x.shape, kind))
+                if plan is None or not x.flags.c_contiguous or not plan.floating:
+                    return bind(op, (a, b), params)
+                mask = 1 if a._requires_grad else 0
+            else:
+                return bind(op, (a, b), params)
+        elif kind is Tensor and (type(a) is float or type(a) is int):
+            x, z = a, b._array
+            plan = plans.get((type(a), z.dtype, z.shape))
+            if plan is None or not z.flags.c_contiguous or not plan.floating:
+                return bind(op, (a, b), params)
+            mask = 2 if b._requires_grad else 0
+        else:
+            return bind(op, (a, b), params)
+        out = empty(plan.shape, plan.dtype)
+        if plan.flat:
+            plan.entry(x, z, out, *plan.dims)
+        else:
+            plan.entry(
+                x if plan.scalar_a else x.ravel(),
+                z if plan.scalar_b else z.ravel(),
+                out.ravel(),
+                *plan.dims,
+            )
+        if not mask or not plan.records:
+            return Tensor(out)
+        mask &= plan.records
+        keeps = plan.keeps[mask]
+        if keeps == 0:
+            saved: tuple = ()
+        else:
+            saved = ()
+            if keeps & 1:
+                if not plan.scalar_a:
+                    version = a._version
+                    if version is not None and version.foreign:
+                        a_kept = guarded_tensor(a)
+                    else:
+                        a_kept = a
+                else:
+                    a_kept = a
+                saved = (a_kept,)
+            if keeps & 2:
+                if not plan.scalar_b:
+                    version = b._version
+                    if version is not None and version.foreign:
+                        b_kept = guarded_tensor(b)
+                    else:
+                        b_kept = b
+                else:
+                    b_kept = b
+                saved = (a_kept, b_kept) if keeps & 1 else (b_kept,)
+            if keeps & 4:
+                saved = (*saved, out)
+        edge_a = edge_b = None
+        if mask & 1:
+            edge_a = a.grad_fn
+            if edge_a is None:
+                edge_a = a
+            elif a._slot:
+                edge_a = (edge_a, a._slot - 1)
+        if mask & 2:
+            edge_b = b.grad_fn
+            if edge_b is None:
+                edge_b = b
+            elif b._slot:
+                edge_b = (edge_b, b._slot - 1)
+        return Tensor(out, True, new_node(plan, mask, (edge_a, edge_b), saved))
+
+    return entry
+
+
+def _axis_entry(op: AxisOp) -> Callable[..., Any]:
+    quick: dict[tuple, Any] = {}  # plans by how the call was written
+    differentiable = op.differentiable and bool(op.formulas)
+    empty, new_node = _EMPTY, Node
+
+    def entry(x: Any, *rest: Any, **params: Any) -> Any:
+        if type(x) is not Tensor or not state.plain:
+            return bind(op, (x, *rest), params)
+        array = x._array
+        try:
+            key = (array.dtype, array.shape, *rest, *params.items())
+            plan = quick.get(key)
+        except TypeError:  # an axis given as a list
+            return bind(op, (x, *rest), params)
+        if plan is None:
+            out = bind(op, (x, *rest), params)
+            if len(quick) >= MAX_PLANS:
+                quick.clear()
+            args, complete_params = complete(op, (x, *rest), params)
+            plan = op.plan(array, complete_params)
+            if plan.simple and len(args) == 1:
+                quick[key] = plan
+            return out
+        if not array.flags.c_contiguous:
+            return bind(op, (x, *rest), params)
+        out = empty(plan.shape, plan.dtype)
+        plan.entry(array.ravel(), *plan.scalars, out.ravel(), *plan.sizes)
+        if not (x._requires_grad and differentiable and plan.floating):
+            return Tensor(out)
+        keeps = plan.keeps
+        if keeps == 0:
+            saved: tuple = ()
+        elif keeps == 2:
+            saved = (out,)
+        else:
+            kept = _keep(x)
+            saved = (kept,) if keeps == 1 else (kept, out)
+        node = x.grad_fn
+        if node is None:
+            node = x
+        elif x._slot:
+            node = (node, x._slot - 1)
+        return Tensor(out, True, new_node(plan, 1, (node,), saved))
+
+    return entry

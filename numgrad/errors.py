@@ -1,0 +1,25 @@
+"""The exceptions numgrad raises: each is a ``NumgradError`` and the built-in a caller would catch."""
+
+
+class NumgradError(Exception):
+    """Base class of every error raised by numgrad."""
+
+
+class NumgradTypeError(NumgradError, TypeError):
+    """An argument of the wrong kind or dtype."""
+
+
+class NumgradValueError(NumgradError, ValueError):
+    """An argument of the right kind with a value that cannot be used, such as a shape."""
+
+
+class NumgradIndexError(NumgradError, IndexError):
+    """An index or axis outside its range."""
+
+
+class NumgradRuntimeError(NumgradError, RuntimeError):
+    """An operation that is not possible in the present state, such as a second backward."""
+
+
+class GradcheckError(NumgradRuntimeError):
+    """A gradient that disagrees with finite differences."""

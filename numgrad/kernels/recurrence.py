@@ -1,0 +1,42 @@
+"""Kernel of the linear recurrence ``y[k] = a[k] y[k-1] + b[k]`` along one axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+
+from numgrad.kernels.expr import short, type_name
+from numgrad.kernels.jit import compile_kernel
+
+_SOURCE = """
+from numba import {type}
+
+def kernel(a, b, out, outer, length, inner, reverse):
+    step = -inner if reverse else inner
+    for block in range(outer):
+        start = block * length * inner
+        if reverse:
+            start += (length - 1) * inner
+        for j in range(start, start + inner):
+            out[j] = b[j]
+        for k in range(1, length):
+            lo = start + k * step
+            for j in range(lo, lo + inner):
+                out[j] = {type}({type}(a[j] * out[j - step]) + b[j])
+"""
+
+
+@cache
+def recurrence_kernel(dtype: np.dtype) -> Callable[..., None]:
+    """Entry point for raveled a, b, out of shape (outer, length, inner), those sizes, reverse.
+
+    With ``reverse`` the recurrence starts at the end: ``y[k] = a[k] y[k+1] + b[k]``.
+    """
+    name = type_name(dtype)
+    return compile_kernel(
+        f"recurrence_{short(dtype)}",
+        _SOURCE.format(type=name),
+        f"void({name}[::1], {name}[::1], {name}[::1], int64, int64, int64, boolean)",
+    ).entry

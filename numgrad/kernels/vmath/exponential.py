@@ -1,0 +1,368 @@
+"""Exponential functions: exp, exp2, expm1, sigmoid, softplus.
+
+Method: x = k ln 2 + r with an integer k and |r| <= ln(2) / 2. k comes from adding 1.5 * 2**52
+(2**23 in float32), which leaves it in the low bits of the sum; ln 2 is split in two parts, the
+first with trailing zeros so that k times it is exact. Then exp(r) = 1 + r + r**2 P(r), where P has
+degree 10 (float64, error 2**-61) or 5 (float32, 2**-33; 2**-28 with degree 4 in exp). Its even
+coefficients are those of a minimax fit of cosh, its odd ones of sinh, so that hyperbolic.py shares
+them. The rounding errors of r and of 1 + r are carried along where a later step would amplify them.
+
+Note [Scaling in two steps]
+2**k does not fit one float for the k of a subnormal or of a nearly infinite result. The bits of k,
+biased twice, are halved and the significand is multiplied by two powers of two: the first product
+is exact, so the result is rounded once, gradual underflow and overflow come by themselves, and
+NaN stays NaN.
+"""
+
+import numpy as np
+
+from numgrad.kernels.intrinsics import bits, fabs, from_bits, mul_add, select
+from numgrad.kernels.jit import device
+from numgrad.kernels.vmath.double_double import fast_two_sum, two_sum
+
+# ---- float64 ----
+D_ONE, D_TWO = np.float64(1.0), np.float64(2.0)
+LOG2E = np.float64(1.4426950408889634)
+LN2_HI = np.float64.fromhex("0x1.62e42feep-1")  # 32 bits: k * LN2_HI is exact for |k| < 2**21
+LN2_LO = np.float64.fromhex("0x1.a39ef35793c76p-33")
+LN2 = np.float64.fromhex("0x1.62e42fefa39efp-1")
+LN2_TAIL = np.float64.fromhex("0x1.abc9e3b39803fp-56")  # ln 2 - LN2
+# The low 12 bits of SHIFT are 2 * 1023, the two exponent biases of Note [Scaling in two steps].
+SHIFT = np.float64(1.5 * 2.0**52 + 2046)
+SHIFT_ONCE = np.float64(1.5 * 2.0**52 + 1023)
+SHIFT_HALF = np.float64(1.5 * 2.0**52 + 1022)  # 2**(k - 1)
+SHIFT_SIGMOID = np.float64(1.5 * 2.0**52 + 1023 - 64)
+EXP_HIGH, EXP_LOW = np.float64(710.0), np.float64(-746.0)
+EXP2_HIGH, EXP2_LOW = np.float64(1025.0), np.float64(-1080.0)
+I52, I1 = np.int64(52), np.int64(1)
+EXPONENT_MASK = np.int64(0x7FF0000000000000)
+# cosh(r) = 1 + r**2 (C0 + C1 r**2 + ...), error 2**-69; sinh(r) = r + r**3 (S0 + ...), 2**-61
+C0 = np.float64(0.5)
+C1 = np.float64.fromhex("0x1.5555555555558p-5")
+C2 = np.float64.fromhex("0x1.6c16c16c14ffap-10")
+C3 = np.float64.fromhex("0x1.a01a01ad808ffp-16")
+C4 = np.float64.fromhex("0x1.27e4cc0cfd37ap-22")
+C5 = np.float64.fromhex("0x1.1f8be227dc394p-29")
+S0 = np.float64.fromhex("0x1.5555555555559p-3")
+S1 = np.float64.fromhex("0x1.111111110f62ap-7")
+S2 = np.float64.fromhex("0x1.a01a01b01b320p-13")
+S3 = np.float64.fromhex("0x1.71ddf7ccb99f3p-19")
+S4 = np.float64.fromhex("0x1.af5fa59c6d2b8p-26")
+SIGMOID_HIGH = np.float64(50.0)  # above it the result is 1
+BOOST_BELOW, BOOST, UNBOOST = np.float64(-650.0), np.float64(64.0), np.float64(2.0**-64)
+D_ZERO = np.float64(0.0)
+# log(1 + e) = 2 s + s**3 (L0 + L1 s**2 + ...), s = e / (2 + e), on 0 <= e <= 1: error 2**-64
+L0 = np.float64.fromhex("0x1.5555555555556p-1")
+L1 = np.float64.fromhex("0x1.9999999999656p-2")
+L2 = np.float64.fromhex("0x1.24924924ba525p-2")
+L3 = np.float64.fromhex("0x1.c71c71a9a9af3p-3")
+L4 = np.float64.fromhex("0x1.745d1d718d4e7p-3")
+L5 = np.float64.fromhex("0x1.3b12e3a25b7bep-3")
+L6 = np.float64.fromhex("0x1.11226c874198bp-3")
+L7 = np.float64.fromhex("0x1.dff3fbc7d466dp-4")
+L8 = np.float64.fromhex("0x1.c100ed797a129p-4")
+L9 = np.float64.fromhex("0x1.200e5c12753bfp-4")
+L10 = np.float64.fromhex("0x1.5004bd6ad37c8p-3")
+
+
+@device
+def reduce_f64(x, shift):
+    """``(t, k, r, c)``: x = k ln 2 + r + c, c the rounding error of r, t = k + shift."""
+    t = mul_add(x, LOG2E, shift)
+    k = t - shift
+    high = mul_add(k, -LN2_HI, x)
+    low = k * LN2_LO
+    r = high - low
+    return t, k, r, (high - r) - low
+
+
+@device
+def square_terms_f64(r):
+    """``exp(r) - 1 - r`` for ``|r| <= ln(2) / 2``."""
+    r2 = r * r
+    r4 = r2 * r2
+    a = mul_add(r, S0, C0)
+    b = mul_add(r, S1, C1)
+    c = mul_add(r, S2, C2)
+    d = mul_add(r, S3, C3)
+    e = mul_add(r, S4, C4)
+    e = mul_add(r2, C5, e)
+    return r2 * mul_add(r4, mul_add(r4, e, mul_add(r2, d, c)), mul_add(r2, b, a))
+
+
+@device
+def power_of_two_f64(k):
+    """``2**k`` for a float ``k`` with integral value from -1022 to 1023."""
+    return from_bits(bits(k + SHIFT_ONCE) << I52)
+
+
+@device
+def scale_f64(p, t):
+    """``p * 2**k`` for ``t = k + SHIFT``; see Note [Scaling in two steps]."""
+    both = bits(t) << I52
+    first = (both >> I1) & EXPONENT_MASK
+    return (p * from_bits(first)) * from_bits(both - first)
+
+
+@device
+def clamp(x, low, high):
+    """``x`` within ``[low, high]``; NaN passes."""
+    x = select(x > high, high, x)
+    return select(x < low, low, x)
+
+
+@device
+def exp_f64(x):
+    """Exponential of ``x``."""
+    t, _, r, c = reduce_f64(clamp(x, EXP_LOW, EXP_HIGH), SHIFT)
+    return scale_f64(D_ONE + (r + (square_terms_f64(r) + c)), t)
+
+
+@device
+def exp2_f64(x):
+    """Two to the power ``x``."""
+    x = clamp(x, EXP2_LOW, EXP2_HIGH)
+    t = x + SHIFT
+    f = x - (t - SHIFT)
+    r = f * LN2
+    c = mul_add(f, LN2_TAIL, mul_add(f, LN2, -r))
+    return scale_f64(D_ONE + (r + (square_terms_f64(r) + c)), t)
+
+
+EXPM1_LOW = np.float64(-40.0)
+
+
+@device
+def expm1_f64(x):
+    """``exp(x) - 1``, accurate near zero."""
+    t, _, r, c = reduce_f64(clamp(x, EXPM1_LOW, EXP_HIGH), SHIFT_HALF)
+    q = square_terms_f64(r) + c
+    # Half of 2**k, doubled at the end, so that k = 1024 fits.
+    half = from_bits(bits(t) << I52)
+    high, low = fast_two_sum(half - C0, half * r)
+    y = D_TWO * (high + mul_add(half, q, low))
+    return select(fabs(x) < TINY, x, y)
+
+
+TINY = np.float64(2.0**-54)
+
+
+@device
+def exp_of_minus_f64(z):
+    """``(e, low)``: e + low = exp(z) for z <= 0, times 2**64 where z < BOOST_BELOW."""
+    boosted = z < BOOST_BELOW
+    _, k, r, c = reduce_f64(select(z < EXP_LOW, EXP_LOW, z), SHIFT)
+    s = power_of_two_f64(k + select(boosted, BOOST, D_ZERO))
+    high, low = fast_two_sum(D_ONE, r)
+    high, low2 = fast_two_sum(high, square_terms_f64(r))
+    return s * high, s * (low + low2 + c)
+
+
+@device
+def sigmoid_f64(x):
+    """``1 / (1 + exp(-x))``, accurate in both tails."""
+    # 1 and exp(-x) are divided by 2**64: a subnormal result is rounded at the very end.
+    x = clamp(x, EXP_LOW, SIGMOID_HIGH)
+    t, _, r, c = reduce_f64(-x, SHIFT_SIGMOID)
+    s = from_bits(bits(t) << I52)
+    w = r + (square_terms_f64(r) + c)
+    base = UNBOOST + s
+    d = base + mul_add(s, w, UNBOOST - (base - s))
+    return (D_ONE / d) * UNBOOST
+
+
+@device
+def softplus_f64(x):
+    """``log(1 + exp(x))``, accurate in both tails."""
+    z = -fabs(x)
+    e, e_low = exp_of_minus_f64(z)
+    d, d_low = fast_two_sum(D_TWO, e)
+    reciprocal = D_ONE / d
+    s = e * reciprocal
+    s_low = reciprocal * mul_add(-s, d_low + e_low, mul_add(-s, d, e) + e_low)
+    t = s * s
+    t2 = t * t
+    t4 = t2 * t2
+    a = mul_add(t2, mul_add(t, L3, L2), mul_add(t, L1, L0))
+    b = mul_add(t2, mul_add(t, L7, L6), mul_add(t, L5, L4))
+    c = mul_add(t2, L10, mul_add(t, L9, L8))
+    series = mul_add(t4, mul_add(t4, c, b), a)
+    low = mul_add(s * t, series, s_low + s_low)
+    boosted = z < BOOST_BELOW
+    y = mul_add(D_TWO, s, low) * select(boosted, UNBOOST, D_ONE)
+    base = select(x > D_ZERO, x, D_ZERO)
+    high, low2 = two_sum(base, D_TWO * s)
+    both = high + (low2 + low)
+    return select(x > D_ZERO, select(boosted, x, both), y)
+
+
+# ---- float32: the same methods ----
+F_ZERO, F_ONE, F_TWO = np.float32(0.0), np.float32(1.0), np.float32(2.0)
+F_LOG2E = np.float32(1.44269504)
+F_LN2_HI = np.float32(0.693145751953125)  # 16 bits
+F_LN2_LO = np.float32(1.4286068203094173e-06)
+F_LN2 = np.float32(0.6931471805599453)
+F_LN2_TAIL = np.float32(0.6931471805599453 - float(np.float32(0.6931471805599453)))
+F_SHIFT = np.float32(1.5 * 2.0**23 + 254)
+F_SHIFT_ONCE = np.float32(1.5 * 2.0**23 + 127)
+F_SHIFT_HALF = np.float32(1.5 * 2.0**23 + 126)
+F_SHIFT_SIGMOID = np.float32(1.5 * 2.0**23 + 127 - 32)
+F_EXP_HIGH, F_EXP_LOW = np.float32(89.0), np.float32(-105.0)
+F_EXP2_HIGH, F_EXP2_LOW = np.float32(129.0), np.float32(-155.0)
+F_EXPM1_LOW = np.float32(-20.0)
+F_UNREDUCED = np.float32(0.45)
+F_TINY = np.float32(2.0**-25)
+F_I23, F_I1, F_EXPONENT_MASK = np.int32(23), np.int32(1), np.int32(0x7F800000)
+# exp(r) - 1 - r = r**2 (P0 + P1 r + ...), error 2**-28
+F_P0 = np.float32(0.49999994)
+F_P1 = np.float32(0.16666517)
+F_P2 = np.float32(0.041668247)
+F_P3 = np.float32(0.008369085)
+F_P4 = np.float32(0.0013817343)
+# cosh and sinh as above, errors 2**-33 and 2**-34
+F_HALF = np.float32(0.5)
+F_C1 = np.float32(0.04166646)
+F_C2 = np.float32(0.0013935429)
+F_S0 = np.float32(0.16666667)
+F_S1 = np.float32(0.0083331754)
+F_S2 = np.float32(0.00019974097)
+F_SIGMOID_HIGH = np.float32(25.0)
+F_BOOST_BELOW, F_BOOST, F_UNBOOST = np.float32(-60.0), np.float32(32.0), np.float32(2.0**-32)
+# log(1 + e) as above, error 2**-33
+F_L0 = np.float32(0.66666675)
+F_L1 = np.float32(0.3999895)
+F_L2 = np.float32(0.28615215)
+F_L3 = np.float32(0.21443817)
+F_L4 = np.float32(0.24245642)
+
+
+@device
+def subtract_ln2_f32(x, k):
+    """``(r, c)`` with ``x = k ln 2 + r + c``."""
+    high = mul_add(k, -F_LN2_HI, x)
+    low = k * F_LN2_LO
+    r = high - low
+    return r, (high - r) - low
+
+
+@device
+def reduce_f32(x, shift):
+    """``(t, k, r, c)``: x = k ln 2 + r + c, c the rounding error of r, t = k + shift."""
+    t = mul_add(x, F_LOG2E, shift)
+    k = t - shift
+    r, c = subtract_ln2_f32(x, k)
+    return t, k, r, c
+
+
+@device
+def square_terms_f32(r):
+    """``exp(r) - 1 - r`` for ``|r| <= ln(2) / 2``."""
+    r2 = r * r
+    b = mul_add(r, F_S1, F_C1)
+    c = mul_add(r, F_S2, F_C2)
+    return mul_add(r2, mul_add(r2, mul_add(r2, c, b), r * F_S0), r2 * F_HALF)
+
+
+@device
+def short_square_terms_f32(r, c):
+    """``exp(r) - 1 - r + c``, absolute error 2**-28."""
+    r2 = r * r
+    q = mul_add(r2, mul_add(r2, F_P4, mul_add(r, F_P3, F_P2)), mul_add(r, F_P1, F_P0))
+    return mul_add(r2, q, c)
+
+
+@device
+def power_of_two_f32(k):
+    """``2**k`` for a float ``k`` with integral value from -126 to 127."""
+    return from_bits(np.int32(bits(k + F_SHIFT_ONCE) << F_I23))
+
+
+@device
+def scale_f32(p, t):
+    """``p * 2**k`` for ``t = k + F_SHIFT``; see Note [Scaling in two steps]."""
+    both = np.int32(bits(t) << F_I23)
+    first = np.int32((both >> F_I1) & F_EXPONENT_MASK)
+    return (p * from_bits(first)) * from_bits(np.int32(both - first))
+
+
+@device
+def exp_f32(x):
+    """Exponential of ``x``."""
+    x = clamp(x, F_EXP_LOW, F_EXP_HIGH)
+    t, _, r, c = reduce_f32(x, F_SHIFT)
+    return scale_f32(F_ONE + (r + short_square_terms_f32(r, c)), t)
+
+
+@device
+def exp2_f32(x):
+    """Two to the power ``x``."""
+    x = clamp(x, F_EXP2_LOW, F_EXP2_HIGH)
+    t = x + F_SHIFT
+    f = x - (t - F_SHIFT)
+    r = f * F_LN2
+    c = mul_add(f, F_LN2_TAIL, mul_add(f, F_LN2, -r))
+    return scale_f32(F_ONE + (r + short_square_terms_f32(r, c)), t)
+
+
+@device
+def expm1_f32(x):
+    """``exp(x) - 1``, accurate near zero."""
+    z = clamp(x, F_EXPM1_LOW, F_EXP_HIGH)
+    k = mul_add(z, F_LOG2E, F_SHIFT) - F_SHIFT
+    # Just above ln(2) / 2 the sum 1 + 2 r would cancel: leave x whole there.
+    k = select((k > F_ZERO) & (x < F_UNREDUCED), F_ZERO, k)
+    r, c = subtract_ln2_f32(z, k)
+    q = square_terms_f32(r) + c
+    half = power_of_two_f32(k - F_ONE)
+    base, base_low = two_sum(half, -F_HALF)
+    high, low = fast_two_sum(base, half * r)
+    y = F_TWO * (high + mul_add(half, q, low + base_low))
+    return select(fabs(x) < F_TINY, x, y)
+
+
+@device
+def exp_of_minus_f32(z):
+    """``(e, low)``: e + low = exp(z) for z <= 0, times 2**32 where z < F_BOOST_BELOW."""
+    boosted = z < F_BOOST_BELOW
+    _, k, r, c = reduce_f32(select(z < F_EXP_LOW, F_EXP_LOW, z), F_SHIFT)
+    s = power_of_two_f32(k + select(boosted, F_BOOST, F_ZERO))
+    high, low = fast_two_sum(F_ONE, r)
+    high, low2 = fast_two_sum(high, square_terms_f32(r))
+    return s * high, s * (low + low2 + c)
+
+
+@device
+def sigmoid_f32(x):
+    """``1 / (1 + exp(-x))``, accurate in both tails."""
+    # 1 and exp(-x) are divided by 2**32: a subnormal result is rounded at the very end.
+    x = clamp(x, F_EXP_LOW, F_SIGMOID_HIGH)
+    t, _, r, c = reduce_f32(-x, F_SHIFT_SIGMOID)
+    s = from_bits(np.int32(bits(t) << F_I23))
+    q = short_square_terms_f32(r, c)
+    w = r + q
+    d = mul_add(s, w, F_UNBOOST + s)
+    d_low = mul_add(s, q, mul_add(s, r, (s - d) + F_UNBOOST))
+    q = F_ONE / d
+    q = mul_add(q, mul_add(-q, d_low, mul_add(-q, d, F_ONE)), q)
+    return q * F_UNBOOST
+
+
+@device
+def softplus_f32(x):
+    """``log(1 + exp(x))``, accurate in both tails."""
+    z = -fabs(x)
+    e, e_low = exp_of_minus_f32(z)
+    d, d_low = fast_two_sum(F_TWO, e)
+    reciprocal = F_ONE / d
+    s = e * reciprocal
+    s_low = reciprocal * mul_add(-s, d_low + e_low, mul_add(-s, d, e) + e_low)
+    t = s * s
+    t2 = t * t
+    series = mul_add(t2, mul_add(t2, F_L4, mul_add(t, F_L3, F_L2)), mul_add(t, F_L1, F_L0))
+    low = mul_add(s * t, series, s_low + s_low)
+    boosted = z < F_BOOST_BELOW
+    y = mul_add(F_TWO, s, low) * select(boosted, F_UNBOOST, F_ONE)
+    base = select(x > F_ZERO, x, F_ZERO)
+    high, low2 = two_sum(base, F_TWO * s)
+    both = high + (low2 + low)
+    return select(x > F_ZERO, select(boosted, x, both), y)

@@ -1,0 +1,299 @@
+"""Hyperbolic functions and their inverses: sinh, cosh, tanh, asinh, acosh, atanh.
+
+Method: with |x| = k ln 2 + r as in exponential.py, and cosh(r), sinh(r) from the even and odd parts
+of its polynomial, sinh |x| = A cosh r + B sinh r and cosh x = B cosh r + A sinh r, where
+A, B = (2**k -+ 2**-k) / 2 are exact or nearly so: no division, no cancellation near zero.
+tanh |x| = n / d, n = exp(2 |x|) - 1 and d = n + 2, both with low parts, one division.
+The inverse functions are logarithms of u + u_low, a pair that holds |x| + sqrt(x**2 +- 1) or
+(1 + |x|) / (1 - |x|) to twice the precision, so that nothing is lost where u is near one.
+"""
+
+import numpy as np
+
+from numgrad.kernels.intrinsics import bits, copysign, fabs, from_bits, mul_add, select, sqrt
+from numgrad.kernels.jit import device
+from numgrad.kernels.vmath.double_double import (
+    fast_two_sum,
+    two_prod_f32,
+    two_prod_f64,
+    two_sum,
+)
+from numgrad.kernels.vmath.exponential import (
+    C0,
+    C1,
+    C2,
+    C3,
+    C4,
+    C5,
+    F_C1,
+    F_C2,
+    F_S0,
+    F_S1,
+    F_S2,
+    F_SHIFT,
+    F_SHIFT_ONCE,
+    S0,
+    S1,
+    S2,
+    S3,
+    S4,
+    SHIFT,
+    SHIFT_ONCE,
+    power_of_two_f32,
+    power_of_two_f64,
+    reduce_f32,
+    reduce_f64,
+    square_terms_f32,
+    square_terms_f64,
+)
+from numgrad.kernels.vmath.logarithm import (
+    log_of_sum_f32,
+    log_of_sum_f64,
+    special_cases_f32,
+    special_cases_f64,
+)
+
+# ---- float64 ----
+D_ZERO, D_HALF, D_ONE, D_TWO = (
+    np.float64(0.0),
+    np.float64(0.5),
+    np.float64(1.0),
+    np.float64(2.0),
+)
+D_INF, D_NAN = np.float64(np.inf), np.float64(np.nan)
+I52 = np.int64(52)
+SINH_HIGH, TANH_HIGH = np.float64(710.6), np.float64(44.0)
+LAST_K = np.float64(60.0)  # beyond it 2**-k does not count
+TINY = np.float64(2.0**-27)  # below it x**3 / 6 does not count
+BIG = np.float64(2.0**28)  # above it the root of x**2 +- 1 is |x|
+
+
+@device
+def halves_f64(a):
+    """For ``a >= 0``: ``(up, down, r, c, cosh(r) - 1, sinh(r) - r)``, A, B = 2 (up -+ down)."""
+    _, k, r, c = reduce_f64(select(a > SINH_HIGH, SINH_HIGH, a), SHIFT)
+    up = power_of_two_f64(k - D_TWO)
+    down = power_of_two_f64(-select(k > LAST_K, LAST_K, k) - D_TWO)
+    t = r * r
+    t2 = t * t
+    even = mul_add(t2, mul_add(t2, mul_add(t, C5, C4), mul_add(t, C3, C2)), mul_add(t, C1, C0))
+    odd = mul_add(t2, mul_add(t2, S4, mul_add(t, S3, S2)), mul_add(t, S1, S0))
+    return up, down, r, c, t * even, (r * t) * odd
+
+
+@device
+def combine_f64(up, down, b, r, even, odd):
+    """``2 ((up + down) (1 + even) + b (r + odd))``, large terms summed without error."""
+    a, a_low = fast_two_sum(up, down)
+    p, p_low = two_prod_f64(b, r)
+    s, s_low = fast_two_sum(a, p)
+    return D_TWO * (s + mul_add(a, even, mul_add(b, odd, (p_low + a_low) + s_low)))
+
+
+@device
+def sinh_f64(x):
+    """Hyperbolic sine of ``x``."""
+    a = fabs(x)
+    up, down, r, c, even, odd = halves_f64(a)
+    y = combine_f64(up, -down, up + down, r, even, odd + c)
+    return copysign(select(a < TINY, a, y), x)
+
+
+@device
+def cosh_f64(x):
+    """Hyperbolic cosine of ``x``."""
+    up, down, r, c, even, odd = halves_f64(fabs(x))
+    return combine_f64(up, down, up - down, r, even, odd + c)
+
+
+@device
+def tanh_f64(x):
+    """Hyperbolic tangent of ``x``."""
+    a = fabs(x) * D_TWO
+    t, _, r, c = reduce_f64(select(a > TANH_HIGH, TANH_HIGH, a), SHIFT_ONCE)
+    s = from_bits(bits(t) << I52)
+    q = square_terms_f64(r) + c
+    w = r + q
+    base = s - D_ONE
+    n = mul_add(s, w, base)
+    d = mul_add(s, w, s + D_ONE)
+    n_low = mul_add(s, q, mul_add(s, r, base - n))
+    d_low = mul_add(s, w, (s - d) + D_ONE)
+    reciprocal = D_ONE / d
+    y = n * reciprocal
+    rest = mul_add(-y, d_low, mul_add(-y, d, n) + n_low)
+    return copysign(mul_add(reciprocal, rest, y), x)
+
+
+@device
+def root_with_low_f64(h, h_low):
+    """Square root of ``h + h_low`` as a pair."""
+    root = sqrt(h)
+    rest = mul_add(-root, root, h) + h_low
+    return root, select(h > D_ZERO, rest * (D_HALF / root), D_ZERO)
+
+
+@device
+def asinh_f64(x):
+    """Inverse hyperbolic sine of ``x``."""
+    a = fabs(x)
+    big = a > BIG
+    b = select(big, BIG, a)
+    p, p_low = two_prod_f64(b, b)
+    h, h_low = two_sum(p, D_ONE)
+    root, root_low = root_with_low_f64(h, h_low + p_low)
+    u, u_low = two_sum(b, root)
+    u = select(big, a, u)
+    u_low = select(big, D_ZERO, u_low + root_low)
+    y = special_cases_f64(u, log_of_sum_f64(u, u_low, select(big, D_ONE, D_ZERO)))
+    return copysign(select(a < TINY, a, y), x)
+
+
+@device
+def acosh_f64(x):
+    """Inverse hyperbolic cosine of ``x``; NaN below 1."""
+    big = x > BIG
+    b = select(big, BIG, x)
+    p, p_low = two_prod_f64(b, b)
+    h, h_low = two_sum(p, -D_ONE)
+    root, root_low = root_with_low_f64(h, h_low + p_low)
+    u, u_low = fast_two_sum(b, root)
+    u = select(big, x, u)
+    u_low = select(big, D_ZERO, u_low + root_low)
+    y = special_cases_f64(u, log_of_sum_f64(u, u_low, select(big, D_ONE, D_ZERO)))
+    return select(x >= D_ONE, y, D_NAN)
+
+
+@device
+def atanh_f64(x):
+    """Inverse hyperbolic tangent of ``x``; NaN outside [-1, 1]."""
+    a = fabs(x)
+    n, n_low = two_sum(D_ONE, a)
+    d, d_low = two_sum(D_ONE, -a)
+    reciprocal = D_ONE / d
+    u = n * reciprocal
+    u_low = reciprocal * (mul_add(-u, d_low, mul_add(-u, d, n)) + n_low)
+    y = D_HALF * special_cases_f64(u, log_of_sum_f64(u, u_low, D_ZERO))
+    return copysign(select(a < TINY, a, y), x)
+
+
+# ---- float32: the same methods ----
+F_ZERO, F_HALF, F_ONE, F_TWO = (
+    np.float32(0.0),
+    np.float32(0.5),
+    np.float32(1.0),
+    np.float32(2.0),
+)
+F_INF, F_NAN = np.float32(np.inf), np.float32(np.nan)
+F_I23 = np.int32(23)
+F_SINH_HIGH, F_TANH_HIGH = np.float32(89.5), np.float32(20.0)
+F_LAST_K = np.float32(40.0)
+F_TINY, F_BIG = np.float32(2.0**-13), np.float32(2.0**13)
+
+
+@device
+def halves_f32(a):
+    """For ``a >= 0``: ``(up, down, r, c, cosh(r) - 1, sinh(r) - r)``, A, B = 2 (up -+ down)."""
+    _, k, r, c = reduce_f32(select(a > F_SINH_HIGH, F_SINH_HIGH, a), F_SHIFT)
+    up = power_of_two_f32(k - F_TWO)
+    down = power_of_two_f32(-select(k > F_LAST_K, F_LAST_K, k) - F_TWO)
+    t = r * r
+    even = mul_add(t, mul_add(t, F_C2, F_C1), F_HALF)
+    odd = mul_add(t, mul_add(t, F_S2, F_S1), F_S0)
+    return up, down, r, c, t * even, (r * t) * odd
+
+
+@device
+def combine_f32(up, down, b, r, even, odd):
+    """``2 ((up + down) (1 + even) + b (r + odd))``, large terms summed without error."""
+    a, a_low = fast_two_sum(up, down)
+    p, p_low = two_prod_f32(b, r)
+    s, s_low = fast_two_sum(a, p)
+    return F_TWO * (s + mul_add(a, even, mul_add(b, odd, (p_low + a_low) + s_low)))
+
+
+@device
+def sinh_f32(x):
+    """Hyperbolic sine of ``x``."""
+    a = fabs(x)
+    up, down, r, c, even, odd = halves_f32(a)
+    y = combine_f32(up, -down, up + down, r, even, odd + c)
+    return copysign(select(a < F_TINY, a, y), x)
+
+
+@device
+def cosh_f32(x):
+    """Hyperbolic cosine of ``x``."""
+    up, down, r, c, even, odd = halves_f32(fabs(x))
+    return combine_f32(up, down, up - down, r, even, odd + c)
+
+
+@device
+def tanh_f32(x):
+    """Hyperbolic tangent of ``x``."""
+    a = fabs(x) * F_TWO
+    t, _, r, c = reduce_f32(select(a > F_TANH_HIGH, F_TANH_HIGH, a), F_SHIFT_ONCE)
+    s = from_bits(np.int32(bits(t) << F_I23))
+    q = square_terms_f32(r) + c
+    w = r + q
+    base, base_low = fast_two_sum(s, -F_ONE)
+    n = mul_add(s, w, base)
+    d = mul_add(s, w, s + F_ONE)
+    n_low = mul_add(s, q, mul_add(s, r, base - n)) + base_low
+    d_low = mul_add(s, w, (s - d) + F_ONE)
+    reciprocal = F_ONE / d
+    y = n * reciprocal
+    rest = mul_add(-y, d_low, mul_add(-y, d, n) + n_low)
+    return copysign(mul_add(reciprocal, rest, y), x)
+
+
+@device
+def root_with_low_f32(h, h_low):
+    """Square root of ``h + h_low`` as a pair."""
+    root = sqrt(h)
+    rest = mul_add(-root, root, h) + h_low
+    return root, select(h > F_ZERO, rest * (F_HALF / root), F_ZERO)
+
+
+@device
+def asinh_f32(x):
+    """Inverse hyperbolic sine of ``x``."""
+    a = fabs(x)
+    big = a > F_BIG
+    b = select(big, F_BIG, a)
+    p, p_low = two_prod_f32(b, b)
+    h, h_low = two_sum(p, F_ONE)
+    root, root_low = root_with_low_f32(h, h_low + p_low)
+    u, u_low = two_sum(b, root)
+    u = select(big, a, u)
+    u_low = select(big, F_ZERO, u_low + root_low)
+    y = special_cases_f32(u, log_of_sum_f32(u, u_low, select(big, F_ONE, F_ZERO)))
+    return copysign(select(a < F_TINY, a, y), x)
+
+
+@device
+def acosh_f32(x):
+    """Inverse hyperbolic cosine of ``x``; NaN below 1."""
+    big = x > F_BIG
+    b = select(big, F_BIG, x)
+    p, p_low = two_prod_f32(b, b)
+    h, h_low = two_sum(p, -F_ONE)
+    root, root_low = root_with_low_f32(h, h_low + p_low)
+    u, u_low = fast_two_sum(b, root)
+    u = select(big, x, u)
+    u_low = select(big, F_ZERO, u_low + root_low)
+    y = special_cases_f32(u, log_of_sum_f32(u, u_low, select(big, F_ONE, F_ZERO)))
+    return select(x >= F_ONE, y, F_NAN)
+
+
+@device
+def atanh_f32(x):
+    """Inverse hyperbolic tangent of ``x``; NaN outside [-1, 1]."""
+    a = fabs(x)
+    n, n_low = two_sum(F_ONE, a)
+    d, d_low = two_sum(F_ONE, -a)
+    reciprocal = F_ONE / d
+    u = n * reciprocal
+    u_low = reciprocal * (mul_add(-u, d_low, mul_add(-u, d, n)) + n_low)
+    y = F_HALF * special_cases_f32(u, log_of_sum_f32(u, u_low, F_ZERO))
+    return copysign(select(a < F_TINY, a, y), x)

@@ -1,0 +1,298 @@
+"""Sine, cosine and tangent.
+
+Note [Reduction by multiples of pi/2]
+``|x| = k pi/2 + r + e`` with ``|r| < 0.8``; pi/2 is kept in three parts of full width. The product
+with the first is exact after the subtraction (the difference is a multiple of the last bit of that
+part and below 1), the rounding error of the product with the second is recovered, and what is
+rounded off goes into ``e`` with the third part: ``r + e`` has twice the width of the type even
+beside a multiple of pi/2. ``k`` comes out of the low bits of ``|x| 2/pi + 1.5 * 2**52`` (2**23 in
+float32). Arguments beyond ``FAST_LIMIT`` are "rare": a loop redoes its block with ``*_slow`` where
+``*_rare`` holds. That takes all arguments, reduces the huge ones by 2/pi to 1,200 bits and is
+accurate for them too; float32 goes through float64 there. Infinities are not rare: ``inf - inf``
+makes them NaN on the way.
+
+Polynomials on ``|r| < 0.797``: sine to r**13 and r**7, cosine to r**14 and r**8 (float64 and
+float32), relative errors 2**-57 and 2**-63, 2**-27 and 2**-32. The tangent divides the two as sums
+of two floats and corrects the quotient by its remainder.
+"""
+
+import numpy as np
+
+from numgrad.kernels.intrinsics import bits, fabs, from_bits, mul_add, select
+from numgrad.kernels.jit import device
+from numgrad.kernels.vmath.huge_argument import reduce_huge_f64
+from numgrad.kernels.vmath.multiply_add import exact_mul_add_f32, exact_mul_add_f64
+from numgrad.kernels.vmath.polynomial import estrin
+
+FAST_LIMIT_F64 = np.float64(2.0**30)  # k stays below 2**30: x 2/pi is then known to 2**-22
+FAST_LIMIT_F32 = np.float32(2.0**17)  # k 4.4e-8 (the second part) must stay small against 1
+
+_INF_F64 = np.float64(np.inf)
+_ONE_F64 = np.float64(1.0)
+_HALF_F64 = np.float64(0.5)
+_TWO_OVER_PI_F64 = np.float64(0.6366197723675814)
+_SHIFT_F64 = np.float64(1.5 * 2.0**52)
+_PIO2_1_F64 = np.float64(1.5707963267948966)
+_PIO2_2_F64 = np.float64(6.123233995736766e-17)
+_PIO2_3_F64 = np.float64(-1.4973849048591698e-33)
+_SIN_F64 = (  # (sin r - r) / r**3 in r**2; relative error of sin r 4.6e-18
+    np.float64(-0.16666666666666624),
+    np.float64(0.00833333333332037),
+    np.float64(-0.00019841269828121564),
+    np.float64(2.7557313092349666e-06),
+    np.float64(-2.5050662308640822e-08),
+    np.float64(1.589114729334662e-10),
+)
+_COS_F64 = (  # (cos r - 1 + r**2 / 2) / r**4 in r**2; relative error of cos r 8.0e-20
+    np.float64(0.04166666666666659),
+    np.float64(-0.0013888888888871998),
+    np.float64(2.4801587288083076e-05),
+    np.float64(-2.755731393118124e-07),
+    np.float64(2.0875664079196937e-09),
+    np.float64(-1.1356496525257206e-11),
+)
+
+_INF_F32 = np.float32(np.inf)
+_ONE_F32 = np.float32(1.0)
+_HALF_F32 = np.float32(0.5)
+_TWO_OVER_PI_F32 = np.float32(0.6366197723675814)
+_SHIFT_F32 = np.float32(1.5 * 2.0**23)
+_PIO2_1_F32 = np.float32(1.5707963705062866)
+_PIO2_2_F32 = np.float32(-4.371138828673793e-08)
+_PIO2_3_F32 = np.float32(-1.7151245100058819e-15)
+_SIN_F32 = (  # relative error of sin r 4.3e-9
+    np.float32(-0.16666653752326965),
+    np.float32(0.008332101628184319),
+    np.float32(-0.00019506846729200333),
+)
+_COS_F32 = (  # relative error of cos r 1.5e-10
+    np.float32(0.04166664555668831),
+    np.float32(-0.0013887295499444008),
+    np.float32(2.4429540644632652e-05),
+)
+
+
+@device
+def _reduce_f64(a):
+    """``a >= 0`` as ``(k, r, e)`` of Note [Reduction by multiples of pi/2]; low bits of k only."""
+    shifted = mul_add(a, _TWO_OVER_PI_F64, _SHIFT_F64)
+    k = shifted - _SHIFT_F64
+    r1 = exact_mul_add_f64(-k, _PIO2_1_F64, a)
+    p = k * _PIO2_2_F64
+    p_low = exact_mul_add_f64(k, _PIO2_2_F64, -p)
+    r = r1 - p
+    e = mul_add(-k, _PIO2_3_F64, ((r1 - r) - p) - p_low)
+    return bits(shifted), r, e
+
+
+@device
+def _sin_tail_f64(r, e):
+    """``sin(r + e) - r``."""
+    z = r * r
+    return mul_add(r * z, estrin(z, _SIN_F64), mul_add(e * -_HALF_F64, z, e))
+
+
+@device
+def _cos_parts_f64(r, e):
+    """``cos(r + e)`` as a sum of two, the first of them ``1 - r**2 / 2`` rounded."""
+    z = r * r
+    head = mul_add(-_HALF_F64, z, _ONE_F64)
+    cut = mul_add(-_HALF_F64, z, _ONE_F64 - head)
+    return head, mul_add(z * z, estrin(z, _COS_F64), mul_add(-r, e, cut))
+
+
+@device
+def _reduce_any_f64(a):
+    """``_reduce_f64`` for any ``a >= 0``; NaN for infinity and NaN."""
+    near = a <= FAST_LIMIT_F64
+    finite = a < _INF_F64
+    k, r, e = _reduce_f64(a)
+    far_k, far_r, far_e = reduce_huge_f64(select(finite & ~near, a, FAST_LIMIT_F64))
+    k, r, e = select(near, k, far_k), select(near, r, far_r), select(near, e, far_e)
+    return k, r + (a - a), e
+
+
+@device
+def _sin_of_reduced_f64(x, k, r, e):
+    """Sine of ``x`` from the reduction of ``|x|``."""
+    cos_head, cos_tail = _cos_parts_f64(r, e)
+    y = select((k & 1) != 0, cos_head + cos_tail, r + _sin_tail_f64(r, e))
+    return from_bits(bits(y) ^ ((k >> 1) << 63) ^ (bits(x) & (-1 << 63)))
+
+
+@device
+def _cos_of_reduced_f64(k, r, e):
+    """Cosine from the reduction of ``|x|``."""
+    cos_head, cos_tail = _cos_parts_f64(r, e)
+    y = select((k & 1) != 0, r + _sin_tail_f64(r, e), cos_head + cos_tail)
+    return from_bits(bits(y) ^ (((k + 1) >> 1) << 63))
+
+
+@device
+def _tan_of_reduced_f64(x, k, r, e):
+    """Tangent of ``x`` from the reduction of ``|x|``."""
+    head, tail = _cos_parts_f64(r, e)
+    cos1 = head + tail
+    cos2 = (head - cos1) + tail
+    tail = _sin_tail_f64(r, e)
+    sin1 = r + tail
+    sin2 = (r - sin1) + tail
+    odd = (k & 1) != 0
+    n = select(odd, cos1, sin1)
+    d = select(odd, sin1, cos1)
+    n_low = select(odd, cos2, sin2)
+    d_low = select(odd, sin2, cos2)
+    inverse = _ONE_F64 / d
+    q = n * inverse
+    remainder = exact_mul_add_f64(-q, d, n) + mul_add(-q, d_low, n_low)
+    y = mul_add(remainder, inverse, q)
+    return from_bits(bits(y) ^ (k << 63) ^ (bits(x) & (-1 << 63)))
+
+
+@device
+def sin_f64(x):
+    """Sine for ``|x| <= FAST_LIMIT_F64``."""
+    k, r, e = _reduce_f64(fabs(x))
+    return _sin_of_reduced_f64(x, k, r, e)
+
+
+@device
+def cos_f64(x):
+    """Cosine for ``|x| <= FAST_LIMIT_F64``."""
+    k, r, e = _reduce_f64(fabs(x))
+    return _cos_of_reduced_f64(k, r, e)
+
+
+@device
+def tan_f64(x):
+    """Tangent for ``|x| <= FAST_LIMIT_F64``."""
+    k, r, e = _reduce_f64(fabs(x))
+    return _tan_of_reduced_f64(x, k, r, e)
+
+
+@device
+def sin_rare_f64(x):
+    """Whether ``sin_f64`` and its like are too coarse for ``x``."""
+    return (fabs(x) > FAST_LIMIT_F64) & (fabs(x) < _INF_F64)
+
+
+cos_rare_f64 = sin_rare_f64
+tan_rare_f64 = sin_rare_f64
+
+
+@device
+def sin_slow_f64(x):
+    """Sine of any argument."""
+    k, r, e = _reduce_any_f64(fabs(x))
+    return _sin_of_reduced_f64(x, k, r, e)
+
+
+@device
+def cos_slow_f64(x):
+    """Cosine of any argument."""
+    k, r, e = _reduce_any_f64(fabs(x))
+    return _cos_of_reduced_f64(k, r, e)
+
+
+@device
+def tan_slow_f64(x):
+    """Tangent of any argument."""
+    k, r, e = _reduce_any_f64(fabs(x))
+    return _tan_of_reduced_f64(x, k, r, e)
+
+
+@device
+def _reduce_f32(a):
+    """``a >= 0`` as ``(k, r, e)`` of Note [Reduction by multiples of pi/2]; low bits of k only."""
+    shifted = mul_add(a, _TWO_OVER_PI_F32, _SHIFT_F32)
+    k = shifted - _SHIFT_F32
+    r1 = exact_mul_add_f32(-k, _PIO2_1_F32, a)
+    p = k * _PIO2_2_F32
+    p_low = exact_mul_add_f32(k, _PIO2_2_F32, -p)
+    r = r1 - p
+    e = mul_add(-k, _PIO2_3_F32, ((r1 - r) - p) - p_low)
+    return bits(shifted), r, e
+
+
+@device
+def _sin_tail_f32(r, e):
+    """``sin(r + e) - r``."""
+    z = r * r
+    return mul_add(r * z, estrin(z, _SIN_F32), mul_add(e * -_HALF_F32, z, e))
+
+
+@device
+def _cos_parts_f32(r, e):
+    """``cos(r + e)`` as a sum of two, the first of them ``1 - r**2 / 2`` rounded."""
+    z = r * r
+    head = mul_add(-_HALF_F32, z, _ONE_F32)
+    cut = mul_add(-_HALF_F32, z, _ONE_F32 - head)
+    return head, mul_add(z * z, estrin(z, _COS_F32), mul_add(-r, e, cut))
+
+
+@device
+def sin_f32(x):
+    """Sine for ``|x| <= FAST_LIMIT_F32``."""
+    k, r, e = _reduce_f32(fabs(x))
+    cos_head, cos_tail = _cos_parts_f32(r, e)
+    y = select((k & 1) != 0, cos_head + cos_tail, r + _sin_tail_f32(r, e))
+    return from_bits(np.int32(bits(y) ^ ((k >> 1) << 31) ^ (bits(x) & (-1 << 31))))
+
+
+@device
+def cos_f32(x):
+    """Cosine for ``|x| <= FAST_LIMIT_F32``."""
+    k, r, e = _reduce_f32(fabs(x))
+    cos_head, cos_tail = _cos_parts_f32(r, e)
+    y = select((k & 1) != 0, r + _sin_tail_f32(r, e), cos_head + cos_tail)
+    return from_bits(np.int32(bits(y) ^ (((k + 1) >> 1) << 31)))
+
+
+@device
+def tan_f32(x):
+    """Tangent for ``|x| <= FAST_LIMIT_F32``."""
+    k, r, e = _reduce_f32(fabs(x))
+    head, tail = _cos_parts_f32(r, e)
+    cos1 = head + tail
+    cos2 = (head - cos1) + tail
+    tail = _sin_tail_f32(r, e)
+    sin1 = r + tail
+    sin2 = (r - sin1) + tail
+    odd = (k & 1) != 0
+    n = select(odd, cos1, sin1)
+    d = select(odd, sin1, cos1)
+    n_low = select(odd, cos2, sin2)
+    d_low = select(odd, sin2, cos2)
+    inverse = _ONE_F32 / d
+    q = n * inverse
+    remainder = exact_mul_add_f32(-q, d, n) + mul_add(-q, d_low, n_low)
+    y = mul_add(remainder, inverse, q)
+    return from_bits(np.int32(bits(y) ^ (k << 31) ^ (bits(x) & (-1 << 31))))
+
+
+@device
+def sin_rare_f32(x):
+    """Whether ``sin_f32`` and its like are too coarse for ``x``."""
+    return (fabs(x) > FAST_LIMIT_F32) & (fabs(x) < _INF_F32)
+
+
+cos_rare_f32 = sin_rare_f32
+tan_rare_f32 = sin_rare_f32
+
+
+@device
+def sin_slow_f32(x):
+    """Sine of any argument."""
+    return np.float32(sin_slow_f64(np.float64(x)))
+
+
+@device
+def cos_slow_f32(x):
+    """Cosine of any argument."""
+    return np.float32(cos_slow_f64(np.float64(x)))
+
+
+@device
+def tan_slow_f32(x):
+    """Tangent of any argument."""
+    return np.float32(tan_slow_f64(np.float64(x)))

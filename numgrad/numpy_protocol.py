@@ -1,0 +1,146 @@
+"""NumPy's functions on Tensors: those with an operation differentiate, others never lose a gradient.
+
+Note [Functions without an operation]
+-------------------------------------
+On Tensors that require grad they raise, naming the function. On plain Tensors NumPy computes on the
+arrays and its own result is returned. ``np.asarray`` inside other libraries is caught by
+``Tensor.__array__``, which refuses where a gradient would be lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from numgrad.creation import empty_like, full_like, ones_like, zeros_like
+from numgrad.errors import NumgradTypeError
+from numgrad.op.base import OPS, Op, bind, state
+from numgrad.tensor import Tensor
+
+_by_function: dict[Any, Any] = {}
+_table_size = 0
+
+_REDUCTIONS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min",
+               "logical_and": "all", "logical_or": "any"}  # fmt: skip
+_ACCUMULATIONS = {"add": "cumsum", "multiply": "cumprod"}
+_PLAIN = {
+    np.shape: lambda x: x.shape,
+    np.ndim: lambda x: x.ndim,
+    np.size: lambda x, axis=None: x.size if axis is None else x.shape[axis],
+    np.zeros_like: zeros_like,
+    np.ones_like: ones_like,
+    np.empty_like: empty_like,
+    np.full_like: full_like,
+    np.iscomplexobj: lambda x: x.dtype.kind == "c",
+    np.isrealobj: lambda x: x.dtype.kind != "c",
+    np.result_type: lambda *xs: np.result_type(*(_plain(x) for x in xs)),
+    np.array_repr: lambda x, *a, **k: repr(x),
+    np.array_str: lambda x, *a, **k: str(x),
+    np.copy: lambda x, *a, **k: x.clone(),
+}
+
+
+def _function_table() -> dict[Any, Any]:
+    """NumPy and SciPy functions -> operations; made when first needed, remade as the table grows."""
+    global _table_size
+    if _table_size != len(OPS):
+        for op in OPS.values():
+            if callable(op.ref):
+                _by_function.setdefault(op.ref, op)
+            for name in (op.name, *op.aliases):
+                function = getattr(np, name, None)
+                if callable(function) and not isinstance(function, type):
+                    _by_function.setdefault(function, op)
+            if isinstance(op.ref, str):
+                _by_function.setdefault(op.ref.rsplit(".", 1)[-1], op)
+        _table_size = len(OPS)
+    return _by_function
+
+
+def _plain(value: Any) -> Any:
+    """``value`` with every Tensor in it replaced by its array."""
+    if isinstance(value, Tensor):
+        return value._array
+    if isinstance(value, list | tuple):
+        return type(value)(map(_plain, value))
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
+    return value
+
+
+def _requires_grad(value: Any) -> bool:
+    if isinstance(value, Tensor):
+        return value._requires_grad
+    if isinstance(value, list | tuple):
+        return any(map(_requires_grad, value))
+    return isinstance(value, dict) and any(map(_requires_grad, value.values()))
+
+
+def _refuse(name: str, *values: Any) -> None:
+    if state.grad_enabled and any(map(_requires_grad, values)):
+        raise NumgradTypeError(
+            f"{name}: has no gradient here and an argument requires grad; use operations that have "
+            "one (ng.ops lists them), or detach() the argument to do without"
+        )
+
+
+def _array_ufunc(self: Tensor, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    """NumPy's call of a ufunc with a Tensor among its arguments."""
+    op = _function_table().get(ufunc) or (
+        # SciPy's ufuncs are known by name, so that nothing imports SciPy early
+        _function_table().get(ufunc.__name__) if "scipy" in (ufunc.__doc__ or "") + _home(ufunc)
+        else None
+    )
+    if kwargs.get("out") is not None:
+        _refuse_out(ufunc.__name__, kwargs["out"], inputs)
+    if method == "__call__" and op is not None and not kwargs:
+        return op(*inputs)
+    if method == "reduce" and ufunc.__name__ in _REDUCTIONS:
+        kwargs = {k: v for k, v in kwargs.items() if v is not None and v is not np._NoValue}
+        kwargs.setdefault("axis", 0)
+        return OPS[_REDUCTIONS[ufunc.__name__]](*inputs, **kwargs)
+    if method == "accumulate" and ufunc.__name__ in _ACCUMULATIONS:
+        return OPS[_ACCUMULATIONS[ufunc.__name__]](*inputs, **{"axis": 0, **kwargs})
+    if method == "outer" and op is not None and len(inputs) == 2:
+        a, b = (x if isinstance(x, Tensor) else np.asarray(x) for x in inputs)
+        return op(a[(..., *(None,) * b.ndim)], b)
+    name = f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
+    if op is not None and method == "__call__":
+        raise NumgradTypeError(f"{name}: keywords {', '.join(kwargs)} are not taken on Tensors")
+    _refuse(name, inputs)
+    return getattr(ufunc, method)(*map(_plain, inputs), **_plain(kwargs))
+
+
+def _home(ufunc: np.ufunc) -> str:
+    """``scipy`` for ufuncs that are not NumPy's."""
+    return "" if getattr(np, ufunc.__name__, None) is ufunc else "scipy"
+
+
+def _refuse_out(name: str, out: Any, inputs: tuple) -> None:
+    if any(isinstance(o, Tensor) for o in (out if isinstance(out, tuple) else (out,))):
+        raise NumgradTypeError(f"np.{name}: out= cannot be a Tensor; assign the result instead")
+    _refuse(f"np.{name} with out=", inputs)
+
+
+def _array_function(
+    self: Tensor, func: Callable[..., Any], types: Any, args: tuple, kwargs: dict[str, Any]
+) -> Any:
+    """NumPy's call of a function with a Tensor among its arguments."""
+    if func in _PLAIN:
+        return _PLAIN[func](*args, **kwargs)
+    op = _function_table().get(func)
+    if isinstance(op, Op) and not (func is np.where and len(args) == 1):
+        kwargs = {k: v for k, v in kwargs.items() if v is not np._NoValue}
+        if kwargs.get("out") is not None:
+            _refuse_out(func.__name__, kwargs["out"], args)
+        kwargs.pop("out", None)
+        return op(*args, **kwargs)
+    _refuse(f"np.{func.__name__}", args, kwargs)
+    return func(*_plain(args), **_plain(kwargs))
+
+
+Tensor.__array_ufunc__ = _array_ufunc
+Tensor.__array_function__ = _array_function
+assert bind is not None

@@ -1,0 +1,387 @@
+"""Operations along axes: reductions such as ``sum``, and maps such as ``softmax``.
+
+Note [Axis formulas]
+--------------------
+The body is written for the axes it reduces, with ``axis=axis, keepdims=True``:
+``np.log(np.sum(np.exp(x - m), axis=axis, keepdims=True)) + m``. Gradient formulas are too, on ``g``
+and ``y`` that kept the reduced axes with length 1. ``n``, the number of elements reduced, may be
+named like a parameter. Read on symbols, each ``np.sum`` is a pass over the data.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from functools import partial
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from numgrad.errors import NumgradIndexError, NumgradValueError
+from numgrad.kernels import threads
+from numgrad.kernels.expr import (
+    AXIS,
+    FLOAT32,
+    FLOAT64,
+    Emitter,
+    Reader,
+    Symbol,
+    check_dtype,
+    kernel_dtype,
+)
+from numgrad.kernels.jit import Kernel
+from numgrad.op.base import OPS, Call, Meta, Op, bind, interpreter
+from numgrad.op.elementwise import MAX_PLANS, ReadingInterpreter, _convert
+
+_MEMORY_NS = 0.15
+
+
+class AxisOp(Op):
+    """An operation along one or more axes of one operand.
+
+    Parameters
+    ----------
+    keeps_shape
+        The output has the operand's shape (softmax) instead of losing the axes.
+    empty
+        Whether no elements at all reduce to something (sum: 0) or are an error (max).
+    """
+
+    implied = ("n",)
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        keeps_shape: bool = False,
+        empty: bool = True,
+        **options: Any,
+    ) -> None:
+        super().__init__(function, **options)
+        self.params.pop("n", None)
+        self.keeps_shape, self.empty = keeps_shape, empty
+        self.takes_n = "n" in function.__code__.co_varnames[: function.__code__.co_kwonlyargcount + 1]
+        self.plans: dict[tuple, AxisPlan] = {}
+        self._kernels: dict[tuple, Kernel] = {}
+
+    @property
+    def __signature__(self) -> Any:
+        signature = inspect.signature(self.function)
+        kept = [p for name, p in signature.parameters.items() if name not in self.implied]
+        return signature.replace(parameters=kept)
+
+    def run(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[np.ndarray, AxisPlan]:
+        (x,) = args
+        if not isinstance(x, np.ndarray):
+            x = np.asarray(x)
+        dtype = params.get("dtype")
+        if dtype is not None:
+            x = x.astype(dtype)
+        plan = self.plan(x, params)
+        return plan.compute(x), plan
+
+    def plan(self, x: np.ndarray, params: dict[str, Any]) -> AxisPlan:
+        """The plan for an operand of this dtype and shape."""
+        axis = params.get("axis")
+        if isinstance(axis, list):
+            params["axis"] = tuple(axis)
+        key = (x.dtype, x.shape, *params.values())
+        found = self.plans.get(key)
+        if found is None:
+            if len(self.plans) >= MAX_PLANS:
+                self.plans.clear()
+            found = self.plans[key] = AxisPlan(self, x, dict(params))
+        return found
+
+    def kernels(self) -> list[Kernel]:
+        """The kernels compiled so far, forward and backward."""
+        return list(self._kernels.values())
+
+
+def normalize_axes(operation: str, axis: Any, ndim: int) -> tuple[int, ...]:
+    """Axes as a sorted tuple of non-negative integers; None means all."""
+    if axis is None:
+        return tuple(range(ndim))
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    result = []
+    for a in axes:
+        try:
+            a = int(a.__index__())
+        except (AttributeError, TypeError):
+            raise NumgradValueError(
+                f"{operation}: axis must be an integer, a tuple of them or None, got {axis!r}"
+            ) from None
+        if not -ndim <= a < ndim:
+            raise NumgradIndexError(
+                f"{operation}: axis {a} is out of range for an operand of {ndim} dimensions"
+            )
+        result.append(a % ndim)
+    if len(set(result)) != len(result):
+        raise NumgradValueError(f"{operation}: axis {axis!r} names an axis twice")
+    return tuple(sorted(result))
+
+
+class AxisPlan(Call):
+    """How an operation along axes is computed for an operand of given dtype and shape."""
+
+    __slots__ = (
+        "_backwards",
+        "axes",
+        "columns",
+        "counts",
+        "dtype",
+        "entry",
+        "floating",
+        "inverse",
+        "keeps",
+        "kept",
+        "order",
+        "scalars",
+        "shape",
+        "simple",
+        "sizes",
+    )
+    op: AxisOp
+
+    def __init__(self, op: AxisOp, x: np.ndarray, params: dict[str, Any]) -> None:
+        check_dtype(op.name, x.dtype)
+        super().__init__(op, (Meta(x.shape, x.dtype),), params)
+        self.axes = normalize_axes(op.name, params.get("axis"), x.ndim)
+        self.kept = tuple(1 if a in self.axes else n for a, n in enumerate(x.shape))
+        if op.keeps_shape:
+            self.shape = x.shape
+        elif params.get("keepdims"):
+            self.shape = self.kept
+        else:
+            self.shape = tuple(n for a, n in enumerate(x.shape) if a not in self.axes)
+        # one block of reduced axes between kept ones, else they are moved to the end
+        first, last = (self.axes[0], self.axes[-1] + 1) if self.axes else (x.ndim, x.ndim)
+        self.order = self.inverse = None
+        shape = x.shape
+        if last - first != len(self.axes) and any(
+            shape[a] != 1 for a in range(first, last) if a not in self.axes
+        ):
+            others = tuple(a for a in range(x.ndim) if a not in self.axes)
+            self.order = (*others, *self.axes)
+            self.inverse = tuple(np.argsort(self.order))
+            shape = tuple(shape[a] for a in self.order)
+            first, last = len(others), x.ndim
+        count = prod(shape[first:last])
+        self.counts = (prod(shape[:first]), count, prod(shape[last:]))
+        self.columns = self.counts[2] != 1
+        self.sizes = self.counts if self.columns else self.counts[:2]
+        self.scalars = (float(count),) if op.takes_n else ()
+        self.simple = self.order is None and prod(self.shape) > 0 and not params.get("dtype")
+        if not op.empty and count == 0 and prod(self.shape):
+            raise NumgradValueError(
+                f"{op.name}: the reduced axes of an operand of shape {x.shape} have no elements, "
+                "and there is no value for that"
+            )
+        self._backwards: Any = None
+        reader = Reader()
+        result = self._read(reader, {"x": self._input(reader)})
+        self.dtype = kernel_dtype(result.dtype)
+        self.floating = self.dtype.kind in "fc"
+        self.keeps = sum({"x": 1, "y": 2}[n] for n in self.saves(1)) if op.formulas else 0
+        self.entry = self._entry("forward", 0, False)
+
+    def _input(self, reader: Reader) -> Symbol:
+        return reader.input("x", self.metas[0].dtype)
+
+    def _n(self, reader: Reader) -> Symbol:
+        return reader.input("n", self._n_dtype)
+
+    @property
+    def _n_dtype(self) -> np.dtype:
+        return FLOAT32 if self.metas[0].dtype in (FLOAT32, np.dtype("complex64")) else FLOAT64
+
+    def _constants(self, n: Any) -> dict[str, Any]:
+        given = {k: v for k, v in self.params.items() if k not in ("axis", "keepdims")}
+        given["axis"] = AXIS
+        if "keepdims" in self.params:
+            given["keepdims"] = True
+        if self.op.takes_n:
+            given["n"] = n
+        return given
+
+    def _read(self, reader: Reader, values: dict[str, Symbol]) -> Symbol:
+        with interpreter(ReadingInterpreter(reader)):
+            return reader.lift(
+                self.op.function(values["x"], **self._constants(self._n(reader)))
+            )
+
+    def _work(self, emitter_cost: float) -> float:
+        return prod(self.counts) * (emitter_cost + _MEMORY_NS)
+
+    def _entry(self, what: str, mask: int, accumulate: bool) -> Callable[..., Any]:
+        from numgrad.kernels.reductions import Operand, axis_kernel
+
+        meta = self.metas[0]
+        reader = Reader()
+        values = {"x": self._input(reader)}
+        roles = {"x": "full", "n": "scalar"}
+        dtypes = {"x": meta.dtype, "n": self._n_dtype}
+        if what == "forward":
+            result = reader.cast(self._read(reader, values), self.dtype)
+            out_role = "full" if self.op.keeps_shape else "reduced"
+        else:
+            role = "full" if self.op.keeps_shape else "reduced"
+            values["g"] = reader.input("g", self.dtype)
+            values["y"] = reader.input("y", self.dtype)
+            values["n"] = self._n(reader)
+            roles |= {"g": role, "y": role}
+            dtypes |= {"g": self.dtype, "y": self.dtype}
+            with interpreter(ReadingInterpreter(reader)):
+                value = reader.lift(self._gradient_symbol(values))
+            result = _convert(reader, value, meta.dtype)
+            out_role = "full"
+        names = self.names(what, mask)
+        operands = [Operand(n, roles[n], dtypes[n]) for n in names]
+        key = (what, mask, meta.dtype, self.columns, accumulate, *self._static())
+        kernels = self.op._kernels
+        emitter = Emitter()
+
+        def entry(parallel: bool) -> Any:
+            found = kernels.get((*key, parallel))
+            if found is None:
+                found = kernels[(*key, parallel)] = axis_kernel(
+                    f"{self.op.name}_{what}",
+                    reader,
+                    result,
+                    operands,
+                    out_role=out_role,
+                    columns=self.columns,
+                    parallel=parallel,
+                    accumulate=accumulate,
+                    emitter=Emitter(),
+                )
+            return found.entry
+
+        # the price of one element: the formula written once, without its loops
+        emitter.block(
+            _elementwise_parts(result),
+            {reader.input(name, dtype): name for name, dtype in dtypes.items()},
+        )
+        return threads.choose(partial(entry, False), partial(entry, True), self._work(emitter.cost_ns))
+
+    def _static(self) -> tuple:
+        return tuple(v for k, v in self.params.items() if k not in ("axis", "keepdims"))
+
+    def names(self, what: str, mask: int) -> tuple[str, ...]:
+        """Operands of the forward or backward kernel, in order."""
+        if what == "forward":
+            return ("x", "n") if self.op.takes_n else ("x",)
+        formula = self.op.formulas["x"]
+        names = [n for n in ("g", *self.saves(mask)) if n != "g" or formula.uses_g]
+        if "n" in formula.params:
+            names.append("n")
+        return tuple(names)
+
+    def _arrange(self, array: np.ndarray, full: bool) -> np.ndarray:
+        """The operand flat, reduced axes in the middle or at the end."""
+        if full and self.order is not None:
+            array = array.transpose(self.order)
+        return (array if array.flags.c_contiguous else np.ascontiguousarray(array)).ravel()
+
+    def compute(self, x: np.ndarray) -> np.ndarray:
+        if self.op.keeps_shape and self.order is not None:
+            moved = np.empty([x.shape[a] for a in self.order], self.dtype)
+            out, result = moved, moved.transpose(self.inverse)
+        else:
+            out = result = np.empty(self.shape, self.dtype)
+        if out.size:
+            self.entry(self._arrange(x, True), *self.scalars, out.ravel(), *self.sizes)
+        return result
+
+    # ------------------------------------------------------------------------------ backward
+
+    def differentiable(self, k: int) -> bool:
+        return self.dtype.kind in "fc" and "x" in self.op.formulas
+
+    def implied(self, name: str, k: int) -> Any:
+        return float(self.counts[1])
+
+    def _gradient_symbol(self, values: dict[str, Symbol]) -> Any:
+        formula = self.op.formulas["x"]
+        given = {name: values[name] for name in formula.needs}
+        for name in formula.params:
+            given[name] = AXIS if name == "axis" else self.params.get(name, values.get(name))
+        if formula.uses_g:
+            given["g"] = values["g"]
+        return formula.function(**given)
+
+    def gradient(self, k: int, g: Any, values: dict[str, Any]) -> Any:
+        """The formula on Tensors or ndarrays: ``g`` and ``y`` get the reduced axes back."""
+        if not self.op.keeps_shape:
+            reshape = OPS["reshape"]
+            g = bind(reshape, (g, self.kept), {})
+            if "y" in values:
+                values = {**values, "y": bind(reshape, (values["y"], self.kept), {})}
+        formula = self.op.formulas["x"]
+        given = self.arguments(formula, k, values)
+        if "axis" in given:
+            given["axis"] = self.axes
+        if formula.uses_g:
+            given["g"] = g
+        value = formula.function(**given)
+        if np.shape(value) != self.metas[0].shape:
+            value = bind(OPS["broadcast_to"], (value, self.metas[0].shape), {})
+        return value
+
+    def backward(self, mask: int, g: np.ndarray, saved: Sequence[Any]) -> tuple[Any, int]:
+        function = self._backwards
+        if function is None:
+            function = self._backwards = self._compile_backward(mask)
+        return function(g, *saved)
+
+    def _compile_backward(self, mask: int) -> Callable[..., tuple[Any, int]]:
+        entry, names = self._entry("backward", mask, False), self.names("backward", mask)
+        meta, order, inverse, sizes = self.metas[0], self.order, self.inverse, self.sizes
+        saves = self.saves(mask)
+        count = float(self.counts[1])
+        arrange, keeps_shape = self._arrange, self.op.keeps_shape
+        moved_shape = meta.shape if order is None else [meta.shape[a] for a in order]
+        is_empty = prod(meta.shape) == 0
+
+        def backward(g: np.ndarray, *saved: Any) -> tuple[Any, int]:
+            out = np.empty(moved_shape, meta.dtype)
+            if not is_empty:
+                arguments = []
+                for name in names:
+                    if name == "n":
+                        arguments.append(count)
+                    elif name == "g":
+                        arguments.append(arrange(g, keeps_shape))
+                    else:
+                        value = saved[saves.index(name)]
+                        arguments.append(arrange(value, name == "x" or keeps_shape))
+                entry(*arguments, out.ravel(), *sizes)
+            return (out if inverse is None else out.transpose(inverse),), 1
+
+        return backward
+
+
+def _elementwise_parts(result: Symbol) -> list[Symbol]:
+    """The operands of the reductions in a formula, and the formula itself, without reductions."""
+    seen: set[int] = set()
+    stack, parts = [result], []
+    while stack:
+        symbol = stack.pop()
+        if id(symbol) in seen:
+            continue
+        seen.add(id(symbol))
+        if symbol.op == "reduce" and not any(_has_reduction(a) for a in symbol.args):
+            parts += symbol.args
+        stack.extend(symbol.args)
+    return parts
+
+
+def _has_reduction(symbol: Symbol) -> bool:
+    stack = [symbol]
+    while stack:
+        s = stack.pop()
+        if s.op == "reduce":
+            return True
+        stack.extend(s.args)
+    return False

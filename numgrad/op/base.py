@@ -1,0 +1,411 @@
+"""The operation: a named function with gradient formulas, the table of all, and how a call is bound.
+
+Note [Interpreters]
+-------------------
+Calling an operation asks the interpreter on top of a per-thread stack what the call means. With an
+empty stack that is the eager interpreter, which ``numgrad.tensor`` installs: operations never import
+Tensor. ``raw`` computes on plain ndarrays without recording (gradient formulas of views run under
+it), ``reading`` builds symbols (a formula that calls other operations is read under it), a tracer
+is pushed by ``ng.jit``. ``state.plain`` says in one attribute that nothing special is going on in
+this thread, so the eager hot path pays one look-up for all of it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from numgrad.errors import NumgradRuntimeError, NumgradTypeError
+
+OPS: dict[str, Op] = {}
+"""Every operation by name."""
+
+REQUIRED: Any = object()
+"""Default of a parameter that has none."""
+
+
+class State(threading.local):
+    """What a thread's operations depend on; ``plain`` is kept equal to all the rest being default."""
+
+    plain: bool = True
+    grad_enabled: bool = True
+    interpreters: tuple = ()
+
+    def refresh(self) -> None:
+        self.plain = self.grad_enabled and not self.interpreters
+
+
+state = State()
+
+
+@contextmanager
+def interpreter(active: Any) -> Iterator[Any]:
+    """Let ``active`` interpret the operations this thread calls."""
+    before = state.interpreters
+    state.interpreters = (*before, active)
+    state.refresh()
+    try:
+        yield active
+    finally:
+        state.interpreters = before
+        state.refresh()
+
+
+_eager: Any = None
+
+
+def install_eager(active: Any) -> None:
+    """Set the interpreter of an empty stack."""
+    global _eager
+    _eager = active
+
+
+def bind(op: Op, args: tuple, params: dict[str, Any]) -> Any:
+    """Apply ``op`` under the current interpreter."""
+    stack = state.interpreters
+    return (stack[-1] if stack else _eager).bind(op, args, params)
+
+
+@dataclass(frozen=True, slots=True)
+class Meta:
+    """Shape and dtype of an operand that a gradient formula names as ``meta_<input>``."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+
+class Formula:
+    """A gradient formula: its parameter names say what it needs (design idea 2).
+
+    ``needs`` are the values a backward must have kept (inputs, ``y``, auxiliaries), ``metas`` the
+    inputs of which shape and dtype suffice, ``params`` the parameters of the call it reads.
+    """
+
+    __slots__ = ("function", "metas", "names", "needs", "params", "uses_g")
+
+    def __init__(self, op: Op, function: Callable[..., Any], *, reserved: str = "g") -> None:
+        code = function.__code__
+        self.function = function
+        self.names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        self.uses_g = reserved in self.names
+        self.needs: tuple[str, ...] = ()
+        self.metas: tuple[str, ...] = ()
+        self.params: tuple[str, ...] = ()
+        for name in self.names:
+            if name == reserved:
+                continue
+            if name == "y" or name in op.inputs or name in op.auxiliaries:
+                self.needs += (name,)
+            elif name.startswith("meta_") and name[5:] in op.inputs:
+                self.metas += (name[5:],)
+            elif name in op.params or name in op.implied:
+                self.params += (name,)
+            else:
+                raise NumgradTypeError(
+                    f"{op.name}: the gradient formula names {name!r}, which is neither g, y, an "
+                    f"input ({', '.join(op.inputs)}), meta_<input>, nor a parameter"
+                )
+
+
+class Op:
+    """A named operation; call it with Tensors, arrays and numbers.
+
+    The concrete families are ``Elementwise``, ``AxisOp``, ``View``, ``Primitive`` and
+    ``Composite``; each says how to ``run`` on ndarrays and what a backward is.
+
+    Attributes
+    ----------
+    name, inputs, params
+        Name, positional inputs, keyword parameters with their defaults.
+    ref
+        The NumPy function with the same meaning, or a dotted name of one elsewhere.
+    formulas
+        Gradient formula of each differentiable input.
+    """
+
+    inputs: tuple[str, ...]
+    implied: tuple[str, ...] = ()
+    auxiliaries: tuple[str, ...] = ()
+    differentiable = True
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        ref: Any = None,
+        dunder: str | None = None,
+        method: bool | str = True,
+        domain: tuple[float, float] = (-2.0, 2.0),
+        special: Sequence[float] = (),
+        samples: Sequence[Any] = (),
+        errors: Sequence[Any] = (),
+        differentiable: bool = True,
+        linear: bool = False,
+        aliases: Sequence[str] = (),
+        register: bool = True,
+    ) -> None:
+        code = function.__code__
+        self.function = function
+        self.name = function.__name__.rstrip("_")
+        self.__name__ = self.name
+        self.__qualname__ = self.name
+        self.__module__ = function.__module__
+        self.__doc__ = function.__doc__
+        self.inputs = code.co_varnames[: code.co_argcount]
+        if code.co_flags & 0x04:  # *args: any number of inputs
+            self.inputs = ("inputs",)
+        keywords = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+        given = function.__kwdefaults__ or {}
+        self.params = {name: given.get(name, REQUIRED) for name in keywords}
+        self.defaults = function.__defaults__ or ()
+        self.ref, self.dunder, self.method = ref, dunder, method
+        self.domain, self.special = domain, tuple(special)
+        self.samples, self.errors = tuple(samples), tuple(errors)
+        self.differentiable, self.linear, self.aliases = differentiable, linear, tuple(aliases)
+        self.formulas: dict[str, Formula] = {}
+        self.jvp_formula: Callable[..., Any] | None = None
+        self._enter: Callable[..., Any] | None = None
+        if register:
+            if self.name in OPS:
+                raise NumgradRuntimeError(
+                    f"{self.name}: an operation of this name is registered already; choose another"
+                )
+            OPS[self.name] = self
+
+    def __call__(self, *args: Any, **params: Any) -> Any:
+        enter = self._enter
+        if enter is None:
+            enter = self._enter = _eager.entry(self)
+        return enter(*args, **params)
+
+    def __repr__(self) -> str:
+        return f"<numgrad operation {self.name}({', '.join((*self.inputs, *self.params))})>"
+
+    def __reduce__(self) -> tuple:
+        return _find_op, (self.name,)
+
+    @property
+    def __signature__(self) -> Any:
+        import inspect
+
+        return inspect.signature(self.function)
+
+    @property
+    def __wrapped__(self) -> Callable[..., Any]:
+        return self.function
+
+    def vjp(self, **formulas: Callable[..., Any]) -> Op:
+        """Declare the gradient formula of each named input; returns the operation.
+
+        A formula takes ``g``, the gradient of the output, and whatever else it names: ``y``, inputs,
+        ``meta_<input>``, parameters. Its parameter list decides what a backward keeps.
+
+        Raises
+        ------
+        NumgradTypeError
+            If a formula names something else, or an input does not exist.
+        """
+        for name, function in formulas.items():
+            if name not in self.inputs:
+                raise NumgradTypeError(f"{self.name}: no input is called {name!r}")
+            self.formulas[name] = Formula(self, function)
+        return self
+
+    def jvp(self, function: Callable[..., Any]) -> Op:
+        """Declare a forward-mode formula where the gradient formulas do not give it."""
+        self.jvp_formula = function
+        return self
+
+    # What a family provides.
+
+    def run(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, Call]:
+        """Compute on ndarrays and numbers: the output (or tuple of outputs) and the call record."""
+        raise NotImplementedError
+
+
+def _find_op(name: str) -> Op:
+    return OPS[name]
+
+
+class Call:
+    """One application of an operation to operands of known shapes: what its backward depends on.
+
+    The generic form computes gradients by running the formulas on ndarrays under ``raw``; families
+    with compiled backwards override ``backward``.
+    """
+
+    __slots__ = ("aux", "metas", "op", "params")
+    nout = 1
+    """Number of outputs; families with several override it."""
+    out_metas: tuple[Meta, ...] = ()
+
+    def __init__(
+        self,
+        op: Op,
+        metas: tuple[Meta, ...],
+        params: dict[str, Any],
+        aux: tuple = (),
+    ) -> None:
+        self.op, self.metas, self.params, self.aux = op, metas, params, aux
+
+    def input_name(self, k: int) -> str:
+        """Name of operand ``k``; variadic operations number theirs."""
+        names = self.op.inputs
+        return names[k] if names != ("inputs",) else "inputs"
+
+    def differentiable(self, k: int) -> bool:
+        """Whether operand ``k`` has a gradient formula."""
+        return self.input_name(k) in self.op.formulas
+
+    def saves(self, mask: int) -> tuple[str, ...]:
+        """What backward needs when the operands of the bits of ``mask`` need gradients."""
+        needs: list[str] = []
+        for k in range(len(self.metas)):
+            if mask >> k & 1:
+                needs += self.op.formulas[self.input_name(k)].needs
+        order = (*self.op.inputs, *self.op.auxiliaries, "y")
+        return tuple(sorted(set(needs), key=order.index))
+
+    def arguments(self, formula: Formula, k: int, values: dict[str, Any]) -> dict[str, Any]:
+        """Keyword arguments of a formula, apart from ``g``."""
+        given = {name: values[name] for name in formula.needs}
+        names = self.op.inputs
+        for name in formula.metas:
+            given[f"meta_{name}"] = self.metas[names.index(name) if name != "inputs" else k]
+        for name in formula.params:
+            given[name] = self.implied(name, k) if name in self.op.implied else self.params[name]
+        return given
+
+    def implied(self, name: str, k: int) -> Any:
+        """Value of a parameter that the family supplies."""
+        if name == "index":  # which of a variadic operation's operands
+            return k
+        if name == "metas":
+            return self.metas
+        raise KeyError(name)
+
+    def gradient(self, k: int, g: Any, values: dict[str, Any]) -> Any:
+        """Gradient of operand ``k`` by its formula, on whatever kind of value ``g`` is."""
+        formula = self.op.formulas[self.input_name(k)]
+        given = self.arguments(formula, k, values)
+        if formula.uses_g:
+            given["g"] = g
+        return formula.function(**given)
+
+    def backward(self, mask: int, g: Any, saved: Sequence[Any]) -> tuple[list[Any], int]:
+        """Gradients of the operands in ``mask`` (None for others) and which of them are owned.
+
+        Bit ``k`` of the second result says that gradient ``k`` is an array nobody else holds.
+        """
+        values = dict(zip(self.saves(mask), saved, strict=True))
+        out: list[Any] = [None] * len(self.metas)
+        with interpreter(raw):
+            for k, meta in enumerate(self.metas):
+                if mask >> k & 1:
+                    value = self.gradient(k, g, values)
+                    out[k] = None if value is None else conform(value, meta)
+        return out, 0
+
+
+def conform(value: np.ndarray, meta: Meta) -> np.ndarray:
+    """``value`` summed over broadcast axes to ``meta.shape`` and converted to ``meta.dtype``."""
+    value = np.asarray(value)
+    if value.ndim == 0 and meta.shape:
+        value = np.broadcast_to(value, meta.shape)
+    if value.shape != meta.shape:
+        value = sum_to_shape(value, meta.shape)
+    if value.dtype != meta.dtype:
+        if value.dtype.kind == "c" and meta.dtype.kind != "c":
+            value = value.real
+        value = value.astype(meta.dtype)
+    return value
+
+
+def sum_to_shape(value: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Sum over the axes along which ``shape`` was broadcast to ``value.shape``."""
+    lead = value.ndim - len(shape)
+    axes = tuple(range(lead)) + tuple(
+        lead + i for i, n in enumerate(shape) if n == 1 and value.shape[lead + i] != 1
+    )
+    if axes:
+        value = OPS["sum"].run((value,), {"axis": axes, "keepdims": False, "dtype": None})[0]
+    return np.broadcast_to(value.reshape(shape) if value.size == np.prod(shape) else value, shape)
+
+
+class RawInterpreter:
+    """Computes on ndarrays, records nothing; Tensors are not expected."""
+
+    def bind(self, op: Op, args: tuple, params: dict[str, Any]) -> Any:
+        if isinstance(op, Composite):
+            return op.function(*args, **params)
+        args, params = complete(op, args, params)
+        return op.run(args, params)[0]
+
+
+raw = RawInterpreter()
+
+
+def complete(op: Op, args: tuple, params: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+    """Inputs in positional order and all parameters, from how a caller wrote them.
+
+    Parameters may be given by position after the inputs, as in ``np.sum(x, 0)``.
+    """
+    if op.inputs == ("inputs",):
+        if len(args) == 1 and isinstance(args[0], list | tuple):
+            args = tuple(args[0])
+    else:
+        count = len(op.inputs)
+        if len(args) > count:
+            extra = args[count:]
+            names = list(op.params)
+            if len(extra) > len(names):
+                raise NumgradTypeError(
+                    f"{op.name}: takes {count} inputs and parameters {', '.join(names) or 'none'}; "
+                    f"got {len(args)} positional arguments"
+                )
+            params = {**dict(zip(names, extra, strict=False)), **params}
+            args = args[:count]
+        elif len(args) < count:
+            missing = op.inputs[len(args) :]
+            given = []
+            for position, name in enumerate(missing, start=len(args)):
+                if name in params:
+                    params = dict(params)
+                    given.append(params.pop(name))
+                elif position >= count - len(op.defaults):
+                    given.append(op.defaults[position - count])
+                else:
+                    raise NumgradTypeError(f"{op.name}: input {name!r} is missing")
+            args = (*args, *given)
+    if params:
+        for name in params:
+            if name not in op.params:
+                raise NumgradTypeError(
+                    f"{op.name}: no parameter is called {name!r}; it has "
+                    f"{', '.join(op.params) or 'none'}"
+                )
+        params = {**op.params, **params}
+    else:
+        params = dict(op.params)
+    for name, value in params.items():
+        if value is REQUIRED:
+            raise NumgradTypeError(f"{op.name}: parameter {name!r} is missing")
+    return args, params
+
+
+class Composite(Op):
+    """An operation written with others: its gradient, tracing and forward mode are theirs."""
+
+    def run(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, Call]:
+        with interpreter(raw):
+            out = self.function(*args, **params)
+        return out, Call(self, (), params)

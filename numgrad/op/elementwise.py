@@ -1,0 +1,460 @@
+"""Elementwise operations: one formula, lifted to arrays of any layout by generated kernels.
+
+Note [Plans]
+------------
+Everything about a call that does not depend on the numbers (result dtype, broadcasting, which
+kernel, serial or parallel) is a ``Plan``, found by the dtypes and shapes of the operands. The eager
+hot path is one look-up of the plan, one ``np.empty`` and one call of the kernel's entry point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+
+from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.kernels import threads
+from numgrad.kernels.expr import (
+    BOOL,
+    Emitter,
+    Reader,
+    Symbol,
+    check_dtype,
+    kernel_dtype,
+    resolve,
+)
+from numgrad.kernels.jit import Kernel
+from numgrad.kernels.loops import (
+    Layout,
+    Operand,
+    broadcast_shape,
+    elementwise_kernel,
+    layout,
+    strided_view,
+)
+from numgrad.op.base import Call, Meta, Op, interpreter
+
+MAX_PLANS = 4096
+"""Plans kept per operation; shapes beyond that many start afresh."""
+
+_MEMORY_NS = 0.15  # reading and writing one element, besides computing it
+
+
+class ReadingInterpreter:
+    """Turns operations that a formula calls into symbols of the formula's reader."""
+
+    def __init__(self, reader: Reader) -> None:
+        self.reader = reader
+
+    def bind(self, op: Op, args: tuple, params: dict[str, Any]) -> Any:
+        if not isinstance(op, Elementwise):
+            if not params and len(args) >= 1 and not isinstance(op, Elementwise):
+                return op.function(*args)
+            raise NumgradTypeError(f"a formula of scalars cannot call {op.name}")
+        return op.read(self.reader, [self.reader.lift(a) for a in (*args, *op.rest(args))])
+
+
+class Elementwise(Op):
+    """An operation applied to each element of its broadcast operands.
+
+    Parameters
+    ----------
+    types
+        The ufunc whose dtype rules hold, or ``(inputs, output)`` -> loop dtypes function; by
+        default ``ref`` where that is a ufunc, else those of ``np.sqrt`` (floating results).
+    scalar
+        Name of the kernel-library function that computes one element; the body of the operation is
+        then its formula for dtypes the library does not cover.
+    kernel
+        A user's own ``numba.njit`` function of one element.
+    check
+        Called with the operands of integer calls; raises for values that have no result.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        types: Any = None,
+        scalar: str | None = None,
+        kernel: Any = None,
+        check: Callable[[Sequence[Any]], None] | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(function, **options)
+        self.check = check
+        ref = options.get("ref")
+        self.types = types or (ref if isinstance(ref, np.ufunc) else None)
+        self.scalar, self.kernel = scalar, kernel
+        self.plans: dict[tuple, Plan] = {}
+        self._kernels: dict[tuple, tuple[Kernel, float]] = {}
+        self._cost: dict[tuple, float] = {}
+
+    def rest(self, args: Sequence[Any]) -> tuple:
+        """Defaults of the inputs that were not given."""
+        missing = len(self.inputs) - len(args)
+        return self.defaults[len(self.defaults) - missing :] if missing else ()
+
+    def result_types(self, operands: Sequence[Any]) -> tuple[list[np.dtype], np.dtype]:
+        """Dtypes the operands are converted to, and of the result."""
+        rule = self.types
+        if rule is None:
+            rule = np.sqrt if len(operands) == 1 else np.true_divide
+        if isinstance(rule, np.ufunc):
+            return resolve(rule, operands)
+        loop, out = rule(operands)
+        return [kernel_dtype(d) for d in loop], kernel_dtype(out)
+
+    def read(self, reader: Reader, symbols: Sequence[Symbol]) -> Symbol:
+        """One element of the result, from one element of each operand."""
+        loop, out = self.result_types([s.dtype for s in symbols])
+        cast = [reader.cast(s, d) for s, d in zip(symbols, loop, strict=True)]
+        if self.kernel is not None:
+            return reader.make(f"user:{self.name}", tuple(cast), out)
+        if self.scalar is not None and all(d.kind == "f" for d in loop):
+            return reader.call(self.scalar, cast, loop, out)
+        with interpreter(ReadingInterpreter(reader)):
+            result = reader.lift(self.function(*cast))
+        return reader.cast(result, out)
+
+    def emitter(self) -> Emitter:
+        functions = {f"user:{name}": kernel for name, kernel in USER_KERNELS.items()}
+        return Emitter(scalar_functions=functions)
+
+    # --------------------------------------------------------------------------------- calls
+
+    def run(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[np.ndarray, Plan]:
+        plan = self.plan(args)
+        if self.check is not None and not plan.floating:
+            self.check(args)
+        return plan.compute(args), plan
+
+    def plan(self, args: Sequence[Any]) -> Plan:
+        """The plan for these operands: ndarrays and Python numbers."""
+        key: list[Any] = []
+        for a in args:
+            if isinstance(a, np.ndarray):
+                key.append(a.dtype)
+                key.append(a.shape)
+                if not a.flags.c_contiguous:
+                    key.append(a.strides)
+            else:
+                key.append(type(a))
+        found = self.plans.get(tuple(key))
+        if found is None:
+            found = Plan(self, args)
+            if len(self.plans) >= MAX_PLANS:
+                self.plans.clear()
+            self.plans[tuple(key)] = found
+        return found
+
+    def kernels(self) -> list[Kernel]:
+        """The kernels compiled so far, forward and backward."""
+        return [kernel for kernel, _ in self._kernels.values()]
+
+
+USER_KERNELS: dict[str, Any] = {}
+"""Users' scalar functions by operation name."""
+
+
+class Plan(Call):
+    """How an elementwise operation is computed for operands of given dtypes and shapes."""
+
+    __slots__ = (
+        "_backwards",
+        "_saves",
+        "dims",
+        "dtype",
+        "entry",
+        "flat",
+        "floating",
+        "keeps",
+        "layout",
+        "loop",
+        "records",
+        "scalar_a",
+        "scalar_b",
+        "scalars",
+        "shape",
+        "simple",
+    )
+
+    def __init__(self, op: Elementwise, args: Sequence[Any]) -> None:
+        operands: list[Any] = []
+        for a in args:
+            if isinstance(a, np.ndarray):
+                check_dtype(op.name, a.dtype)
+                operands.append(a.dtype)
+            else:
+                operands.append(type(a))
+        self.loop, self.dtype = op.result_types(operands)
+        check_dtype(op.name, self.dtype)
+        metas = tuple(
+            Meta(a.shape, a.dtype) if isinstance(a, np.ndarray) else Meta((), d)
+            for a, d in zip(args, self.loop, strict=True)
+        )
+        super().__init__(op, metas, {})
+        self.scalars = tuple(not isinstance(a, np.ndarray) for a in args)
+        arrays = [a for a in args if isinstance(a, np.ndarray)]
+        self.shape = broadcast_shape(op.name, [a.shape for a in arrays])
+        self.layout = layout(
+            self.shape, [(self.shape, None), *((a.shape, _strides(a)) for a in arrays)]
+        )
+        self.simple = not any(m.endswith("s") for m in self.layout.masks)
+        # the hot path passes operands as they are when all have one axis, raveled otherwise
+        self.flat = self.simple and all(a.ndim == 1 for a in arrays) and len(self.shape) == 1
+        self.dims = self.layout.dims if len(self.layout.dims) > 1 else ()
+        self.floating = all(d.kind in "fc" for d in self.loop)
+        self.scalar_a, self.scalar_b = self.scalars[0], self.scalars[-1]
+        # which operands can receive a gradient, and per mask what is saved, as bits: operands in
+        # order, then y
+        self.records = sum(
+            1 << k
+            for k, meta in enumerate(metas)
+            if not self.scalars[k] and meta.dtype.kind in "fc" and self.differentiable(k)
+        )
+        self._saves: dict[int, tuple[str, ...]] = {}
+        self._backwards: dict[int, Callable[..., Any]] = {}
+        self.entry = self._forward() if self.layout.size else _nothing
+        self.keeps = [self._keeps(mask) for mask in range(1 << len(metas))]
+
+    def _operands(self) -> list[Operand]:
+        masks = iter(self.layout.masks[1:])
+        return [
+            Operand(
+                name, meta.dtype if not scalar else loop, "" if scalar else next(masks)
+            )
+            for name, meta, loop, scalar in zip(
+                self._input_names(), self.metas, self.loop, self.scalars, strict=True
+            )
+        ]
+
+    def _keeps(self, mask: int) -> int:
+        if mask & ~self.records:
+            return 0
+        order = (*self.op.inputs, "y")
+        return sum(1 << order.index(name) for name in self.saves(mask))
+
+    def _input_names(self) -> tuple[str, ...]:
+        return self.op.inputs
+
+    def _forward(self) -> Callable[..., Any]:
+        full = self.layout.masks[0]
+
+        def make(parallel: bool) -> tuple[Kernel, float]:
+            reader, emitter = Reader(), self.op.emitter()
+            inputs = [(o, reader.input(o.name, o.dtype)) for o in self._operands()]
+            result = self.op.read(reader, [s for _, s in inputs])
+            kernel = elementwise_kernel(
+                self.op.name,
+                emitter,
+                inputs,
+                [(Operand("y", self.dtype, full), result)],
+                len(self.layout.dims),
+                parallel=parallel,
+            )
+            return kernel, emitter.cost_ns
+
+        return self._choose(("forward",), make)
+
+    def _choose(self, what: tuple, make: Callable[[bool], tuple[Kernel, float]]) -> Any:
+        """Serial or parallel entry point by the amount of work, compiled when needed."""
+        operands = self._operands()
+        key = (*what, self.layout.masks, tuple((o.dtype, o.mask) for o in operands), self.dtype)
+        kernels = self.op._kernels
+
+        def entry(parallel: bool) -> Any:
+            found = kernels.get((*key, parallel))
+            if found is None:
+                found = kernels[(*key, parallel)] = make(parallel)
+                self.op._cost[key] = found[1]
+            return found[0].entry
+
+        size = self.layout.size
+        work = size * (self.op._cost.get(key, 0.0) + _MEMORY_NS)
+        if key not in self.op._cost and size * 0.3 > threads.WORK_PER_THREAD_NS / 4:
+            reader, emitter = Reader(), self.op.emitter()
+            inputs = [(o, reader.input(o.name, o.dtype)) for o in operands]
+            emitter.block(
+                [self.op.read(reader, [s for _, s in inputs])], {s: o.name for o, s in inputs}
+            )
+            work = size * (emitter.cost_ns + _MEMORY_NS)
+        return threads.choose(partial(entry, False), partial(entry, True), work)
+
+    def compute(self, args: Sequence[Any]) -> np.ndarray:
+        """The result for operands this plan was made for."""
+        out = np.empty(self.shape, self.dtype)
+        self.entry(*self._pass(args, self.layout.masks[1:]), out.ravel(), *self.dims)
+        return out
+
+    def _pass(self, args: Sequence[Any], masks: Sequence[str]) -> list[Any]:
+        """Operands as the kernel takes them."""
+        given = []
+        arrays = iter(masks)
+        for a, loop in zip(args, self.loop, strict=True):
+            if not isinstance(a, np.ndarray):
+                given.append(checked_scalar(self.op.name, a, loop))
+                continue
+            mask = next(arrays)
+            given.append(strided_view(a, self.layout, mask) if mask.endswith("s") else a.ravel())
+        return given
+
+    # ------------------------------------------------------------------------------ backward
+
+    def differentiable(self, k: int) -> bool:
+        return self.dtype.kind in "fc" and self.op.inputs[k] in self.op.formulas
+
+    def saves(self, mask: int) -> tuple[str, ...]:
+        found = self._saves.get(mask)
+        if found is None:
+            found = self._saves[mask] = super().saves(mask)
+        return found
+
+    def backward(self, mask: int, g: np.ndarray, saved: Sequence[Any]) -> tuple[Any, int]:
+        function = self._backwards.get(mask)
+        if function is None:
+            function = self._backwards[mask] = self._compile_backward(mask)
+        return function(g, *saved)
+
+    def symbols(self, reader: Reader, mask: int) -> tuple[dict[str, Symbol], dict[int, Symbol]]:
+        """Symbols of ``g`` and everything saved, and the gradient of each operand in ``mask``."""
+        values = {"g": reader.input("g", self.dtype), "y": reader.input("y", self.dtype)}
+        for operand in self._operands():
+            values[operand.name] = reader.input(operand.name, operand.dtype)
+        gradients = {}
+        with interpreter(ReadingInterpreter(reader)):
+            for k, name in enumerate(self._input_names()):
+                if mask >> k & 1:
+                    value = reader.lift(self.gradient(k, values["g"], values))
+                    gradients[k] = _convert(reader, value, self.metas[k].dtype)
+        return values, gradients
+
+    def _compile_backward(self, mask: int) -> Callable[..., Any]:
+        values, gradients = self.symbols(Reader(), mask)
+        full = self.layout.masks[0]
+        operands = {o.name: o for o in self._operands()}
+        operands["g"] = Operand("g", self.dtype, full)
+        operands["y"] = Operand("y", self.dtype, full)
+        masks = dict(zip((k for k, s in enumerate(self.scalars) if not s), self.layout.masks[1:]))
+        aliased = [
+            k
+            for k, symbol in gradients.items()
+            if symbol is values["g"] and self.metas[k] == Meta(self.shape, self.dtype)
+        ]
+        outputs = [
+            (k, Operand(f"g{k}", self.metas[k].dtype, masks[k].rstrip("s")))
+            for k in gradients
+            if k not in aliased
+        ]
+        saved = self.saves(mask)
+        used = ["g", *saved]
+
+        def make(parallel: bool) -> tuple[Kernel, float]:
+            fresh, again = self.symbols(Reader(), mask)
+            emitter = self.op.emitter()
+            kernel = elementwise_kernel(
+                f"{self.op.name}_backward{mask}",
+                emitter,
+                [(operands[name], fresh[name]) for name in used],
+                [(operand, again[k]) for k, operand in outputs],
+                len(self.layout.dims),
+                parallel=parallel,
+            )
+            return kernel, emitter.cost_ns
+
+        entry = None
+        if outputs and self.layout.size:
+            entry = self._choose(("backward", mask), make)
+        return _backward_function(self, saved, operands, outputs, aliased, entry)
+
+
+def _backward_function(
+    plan: Plan,
+    saved: tuple[str, ...],
+    operands: dict[str, Operand],
+    outputs: Sequence[tuple[int, Operand]],
+    aliased: Sequence[int],
+    entry: Any,
+) -> Callable[..., Any]:
+    """Write the function that allocates gradients and calls the kernel, with nothing left to decide.
+
+    It is the inner loop of the engine: every avoided branch counts.
+    """
+    names: dict[str, Any] = {
+        "entry": entry,
+        "empty": np.empty,
+        "zeros": np.zeros,
+        "compact": np.ascontiguousarray,
+        "view": strided_view,
+        "layout": plan.layout,
+        "dims": plan.layout.dims,
+    }
+    lines = [f"def backward({', '.join(('g', *saved))}):"]
+    if outputs:
+        lines.append("    if not g.flags.c_contiguous: g = compact(g)")
+    arguments = []
+    for name in ("g", *saved):
+        operand = operands[name]
+        if not operand.mask:
+            arguments.append(name)
+        elif operand.strided:
+            names[f"mask_{name}"] = operand.mask
+            arguments.append(f"view({name}, layout, mask_{name})")
+        else:
+            arguments.append(name if plan.flat else f"{name}.ravel()")
+    owned = 0
+    for k, operand in outputs:
+        names[f"shape{k}"], names[f"dtype{k}"] = plan.metas[k].shape, plan.metas[k].dtype
+        make = "empty" if entry is not None else "zeros"
+        lines.append(f"    g{k} = {make}(shape{k}, dtype{k})")
+        arguments.append(f"g{k}" if plan.flat else f"g{k}.ravel()")
+        owned |= 1 << k
+    if len(plan.layout.dims) > 1 or any(not o.full for _, o in outputs):
+        arguments.append("*dims")
+    if entry is not None:
+        lines.append(f"    entry({', '.join(arguments)})")
+    results = []
+    for k in range(len(plan.metas)):
+        if k in aliased:
+            results.append("g")
+        else:
+            results.append(f"g{k}" if any(k == o for o, _ in outputs) else "None")
+    lines.append(f"    return ({', '.join(results)},), {owned}")
+    exec(compile("\n".join(lines), f"<backward of {plan.op.name}>", "exec"), names)
+    return names["backward"]
+
+
+def _convert(reader: Reader, value: Symbol, dtype: np.dtype) -> Symbol:
+    if value.dtype == dtype:
+        return value
+    if isinstance(value.dtype, np.dtype) and value.dtype.kind == "c" and dtype.kind != "c":
+        value = reader.real(value)
+    return reader.cast(value, dtype)
+
+
+def _strides(array: np.ndarray) -> tuple[int, ...] | None:
+    return None if array.flags.c_contiguous else array.strides
+
+
+def _nothing(*arguments: Any) -> None:
+    """The kernel of an empty result."""
+
+
+def checked_scalar(operation: str, value: Any, dtype: np.dtype) -> Any:
+    """A Python number as a kernel of ``dtype`` takes it."""
+    if dtype.kind in "iu" and isinstance(value, int) and dtype != BOOL:
+        limits = _limits(dtype)
+        if not limits.min <= value <= limits.max:
+            raise NumgradValueError(
+                f"{operation}: {value} does not fit {dtype}, whose range is {limits.min} to "
+                f"{limits.max}; convert the array to a wider dtype first"
+            )
+    return value
+
+
+@lru_cache
+def _limits(dtype: np.dtype) -> np.iinfo:
+    return np.iinfo(dtype)

@@ -1,0 +1,92 @@
+"""Primitives: operations whose forward, and mostly backward, kernels are written by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from numgrad.op.base import Call, Meta, Op, conform, interpreter, raw
+from numgrad.op.view import checked
+
+
+class Primitive(Op):
+    """An operation whose body computes its result on ndarrays, through njit kernels.
+
+    The body returns the output, or the output and a tuple of the declared ``auxiliaries`` that
+    gradient formulas may name. ``outputs=True`` declares a tuple of outputs.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        auxiliaries: Sequence[str] = (),
+        outputs: bool = False,
+        **options: Any,
+    ) -> None:
+        self.auxiliaries = tuple(auxiliaries)
+        self.outputs = outputs
+        self.backward_kernel: Callable[..., Any] | None = None
+        self.shape_rule: Callable[..., Any] | None = None
+        super().__init__(function, **options)
+
+    def shape(self, function: Callable[..., Any]) -> Primitive:
+        """Declare how shape and dtype of the output follow from those of the inputs."""
+        self.shape_rule = function
+        return self
+
+    def vjp_kernel(self, function: Callable[..., Any]) -> Primitive:
+        """Declare the backward by hand: ``function(call, mask, g, **saved)`` -> list of gradients.
+
+        It computes on ndarrays what the gradient formulas specify; a test holds the two together.
+        Arrays in the list must be new, owned by nobody else.
+        """
+        self.backward_kernel = function
+        return self
+
+    def run(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, Call]:
+        args = [a if a is None or isinstance(a, np.ndarray) else np.asarray(a) for a in args]
+        metas = tuple(
+            Meta((), np.dtype(np.int64)) if a is None else Meta(a.shape, a.dtype) for a in args
+        )
+        first = next((a for a in args if a is not None), np.empty(0))
+        out = checked(self.name, first, self.function, *args, **params)
+        aux: tuple = ()
+        if self.auxiliaries:
+            out, aux = out
+        if self.outputs:
+            out = tuple(out)
+            return out, PrimitiveCall(self, metas, params, aux, out)
+        if not isinstance(out, np.ndarray):  # NumPy gives scalars for 0-d results
+            out = np.asarray(out)
+        return out, PrimitiveCall(self, metas, params, aux, (out,))
+
+
+class PrimitiveCall(Call):
+    """A call of a primitive, whose backward may be a kernel of its own."""
+
+    __slots__ = ("floating", "nout", "out_metas")
+    op: Primitive
+
+    def __init__(self, op: Op, metas: tuple, params: dict, aux: tuple, outs: tuple) -> None:
+        super().__init__(op, metas, params, aux)
+        self.nout = len(outs)
+        self.out_metas = tuple(Meta(o.shape, o.dtype) for o in outs) if op.outputs else ()
+        self.floating = any(o.dtype.kind in "fc" for o in outs)
+
+    def differentiable(self, k: int) -> bool:
+        return self.floating and super().differentiable(k)
+
+    def backward(self, mask: int, g: Any, saved: Sequence[Any]) -> tuple[list[Any], int]:
+        kernel = self.op.backward_kernel
+        if kernel is None:
+            return super().backward(mask, g, saved)
+        values = dict(zip(self.saves(mask), saved, strict=True))
+        with interpreter(raw):
+            gradients = kernel(self, mask, g, **values)
+        for k, meta in enumerate(self.metas):
+            if mask >> k & 1 and gradients[k] is not None:
+                gradients[k] = conform(gradients[k], meta)
+        return gradients, mask

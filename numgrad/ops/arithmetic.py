@@ -1,0 +1,341 @@
+"""Sums, products, powers, rounding and their kin, element by element."""
+
+import numpy as np
+
+from numgrad.errors import NumgradValueError
+from numgrad.op import composite, elementwise
+
+
+@elementwise(ref=np.add, dunder="add", linear=True)
+def add(a, b):
+    """Sum of two operands."""
+    return a + b
+
+
+add.vjp(a=lambda g: g, b=lambda g: g)
+
+
+@elementwise(ref=np.subtract, dunder="sub", linear=True)
+def subtract(a, b):
+    """Difference of two operands."""
+    return a - b
+
+
+subtract.vjp(a=lambda g: g, b=lambda g: -g)
+
+
+@elementwise(ref=np.multiply, dunder="mul")
+def multiply(a, b):
+    """Product of two operands."""
+    return a * b
+
+
+multiply.vjp(a=lambda g, b: g * np.conj(b), b=lambda g, a: g * np.conj(a))
+
+
+@elementwise(ref=np.divide, dunder="truediv", aliases=("true_divide",), special=(0.0,))
+def divide(a, b):
+    """Quotient of two operands."""
+    return a / b
+
+
+divide.vjp(a=lambda g, b: g / np.conj(b), b=lambda g, a, b: -g * np.conj((a / b) / b))
+
+
+def _no_negative_power(args):
+    exponent = args[1]
+    if np.asarray(exponent).dtype.kind in "iu" and np.any(np.asarray(exponent) < 0):
+        raise NumgradValueError(
+            "power: an integer to a negative integer power is not an integer; convert the base to "
+            "float64 first"
+        )
+
+
+@elementwise(ref=np.power, dunder="pow", domain=(0.3, 2.0), check=_no_negative_power)
+def power(a, b):
+    """The first operand raised to the second."""
+    return np.power(a, b)
+
+
+power.vjp(
+    a=lambda g, a, b: g * np.conj(np.where(b == 0, 0, b * np.power(a, np.where(b == 0, 1, b - 1)))),
+    b=lambda g, a, b, y: (
+        g * np.conj(np.where((a == 0) & (np.real(b) >= 0), 0, y * np.log(np.where(a == 0, 1, a))))
+        + np.where((a == 0) & (np.real(b) < 0), -g * np.abs(y), 0)
+    ),
+)
+
+
+@elementwise(ref=np.float_power, types=np.divide, domain=(0.3, 2.0))
+def float_power(a, b):
+    """The first operand raised to the second, in floating point."""
+    return np.power(a, b)
+
+
+float_power.formulas.update(power.formulas)
+
+
+@elementwise(ref=np.negative, dunder="neg", linear=True)
+def negative(x):
+    """The operand with its sign changed."""
+    return -x
+
+
+negative.vjp(x=lambda g: -g)
+
+
+@elementwise(ref=np.positive, dunder="pos", linear=True)
+def positive(x):
+    """A copy of the operand."""
+    return +x
+
+
+positive.vjp(x=lambda g: g)
+
+
+@elementwise(ref=np.absolute, dunder="abs", aliases=("abs",), special=(0.0,))
+def absolute(x):
+    """Absolute value; of a complex operand its real magnitude."""
+    return np.absolute(x)
+
+
+absolute.vjp(x=lambda g, x: g * np.sign(x))
+
+
+@elementwise(ref=np.sign, special=(0.0,))
+def sign(x):
+    """-1, 0 or 1 by the sign of a real operand; a complex one divided by its magnitude."""
+    return np.sign(x)
+
+
+sign.vjp(
+    x=lambda g, x, y: np.where(
+        x == 0, 0, (g - y * np.real(g * np.conj(y))) / np.where(x == 0, 1, np.absolute(x))
+    )
+)
+
+
+@elementwise(ref=np.square)
+def square(x):
+    """The operand times itself."""
+    return x * x
+
+
+square.vjp(x=lambda g, x: g * (2 * np.conj(x)))
+
+
+@elementwise(ref=np.reciprocal, domain=(0.5, 3.0))
+def reciprocal(x):
+    """One divided by the operand."""
+    return np.reciprocal(x)
+
+
+reciprocal.vjp(x=lambda g, y: -g * np.conj(y * y))
+
+
+@elementwise(ref=np.floor_divide, dunder="floordiv", domain=(0.5, 9.0))
+def floor_divide(a, b):
+    """Largest integer not above the quotient."""
+    return np.floor_divide(a, b)
+
+
+floor_divide.vjp(a=lambda: 0, b=lambda: 0)
+
+
+@elementwise(ref=np.remainder, dunder="mod", aliases=("mod",), domain=(0.5, 9.0))
+def remainder(a, b):
+    """Remainder of the quotient rounded down; it has the sign of the divisor."""
+    return np.remainder(a, b)
+
+
+remainder.vjp(a=lambda g: g, b=lambda g, a, b: -g * np.floor_divide(a, b))
+
+
+@elementwise(ref=np.fmod, domain=(0.5, 9.0))
+def fmod(a, b):
+    """Remainder of the quotient rounded towards zero; it has the sign of the dividend."""
+    return np.fmod(a, b)
+
+
+fmod.vjp(a=lambda g: g, b=lambda g, a, b: -g * np.trunc(a / b))
+
+
+@elementwise(ref=np.maximum)
+def maximum(a, b):
+    """Larger of two operands, NaN if either is; equal operands share the gradient."""
+    return np.maximum(a, b)
+
+
+maximum.vjp(
+    a=lambda g, a, b: np.where(a == b, g / 2, np.where(a < b, 0, g)),
+    b=lambda g, a, b: np.where(a == b, g / 2, np.where(b < a, 0, g)),
+)
+
+
+@elementwise(ref=np.minimum)
+def minimum(a, b):
+    """Smaller of two operands, NaN if either is; equal operands share the gradient."""
+    return np.minimum(a, b)
+
+
+minimum.vjp(
+    a=lambda g, a, b: np.where(a == b, g / 2, np.where(a > b, 0, g)),
+    b=lambda g, a, b: np.where(a == b, g / 2, np.where(b > a, 0, g)),
+)
+
+
+@elementwise(ref=np.fmax)
+def fmax(a, b):
+    """Larger of two operands, a NaN losing; of equal operands the first takes the gradient."""
+    return np.fmax(a, b)
+
+
+fmax.vjp(
+    a=lambda g, a, b: np.where((a >= b) | np.isnan(b), g, 0),
+    b=lambda g, a, b: np.where((a >= b) | np.isnan(b), 0, g),
+)
+
+
+@elementwise(ref=np.fmin)
+def fmin(a, b):
+    """Smaller of two operands, a NaN losing; of equal operands the first takes the gradient."""
+    return np.fmin(a, b)
+
+
+fmin.vjp(
+    a=lambda g, a, b: np.where((a <= b) | np.isnan(b), g, 0),
+    b=lambda g, a, b: np.where((a <= b) | np.isnan(b), 0, g),
+)
+
+
+@elementwise(types=np.maximum, method=False)
+def clip_below(x, low):
+    """The operand where it is at least ``low``, else ``low``."""
+    return np.where(x < low, low, x)
+
+
+clip_below.vjp(
+    x=lambda g, x, low: np.where(x >= low, g, 0), low=lambda g, x, low: np.where(x < low, g, 0)
+)
+
+
+@elementwise(types=np.minimum, method=False)
+def clip_above(x, high):
+    """The operand where it is at most ``high``, else ``high``."""
+    return np.where(x > high, high, x)
+
+
+clip_above.vjp(
+    x=lambda g, x, high: np.where(x <= high, g, 0), high=lambda g, x, high: np.where(x > high, g, 0)
+)
+
+
+@composite(ref=np.clip, aliases=("clamp",))
+def clip(x, min=None, max=None):
+    """The operand limited to the interval from ``min`` to ``max``, either of which may be None.
+
+    The gradient passes where the operand lies inside, the bounds included.
+    """
+    if min is not None:
+        x = clip_below(x, min)
+    if max is not None:
+        x = clip_above(x, max)
+    return positive(x) if min is None and max is None else x
+
+
+@elementwise(ref=np.copysign)
+def copysign(a, b):
+    """Magnitude of the first operand with the sign of the second."""
+    return np.copysign(a, b)
+
+
+copysign.vjp(a=lambda g, a, y: g * np.sign(a) * np.sign(y), b=lambda: 0)
+
+
+@elementwise(ref=np.floor, special=(0.5,))
+def floor(x):
+    """Largest integer not above the operand."""
+    return np.floor(x)
+
+
+@elementwise(ref=np.ceil, special=(0.5,))
+def ceil(x):
+    """Smallest integer not below the operand."""
+    return np.ceil(x)
+
+
+@elementwise(ref=np.trunc, special=(0.5,), aliases=("fix",))
+def trunc(x):
+    """The operand without its fractional part."""
+    return np.trunc(x)
+
+
+@elementwise(ref=np.rint, special=(0.5, 1.5, 2.5))
+def rint(x):
+    """Nearest integer, halves to even."""
+    return np.rint(x)
+
+
+for _step in (floor, ceil, trunc, rint):
+    _step.vjp(x=lambda: 0)
+
+
+@composite(ref=np.round, aliases=("around",))
+def round(x, decimals=0):
+    """The operand rounded to ``decimals`` decimal places, halves to even."""
+    if decimals == 0:
+        return rint(x)
+    scale = 10.0 ** abs(decimals)
+    return rint(x * scale) / scale if decimals > 0 else rint(x / scale) * scale
+
+
+def _promote(operands):
+    kinds = [o for o in operands[1:]]
+    dtype = np.result_type(*[np.empty(0, k) if isinstance(k, np.dtype) else k(0) for k in kinds])
+    return [np.dtype(bool), dtype, dtype], dtype
+
+
+@elementwise(types=_promote, ref=np.where, method=False)
+def where(condition, x, y_):
+    """``x`` where the condition holds, else the other operand."""
+    return np.where(condition, x, y_)
+
+
+where.vjp(
+    x=lambda g, condition: np.where(condition, g, 0),
+    y_=lambda g, condition: np.where(condition, 0, g),
+)
+
+
+def _first(operands):
+    return [operands[0]] * len(operands), operands[0]
+
+
+@elementwise(types=_first, method=False)
+def replace_nonfinite(x, nan, posinf, neginf):
+    """The operand with NaN and infinities replaced; the gradient passes finite elements only."""
+    return np.where(np.isnan(x), nan, np.where(np.isinf(x), np.where(x > 0, posinf, neginf), x))
+
+
+replace_nonfinite.vjp(x=lambda g, x: np.where(np.isfinite(x), g, 0))
+
+
+@composite(ref=np.nan_to_num)
+def nan_to_num(x, nan=0.0, posinf=None, neginf=None):
+    """The operand with NaN replaced by ``nan`` and infinities by the largest finite numbers."""
+    from numgrad.ops.complex import from_parts, imag, real
+
+    dtype = np.result_type(x.dtype)
+    if dtype.kind == "c":
+        return from_parts(
+            nan_to_num(real(x), nan, posinf, neginf), nan_to_num(imag(x), nan, posinf, neginf)
+        )
+    if dtype.kind != "f":
+        return positive(x)
+    limit = float(np.finfo(dtype).max)
+    return replace_nonfinite(
+        x,
+        float(nan),
+        limit if posinf is None else float(posinf),
+        -limit if neginf is None else float(neginf),
+    )

@@ -1,0 +1,67 @@
+"""Parts of complex numbers; gradients are dL/dz* (Wirtinger), as descent directions."""
+
+import numpy as np
+
+from numgrad.op import elementwise, view
+from numgrad.op.base import bind
+
+
+@elementwise(ref=np.conjugate, aliases=("conj",), linear=True)
+def conjugate(x):
+    """Complex conjugate."""
+    return np.conj(x)
+
+
+conjugate.vjp(x=lambda g: np.conj(g))
+
+
+@view(ref=np.real, method=False, linear=True)
+def real(x):
+    """Real part, as a view."""
+    return x.real
+
+
+real.vjp(x=lambda g: g)
+
+
+@view(ref=np.imag, method=False, linear=True)
+def imag(x):
+    """Imaginary part, as a view; zeros for real operands."""
+    return x.imag
+
+
+imag.vjp(x=lambda g: g * 1j)
+
+
+def _real_result(operands):
+    (x,) = operands
+    if not isinstance(x, np.dtype):
+        x = np.dtype(x)
+    if x.kind == "c":
+        return [x], np.dtype(f"f{x.itemsize // 2}")
+    out = x if x.kind == "f" else np.dtype(np.float64)
+    return [out], out
+
+
+@elementwise(ref=np.angle, types=_real_result)
+def angle(x):
+    """Phase of a complex number in radians; of a real one 0 or pi."""
+    return np.arctan2(np.imag(x), np.real(x))
+
+
+angle.vjp(x=lambda g, x: np.where(x == 0, 0, 1j * g / np.conj(np.where(x == 0, 1, x))))
+
+
+def _complex_result(operands):
+    wide = np.result_type(*[o if isinstance(o, np.dtype) else np.dtype(o) for o in operands])
+    part = np.dtype(np.float32 if wide == np.float32 else np.float64)
+    return [part, part], np.dtype(f"c{part.itemsize * 2}")
+
+
+@elementwise(types=_complex_result, method=False)
+def from_parts(a, b):
+    """Complex numbers from their real and imaginary parts."""
+    return a + 1j * b
+
+
+from_parts.vjp(a=lambda g: np.real(g), b=lambda g: np.imag(g))

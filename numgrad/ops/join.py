@@ -1,0 +1,288 @@
+"""Joining arrays, and taking them apart again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.kernels.expr import check_dtype
+from numgrad.op import Primitive, composite, view
+from numgrad.op.axis import normalize_axes
+from numgrad.op.base import Call
+from numgrad.ops.index import getitem
+from numgrad.ops.shape import (
+    as_index,
+    as_operand,
+    atleast_1d,
+    atleast_2d,
+    atleast_3d,
+    broadcast_to,
+    copy,
+    reshape,
+    swapaxes,
+)
+
+
+class Join(Primitive):
+    """An operation on any number of arrays, called with a sequence of them as in NumPy."""
+
+    implied = ("index", "metas")
+
+    def __call__(self, *arrays: Any, **params: Any) -> Any:
+        if arrays and isinstance(arrays[0], list | tuple) and (
+            len(arrays) == 1 or not params and _is_axis(arrays[1])
+        ):
+            if len(arrays) > 1:
+                params = {**dict(zip(self.params, arrays[1:], strict=False)), **params}
+            arrays = tuple(arrays[0])
+        elif len(arrays) == 1 and len(getattr(arrays[0], "shape", ())) > 0:
+            arrays = tuple(arrays[0])  # the first axis of an array is a sequence too
+        if not arrays:
+            raise NumgradValueError(f"{self.name}: needs at least one array, got none")
+        return super().__call__(*arrays, **params)
+
+    def run(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, Call]:
+        args = [a if isinstance(a, np.ndarray) else np.asarray(a) for a in args]
+        for a in args:
+            check_dtype(self.name, a.dtype)
+        return super().run(args, params)
+
+
+def _is_axis(value: Any) -> bool:
+    return value is None or isinstance(value, int | np.integer)
+
+
+def _join(**options: Any) -> Any:
+    return lambda function: Join(function, **options)
+
+
+@_join(
+    ref=np.concatenate,
+    linear=True,
+    aliases=("concatenate", "cat"),
+    method=False,
+    samples=[(((2, 3), (4, 3)), {}), (((2, 3), (2, 1)), {"axis": -1}), (((2,), (3, 1)), {"axis": None})],
+    errors=[(((2, 3), (2, 4)), {"axis": 0}, "NumgradValueError")],
+)
+def concat(*inputs, axis=0):
+    """Arrays one after another along an axis they have; with ``axis=None`` all flattened."""
+    if axis is None:
+        return np.concatenate([a.ravel() for a in inputs])
+    first = inputs[0]
+    if first.ndim == 0:
+        raise NumgradValueError("concat: 0-d arrays have no axis to join along; use stack")
+    (axis,) = normalize_axes("concat", as_index("concat", axis), first.ndim)
+    rest = first.shape[:axis] + first.shape[axis + 1 :]
+    for a in inputs:
+        if a.ndim != first.ndim or a.shape[:axis] + a.shape[axis + 1 :] != rest:
+            shapes = ", ".join(str(a.shape) for a in inputs)
+            raise NumgradValueError(
+                f"concat: shapes {shapes} differ in more than axis {axis}; only that one may"
+            )
+    return np.concatenate(inputs, axis)
+
+
+def _part(g: Any, index: int, metas: Sequence[Any], axis: int | None) -> Any:
+    """What of ``g`` belongs to one of the joined arrays."""
+    if axis is None:
+        sizes = [int(np.prod(m.shape)) for m in metas]
+        start = sum(sizes[:index])
+        return reshape(getitem(g, slice(start, start + sizes[index])), metas[index].shape)
+    axis %= len(metas[0].shape)
+    start = sum(m.shape[axis] for m in metas[:index])
+    stop = start + metas[index].shape[axis]
+    return getitem(g, (slice(None),) * axis + (slice(start, stop),))
+
+
+concat.vjp(inputs=_part)
+
+
+@_join(
+    ref=np.stack,
+    linear=True,
+    method=False,
+    samples=[(((2, 3), (2, 3)), {}), (((2, 3), (2, 3)), {"axis": -1})],
+    errors=[(((2, 3), (2, 4)), {}, "NumgradValueError")],
+)
+def stack(*inputs, axis=0):
+    """Arrays of one shape along a new axis."""
+    first = inputs[0]
+    if any(a.shape != first.shape for a in inputs):
+        shapes = ", ".join(str(a.shape) for a in inputs)
+        raise NumgradValueError(f"stack: shapes {shapes} differ; they must be equal")
+    normalize_axes("stack", as_index("stack", axis), first.ndim + 1)
+    return np.stack(inputs, axis)
+
+
+stack.vjp(
+    inputs=lambda g, index, metas, axis: getitem(
+        g, (slice(None),) * (axis % (len(metas[0].shape) + 1)) + (index,)
+    )
+)
+
+
+def _arrays(operation: str, arrays: Any) -> list[Any]:
+    if len(arrays) == 1 and (isinstance(arrays[0], list | tuple) or hasattr(arrays[0], "shape")):
+        arrays = arrays[0]
+    found = [as_operand(a) for a in arrays]
+    if not found:
+        raise NumgradValueError(f"{operation}: needs at least one array, got none")
+    return found
+
+
+@composite(ref=np.hstack, method=False)
+def hstack(*arrays):
+    """Arrays one after another along the second axis; those of one axis along it."""
+    arrays = [atleast_1d(a) for a in _arrays("hstack", arrays)]
+    return concat(*arrays, axis=0 if len(arrays[0].shape) == 1 else 1)
+
+
+@composite(ref=np.vstack, method=False)
+def vstack(*arrays):
+    """Arrays one after another along the first axis; those of one axis become rows."""
+    return concat(*[atleast_2d(a) for a in _arrays("vstack", arrays)], axis=0)
+
+
+@composite(ref=np.dstack, method=False)
+def dstack(*arrays):
+    """Arrays one after another along the third axis."""
+    return concat(*[atleast_3d(a) for a in _arrays("dstack", arrays)], axis=2)
+
+
+@composite(ref=np.column_stack, method=False)
+def column_stack(*arrays):
+    """Arrays one after another along the second axis; those of one axis become columns."""
+    found = _arrays("column_stack", arrays)
+    columns = [reshape(a, (-1, 1)) if len(a.shape) < 2 else a for a in found]
+    return concat(*columns, axis=1)
+
+
+# -------------------------------------------------------------------------------------- parts
+
+
+def _cuts(operation: str, n: int, sections: Any, equal: bool) -> tuple[int, ...]:
+    """Where the parts begin and end along an axis of length ``n``."""
+    if sections is None:
+        raise NumgradTypeError(f"{operation}: give the number of parts, or where to cut")
+    if not isinstance(sections, tuple | list | np.ndarray):
+        count = as_index(operation, sections, "the number of parts")
+        if count <= 0:
+            raise NumgradValueError(f"{operation}: the number of parts must be positive")
+        if equal and n % count:
+            raise NumgradValueError(
+                f"{operation}: an axis of length {n} cannot be split into {count} equal parts; "
+                "use array_split"
+            )
+        small, extra = divmod(n, count)
+        lengths = [small + (k < extra) for k in range(count)]
+        return (0, *np.cumsum(lengths).tolist())
+    cuts = [as_index(operation, k, "a place to cut") for k in sections]
+    return (0, *cuts, n)
+
+
+def _split(x: np.ndarray, cuts: tuple[int, ...], axis: int) -> tuple[np.ndarray, ...]:
+    lead = (slice(None),) * axis
+    stops = cuts[1:]
+    return tuple([x[(*lead, slice(a, b))] for a, b in zip(cuts, stops, strict=False)])
+
+
+@view(
+    linear=True,
+    method=False,
+    samples=[(((3, 4),), {"cuts": (0, 1, 4), "axis": 1})],
+)
+def split_at(x, *, cuts=(), axis=0):
+    """Adjacent parts of an axis, as views, that together are the whole of it."""
+    return _split(x, cuts, axis)
+
+
+split_at.vjp(x=lambda g, axis: concat(*g, axis=axis))
+
+
+def _parts(operation: str, x: Any, sections: Any, axis: int, equal: bool) -> tuple:
+    x = as_operand(x)
+    (axis,) = normalize_axes(operation, as_index(operation, axis), len(x.shape))
+    n = x.shape[axis]
+    cuts = _cuts(operation, n, sections, equal)
+    if all(0 <= a <= b <= n for a, b in zip(cuts, cuts[1:], strict=False)):
+        return split_at(x, cuts=cuts, axis=axis)
+    # cuts that are negative, beyond the end or not in order: each part as NumPy slices it
+    lead = (slice(None),) * axis
+    pairs = zip(cuts, cuts[1:], strict=False)
+    return tuple(getitem(x, (*lead, slice(a, b))) for a, b in pairs)
+
+
+@composite(ref=np.split)
+def split(x, indices_or_sections, axis=0):
+    """Parts along an axis: a number of equal ones, or cut at the given indices."""
+    return _parts("split", x, indices_or_sections, axis, True)
+
+
+@composite(ref=np.array_split)
+def array_split(x, indices_or_sections, axis=0):
+    """As ``split``, but the parts need not be equal: the first ones are longer by one."""
+    return _parts("array_split", x, indices_or_sections, axis, False)
+
+
+@composite(ref=np.hsplit, method=False)
+def hsplit(x, indices_or_sections):
+    """Parts along the second axis; of an array of one axis along that."""
+    x = as_operand(x)
+    return _parts("hsplit", x, indices_or_sections, min(1, len(x.shape) - 1), True)
+
+
+@composite(ref=np.vsplit, method=False)
+def vsplit(x, indices_or_sections):
+    """Parts along the first axis."""
+    return _parts("vsplit", x, indices_or_sections, 0, True)
+
+
+@composite(ref=np.dsplit, method=False)
+def dsplit(x, indices_or_sections):
+    """Parts along the third axis."""
+    return _parts("dsplit", x, indices_or_sections, 2, True)
+
+
+@view(
+    ref="numpy.unstack",
+    linear=True,
+    aliases=("unbind",),
+    samples=[(((3, 4),), {"axis": 1})],
+    errors=[(((),), {}, "NumgradIndexError")],
+)
+def unstack(x, *, axis=0):
+    """The slices along an axis, as a tuple of views."""
+    (axis,) = normalize_axes("unstack", axis, x.ndim)
+    lead = (slice(None),) * axis
+    return tuple([x[(*lead, k, Ellipsis)] for k in range(x.shape[axis])])
+
+
+unstack.vjp(x=lambda g, axis: stack(*g, axis=axis))
+
+
+@composite(ref=np.meshgrid, method=False)
+def meshgrid(*arrays, indexing="xy", sparse=False, copy_=True, **options):
+    """Coordinate arrays of the grid that vectors span."""
+    wants_copy = options.pop("copy", copy_)
+    if options:
+        raise NumgradTypeError(f"meshgrid: no parameter is called {next(iter(options))!r}")
+    if indexing not in ("xy", "ij"):
+        raise NumgradValueError(f"meshgrid: indexing is 'xy' or 'ij', got {indexing!r}")
+    found = [as_operand(a) for a in arrays]
+    rank = len(found)
+    grids = []
+    for k, a in enumerate(found):
+        if len(a.shape) > 1:
+            raise NumgradValueError(f"meshgrid: operand {k} has shape {a.shape}; give vectors")
+        grids.append(reshape(a, (1,) * k + (-1,) + (1,) * (rank - k - 1)))
+    if indexing == "xy" and rank > 1:
+        grids = [swapaxes(grid, 0, 1) for grid in grids]
+    if not sparse:
+        shape = np.broadcast_shapes(*[grid.shape for grid in grids])
+        grids = [broadcast_to(grid, shape) for grid in grids]
+    return tuple(copy(grid) for grid in grids) if wants_copy else tuple(grids)
+
+

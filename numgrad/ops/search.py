@@ -1,0 +1,62 @@
+"""Places of extreme elements."""
+
+from __future__ import annotations
+
+from functools import cache, partial
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from numgrad.errors import NumgradValueError
+from numgrad.kernels import threads
+from numgrad.kernels.argreduce import argreduce_kernel
+from numgrad.kernels.expr import check_dtype
+from numgrad.op import primitive
+from numgrad.op.axis import normalize_axes
+
+_ELEMENT_NS = 0.5
+
+
+@cache
+def _kernel(kind: str, dtype: np.dtype, columns: bool, parallel: bool) -> Any:
+    return argreduce_kernel(kind, dtype, columns, parallel).entry
+
+
+def _search(kind: str, x: np.ndarray, axis: int | None, keepdims: bool) -> np.ndarray:
+    check_dtype(kind, x.dtype)
+    shape = x.shape
+    if axis is None:
+        kept = (1,) * x.ndim if keepdims else ()
+        sizes = (1, x.size, 1)
+    else:
+        (axis,) = normalize_axes(kind, axis, x.ndim)
+        kept = shape[:axis] + ((1,) if keepdims else ()) + shape[axis + 1 :]
+        sizes = (prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :]))
+    out = np.empty(kept, np.int64)
+    if not out.size:
+        return out
+    if not sizes[1]:
+        raise NumgradValueError(
+            f"{kind}: the searched axis of an operand of shape {shape} has no elements"
+        )
+    columns = sizes[2] != 1
+    entry = threads.choose(
+        partial(_kernel, kind, x.dtype, columns, False),
+        partial(_kernel, kind, x.dtype, columns, True),
+        x.size * _ELEMENT_NS if out.size > 1 else 0.0,  # one row cannot be shared
+    )
+    entry(np.ascontiguousarray(x).ravel(), out.ravel(), *(sizes if columns else sizes[:2]))
+    return out
+
+
+@primitive(ref=np.argmax, differentiable=False)
+def argmax(x, *, axis=None, keepdims=False):
+    """Index of the first largest element along an axis, or in the flattened operand."""
+    return _search("argmax", x, axis, keepdims)
+
+
+@primitive(ref=np.argmin, differentiable=False)
+def argmin(x, *, axis=None, keepdims=False):
+    """Index of the first smallest element along an axis, or in the flattened operand."""
+    return _search("argmin", x, axis, keepdims)

@@ -1,0 +1,434 @@
+"""Other arrangements of the same elements: shapes, order of axes, diagonals, dtypes."""
+
+from typing import Any
+
+import numpy as np
+
+from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.kernels.expr import check_dtype
+from numgrad.op import View, composite, primitive, view
+from numgrad.op.base import OPS
+
+
+def as_operand(x: Any) -> Any:
+    """``x`` with a ``shape``: composites look at shapes before they call an operation."""
+    if hasattr(x, "shape"):
+        return x
+    if isinstance(x, list | tuple) and any(hasattr(part, "grad_fn") for part in x):
+        return OPS["stack"](*x)
+    array = np.asarray(x)
+    if array.dtype.kind not in "biufc":
+        raise NumgradTypeError(f"a {type(x).__name__} of dtype {array.dtype} is not numeric")
+    return array
+
+
+def as_index(operation: str, value: Any, what: str = "axis") -> int:
+    """``value`` as a Python integer."""
+    try:
+        return value.__index__()
+    except (AttributeError, TypeError):
+        raise NumgradTypeError(f"{operation}: {what} must be an integer, got {value!r}") from None
+
+
+def _as_shape(operation: str, shape: Any) -> tuple[int, ...]:
+    if shape is None:
+        raise NumgradTypeError(f"{operation}: give the shape, an integer or a tuple of them")
+    if not isinstance(shape, tuple | list):
+        shape = np.asarray(shape).tolist() if isinstance(shape, np.ndarray) else (shape,)
+        shape = shape if isinstance(shape, list) else tuple(shape)
+    return tuple([n if type(n) is int else as_index(operation, n, "a length") for n in shape])
+
+
+class Spread(View):
+    """A view whose tuple of integers may be written as separate arguments: ``x.reshape(2, 3)``."""
+
+    def __call__(self, x: Any, *args: Any, **params: Any) -> Any:
+        if len(args) > 1 and all(hasattr(a, "__index__") for a in args):
+            args = (args,)
+        return super().__call__(x, *args, **params)
+
+
+def spread(**options: Any) -> Any:
+    """Declare a ``Spread``."""
+    return lambda function: Spread(function, **options)
+
+
+# ------------------------------------------------------------------------------------- shapes
+
+
+@spread(
+    ref=np.reshape,
+    linear=True,
+    samples=[(((3, 4),), {"shape": (2, 6)}), (((3, 4),), {"shape": -1})],
+    errors=[(((3, 4),), {"shape": (5, 2)}, "NumgradValueError")],
+)
+def reshape(x, *, shape=None, order="C"):
+    """The same elements in another shape; one length may be -1, meaning what is left."""
+    return np.reshape(x, _as_shape("reshape", shape), order=order)
+
+
+reshape.vjp(x=lambda g, meta_x, order: reshape(g, meta_x.shape, order=order))
+
+
+@view(ref=np.ravel, linear=True, samples=[(((3, 4),), {})])
+def ravel(x, *, order="C"):
+    """All elements along one axis, as a view where that is possible."""
+    return np.reshape(x, (-1,), order=order)
+
+
+ravel.vjp(x=lambda g, meta_x, order: reshape(g, meta_x.shape, order=order))
+
+
+@composite()
+def flatten(x, order="C"):
+    """A copy with all elements along one axis."""
+    return ravel(copy(x), order=order)
+
+
+@view(
+    ref=np.expand_dims,
+    linear=True,
+    aliases=("unsqueeze",),
+    samples=[(((3, 4),), {"axis": 1}), (((3, 4),), {"axis": (0, -1)})],
+    errors=[(((3, 4),), {"axis": 5}, "NumgradIndexError")],
+)
+def expand_dims(x, *, axis=0):
+    """New axes of length 1 at the given positions of the result."""
+    return np.expand_dims(x, axis)
+
+
+expand_dims.vjp(x=lambda g, meta_x: reshape(g, meta_x.shape))
+
+
+@view(
+    ref=np.squeeze,
+    linear=True,
+    samples=[(((3, 1, 4),), {}), (((3, 1, 4),), {"axis": 1})],
+    errors=[(((3, 4),), {"axis": 0}, "NumgradValueError")],
+)
+def squeeze(x, *, axis=None):
+    """Without the given axes, which must have length 1; by default all of that length."""
+    return np.squeeze(x, axis if not isinstance(axis, list) else tuple(axis))
+
+
+squeeze.vjp(x=lambda g, meta_x: reshape(g, meta_x.shape))
+
+
+@spread(
+    ref=np.broadcast_to,
+    linear=True,
+    aliases=("expand",),
+    samples=[(((3, 1),), {"shape": (2, 3, 4)}), (((),), {"shape": (2, 3)})],
+    errors=[(((3, 2),), {"shape": (3, 4)}, "NumgradValueError")],
+)
+def broadcast_to(x, *, shape=None):
+    """The operand repeated along axes of length 1 and new leading axes, without a copy."""
+    return np.broadcast_to(x, _as_shape("broadcast_to", shape))
+
+
+# whoever receives a gradient of a larger shape sums it over the broadcast axes
+broadcast_to.vjp(x=lambda g: g)
+
+
+@composite(ref=np.broadcast_arrays, method=False)
+def broadcast_arrays(*arrays):
+    """The operands broadcast against each other."""
+    arrays = [as_operand(a) for a in arrays]
+    try:
+        shape = np.broadcast_shapes(*[a.shape for a in arrays])
+    except ValueError:
+        shapes = ", ".join(str(a.shape) for a in arrays)
+        raise NumgradValueError(
+            f"broadcast_arrays: shapes {shapes} do not broadcast; axes are matched from the right "
+            "and must be equal or 1"
+        ) from None
+    return tuple(broadcast_to(a, shape) for a in arrays)
+
+
+def _at_least(x: Any, ndim: int) -> Any:
+    x = as_operand(x)
+    if len(x.shape) >= ndim:
+        return x
+    if ndim == 3 and len(x.shape) == 2:
+        return expand_dims(x, 2)
+    if ndim == 3 and len(x.shape) == 1:
+        return reshape(x, (1, -1, 1))
+    return reshape(x, (1,) * (ndim - len(x.shape)) + tuple(x.shape))
+
+
+@composite(ref=np.atleast_1d, method=False)
+def atleast_1d(*arrays):
+    """Each operand with at least one axis."""
+    found = tuple(_at_least(a, 1) for a in arrays)
+    return found[0] if len(found) == 1 else found
+
+
+@composite(ref=np.atleast_2d, method=False)
+def atleast_2d(*arrays):
+    """Each operand with at least two axes."""
+    found = tuple(_at_least(a, 2) for a in arrays)
+    return found[0] if len(found) == 1 else found
+
+
+@composite(ref=np.atleast_3d, method=False)
+def atleast_3d(*arrays):
+    """Each operand with at least three axes."""
+    found = tuple(_at_least(a, 3) for a in arrays)
+    return found[0] if len(found) == 1 else found
+
+
+# ------------------------------------------------------------------------------ order of axes
+
+
+@spread(
+    ref=np.permute_dims if hasattr(np, "permute_dims") else np.transpose,
+    linear=True,
+    aliases=("transpose", "permute"),
+    samples=[(((2, 3, 4),), {}), (((2, 3, 4),), {"axes": (2, 0, 1)})],
+    errors=[(((2, 3),), {"axes": (0, 0)}, "NumgradValueError")],
+)
+def permute_dims(x, *, axes=None):
+    """The axes in another order; without ``axes`` reversed."""
+    return x.transpose(axes)
+
+
+def _inverse(axes: Any) -> Any:
+    if axes is None:
+        return None
+    inverse = [0] * len(axes)
+    for position, axis in enumerate(axes):
+        inverse[axis] = position
+    return tuple(inverse)
+
+
+permute_dims.vjp(x=lambda g, axes: permute_dims(g, _inverse(axes)))
+
+
+@view(
+    ref=np.swapaxes,
+    linear=True,
+    samples=[(((2, 3, 4),), {"axis1": 0, "axis2": -1})],
+    errors=[(((2, 3),), {"axis1": 0, "axis2": 2}, "NumgradIndexError")],
+)
+def swapaxes(x, *, axis1=None, axis2=None):
+    """Two axes exchanged."""
+    return np.swapaxes(x, axis1, axis2)
+
+
+swapaxes.vjp(x=lambda g, axis1, axis2: swapaxes(g, axis1, axis2))
+
+
+@view(
+    ref=np.moveaxis,
+    linear=True,
+    samples=[(((2, 3, 4),), {"source": 0, "destination": 2})],
+    errors=[(((2, 3),), {"source": 0, "destination": 2}, "NumgradIndexError")],
+)
+def moveaxis(x, *, source=None, destination=None):
+    """Axes moved to other positions, the rest kept in order."""
+    return np.moveaxis(x, source, destination)
+
+
+moveaxis.vjp(x=lambda g, source, destination: moveaxis(g, destination, source))
+
+
+@view(
+    ref="numpy.matrix_transpose",
+    linear=True,
+    samples=[(((2, 3, 4),), {})],
+    errors=[(((3,),), {}, "NumgradValueError")],
+)
+def matrix_transpose(x):
+    """The last two axes exchanged."""
+    if x.ndim < 2:
+        raise NumgradValueError(
+            f"matrix_transpose: needs at least two axes, got shape {x.shape}; use reshape(x, "
+            "(-1, 1)) to make a column"
+        )
+    return x.swapaxes(-1, -2)
+
+
+matrix_transpose.vjp(x=lambda g: matrix_transpose(g))
+
+
+@view(
+    ref=np.flip,
+    linear=True,
+    samples=[(((2, 3),), {}), (((2, 3),), {"axis": 1})],
+    errors=[(((2, 3),), {"axis": 2}, "NumgradIndexError")],
+)
+def flip(x, *, axis=None):
+    """Elements in reverse order along axes, by default along all."""
+    return np.flip(x, axis if not isinstance(axis, list) else tuple(axis))
+
+
+flip.vjp(x=lambda g, axis: flip(g, axis=axis))
+
+
+@composite(ref=np.fliplr)
+def fliplr(x):
+    """Elements in reverse order along the second axis."""
+    return flip(x, axis=1)
+
+
+@composite(ref=np.flipud)
+def flipud(x):
+    """Elements in reverse order along the first axis."""
+    return flip(x, axis=0)
+
+
+@composite(ref=np.rot90)
+def rot90(x, k=1, axes=(0, 1)):
+    """Rotated by 90 degrees ``k`` times, from the first towards the second of ``axes``."""
+    first, second = axes
+    k %= 4
+    if k == 0:
+        return flip(x, axis=())
+    if k == 2:
+        return flip(x, axis=(first, second))
+    if k == 1:
+        return swapaxes(flip(x, axis=second), first, second)
+    return flip(swapaxes(x, first, second), axis=second)
+
+
+def _opposite(shift: Any) -> Any:
+    return tuple(-s for s in shift) if isinstance(shift, tuple | list) else -shift
+
+
+@primitive(
+    ref=np.roll,
+    linear=True,
+    samples=[(((3, 4),), {"shift": 2}), (((3, 4),), {"shift": (1, -1), "axis": (0, 1)})],
+    errors=[(((3, 4),), {"shift": 1, "axis": 2}, "NumgradIndexError")],
+)
+def roll(x, *, shift=0, axis=None):
+    """Elements moved along axes, those beyond the end coming back at the start."""
+    return np.roll(x, shift, axis)
+
+
+roll.vjp(x=lambda g, shift, axis: roll(g, _opposite(shift), axis))
+
+
+# --------------------------------------------------------------------- triangles and diagonals
+
+
+@primitive(
+    ref=np.tril,
+    linear=True,
+    samples=[(((3, 4),), {"k": -1}), (((2, 3, 3),), {})],
+    errors=[(((),), {}, "NumgradValueError")],
+)
+def tril(x, *, k=0):
+    """Elements on and below the ``k``-th diagonal of the last two axes, else zero."""
+    return _triangle("tril", np.tril, x, k)
+
+
+tril.vjp(x=lambda g, k: tril(g, k=k))
+
+
+@primitive(
+    ref=np.triu,
+    linear=True,
+    samples=[(((3, 4),), {"k": 1}), (((2, 3, 3),), {})],
+    errors=[(((),), {}, "NumgradValueError")],
+)
+def triu(x, *, k=0):
+    """Elements on and above the ``k``-th diagonal of the last two axes, else zero."""
+    return _triangle("triu", np.triu, x, k)
+
+
+triu.vjp(x=lambda g, k: triu(g, k=k))
+
+
+def _triangle(operation: str, function: Any, x: np.ndarray, k: int) -> np.ndarray:
+    if x.ndim == 0:
+        raise NumgradValueError(f"{operation}: needs an operand with axes, got a 0-d one")
+    return function(x, k)
+
+
+@view(
+    ref=np.diagonal,
+    linear=True,
+    samples=[(((3, 4),), {"offset": 1}), (((2, 3, 3),), {"axis1": 1, "axis2": 2})],
+    errors=[(((3,),), {}, "NumgradValueError")],
+)
+def diagonal(x, *, offset=0, axis1=0, axis2=1):
+    """Elements whose indices along two axes differ by ``offset``; they become the last axis."""
+    return np.diagonal(x, offset, axis1, axis2)
+
+
+diagonal.vjp(
+    x=lambda g, meta_x, offset, axis1, axis2: diagonal_backward(
+        g, meta_x.shape, offset, axis1, axis2
+    )
+)
+
+
+@primitive(linear=True, method=False, samples=[(((3,),), {"shape": (3, 4), "offset": 1})])
+def diagonal_backward(x, *, shape=None, offset=0, axis1=0, axis2=1):
+    """Zeros of ``shape`` with the operand along a diagonal."""
+    out = np.zeros(shape, x.dtype)
+    target = np.diagonal(out, offset, axis1, axis2)
+    target.flags.writeable = True
+    target[...] = x
+    return out
+
+
+diagonal_backward.vjp(
+    x=lambda g, offset, axis1, axis2: diagonal(g, offset=offset, axis1=axis1, axis2=axis2)
+)
+
+
+@composite(ref=np.trace)
+def trace(x, offset=0, axis1=0, axis2=1):
+    """Sum of the elements on a diagonal."""
+    return OPS["sum"](diagonal(x, offset=offset, axis1=axis1, axis2=axis2), axis=-1)
+
+
+@composite(ref=np.diag)
+def diag(x, k=0):
+    """The ``k``-th diagonal of a matrix; of a vector, the matrix that has it there."""
+    x = as_operand(x)
+    if len(x.shape) == 1:
+        n = x.shape[0] + abs(k)
+        return diagonal_backward(x, shape=(n, n), offset=k)
+    if len(x.shape) == 2:
+        return diagonal(x, offset=k)
+    raise NumgradValueError(f"diag: needs one or two axes, got shape {x.shape}")
+
+
+# ------------------------------------------------------------------------------------- copies
+
+
+@primitive(ref=np.copy, linear=True, samples=[(((3, 4),), {})])
+def copy(x):
+    """The same elements in memory of their own."""
+    return np.array(x, order="C")
+
+
+copy.vjp(x=lambda g: g)
+
+
+@view(
+    ref="numpy.astype",
+    linear=True,
+    samples=[(((3, 4),), {"dtype": np.float32})],
+    errors=[(((3,),), {"dtype": np.float16}, "NumgradTypeError")],
+)
+def astype(x, *, dtype=None, copy=True):
+    """The elements converted to ``dtype``; a complex operand gives its real part to a real one.
+
+    ``copy=False`` gives the operand itself where it has that dtype already.
+    """
+    if dtype is None:
+        raise NumgradTypeError("astype: give the dtype, for example dtype=np.float32")
+    dtype = np.dtype(dtype)
+    check_dtype("astype", dtype)
+    if x.dtype.kind == "c" and dtype.kind not in "cb":
+        x = x.real
+        copy = True
+    return x.astype(dtype, order="C" if copy else "K", copy=copy)
+
+
+# whoever receives a gradient converts it to the dtype of what it is a gradient of
+astype.vjp(x=lambda g: g)

@@ -1,0 +1,84 @@
+"""Trigonometric functions and their inverses; angles in radians."""
+
+import math
+
+import numpy as np
+
+from numgrad.op import composite, elementwise
+
+
+@elementwise(ref=np.sin, special=(0.0, 1e22))
+def sin(x):
+    """Sine."""
+    return np.sin(x)
+
+
+sin.vjp(x=lambda g, x: g * np.conj(np.cos(x)))
+
+
+@elementwise(ref=np.cos, special=(0.0, 1e22))
+def cos(x):
+    """Cosine."""
+    return np.cos(x)
+
+
+cos.vjp(x=lambda g, x: g * np.conj(-np.sin(x)))
+
+
+@elementwise(ref=np.tan, domain=(-1.2, 1.2), special=(0.0,))
+def tan(x):
+    """Tangent."""
+    return np.tan(x)
+
+
+tan.vjp(x=lambda g, y: g * np.conj(1 + y * y))
+
+
+@elementwise(ref=np.arcsin, aliases=("asin",), domain=(-0.8, 0.8), special=(1.0, -1.0))
+def arcsin(x):
+    """Inverse sine."""
+    return np.arcsin(x)
+
+
+arcsin.vjp(x=lambda g, x: g / np.conj(np.sqrt((1 - x) * (1 + x))))
+
+
+@elementwise(ref=np.arccos, aliases=("acos",), domain=(-0.8, 0.8), special=(1.0, -1.0))
+def arccos(x):
+    """Inverse cosine."""
+    return np.arccos(x)
+
+
+arccos.vjp(x=lambda g, x: -g / np.conj(np.sqrt((1 - x) * (1 + x))))
+
+
+@elementwise(ref=np.arctan, aliases=("atan",))
+def arctan(x):
+    """Inverse tangent."""
+    return np.arctan(x)
+
+
+arctan.vjp(x=lambda g, x: g / np.conj(1 + x * x))
+
+
+@elementwise(ref=np.arctan2, aliases=("atan2",), domain=(0.3, 3.0))
+def arctan2(a, b):
+    """Angle of the point with ordinate ``a`` and abscissa ``b``."""
+    return np.arctan2(a, b)
+
+
+arctan2.vjp(
+    a=lambda g, a, b: g * (b / (a * a + b * b)), b=lambda g, a, b: g * (-a / (a * a + b * b))
+)
+
+
+@composite(ref=np.deg2rad, aliases=("radians",))
+def deg2rad(x):
+    """Degrees to radians."""
+    return x * (math.pi / 180)
+
+
+@composite(ref=np.rad2deg, aliases=("degrees",))
+def rad2deg(x):
+    """Radians to degrees."""
+    return x * (180 / math.pi)

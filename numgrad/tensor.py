@@ -1,0 +1,485 @@
+"""``Tensor`` completed: properties, conversions, operators, indexing, and methods from the table."""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from numgrad import ops as _ops  # fills the table
+from numgrad.autograd import engine
+from numgrad.autograd.node import Node
+from numgrad.autograd.variable import Tensor, Version, shared_version
+from numgrad.eager import EagerInterpreter
+from numgrad.errors import (
+    NumgradIndexError,
+    NumgradRuntimeError,
+    NumgradTypeError,
+    NumgradValueError,
+)
+from numgrad.kernels.expr import check_dtype
+from numgrad.op.base import OPS, Call, Meta, Op, bind, install_eager, state
+
+install_eager(EagerInterpreter())
+assert _ops is not None
+
+
+# --------------------------------------------------------------------------------- attributes
+
+
+def _get_grad(self: Tensor) -> Tensor | None:
+    """Gradient accumulated by ``backward``; None before the first."""
+    if self._grad is None and self.grad_fn is not None and self._requires_grad:
+        warnings.warn(
+            "the .grad of a tensor that is the result of an operation is not kept; use "
+            "autograd.grad, or look at the leaf",
+            UserWarning,
+            stacklevel=2,
+        )
+    return self._grad
+
+
+def _set_grad(self: Tensor, value: Any) -> None:
+    if value is None:
+        self._grad = None
+        return
+    if not isinstance(value, Tensor):
+        raise NumgradTypeError(f"grad: must be a Tensor or None, got {type(value).__name__}")
+    if value is self:
+        raise NumgradRuntimeError("grad: a tensor cannot be its own gradient")
+    if value._array.shape != self._array.shape:
+        raise NumgradRuntimeError(
+            f"grad: has shape {value._array.shape}, the tensor {self._array.shape}"
+        )
+    if value._array.dtype != self._array.dtype:
+        raise NumgradRuntimeError(
+            f"grad: has dtype {value._array.dtype}, the tensor {self._array.dtype}"
+        )
+    self._grad = value
+
+
+def _delete_grad(self: Tensor) -> None:
+    self._grad = None
+
+
+def _get_requires_grad(self: Tensor) -> bool:
+    """Whether operations on this tensor are recorded."""
+    return self._requires_grad
+
+
+def _set_requires_grad(self: Tensor, value: bool) -> None:
+    value = bool(value)
+    if value == self._requires_grad:
+        return
+    if self.grad_fn is not None:
+        raise NumgradRuntimeError(
+            "requires_grad: can be changed on leaves only, and this tensor is the result of "
+            f"{self.grad_fn.name()}; use detach() for a leaf with its values"
+        )
+    if value:
+        check_differentiable(self._array.dtype)
+    self._requires_grad = value
+
+
+def check_differentiable(dtype: np.dtype) -> None:
+    """Raise unless tensors of ``dtype`` can require grad."""
+    if dtype.kind not in "fc":
+        raise NumgradRuntimeError(
+            f"requires_grad: tensors of dtype {dtype} have no gradients; use a floating or complex "
+            "dtype, for example dtype=ng.float64"
+        )
+
+
+def _requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
+    """Set ``requires_grad`` and return the tensor."""
+    if not (requires_grad and self._requires_grad):
+        _set_requires_grad(self, requires_grad)
+    return self
+
+
+def _version(self: Tensor) -> int:
+    """Number of in-place changes to this tensor's memory."""
+    return 0 if self._version is None else self._version.count
+
+
+def _detach(self: Tensor) -> Tensor:
+    """A tensor over the same memory that no graph leads to."""
+    return Tensor(self._array, version=shared_version(self))
+
+
+def _backward(
+    self: Tensor,
+    gradient: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> None:
+    """Accumulate the gradients of this tensor into ``.grad`` of the leaves it depends on.
+
+    Parameters are those of ``ng.autograd.backward``.
+    """
+    engine.backward(self, gradient, retain_graph, create_graph, inputs)
+
+
+# -------------------------------------------------------------------------------- conversions
+
+
+def _refuse_grad(self: Tensor, what: str) -> None:
+    if self._requires_grad and state.grad_enabled:
+        raise NumgradRuntimeError(
+            f"{what}: the tensor requires grad and an ndarray cannot carry it; use .detach() to "
+            "drop the gradient on purpose, or a numgrad function in place of the NumPy one"
+        )
+
+
+def _numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
+    """The ndarray itself, sharing memory; with ``force`` also where a gradient is lost."""
+    if not force:
+        _refuse_grad(self, "numpy")
+    return self._array
+
+
+def _array_protocol(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    _refuse_grad(self, "conversion to an ndarray")
+    return np.array(self._array, dtype=dtype, copy=copy)
+
+
+def _item(self: Tensor) -> Any:
+    """The one element as a Python number."""
+    if self._array.size != 1:
+        raise NumgradValueError(
+            f"item: the tensor has shape {self._array.shape}; only one element makes a number"
+        )
+    return self._array.item()
+
+
+def _scalar(self: Tensor, kind: type) -> Any:
+    if self._array.size != 1:
+        raise NumgradTypeError(
+            f"{kind.__name__}(): the tensor has shape {self._array.shape}; only one element makes "
+            "a number, reduce it or take one"
+        )
+    if self._requires_grad and state.grad_enabled:
+        warnings.warn(
+            f"{kind.__name__}() of a tensor that requires grad loses the gradient; use item() or "
+            "detach() to say that this is meant",
+            UserWarning,
+            stacklevel=3,
+        )
+    return kind(self._array.item())
+
+
+def _bool(self: Tensor) -> bool:
+    if self._array.size != 1:
+        raise NumgradValueError(
+            f"bool(): a tensor of shape {self._array.shape} is neither true nor false as a whole; "
+            "use any() or all()"
+        )
+    return bool(self._array.item())
+
+
+def _index(self: Tensor) -> int:
+    if self._array.dtype.kind not in "iu" or self._array.size != 1:
+        raise NumgradTypeError("only an integer tensor of one element can be an index")
+    return int(self._array.item())
+
+
+def _len(self: Tensor) -> int:
+    if not self._array.ndim:
+        raise NumgradTypeError("len(): a 0-d tensor has no length")
+    return self._array.shape[0]
+
+
+def _iter(self: Tensor) -> Iterator[Tensor]:
+    if not self._array.ndim:
+        raise NumgradTypeError("a 0-d tensor cannot be iterated over")
+    return (self[k] for k in range(self._array.shape[0]))
+
+
+def _contains(self: Tensor, value: Any) -> bool:
+    return bool((self._array == (value._array if isinstance(value, Tensor) else value)).any())
+
+
+def _repr(self: Tensor) -> str:
+    array = self._array
+    text = np.array2string(array, separator=", ", prefix="tensor(")
+    parts = [text]
+    if array.size == 0:
+        parts.append(f"shape={array.shape}")
+    if array.dtype not in (np.float64, np.int64, np.bool_) or array.size == 0:
+        parts.append(f"dtype={array.dtype}")
+    if self.grad_fn is not None:
+        parts.append(f"grad_fn=<{self.grad_fn.name()}>")
+    elif self._requires_grad:
+        parts.append("requires_grad=True")
+    return f"tensor({', '.join(parts)})"
+
+
+def _format(self: Tensor, spec: str) -> str:
+    if spec and not self._array.ndim:
+        return format(self._array.item(), spec)
+    return repr(self) if not spec else format(self._array, spec)
+
+
+def _reduce(self: Tensor) -> tuple:
+    return _rebuild, (self._array, self._requires_grad)
+
+
+def _rebuild(array: np.ndarray, requires_grad: bool) -> Tensor:
+    return Tensor(array, requires_grad)
+
+
+def _copy(self: Tensor) -> Tensor:
+    twin = Tensor(self._array, self._requires_grad, self.grad_fn, self._slot)
+    twin._version = shared_version(self)
+    return twin
+
+
+def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
+    if self.grad_fn is not None:
+        raise NumgradRuntimeError(
+            "deepcopy: the tensor is the result of "
+            f"{self.grad_fn.name()}; only leaves can be copied, use detach() or clone()"
+        )
+    twin = Tensor(self._array.copy(), self._requires_grad)
+    memo[id(self)] = twin
+    if self._grad is not None:
+        twin._grad = Tensor(self._grad._array.copy())
+    return twin
+
+
+# ----------------------------------------------------------------------------------- indexing
+
+
+class SliceCall(Call):
+    """A basic index, as the hot path of ``__getitem__`` records it."""
+
+    __slots__ = ("index",)
+
+    def __init__(self, op: Op, meta: Meta, index: Any) -> None:
+        self.op, self.metas, self.params, self.aux = op, (meta,), {"index": index}, ()
+        self.index = index
+
+    def differentiable(self, k: int) -> bool:
+        return self.metas[k].dtype.kind in "fc"
+
+    def backward(self, mask: int, g: np.ndarray, saved: Any) -> tuple[list[Any], int]:
+        meta = self.metas[0]
+        out = np.zeros(meta.shape, meta.dtype)
+        out[self.index] = g
+        return [out], 1
+
+
+def _is_basic(index: Any) -> bool:
+    kind = type(index)
+    if kind is slice or kind is int or index is None or index is Ellipsis:
+        return True
+    if kind is tuple:
+        for part in index:
+            kind = type(part)
+            if not (kind is slice or kind is int or part is None or part is Ellipsis):
+                return False
+        return True
+    return False
+
+
+def _getitem(self: Tensor, index: Any) -> Any:
+    if not _is_basic(index) or state.interpreters:
+        return _index_any(self, index)
+    array = self._array
+    try:
+        out = array[index]
+    except IndexError as error:
+        raise NumgradIndexError(f"getitem: shape {array.shape} with index {index}: {error}") from None
+    if type(out) is not np.ndarray:
+        out = array[(*index, Ellipsis)] if type(index) is tuple else array[index, ...]
+    version = self._version
+    if version is None:
+        version = shared_version(self)
+    if not (self._requires_grad and state.grad_enabled):
+        return Tensor(out, False, None, 0, version)
+    node = self.grad_fn
+    if node is None:
+        node = self
+    elif self._slot:
+        node = (node, self._slot - 1)
+    call = SliceCall(_GETITEM, Meta(array.shape, array.dtype), index)
+    return Tensor(out, True, Node(call, 1, (node,), ()), 0, version)
+
+
+def _index_any(self: Tensor, index: Any) -> Any:
+    from numgrad.ops.index import getitem
+
+    return getitem(self, index)
+
+
+_GETITEM = OPS["getitem"]
+
+
+# ---------------------------------------------------------------------------------- operators
+
+
+def _operator(op: Op) -> Callable[..., Any]:
+    """``a <op> b``, which leaves the right operand its say if it is no number or array."""
+    enter = op._enter = _entry(op)
+
+    def method(self: Tensor, other: Any) -> Any:
+        kind = type(other)
+        if kind is Tensor or kind is float or kind is int or _acceptable(other):
+            return enter(self, other)
+        return NotImplemented
+
+    return method
+
+
+def _reflected(op: Op) -> Callable[..., Any]:
+    enter = op._enter = _entry(op)
+
+    def method(self: Tensor, other: Any) -> Any:
+        return enter(other, self) if _acceptable(other) else NotImplemented
+
+    return method
+
+
+def _entry(op: Op) -> Callable[..., Any]:
+    return op._enter or EagerInterpreter().entry(op)
+
+
+def _acceptable(value: Any) -> bool:
+    return isinstance(
+        value, Tensor | np.ndarray | int | float | complex | np.generic | list | tuple
+    )
+
+
+_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+
+
+def _pow(self: Tensor, other: Any) -> Any:
+    # exponents with an exact and faster operation of their own
+    if type(other) in (int, float):
+        if other == 2:
+            return OPS["square"](self)
+        if other == 1:
+            return OPS["positive"](self)
+        if self._array.dtype.kind == "f":
+            if other == 0.5:
+                return OPS["sqrt"](self)
+            if other == -1:
+                return OPS["reciprocal"](self)
+    elif not _acceptable(other):
+        return NotImplemented
+    return OPS["power"](self, other)
+
+
+def _divmod(self: Tensor, other: Any) -> tuple:
+    return self // other, self % other
+
+
+def _matmul(op: Op) -> tuple[Callable, Callable]:
+    return _operator(op), _reflected(op)
+
+
+# ----------------------------------------------------------------------------------- assembly
+
+
+def _array_property(name: str, doc: str) -> property:
+    def get(self: Tensor) -> Any:
+        return getattr(self._array, name)
+
+    return property(get, doc=doc)
+
+
+def _view_property(name: str, doc: str) -> property:
+    def get(self: Tensor) -> Any:
+        return OPS[name](self)
+
+    return property(get, doc=doc)
+
+
+def _complete() -> None:
+    """Attach everything to ``Tensor``: methods of the table first, then what is special."""
+    for op in list(OPS.values()):
+        attach(op)
+    members: dict[str, Any] = {
+        "__module__": "numgrad",
+        "__array_priority__": 1000.0,
+        "grad": property(_get_grad, _set_grad, _delete_grad),
+        "requires_grad": property(_get_requires_grad, _set_requires_grad),
+        "requires_grad_": _requires_grad_,
+        "output_nr": property(
+            lambda self: max(self._slot - 1, 0), doc="Which output of ``grad_fn`` this is."
+        ),
+        "is_leaf": property(lambda self: self.grad_fn is None, doc="Whether no operation made it."),
+        "detach": _detach,
+        "backward": _backward,
+        "numpy": _numpy,
+        "item": _item,
+        "tolist": lambda self: self._array.tolist(),
+        "shape": _array_property("shape", "Lengths of the axes."),
+        "ndim": _array_property("ndim", "Number of axes."),
+        "size": _array_property("size", "Number of elements."),
+        "dtype": _array_property("dtype", "NumPy dtype of the elements."),
+        "itemsize": _array_property("itemsize", "Bytes of one element."),
+        "nbytes": _array_property("nbytes", "Bytes of all elements."),
+        "strides": _array_property("strides", "Bytes between neighbours along each axis."),
+        "T": _view_property("permute_dims", "The axes in reverse order."),
+        "mT": _view_property("matrix_transpose", "The last two axes exchanged."),
+        "real": _view_property("real", "Real part."),
+        "imag": _view_property("imag", "Imaginary part."),
+        "clone": lambda self: OPS["positive"](self) if self.dtype.kind != "b" else Tensor(
+            self._array.copy()
+        ),
+        "__array__": _array_protocol,
+        "__float__": lambda self: _scalar(self, float),
+        "__int__": lambda self: _scalar(self, int),
+        "__complex__": lambda self: _scalar(self, complex),
+        "__bool__": _bool,
+        "__index__": _index,
+        "__len__": _len,
+        "__iter__": _iter,
+        "__contains__": _contains,
+        "__repr__": _repr,
+        "__format__": _format,
+        "__reduce__": _reduce,
+        "__copy__": _copy,
+        "__deepcopy__": _deepcopy,
+        "__getitem__": _getitem,
+        "__pow__": _pow,
+        "__divmod__": _divmod,
+        "__hash__": object.__hash__,
+    }
+    for name, member in members.items():
+        setattr(Tensor, name, member)
+
+
+def attach(op: Op) -> None:
+    """Give ``Tensor`` the operator and method of an operation."""
+    if op.dunder is not None:
+        if len(op.inputs) == 1:
+            setattr(Tensor, f"__{op.dunder}__", _method(op))
+        else:
+            setattr(Tensor, f"__{op.dunder}__", _operator(op))
+            if op.dunder not in _COMPARISONS:
+                setattr(Tensor, f"__r{op.dunder}__", _reflected(op))
+    if op.method:
+        for name in (op.name, *op.aliases):
+            if not hasattr(np.ndarray, name) and name in ("abs",):
+                continue
+            setattr(Tensor, name, _method(op))
+
+
+def _method(op: Op) -> Callable[..., Any]:
+    def method(self: Tensor, *args: Any, **params: Any) -> Any:
+        return op(self, *args, **params)
+
+    method.__name__ = method.__qualname__ = op.name
+    method.__doc__ = op.__doc__
+    return method
+
+
+_complete()
+__all__ = ["Tensor", "Version"]
+assert operator is not None
