@@ -40,6 +40,7 @@ from numgrad.inspection import table as ops
 from numgrad.op import elementwise as elementwise
 from numgrad.op import primitive as primitive
 from numgrad.op.base import OPS as _OPS
+from numgrad import testing as testing
 
 for _op in _OPS.values():
     for _name in (_op.name, *_op.aliases):

@@ -173,7 +173,7 @@ def _unary_entry(op: Elementwise) -> Callable[..., Any]:
             array = x._array
             plan = plans.get((array.dtype, array.shape))
             if plan is not None and array.flags.c_contiguous:
-                out = empty(plan.shape, plan.dtype)
+                out = empty(plan.allocate, plan.dtype)
                 if plan.flat:
                     plan.entry(array, out)
                 else:
@@ -232,7 +232,7 @@ def _binary_entry(op: Elementwise) -> Callable[..., Any]:
             mask = 2 if b._requires_grad else 0
         else:
             return bind(op, (a, b), params)
-        out = empty(plan.shape, plan.dtype)
+        out = empty(plan.allocate, plan.dtype)
         if plan.flat:
             plan.entry(x, z, out, *plan.dims)
         else:
@@ -315,7 +315,7 @@ def _axis_entry(op: AxisOp) -> Callable[..., Any]:
             return out
         if not array.flags.c_contiguous:
             return bind(op, (x, *rest), params)
-        out = empty(plan.shape, plan.dtype)
+        out = empty(plan.allocate, plan.dtype)
         plan.entry(array.ravel(), *plan.scalars, out.ravel(), *plan.sizes)
         if not (x._requires_grad and differentiable and plan.floating):
             return Tensor(out)

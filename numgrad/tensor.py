@@ -121,7 +121,10 @@ def _backward(
 
     Parameters are those of ``ng.autograd.backward``.
     """
-    engine.backward(self, gradient, retain_graph, create_graph, inputs)
+    if gradient is None and inputs is None and not create_graph and engine.is_loss(self):
+        engine.backward_from_loss(self, retain_graph)
+    else:
+        engine.backward(self, gradient, retain_graph, create_graph, inputs)
 
 
 # -------------------------------------------------------------------------------- conversions
@@ -324,7 +327,7 @@ _GETITEM = OPS["getitem"]
 
 def _operator(op: Op) -> Callable[..., Any]:
     """``a <op> b``, which leaves the right operand its say if it is no number or array."""
-    enter = op._enter = _entry(op)
+    enter = op.entry
 
     def method(self: Tensor, other: Any) -> Any:
         kind = type(other)
@@ -336,16 +339,12 @@ def _operator(op: Op) -> Callable[..., Any]:
 
 
 def _reflected(op: Op) -> Callable[..., Any]:
-    enter = op._enter = _entry(op)
+    enter = op.entry
 
     def method(self: Tensor, other: Any) -> Any:
         return enter(other, self) if _acceptable(other) else NotImplemented
 
     return method
-
-
-def _entry(op: Op) -> Callable[..., Any]:
-    return op._enter or EagerInterpreter().entry(op)
 
 
 def _acceptable(value: Any) -> bool:

@@ -58,19 +58,6 @@ def backward(
     NumgradRuntimeError
         If a root is not differentiable, needs a gradient, or was freed.
     """
-    if (
-        type(tensors) is Tensor
-        and grad_tensors is None
-        and inputs is None
-        and not create_graph
-        and tensors._requires_grad
-        and tensors._array.shape == ()
-        and tensors._array.dtype in _ONES
-    ):  # a loss: nothing to check
-        grads = (_ONES[tensors._array.dtype],)
-        for waiting in _walk((tensors,), grads, bool(retain_graph), None)[1]:
-            accumulate(*waiting)
-        return
     roots = _sequence(tensors)
     grads = _root_gradients("backward", roots, grad_tensors, create_graph)
     retain = create_graph if retain_graph is None else retain_graph
@@ -98,6 +85,17 @@ def backward(
         for target, g in zip(targets, captured, strict=True):
             if g is not None:
                 accumulate(target, g, False)
+
+
+def is_loss(root: Tensor) -> bool:
+    """Whether ``root`` is a real number with a graph: then there is nothing to check."""
+    return root._requires_grad and root._array.shape == () and root._array.dtype in _ONES
+
+
+def backward_from_loss(root: Tensor, retain_graph: bool | None) -> None:
+    """``backward`` of one real number."""
+    for leaf, g, owned in _walk((root,), (_ONES[root._array.dtype],), bool(retain_graph), None)[1]:
+        accumulate(leaf, g, owned)
 
 
 def grad(
@@ -361,56 +359,52 @@ def _walk(
                 heappush(heap, key)
         else:
             waiting[1], waiting[2] = add(waiting[1], g), True
-    recording = state.grad_enabled
-    if recording:
-        state.grad_enabled = False
-        state.refresh()
-    try:
-        while heap:
-            key = heappop(heap)
-            node, g, _ = pending.pop(key)
-            if captured:
-                _capture(captured, -key, g)
-                if -key not in needed:
+    while heap:
+        key = heappop(heap)
+        node, g, _ = pending.pop(key)
+        if captured:
+            _capture(captured, -key, g)
+            if -key not in needed:
+                continue
+        call = node.call
+        if type(g) is list:
+            g = [
+                np.zeros(m.shape, m.dtype) if part is None else part
+                for part, m in zip(g, call.out_metas, strict=True)
+            ]
+        saved = node.saved
+        values = node.unpack() if saved != () else saved
+        function = call.functions.get(node.mask)
+        if function is not None:
+            gradients, owned = function(g, *values)
+        else:
+            gradients, owned = call.backward(node.mask, g, values)
+        if saved and not retain:
+            node.saved = None
+        bit = 1
+        for edge, g in zip(node.edges, gradients):  # noqa: B905 (equal by construction)
+            if edge is not None and g is not None:
+                if type(edge) is Node:
+                    table, key = pending, -edge.sequence
+                elif type(edge) is tuple:
+                    _deliver_part(pending, heap, edge, g, owned & bit != 0)
+                    bit += bit
                     continue
-            call = node.call
-            if type(g) is list:
-                g = [
-                    np.zeros(m.shape, m.dtype) if part is None else part
-                    for part, m in zip(g, call.out_metas, strict=True)
-                ]
-            saved = node.saved
-            gradients, owned = call.backward(node.mask, g, node.unpack() if saved != () else ())
-            if saved and not retain:
-                node.saved = None
-            bit = 1
-            for edge, g in zip(node.edges, gradients):  # noqa: B905 (equal by construction)
-                if edge is not None and g is not None:
-                    if type(edge) is Node:
-                        table, key = pending, -edge.sequence
-                    elif type(edge) is tuple:
-                        _deliver_part(pending, heap, edge, g, owned & bit != 0)
-                        bit += bit
-                        continue
-                    else:
-                        table, key = leaves, id(edge)
-                    waiting = table.get(key)
-                    if waiting is None:
-                        table[key] = [edge, g, owned & bit != 0]
-                        if table is pending:
-                            heappush(heap, key)
-                    elif waiting[2]:
-                        add_into(waiting[1], g)
-                    elif owned & bit:  # the newcomer may be written instead
-                        add_into(g, waiting[1])
-                        waiting[1], waiting[2] = g, True
-                    else:
-                        waiting[1], waiting[2] = add(waiting[1], g), True
-                bit += bit
-    finally:
-        if recording:
-            state.grad_enabled = True
-            state.refresh()
+                else:
+                    table, key = leaves, id(edge)
+                waiting = table.get(key)
+                if waiting is None:
+                    table[key] = [edge, g, owned & bit != 0]
+                    if table is pending:
+                        heappush(heap, key)
+                elif waiting[2]:
+                    add_into(waiting[1], g)
+                elif owned & bit:  # the newcomer may be written instead
+                    add_into(g, waiting[1])
+                    waiting[1], waiting[2] = g, True
+                else:
+                    waiting[1], waiting[2] = add(waiting[1], g), True
+            bit += bit
     found = []
     if targets is not None:
         handed: set[int] = set()

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 
-from numgrad.kernels.expr import Symbol
+from numgrad.kernels.expr import LIBRARY, Symbol
 from numgrad.kernels.reduction_loops import Writer, numpy_name
+from numgrad.kernels.reduction_plan import Slot
 
 TILE = 256
 """Columns handled side by side at most."""
 CHUNK = 64
 """Steps along the columns that are summed without compensation."""
+UNROLL = 4
+"""Steps taken at once where loads and stores of the accumulators dominate."""
 GROUPS = 256
 """Parallel iterations at most where the threads share tasks."""
 
@@ -82,6 +85,7 @@ class Columns(Writer):
             f"fold = max(1, min(length, {TILE} // max(1, inner)))",
             "span = tile * fold",
             "steps = -(-length // fold)",
+            "whole = length // fold",
             f"chunks = max(1, -(-steps // {CHUNK}))",
             "tasks = outer * tiles",
         )
@@ -206,18 +210,44 @@ class Columns(Writer):
         if slots:
             self.put(depth, "for k in range(width):")
             self.put(depth + 1, *(f"p_{slot.name}[k] = {self.constant(slot)}" for slot in slots))
-        self.put(
-            depth,
-            f"for step in range(c * {CHUNK}, min((c + 1) * {CHUNK}, steps)):",
-            "    lo = start + step * (inner * fold)",
-            "    hi = min(lo + width, stop)",
-        )
-        self.views(depth + 1, self.walked(number))
+        first, last = f"c * {CHUNK}", f"min((c + 1) * {CHUNK}, steps)"
+        if slots and self.cheap(number):
+            self.put(depth, f"first = {first}", f"last = {last}")
+            self.steps(depth, number, f"range(first, min(last, whole) - {UNROLL - 1}, {UNROLL})",
+                       UNROLL)  # fmt: skip
+            self.put(depth, f"first += max(0, min(last, whole) - first) // {UNROLL} * {UNROLL}")
+            first, last = "first", "last"
+        self.steps(depth, number, f"range({first}, {last})", 1)
+
+    def cheap(self, number: int) -> bool:
+        """Whether loads and stores dominate a pass: then it pays to take several rows at once."""
+        elements = self.plan.elements(number)
+        costly = any(s.op in LIBRARY and self.plan.kind[s] == "element" for s in elements)
+        return not costly and len(self.walked(number)) <= 2
+
+    def steps(self, depth: int, number: int, steps: str, unroll: int) -> None:
+        """The loop over the steps of a chunk, ``unroll`` of them at a time."""
+        self.put(depth, f"for step in {steps}:")
+        tags = [f"_{row}" if unroll > 1 else "" for row in range(unroll)]
+        for row, tag in enumerate(tags):
+            self.put(depth + 1, f"lo = start + (step + {row}) * (inner * fold)" if row else
+                     "lo = start + step * (inner * fold)")  # fmt: skip
+            self.put(depth + 1, "hi = lo + width" if tag else "hi = min(lo + width, stop)")
+            self.views(depth + 1, self.walked(number), tag)
         self.put(depth + 1, "for k in range(hi - lo):")
-        rows = {s: f"{self.row_names[s]}[k]" for s in self.plan.outer_values(number)}
-        for slot, value in self.accumulated(number, self.elementwise(depth + 2, number, rows)):
+        names = {s: f"{self.row_names[s]}[k]" for s in self.plan.outer_values(number)}
+        rows = [
+            self.accumulated(number, self.elementwise(depth + 2, number, names, tag))
+            for tag in tags
+        ]
+        for entries in zip(*rows, strict=True):
+            slot = entries[0][0]
+            texts = [text for _, text in entries]
+
+            def add(a: str, b: str, slot: Slot = slot) -> str:
+                return f"({a} + {b})" if slot.compensated else f"{self.use(slot.step)}({a}, {b})"
+
+            while len(texts) > 1:
+                texts = [add(*texts[n : n + 2]) for n in range(0, len(texts), 2)]
             name = f"p_{slot.name}[k]"
-            if slot.compensated:
-                self.put(depth + 2, f"{name} = {name} + {value}")
-            else:
-                self.put(depth + 2, f"{name} = {self.use(slot.step)}({name}, {value})")
+            self.put(depth + 2, f"{name} = {add(name, texts[0])}")

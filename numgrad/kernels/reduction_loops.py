@@ -10,7 +10,7 @@ import numpy as np
 from numgrad.kernels.expr import Emitter, Symbol, type_name
 from numgrad.kernels.reduction_plan import Operand, Plan, Slot
 
-BLOCK = 512
+BLOCK = 1024
 """Elements of a row that are summed without compensation."""
 
 
@@ -97,23 +97,30 @@ class Writer:
         stash = plan.stash in set(elements) and number >= plan.stash_pass
         return [*arrays, "out"] if stash or number > plan.levels else arrays
 
-    def views(self, depth: int, walked: list[str]) -> None:
+    def views(self, depth: int, walked: list[str], tag: str = "") -> None:
         """Bind the part of each array from ``lo`` to ``hi``."""
-        self.put(depth, *(f"{a}{'' if a == 'out' else '_in'} = {a}_all[lo:hi]" for a in walked))
+        for a in walked:
+            name = a if a == "out" else f"{a}_in"
+            self.put(depth, f"{name}{tag} = {a}_all[lo:hi]")
 
     def scalar_arguments(self, number: int) -> list[str]:
         """Names of the scalars a pass needs."""
         found = [s for s in self.plan.elements(number) if self.plan.kind[s] == "scalar"]
         return [self.scalar_names[s] for s in found if s.op != "const"]
 
-    def elementwise(self, depth: int, number: int, names: dict[Symbol, str]) -> list[str]:
-        """Statements for one element, and what is accumulated or stored at the end."""
+    def elementwise(
+        self, depth: int, number: int, names: dict[Symbol, str], tag: str = ""
+    ) -> list[str]:
+        """Write the statements for one element; return what is accumulated.
+
+        ``tag`` tells the arrays of several rows apart.
+        """
         plan = self.plan
         names = {**self.scalar_names, **names}
         for symbol in plan.elements(number):
             if self.is_input(symbol, "full"):
-                names[symbol] = f"{symbol.detail}_k"
-                self.put(depth, f"{symbol.detail}_k = {symbol.detail}_in[k]")
+                names[symbol] = f"{symbol.detail}_k{tag}"
+                self.put(depth, f"{symbol.detail}_k{tag} = {symbol.detail}_in{tag}[k]")
             elif symbol is plan.stash and number > plan.stash_pass:
                 names[symbol] = "kept"
                 self.put(depth, "kept = out[k]")

@@ -126,13 +126,14 @@ class AxisPlan(Call):
     """How an operation along axes is computed for an operand of given dtype and shape."""
 
     __slots__ = (
-        "_backwards",
+        "allocate",
         "axes",
         "columns",
         "counts",
         "dtype",
         "entry",
         "floating",
+        "functions",
         "inverse",
         "keeps",
         "kept",
@@ -178,7 +179,8 @@ class AxisPlan(Call):
                 f"{op.name}: the reduced axes of an operand of shape {x.shape} have no elements, "
                 "and there is no value for that"
             )
-        self._backwards: Any = None
+        self.functions = {}
+        self.allocate = self.shape[0] if len(self.shape) == 1 else self.shape
         reader = Reader()
         result = self._read(reader, {"x": self._input(reader)})
         self.dtype = kernel_dtype(result.dtype)
@@ -330,36 +332,44 @@ class AxisPlan(Call):
         return value
 
     def backward(self, mask: int, g: np.ndarray, saved: Sequence[Any]) -> tuple[Any, int]:
-        function = self._backwards
-        if function is None:
-            function = self._backwards = self._compile_backward(mask)
+        function = self.functions[mask] = self._compile_backward(mask)
         return function(g, *saved)
 
     def _compile_backward(self, mask: int) -> Callable[..., tuple[Any, int]]:
-        entry, names = self._entry("backward", mask, False), self.names("backward", mask)
-        meta, order, inverse, sizes = self.metas[0], self.order, self.inverse, self.sizes
+        """Write the function that allocates the gradient and calls the kernel.
+
+        Nothing is left to decide in it: it is the inner loop of the engine.
+        """
+        meta, order = self.metas[0], self.order
+        shape = meta.shape if order is None else tuple(meta.shape[a] for a in order)
+        scope = {
+            "empty": np.empty,
+            "shape": shape[0] if len(shape) == 1 else shape,
+            "dtype": meta.dtype,
+            "entry": self._entry("backward", mask, False),
+            "sizes": self.sizes,
+            "count": float(self.counts[1]),
+            "compact": np.ascontiguousarray,
+            "order": order,
+            "inverse": self.inverse,
+        }
         saves = self.saves(mask)
-        count = float(self.counts[1])
-        arrange, keeps_shape = self._arrange, self.op.keeps_shape
-        moved_shape = meta.shape if order is None else [meta.shape[a] for a in order]
-        is_empty = prod(meta.shape) == 0
-
-        def backward(g: np.ndarray, *saved: Any) -> tuple[Any, int]:
-            out = np.empty(moved_shape, meta.dtype)
-            if not is_empty:
-                arguments = []
-                for name in names:
-                    if name == "n":
-                        arguments.append(count)
-                    elif name == "g":
-                        arguments.append(arrange(g, keeps_shape))
-                    else:
-                        value = saved[saves.index(name)]
-                        arguments.append(arrange(value, name == "x" or keeps_shape))
-                entry(*arguments, out.ravel(), *sizes)
-            return (out if inverse is None else out.transpose(inverse),), 1
-
-        return backward
+        lines = [f"def backward({', '.join(('g', *saves))}):", "    out = empty(shape, dtype)"]
+        arguments = []
+        for name in self.names("backward", mask):
+            if name == "n":
+                arguments.append("count")
+                continue
+            full = name == "x" or self.op.keeps_shape
+            if full and order is not None:
+                lines.append(f"    {name} = {name}.transpose(order)")
+            lines.append(f"    if not {name}.flags.c_contiguous: {name} = compact({name})")
+            arguments.append(f"{name}.ravel()")
+        if prod(shape):
+            lines.append(f"    entry({', '.join(arguments)}, out.ravel(), *sizes)")
+        lines.append(f"    return (out{'' if order is None else '.transpose(inverse)'},), 1")
+        exec(compile("\n".join(lines), f"<backward of {self.op.name}>", "exec"), scope)
+        return scope["backward"]
 
 
 def _elementwise_parts(result: Symbol) -> list[Symbol]:

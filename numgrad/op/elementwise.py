@@ -164,13 +164,14 @@ class Plan(Call):
     """How an elementwise operation is computed for operands of given dtypes and shapes."""
 
     __slots__ = (
-        "_backwards",
         "_saves",
+        "allocate",
         "dims",
         "dtype",
         "entry",
         "flat",
         "floating",
+        "functions",
         "keeps",
         "layout",
         "loop",
@@ -217,7 +218,9 @@ class Plan(Call):
             if not self.scalars[k] and meta.dtype.kind in "fc" and self.differentiable(k)
         )
         self._saves: dict[int, tuple[str, ...]] = {}
-        self._backwards: dict[int, Callable[..., Any]] = {}
+        self.functions = {}
+        # one length is read faster than a tuple of one
+        self.allocate = self.shape[0] if len(self.shape) == 1 else self.shape
         self.entry = self._forward() if self.layout.size else _nothing
         self.keeps = [self._keeps(mask) for mask in range(1 << len(metas))]
 
@@ -314,9 +317,7 @@ class Plan(Call):
         return found
 
     def backward(self, mask: int, g: np.ndarray, saved: Sequence[Any]) -> tuple[Any, int]:
-        function = self._backwards.get(mask)
-        if function is None:
-            function = self._backwards[mask] = self._compile_backward(mask)
+        function = self.functions[mask] = self._compile_backward(mask)
         return function(g, *saved)
 
     def symbols(self, reader: Reader, mask: int) -> tuple[dict[str, Symbol], dict[int, Symbol]]:
@@ -407,7 +408,9 @@ def _backward_function(
             arguments.append(name if plan.flat else f"{name}.ravel()")
     owned = 0
     for k, operand in outputs:
-        names[f"shape{k}"], names[f"dtype{k}"] = plan.metas[k].shape, plan.metas[k].dtype
+        shape = plan.metas[k].shape
+        names[f"shape{k}"] = shape[0] if len(shape) == 1 else shape
+        names[f"dtype{k}"] = plan.metas[k].dtype
         make = "empty" if entry is not None else "zeros"
         lines.append(f"    g{k} = {make}(shape{k}, dtype{k})")
         arguments.append(f"g{k}" if plan.flat else f"g{k}.ravel()")

@@ -144,3 +144,15 @@ def test_the_installed_distribution_if_any_has_that_version():
     except importlib.metadata.PackageNotFoundError:
         pytest.skip("numgrad-jit is not installed, only importable")
     assert installed == ng.__version__
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes close differently there")
+def test_a_reader_that_leaves_early_gets_no_traceback():
+    command = [sys.executable, "-u", "-m", "numgrad", "demo", "--list"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        error = process.stderr.read()
+        assert process.wait(timeout=60) == 141
+    assert error == b""

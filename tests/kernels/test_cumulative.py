@@ -38,7 +38,7 @@ def operand(rng, shape, dtype):
 
 
 @both_layouts
-@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128", "int8", "uint64", "bool"])
+@pytest.mark.parametrize("dtype", ["float64", "complex128", "int8", "bool"])
 def test_argreduce(dtype, columns):
     rng = np.random.default_rng(1)
     for kind in ("argmax", "argmin"):
@@ -85,8 +85,7 @@ def test_argreduce_in_parallel(columns):
 @pytest.mark.parametrize(
     ("kind", "dtype", "out"),
     [
-        ("cumsum", "float64", "float64"), ("cumsum", "float32", "float32"),
-        ("cumsum", "int16", "int64"), ("cumsum", "bool", "int64"),
+        ("cumsum", "float32", "float32"), ("cumsum", "bool", "int64"),
         ("cumprod", "complex128", "complex128"), ("cumprod", "uint8", "uint64"),
     ],
 )  # fmt: skip

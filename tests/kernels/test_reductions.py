@@ -102,8 +102,7 @@ def run(built, shape, arguments, out_role="reduced", number_of_threads=0, out=No
     out_shape = shape if out_role == "full" else (outer, 1, inner)
     if out is None:
         out = np.full(out_shape, 77, dtype)
-    sizes = (outer, length, inner) if kernel.signature.count("int64)") and _columns(kernel) else (
-        outer, length)  # fmt: skip
+    sizes = shape if "outer, length, inner):" in kernel.source else shape[:2]
     flat = [a.ravel() if isinstance(a, np.ndarray) else a for a in arguments]
     call = (*flat, out.reshape(-1), *sizes)
     if number_of_threads:
@@ -111,10 +110,6 @@ def run(built, shape, arguments, out_role="reduced", number_of_threads=0, out=No
     else:
         kernel.entry(*call)
     return out
-
-
-def _columns(kernel):
-    return "outer, length, inner):" in kernel.source
 
 
 ROW_SHAPES = [
@@ -153,9 +148,9 @@ both_layouts = pytest.mark.parametrize("columns", [False, True], ids=["rows", "c
     ("formula", "dtype"),
     [
         (total, "float64"), (total, "float32"), (total, "complex128"), (total, "int8"),
-        (total, "uint32"), (total, "bool"), (product, "float64"), (product, "complex64"),
-        (largest, "float32"), (largest, "int16"), (largest, "complex128"), (largest, "bool"),
-        (smallest, "float64"), (smallest, "uint8"), (anything, "float64"), (everything, "bool"),
+        (total, "bool"), (product, "float32"), (product, "complex64"), (largest, "float32"),
+        (largest, "int16"), (largest, "bool"), (smallest, "float64"), (smallest, "uint8"),
+        (anything, "float64"), (everything, "bool"),
         (spread, "float64"),
     ],
 )  # fmt: skip
@@ -260,10 +255,10 @@ def test_empty_axis_gives_the_identity(columns):
 
 
 @both_layouts
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_variance_and_logsumexp(dtype, columns):
+def test_variance_and_logsumexp(columns):
     rng = np.random.default_rng(5)
-    tolerance = 30 * np.finfo(dtype).eps
+    dtype = "float32"
+    tolerance = 8 * np.finfo(dtype).eps
     operands = [("x", "full", dtype), ("n", "scalar", dtype)]
     var = build(variance, operands, "reduced", columns)
     lse = build(logsumexp, operands[:1], "reduced", columns)
@@ -348,8 +343,8 @@ def test_rare_arguments():
 @both_layouts
 @pytest.mark.parametrize(
     ("formula", "role", "dtype"),
-    [(total, "reduced", "float32"), (logsumexp, "reduced", "float64"), (softmax, "full", "float64")],
-    ids=["sum", "logsumexp", "softmax"],
+    [(total, "reduced", "float32"), (softmax, "full", "float64")],
+    ids=["sum", "softmax"],
 )
 def test_threads_do_not_change_a_bit(formula, role, dtype, columns):
     rng = np.random.default_rng(8)

@@ -5,7 +5,7 @@ References: Dekker (1971), A floating-point technique for extending the availabl
 
 import numpy as np
 
-from numgrad.kernels.intrinsics import HAS_FMA, fma
+from numgrad.kernels.intrinsics import HAS_FMA, bits, fma, from_bits
 from numgrad.kernels.jit import device
 
 
@@ -24,8 +24,8 @@ def two_sum(a, b):
     return s, (a - (s - t)) + (b - t)
 
 
-def _two_prod(splitter):
-    """``two_prod`` for one float type; ``splitter`` is 2**ceil(p / 2) + 1."""
+def _products(top):
+    """``two_prod`` and ``residual`` for one float type; ``top`` masks the upper half of its bits."""
     if HAS_FMA:
 
         @device
@@ -33,19 +33,29 @@ def _two_prod(splitter):
             """``a * b`` and its error."""
             p = a * b
             return p, fma(a, b, -p)
-    else:
 
         @device
+        def residual(n, q, d):
+            """``n - q * d`` for ``q`` near ``n / d``."""
+            return fma(-q, d, n)
+    else:
+        # Dekker's product; the halves come from a mask, which cannot overflow.
+        @device
         def two_prod(a, b):
-            """``a * b`` and its error, by Dekker's splitting (operands below 2**996 or 2**115)."""
+            """``a * b`` and its error."""
             p = a * b
-            ca, cb = splitter * a, splitter * b
-            ah, bh = ca - (ca - a), cb - (cb - b)
+            ah, bh = from_bits(bits(a) & top), from_bits(bits(b) & top)
             al, bl = a - ah, b - bh
             return p, ((ah * bh - p) + ah * bl + al * bh) + al * bl
 
-    return two_prod
+        @device
+        def residual(n, q, d):
+            """``n - q * d`` for ``q`` near ``n / d``."""
+            p, p_low = two_prod(q, d)
+            return (n - p) - p_low
+
+    return two_prod, residual
 
 
-two_prod_f64 = _two_prod(np.float64(2.0**27 + 1))
-two_prod_f32 = _two_prod(np.float32(2.0**12 + 1))
+two_prod_f64, residual_f64 = _products(np.int64(-(1 << 27)))
+two_prod_f32, residual_f32 = _products(np.int32(-(1 << 12)))

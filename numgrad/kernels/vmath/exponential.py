@@ -18,7 +18,14 @@ import numpy as np
 
 from numgrad.kernels.intrinsics import bits, fabs, from_bits, mul_add, select
 from numgrad.kernels.jit import device
-from numgrad.kernels.vmath.double_double import fast_two_sum, two_sum
+from numgrad.kernels.vmath.double_double import (
+    fast_two_sum,
+    residual_f32,
+    residual_f64,
+    two_prod_f32,
+    two_prod_f64,
+    two_sum,
+)
 
 # ---- float64 ----
 D_ONE, D_TWO = np.float64(1.0), np.float64(2.0)
@@ -124,8 +131,8 @@ def exp2_f64(x):
     x = clamp(x, EXP2_LOW, EXP2_HIGH)
     t = x + SHIFT
     f = x - (t - SHIFT)
-    r = f * LN2
-    c = mul_add(f, LN2_TAIL, mul_add(f, LN2, -r))
+    r, c = two_prod_f64(f, LN2)
+    c = mul_add(f, LN2_TAIL, c)
     return scale_f64(D_ONE + (r + (square_terms_f64(r) + c)), t)
 
 
@@ -179,7 +186,7 @@ def softplus_f64(x):
     d, d_low = fast_two_sum(D_TWO, e)
     reciprocal = D_ONE / d
     s = e * reciprocal
-    s_low = reciprocal * mul_add(-s, d_low + e_low, mul_add(-s, d, e) + e_low)
+    s_low = reciprocal * mul_add(-s, d_low + e_low, residual_f64(e, s, d) + e_low)
     t = s * s
     t2 = t * t
     t4 = t2 * t2
@@ -299,8 +306,8 @@ def exp2_f32(x):
     x = clamp(x, F_EXP2_LOW, F_EXP2_HIGH)
     t = x + F_SHIFT
     f = x - (t - F_SHIFT)
-    r = f * F_LN2
-    c = mul_add(f, F_LN2_TAIL, mul_add(f, F_LN2, -r))
+    r, c = two_prod_f32(f, F_LN2)
+    c = mul_add(f, F_LN2_TAIL, c)
     return scale_f32(F_ONE + (r + short_square_terms_f32(r, c)), t)
 
 
@@ -343,7 +350,7 @@ def sigmoid_f32(x):
     d = mul_add(s, w, F_UNBOOST + s)
     d_low = mul_add(s, q, mul_add(s, r, (s - d) + F_UNBOOST))
     q = F_ONE / d
-    q = mul_add(q, mul_add(-q, d_low, mul_add(-q, d, F_ONE)), q)
+    q = mul_add(q, mul_add(-q, d_low, residual_f32(F_ONE, q, d)), q)
     return q * F_UNBOOST
 
 
@@ -355,7 +362,7 @@ def softplus_f32(x):
     d, d_low = fast_two_sum(F_TWO, e)
     reciprocal = F_ONE / d
     s = e * reciprocal
-    s_low = reciprocal * mul_add(-s, d_low + e_low, mul_add(-s, d, e) + e_low)
+    s_low = reciprocal * mul_add(-s, d_low + e_low, residual_f32(e, s, d) + e_low)
     t = s * s
     t2 = t * t
     series = mul_add(t2, mul_add(t2, F_L4, mul_add(t, F_L3, F_L2)), mul_add(t, F_L1, F_L0))

@@ -12,7 +12,12 @@ import numpy as np
 
 from numgrad.kernels.intrinsics import bits, fabs, from_bits, mul_add, select
 from numgrad.kernels.jit import device
-from numgrad.kernels.vmath.double_double import fast_two_sum, two_sum
+from numgrad.kernels.vmath.double_double import (
+    fast_two_sum,
+    two_prod_f32,
+    two_prod_f64,
+    two_sum,
+)
 
 # ---- float64 ----
 D_ZERO, D_HALF, D_ONE, D_TWO = (
@@ -112,8 +117,8 @@ def log_times_f64(x, scale, scale_low, k_high, k_low):
     half_square, s, inner = low_terms_f64(f)
     a = f - half_square
     a, b = fast_two_sum(a, mul_add(s, inner, (f - a) - half_square))
-    p = a * scale
-    p_low = mul_add(a, scale_low, mul_add(b, scale, mul_add(a, scale, -p)))
+    p, p_low = two_prod_f64(a, scale)
+    p_low = mul_add(a, scale_low, mul_add(b, scale, p_low))
     high, high_low = fast_two_sum(k * k_high, p)
     return special_cases_f64(x, high + (high_low + mul_add(k, k_low, p_low)))
 
@@ -236,8 +241,8 @@ def log_times_f32(x, scale, scale_low, k_high, k_low):
     half_square, s, inner = low_terms_f32(f)
     a = f - half_square
     a, b = fast_two_sum(a, mul_add(s, inner, (f - a) - half_square))
-    p = a * scale
-    p_low = mul_add(a, scale_low, mul_add(b, scale, mul_add(a, scale, -p)))
+    p, p_low = two_prod_f32(a, scale)
+    p_low = mul_add(a, scale_low, mul_add(b, scale, p_low))
     high, high_low = fast_two_sum(k * k_high, p)
     return special_cases_f32(x, high + (high_low + mul_add(k, k_low, p_low)))
 

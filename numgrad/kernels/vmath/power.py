@@ -19,7 +19,7 @@ import numpy as np
 from numgrad.kernels import intrinsics
 from numgrad.kernels.intrinsics import bits, copysign, fabs, from_bits, mul_add, rint, select
 from numgrad.kernels.jit import device
-from numgrad.kernels.vmath.double_double import fast_two_sum, two_prod_f64
+from numgrad.kernels.vmath.double_double import fast_two_sum, residual_f64, two_prod_f64
 from numgrad.kernels.vmath.exponential import (
     LN2,
     LN2_TAIL,
@@ -93,7 +93,7 @@ def log2_pair_f64(a):
     b, b_low = fast_two_sum(D_TWO, f)
     reciprocal = D_ONE / b
     s = f * reciprocal
-    s_low = mul_add(-s, b_low, mul_add(-s, b, f)) * reciprocal
+    s_low = mul_add(-s, b_low, residual_f64(f, s, b)) * reciprocal
     # Everything that does not wait for the polynomial: s c, k + s c and s**3, with low parts.
     first, first_low = two_prod_f64(s, C)
     first_low = mul_add(s_low, C, mul_add(s, C_LOW, first_low))
@@ -125,8 +125,8 @@ def exp2_of_product_f64(y, y_low, g, g_low):
     p = clamp(p, PRODUCT_LOW, PRODUCT_HIGH)
     t = p + SHIFT
     f = p - (t - SHIFT)
-    r = f * LN2
-    c = mul_add(p_low, LN2, mul_add(f, LN2_TAIL, mul_add(f, LN2, -r)))
+    r, c = two_prod_f64(f, LN2)
+    c = mul_add(p_low, LN2, mul_add(f, LN2_TAIL, c))
     q = square_terms_f64(r)
     return scale_f64(D_ONE + (r + (q + mul_add(c, r + q, c))), t)
 
@@ -242,7 +242,7 @@ def cbrt_of_normal(a):
     y = mul_add(y * THIRD, mul_add(-m * y, y * y, D_ONE), y)
     root = (m * y) * y
     square, square_low = two_prod_f64(root, root)
-    rest = mul_add(-root, square, m)
+    rest = residual_f64(m, root, square)
     rest = mul_add(-root, square_low, rest)
     root = mul_add(rest * (y * y), THIRD, root)
     return root * from_bits(bits(k + SHIFT_ONCE) << I52)
@@ -286,7 +286,7 @@ def hypot_f64(x, y):
     h, h_low = fast_two_sum(p2, q2)
     h_low = h_low + (p2_low + q2_low)
     root = intrinsics.sqrt(h)
-    rest = mul_add(-root, root, h) + h_low
+    rest = residual_f64(h, root, root) + h_low
     better = mul_add(rest, D_HALF / root, root) * back
     z = select((h > D_ZERO) & (h < D_INF), better, x + y)
     return select((x == D_INF) | (y == D_INF), D_INF, z)

@@ -1,0 +1,4 @@
+"""Checks of gradients against finite differences."""
+
+from numgrad.testing.gradcheck import gradcheck as gradcheck
+from numgrad.testing.gradcheck import gradgradcheck as gradgradcheck

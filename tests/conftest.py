@@ -1,0 +1,37 @@
+"""Profiles of hypothesis, and a guard against tests that leave something behind."""
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+import numgrad as ng
+from numgrad.op.base import state
+
+settings.register_profile("ci", max_examples=40, deadline=None, derandomize=True)
+settings.register_profile(
+    "dev", max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("thorough", max_examples=1000, deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+def _global_state():
+    return {
+        "grad mode": ng.is_grad_enabled(),
+        "interpreter stack": len(state.interpreters),
+        "number of threads": ng.get_num_threads(),
+    }
+
+
+@pytest.fixture(autouse=True)
+def leaves_global_state_alone():
+    before = _global_state()
+    yield
+    after = _global_state()
+    leaked = {name for name in before if before[name] != after[name]}
+    if leaked:  # put it back for the next test
+        ng.set_num_threads(before["number of threads"])
+        state.grad_enabled, state.interpreters = before["grad mode"], ()
+        state.refresh()
+    assert not leaked, f"the test changed {', '.join(sorted(leaked))}"
