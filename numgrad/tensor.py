@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -23,7 +22,7 @@ from numgrad.errors import (
 from numgrad.kernels.expr import check_dtype
 from numgrad.op.base import OPS, Call, Meta, Op, bind, install_eager, state
 
-install_eager(EagerInterpreter())
+
 assert _ops is not None
 
 
@@ -479,6 +478,13 @@ def _method(op: Op) -> Callable[..., Any]:
     return method
 
 
+class _Eager(EagerInterpreter):
+    """The eager interpreter, which gives Tensor the methods of operations that users register."""
+
+    def attach(self, op: Op) -> None:
+        if not hasattr(Tensor, op.name):
+            attach(op)
+
+
+install_eager(_Eager())
 _complete()
-__all__ = ["Tensor", "Version"]
-assert operator is not None

@@ -61,17 +61,18 @@ class Kernel:
     signature: str
     parallel: bool
     nogil: bool
+    functions: dict[str, Any]
     entry: Callable[..., Any]
     from_cache: bool
     compile_result: Any = field(repr=False)
 
     def llvm(self) -> str:
         """LLVM IR after optimisation, from a fresh compilation of ``source``."""
-        return _fresh_dispatcher(self).inspect_llvm_final()
+        return str(_fresh_library(self)._final_module)
 
     def asm(self) -> str:
         """Assembly for this CPU, from a fresh compilation of ``source``."""
-        return _fresh_dispatcher(self).inspect_asm_final()
+        return _fresh_library(self).get_asm_str()
 
 
 def compile_kernel(
@@ -82,6 +83,7 @@ def compile_kernel(
     parallel: bool = False,
     nogil: bool = False,
     externals: Iterable[str] = (),
+    functions: dict[str, Any] | None = None,
 ) -> Kernel:
     """Compile ``source``, or load it from the cache.
 
@@ -96,8 +98,13 @@ def compile_kernel(
     externals
         C functions from ``scipy.special.cython_special`` that ``source`` calls, as written there;
         they are made known to the linker before the machine code is loaded.
+    functions
+        Users' own compiled functions that ``source`` calls, by the names it uses. Nothing tells
+        what they in turn depend on, so such kernels are compiled anew in each process.
     """
-    options = f"parallel={parallel} nogil={nogil} externals={sorted(externals)}"
+    functions = functions or {}
+    identities = sorted((name, id(function)) for name, function in functions.items())
+    options = f"{parallel=} {nogil=} externals={sorted(externals)} {identities=}"
     key = hashlib.sha256("\0".join((name, source, signature, options)).encode()).hexdigest()[:32]
     found = _loaded.get(key)
     if found is not None:
@@ -105,13 +112,21 @@ def compile_kernel(
     with _lock:
         found = _loaded.get(key)
         if found is None:
-            found = _load_or_compile(name, source, signature, parallel, nogil, tuple(externals))
+            found = _load_or_compile(
+                name, source, signature, parallel, nogil, tuple(externals), functions
+            )
             _loaded[key] = found
     return found
 
 
 def _load_or_compile(
-    name: str, source: str, signature: str, parallel: bool, nogil: bool, externals: tuple[str, ...]
+    name: str,
+    source: str,
+    signature: str,
+    parallel: bool,
+    nogil: bool,
+    externals: tuple[str, ...],
+    functions: dict[str, Any],
 ) -> Kernel:
     if parallel:
         from numgrad.kernels import threads
@@ -122,19 +137,23 @@ def _load_or_compile(
     stem = f"{name}-{key}"
     for symbol in externals:
         _link_external(symbol)
-    result = _load(stem)
+    result = None if functions else _load(stem)
     if from_cache := result is not None:
         entry = result.entry_point
     else:
         path = _write(f"{stem}.py", source.encode())
-        dispatcher = _dispatcher(source, str(path or stem), f"{name}_{key}", parallel, nogil)
+        unique = f"{name}_{key}"
+        dispatcher = _dispatcher(source, str(path or stem), unique, parallel, nogil, functions)
         entry = dispatcher.compile(signature)
         (result,) = dispatcher.overloads.values()
-        _save(stem, result)
-    return Kernel(name, source, signature, parallel, nogil, entry, from_cache, result)
+        if not functions:
+            _save(stem, result)
+    return Kernel(name, source, signature, parallel, nogil, functions, entry, from_cache, result)
 
 
-def _dispatcher(source: str, path: str, unique: str, parallel: bool, nogil: bool) -> Any:
+def _dispatcher(
+    source: str, path: str, unique: str, parallel: bool, nogil: bool, functions: dict[str, Any]
+) -> Any:
     """Numba's dispatcher for the function ``kernel`` of ``source``.
 
     The function is renamed to ``unique``: Numba derives linker symbols from the name, and symbols of
@@ -143,7 +162,7 @@ def _dispatcher(source: str, path: str, unique: str, parallel: bool, nogil: bool
     import numba
 
     # Environments are restored by importing the module of this name.
-    namespace: dict[str, Any] = {"__name__": __name__}
+    namespace: dict[str, Any] = {"__name__": __name__, **functions}
     exec(compile(source, path, "exec"), namespace)
     function = namespace["kernel"]
     function.__name__ = function.__qualname__ = unique
@@ -152,28 +171,20 @@ def _dispatcher(source: str, path: str, unique: str, parallel: bool, nogil: bool
         return numba.njit(function, error_model="numpy", parallel=parallel, nogil=nogil)
 
 
-class _Inspection:
-    """The texts of one fresh compilation."""
-
-    def __init__(self, library: Any) -> None:
-        self._library = library
-
-    def inspect_llvm_final(self) -> str:
-        return str(self._library._final_module)
-
-    def inspect_asm_final(self) -> str:
-        return self._library.get_asm_str()
-
-
-def _fresh_dispatcher(kernel: Kernel) -> _Inspection:
+def _fresh_library(kernel: Kernel) -> Any:
+    """Numba's code library of a kernel compiled again: one from disk holds machine code only."""
     with _lock:
-        unique = f"{kernel.name}_inspected"
         dispatcher = _dispatcher(
-            kernel.source, kernel.name, unique, kernel.parallel, kernel.nogil
+            kernel.source,
+            kernel.name,
+            f"{kernel.name}_inspected",
+            kernel.parallel,
+            kernel.nogil,
+            kernel.functions,
         )
         dispatcher.compile(kernel.signature)
         (result,) = dispatcher.overloads.values()
-        return _Inspection(result.library)
+        return result.library
 
 
 # ---------------------------------------------------------------------------------- the files

@@ -176,6 +176,7 @@ def elementwise_kernel(
         parallel=parallel,
         nogil=parallel,
         externals=emitter.externals,
+        functions=emitter.namespace,
     )
 
 

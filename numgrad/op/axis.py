@@ -11,14 +11,14 @@ named like a parameter. Read on symbols, each ``np.sum`` is a pass over the data
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from numgrad.errors import NumgradIndexError, NumgradValueError
+from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueError
 from numgrad.kernels import threads
 from numgrad.kernels.expr import (
     AXIS,
@@ -93,6 +93,22 @@ class AxisOp(Op):
                 self.plans.clear()
             found = self.plans[key] = AxisPlan(self, x, dict(params))
         return found
+
+    def warm(self, dtype: Any) -> Iterator[str]:
+        """Compile the kernels along rows and columns for a dtype, naming each when ready."""
+        x = np.linspace(*self.domain, 8).astype(dtype).reshape(4, 2)
+        for axis in (1, 0):
+            params = {**self.params, "axis": axis}
+            try:
+                out, plan = self.run((x,), params)
+            except NumgradTypeError:  # not defined for the dtype
+                return
+            which = "rows" if axis else "columns"
+            yield f"{self.name} forward, {which}"
+            if self.formulas and plan.floating and x.dtype.kind in "fc":
+                values = {"x": x, "y": out}
+                plan.backward(1, out, [values[name] for name in plan.saves(1)])
+                yield f"{self.name} backward, {which}"
 
     def kernels(self) -> list[Kernel]:
         """The kernels compiled so far, forward and backward."""

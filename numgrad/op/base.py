@@ -180,6 +180,8 @@ class Op:
                     f"{self.name}: an operation of this name is registered already; choose another"
                 )
             OPS[self.name] = self
+            if _eager is not None:  # a user's: the table's own are attached when Tensor is complete
+                _eager.attach(self)
 
     def __call__(self, *args: Any, **params: Any) -> Any:
         # Note [Calling an operation]: the first call replaces ``__call__`` by the eager entry
@@ -236,6 +238,10 @@ class Op:
         return self
 
     # What a family provides.
+
+    def warm(self, dtype: Any) -> Iterator[str]:
+        """Compile what ``dtype`` needs, naming each kernel when it is ready."""
+        yield from ()
 
     def run(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, Call]:
         """Compute on ndarrays and numbers: the output (or tuple of outputs) and the call record."""

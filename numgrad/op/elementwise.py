@@ -9,7 +9,7 @@ hot path is one look-up of the plan, one ``np.empty`` and one call of the kernel
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
@@ -89,6 +89,8 @@ class Elementwise(Op):
         ref = options.get("ref")
         self.types = types or (ref if isinstance(ref, np.ufunc) else None)
         self.scalar, self.kernel = scalar, kernel
+        if kernel is not None:
+            USER_KERNELS[self.name] = kernel
         self.plans: dict[tuple, Plan] = {}
         self._kernels: dict[tuple, tuple[Kernel, float]] = {}
         self._cost: dict[tuple, float] = {}
@@ -154,6 +156,21 @@ class Elementwise(Op):
     def kernels(self) -> list[Kernel]:
         """The kernels compiled so far, forward and backward."""
         return [kernel for kernel, _ in self._kernels.values()]
+
+    def warm(self, dtype: Any) -> Iterator[str]:
+        """Compile the flat forward and backward kernels for a dtype, naming each when ready."""
+        low, high = self.domain
+        x = np.linspace(low, high, 8).astype(dtype)
+        try:
+            out, plan = self.run((x,) * len(self.inputs), {})
+        except NumgradTypeError:  # not defined for the dtype
+            return
+        yield f"{self.name} forward"
+        mask = plan.records
+        if mask:
+            values = dict.fromkeys(self.inputs, x) | {"y": out}
+            plan.backward(mask, out, [values[name] for name in plan.saves(mask)])
+            yield f"{self.name} backward"
 
 
 USER_KERNELS: dict[str, Any] = {}

@@ -1,1 +1,143 @@
-"""Products of matrices."""
+"""Products of vectors, matrices and tensors that are made of ``matmul``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from numgrad.errors import NumgradValueError
+from numgrad.op import OPS, composite
+from numgrad.op.axis import normalize_axes
+from numgrad.ops.matmul import mH as mH
+from numgrad.ops.matmul import matmul
+from numgrad.ops.shape import as_index, as_operand, expand_dims, moveaxis, permute_dims, reshape
+from numgrad.ops.shape import matrix_transpose as mT
+
+__all__ = ["mH", "mT", "matmul"]
+
+
+@composite(ref=np.dot)
+def dot(a, b):
+    """Sum of products over the last axis of ``a`` and the second to last (or only) one of ``b``."""
+    a, b = as_operand(a), as_operand(b)
+    if not a.shape or not b.shape:
+        return OPS["multiply"](a, b)
+    if len(b.shape) == 1 or (len(a.shape) <= 2 and len(b.shape) == 2):
+        return matmul(a, b)
+    return tensordot(a, b, (-1, -2))
+
+
+@composite(ref=np.inner, method=False)
+def inner(a, b):
+    """Sum of products over the last axes of both operands."""
+    a, b = as_operand(a), as_operand(b)
+    if not a.shape or not b.shape:
+        return OPS["multiply"](a, b)
+    return tensordot(a, b, (-1, -1))
+
+
+@composite(ref=np.outer, method=False)
+def outer(a, b):
+    """Product of every element of ``a`` with every element of ``b``, as a matrix."""
+    return OPS["multiply"](reshape(as_operand(a), (-1, 1)), reshape(as_operand(b), (1, -1)))
+
+
+@composite(ref="numpy.vecdot", method=False)
+def vecdot(a, b, axis=-1):
+    """Sum of products over one axis, the first operand conjugated; other axes broadcast."""
+    a, b = as_operand(a), as_operand(b)
+    for x in (a, b):
+        normalize_axes("vecdot", as_index("vecdot", axis), len(x.shape))
+    a, b = moveaxis(a, axis, -1), moveaxis(b, axis, -1)
+    if a.shape[-1] != b.shape[-1]:
+        raise NumgradValueError(
+            f"vecdot: axis {axis} has {a.shape[-1]} elements in one operand and {b.shape[-1]} in "
+            "the other; they must be equal"
+        )
+    if a.dtype.kind == "c":
+        a = OPS["conjugate"](a)
+    if len(a.shape) == 1 and len(b.shape) == 1:
+        return matmul(a, b)
+    product = matmul(expand_dims(a, -2), expand_dims(b, -1))
+    return reshape(product, product.shape[:-2])
+
+
+@composite(ref=np.vdot, method=False)
+def vdot(a, b):
+    """Sum of products of all elements, those of the first operand conjugated."""
+    a, b = as_operand(a), as_operand(b)
+    if prod(a.shape) != prod(b.shape):
+        raise NumgradValueError(
+            f"vdot: shapes {tuple(a.shape)} and {tuple(b.shape)} have different numbers of elements"
+        )
+    return vecdot(reshape(a, (-1,)), reshape(b, (-1,)))
+
+
+@composite(ref=np.tensordot, method=False)
+def tensordot(a, b, axes=2):
+    """Sum of products over axes of both operands: a number of adjoining ones, or two sequences."""
+    a, b = as_operand(a), as_operand(b)
+    of_a, of_b = _tensordot_axes(axes, a.shape, b.shape)
+    lengths_a = [a.shape[k] for k in of_a]
+    lengths_b = [b.shape[k] for k in of_b]
+    if lengths_a != lengths_b:
+        raise NumgradValueError(
+            f"tensordot: shapes {tuple(a.shape)} and {tuple(b.shape)}: axes {of_a} have lengths "
+            f"{lengths_a}, axes {of_b} have lengths {lengths_b}; they must be equal"
+        )
+    kept_a = [k for k in range(len(a.shape)) if k not in of_a]
+    kept_b = [k for k in range(len(b.shape)) if k not in of_b]
+    summed = prod(lengths_a)
+    left = [a.shape[k] for k in kept_a]
+    right = [b.shape[k] for k in kept_b]
+    a = reshape(_permute(a, (*kept_a, *of_a)), (prod(left), summed))
+    b = reshape(_permute(b, (*of_b, *kept_b)), (summed, prod(right)))
+    return reshape(matmul(a, b), (*left, *right))
+
+
+def _permute(x: Any, order: Sequence[int]) -> Any:
+    order = tuple(order)
+    return x if order == tuple(range(len(order))) else permute_dims(x, order)
+
+
+def _tensordot_axes(
+    axes: Any, a: tuple[int, ...], b: tuple[int, ...]
+) -> tuple[list[int], list[int]]:
+    if isinstance(axes, tuple | list):
+        if len(axes) != 2:
+            raise NumgradValueError(
+                f"tensordot: axes must be a number or a pair of sequences, got {axes!r}"
+            )
+        pair = [list(x) if isinstance(x, tuple | list) else [x] for x in axes]
+        if len(pair[0]) != len(pair[1]):
+            raise NumgradValueError(
+                f"tensordot: axes {axes!r} name {len(pair[0])} axes of the first operand and "
+                f"{len(pair[1])} of the second"
+            )
+        found = []
+        for given, shape in zip(pair, (a, b), strict=True):
+            normalize_axes("tensordot", tuple(given), len(shape))
+            found.append([as_index("tensordot", k) % len(shape) for k in given])
+        return found[0], found[1]
+    count = as_index("tensordot", axes, "axes")
+    if not 0 <= count <= min(len(a), len(b)):
+        raise NumgradValueError(
+            f"tensordot: axes={count} for operands of shapes {tuple(a)} and {tuple(b)}"
+        )
+    return list(range(len(a) - count, len(a))), list(range(count))
+
+
+@composite(ref=np.kron, method=False)
+def kron(a, b):
+    """Every element of ``a`` times the whole of ``b``, laid out in blocks."""
+    a, b = as_operand(a), as_operand(b)
+    rank = max(len(a.shape), len(b.shape))
+    shape_a = (1,) * (rank - len(a.shape)) + tuple(a.shape)
+    shape_b = (1,) * (rank - len(b.shape)) + tuple(b.shape)
+    left = reshape(a, [k for n in shape_a for k in (n, 1)])
+    right = reshape(b, [k for n in shape_b for k in (1, n)])
+    sizes = [m * n for m, n in zip(shape_a, shape_b, strict=True)]
+    return reshape(OPS["multiply"](left, right), sizes)

@@ -43,7 +43,7 @@ class MatMul(Op):
         b = b if isinstance(b, np.ndarray) else np.asarray(b)
         key: tuple = (a.dtype, a.shape, b.dtype, b.shape)
         if not (a.flags.c_contiguous and b.flags.c_contiguous):
-            key = (*key, _transposed(a), _transposed(b))
+            key = (*key, _layout(a), _layout(b))
         plan = self.plans.get(key)
         if plan is None:
             if len(self.plans) >= MAX_PLANS:
@@ -54,13 +54,13 @@ class MatMul(Op):
         return out, plan
 
 
-def _transposed(x: np.ndarray) -> bool:
-    """Whether the matrices of ``x`` are contiguous when transposed, and are not as they are."""
-    return (
-        x.ndim > 1
-        and not x.flags.c_contiguous
-        and (x.flags.f_contiguous if x.ndim == 2 else x.swapaxes(-1, -2).flags.c_contiguous)
-    )
+def _layout(x: np.ndarray) -> str:
+    """How matrices lie in memory: ``plain``, ``transposed``, or with gaps (``loose``)."""
+    if x.flags.c_contiguous:
+        return "plain"
+    if x.ndim > 1 and (x.T if x.ndim == 2 else x.swapaxes(-1, -2)).flags.c_contiguous:
+        return "transposed"
+    return "loose"
 
 
 class ProductPlan(Call):
@@ -95,11 +95,12 @@ class ProductPlan(Call):
             check_dtype(op.name, x.dtype)
         super().__init__(op, (Meta(a.shape, a.dtype), Meta(b.shape, b.dtype)), {})
         self.dtype = np.result_type(a.dtype, b.dtype)
-        self.ta, self.tb = _transposed(a), _transposed(b)
+        layouts = _layout(a), _layout(b)
+        self.ta, self.tb = (layout == "transposed" for layout in layouts)
         # operands that must be copied or converted before a kernel takes them
         self.loose = tuple(
-            x.dtype != self.dtype or not (x.flags.c_contiguous or t)
-            for x, t in ((a, self.ta), (b, self.tb))
+            x.dtype != self.dtype or layout == "loose"
+            for x, layout in zip((a, b), layouts, strict=True)
         )
         self._arrange_shapes(a.shape, b.shape)
         self._read_by_eager_entry()
@@ -146,8 +147,6 @@ class ProductPlan(Call):
             # the stack of ``a`` as one tall matrix
             self.form = "mv" if len(b) == 1 else "mm"
             m *= prod(batch)
-            if len(b) > 2:
-                self.tb = self.tb and True
         else:
             self.form = "batched"
             count_a, count_b = prod(a[:-2]), prod(b[:-2])
@@ -173,16 +172,14 @@ class ProductPlan(Call):
         transposed = (self.ta, self.tb)[k]
         rank = len(self.metas[k].shape)
         loose, dtype = self.loose[k], self.dtype
-        if self.form == "batched":
-            shape = (-1, inner, n) if k else (-1, m, inner)
-        elif rank == 1:
-            shape = (inner,)
+        if rank == 1 and self.form in ("dot", "mv", "vm"):
+            shape: tuple[int, ...] = (inner,)
         else:
             shape = (inner, n) if k else (m, inner)
-        if transposed and rank > 1:
-            shape = (*shape[:-2], shape[-1], shape[-2])
-        if shape[0] == -1:
-            shape = (prod(self.metas[k].shape[:-2]), *shape[1:])
+            if transposed:
+                shape = shape[::-1]
+            if self.form == "batched":
+                shape = (prod(self.metas[k].shape[:-2]), *shape)
 
         def arrange(x: np.ndarray) -> np.ndarray:
             if transposed:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd import grad
-from numgrad.autograd.modes import enable_grad, no_grad
+from numgrad.autograd.modes import enable_grad
 from numgrad.errors import (
     GradcheckError,
     NumgradRuntimeError,
@@ -236,7 +236,7 @@ def _numerical(
     columns: list[list[np.ndarray]] = [[] for _ in range(count)]
 
     def values() -> list[np.ndarray]:
-        with no_grad():
+        with enable_grad():  # the function may call autograd itself
             return [_flatten(y._array) for y in _outputs(f, arguments)]
 
     sizes = [y.size for y in values()]

@@ -24,8 +24,8 @@ def two_sum(a, b):
     return s, (a - (s - t)) + (b - t)
 
 
-def _products(top):
-    """``two_prod`` and ``residual`` for one float type; ``top`` masks the upper half of its bits."""
+def _two_prod(word, top):
+    """``two_prod`` for one float type: its integer, and a mask of the upper half of its bits."""
     if HAS_FMA:
 
         @device
@@ -33,29 +33,18 @@ def _products(top):
             """``a * b`` and its error."""
             p = a * b
             return p, fma(a, b, -p)
-
-        @device
-        def residual(n, q, d):
-            """``n - q * d`` for ``q`` near ``n / d``."""
-            return fma(-q, d, n)
     else:
         # Dekker's product; the halves come from a mask, which cannot overflow.
         @device
         def two_prod(a, b):
             """``a * b`` and its error."""
             p = a * b
-            ah, bh = from_bits(bits(a) & top), from_bits(bits(b) & top)
+            ah, bh = from_bits(word(bits(a) & top)), from_bits(word(bits(b) & top))
             al, bl = a - ah, b - bh
             return p, ((ah * bh - p) + ah * bl + al * bh) + al * bl
 
-        @device
-        def residual(n, q, d):
-            """``n - q * d`` for ``q`` near ``n / d``."""
-            p, p_low = two_prod(q, d)
-            return (n - p) - p_low
-
-    return two_prod, residual
+    return two_prod
 
 
-two_prod_f64, residual_f64 = _products(np.int64(-(1 << 27)))
-two_prod_f32, residual_f32 = _products(np.int32(-(1 << 12)))
+two_prod_f64 = _two_prod(np.int64, np.int64(-(1 << 27)))
+two_prod_f32 = _two_prod(np.int32, np.int32(-(1 << 12)))

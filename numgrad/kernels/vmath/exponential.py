@@ -20,12 +20,11 @@ from numgrad.kernels.intrinsics import bits, fabs, from_bits, mul_add, select
 from numgrad.kernels.jit import device
 from numgrad.kernels.vmath.double_double import (
     fast_two_sum,
-    residual_f32,
-    residual_f64,
     two_prod_f32,
     two_prod_f64,
     two_sum,
 )
+from numgrad.kernels.vmath.multiply_add import exact_mul_add_f32, exact_mul_add_f64
 
 # ---- float64 ----
 D_ONE, D_TWO = np.float64(1.0), np.float64(2.0)
@@ -186,7 +185,7 @@ def softplus_f64(x):
     d, d_low = fast_two_sum(D_TWO, e)
     reciprocal = D_ONE / d
     s = e * reciprocal
-    s_low = reciprocal * mul_add(-s, d_low + e_low, residual_f64(e, s, d) + e_low)
+    s_low = reciprocal * mul_add(-s, d_low + e_low, exact_mul_add_f64(-s, d, e) + e_low)
     t = s * s
     t2 = t * t
     t4 = t2 * t2
@@ -350,7 +349,7 @@ def sigmoid_f32(x):
     d = mul_add(s, w, F_UNBOOST + s)
     d_low = mul_add(s, q, mul_add(s, r, (s - d) + F_UNBOOST))
     q = F_ONE / d
-    q = mul_add(q, mul_add(-q, d_low, residual_f32(F_ONE, q, d)), q)
+    q = mul_add(q, mul_add(-q, d_low, exact_mul_add_f32(-q, d, F_ONE)), q)
     return q * F_UNBOOST
 
 
@@ -362,7 +361,7 @@ def softplus_f32(x):
     d, d_low = fast_two_sum(F_TWO, e)
     reciprocal = F_ONE / d
     s = e * reciprocal
-    s_low = reciprocal * mul_add(-s, d_low + e_low, residual_f32(e, s, d) + e_low)
+    s_low = reciprocal * mul_add(-s, d_low + e_low, exact_mul_add_f32(-s, d, e) + e_low)
     t = s * s
     t2 = t * t
     series = mul_add(t2, mul_add(t2, F_L4, mul_add(t, F_L3, F_L2)), mul_add(t, F_L1, F_L0))

@@ -14,8 +14,6 @@ from numgrad.kernels.intrinsics import bits, copysign, fabs, from_bits, mul_add,
 from numgrad.kernels.jit import device
 from numgrad.kernels.vmath.double_double import (
     fast_two_sum,
-    residual_f32,
-    residual_f64,
     two_prod_f32,
     two_prod_f64,
     two_sum,
@@ -54,6 +52,7 @@ from numgrad.kernels.vmath.logarithm import (
     special_cases_f32,
     special_cases_f64,
 )
+from numgrad.kernels.vmath.multiply_add import exact_mul_add_f32, exact_mul_add_f64
 
 # ---- float64 ----
 D_ZERO, D_HALF, D_ONE, D_TWO = (
@@ -123,7 +122,7 @@ def tanh_f64(x):
     d_low = mul_add(s, w, (s - d) + D_ONE)
     reciprocal = D_ONE / d
     y = n * reciprocal
-    rest = mul_add(-y, d_low, residual_f64(n, y, d) + n_low)
+    rest = mul_add(-y, d_low, exact_mul_add_f64(-y, d, n) + n_low)
     return copysign(mul_add(reciprocal, rest, y), x)
 
 
@@ -131,7 +130,7 @@ def tanh_f64(x):
 def root_with_low_f64(h, h_low):
     """Square root of ``h + h_low`` as a pair."""
     root = sqrt(h)
-    rest = residual_f64(h, root, root) + h_low
+    rest = exact_mul_add_f64(-root, root, h) + h_low
     return root, select(h > D_ZERO, rest * (D_HALF / root), D_ZERO)
 
 
@@ -174,7 +173,7 @@ def atanh_f64(x):
     d, d_low = two_sum(D_ONE, -a)
     reciprocal = D_ONE / d
     u = n * reciprocal
-    u_low = reciprocal * (mul_add(-u, d_low, residual_f64(n, u, d)) + n_low)
+    u_low = reciprocal * (mul_add(-u, d_low, exact_mul_add_f64(-u, d, n)) + n_low)
     y = D_HALF * special_cases_f64(u, log_of_sum_f64(u, u_low, D_ZERO))
     return copysign(select(a < TINY, a, y), x)
 
@@ -245,7 +244,7 @@ def tanh_f32(x):
     d_low = mul_add(s, w, (s - d) + F_ONE)
     reciprocal = F_ONE / d
     y = n * reciprocal
-    rest = mul_add(-y, d_low, residual_f32(n, y, d) + n_low)
+    rest = mul_add(-y, d_low, exact_mul_add_f32(-y, d, n) + n_low)
     return copysign(mul_add(reciprocal, rest, y), x)
 
 
@@ -253,7 +252,7 @@ def tanh_f32(x):
 def root_with_low_f32(h, h_low):
     """Square root of ``h + h_low`` as a pair."""
     root = sqrt(h)
-    rest = residual_f32(h, root, root) + h_low
+    rest = exact_mul_add_f32(-root, root, h) + h_low
     return root, select(h > F_ZERO, rest * (F_HALF / root), F_ZERO)
 
 
@@ -296,6 +295,6 @@ def atanh_f32(x):
     d, d_low = two_sum(F_ONE, -a)
     reciprocal = F_ONE / d
     u = n * reciprocal
-    u_low = reciprocal * (mul_add(-u, d_low, residual_f32(n, u, d)) + n_low)
+    u_low = reciprocal * (mul_add(-u, d_low, exact_mul_add_f32(-u, d, n)) + n_low)
     y = F_HALF * special_cases_f32(u, log_of_sum_f32(u, u_low, F_ZERO))
     return copysign(select(a < F_TINY, a, y), x)

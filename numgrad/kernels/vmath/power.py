@@ -6,7 +6,7 @@ t = s**2 and c = 2 log2(e), log2 m = s (c + t (c/3 + t R(t))), where R has 7 coe
 error of the logarithm 2**-66) and is evaluated in float64, all that follows with low parts.
 pow_f32 works in float64 throughout: relative error 2**-29 before its only rounding.
 cbrt: x = 2**(3 k) m, 1 <= m < 8; a polynomial for m**(-1/3) on [1, 2) times a power of 2**(-1/3),
-two Newton steps, and one for the root itself with an exact residual.
+one or two Newton steps, in float64 one more for the root itself with an exact residual.
 hypot: x**2 + y**2 in double-double after scaling by a power of two, root with a correction.
 
 Note [Special values of pow]
@@ -19,7 +19,7 @@ import numpy as np
 from numgrad.kernels import intrinsics
 from numgrad.kernels.intrinsics import bits, copysign, fabs, from_bits, mul_add, rint, select
 from numgrad.kernels.jit import device
-from numgrad.kernels.vmath.double_double import fast_two_sum, residual_f64, two_prod_f64
+from numgrad.kernels.vmath.double_double import fast_two_sum, two_prod_f64
 from numgrad.kernels.vmath.exponential import (
     LN2,
     LN2_TAIL,
@@ -30,6 +30,7 @@ from numgrad.kernels.vmath.exponential import (
     square_terms_f64,
 )
 from numgrad.kernels.vmath.logarithm import split_any_f64, split_f64
+from numgrad.kernels.vmath.multiply_add import exact_mul_add_f64
 
 D_ZERO, D_HALF, D_ONE, D_TWO = (
     np.float64(0.0),
@@ -43,6 +44,7 @@ F_INF, F_NAN = np.float32(np.inf), np.float32(np.nan)
 I52, LOW_32 = np.int64(52), np.int64(0xFFFFFFFF)
 C, C_LOW = np.float64.fromhex("0x1.71547652b82fep+1"), np.float64.fromhex("0x1.777d0ffda0d24p-55")
 C3, C3_LOW = np.float64.fromhex("0x1.ec709dc3a03fdp-1"), np.float64.fromhex("0x1.d27f05548af0cp-55")
+# R(t), error of the logarithm from it 2**-66; C = 2 log2(e) and C3 = C / 3 with low parts
 R0 = np.float64.fromhex("0x1.2776c50ef9d26p-1")
 R1 = np.float64.fromhex("0x1.a61762a759059p-2")
 R2 = np.float64.fromhex("0x1.484b1421f5af6p-2")
@@ -93,7 +95,7 @@ def log2_pair_f64(a):
     b, b_low = fast_two_sum(D_TWO, f)
     reciprocal = D_ONE / b
     s = f * reciprocal
-    s_low = mul_add(-s, b_low, residual_f64(f, s, b)) * reciprocal
+    s_low = mul_add(-s, b_low, exact_mul_add_f64(-s, b, f)) * reciprocal
     # Everything that does not wait for the polynomial: s c, k + s c and s**3, with low parts.
     first, first_low = two_prod_f64(s, C)
     first_low = mul_add(s_low, C, mul_add(s, C_LOW, first_low))
@@ -227,8 +229,8 @@ def sqrt_f32(x):
 
 
 @device
-def cbrt_of_normal(a):
-    """Cube root of a normal ``a > 0``."""
+def inverse_root(a):
+    """``(m, y, 2**k)``: ``a = 2**(3 k) m`` normal, ``y`` near ``m**(-1/3)``, error 2**-33."""
     i = bits(a)
     e = from_bits((i >> I52) | INT_IN_FLOAT) - BIAS_IN_FLOAT
     m = from_bits((i & FRACTION) | ONE_BITS)  # [1, 2)
@@ -239,13 +241,7 @@ def cbrt_of_normal(a):
     y = y * select(j == D_ZERO, D_ONE, select(j == D_ONE, ROOT_2, ROOT_4))
     m = m * select(j == D_ZERO, D_ONE, select(j == D_ONE, D_TWO, D_FOUR))
     y = mul_add(y * THIRD, mul_add(-m * y, y * y, D_ONE), y)
-    y = mul_add(y * THIRD, mul_add(-m * y, y * y, D_ONE), y)
-    root = (m * y) * y
-    square, square_low = two_prod_f64(root, root)
-    rest = residual_f64(m, root, square)
-    rest = mul_add(-root, square_low, rest)
-    root = mul_add(rest * (y * y), THIRD, root)
-    return root * from_bits(bits(k + SHIFT_ONCE) << I52)
+    return m, y, from_bits(bits(k + SHIFT_ONCE) << I52)
 
 
 @device
@@ -253,7 +249,14 @@ def cbrt_f64(x):
     """Cube root of ``x``."""
     a = fabs(x)
     subnormal = a < LEAST_NORMAL
-    root = cbrt_of_normal(select(subnormal, a * SUBNORMAL_SCALE, a))
+    m, y, scale = inverse_root(select(subnormal, a * SUBNORMAL_SCALE, a))
+    y = mul_add(y * THIRD, mul_add(-m * y, y * y, D_ONE), y)
+    root = (m * y) * y
+    square, square_low = two_prod_f64(root, root)
+    rest = exact_mul_add_f64(-root, square, m)
+    rest = mul_add(-root, square_low, rest)
+    root = mul_add(rest * (y * y), THIRD, root)
+    root = root * scale
     root = copysign(root * select(subnormal, ROOT_OF_SCALE, D_ONE), x)
     return select((a > D_ZERO) & (a < D_INF), root, x)
 
@@ -262,7 +265,8 @@ def cbrt_f64(x):
 def cbrt_f32(x):
     """Cube root of ``x``."""
     a = fabs(x)
-    root = copysign(np.float32(cbrt_of_normal(np.float64(a))), x)
+    m, y, scale = inverse_root(np.float64(a))
+    root = copysign(np.float32((m * y) * (y * scale)), x)
     return select((a > F_ZERO) & (a < F_INF), root, x)
 
 
@@ -286,7 +290,7 @@ def hypot_f64(x, y):
     h, h_low = fast_two_sum(p2, q2)
     h_low = h_low + (p2_low + q2_low)
     root = intrinsics.sqrt(h)
-    rest = residual_f64(h, root, root) + h_low
+    rest = exact_mul_add_f64(-root, root, h) + h_low
     better = mul_add(rest, D_HALF / root, root) * back
     z = select((h > D_ZERO) & (h < D_INF), better, x + y)
     return select((x == D_INF) | (y == D_INF), D_INF, z)

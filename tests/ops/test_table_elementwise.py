@@ -1,0 +1,97 @@
+"""Values and dtypes of the elementwise table against NumPy and SciPy."""
+
+import numpy as np
+import pytest
+
+import numgrad as ng
+from tests.ops.reference import (
+    BINARY,
+    ELEMENTWISE,
+    assert_same,
+    by_name,
+    operands,
+    quiet,
+    reference,
+    tolerance,
+)
+
+DTYPES = ["bool", "int8", "uint8", "int64", "float32", "float64", "complex128"]
+# SciPy computes these for complex numbers, or for integers in a dtype of its own
+REAL_ONLY = {"erf", "erfc", "erfinv", "gamma", "gammaln", "digamma", "zeta"}
+OWN_DTYPES = REAL_ONLY | {"sigmoid", "softplus", "logit", "angle", "from_parts", "where"}
+# Zeros of these keep no sign worth promising
+UNSIGNED_ZEROS = {"gammaln", "logaddexp", "logaddexp2", "softplus", "replace_nonfinite"}
+
+
+def expected_or_none(op, args):
+    try:
+        return np.asarray(quiet(reference(op), *args))
+    except TypeError:
+        return None
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("op", **by_name(ELEMENTWISE))
+def test_value_and_dtype(op, dtype):
+    args = operands(op, dtype)
+    if np.dtype(dtype).kind in "iu" and op.name in ("left_shift", "right_shift", "power"):
+        args[1] = np.abs(args[1])
+    if op.name == "where":
+        args[0] = args[0].real > 0.5
+    if op.name in REAL_ONLY and dtype == "complex128":
+        with pytest.raises(TypeError, match=op.name):
+            op(*args)
+        return
+    expected = expected_or_none(op, args)
+    if expected is None:
+        with pytest.raises(TypeError):
+            op(*args)
+        return
+    before = [a.copy() for a in args]
+    actual = op(*[ng.tensor(a) for a in args]).numpy()
+    if op.name in OWN_DTYPES:
+        expected = expected.astype(actual.dtype)
+    assert_same(actual, expected, tolerance(actual.dtype), op.name not in UNSIGNED_ZEROS)
+    for a, b in zip(args, before, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("scalar", [2, 1.5])
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+@pytest.mark.parametrize("op", **by_name(BINARY))
+def test_python_numbers_are_weak(op, dtype, scalar):
+    array = operands(op, dtype, special=False)[0]
+    for args in ((array, scalar), (scalar, array)):
+        expected = expected_or_none(op, args)
+        given = [ng.tensor(a) if a is array else a for a in args]
+        if expected is None:
+            with pytest.raises(TypeError):
+                op(*given)
+            continue
+        if op.name in OWN_DTYPES:
+            expected = expected.astype(op(*given).dtype)
+        assert_same(op(*given).numpy(), expected, tolerance(expected.dtype))
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "uint64", "int32"])
+@pytest.mark.parametrize("name", ["multiply", "divide", "exp", "absolute", "power", "sign"])
+def test_further_dtypes(name, dtype):
+    test_value_and_dtype(ng.ops[name].op, dtype)
+
+
+@pytest.mark.parametrize("pair", [("float32", "float64"), ("int64", "float32"), ("int8", "uint8"),
+                                  ("bool", "int8"), ("complex64", "float64")])  # fmt: skip
+@pytest.mark.parametrize("name", ["add", "maximum", "divide"])
+def test_mixed_dtypes_promote(name, pair):
+    op = ng.ops[name].op
+    a, b = (operands(op, dtype, special=False)[k] for k, dtype in enumerate(pair))
+    if "c" in (a.dtype.kind, b.dtype.kind) and name == "maximum":
+        a = a.real
+    assert_same(op(ng.tensor(a), ng.tensor(b)).numpy(), reference(op)(a, b), 1e-6)
+
+
+@pytest.mark.parametrize("op", **by_name(ELEMENTWISE))
+def test_dtypes_without_kernels(op):
+    for array in (np.ones(3, np.float16), np.array([1, "a", None], object)):
+        with pytest.raises(TypeError, match=op.name):
+            op(*[array] * len(op.inputs))
