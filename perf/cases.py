@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 LIBRARIES = ("numgrad", "numpy", "torch", "autograd", "jax")
@@ -37,10 +37,11 @@ class Case:
     add: bool = False
     rounds: float = 1.0
     """Factor on the number of rounds."""
-    extra: dict[str, Any] = field(default_factory=dict)
 
 
-def _same(kind: str, libraries: tuple[str, ...] = LIBRARIES, **params: Any) -> dict[str, Contestant]:
+def _same(
+    kind: str, libraries: tuple[str, ...] = LIBRARIES, **params: Any
+) -> dict[str, Contestant]:
     return {library: (library, kind, params) for library in libraries}
 
 

@@ -100,7 +100,9 @@ class Timed:
 
     def __init__(self, statement: Statement) -> None:
         # timeit switches the cycle collector off; users have it on.
-        self.timer = timeit.Timer(statement.code, "gc.enable()", globals=statement.names | {"gc": gc})
+        self.timer = timeit.Timer(
+            statement.code, "gc.enable()", globals=statement.names | {"gc": gc}
+        )
         self.timer.timeit(1)  # compiles
         number = 1
         while True:

@@ -235,7 +235,11 @@ class Autograd:
         def f(a: Any, b: Any) -> Any:
             return anp.sum(anp.exp(anp.tanh(a * b) + a))
 
-        names = {"gradient": self.autograd.grad(f, (0, 1)), "a": numbers(n), "b": numbers(n, seed=1)}
+        names = {
+            "gradient": self.autograd.grad(f, (0, 1)),
+            "a": numbers(n),
+            "b": numbers(n, seed=1),
+        }
         return Statement("gradient(a, b)", names)
 
 
@@ -274,9 +278,5 @@ LIBRARIES = {
     "autograd": Autograd,
     "jax": Jax,
 }
-MODULES = {"numgrad": "numgrad", "numpy": "numpy", "torch": "torch", "autograd": "autograd"} | {
-    "jax": "jax"
-}
-
 if __name__ == "__main__":
     serve(LIBRARIES[sys.argv[1]]())

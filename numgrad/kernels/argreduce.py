@@ -9,34 +9,39 @@ from numgrad.kernels.jit import Kernel, compile_kernel
 
 TILE = 256
 """Columns handled side by side at most."""
-BLOCK = 1024
+BLOCK = 256
 """Elements of a row searched together."""
 
-# A row is searched in blocks: the extreme of a block vectorises, its place is looked for only in
-# the block that changes the result. The first NaN ends the search.
+# Extremes of blocks vectorise; the place is looked for only in the block that holds the result. The
+# first block with a NaN ends the search.
 _ROWS = """
 def kernel(x, out, outer, length):
     for index in {range}(outer):
         row = int64(index)
         start = row * length
-        place = 0
+        stop = start + length
+        first = start
         best = x[start]
-        for lo in range(start, start + length, {block}):
-            hi = min(lo + {block}, start + length)
-            part = x[lo:hi]
+        bad = {integer}(0)
+        for lo in range(start, stop, {block}):
+            part = x[lo : min(lo + {block}, stop)]
             extreme = part[0]
             for k in range(part.size):
                 extreme = {extreme}(extreme, part[k])
-            if {better}(extreme, best) or lo == start:
+                bad |= {integer}({nan}(part[k]))
+            if bad != 0:
+                first = lo
+                break
+            if {better}(extreme, best):
                 best = extreme
-                place = lo - start
-                for k in range(part.size):
-                    if part[k] == best or ({nan}(part[k]) and {nan}(best)):
-                        place += k
-                        break
-                if {nan}(best):
-                    break
-        out[row] = place
+                first = lo
+        part = x[first : min(first + {block}, stop)]
+        place = 0
+        while place < part.size - 1:
+            if {nan}(part[place]) if bad != 0 else part[place] == best:
+                break
+            place += 1
+        out[row] = first - start + place
 """
 
 _COLUMNS = """
@@ -86,7 +91,10 @@ def argreduce_kernel(kind: str, dtype: np.dtype, columns: bool, parallel: bool) 
     larger = kind == "argmax"
     word = "larger" if larger else "smaller"
     if dtype.kind == "f":
-        names = {"extreme": "maximum" if larger else "minimum", "nan": "is_nan_float"}
+        names = {
+            "extreme": "ordered_maximum" if larger else "ordered_minimum",
+            "nan": "is_nan_float",
+        }
         names["better"] = f"{word}_float_first"
     elif dtype.kind == "c":
         names = {"extreme": f"{word}_complex", "nan": "is_nan"}
@@ -100,13 +108,14 @@ def argreduce_kernel(kind: str, dtype: np.dtype, columns: bool, parallel: bool) 
         range="prange" if parallel else "range",
         tile=TILE,
         block=BLOCK,
+        integer="int32" if dtype == np.float32 else "int64",
         choose="row[j] if replace else best[j]"
         if dtype.kind == "c"
         else "select(replace, row[j], best[j])",
         **names,
     )
     header = (
-        "from numba import int64, prange\n"
+        "from numba import int32, int64, prange\n"
         "from numgrad.kernels.intrinsics import select\n"
         f"from numgrad.kernels.accumulation import {', '.join(imported)}\n"
     )

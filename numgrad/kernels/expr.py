@@ -314,7 +314,8 @@ _INFIX = {
     "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!=", "bitwise_and": "&",
     "bitwise_or": "|", "bitwise_xor": "^", "left_shift": "<<", "right_shift": ">>",
 }  # fmt: skip
-_COMPARISONS = frozenset({"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"})
+_ORDERINGS = frozenset({"less", "less_equal", "greater", "greater_equal"})
+_COMPARISONS = _ORDERINGS | {"equal", "not_equal"}
 _COST_NS = {"divide": 0.2, "sqrt": 0.3, "where": 0.05}
 
 
@@ -423,8 +424,12 @@ class Emitter:
             return f"{type_name(dtype)}({args[0]} * {args[0]})"
         if op == "reciprocal" and kind in "fc":
             return f"{type_name(dtype)}({self.constant(1, dtype)} / {args[0]})"
+        if op in _ORDERINGS and kind == "c":
+            return _lexicographic(_INFIX[op], *args)
         if op in _COMPARISONS:
             return f"{args[0]} {_INFIX[op]} {args[1]}"
+        if op == "from_parts":
+            return f"{type_name(dtype)}(complex({', '.join(args)}))"
         if op in _INFIX:
             return f"{type_name(dtype)}({args[0]} {_INFIX[op]} {args[1]})"
         if kind == "f" and op in _INTRINSIC:
@@ -461,6 +466,15 @@ def _literal(value: Any, dtype: np.dtype) -> str:
         value = float(value)
         return repr(value) if np.isfinite(value) else f"float('{value}')"
     return repr(bool(value)) if dtype.kind == "b" else repr(int(value))
+
+
+def _lexicographic(sign: str, a: str, b: str) -> str:
+    """A comparison of complex numbers as NumPy does it: real parts decide, then imaginary parts."""
+    ordered = f"({a}.imag == {a}.imag) & ({b}.imag == {b}.imag)"
+    return (
+        f"(({a}.real {sign[0]} {b}.real) & {ordered}) | "
+        f"(({a}.real == {b}.real) & ({a}.imag {sign} {b}.imag))"
+    )
 
 
 def truth(text: str, kind: str) -> str:

@@ -211,7 +211,7 @@ class Columns(Writer):
             self.put(depth, "for k in range(width):")
             self.put(depth + 1, *(f"p_{slot.name}[k] = {self.constant(slot)}" for slot in slots))
         first, last = f"c * {CHUNK}", f"min((c + 1) * {CHUNK}, steps)"
-        if UNROLL > 1 and slots and self.cheap(number):
+        if slots and self.cheap(number):
             self.put(depth, f"first = {first}", f"last = {last}")
             self.steps(depth, number, f"range(first, min(last, whole) - {UNROLL - 1}, {UNROLL})",
                        UNROLL)  # fmt: skip

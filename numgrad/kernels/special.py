@@ -71,6 +71,8 @@ def zeta_f64(s, x):
         total += x**-s
         x += 1.0
     power = x**-s
+    if power == 0.0:  # an infinite argument, or all that is left underflows
+        return total
     total += x * power / (s - 1.0) + 0.5 * power
     factor = s * power / x
     for j in range(12):

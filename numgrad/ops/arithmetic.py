@@ -66,7 +66,7 @@ power.vjp(
 )
 
 
-@elementwise(ref=np.float_power, types=np.divide, domain=(0.3, 2.0))
+@elementwise(ref=np.float_power, domain=(0.3, 2.0))
 def float_power(a, b):
     """The first operand raised to the second, in floating point."""
     return np.power(a, b)

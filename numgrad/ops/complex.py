@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from numgrad.kernels.expr import resolve
 from numgrad.op import elementwise, view
 from numgrad.op.base import bind
 
@@ -39,8 +40,8 @@ def _real_result(operands):
         x = np.dtype(x)
     if x.kind == "c":
         return [x], np.dtype(f"f{x.itemsize // 2}")
-    out = x if x.kind == "f" else np.dtype(np.float64)
-    return [out], out
+    (part, _), out = resolve(np.arctan2, (x, x))
+    return [part], out
 
 
 @elementwise(ref=np.angle, types=_real_result)
@@ -53,12 +54,11 @@ angle.vjp(x=lambda g, x: np.where(x == 0, 0, 1j * g / np.conj(np.where(x == 0, 1
 
 
 def _complex_result(operands):
-    wide = np.result_type(*[o if isinstance(o, np.dtype) else np.dtype(o) for o in operands])
-    part = np.dtype(np.float32 if wide == np.float32 else np.float64)
-    return [part, part], np.dtype(f"c{part.itemsize * 2}")
+    (_, part), out = resolve(np.copysign, operands)  # real operands only, floating result
+    return [part, part], np.dtype(f"c{out.itemsize * 2}")
 
 
-@elementwise(types=_complex_result, method=False)
+@elementwise(types=_complex_result, scalar="from_parts", method=False)
 def from_parts(a, b):
     """Complex numbers from their real and imaginary parts."""
     return a + 1j * b

@@ -24,6 +24,7 @@ from numgrad.kernels.index import (
 )
 from numgrad.op import View, composite, primitive
 from numgrad.op.axis import normalize_axes
+from numgrad.op.base import bind
 from numgrad.ops.shape import as_operand, broadcast_to, permute_dims, reshape
 
 _BASIC = (int, slice, type(None), type(Ellipsis))
@@ -32,6 +33,10 @@ _BASIC = (int, slice, type(None), type(Ellipsis))
 class Subscript(View):
     """The operation behind ``x[index]``: Note [Indices]."""
 
+    @property
+    def entry(self) -> Any:
+        return self.__call__
+
     def __call__(self, x: Any, index: Any = None) -> Any:
         x = as_operand(x)
         parts = index if type(index) is tuple else (index,)
@@ -39,7 +44,7 @@ class Subscript(View):
             parts = tuple([_plain(part, x.shape) for part in parts])
             if not all(type(part) in _BASIC for part in parts):
                 return _advanced(x, parts)
-        return super().__call__(x, index=parts)
+        return bind(self, (x,), {"index": parts})
 
 
 def _subscript(**options: Any) -> Any:

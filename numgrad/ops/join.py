@@ -11,7 +11,7 @@ from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels.expr import check_dtype
 from numgrad.op import Primitive, composite, view
 from numgrad.op.axis import normalize_axes
-from numgrad.op.base import Call
+from numgrad.op.base import Call, bind
 from numgrad.ops.index import getitem
 from numgrad.ops.shape import (
     as_index,
@@ -31,6 +31,10 @@ class Join(Primitive):
 
     implied = ("index", "metas")
 
+    @property
+    def entry(self) -> Any:
+        return self.__call__
+
     def __call__(self, *arrays: Any, **params: Any) -> Any:
         if arrays and isinstance(arrays[0], list | tuple) and (
             len(arrays) == 1 or not params and _is_axis(arrays[1])
@@ -42,7 +46,7 @@ class Join(Primitive):
             arrays = tuple(arrays[0])  # the first axis of an array is a sequence too
         if not arrays:
             raise NumgradValueError(f"{self.name}: needs at least one array, got none")
-        return super().__call__(*arrays, **params)
+        return bind(self, arrays, params)
 
     def run(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, Call]:
         args = [a if isinstance(a, np.ndarray) else np.asarray(a) for a in args]

@@ -7,7 +7,7 @@ import numpy as np
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels.expr import check_dtype
 from numgrad.op import View, composite, primitive, view
-from numgrad.op.base import OPS
+from numgrad.op.base import OPS, bind
 
 
 def as_operand(x: Any) -> Any:
@@ -42,10 +42,14 @@ def _as_shape(operation: str, shape: Any) -> tuple[int, ...]:
 class Spread(View):
     """A view whose tuple of integers may be written as separate arguments: ``x.reshape(2, 3)``."""
 
+    @property
+    def entry(self) -> Any:
+        return self.__call__
+
     def __call__(self, x: Any, *args: Any, **params: Any) -> Any:
         if len(args) > 1 and all(hasattr(a, "__index__") for a in args):
             args = (args,)
-        return super().__call__(x, *args, **params)
+        return bind(self, (x, *args), params)
 
 
 def spread(**options: Any) -> Any:

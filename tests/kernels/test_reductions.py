@@ -98,7 +98,7 @@ def build(formula, operands, out_role, columns, *, parallel=False, accumulate=Fa
 def run(built, shape, arguments, out_role="reduced", number_of_threads=0, out=None):
     """Call a kernel on operands of shape (o, r, i), (o, 1, i) or ()."""
     kernel, dtype = built
-    outer, length, inner = shape
+    outer, _, inner = shape
     out_shape = shape if out_role == "full" else (outer, 1, inner)
     if out is None:
         out = np.full(out_shape, 77, dtype)

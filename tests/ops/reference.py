@@ -10,14 +10,29 @@ from numgrad.op import AxisOp, Elementwise
 from numgrad.op.base import OPS
 from numgrad.testing.samples import SPECIAL_VALUES, draw
 
+
+
+def _from_parts(a, b):
+    dtype = np.result_type(np.copysign(a, b))
+    out = np.empty(np.broadcast(a, b).shape, np.result_type(result_dtype(dtype), np.complex64))
+    out.real, out.imag = a, b
+    return out
+
+
 OTHER = {
     "clip_below": lambda x, low: np.where(x < low, low, x),
     "clip_above": lambda x, high: np.where(x > high, high, x),
-    "from_parts": lambda a, b: a + np.multiply(1j, b, dtype=np.result_type(a, b, np.complex64)),
+    "from_parts": lambda a, b: _from_parts(a, b),
     "replace_nonfinite": lambda x, nan, posinf, neginf: np.where(
         np.isnan(x), nan, np.where(np.isinf(x), np.where(x > 0, posinf, neginf), x)
     ),
     "norm2": lambda x, **params: np.sqrt(np.sum(np.abs(x) ** 2, **params)),
+}
+
+OF_COMPLEX = {
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "softplus": lambda x: np.log1p(np.exp(x)),
+    "logit": lambda x: np.log(x) - np.log1p(-x),
 }
 
 ELEMENTWISE = [op for op in OPS.values() if isinstance(op, Elementwise)]

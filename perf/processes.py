@@ -1,0 +1,225 @@
+"""Figures that need fresh processes: import, first gradient, the demo, a very deep chain."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness import HERE, environment
+
+BASELINE_KERNEL = """\
+import numpy as np
+from numba import njit
+
+@njit(cache=True)
+def kernel(x, out):
+    for i in range(x.size):
+        out[i] = x[i] * 2.0 + 1.0
+"""
+
+SCRIPTS = {
+    "numpy": "import numpy",
+    "numgrad": "import numgrad",
+    "torch": "import torch",
+    "jax": "import jax.numpy",
+    "baseline": (
+        "import numpy as np\n"
+        "from baseline_kernel import kernel\n"
+        "x, out = np.ones(100), np.empty(100)\n"
+        "kernel(x, out)"
+    ),
+    "gradient": (
+        "import numpy as np\n"
+        "import numgrad as ng\n"
+        "a = ng.tensor(np.linspace(-1, 1, 100), requires_grad=True)\n"
+        "b = ng.tensor(np.linspace(1, 2, 100), requires_grad=True)\n"
+        "ng.sum(ng.exp(ng.tanh(a * b) + a)).backward()\n"
+        "assert a.grad is not None"
+    ),
+    "gradient-torch": (
+        "import torch\n"
+        "a = torch.linspace(-1, 1, 100, dtype=torch.float64, requires_grad=True)\n"
+        "b = torch.linspace(1, 2, 100, dtype=torch.float64, requires_grad=True)\n"
+        "torch.sum(torch.exp(torch.tanh(a * b) + a)).backward()\n"
+        "assert a.grad is not None"
+    ),
+}
+"""What a fresh interpreter runs; its own start is not counted."""
+
+
+@dataclass
+class Measured:
+    """One figure: what was seen, the value that is judged and the limit it has to keep."""
+
+    name: str
+    text: str
+    value: float
+    limit: float | None
+    details: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def met(self) -> bool | None:
+        return None if self.limit is None else self.value <= self.limit
+
+
+def seconds(script: str, extra: Mapping[str, str], threads: int) -> float:
+    """Seconds a fresh interpreter takes for ``script``, without its own start."""
+    text = f"import time\nbegan = time.perf_counter()\n{script}\nprint(time.perf_counter() - began)"
+    done = subprocess.run(
+        [sys.executable, "-c", text],
+        env=environment(threads, extra),
+        cwd=tempfile.gettempdir(),
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    if done.returncode:
+        raise RuntimeError(f"status {done.returncode}: {done.stderr[-800:]}")
+    return float(done.stdout.split()[-1])
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """A directory that is gone afterwards."""
+    path = Path(tempfile.mkdtemp(prefix="numgrad-perf-"))
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _interleaved(
+    scripts: Mapping[str, str], extra: Mapping[str, str], threads: int, rounds: int
+) -> dict[str, list[float]]:
+    """Seconds of each script; the first run, which fills caches, is not counted."""
+    found: dict[str, list[float]] = {}
+    for label, script in scripts.items():
+        try:
+            seconds(script, extra, threads)
+        except RuntimeError as error:
+            if "ModuleNotFoundError" not in str(error):
+                raise
+            continue
+        found[label] = []
+    for _ in range(rounds):
+        for label in found:
+            found[label].append(seconds(scripts[label], extra, threads))
+    return found
+
+
+def _summary(samples: Mapping[str, list[float]]) -> dict[str, Any]:
+    return {
+        label: {"min": min(s), "median": statistics.median(s), "samples": len(s)}
+        for label, s in samples.items()
+    }
+
+
+def measure_import(threads: int, rounds: int) -> list[Measured]:
+    """``import numgrad`` against ``import numpy``."""
+    labels = ("numgrad", "numpy", "torch", "jax")
+    times = _interleaved({k: SCRIPTS[k] for k in labels}, {}, threads, rounds)
+    own, base = min(times["numgrad"]), min(times["numpy"])
+    others = "".join(f", {k} {min(times[k]):.2f}" for k in labels[2:] if k in times)
+    text = f"numgrad {own:.3f} s, numpy {base:.3f}{others}: over NumPy"
+    return [Measured("import", text, own - base, 0.1, _summary(times))]
+
+
+def measure_first_gradient(threads: int, rounds: int) -> list[Measured]:
+    """Import to first gradient, with a warm and with an empty kernel cache."""
+    with scratch() as path:
+        (path / "baseline_kernel.py").write_text(BASELINE_KERNEL)
+        settings = environment(threads)
+        extra = {
+            "NUMGRAD_CACHE_DIR": str(path / "warm"),
+            "NUMBA_CACHE_DIR": str(path / "numba"),
+            "PYTHONPATH": f"{path}:{settings['PYTHONPATH']}",
+        }
+        labels = ("gradient", "baseline", "gradient-torch")
+        times = _interleaved({k: SCRIPTS[k] for k in labels}, extra, threads, rounds)
+        empty = []
+        for number in range(max(2, rounds // 2)):
+            extra["NUMGRAD_CACHE_DIR"] = str(path / f"empty{number}")
+            empty.append(seconds(SCRIPTS["gradient"], extra, threads))
+    own, base = min(times["gradient"]), min(times["baseline"])
+    torch = f", torch {min(times['gradient-torch']):.2f}" if "gradient-torch" in times else ""
+    text = f"numgrad {own:.3f} s, NumPy+Numba+kernel {base:.3f}{torch}: over the baseline"
+    warm = Measured("first gradient/warm cache", text, own - base, 0.2, _summary(times))
+    text = f"median {statistics.median(empty):.2f} s of {len(empty)}: least"
+    details = _summary({"empty": empty})
+    return [warm, Measured("first gradient/empty cache", text, min(empty), 3.0, details)]
+
+
+def measure_demo(threads: int, rounds: int) -> list[Measured]:
+    """The whole demo with an empty kernel cache."""
+    with scratch() as path:
+        extra = {"NUMGRAD_CACHE_DIR": str(path / "cache"), "MPLBACKEND": "Agg"}
+        began = time.perf_counter()
+        done = subprocess.run(
+            [sys.executable, "-m", "numgrad", "demo"],
+            env=environment(threads, extra),
+            cwd=path,
+            capture_output=True,
+            text=True,
+            timeout=600,
+        )
+        wall = time.perf_counter() - began
+    text = f"exit status {done.returncode}: wall clock"
+    details = {"status": done.returncode, "stderr": done.stderr[-500:] if done.returncode else ""}
+    return [Measured("demo/empty cache", text, wall, 60.0, details)]
+
+
+def measure_deep_chain(threads: int, rounds: int) -> list[Measured]:
+    """A chain of a million nodes: time and memory a node, against those of shorter chains."""
+    sizes = (250_000, 500_000, 1_000_000)
+    figures: dict[str, dict[int, dict[str, float]]] = {}
+    for library in ("numgrad", "torch"):
+        for nodes in sizes:
+            for _ in range(max(1, min(3, rounds // 2))):
+                done = subprocess.run(
+                    [sys.executable, str(HERE / "deep_chain.py"), library, str(nodes)],
+                    env=environment(threads),
+                    capture_output=True,
+                    text=True,
+                    timeout=600,
+                )
+                if done.returncode:
+                    if "ModuleNotFoundError" in done.stderr:
+                        break
+                    raise RuntimeError(
+                        f"{library}, {nodes} nodes: status {done.returncode} {done.stderr[-500:]}"
+                    )
+                new = json.loads(done.stdout)
+                old = figures.setdefault(library, {}).setdefault(nodes, new)
+                figures[library][nodes] = {k: min(old[k], new[k]) for k in new}
+    least, most = sizes[0], sizes[-1]
+    found = []
+    for key, what in (("build", "ns"), ("backward", "ns"), ("release", "ns"), ("bytes", "bytes")):
+        factor = 1e9 if what == "ns" else 1
+        texts = []
+        for library, by_size in figures.items():
+            per_node = [f"{by_size[n][key] * factor / n:.0f}" for n in sizes]
+            texts.append(f"{library} {'/'.join(per_node)}")
+        own = figures["numgrad"]
+        growth = own[most][key] / most / max(own[least][key] / least, 1e-12)
+        limit = 1.25 if key in ("backward", "bytes") else None
+        text = f"{what} a node at 1/4, 1/2, 1 million: {', '.join(texts)}: growth a node"
+        found.append(Measured(f"deep chain/{key}", text, growth, limit, figures))
+    return found
+
+
+MEASURES: dict[str, Callable[[int, int], list[Measured]]] = {
+    "import": measure_import,
+    "first gradient": measure_first_gradient,
+    "deep chain": measure_deep_chain,
+    "demo": measure_demo,
+}

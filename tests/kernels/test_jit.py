@@ -1,0 +1,201 @@
+"""The kernel cache: entries appear whole, damage is repaired, every kind of directory works."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from numgrad.kernels import jit
+
+SOURCE = """
+def kernel(x, y):
+    for i in range(x.size):
+        y[i] = x[i] * {factor}
+"""
+SIGNATURE = "void(float64[::1], float64[::1])"
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """An empty cache directory, and a process that has loaded nothing from it."""
+    monkeypatch.setenv("NUMGRAD_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(jit, "_loaded", {})
+    return tmp_path / "cache"
+
+
+def scale(factor):
+    return jit.compile_kernel("scale", SOURCE.format(factor=factor), SIGNATURE)
+
+
+def forget():
+    jit._loaded.clear()
+
+
+def run(kernel):
+    x, y = np.arange(4.0), np.empty(4)
+    kernel.entry(x, y)
+    return y.tolist()
+
+
+def test_second_process_loads_what_the_first_compiled(cache):
+    first = scale(3.0)
+    forget()
+    second = scale(3.0)
+    assert not first.from_cache
+    assert second.from_cache
+    assert run(second) == [0.0, 3.0, 6.0, 9.0]
+
+
+def test_entries_are_found_by_content(cache):
+    assert run(scale(2.0)) == [0.0, 2.0, 4.0, 6.0]
+    assert run(scale(5.0)) == [0.0, 5.0, 10.0, 15.0]
+    assert jit.cache_info()["entries"] == 2
+
+
+@pytest.mark.parametrize("damage", ["truncate", "flip", "empty"])
+def test_damaged_entry_is_compiled_again(cache, damage):
+    scale(4.0)
+    (entry,) = cache.glob("*.bin")
+    content = bytearray(entry.read_bytes())
+    if damage == "truncate":
+        content = content[: len(content) // 2]
+    elif damage == "flip":
+        content[-100] ^= 0xFF
+    else:
+        content = bytearray()
+    entry.write_bytes(content)
+    forget()
+    repaired = scale(4.0)
+    assert not repaired.from_cache
+    assert run(repaired) == [0.0, 4.0, 8.0, 12.0]
+    forget()
+    assert scale(4.0).from_cache
+
+
+def test_intact_entry_that_cannot_be_linked_warns_and_is_compiled(cache):
+    import hashlib
+    import pickle
+
+    scale(6.0)
+    (entry,) = cache.glob("*.bin")
+    payload = pickle.dumps(("not", "a", "compile result"))
+    entry.write_bytes(hashlib.sha256(payload).digest() + payload)
+    forget()
+    with pytest.warns(RuntimeWarning, match="could not be loaded"):
+        assert run(scale(6.0)) == [0.0, 6.0, 12.0, 18.0]
+
+
+def test_no_partial_files_are_left(cache):
+    scale(7.0)
+    assert not list(cache.glob(".partial-*"))
+    assert {p.suffix for p in cache.iterdir()} == {".py", ".bin"}
+
+
+def test_unwritable_directory_falls_back_to_a_private_one(tmp_path, monkeypatch):
+    blocker = tmp_path / "file"
+    blocker.write_text("in the way of a directory")
+    monkeypatch.setenv("NUMGRAD_CACHE_DIR", str(blocker / "cache"))
+    monkeypatch.setattr(jit, "_loaded", {})
+    assert run(scale(8.0)) == [0.0, 8.0, 16.0, 24.0]
+    forget()
+    assert scale(8.0).from_cache
+    assert jit._temporary is not None
+    assert oct(jit._temporary.stat().st_mode)[-2:] == "00"
+
+
+def test_clear_counts_and_kernels_in_use_keep_working(cache):
+    kernel = scale(9.0)
+    assert jit.cache_info() == {
+        "path": str(cache),
+        "writable": True,
+        "entries": 1,
+        "bytes": next(cache.glob("*.bin")).stat().st_size,
+    }
+    assert jit.clear_cache() == 1
+    assert list(cache.iterdir()) == []
+    assert run(kernel) == [0.0, 9.0, 18.0, 27.0]
+    forget()
+    assert not scale(9.0).from_cache
+
+
+def test_cache_deleted_while_running(cache):
+    import shutil
+
+    scale(10.0)
+    shutil.rmtree(cache)
+    assert run(scale(11.0)) == [0.0, 11.0, 22.0, 33.0]
+    assert cache.is_dir()
+
+
+def test_processes_share_a_cache_at_once(cache):
+    program = (
+        "import numpy as np, numgrad as ng\n"
+        "x = ng.tensor(np.linspace(0.1, 1, 5), requires_grad=True)\n"
+        "ng.sum(ng.cbrt(x)).backward()\n"
+        "print(x.grad.numpy().tolist())\n"
+    )
+    env = {**os.environ, "PYTHONPATH": str(Path(jit.__file__).parents[2])}
+    workers = [
+        subprocess.Popen([sys.executable, "-c", program], env=env, stdout=subprocess.PIPE)
+        for _ in range(3)
+    ]
+    outputs = [worker.communicate(timeout=120)[0] for worker in workers]
+    assert [worker.returncode for worker in workers] == [0, 0, 0]
+    assert len(set(outputs)) == 1
+    expected = (np.linspace(0.1, 1, 5) ** (-2 / 3) / 3).tolist()
+    np.testing.assert_allclose(eval(outputs[0]), expected, rtol=1e-15 * 8)
+
+
+def test_symbols_of_different_processes_do_not_collide(cache):
+    # kernels of one name from two processes, loaded by a third
+    for factor in (21.0, 22.0):
+        program = (
+            "from numgrad.kernels import jit\n"
+            f"jit.compile_kernel('scale', {SOURCE.format(factor=factor)!r}, {SIGNATURE!r})\n"
+        )
+        env = {**os.environ, "PYTHONPATH": str(Path(jit.__file__).parents[2])}
+        subprocess.run([sys.executable, "-c", program], env=env, check=True, timeout=120)
+    a, b = scale(21.0), scale(22.0)
+    assert (a.from_cache, b.from_cache) == (True, True)
+    assert run(a)[1] == 21.0
+    assert run(b)[1] == 22.0
+
+
+def test_source_change_in_the_kernel_library_changes_the_key(cache, monkeypatch):
+    scale(12.0)
+    forget()
+    monkeypatch.setattr(jit, "_stamp_text", jit._stamp() + " another library")
+    assert not scale(12.0).from_cache
+
+
+def test_interrupted_compile_leaves_a_usable_cache(cache, monkeypatch):
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(jit, "_save", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        scale(13.0)
+    monkeypatch.undo()
+    monkeypatch.setenv("NUMGRAD_CACHE_DIR", str(cache))
+    assert run(scale(13.0)) == [0.0, 13.0, 26.0, 39.0]
+
+
+def test_inspection_shows_llvm_and_assembly_of_a_loaded_kernel(cache):
+    scale(14.0)
+    forget()
+    kernel = scale(14.0)
+    assert "fmul" in kernel.llvm()
+    assert "mul" in kernel.asm()
+
+
+def test_importing_numgrad_imports_neither_numba_nor_scipy():
+    program = (
+        "import sys, numgrad\n"
+        "print([m for m in ('numba', 'llvmlite', 'scipy') if m in sys.modules])\n"
+    )
+    env = {**os.environ, "PYTHONPATH": str(Path(jit.__file__).parents[2])}
+    out = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, check=True)
+    assert out.stdout.decode().strip() == "[]"
