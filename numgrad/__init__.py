@@ -36,7 +36,7 @@ from numgrad.tensor import Tensor as Tensor
 
 # isort: split
 from numgrad import numpy_protocol as _numpy_protocol
-from numgrad.inspection import table as ops
+from numgrad.inspection import table as ops  # noqa: F401 (in place of the package)
 from numgrad.op import elementwise as elementwise
 from numgrad.op import primitive as primitive
 from numgrad.op.base import OPS as _OPS

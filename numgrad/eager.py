@@ -3,8 +3,8 @@
 Note [Hot path]
 ---------------
 ``entry`` builds, for each elementwise operation of one or two operands, a function with the common
-case written out: Tensors over contiguous arrays whose plan exists. Everything else, from broadcasting
-a list to a missing plan, goes through ``bind``, which makes the plan the hot path finds next time.
+case written out: Tensors over contiguous arrays whose plan exists. Everything else, from a list
+to a missing plan, goes through ``bind``, which makes the plan the hot path finds next time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.autograd.node import Node, next_sequence
+from numgrad.autograd.node import Node
 from numgrad.autograd.saved import guarded_array, guarded_tensor
 from numgrad.autograd.variable import Tensor, shared_version
 from numgrad.errors import NumgradTypeError
@@ -186,8 +186,7 @@ def _unary_entry(op: Elementwise) -> Callable[..., Any]:
                 elif keeps == 0:
                     saved = ()
                 else:
-                    version = x._version
-                    kept = x if version is None or not version.foreign else guarded_tensor(x)
+                    kept = x if x._version is None else _keep(x)
                     saved = (kept,) if keeps == 1 else (kept, out)
                 node = x.grad_fn
                 if node is None:
@@ -202,76 +201,88 @@ def _unary_entry(op: Elementwise) -> Callable[..., Any]:
 
 def _binary_entry(op: Elementwise) -> Callable[..., Any]:
     plans = op.plans
-    empty, new_node = _EMPTY, Node
+    empty, new_node, ndarray = _EMPTY, Node, np.ndarray
 
     def entry(a: Any, b: Any = _MISSING, *rest: Any, **params: Any) -> Any:
-        if not state.plain or rest or params or b is _MISSING:
-            return bind(op, (a,) if b is _MISSING else (a, b, *rest), params)
-        kind = type(b)
-        if type(a) is Tensor:
+        if not state.plain or rest or params:
+            return bind(op, (a, *((b,) if b is not _MISSING else ()), *rest), params)
+        kind_a, kind_b = type(a), type(b)
+        mask = 0
+        if kind_a is Tensor:
             x = a._array
-            if kind is Tensor:
+            if a._requires_grad:
+                mask = 1
+            if kind_b is Tensor:
                 z = b._array
+                if b._requires_grad:
+                    mask += 2
                 plan = plans.get((x.dtype, x.shape, z.dtype, z.shape))
-                if plan is None or not (x.flags.c_contiguous and z.flags.c_contiguous):
-                    return bind(op, (a, b), params)
-                mask = (1 if a._requires_grad else 0) + (2 if b._requires_grad else 0)
-            elif kind is float or kind is int:
+            elif kind_b is float or kind_b is int:
                 z = b
-                plan = plans.get((x.dtype, x.shape, kind))
-                if plan is None or not x.flags.c_contiguous or not plan.floating:
-                    return bind(op, (a, b), params)
-                mask = 1 if a._requires_grad else 0
+                plan = plans.get((x.dtype, x.shape, kind_b))
+            elif kind_b is ndarray:
+                z = b
+                plan = plans.get((x.dtype, x.shape, z.dtype, z.shape))
             else:
-                return bind(op, (a, b), params)
-        elif kind is Tensor and (type(a) is float or type(a) is int):
-            x, z = a, b._array
-            plan = plans.get((type(a), z.dtype, z.shape))
-            if plan is None or not z.flags.c_contiguous or not plan.floating:
-                return bind(op, (a, b), params)
-            mask = 2 if b._requires_grad else 0
+                plan = None
+        elif kind_b is Tensor:
+            z = b._array
+            if b._requires_grad:
+                mask = 2
+            if kind_a is float or kind_a is int:
+                x = a
+                plan = plans.get((kind_a, z.dtype, z.shape))
+            elif kind_a is ndarray:
+                x = a
+                plan = plans.get((x.dtype, x.shape, z.dtype, z.shape))
+            else:
+                plan = None
         else:
-            return bind(op, (a, b), params)
-        out = empty(plan.allocate, plan.dtype)
-        if plan.flat:
-            plan.entry(x, z, out, *plan.dims)
-        else:
-            plan.entry(
-                x if plan.scalar_a else x.ravel(),
-                z if plan.scalar_b else z.ravel(),
-                out.ravel(),
-                *plan.dims,
-            )
-        if not mask or not plan.records:
-            return Tensor(out)
+            plan = None
+        if plan is None:
+            return bind(op, (a,) if b is _MISSING else (a, b), params)
+        if plan.arrays:
+            if not (x.flags.c_contiguous and z.flags.c_contiguous):
+                return bind(op, (a, b), params)
+            out = empty(plan.allocate, plan.dtype)
+            if plan.flat:
+                plan.entry(x, z, out, *plan.dims)
+            else:
+                plan.entry(x.ravel(), z.ravel(), out.ravel(), *plan.dims)
+        else:  # one operand is a number; integers are checked for their range elsewhere
+            if not plan.floating:
+                return bind(op, (a, b), params)
+            array = z if plan.scalar_a else x
+            if not array.flags.c_contiguous:
+                return bind(op, (a, b), params)
+            out = empty(plan.allocate, plan.dtype)
+            if plan.flat:
+                plan.entry(x, z, out)
+            elif plan.scalar_a:
+                plan.entry(x, z.ravel(), out.ravel())
+            else:
+                plan.entry(x.ravel(), z, out.ravel())
         mask &= plan.records
+        if not mask:
+            return Tensor(out)
         keeps = plan.keeps[mask]
         if keeps == 0:
             saved: tuple = ()
         else:
-            saved = ()
+            kept_a = kept_b = None
             if keeps & 1:
-                if not plan.scalar_a:
-                    version = a._version
-                    if version is not None and version.foreign:
-                        a_kept = guarded_tensor(a)
-                    else:
-                        a_kept = a
-                else:
-                    a_kept = a
-                saved = (a_kept,)
+                kept_a = a if kind_a is Tensor and a._version is None else _keep(a)
             if keeps & 2:
-                if not plan.scalar_b:
-                    version = b._version
-                    if version is not None and version.foreign:
-                        b_kept = guarded_tensor(b)
-                    else:
-                        b_kept = b
-                else:
-                    b_kept = b
-                saved = (a_kept, b_kept) if keeps & 1 else (b_kept,)
-            if keeps & 4:
-                saved = (*saved, out)
+                kept_b = b if kind_b is Tensor and b._version is None else _keep(b)
+            if keeps == 3:
+                saved = (kept_a, kept_b)
+            elif keeps == 1:
+                saved = (kept_a,)
+            elif keeps == 2:
+                saved = (kept_b,)
+            else:
+                kept = ((1, kept_a), (2, kept_b), (4, out))
+                saved = tuple([value for bit, value in kept if keeps & bit])
         edge_a = edge_b = None
         if mask & 1:
             edge_a = a.grad_fn

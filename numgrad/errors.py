@@ -1,4 +1,4 @@
-"""The exceptions numgrad raises: each is a ``NumgradError`` and the built-in a caller would catch."""
+"""Exceptions: each is a ``NumgradError`` and the built-in that a caller would catch."""
 
 
 class NumgradError(Exception):

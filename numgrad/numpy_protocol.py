@@ -1,4 +1,4 @@
-"""NumPy's functions on Tensors: those with an operation differentiate, others never lose a gradient.
+"""NumPy's functions on Tensors: they differentiate, or never lose a gradient silently.
 
 Note [Functions without an operation]
 -------------------------------------
@@ -16,7 +16,7 @@ import numpy as np
 
 from numgrad.creation import empty_like, full_like, ones_like, zeros_like
 from numgrad.errors import NumgradTypeError
-from numgrad.op.base import OPS, Op, bind, state
+from numgrad.op.base import OPS, Op, state
 from numgrad.tensor import Tensor
 
 _by_function: dict[Any, Any] = {}
@@ -43,7 +43,7 @@ _PLAIN = {
 
 
 def _function_table() -> dict[Any, Any]:
-    """NumPy and SciPy functions -> operations; made when first needed, remade as the table grows."""
+    """NumPy and SciPy functions -> operations; remade when the table has grown."""
     global _table_size
     if _table_size != len(OPS):
         for op in OPS.values():
@@ -88,6 +88,10 @@ def _refuse(name: str, *values: Any) -> None:
 
 def _array_ufunc(self: Tensor, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """NumPy's call of a ufunc with a Tensor among its arguments."""
+    if method == "__call__" and not kwargs:  # by far the most frequent
+        op = _by_function.get(ufunc)
+        if op is not None:
+            return op(*inputs)
     op = _function_table().get(ufunc) or (
         # SciPy's ufuncs are known by name, so that nothing imports SciPy early
         _function_table().get(ufunc.__name__) if "scipy" in (ufunc.__doc__ or "") + _home(ufunc)
@@ -143,4 +147,3 @@ def _array_function(
 
 Tensor.__array_ufunc__ = _array_ufunc
 Tensor.__array_function__ = _array_function
-assert bind is not None

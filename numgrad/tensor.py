@@ -1,4 +1,4 @@
-"""``Tensor`` completed: properties, conversions, operators, indexing, and methods from the table."""
+"""``Tensor`` completed: properties, conversions, operators, indexing, methods of the table."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from numgrad import ops as _ops  # fills the table
 from numgrad.autograd import engine
 from numgrad.autograd.node import Node
-from numgrad.autograd.variable import Tensor, Version, shared_version
+from numgrad.autograd.variable import Tensor, shared_version
 from numgrad.eager import EagerInterpreter
 from numgrad.errors import (
     NumgradIndexError,
@@ -19,8 +19,7 @@ from numgrad.errors import (
     NumgradTypeError,
     NumgradValueError,
 )
-from numgrad.kernels.expr import check_dtype
-from numgrad.op.base import OPS, Call, Meta, Op, bind, install_eager, state
+from numgrad.op.base import OPS, Call, Meta, Op, install_eager, state
 
 
 assert _ops is not None
@@ -295,7 +294,9 @@ def _getitem(self: Tensor, index: Any) -> Any:
     try:
         out = array[index]
     except IndexError as error:
-        raise NumgradIndexError(f"getitem: shape {array.shape} with index {index}: {error}") from None
+        raise NumgradIndexError(
+            f"getitem: an array of shape {array.shape} has no {index!r}: {error}"
+        ) from None
     if type(out) is not np.ndarray:
         out = array[(*index, Ellipsis)] if type(index) is tuple else array[index, ...]
     version = self._version

@@ -31,8 +31,9 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 
-SAMPLE_SECONDS = 0.004
-"""A statement is repeated until one sample takes this long."""
+SAMPLE_SECONDS = 0.001
+"""A statement is repeated until one sample takes this long: well above the clock's resolution, and
+short enough that on a busy machine some samples fit between two interruptions."""
 SETTLE_SECONDS = 0.01
 """Pause before a slice, in which the thread pool of the previous library stops spinning."""
 REPLY_SECONDS = 300.0
@@ -104,22 +105,18 @@ class Timed:
             statement.code, "gc.enable()", globals=statement.names | {"gc": gc}
         )
         self.timer.timeit(1)  # compiles
-        number = 1
-        while True:
-            seconds = min(self.timer.timeit(number) for _ in range(2))
-            if seconds >= SAMPLE_SECONDS:
-                break
-            number = max(2 * number, int(number * SAMPLE_SECONDS / max(seconds, 1e-9) * 0.9))
-        self.number = number
+        self.number = 1
+        while min(self.timer.timeit(self.number) for _ in range(5)) < SAMPLE_SECONDS / 4:
+            self.number *= 2
 
     def slice(self, budget: float) -> list[float]:
         """Samples for ``budget`` seconds, at least one."""
-        if self.number > 1:
-            self.timer.timeit(1 + self.number // 10)  # caches and clocks
         found: list[float] = []
         end = time.perf_counter() + budget
         while not found or time.perf_counter() < end:
             found.append(self.timer.timeit(self.number) / self.number)
+        # interruptions may have spoilt the first choice
+        self.number = max(self.number, round(SAMPLE_SECONDS / min(found)))
         return found
 
 
@@ -165,6 +162,31 @@ def serve(library: Any) -> None:
 
 
 # ---------------------------------------------------------------------------------- the parent
+
+
+def wait_until_quiet(patience: float) -> float:
+    """Wait until other processes leave half of the CPUs alone; seconds of ``patience`` left."""
+    began = time.monotonic()
+    while patience > 0 and busy_share(0.02) > 0.5 and time.monotonic() - began < patience:
+        pass
+    return max(0.0, patience - (time.monotonic() - began))
+
+
+def busy_share(seconds: float) -> float:
+    """Share of all CPUs in use during the next ``seconds``; 0 where /proc/stat is missing."""
+    try:
+        before = _cpu_times()
+        time.sleep(seconds)
+        after = _cpu_times()
+    except OSError:
+        return 0.0
+    spent = [b - a for a, b in zip(before, after, strict=True)]
+    idle = spent[3] + spent[4]
+    return 1.0 - idle / max(sum(spent), 1)
+
+
+def _cpu_times() -> list[int]:
+    return [int(field) for field in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
 
 
 class Worker:
@@ -254,6 +276,7 @@ class Team:
         recording: bool,
         rounds: int,
         budget: float,
+        patience: float,
         complain: Callable[[str], None],
     ) -> dict[str, Samples]:
         """Time contestants against each other: Note [Rounds].
@@ -266,6 +289,8 @@ class Team:
             Threads a library may use, and whether it records gradients.
         rounds, budget
             Number of rounds, and seconds for a contestant's slice of one.
+        patience
+            Seconds to wait, all in all, for moments in which other processes rest.
         complain
             Called with the reason when a contestant has no figure.
         """
@@ -296,6 +321,7 @@ class Team:
                     found.pop(label, None)
                     continue
                 time.sleep(SETTLE_SECONDS)
+                patience = wait_until_quiet(patience)
                 try:
                     reply = self.workers[library].ask("time", slot=label, budget=budget)
                     found[label].seconds += reply["seconds"]

@@ -45,6 +45,13 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         "--quick", action="store_true", help="3 short rounds, without the longest cases"
     )
     parser.add_argument(
+        "--patience",
+        type=float,
+        default=0.0,
+        metavar="S",
+        help="seconds a case may wait for moments in which the machine rests (default: 0)",
+    )
+    parser.add_argument(
         "--libraries",
         default=",".join(LIBRARIES),
         metavar="A,B",
@@ -148,6 +155,7 @@ def run_cases(chosen: Sequence[Case], options: argparse.Namespace) -> tuple[list
                 recording=case.recording,
                 rounds=max(1, round(options.rounds * case.rounds)),
                 budget=0.03 if options.quick else 0.1,
+                patience=options.patience,
                 complain=complain,
             )
             row = judge(case, times) | {"load": os.getloadavg()[0]}

@@ -20,8 +20,8 @@ class Node:
     """A recorded call: what it was, where gradients go, and what its backward needs.
 
     ``edges`` holds, for each operand, the place its gradient goes to: the ``Node`` that made it, a
-    pair ``(node, k)`` for output ``k`` of a node with several, a leaf ``Tensor``, or None. ``saved`` is
-    in the order of ``call.saves(mask)``: Tensors for operands (checked by version), the bare array
+    pair ``(node, k)`` for output ``k`` of a node with several, a leaf ``Tensor``, or None. ``saved``
+    is in the order of ``call.saves(mask)``: Tensors for operands (checked by version), the bare array
     for the output (a Tensor would make a cycle); None once freed. Sequence numbers rise towards the
     outputs, so a heap of them orders a backward.
     """

@@ -66,7 +66,7 @@ def guarded_tensor(tensor: Tensor) -> Any:
 def stale(operation: str, tensor_shape: tuple[int, ...], what: str, version: int) -> None:
     """Raise for a saved tensor that was changed in place."""
     raise NumgradRuntimeError(
-        f"{operation}: the backward needs {what} of shape {tensor_shape}, but an in-place operation "
-        f"changed it after it was saved (it is at version {version} now); clone it before the "
+        f"{operation}: the backward needs {what} of shape {tensor_shape}, but an in-place "
+        f"operation changed it after it was saved (it is at version {version} now); clone it before the "
         "change, or use the operation that returns a new tensor"
     )

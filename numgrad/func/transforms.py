@@ -210,7 +210,10 @@ def _jacobian_rows(value: Tensor, inputs: _Inputs, create_graph: bool) -> list[A
         for array, g in zip(out, row, strict=True):
             # dL/dz* of a complex output against its derivative: see Note [Complex Jacobians]
             array[k] = g._array
-    return [Tensor(a.reshape(shape + t._array.shape)) for a, t in zip(out, inputs.tensors)]
+    return [
+        Tensor(a.reshape(shape + t._array.shape))
+        for a, t in zip(out, inputs.tensors, strict=True)
+    ]
 
 
 def jacobian(

@@ -17,8 +17,8 @@ from numgrad.kernels.jit import device, outlined
 def stay_apart(typingctx):
     """Keep the function that calls this from being inlined.
 
-    Inlined copies of a loop would be optimised once more at each place, which takes longer (a
-    kernel over columns 0.6 s instead of 0.3) and might order the additions differently.
+    Inlined copies of a loop would be optimised once more at each place, and might then add in
+    another order.
     """
 
     def codegen(context, builder, signature, args):

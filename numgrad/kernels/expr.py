@@ -1,7 +1,7 @@
 """A formula read on symbols becomes typed straight-line source.
 
-``Reader`` hands out symbols for the inputs of a formula. Calling the formula with them builds a graph
-of typed scalar operations (NumPy's promotion rules, Python numbers weak as in NEP 50); ``Emitter``
+``Reader`` hands out symbols for the inputs of a formula. Calling the formula with them builds a
+graph of typed scalar operations (NumPy's promotion rules, Python numbers weak as in NEP 50); ``Emitter``
 writes that graph as statements that mention one element of every input.
 
 Reductions over an axis, ``np.sum(x, axis=axis, keepdims=True)`` and its like, become nodes too; the
@@ -58,7 +58,9 @@ def check_dtype(operation: str, dtype: np.dtype) -> None:
         )
 
 
-def resolve(ufunc: np.ufunc, operands: Sequence[np.dtype | type]) -> tuple[list[np.dtype], np.dtype]:
+def resolve(
+    ufunc: np.ufunc, operands: Sequence[np.dtype | type]
+) -> tuple[list[np.dtype], np.dtype]:
     """Dtypes of the operands inside NumPy's loop, and of its result.
 
     ``operands`` are dtypes, or ``int``, ``float``, ``complex`` for Python numbers.
@@ -137,12 +139,12 @@ for _name, _ufunc in {
 Symbol.__hash__ = object.__hash__
 for _name, _ufunc in {"neg": np.negative, "pos": np.positive, "invert": np.invert}.items():
     setattr(Symbol, f"__{_name}__", lambda self, _ufunc=_ufunc: self.reader.ufunc(_ufunc, self))
-setattr(Symbol, "__abs__", lambda self: self.reader.ufunc(np.absolute, self))
+Symbol.__abs__ = lambda self: self.reader.ufunc(np.absolute, self)
 
 AXIS = object()
 """Stands for the reduced axis while a formula is read."""
 
-REDUCERS = {np.sum: "sum", np.prod: "prod", np.max: "max", np.min: "min", np.any: "any", np.all: "all"}
+REDUCERS = {getattr(np, name): name for name in ("sum", "prod", "max", "min", "any", "all")}
 REDUCERS |= {np.amax: "max", np.amin: "min"}
 
 
@@ -402,7 +404,8 @@ class Emitter:
                 return f"({args[1]} if {args[0]} else {args[2]})"
             return f"{self._intrinsic('select')}({', '.join(args)})"
         if op == "sign" and kind == "c":
-            return f"{type_name(dtype)}({args[0]} / abs({args[0]}) if {args[0]} != 0 else {args[0]})"
+            (z,) = args
+            return f"{type_name(dtype)}({z} / abs({z}) if {z} != 0 else {z})"
         if op in ("real", "imag"):
             return f"{args[0]}.{op}"
         if op == "conjugate":

@@ -6,11 +6,11 @@ code, so an entry never goes stale; see Note [Kernel cache].
 Note [Kernel cache]
 -------------------
 Each kernel has two files in the cache directory: ``<name>-<key>.py``, the source (for people and
-tracebacks), and ``<name>-<key>.bin``, a digest followed by Numba's serialised compile result. ``key``
-hashes the source, the signature, the options, the versions of Python, Numba, llvmlite and NumPy, the
-CPU and its features, and the source of the kernel library that generated code imports (Numba's own
-cache does not notice a change there). Files appear by an atomic rename, so concurrent processes see
-a whole file or none; a file whose digest does not match is recompiled and replaced.
+tracebacks), and ``<name>-<key>.bin``, a digest followed by Numba's serialised compile result.
+``key`` hashes the source, the signature, the options, the versions of Python, Numba, llvmlite and
+NumPy, the CPU and its features, and the source of the kernel library that generated code imports
+(Numba's own cache does not notice a change there). Files appear by an atomic rename, so concurrent
+processes see a whole file or none; a file whose digest does not match is recompiled and replaced.
 
 On a hit neither the generated source nor the kernel library is imported, and Numba's registries are
 never filled (0.3 s): machine code is linked and its entry point called directly. The entry point
@@ -39,7 +39,7 @@ _loaded: dict[str, "Kernel"] = {}
 
 
 def device(function: Callable) -> Callable:
-    """Compile a scalar function of the kernel library to be inlined into the kernels that call it."""
+    """Compile a scalar function of the kernel library, inlined into the kernels that call it."""
     import numba
 
     return numba.njit(function, forceinline=True, error_model="numpy")
@@ -156,8 +156,8 @@ def _dispatcher(
 ) -> Any:
     """Numba's dispatcher for the function ``kernel`` of ``source``.
 
-    The function is renamed to ``unique``: Numba derives linker symbols from the name, and symbols of
-    kernels that different processes compiled must not collide when a third one loads them.
+    The function is renamed to ``unique``: Numba derives linker symbols from the name, and symbols
+    of kernels that different processes compiled must not collide when a third one loads them.
     """
     import numba
 

@@ -13,13 +13,15 @@ Note [Blocks of a reduction]
 ----------------------------
 *Rows* (``inner == 1``): blocks of ``BLOCK`` elements; inside a block LLVM may reorder the
 additions, which gives several SIMD lanes and the accuracy of pairwise summation. Partial results
-are put together in block order with compensation. *Columns*: tiles of up to ``TILE`` columns side
-by side in SIMD lanes, in chunks of ``CHUNK`` steps, which are put together in the same way. A step
-is one row, or as many rows of a narrow array as fill a tile.
+are put together in block order with compensation. The pass over a block is a function compiled by
+itself and never inlined, so that every caller adds in the same order.
 
-Each pass over a block is a function of its own, compiled by itself, so the serial and the parallel
-kernel and both ways to share work (by tasks, or by the blocks of one task) run the same machine
-code: results are bitwise the same for any number of threads.
+*Columns*: tiles of up to ``TILE`` columns side by side in SIMD lanes, in chunks of ``CHUNK`` steps,
+which are put together in the same way. A step is one row, or as many rows of a narrow array as fill
+a tile. Nothing is reordered by LLVM here.
+
+Threads share rows or tiles, or, where these are few, the blocks or chunks of one. Results are
+bitwise the same for any number of threads, and the same as the serial kernel's.
 """
 
 from __future__ import annotations

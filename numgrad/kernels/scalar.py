@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from numgrad.kernels.intrinsics import copysign, fabs, floor, select, trunc
+from numgrad.kernels.intrinsics import copysign, floor, select
 from numgrad.kernels.jit import device
 from numgrad.kernels.vmath.exponential import exp2_f32, exp2_f64, exp_f32, exp_f64
 from numgrad.kernels.vmath.logarithm import log1p_f32, log1p_f64

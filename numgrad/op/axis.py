@@ -61,7 +61,7 @@ class AxisOp(Op):
         super().__init__(function, **options)
         self.params.pop("n", None)
         self.keeps_shape, self.empty = keeps_shape, empty
-        self.takes_n = "n" in function.__code__.co_varnames[: function.__code__.co_kwonlyargcount + 1]
+        self.takes_n = "n" in (function.__kwdefaults__ or {})
         self.plans: dict[tuple, AxisPlan] = {}
         self._kernels: dict[tuple, Kernel] = {}
 
@@ -229,9 +229,6 @@ class AxisPlan(Call):
                 self.op.function(values["x"], **self._constants(self._n(reader)))
             )
 
-    def _work(self, emitter_cost: float) -> float:
-        return prod(self.counts) * (emitter_cost + _MEMORY_NS)
-
     def _entry(self, what: str, mask: int, accumulate: bool) -> Callable[..., Any]:
         from numgrad.kernels.reductions import Operand, axis_kernel
 
@@ -281,7 +278,8 @@ class AxisPlan(Call):
             _elementwise_parts(result),
             {reader.input(name, dtype): name for name, dtype in dtypes.items()},
         )
-        return threads.choose(partial(entry, False), partial(entry, True), self._work(emitter.cost_ns))
+        work = prod(self.counts) * (emitter.cost_ns + _MEMORY_NS)
+        return threads.choose(partial(entry, False), partial(entry, True), work)
 
     def _static(self) -> tuple:
         return tuple(v for k, v in self.params.items() if k not in ("axis", "keepdims"))

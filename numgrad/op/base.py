@@ -1,10 +1,10 @@
-"""The operation: a named function with gradient formulas, the table of all, and how a call is bound.
+"""The operation: a named function with gradient formulas; the table of all; binding of calls.
 
 Note [Interpreters]
 -------------------
 Calling an operation asks the interpreter on top of a per-thread stack what the call means. With an
-empty stack that is the eager interpreter, which ``numgrad.tensor`` installs: operations never import
-Tensor. ``raw`` computes on plain ndarrays without recording (gradient formulas of views run under
+empty stack that is the eager interpreter, which ``numgrad.tensor`` installs: operations never
+import Tensor. ``raw`` computes on plain ndarrays without recording (gradient formulas of views run under
 it), ``reading`` builds symbols (a formula that calls other operations is read under it), a tracer
 is pushed by ``ng.jit``. ``state.plain`` says in one attribute that nothing special is going on in
 this thread, so the eager hot path pays one look-up for all of it.
@@ -30,7 +30,7 @@ REQUIRED: Any = object()
 
 
 class State(threading.local):
-    """What a thread's operations depend on; ``plain`` is kept equal to all the rest being default."""
+    """What a thread's operations depend on; ``plain`` says that all of it is as by default."""
 
     plain: bool = True
     grad_enabled: bool = True
@@ -218,8 +218,8 @@ class Op:
     def vjp(self, **formulas: Callable[..., Any]) -> Op:
         """Declare the gradient formula of each named input; returns the operation.
 
-        A formula takes ``g``, the gradient of the output, and whatever else it names: ``y``, inputs,
-        ``meta_<input>``, parameters. Its parameter list decides what a backward keeps.
+        A formula takes ``g``, the gradient of the output, and whatever else it names: ``y``,
+        inputs, ``meta_<input>``, parameters. Its parameter list decides what a backward keeps.
 
         Raises
         ------

@@ -28,7 +28,6 @@ from numgrad.kernels.expr import (
 )
 from numgrad.kernels.jit import Kernel
 from numgrad.kernels.loops import (
-    Layout,
     Operand,
     broadcast_shape,
     elementwise_kernel,
@@ -183,6 +182,7 @@ class Plan(Call):
     __slots__ = (
         "_saves",
         "allocate",
+        "arrays",
         "dims",
         "dtype",
         "entry",
@@ -194,7 +194,6 @@ class Plan(Call):
         "loop",
         "records",
         "scalar_a",
-        "scalar_b",
         "scalars",
         "shape",
         "simple",
@@ -226,7 +225,8 @@ class Plan(Call):
         self.flat = self.simple and all(a.ndim == 1 for a in arrays) and len(self.shape) == 1
         self.dims = self.layout.dims if len(self.layout.dims) > 1 else ()
         self.floating = all(d.kind in "fc" for d in self.loop)
-        self.scalar_a, self.scalar_b = self.scalars[0], self.scalars[-1]
+        self.arrays = not any(self.scalars)
+        self.scalar_a = self.scalars[0]
         # which operands can receive a gradient, and per mask what is saved, as bits: operands in
         # order, then y
         self.records = sum(
@@ -356,7 +356,8 @@ class Plan(Call):
         operands = {o.name: o for o in self._operands()}
         operands["g"] = Operand("g", self.dtype, full)
         operands["y"] = Operand("y", self.dtype, full)
-        masks = dict(zip((k for k, s in enumerate(self.scalars) if not s), self.layout.masks[1:]))
+        arrays = [k for k, scalar in enumerate(self.scalars) if not scalar]
+        masks = dict(zip(arrays, self.layout.masks[1:], strict=True))
         aliased = [
             k
             for k, symbol in gradients.items()
@@ -397,9 +398,9 @@ def _backward_function(
     aliased: Sequence[int],
     entry: Any,
 ) -> Callable[..., Any]:
-    """Write the function that allocates gradients and calls the kernel, with nothing left to decide.
+    """Write the function that allocates gradients and calls the kernel.
 
-    It is the inner loop of the engine: every avoided branch counts.
+    Nothing is left to decide in it: it is the inner loop of the engine.
     """
     names: dict[str, Any] = {
         "entry": entry,

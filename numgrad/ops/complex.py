@@ -4,7 +4,6 @@ import numpy as np
 
 from numgrad.kernels.expr import resolve
 from numgrad.op import elementwise, view
-from numgrad.op.base import bind
 
 
 @elementwise(ref=np.conjugate, aliases=("conj",), linear=True)

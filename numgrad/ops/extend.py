@@ -88,7 +88,7 @@ def _widths(pad_width: Any, ndim: int) -> tuple[tuple[int, int], ...]:
     method=False,
     samples=[(((2, 3),), {"widths": ((1, 2), (0, 3))})],
 )
-def pad_constant(x, *, widths=(), values=0):
+def pad_constant(x, *, widths, values=0):
     """The operand with ``values`` added at both ends of each axis."""
     return np.pad(x, widths, constant_values=values)
 

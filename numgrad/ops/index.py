@@ -37,7 +37,7 @@ class Subscript(View):
     def entry(self) -> Any:
         return self.__call__
 
-    def __call__(self, x: Any, index: Any = None) -> Any:
+    def __call__(self, x: Any, index: Any) -> Any:
         x = as_operand(x)
         parts = index if type(index) is tuple else (index,)
         if not all(type(part) in _BASIC for part in parts):
@@ -60,7 +60,7 @@ def _subscript(**options: Any) -> Any:
     ],
     errors=[(((3, 4),), {"index": (3,)}, "NumgradIndexError")],
 )
-def getitem(x, *, index=None):
+def getitem(x, *, index):
     """Elements at an index, as with ``x[index]``: a view for slices and integers, else a copy."""
     if type(index) is not tuple:
         index = (index,)
@@ -72,7 +72,7 @@ getitem.vjp(x=lambda g, meta_x, index: getitem_backward(g, meta_x.shape, index))
 
 
 @primitive(linear=True, method=False, samples=[(((3,),), {"shape": (3, 4), "index": (Ellipsis, 1)})])
-def getitem_backward(x, *, shape=None, index=None):
+def getitem_backward(x, *, shape, index):
     """Zeros of ``shape`` with the operand written at a basic index."""
     out = np.zeros(shape, x.dtype)
     out[index] = x
@@ -143,7 +143,7 @@ take.vjp(x=lambda g, indices, meta_x, axis: take_backward(g, indices, meta_x.sha
 
 
 @primitive(linear=True, method=False)
-def take_backward(x, indices, *, shape=None, axis=None):
+def take_backward(x, indices, *, shape, axis=None):
     """Zeros of ``shape`` to which the operand is added at integer indices along an axis."""
     indices = _integers("take_backward", indices)
     out = np.zeros(shape, x.dtype)
@@ -161,7 +161,7 @@ take_backward.vjp(x=lambda g, indices, axis: take(g, indices, axis=axis))
 
 
 @primitive(linear=True, method=False)
-def gather_along(x, indices, *, axis=0):
+def gather_along(x, indices, *, axis):
     """Elements at indices along an axis, one index for each element of the result."""
     indices = _integers("take_along_axis", indices)
     o, n, r = _outer_inner(x.shape, axis)
@@ -179,7 +179,7 @@ gather_along.vjp(
 
 
 @primitive(linear=True, method=False)
-def gather_along_backward(x, indices, *, shape=None, axis=0):
+def gather_along_backward(x, indices, *, shape, axis):
     """Zeros of ``shape`` to which the operand is added at indices along an axis."""
     indices = _integers("take_along_axis", indices)
     o, n, r = _outer_inner(shape, axis)

@@ -69,7 +69,7 @@ class ProductPlan(Call):
     __slots__ = (
         "_backwards",
         "_saves",
-        "_sources",
+        "allocate",
         "batch",
         "dims",
         "dtype",
@@ -111,6 +111,7 @@ class ProductPlan(Call):
     def _read_by_eager_entry(self) -> None:
         # what the hot path for two operands looks at, as in the plans of elementwise operations
         self.flat, self.dims, self.scalar_a, self.scalar_b = True, (), False, False
+        self.allocate = self.shape[0] if len(self.shape) == 1 else self.shape
         self.floating = self.dtype.kind in "fc"
         self.records = sum(
             1 << k for k, m in enumerate(self.metas) if self.floating and m.dtype.kind in "fc"

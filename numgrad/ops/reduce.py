@@ -5,8 +5,7 @@ import math
 import numpy as np
 
 from numgrad.errors import NumgradTypeError, NumgradValueError
-from numgrad.op import axiswise, composite, elementwise
-from numgrad.op.base import bind
+from numgrad.op import axiswise, composite
 
 
 @axiswise(ref=np.sum, linear=True)

@@ -31,8 +31,6 @@ def as_index(operation: str, value: Any, what: str = "axis") -> int:
 
 
 def _as_shape(operation: str, shape: Any) -> tuple[int, ...]:
-    if shape is None:
-        raise NumgradTypeError(f"{operation}: give the shape, an integer or a tuple of them")
     if not isinstance(shape, tuple | list):
         shape = np.asarray(shape).tolist() if isinstance(shape, np.ndarray) else (shape,)
         shape = shape if isinstance(shape, list) else tuple(shape)
@@ -66,7 +64,7 @@ def spread(**options: Any) -> Any:
     samples=[(((3, 4),), {"shape": (2, 6)}), (((3, 4),), {"shape": -1})],
     errors=[(((3, 4),), {"shape": (5, 2)}, "NumgradValueError")],
 )
-def reshape(x, *, shape=None, order="C"):
+def reshape(x, *, shape, order="C"):
     """The same elements in another shape; one length may be -1, meaning what is left."""
     return np.reshape(x, _as_shape("reshape", shape), order=order)
 
@@ -96,7 +94,7 @@ def flatten(x, order="C"):
     samples=[(((3, 4),), {"axis": 1}), (((3, 4),), {"axis": (0, -1)})],
     errors=[(((3, 4),), {"axis": 5}, "NumgradIndexError")],
 )
-def expand_dims(x, *, axis=0):
+def expand_dims(x, *, axis):
     """New axes of length 1 at the given positions of the result."""
     return np.expand_dims(x, axis)
 
@@ -125,7 +123,7 @@ squeeze.vjp(x=lambda g, meta_x: reshape(g, meta_x.shape))
     samples=[(((3, 1),), {"shape": (2, 3, 4)}), (((),), {"shape": (2, 3)})],
     errors=[(((3, 2),), {"shape": (3, 4)}, "NumgradValueError")],
 )
-def broadcast_to(x, *, shape=None):
+def broadcast_to(x, *, shape):
     """The operand repeated along axes of length 1 and new leading axes, without a copy."""
     return np.broadcast_to(x, _as_shape("broadcast_to", shape))
 
@@ -214,7 +212,7 @@ permute_dims.vjp(x=lambda g, axes: permute_dims(g, _inverse(axes)))
     samples=[(((2, 3, 4),), {"axis1": 0, "axis2": -1})],
     errors=[(((2, 3),), {"axis1": 0, "axis2": 2}, "NumgradIndexError")],
 )
-def swapaxes(x, *, axis1=None, axis2=None):
+def swapaxes(x, *, axis1, axis2):
     """Two axes exchanged."""
     return np.swapaxes(x, axis1, axis2)
 
@@ -228,7 +226,7 @@ swapaxes.vjp(x=lambda g, axis1, axis2: swapaxes(g, axis1, axis2))
     samples=[(((2, 3, 4),), {"source": 0, "destination": 2})],
     errors=[(((2, 3),), {"source": 0, "destination": 2}, "NumgradIndexError")],
 )
-def moveaxis(x, *, source=None, destination=None):
+def moveaxis(x, *, source, destination):
     """Axes moved to other positions, the rest kept in order."""
     return np.moveaxis(x, source, destination)
 
@@ -305,7 +303,7 @@ def _opposite(shift: Any) -> Any:
     samples=[(((3, 4),), {"shift": 2}), (((3, 4),), {"shift": (1, -1), "axis": (0, 1)})],
     errors=[(((3, 4),), {"shift": 1, "axis": 2}, "NumgradIndexError")],
 )
-def roll(x, *, shift=0, axis=None):
+def roll(x, *, shift, axis=None):
     """Elements moved along axes, those beyond the end coming back at the start."""
     return np.roll(x, shift, axis)
 
@@ -369,7 +367,7 @@ diagonal.vjp(
 
 
 @primitive(linear=True, method=False, samples=[(((3,),), {"shape": (3, 4), "offset": 1})])
-def diagonal_backward(x, *, shape=None, offset=0, axis1=0, axis2=1):
+def diagonal_backward(x, *, shape, offset=0, axis1=0, axis2=1):
     """Zeros of ``shape`` with the operand along a diagonal."""
     out = np.zeros(shape, x.dtype)
     target = np.diagonal(out, offset, axis1, axis2)
@@ -419,13 +417,11 @@ copy.vjp(x=lambda g: g)
     samples=[(((3, 4),), {"dtype": np.float32})],
     errors=[(((3,),), {"dtype": np.float16}, "NumgradTypeError")],
 )
-def astype(x, *, dtype=None, copy=True):
+def astype(x, *, dtype, copy=True):
     """The elements converted to ``dtype``; a complex operand gives its real part to a real one.
 
     ``copy=False`` gives the operand itself where it has that dtype already.
     """
-    if dtype is None:
-        raise NumgradTypeError("astype: give the dtype, for example dtype=np.float32")
     dtype = np.dtype(dtype)
     check_dtype("astype", dtype)
     if x.dtype.kind == "c" and dtype.kind not in "cb":

@@ -142,10 +142,12 @@ def test_take(axis, indices):
     indices = np.asarray(indices, dtype=int)
     for x in (X, X.astype(np.float32), (X * 10).astype(np.int8), X.T):
         got = ng.take(ng.from_numpy(x), indices, axis=axis)
-        np.testing.assert_array_equal(got.numpy(), np.take(x, indices, axis), strict=True)
+        expected = np.asarray(np.take(x, indices, axis))
+        np.testing.assert_array_equal(got.numpy(), expected, strict=True)
     t = ng.tensor(X[:, :, :3], requires_grad=True)
     assert gradcheck(lambda t: ng.take(t, indices, axis=axis), (t,))
-    assert gradgradcheck(lambda t: ng.sin(ng.take(t, indices, axis=axis)), (t,))
+    if indices.size:
+        assert gradgradcheck(lambda t: ng.sin(ng.take(t, indices, axis=axis)), (t,))
 
 
 def test_take_errors():

@@ -174,7 +174,7 @@ def test_astype_to_a_dtype_without_kernels(dtype):
     ("call", "error", "text"),
     [
         (lambda x: ng.reshape(x, (5, 2)), ng.NumgradValueError, r"reshape.*\(3, 4\)"),
-        (lambda x: ng.reshape(x), ng.NumgradTypeError, "reshape: give the shape"),
+        (lambda x: ng.reshape(x), ng.NumgradTypeError, "reshape.*shape"),
         (lambda x: ng.reshape(x, (2.0, 6)), ng.NumgradTypeError, "integer"),
         (lambda x: ng.permute_dims(x, (0, 0)), ng.NumgradValueError, "permute_dims"),
         (lambda x: ng.squeeze(x, 0), ng.NumgradValueError, "squeeze"),
