@@ -43,7 +43,5 @@ from numgrad.op.base import OPS as _OPS
 from numgrad import testing as testing
 
 for _op in _OPS.values():
-    for _name in (_op.name, *_op.aliases):
-        globals().setdefault(_name, _op)
-del _name, _op
+    globals().update({name: _op for name in _op.names if name not in globals()})
 __version__ = "0.1.0"

@@ -150,7 +150,7 @@ def arange(
     """
     if stop is None:
         start, stop = 0, start
-    return _finish("arange", np.arange(start, stop, step, dtype), requires_grad)
+    return _finish("arange", np.arange(start, stop, step, dtype=dtype), requires_grad)
 
 
 def linspace(

@@ -207,6 +207,9 @@ def _binary_entry(op: Elementwise) -> Callable[..., Any]:
         if not state.plain or rest or params:
             return bind(op, (a, *((b,) if b is not _MISSING else ()), *rest), params)
         kind_a, kind_b = type(a), type(b)
+        x: Any = None
+        z: Any = None
+        plan = None
         mask = 0
         if kind_a is Tensor:
             x = a._array
@@ -223,8 +226,6 @@ def _binary_entry(op: Elementwise) -> Callable[..., Any]:
             elif kind_b is ndarray:
                 z = b
                 plan = plans.get((x.dtype, x.shape, z.dtype, z.shape))
-            else:
-                plan = None
         elif kind_b is Tensor:
             z = b._array
             if b._requires_grad:
@@ -235,10 +236,6 @@ def _binary_entry(op: Elementwise) -> Callable[..., Any]:
             elif kind_a is ndarray:
                 x = a
                 plan = plans.get((x.dtype, x.shape, z.dtype, z.shape))
-            else:
-                plan = None
-        else:
-            plan = None
         if plan is None:
             return bind(op, (a,) if b is _MISSING else (a, b), params)
         if plan.arrays:

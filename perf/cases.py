@@ -51,6 +51,11 @@ def cases() -> list[Case]:
         Case(f"chain/{n}", _same("chain", n=n), ("torch",), target)
         for n, target in ((100, 1 / 3), (1_000, 1 / 3), (100_000, 1.0), (10_000_000, 1.0))
     ]
+    # torch hands even 100 numbers to two threads, which costs it milliseconds on a busy machine
+    found += [
+        Case(f"chain/{n}/one thread", _same("chain", n=n), ("torch",), None, threads=1)
+        for n in (100, 1_000, 100_000)
+    ]
     eager = ("numgrad", "numpy", "torch")
     vector = {"a": [100], "b": [100]}
     operations = (

@@ -34,8 +34,8 @@ ROOT = HERE.parent
 SAMPLE_SECONDS = 0.001
 """A statement is repeated until one sample takes this long: well above the clock's resolution, and
 short enough that on a busy machine some samples fit between two interruptions."""
-SETTLE_SECONDS = 0.01
-"""Pause before a slice, in which the thread pool of the previous library stops spinning."""
+SETTLE_SECONDS = 0.02
+"""Pause before a slice: thread pools stop spinning, and what still runs are other processes."""
 REPLY_SECONDS = 300.0
 """A worker that does not answer within this time is stopped, and its case has no figure."""
 
@@ -164,12 +164,17 @@ def serve(library: Any) -> None:
 # ---------------------------------------------------------------------------------- the parent
 
 
-def wait_until_quiet(patience: float) -> float:
-    """Wait until other processes leave half of the CPUs alone; seconds of ``patience`` left."""
+def wait_until_quiet(patience: float) -> tuple[float, float]:
+    """Wait until other processes leave half of the CPUs alone, at most ``patience`` seconds.
+
+    Returns the share of the CPUs they use and the patience left.
+    """
     began = time.monotonic()
-    while patience > 0 and busy_share(0.02) > 0.5 and time.monotonic() - began < patience:
-        pass
-    return max(0.0, patience - (time.monotonic() - began))
+    while True:
+        busy = busy_share(SETTLE_SECONDS)
+        left = patience - (time.monotonic() - began)
+        if busy <= 0.5 or left <= 0:
+            return busy, max(0.0, left)
 
 
 def busy_share(seconds: float) -> float:
@@ -260,6 +265,7 @@ class Team:
         self.threads = threads
         self.workers: dict[str, Worker] = {}
         self.versions: dict[str, str] = {}
+        self.busy: list[float] = []  # others' share of the CPUs before each slice of the last case
         for library in libraries:
             self._start(library)
 
@@ -295,6 +301,7 @@ class Team:
             Called with the reason when a contestant has no figure.
         """
         found: dict[str, Samples] = {}
+        self.busy = []
         for label, (library, kind, params) in contestants.items():
             if library not in self.versions:
                 continue
@@ -320,8 +327,8 @@ class Team:
                 if label not in found or library not in self.workers:
                     found.pop(label, None)
                     continue
-                time.sleep(SETTLE_SECONDS)
-                patience = wait_until_quiet(patience)
+                busy, patience = wait_until_quiet(patience)
+                self.busy.append(busy)
                 try:
                     reply = self.workers[library].ask("time", slot=label, budget=budget)
                     found[label].seconds += reply["seconds"]

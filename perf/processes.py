@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -15,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness import HERE, environment
+from harness import HERE, Samples, environment
 
 BASELINE_KERNEL = """\
 import numpy as np
@@ -72,9 +71,25 @@ class Measured:
         return None if self.limit is None else self.value <= self.limit
 
 
-def seconds(script: str, extra: Mapping[str, str], threads: int) -> float:
-    """Seconds a fresh interpreter takes for ``script``, without its own start."""
-    text = f"import time\nbegan = time.perf_counter()\n{script}\nprint(time.perf_counter() - began)"
+@dataclass
+class Runs:
+    """Wall clock and CPU seconds of several runs; other processes disturb the latter less."""
+
+    wall: Samples = field(default_factory=Samples)
+    cpu: Samples = field(default_factory=Samples)
+
+    def add(self, wall: float, cpu: float) -> None:
+        """Note one more run."""
+        self.wall.seconds.append(wall)
+        self.cpu.seconds.append(cpu)
+
+
+def seconds(script: str, extra: Mapping[str, str], threads: int) -> tuple[float, float]:
+    """Seconds of wall clock and of CPU a fresh interpreter takes for ``script`` alone."""
+    text = (
+        "import time\nbegan, used = time.perf_counter(), time.process_time()\n"
+        f"{script}\nprint(time.perf_counter() - began, time.process_time() - used)"
+    )
     done = subprocess.run(
         [sys.executable, "-c", text],
         env=environment(threads, extra),
@@ -85,7 +100,8 @@ def seconds(script: str, extra: Mapping[str, str], threads: int) -> float:
     )
     if done.returncode:
         raise RuntimeError(f"status {done.returncode}: {done.stderr[-800:]}")
-    return float(done.stdout.split()[-1])
+    wall, cpu = done.stdout.split()[-2:]
+    return float(wall), float(cpu)
 
 
 @contextmanager
@@ -100,9 +116,9 @@ def scratch() -> Iterator[Path]:
 
 def _interleaved(
     scripts: Mapping[str, str], extra: Mapping[str, str], threads: int, rounds: int
-) -> dict[str, list[float]]:
+) -> dict[str, Runs]:
     """Seconds of each script; the first run, which fills caches, is not counted."""
-    found: dict[str, list[float]] = {}
+    found: dict[str, Runs] = {}
     for label, script in scripts.items():
         try:
             seconds(script, extra, threads)
@@ -110,28 +126,28 @@ def _interleaved(
             if "ModuleNotFoundError" not in str(error):
                 raise
             continue
-        found[label] = []
+        found[label] = Runs()
     for _ in range(rounds):
         for label in found:
-            found[label].append(seconds(scripts[label], extra, threads))
+            found[label].add(*seconds(scripts[label], extra, threads))
     return found
 
 
-def _summary(samples: Mapping[str, list[float]]) -> dict[str, Any]:
-    return {
-        label: {"min": min(s), "median": statistics.median(s), "samples": len(s)}
-        for label, s in samples.items()
-    }
+def _summary(runs: Mapping[str, Runs]) -> dict[str, Any]:
+    return {label: {"wall": r.wall.summary(), "cpu": r.cpu.summary()} for label, r in runs.items()}
+
+
+def _texts(runs: Mapping[str, Runs]) -> str:
+    return ", ".join(f"{label} {r.wall.min:.2f} s ({r.cpu.min:.2f})" for label, r in runs.items())
 
 
 def measure_import(threads: int, rounds: int) -> list[Measured]:
     """``import numgrad`` against ``import numpy``."""
     labels = ("numgrad", "numpy", "torch", "jax")
     times = _interleaved({k: SCRIPTS[k] for k in labels}, {}, threads, rounds)
-    own, base = min(times["numgrad"]), min(times["numpy"])
-    others = "".join(f", {k} {min(times[k]):.2f}" for k in labels[2:] if k in times)
-    text = f"numgrad {own:.3f} s, numpy {base:.3f}{others}: over NumPy"
-    return [Measured("import", text, own - base, 0.1, _summary(times))]
+    over = times["numgrad"].wall.min - times["numpy"].wall.min
+    text = f"{_texts(times)}: over NumPy"
+    return [Measured("import", text, over, 0.1, _summary(times))]
 
 
 def measure_first_gradient(threads: int, rounds: int) -> list[Measured]:
@@ -144,19 +160,22 @@ def measure_first_gradient(threads: int, rounds: int) -> list[Measured]:
             "NUMBA_CACHE_DIR": str(path / "numba"),
             "PYTHONPATH": f"{path}:{settings['PYTHONPATH']}",
         }
-        labels = ("gradient", "baseline", "gradient-torch")
-        times = _interleaved({k: SCRIPTS[k] for k in labels}, extra, threads, rounds)
-        empty = []
+        labels = {"numgrad": "gradient", "baseline": "baseline", "torch": "gradient-torch"}
+        scripts = {label: SCRIPTS[name] for label, name in labels.items()}
+        times = _interleaved(scripts, extra, threads, rounds)
+        empty = Runs()
         for number in range(max(2, rounds // 2)):
             extra["NUMGRAD_CACHE_DIR"] = str(path / f"empty{number}")
-            empty.append(seconds(SCRIPTS["gradient"], extra, threads))
-    own, base = min(times["gradient"]), min(times["baseline"])
-    torch = f", torch {min(times['gradient-torch']):.2f}" if "gradient-torch" in times else ""
-    text = f"numgrad {own:.3f} s, NumPy+Numba+kernel {base:.3f}{torch}: over the baseline"
-    warm = Measured("first gradient/warm cache", text, own - base, 0.2, _summary(times))
-    text = f"median {statistics.median(empty):.2f} s of {len(empty)}: least"
-    details = _summary({"empty": empty})
-    return [warm, Measured("first gradient/empty cache", text, min(empty), 3.0, details)]
+            empty.add(*seconds(SCRIPTS["gradient"], extra, threads))
+    over = times["numgrad"].wall.min - times["baseline"].wall.min
+    text = f"{_texts(times)}: over NumPy + Numba + one cached kernel"
+    runs = {"numgrad": empty}
+    return [
+        Measured("first gradient/warm cache", text, over, 0.2, _summary(times)),
+        Measured(
+            "first gradient/empty cache", _texts(runs) + ":", empty.wall.min, 3.0, _summary(runs)
+        ),
+    ]
 
 
 def measure_demo(threads: int, rounds: int) -> list[Measured]:

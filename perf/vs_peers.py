@@ -21,6 +21,8 @@ from cases import LIBRARIES, Case, cases
 from harness import Samples, Team, WorkerError
 from processes import MEASURES
 
+BUSY = 0.25
+"""Share of the CPUs in other hands from which a figure is in doubt."""
 PEERS = ("numpy", "torch", "autograd", "jax")
 
 
@@ -96,14 +98,15 @@ def judge(case: Case, times: dict[str, Samples]) -> dict[str, Any]:
     return row
 
 
-def mark(met: bool | None) -> str:
-    """How the table says whether a target is met."""
-    return {True: "yes", False: "NO", None: ""}[met]
+def mark(met: bool | None, busy: float = 0.0) -> str:
+    """How the table says whether a target is met; in doubt where others kept the CPUs busy."""
+    text = {True: "yes", False: "NO", None: ""}[met]
+    return text + "?" if text and busy > BUSY else text
 
 
 HEADER = (
     f"{'case':<36}{'numgrad':>9}{'numpy':>9}{'torch':>9}{'autograd':>9}{'jax':>9}"
-    f"{'ratio':>8}{'median':>8}{'target':>8}  met"
+    f"{'ratio':>8}{'median':>8}{'target':>8}{'busy':>6}  met"
 )
 
 
@@ -117,7 +120,7 @@ def print_row(case: Case, row: dict[str, Any]) -> None:
     target = "" if case.target is None else f"{case.target:.2f}"
     print(
         f"{case.name:<36}{''.join(f'{c:>9}' for c in cells)}{ratios[0]:>8}{ratios[1]:>8}"
-        f"{target:>8}  {mark(row['met'])}",
+        f"{target:>8}{row['busy']:>6.0%}  {mark(row['met'], row['busy'])}",
         flush=True,
     )
     parts = [k for k in row["times"] if k not in LIBRARIES]
@@ -158,7 +161,8 @@ def run_cases(chosen: Sequence[Case], options: argparse.Namespace) -> tuple[list
                 patience=options.patience,
                 complain=complain,
             )
-            row = judge(case, times) | {"load": os.getloadavg()[0]}
+            row = judge(case, times)
+            row["busy"] = sum(team.busy) / max(len(team.busy), 1)
             rows.append(row)
             print_row(case, row)
     finally:

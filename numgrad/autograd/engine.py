@@ -287,7 +287,6 @@ def _edge(tensor: Tensor) -> Any:
 def _needed(roots: Sequence[Any], targets: Sequence[Any]) -> set[int]:
     """Sequence numbers of the nodes on a path from the roots to an edge in ``targets``."""
     wanted = {_edge_key(t) for t in targets}
-    stop = {key[0] for key in wanted if key[1] >= 0}
     needed: set[int] = set()
     visited: dict[int, Node] = {}
     heap: list[int] = []
@@ -310,7 +309,6 @@ def _needed(roots: Sequence[Any], targets: Sequence[Any]) -> set[int]:
                 if child.sequence not in visited:
                     visited[child.sequence] = child
                     heap.append(child.sequence)
-    del stop
     frontier = list(needed)
     while frontier:
         for consumer in consumers.get(frontier.pop(), ()):
@@ -342,6 +340,7 @@ def _walk(
     heap: list[int] = []
     captured: dict[tuple[int, int], Any] = {}
     needed: set[int] = set()
+    edges: list[Any] = []
     if targets is not None:
         edges = [_edge(t) for t in targets]
         captured = {_edge_key(e): None for e in edges}
@@ -406,16 +405,15 @@ def _walk(
                     waiting[1], waiting[2] = add(waiting[1], g), True
             bit += bit
     found = []
-    if targets is not None:
-        handed: set[int] = set()
-        for edge in edges:
-            waiting = leaves.get(id(edge)) if type(edge) is Tensor else None
-            g = waiting[1] if waiting else captured[_edge_key(edge)]
-            if g is not None:
-                if id(g) in handed or not (waiting and waiting[2]):
-                    g = g.copy()
-                handed.add(id(g))
-            found.append(g)
+    handed: set[int] = set()
+    for edge in edges:
+        waiting = leaves.get(id(edge)) if type(edge) is Tensor else None
+        g = waiting[1] if waiting else captured[_edge_key(edge)]
+        if g is not None:
+            if id(g) in handed or not (waiting and waiting[2]):
+                g = g.copy()
+            handed.add(id(g))
+        found.append(g)
     return found, list(leaves.values())
 
 
@@ -454,7 +452,8 @@ def _walk_recorded(
     leaves: dict[int, list] = {}
     heap: list[int] = []
     captured: dict[tuple[int, int], Any] = {}
-    needed: set[int] | None = None
+    needed: set[int] = set()
+    edges: list[Any] = []
     if targets is not None:
         edges = [_edge(t) for t in targets]
         captured = {_edge_key(e): None for e in edges}
@@ -509,10 +508,9 @@ def _walk_recorded(
         state.grad_enabled = before
         state.refresh()
     found = []
-    if targets is not None:
-        for edge in edges:
-            waiting = leaves.get(id(edge)) if type(edge) is Tensor else None
-            found.append(waiting[1] if waiting else captured[_edge_key(edge)])
+    for edge in edges:
+        waiting = leaves.get(id(edge)) if type(edge) is Tensor else None
+        found.append(waiting[1] if waiting else captured[_edge_key(edge)])
     return found, [[leaf, g, False] for leaf, g in leaves.values()]
 
 
@@ -555,7 +553,8 @@ def add_into(buffer: np.ndarray, g: np.ndarray) -> None:
     """Add to a buffer the engine owns."""
     if buffer.size > SMALL and buffer.flags.c_contiguous and g.flags.c_contiguous:
         flat = buffer.ravel()
-        OPS["add"].plan((buffer, g)).entry(flat, g.ravel(), flat)
+        add_op: Any = OPS["add"]
+        add_op.plan((buffer, g)).entry(flat, g.ravel(), flat)
     else:
         np.add(buffer, g, out=buffer)
 

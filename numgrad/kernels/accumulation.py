@@ -7,13 +7,12 @@ function and, as ``finish_<step>``, for arrays of partial results; sums of float
 
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
 from numgrad.kernels import intrinsics
 from numgrad.kernels.jit import device, outlined
 
 
-@intrinsic
+@intrinsics.instruction
 def stay_apart(typingctx):
     """Keep the function that calls this from being inlined.
 
@@ -64,7 +63,7 @@ def _ordered(name):
 
         return a(a, b), codegen
 
-    return intrinsic(typed)
+    return intrinsics.instruction(typed)
 
 
 # Larger and smaller of two floats, undefined if either is NaN: one instruction, where ``maximum``

@@ -137,9 +137,11 @@ for _name, _ufunc in {
 }.items():  # fmt: skip
     setattr(Symbol, f"__{_name}__", _binary(_ufunc)[0])
 Symbol.__hash__ = object.__hash__
-for _name, _ufunc in {"neg": np.negative, "pos": np.positive, "invert": np.invert}.items():
+for _name, _ufunc in {
+    "neg": np.negative, "pos": np.positive, "invert": np.invert, "abs": np.absolute,
+}.items():  # fmt: skip
     setattr(Symbol, f"__{_name}__", lambda self, _ufunc=_ufunc: self.reader.ufunc(_ufunc, self))
-Symbol.__abs__ = lambda self: self.reader.ufunc(np.absolute, self)
+
 
 AXIS = object()
 """Stands for the reduced axis while a formula is read."""
@@ -178,7 +180,7 @@ class Reader:
         raise NumgradTypeError(f"a formula cannot use {type(value).__name__} {value!r}")
 
     def cast(self, x: Symbol, dtype: np.dtype) -> Symbol:
-        if x.dtype == dtype:
+        if isinstance(x.dtype, np.dtype) and x.dtype == dtype:  # ``float`` equals float64 too
             return x
         if x.op == "const":
             return self.make("const", (), dtype, x.detail)

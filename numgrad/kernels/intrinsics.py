@@ -4,16 +4,24 @@ Imported by the kernel library and by generated source only: importing this modu
 Every function takes and returns scalars, is inlined by LLVM, and stays vectorisable.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+
+def instruction(definition: Callable[..., Any]) -> Callable[..., Any]:
+    """Numba's ``intrinsic``, typed as what it makes: the typing context is not passed in a call."""
+    return intrinsic(definition)
+
 _INT_OF_FLOAT = {types.float32: types.int32, types.float64: types.int64}
 _FLOAT_OF_INT = {i: f for f, i in _INT_OF_FLOAT.items()}
 
 
-@intrinsic
+@instruction
 def fma(typingctx, a, b, c):
     """``a * b + c`` with one rounding."""
     if not (a == b == c and isinstance(a, types.Float)):
@@ -25,7 +33,7 @@ def fma(typingctx, a, b, c):
     return a(a, a, a), codegen
 
 
-@intrinsic
+@instruction
 def bits(typingctx, x):
     """The bit pattern of a float as a signed integer of its width."""
     if x not in _INT_OF_FLOAT:
@@ -38,7 +46,7 @@ def bits(typingctx, x):
     return out(x), codegen
 
 
-@intrinsic
+@instruction
 def from_bits(typingctx, i):
     """The float whose bit pattern is the int32 or int64 ``i``."""
     if i not in _FLOAT_OF_INT:
@@ -51,7 +59,7 @@ def from_bits(typingctx, i):
     return out(i), codegen
 
 
-@intrinsic
+@instruction
 def select(typingctx, condition, a, b):
     """``a`` where ``condition`` holds, else ``b``; both are evaluated, nothing branches."""
     if not (isinstance(condition, types.Boolean) and a == b):
@@ -82,18 +90,16 @@ def _float_intrinsic(name: str, arity: int, doc: str):
 
         return x(*([x] * arity)), codegen
 
-    if arity == 1:
+    def unary(typingctx, x):
+        return typed(typingctx, x)
 
-        def template(typingctx, x):
-            return typed(typingctx, x)
-    else:
+    def binary(typingctx, x, y):
+        return typed(typingctx, x, y)
 
-        def template(typingctx, x, y):
-            return typed(typingctx, x, y)
-
+    template = unary if arity == 1 else binary
     template.__name__ = template.__qualname__ = name.rsplit(".", 1)[1]
     template.__doc__ = doc
-    return intrinsic(template)
+    return instruction(template)
 
 
 sqrt = _float_intrinsic("llvm.sqrt", 1, "Square root, correctly rounded.")
@@ -107,7 +113,7 @@ maximum = _float_intrinsic("llvm.maximum", 2, "Larger of two; NaN if either is N
 minimum = _float_intrinsic("llvm.minimum", 2, "Smaller of two; NaN if either is NaN.")
 
 
-@intrinsic
+@instruction
 def add_any_order(typingctx, a, b):
     """``a + b`` that LLVM may reassociate with its like: the accumulation step of a sum."""
     if not (a == b and isinstance(a, types.Float)):
@@ -119,7 +125,7 @@ def add_any_order(typingctx, a, b):
     return a(a, b), codegen
 
 
-@intrinsic
+@instruction
 def multiply_any_order(typingctx, a, b):
     """``a * b`` that LLVM may reassociate with its like: the accumulation step of a product."""
     if not (a == b and isinstance(a, types.Float)):
@@ -146,7 +152,7 @@ def _cpu_has_fma() -> bool:
 HAS_FMA = _cpu_has_fma()
 
 
-@intrinsic
+@instruction
 def mul_add(typingctx, a, b, c):
     """``a * b + c``, in one rounding where the CPU can."""
     if not (a == b == c and isinstance(a, types.Float)):

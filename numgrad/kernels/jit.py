@@ -260,7 +260,7 @@ def _load(stem: str) -> Any:
             continue
         from numba.core import compiler
         from numba.core.registry import cpu_target
-        from numba.core.runtime import rtsys
+        from numba.core.runtime.nrt import rtsys
 
         context = cpu_target.target_context
         rtsys.initialize(context)
@@ -295,11 +295,12 @@ def _stamp() -> str:
         import numba
         import numpy
         from llvmlite import binding
+        from numba.core import config as numba_config
 
         library = hashlib.sha256()
         for path in sorted(Path(__file__).parent.rglob("*.py")):
             library.update(path.read_bytes())
-        config = numba.config
+        config: Any = numba_config
         _stamp_text = " ".join(
             str(part)
             for part in (

@@ -379,12 +379,30 @@ class _Writer:
     def loop(
         self, depth: int, length: str, names: dict[Symbol, str], targets: list[str], *, slow: bool
     ) -> None:
+        # Sums over this loop have a loop of their own, without stores: beside stores LLVM makes a
+        # scalar twin for operands that might overlap, which adds in another order, and takes it by
+        # where the arrays happen to lie.
+        for stores in (True, False):
+            chosen = [k for k, target in enumerate(targets) if bool(target) == stores]
+            if chosen:
+                self.part_of_loop(depth, length, names, targets, chosen, slow=slow)
+
+    def part_of_loop(
+        self,
+        depth: int,
+        length: str,
+        names: dict[Symbol, str],
+        targets: list[str],
+        chosen: list[int],
+        *,
+        slow: bool,
+    ) -> None:
         self.put(depth, f"for j in range({length}):")
-        lines, values = self.emitter.block([s for _, s in self.outputs], dict(names), slow=slow)
+        symbols = [self.outputs[k][1] for k in chosen]
+        lines, values = self.emitter.block(symbols, dict(names), slow=slow)
         self.put(depth + 1, *lines)
-        for k, ((operand, symbol), target, value) in enumerate(
-            zip(self.outputs, targets, values, strict=True)
-        ):
+        for k, value in zip(chosen, values, strict=True):
+            (operand, symbol), target = self.outputs[k], targets[k]
             if symbol.dtype != operand.dtype:
                 value = cast_text(value, symbol.dtype, operand.dtype)
             if not target:

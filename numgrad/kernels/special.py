@@ -4,6 +4,8 @@ Their addresses change with every process, so machine code on disk refers to the
 ``jit.external_symbol``. They work in float64; float32 arguments are converted.
 """
 
+from typing import Any
+
 import numpy as np
 from numba import types
 
@@ -13,7 +15,7 @@ from numgrad.kernels.jit import device, external_symbol, outlined
 _UNARY = types.float64(types.float64, types.int32)
 
 
-def _external(name: str, signature: object) -> types.ExternalFunction:
+def _external(name: str, signature: Any) -> Any:
     return types.ExternalFunction(external_symbol(name), signature)
 
 

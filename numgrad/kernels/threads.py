@@ -70,10 +70,10 @@ def worth(work_ns: float) -> int:
 
 def launch(entry: Callable[..., Any], threads: int, *arguments: Any) -> Any:
     """Call a parallel kernel with at most ``threads`` threads."""
-    from numba import config as numba_config
     from numba import set_num_threads
+    from numba.core import config as numba_config
 
-    threads = min(threads, numba_config.NUMBA_NUM_THREADS)
+    threads = min(threads, numba_config.NUMBA_NUM_THREADS)  # pyright: ignore
     if getattr(_masks, "threads", None) != threads:
         set_num_threads(threads)
         _masks.threads = threads

@@ -215,7 +215,9 @@ class AxisPlan(Call):
         return FLOAT32 if self.metas[0].dtype in (FLOAT32, np.dtype("complex64")) else FLOAT64
 
     def _constants(self, n: Any) -> dict[str, Any]:
-        given = {k: v for k, v in self.params.items() if k not in ("axis", "keepdims")}
+        given: dict[str, Any] = {
+            k: v for k, v in self.params.items() if k not in ("axis", "keepdims")
+        }
         given["axis"] = AXIS
         if "keepdims" in self.params:
             given["keepdims"] = True
@@ -320,7 +322,7 @@ class AxisPlan(Call):
 
     def _gradient_symbol(self, values: dict[str, Symbol]) -> Any:
         formula = self.op.formulas["x"]
-        given = {name: values[name] for name in formula.needs}
+        given: dict[str, Any] = {name: values[name] for name in formula.needs}
         for name in formula.params:
             given[name] = AXIS if name == "axis" else self.params.get(name, values.get(name))
         if formula.uses_g:

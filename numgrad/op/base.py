@@ -183,6 +183,11 @@ class Op:
             if _eager is not None:  # a user's: the table's own are attached when Tensor is complete
                 _eager.attach(self)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The name and the aliases."""
+        return (self.name, *self.aliases)
+
     def __call__(self, *args: Any, **params: Any) -> Any:
         # Note [Calling an operation]: the first call replaces ``__call__`` by the eager entry
         # point, in a class of the operation's own, since Python looks it up on the class. That
@@ -192,12 +197,13 @@ class Op:
     @property
     def entry(self) -> Callable[..., Any]:
         """The function behind a call."""
-        if self._enter is None:
-            self._enter = _eager.entry(self)
+        enter = self._enter
+        if enter is None:
+            enter = self._enter = _eager.entry(self)
             family = type(self)
-            members = {"__call__": staticmethod(self._enter), "__module__": family.__module__}
-            self.__class__ = type(family.__name__, (family,), members)
-        return self._enter
+            members = {"__call__": staticmethod(enter), "__module__": family.__module__}
+            self.__class__ = type(family.__name__, (family,), members)  # pyright: ignore
+        return enter
 
     def __repr__(self) -> str:
         return f"<numgrad operation {self.name}({', '.join((*self.inputs, *self.params))})>"
@@ -343,7 +349,7 @@ def conform(value: np.ndarray, meta: Meta) -> np.ndarray:
         value = sum_to_shape(value, meta.shape)
     if value.dtype != meta.dtype:
         if value.dtype.kind == "c" and meta.dtype.kind != "c":
-            value = value.real
+            value = np.real(value)
         value = value.astype(meta.dtype)
     return value
 

@@ -198,6 +198,7 @@ class Plan(Call):
         "shape",
         "simple",
     )
+    op: Elementwise
 
     def __init__(self, op: Elementwise, args: Sequence[Any]) -> None:
         operands: list[Any] = []

@@ -227,6 +227,8 @@ def diff(x, n=1, axis=-1, prepend=None, append=None):
     x = as_operand(x)
     if n < 0:
         raise NumgradValueError(f"diff: n must not be negative, got {n}")
+    if n == 0:
+        return x
     (axis,) = normalize_axes("diff", axis, len(x.shape))
     parts = [x]
     for position, value in ((0, prepend), (2, append)):

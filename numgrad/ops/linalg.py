@@ -54,8 +54,8 @@ def vecdot(a, b, axis=-1):
     a, b = moveaxis(a, axis, -1), moveaxis(b, axis, -1)
     if a.shape[-1] != b.shape[-1]:
         raise NumgradValueError(
-            f"vecdot: axis {axis} has {a.shape[-1]} elements in one operand and {b.shape[-1]} in "
-            "the other; they must be equal"
+            f"vecdot: shapes {tuple(a.shape)} and {tuple(b.shape)} (axis {axis} moved to the end) "
+            "must have last axes of equal length"
         )
     if a.dtype.kind == "c":
         a = OPS["conjugate"](a)

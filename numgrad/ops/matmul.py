@@ -70,6 +70,7 @@ class ProductPlan(Call):
         "_backwards",
         "_saves",
         "allocate",
+        "arrays",
         "batch",
         "dims",
         "dtype",
@@ -110,7 +111,8 @@ class ProductPlan(Call):
 
     def _read_by_eager_entry(self) -> None:
         # what the hot path for two operands looks at, as in the plans of elementwise operations
-        self.flat, self.dims, self.scalar_a, self.scalar_b = True, (), False, False
+        self.arrays, self.flat, self.dims = True, True, ()
+        self.scalar_a = self.scalar_b = False
         self.allocate = self.shape[0] if len(self.shape) == 1 else self.shape
         self.floating = self.dtype.kind in "fc"
         self.records = sum(
@@ -287,8 +289,8 @@ class ProductPlan(Call):
                 g = np.ascontiguousarray(g)
             if g.shape != g_shape:
                 g = g.reshape(g_shape)
-            b = saved[0] if mask & 1 else None
-            a = saved[-1] if mask & 2 else None
+            a = saved[0] if mask & 2 else None
+            b = saved[-1] if mask & 1 else None
             ga, gb = compute(g, a, b)
             found = [ga, gb]
             for k in (0, 1):

@@ -38,13 +38,13 @@ def test_joins(name, dtype):
     np.testing.assert_array_equal(got.detach().numpy(), theirs(arrays, **params), strict=True)
     if dtype == "float32":
         return
+    parts = [p for p in parts if p.size]
 
     def joined(*parts):
         return ours(parts, **params)
 
     assert gradcheck(joined, parts)
-    if all(p.size for p in parts):
-        assert gradgradcheck(lambda *parts: ng.sin(joined(*parts)), parts)
+    assert gradgradcheck(lambda *parts: ng.sin(joined(*parts)), parts)
 
 
 def test_strided_mixed_and_plain_operands():

@@ -21,7 +21,10 @@ DTYPES = ["bool", "int8", "uint8", "int64", "float32", "float64", "complex128"]
 REAL_ONLY = {"erf", "erfc", "erfinv", "gamma", "gammaln", "digamma", "zeta"}
 OWN_DTYPES = REAL_ONLY | {"sigmoid", "softplus", "logit", "from_parts", "where"}
 # Of +0 and -0 NumPy takes either as the larger; others keep no sign worth promising
-UNSIGNED_ZEROS = {"maximum", "minimum", "fmax", "fmin", "gammaln", "logaddexp", "logaddexp2", "softplus", "replace_nonfinite"}
+UNSIGNED_ZEROS = {
+    "maximum", "minimum", "fmax", "fmin", "gammaln", "logaddexp", "logaddexp2", "softplus",
+    "replace_nonfinite",
+}  # fmt: skip
 
 
 def expected_or_none(op, args):

@@ -9,9 +9,8 @@ ones, on which a loop of 70 operations an element waits: erf took 1.7 ns with Ho
 """
 
 from numba import types
-from numba.extending import intrinsic
 
-from numgrad.kernels.intrinsics import HAS_FMA
+from numgrad.kernels.intrinsics import HAS_FMA, instruction
 
 
 def _multiply_add(builder, a, b, c):
@@ -20,7 +19,7 @@ def _multiply_add(builder, a, b, c):
     return builder.fadd(builder.fmul(a, b), c)
 
 
-@intrinsic
+@instruction
 def estrin(typingctx, x, coefficients):
     """``c[0] + c[1] x + ... + c[n] x**n`` for a tuple ``c`` of the type of ``x``."""
     if not (

@@ -1,0 +1,92 @@
+"""Examples in docstrings run, and every public name says in one sentence what it is."""
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+import re
+from types import ModuleType
+
+import pytest
+
+import numgrad as ng
+from numgrad.op import Op
+
+FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+PACKAGES = ("autograd", "cli", "func", "testing")
+MODULES = ("config", "creation", "errors", "inspection", "random")
+
+
+def modules():
+    """Names of all modules whose functions users call."""
+    found = [f"numgrad.{name}" for name in MODULES]
+    for name in PACKAGES:
+        package = importlib.import_module(f"numgrad.{name}")
+        found.append(package.__name__)
+        found += [m.name for m in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")]
+    return found
+
+
+def public():
+    """The public names of ``numgrad`` and of its public modules, apart from operations."""
+    return {
+        f"{module.__name__}.{name}": value
+        for module in (ng, ng.autograd, ng.random, ng.testing)
+        for name, value in vars(module).items()
+        if not name.startswith("_")
+        and not isinstance(value, Op | ModuleType)
+        and getattr(value, "__module__", "").startswith("numgrad")
+    }
+
+
+def operations():
+    """Own operations that are names of ``numgrad``; a test may have registered others."""
+    return {
+        name: op
+        for name, op in vars(ng).items()
+        if isinstance(op, Op) and op.function.__module__.startswith("numgrad.")
+    }
+
+
+def members(kind):
+    """The public methods and properties of a class."""
+    return {
+        f"{kind.__name__}.{name}": value
+        for name, value in vars(kind).items()
+        if not name.startswith("_") and (inspect.isfunction(value) or isinstance(value, property))
+    }
+
+
+def is_a_sentence(doc):
+    """Whether the first line of ``doc`` begins like a sentence and has one full stop, at the end."""
+    line = (doc or "").strip().partition("\n")[0]
+    unquoted = re.sub(r"``.*?``", "name", line)
+    begins = line[:2] == "``" or line[:1].isupper() or line.lstrip("-")[:1].isdigit()
+    return begins and unquoted.endswith(".") and not re.search(r"[^.]\.\s", unquoted)
+
+
+@pytest.mark.parametrize("name", modules())
+def test_examples_run(name):
+    assert doctest.testmod(importlib.import_module(name), optionflags=FLAGS).failed == 0
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        pytest.param(public(), id="names"),
+        pytest.param(operations(), id="operations"),
+        pytest.param(members(ng.Tensor), id="Tensor"),
+        pytest.param(members(ng.random.Generator), id="Generator"),
+        pytest.param(members(type(ng.ops["tanh"])), id="OpView"),
+    ],
+)
+def test_first_lines_are_sentences(found):
+    assert found
+    unlike = [name for name, value in found.items() if not is_a_sentence(inspect.getdoc(value))]
+    assert not unlike
+
+
+def test_functions_that_are_no_operation_have_an_example():
+    functions = {name: f for name, f in public().items() if inspect.isfunction(f)}
+    without = [name for name, f in functions.items() if ">>>" not in (inspect.getdoc(f) or "")]
+    assert not without
