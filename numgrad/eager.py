@@ -2,7 +2,7 @@
 
 Note [Hot path]
 ---------------
-``entry`` builds, for each elementwise operation of one or two operands, a function with the common
+``entry`` builds, for each planned operation of one or two operands, a function with the common
 case written out: Tensors over contiguous arrays whose plan exists. Everything else, from a list
 to a missing plan, goes through ``bind``, which makes the plan the hot path finds next time.
 """
@@ -20,7 +20,7 @@ from numgrad.autograd.variable import Tensor, shared_version
 from numgrad.errors import NumgradTypeError
 from numgrad.op.base import Call, Composite, Op, bind, complete, state
 from numgrad.op.axis import AxisOp
-from numgrad.op.elementwise import MAX_PLANS, Elementwise
+from numgrad.op.elementwise import MAX_PLANS, Planned
 from numgrad.op.view import View
 
 _NUMBERS = (float, int, complex)
@@ -53,12 +53,12 @@ class EagerInterpreter:
 
     def entry(self, op: Op) -> Callable[..., Any]:
         """The function behind ``op(...)``: Note [Hot path]."""
-        if isinstance(op, Elementwise) and len(op.inputs) == 1:
-            return _unary_entry(op)
-        if isinstance(op, Elementwise) and len(op.inputs) == 2:
-            return _binary_entry(op)
         if isinstance(op, AxisOp):
             return _axis_entry(op)
+        if isinstance(op, Planned) and len(op.inputs) == 1:
+            return _unary_entry(op)
+        if isinstance(op, Planned) and len(op.inputs) == 2:
+            return _binary_entry(op)
 
         def entry(*args: Any, **params: Any) -> Any:
             return bind(op, args, params)
@@ -163,7 +163,7 @@ _EMPTY = np.empty
 _MISSING: Any = object()
 
 
-def _unary_entry(op: Elementwise) -> Callable[..., Any]:
+def _unary_entry(op: Planned) -> Callable[..., Any]:
     plans = op.plans
     differentiable = op.differentiable and bool(op.formulas)
     empty, new_node = _EMPTY, Node
@@ -199,7 +199,7 @@ def _unary_entry(op: Elementwise) -> Callable[..., Any]:
     return entry
 
 
-def _binary_entry(op: Elementwise) -> Callable[..., Any]:
+def _binary_entry(op: Planned) -> Callable[..., Any]:
     plans = op.plans
     empty, new_node, ndarray = _EMPTY, Node, np.ndarray
 

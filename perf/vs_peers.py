@@ -180,12 +180,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.quick:
         chosen = [c for c in chosen if c.name != "chain/10000000"]
         measures.pop("demo", None)
-    if options.list:
-        print("\n".join([*(c.name for c in chosen), *measures]))
-        return 0
     if not chosen and not measures:
         print(f"no case matches {', '.join(options.only)}; --list names them", file=sys.stderr)
         return 2
+    if options.list:
+        print("\n".join([*(c.name for c in chosen), *measures]))
+        return 0
     began = time.time()
     report: dict[str, Any] = {
         "python": platform.python_version(),

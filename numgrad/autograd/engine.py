@@ -487,7 +487,7 @@ def _walk_recorded(
                 if -key not in needed:
                     continue
             call = node.call
-            if call.nout > 1:
+            if call.out_metas:
                 g: Any = tuple(
                     Tensor(np.zeros(m.shape, m.dtype)) if part is None else part
                     for part, m in zip(parts, call.out_metas, strict=True)

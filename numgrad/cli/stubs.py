@@ -19,7 +19,7 @@ from numgrad.op import OPS, Composite, Op
 from numgrad.ops.shape import Spread
 from numgrad.tensor import Tensor
 
-HELP = "write the .pyi stubs of the public names, for editors and type checkers"
+HELP = "write the type stubs (.pyi) of all public names"
 PACKAGE = Path(variable.__file__).parents[1]
 WIDTH = 100
 PARAMETERS = {"axis": "_Axis", "dtype": "DTypeLike | None"}

@@ -8,8 +8,8 @@ multiplications) are multiplied by plain loops, for which a BLAS call takes long
 
 Products with a vector are loops of our own: BLAS's order of additions depends on its number of
 threads. Rows are summed in blocks of ``BLOCK`` elements, in several SIMD lanes; ``vector @ matrix``
-adds scaled rows, four at a time, to tiles of the result. Each element of a result is computed by the
-same instructions whatever the number of threads.
+adds scaled rows, four at a time, to tiles of the result. Each element of a result is computed by
+the same instructions whatever the number of threads.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ TINY = 64
 """Multiplications up to which plain loops are faster than BLAS."""
 BLOCK = 1024
 TILE = 512
+ROWS = 32
 
 _HEADER = """
 import numpy as np
@@ -104,7 +105,7 @@ def product_backward_kernel(
 def batched_kernel(
     dtype: np.dtype, ta: bool, tb: bool, tiny: bool, nogil: bool, parallel: bool
 ) -> Callable:
-    """Products of stacks of matrices: called with a, b, out, and which of a and b goes into each."""
+    """Products of stacks of matrices: called with a, b, out, and the places of the factors."""
     a, b = "a[ia[i]].T" if ta else "a[ia[i]]", "b[ib[i]].T" if tb else "b[ib[i]]"
     source = _product(dtype, tiny) + (
         "\ndef kernel(a, b, out, ia, ib):\n"
@@ -163,39 +164,49 @@ def batched_backward_kernel(
 # ------------------------------------------------------------------------------------- vectors
 
 _DOT = """
-@outlined
-def dot_block(a, b):
-    stay_apart()
+@device
+def dot(a, b):
     total = {type}(0)
-    for k in range(a.size):
-        total = add_any_order(total, {type}({a} * b[k]))
+    for lo in range(0, a.size, {block}):
+        p, q = a[lo : lo + {block}], b[lo : lo + {block}]
+        part = {type}(0)
+        for k in range(p.size):
+            part = add_any_order(part, {type}(p[k] * q[k]))
+        total += part
     return total
 """
 
 _DOT_COMPLEX = """
-@outlined
-def dot_block(a, b):
-    stay_apart()
-    real = {part}(0)
-    imag = {part}(0)
-    for k in range(a.size):
-        p = a[k].real
-        q = {minus}a[k].imag
-        r = b[k].real
-        s = b[k].imag
-        real = add_any_order(real, {part}({part}(p * r) - {part}(q * s)))
-        imag = add_any_order(imag, {part}({part}(p * s) + {part}(q * r)))
-    return {type}(complex(real, imag))
-"""
-
-_DOT_WHOLE = """
-@outlined
+@device
 def dot(a, b):
-    stay_apart()
     total = {type}(0)
     for lo in range(0, a.size, {block}):
-        total += dot_block(a[lo : lo + {block}], b[lo : lo + {block}])
+        p, q = a[lo : lo + {block}], b[lo : lo + {block}]
+        real = {part}(0)
+        imag = {part}(0)
+        for k in range(p.size):
+            c = p[k].real
+            d = {minus}p[k].imag
+            e = q[k].real
+            f = q[k].imag
+            real = add_any_order(real, {part}({part}(c * e) - {part}(d * f)))
+            imag = add_any_order(imag, {part}({part}(c * f) + {part}(d * e)))
+        total += {type}(complex(real, imag))
     return total
+"""
+
+_ROWS = """
+@outlined
+def rows(a, x, out, lo, hi):
+    stay_apart()
+    for i in range(lo, hi):
+        out[i] = dot(a[i], x)
+
+def kernel(a, x, out):
+    count = a.shape[0]
+    for index in {range}(-(-count // {tile})):
+        lo = index * {tile}
+        rows(a, x, out, lo, min(lo + {tile}, count))
 """
 
 
@@ -203,13 +214,11 @@ def _dot(dtype: np.dtype, conjugated: bool) -> str:
     """Source of ``dot(a, b)``, of ``conj(a)`` if so declared."""
     name = type_name(dtype)
     header = _HEADER.format(type=name)
-    if dtype.kind == "c":
-        part = f"float{dtype.itemsize * 4}"
-        header += f"from numba import {part}\n"
-        block = _DOT_COMPLEX.format(type=name, part=part, minus="-" if conjugated else "")
-    else:
-        block = _DOT.format(type=name, a="a[k]")
-    return header + block + _DOT_WHOLE.format(type=name, block=BLOCK)
+    if dtype.kind != "c":
+        return header + _DOT.format(type=name, block=BLOCK)
+    part = f"float{dtype.itemsize * 4}"
+    text = _DOT_COMPLEX.format(type=name, part=part, minus="-" if conjugated else "", block=BLOCK)
+    return f"{header}from numba import {part}\n{text}"
 
 
 @cache
@@ -223,10 +232,8 @@ def dot_kernel(dtype: np.dtype) -> Callable:
 @cache
 def matrix_vector_kernel(dtype: np.dtype, conjugated: bool, parallel: bool) -> Callable:
     """``a @ x``, or ``conj(a) @ x``: called with a, x, out."""
-    source = _dot(dtype, conjugated) + (
-        "\ndef kernel(a, x, out):\n"
-        f"    for i in {'prange' if parallel else 'range'}(a.shape[0]):\n"
-        "        out[i] = dot(a[i], x)\n"
+    source = _dot(dtype, conjugated) + _ROWS.format(
+        range="prange" if parallel else "range", tile=ROWS
     )
     vector = f"{type_name(dtype)}[::1]"
     signature = f"void({type_name(dtype)}[:,::1], {vector}, {vector})"

@@ -269,8 +269,9 @@ class Call:
     functions: dict[int, Callable[..., Any]] = {}
     """Compiled backwards by mask, where a family has them: ``(g, *saved) -> gradients, owned``."""
     nout = 1
-    """Number of outputs; families with several override it."""
+    """Number of outputs."""
     out_metas: tuple[Meta, ...] = ()
+    """Shapes and dtypes of the outputs of an operation that returns a tuple, else empty."""
 
     def __init__(
         self,

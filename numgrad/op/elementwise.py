@@ -56,7 +56,18 @@ class ReadingInterpreter:
         return op.read(self.reader, [self.reader.lift(a) for a in (*args, *op.rest(args))])
 
 
-class Elementwise(Op):
+class Planned(Op):
+    """An operation whose calls are planned by dtypes and shapes: Note [Plans].
+
+    A plan is a ``Call`` with what the eager hot path reads: ``entry``, ``allocate`` and ``dtype`` of
+    the result, ``flat`` (operands are passed as they are), ``arrays``, ``scalar_a``, ``dims``,
+    ``floating``, ``records`` and ``keeps``.
+    """
+
+    plans: dict[tuple, Any]
+
+
+class Elementwise(Planned):
     """An operation applied to each element of its broadcast operands.
 
     Parameters

@@ -70,7 +70,7 @@ class PrimitiveCall(Call):
     __slots__ = ("floating", "nout", "out_metas")
     op: Primitive
 
-    def __init__(self, op: Op, metas: tuple, params: dict, aux: tuple, outs: tuple) -> None:
+    def __init__(self, op: Primitive, metas: tuple, params: dict, aux: tuple, outs: tuple) -> None:
         super().__init__(op, metas, params, aux)
         self.nout = len(outs)
         self.out_metas = tuple(Meta(o.shape, o.dtype) for o in outs) if op.outputs else ()

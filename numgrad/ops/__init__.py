@@ -2,19 +2,52 @@
 
 from numgrad.ops import (
     arithmetic as arithmetic,
+)
+from numgrad.ops import (
     compare as compare,
+)
+from numgrad.ops import (
     complex as complex,
+)
+from numgrad.ops import (
     cumulative as cumulative,
+)
+from numgrad.ops import (
+    diagonal as diagonal,
+)
+from numgrad.ops import (
     einsum as einsum,
+)
+from numgrad.ops import (
     exponential as exponential,
+)
+from numgrad.ops import (
     extend as extend,
+)
+from numgrad.ops import (
     index as index,
+)
+from numgrad.ops import (
     join as join,
+)
+from numgrad.ops import (
     linalg as linalg,
+)
+from numgrad.ops import (
     matmul as matmul,
+)
+from numgrad.ops import (
     reduce as reduce,
+)
+from numgrad.ops import (
     search as search,
+)
+from numgrad.ops import (
     shape as shape,
+)
+from numgrad.ops import (
     special as special,
+)
+from numgrad.ops import (
     trigonometric as trigonometric,
 )

@@ -24,7 +24,9 @@ _ELEMENT_NS = 0.8  # a dependent addition or product
 
 
 @cache
-def _cumulate(kind: str, in_dtype: np.dtype, out_dtype: np.dtype, columns: bool, parallel: bool) -> Any:
+def _cumulate(
+    kind: str, in_dtype: np.dtype, out_dtype: np.dtype, columns: bool, parallel: bool
+) -> Any:
     return cumulative_kernel(kind, in_dtype, out_dtype, columns, parallel).entry
 
 
@@ -56,7 +58,7 @@ def _accumulated_dtype(operation: str, x: np.ndarray, dtype: Any) -> np.dtype:
         check_dtype(operation, dtype)
         if x.dtype.kind == "c" and dtype.kind != "c":
             raise NumgradTypeError(
-                f"{operation}: a complex operand cannot be accumulated as {dtype}; take real() first"
+                f"{operation}: a complex operand cannot be added up as {dtype}; use real()"
             )
         return dtype
     check_dtype(operation, x.dtype)
@@ -93,7 +95,7 @@ def cumsum(x, *, axis=None, dtype=None):
 
 
 def _cumsum_vjp(g, meta_x, axis):
-    shape, axis = _shaped("cumsum", g, meta_x, axis)
+    _, axis = _shaped("cumsum", g, meta_x, axis)
     return reshape(flip(cumsum(flip(g, axis=axis), axis=axis), axis=axis), meta_x.shape)
 
 
@@ -115,7 +117,7 @@ def _cumsum_backward(call, mask, g):
     errors=[(((3, 4),), {"axis": 2}, "NumgradIndexError")],
 )
 def cumprod(x, *, axis=None, dtype=None):
-    """Product of all elements up to each one along an axis; without one, of the flattened operand."""
+    """Product of all elements up to each one along an axis, or of the flattened operand."""
     return _forward("cumprod", x, axis, dtype)
 
 
@@ -214,8 +216,7 @@ def _recurrence_vjp(g, a, axis, reverse):
 
 linear_recurrence.vjp(
     a=lambda g, a, y, axis, reverse: (
-        _recurrence_vjp(g, a, axis, reverse)
-        * np.conj(_before(y, axis % len(a.shape), 0, reverse))
+        _recurrence_vjp(g, a, axis, reverse) * np.conj(_before(y, axis % len(a.shape), 0, reverse))
     ),
     b=_recurrence_vjp,
 )

@@ -19,8 +19,9 @@ import numpy as np
 
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.op import OPS, composite
+from numgrad.ops.diagonal import diagonal
 from numgrad.ops.matmul import matmul
-from numgrad.ops.shape import as_operand, diagonal, permute_dims, reshape
+from numgrad.ops.shape import as_operand, permute_dims, reshape
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -67,12 +68,10 @@ def _from_lists(given: Sequence[Any]) -> tuple[str, tuple]:
     operands = tuple(given[: len(given) - len(given) % 2 : 2])
     lists = list(given[1::2]) + ([given[-1]] if len(given) % 2 else [])
     try:
-        texts = [
-            "".join("..." if k is Ellipsis else _LETTERS[k] for k in names) for names in lists
-        ]
+        texts = ["".join("..." if k is Ellipsis else _LETTERS[k] for k in names) for names in lists]
     except (TypeError, IndexError):
         raise NumgradTypeError(
-            "einsum: give subscripts as a string, or each operand followed by a list of axis numbers"
+            "einsum: give a string of subscripts, or after each operand a list of axis numbers"
         ) from None
     text = ",".join(texts[: len(operands)])
     return (f"{text}->{texts[-1]}" if len(given) % 2 else text), operands
@@ -97,8 +96,8 @@ def _parse(subscripts: str, shapes: tuple) -> tuple[tuple[str, ...], str]:
         extra = len(shape) - len(bare)
         if extra < 0 or (extra and "..." not in names):
             raise NumgradValueError(
-                f"einsum: {names!r} in {subscripts!r} names {len(bare)} axes of an operand of shape "
-                f"{shape}"
+                f"einsum: {names!r} in {subscripts!r} names {len(bare)} axes of an operand of "
+                f"shape {shape}"
             )
         longest = max(longest, extra)
     dots = "".join(spare[:longest])

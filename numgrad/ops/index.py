@@ -71,7 +71,9 @@ def getitem(x, *, index):
 getitem.vjp(x=lambda g, meta_x, index: getitem_backward(g, meta_x.shape, index))
 
 
-@primitive(linear=True, method=False, samples=[(((3,),), {"shape": (3, 4), "index": (Ellipsis, 1)})])
+@primitive(
+    linear=True, method=False, samples=[(((3,),), {"shape": (3, 4), "index": (Ellipsis, 1)})]
+)
 def getitem_backward(x, *, shape, index):
     """Zeros of ``shape`` with the operand written at a basic index."""
     out = np.zeros(shape, x.dtype)
@@ -107,7 +109,7 @@ def _integers(operation: str, indices: np.ndarray) -> np.ndarray:
             f"{operation}: indices must be integers, got dtype {indices.dtype}; convert them with "
             "astype(int)"
         )
-    return np.ascontiguousarray(indices, np.int64)
+    return np.asarray(indices, np.int64, order="C")  # ascontiguousarray gives 0-d an axis
 
 
 def _flat(array: np.ndarray) -> np.ndarray:
@@ -212,16 +214,16 @@ def take_along_axis(x, indices, axis=-1):
     (axis,) = normalize_axes("take_along_axis", axis, len(x.shape))
     try:
         around = np.broadcast_shapes(
-            x.shape[:axis] + (1,) + x.shape[axis + 1 :],
-            indices.shape[:axis] + (1,) + indices.shape[axis + 1 :],
+            (*x.shape[:axis], 1, *x.shape[axis + 1 :]),
+            (*indices.shape[:axis], 1, *indices.shape[axis + 1 :]),
         )
     except ValueError:
         raise NumgradValueError(
             f"take_along_axis: operand of shape {x.shape} and indices of shape {indices.shape} do "
             f"not broadcast along the axes besides {axis}"
         ) from None
-    for_x = around[:axis] + (x.shape[axis],) + around[axis + 1 :]
-    for_indices = around[:axis] + (indices.shape[axis],) + around[axis + 1 :]
+    for_x = (*around[:axis], x.shape[axis], *around[axis + 1 :])
+    for_indices = (*around[:axis], indices.shape[axis], *around[axis + 1 :])
     if x.shape != for_x:
         x = broadcast_to(x, for_x)
     if indices.shape != for_indices:
@@ -233,7 +235,7 @@ def take_along_axis(x, indices, axis=-1):
 
 
 def _plain(part: Any, shape: tuple[int, ...]) -> Any:
-    """A part of an index as an integer, a slice, None, Ellipsis or an array of integers or bools."""
+    """A part of an index as an integer, slice, None, Ellipsis, array of integers or of bools."""
     if type(part) in _BASIC:
         return part
     if isinstance(part, slice):
@@ -370,5 +372,3 @@ def _merge(shape: tuple[int, ...], arrays: list[tuple[int, np.ndarray]]) -> np.n
             )
         flat = flat * n + np.where(a < 0, a + n, a)
     return flat
-
-

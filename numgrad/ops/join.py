@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -36,8 +37,10 @@ class Join(Primitive):
         return self.__call__
 
     def __call__(self, *arrays: Any, **params: Any) -> Any:
-        if arrays and isinstance(arrays[0], list | tuple) and (
-            len(arrays) == 1 or not params and _is_axis(arrays[1])
+        if (
+            arrays
+            and isinstance(arrays[0], list | tuple)
+            and (len(arrays) == 1 or (not params and _is_axis(arrays[1])))
         ):
             if len(arrays) > 1:
                 params = {**dict(zip(self.params, arrays[1:], strict=False)), **params}
@@ -68,7 +71,11 @@ def _join(**options: Any) -> Any:
     linear=True,
     aliases=("concatenate", "cat"),
     method=False,
-    samples=[(((2, 3), (4, 3)), {}), (((2, 3), (2, 1)), {"axis": -1}), (((2,), (3, 1)), {"axis": None})],
+    samples=[
+        (((2, 3), (4, 3)), {}),
+        (((2, 3), (2, 1)), {"axis": -1}),
+        (((2,), (3, 1)), {"axis": None}),
+    ],
     errors=[(((2, 3), (2, 4)), {"axis": 0}, "NumgradValueError")],
 )
 def concat(*inputs, axis=0):
@@ -211,11 +218,11 @@ def _parts(operation: str, x: Any, sections: Any, axis: int, equal: bool) -> tup
     (axis,) = normalize_axes(operation, as_index(operation, axis), len(x.shape))
     n = x.shape[axis]
     cuts = _cuts(operation, n, sections, equal)
-    if all(0 <= a <= b <= n for a, b in zip(cuts, cuts[1:], strict=False)):
+    if all(0 <= a <= b <= n for a, b in pairwise(cuts)):
         return split_at(x, cuts=cuts, axis=axis)
     # cuts that are negative, beyond the end or not in order: each part as NumPy slices it
     lead = (slice(None),) * axis
-    pairs = zip(cuts, cuts[1:], strict=False)
+    pairs = pairwise(cuts)
     return tuple(getitem(x, (*lead, slice(a, b))) for a, b in pairs)
 
 
@@ -288,5 +295,3 @@ def meshgrid(*arrays, indexing="xy", sparse=False, copy_=True, **options):
         shape = np.broadcast_shapes(*[grid.shape for grid in grids])
         grids = [broadcast_to(grid, shape) for grid in grids]
     return tuple(copy(grid) for grid in grids) if wants_copy else tuple(grids)
-
-

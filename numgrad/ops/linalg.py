@@ -11,8 +11,8 @@ import numpy as np
 from numgrad.errors import NumgradValueError
 from numgrad.op import OPS, composite
 from numgrad.op.axis import normalize_axes
-from numgrad.ops.matmul import mH as mH
 from numgrad.ops.matmul import matmul
+from numgrad.ops.matmul import mH as mH
 from numgrad.ops.shape import as_index, as_operand, expand_dims, moveaxis, permute_dims, reshape
 from numgrad.ops.shape import matrix_transpose as mT
 

@@ -9,7 +9,7 @@ from numgrad.testing import gradcheck, gradgradcheck
 rng = np.random.default_rng(1)
 X = rng.normal(size=(3, 4, 5))
 MASK = X > 0.3
-I, J = np.array([[0, 2], [-1, 1]]), np.array([1, 3])
+ROWS, J = np.array([[0, 2], [-1, 1]]), np.array([1, 3])
 
 INDICES = {
     "integer": 1,
@@ -21,11 +21,11 @@ INDICES = {
     "0-d": (1, 2, 3),
     "numpy integer": np.int64(2),
     "list": [2, 0, 2],
-    "array": I,
+    "array": ROWS,
     "second axis": (slice(None), J),
     "last axis": (Ellipsis, J),
-    "two arrays": (I, J),
-    "arrays in the middle": (slice(None), I, J),
+    "two arrays": (ROWS, J),
+    "arrays in the middle": (slice(None), ROWS, J),
     "apart": (J - 1, slice(None), J),
     "apart by none": (J - 1, None, J),
     "apart by nothing": (J - 1, J, Ellipsis, J),
@@ -137,7 +137,7 @@ def test_errors(index, text):
 
 
 @pytest.mark.parametrize("axis", [None, 0, 1, -1])
-@pytest.mark.parametrize("indices", [2, [0, 2, -1, 0], I, []])
+@pytest.mark.parametrize("indices", [2, [0, 2, -1, 0], ROWS, []])
 def test_take(axis, indices):
     indices = np.asarray(indices, dtype=int)
     for x in (X, X.astype(np.float32), (X * 10).astype(np.int8), X.T):
