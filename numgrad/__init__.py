@@ -1,5 +1,24 @@
 """NumPy code gets gradients at compiled speed on a CPU."""
 
+from numpy import bool as bool
+from numpy import complex64 as complex64
+from numpy import complex128 as complex128
+from numpy import e as e
+from numpy import float32 as float32
+from numpy import float64 as float64
+from numpy import inf as inf
+from numpy import int8 as int8
+from numpy import int16 as int16
+from numpy import int32 as int32
+from numpy import int64 as int64
+from numpy import nan as nan
+from numpy import newaxis as newaxis
+from numpy import pi as pi
+from numpy import uint8 as uint8
+from numpy import uint16 as uint16
+from numpy import uint32 as uint32
+from numpy import uint64 as uint64
+
 from numgrad import autograd as autograd
 from numgrad import random as random
 from numgrad.autograd.modes import enable_grad as enable_grad
@@ -43,5 +62,6 @@ from numgrad.op.base import OPS as _OPS
 from numgrad import testing as testing
 
 for _op in _OPS.values():
-    globals().update({name: _op for name in _op.names if name not in globals()})
+    if not _op.internal:
+        globals().update({name: _op for name in _op.names if name not in globals()})
 __version__ = "0.1.0"

@@ -111,29 +111,66 @@ def from_numpy(array: np.ndarray) -> Tensor:
 
 
 def zeros(shape: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
-    """A Tensor of zeros."""
+    """A Tensor of zeros.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.zeros((2, 2))
+    tensor([[0., 0.],
+            [0., 0.]])
+    """
     return _finish("zeros", np.zeros(shape, dtype or np.float64), requires_grad)
 
 
 def ones(shape: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
-    """A Tensor of ones."""
+    """A Tensor of ones.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.ones(3, requires_grad=True)
+    tensor([1., 1., 1.], requires_grad=True)
+    """
     return _finish("ones", np.ones(shape, dtype or np.float64), requires_grad)
 
 
 def empty(shape: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
-    """A Tensor whose elements are whatever the memory held."""
+    """A Tensor whose elements are whatever the memory held.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.empty((2, 3)).shape
+    (2, 3)
+    """
     return _finish("empty", np.empty(shape, dtype or np.float64), requires_grad)
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
-    """A Tensor with ``fill_value`` everywhere; its dtype by default that of the value."""
+    """A Tensor with ``fill_value`` everywhere; its dtype by default that of the value.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.full(3, 0.5)
+    tensor([0.5, 0.5, 0.5])
+    """
     if isinstance(fill_value, Tensor):
         fill_value = fill_value._array
     return _finish("full", np.full(shape, fill_value, dtype), requires_grad)
 
 
 def eye(n: int, m: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
-    """A matrix with ones on the diagonal ``k`` and zeros elsewhere."""
+    """A matrix with ones on the diagonal ``k`` and zeros elsewhere.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.eye(2, 3, k=1)
+    tensor([[0., 1., 0.],
+            [0., 0., 1.]])
+    """
     return _finish("eye", np.eye(n, m, k, dtype or np.float64), False)
 
 
@@ -161,7 +198,14 @@ def linspace(
     dtype: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """``num`` evenly spaced numbers from ``start`` to ``stop``, with or without the latter."""
+    """``num`` evenly spaced numbers from ``start`` to ``stop``, with or without the latter.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.linspace(0, 1, 5)
+    tensor([0.  , 0.25, 0.5 , 0.75, 1.  ])
+    """
     array = np.linspace(start, stop, num, endpoint=endpoint, dtype=dtype)
     return _finish("linspace", array, requires_grad)
 
@@ -172,21 +216,49 @@ def _like(name: str, x: Any, dtype: Any) -> tuple[tuple[int, ...], np.dtype]:
 
 
 def zeros_like(x: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
-    """Zeros with the shape and dtype of ``x``."""
+    """Zeros with the shape and dtype of ``x``.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.zeros_like([1, 2])
+    tensor([0, 0])
+    """
     return _finish("zeros_like", np.zeros(*_like("zeros_like", x, dtype)), requires_grad)
 
 
 def ones_like(x: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
-    """Ones with the shape and dtype of ``x``."""
+    """Ones with the shape and dtype of ``x``.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.ones_like([0.5, 2.0])
+    tensor([1., 1.])
+    """
     return _finish("ones_like", np.ones(*_like("ones_like", x, dtype)), requires_grad)
 
 
 def empty_like(x: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
-    """Uninitialised memory with the shape and dtype of ``x``."""
+    """Uninitialised memory with the shape and dtype of ``x``.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.empty_like([1, 2]).dtype
+    dtype('int64')
+    """
     return _finish("empty_like", np.empty(*_like("empty_like", x, dtype)), requires_grad)
 
 
 def full_like(x: Any, fill_value: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
-    """``fill_value`` everywhere, with the shape and dtype of ``x``."""
+    """``fill_value`` everywhere, with the shape and dtype of ``x``.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.full_like([0.5, 2.0], 7)
+    tensor([7., 7.])
+    """
     shape, kind = _like("full_like", x, dtype)
     return _finish("full_like", np.full(shape, fill_value, kind), requires_grad)

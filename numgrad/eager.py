@@ -168,7 +168,7 @@ def _unary_entry(op: Planned) -> Callable[..., Any]:
     differentiable = op.differentiable and bool(op.formulas)
     empty, new_node = _EMPTY, Node
 
-    def entry(x: Any, *rest: Any, **params: Any) -> Any:
+    def entry(x: Any = _MISSING, *rest: Any, **params: Any) -> Any:
         if type(x) is Tensor and state.plain and not rest and not params:
             array = x._array
             plan = plans.get((array.dtype, array.shape))
@@ -194,7 +194,7 @@ def _unary_entry(op: Planned) -> Callable[..., Any]:
                 elif x._slot:
                     node = (node, x._slot - 1)
                 return Tensor(out, True, new_node(plan, 1, (node,), saved))
-        return bind(op, (x, *rest), params)
+        return bind(op, () if x is _MISSING else (x, *rest), params)
 
     return entry
 
@@ -203,9 +203,9 @@ def _binary_entry(op: Planned) -> Callable[..., Any]:
     plans = op.plans
     empty, new_node, ndarray = _EMPTY, Node, np.ndarray
 
-    def entry(a: Any, b: Any = _MISSING, *rest: Any, **params: Any) -> Any:
-        if not state.plain or rest or params:
-            return bind(op, (a, *((b,) if b is not _MISSING else ()), *rest), params)
+    def entry(a: Any = _MISSING, b: Any = _MISSING, *rest: Any, **params: Any) -> Any:
+        if not state.plain or rest or params or b is _MISSING:
+            return bind(op, tuple([v for v in (a, b, *rest) if v is not _MISSING]), params)
         kind_a, kind_b = type(a), type(b)
         x: Any = None
         z: Any = None
@@ -237,7 +237,7 @@ def _binary_entry(op: Planned) -> Callable[..., Any]:
                 x = a
                 plan = plans.get((x.dtype, x.shape, z.dtype, z.shape))
         if plan is None:
-            return bind(op, (a,) if b is _MISSING else (a, b), params)
+            return bind(op, (a, b), params)
         if plan.arrays:
             if not (x.flags.c_contiguous and z.flags.c_contiguous):
                 return bind(op, (a, b), params)
@@ -303,9 +303,9 @@ def _axis_entry(op: AxisOp) -> Callable[..., Any]:
     differentiable = op.differentiable and bool(op.formulas)
     empty, new_node = _EMPTY, Node
 
-    def entry(x: Any, *rest: Any, **params: Any) -> Any:
+    def entry(x: Any = _MISSING, *rest: Any, **params: Any) -> Any:
         if type(x) is not Tensor or not state.plain:
-            return bind(op, (x, *rest), params)
+            return bind(op, () if x is _MISSING else (x, *rest), params)
         array = x._array
         try:
             key = (array.dtype, array.shape, *rest, *params.items())

@@ -29,6 +29,7 @@ class OpView:
 
     @property
     def kernels(self) -> list[Kernel]:
+        """The native kernels compiled so far, forward and backward."""
         return list(getattr(self.op, "kernels", list)())
 
     @property

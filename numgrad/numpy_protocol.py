@@ -49,10 +49,11 @@ def _function_table() -> dict[Any, Any]:
         for op in OPS.values():
             if callable(op.ref):
                 _by_function.setdefault(op.ref, op)
-            for name in (op.name, *op.aliases):
-                function = getattr(np, name, None)
-                if callable(function) and not isinstance(function, type):
-                    _by_function.setdefault(function, op)
+            for name in op.names:
+                for home in (np, np.linalg):
+                    function = getattr(home, name, None)
+                    if callable(function) and not isinstance(function, type):
+                        _by_function.setdefault(function, op)
             if isinstance(op.ref, str):
                 _by_function.setdefault(op.ref.rsplit(".", 1)[-1], op)
         _table_size = len(OPS)
@@ -98,7 +99,7 @@ def _array_ufunc(self: Tensor, ufunc: np.ufunc, method: str, *inputs: Any, **kwa
         else None
     )
     if kwargs.get("out") is not None:
-        _refuse_out(ufunc.__name__, kwargs["out"], inputs)
+        _refuse_out(_name(ufunc), kwargs["out"], inputs)
     if method == "__call__" and op is not None and not kwargs:
         return op(*inputs)
     if method == "reduce" and ufunc.__name__ in _REDUCTIONS:
@@ -110,11 +111,19 @@ def _array_ufunc(self: Tensor, ufunc: np.ufunc, method: str, *inputs: Any, **kwa
     if method == "outer" and op is not None and len(inputs) == 2:
         a, b = (x if isinstance(x, Tensor) else np.asarray(x) for x in inputs)
         return op(a[(..., *(None,) * b.ndim)], b)
-    name = f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
+    name = _name(ufunc) + ("" if method == "__call__" else f".{method}")
     if op is not None and method == "__call__":
         raise NumgradTypeError(f"{name}: keywords {', '.join(kwargs)} are not taken on Tensors")
     _refuse(name, inputs)
     return getattr(ufunc, method)(*map(_plain, inputs), **_plain(kwargs))
+
+
+def _name(function: Any) -> str:
+    """A function as the user wrote it: ``np.linalg.inv``, ``scipy.special.jv``."""
+    if isinstance(function, np.ufunc) and _home(function):
+        return f"scipy.special.{function.__name__}"
+    home = (getattr(function, "__module__", None) or "numpy").replace("numpy", "np", 1)
+    return f"{home}.{function.__name__}"
 
 
 def _home(ufunc: np.ufunc) -> str:
@@ -124,8 +133,8 @@ def _home(ufunc: np.ufunc) -> str:
 
 def _refuse_out(name: str, out: Any, inputs: tuple) -> None:
     if any(isinstance(o, Tensor) for o in (out if isinstance(out, tuple) else (out,))):
-        raise NumgradTypeError(f"np.{name}: out= cannot be a Tensor; assign the result instead")
-    _refuse(f"np.{name} with out=", inputs)
+        raise NumgradTypeError(f"{name}: out= cannot be a Tensor; assign the result instead")
+    _refuse(f"{name} with out=", inputs)
 
 
 def _array_function(
@@ -138,10 +147,10 @@ def _array_function(
     if isinstance(op, Op) and not (func is np.where and len(args) == 1):
         kwargs = {k: v for k, v in kwargs.items() if v is not np._NoValue}
         if kwargs.get("out") is not None:
-            _refuse_out(func.__name__, kwargs["out"], args)
+            _refuse_out(_name(func), kwargs["out"], args)
         kwargs.pop("out", None)
         return op(*args, **kwargs)
-    _refuse(f"np.{func.__name__}", args, kwargs)
+    _refuse(_name(func), args, kwargs)
     return func(*_plain(args), **_plain(kwargs))
 
 

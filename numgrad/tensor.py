@@ -157,6 +157,16 @@ def _item(self: Tensor) -> Any:
     return self._array.item()
 
 
+def _tolist(self: Tensor) -> Any:
+    """The elements as nested lists of Python numbers."""
+    return self._array.tolist()
+
+
+def _clone(self: Tensor) -> Tensor:
+    """A copy, through which gradients flow."""
+    return OPS["positive"](self) if self.dtype.kind != "b" else Tensor(self._array.copy())
+
+
 def _scalar(self: Tensor, kind: type) -> Any:
     if self._array.size != 1:
         raise NumgradTypeError(
@@ -416,7 +426,7 @@ def _complete() -> None:
         "backward": _backward,
         "numpy": _numpy,
         "item": _item,
-        "tolist": lambda self: self._array.tolist(),
+        "tolist": _tolist,
         "shape": _array_property("shape", "Lengths of the axes."),
         "ndim": _array_property("ndim", "Number of axes."),
         "size": _array_property("size", "Number of elements."),
@@ -428,9 +438,7 @@ def _complete() -> None:
         "mT": _view_property("matrix_transpose", "The last two axes exchanged."),
         "real": _view_property("real", "Real part."),
         "imag": _view_property("imag", "Imaginary part."),
-        "clone": lambda self: OPS["positive"](self) if self.dtype.kind != "b" else Tensor(
-            self._array.copy()
-        ),
+        "clone": _clone,
         "__array__": _array_protocol,
         "__float__": lambda self: _scalar(self, float),
         "__int__": lambda self: _scalar(self, int),

@@ -57,6 +57,14 @@ def backward(
     ------
     NumgradRuntimeError
         If a root is not differentiable, needs a gradient, or was freed.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> x = ng.tensor([1.0, 2.0], requires_grad=True)
+    >>> ng.autograd.backward(x * x, ng.tensor([1.0, 10.0]))
+    >>> x.grad
+    tensor([ 2., 40.])
     """
     roots = _sequence(tensors)
     grads = _root_gradients("backward", roots, grad_tensors, create_graph)

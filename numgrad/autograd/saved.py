@@ -2,8 +2,9 @@
 
 Note [Guards]
 -------------
-A saved Tensor is checked by its version. Memory of a user's ndarray has none: up to 32 KiB it is
-copied; above that a fingerprint of sampled elements is kept and compared when a backward reads it.
+A saved Tensor is checked by its version. A user's ndarray has none: up to 32 KiB it is copied; above
+that a fingerprint of sampled elements is kept and compared when a backward reads it. So it is for
+any Tensor over a user's memory (``ng.asarray``): it must stay the same object, hence no copy.
 """
 
 from __future__ import annotations

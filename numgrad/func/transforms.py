@@ -208,7 +208,6 @@ def _jacobian_rows(value: Tensor, inputs: _Inputs, create_graph: bool) -> list[A
         )  # fmt: skip
         one_hot[k] = 0
         for array, g in zip(out, row, strict=True):
-            # dL/dz* of a complex output against its derivative: see Note [Complex Jacobians]
             array[k] = g._array
     return [
         Tensor(a.reshape(shape + t._array.shape))
@@ -221,7 +220,9 @@ def jacobian(
 ) -> Callable[..., Any]:
     """The function that returns the Jacobian of ``f``, of shape ``output.shape + input.shape``.
 
-    Arguments are those of ``value_and_grad``, but ``f`` may return an array of any shape.
+    Arguments are those of ``value_and_grad``, but ``f`` may return an array of any shape. A row is
+    the gradient of one output; where that is complex, of its real part, which for a holomorphic
+    function is the conjugate of the derivative.
 
     Examples
     --------

@@ -190,6 +190,8 @@ class Reader:
         symbols = [self.lift(x) for x in inputs]
         if all(s.op == "const" and isinstance(s.dtype, type) for s in symbols):
             return self.lift(ufunc(*(s.detail for s in symbols)).item())
+        if ufunc is np.power and symbols[1].op == "const" and symbols[1].detail == 2:
+            return self.ufunc(np.square, symbols[0])
         loop, out = resolve(ufunc, [s.dtype for s in symbols])
         return self.call(ufunc.__name__, symbols, loop, out)
 

@@ -151,6 +151,7 @@ class Op:
         differentiable: bool = True,
         linear: bool = False,
         aliases: Sequence[str] = (),
+        internal: bool = False,
         register: bool = True,
     ) -> None:
         code = function.__code__
@@ -171,6 +172,7 @@ class Op:
         self.domain, self.special = domain, tuple(special)
         self.samples, self.errors = tuple(samples), tuple(errors)
         self.differentiable, self.linear, self.aliases = differentiable, linear, tuple(aliases)
+        self.internal = internal  # a part of other operations, without a public name
         self.formulas: dict[str, Formula] = {}
         self.jvp_formula: Callable[..., Any] | None = None
         self._enter: Callable[..., Any] | None = None

@@ -208,7 +208,7 @@ fmin.vjp(
 )
 
 
-@elementwise(types=np.maximum, method=False)
+@elementwise(types=np.maximum, method=False, internal=True)
 def clip_below(x, low):
     """The operand where it is at least ``low``, else ``low``."""
     return np.where(x < low, low, x)
@@ -219,7 +219,7 @@ clip_below.vjp(
 )
 
 
-@elementwise(types=np.minimum, method=False)
+@elementwise(types=np.minimum, method=False, internal=True)
 def clip_above(x, high):
     """The operand where it is at most ``high``, else ``high``."""
     return np.where(x > high, high, x)
@@ -311,7 +311,7 @@ def _first(operands):
     return [operands[0]] * len(operands), operands[0]
 
 
-@elementwise(types=_first, method=False)
+@elementwise(types=_first, method=False, internal=True)
 def replace_nonfinite(x, nan, posinf, neginf):
     """The operand with NaN and infinities replaced; the gradient passes finite elements only."""
     return np.where(np.isnan(x), nan, np.where(np.isinf(x), np.where(x > 0, posinf, neginf), x))

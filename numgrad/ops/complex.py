@@ -57,7 +57,7 @@ def _complex_result(operands):
     return [part, part], np.dtype(f"c{out.itemsize * 2}")
 
 
-@elementwise(types=_complex_result, scalar="from_parts", method=False)
+@elementwise(types=_complex_result, scalar="from_parts", method=False, internal=True)
 def from_parts(a, b):
     """Complex numbers from their real and imaginary parts."""
     return a + 1j * b

@@ -145,7 +145,7 @@ def log_softmax(x, *, axis=-1):
 log_softmax.vjp(x=lambda g, y, axis: g - np.exp(y) * np.sum(g, axis=axis, keepdims=True))
 
 
-@axiswise(method=False)
+@axiswise(method=False, internal=True)
 def norm2(x, *, axis=None, keepdims=False):
     """Square root of the sum of squared magnitudes."""
     return np.sqrt(np.sum(np.square(np.abs(x * 1.0)), axis=axis, keepdims=True))
