@@ -1,6 +1,5 @@
 """NumPy code gets gradients at compiled speed on a CPU."""
 
-from numpy import bool as bool
 from numpy import complex64 as complex64
 from numpy import complex128 as complex128
 from numpy import e as e
@@ -54,12 +53,12 @@ from numgrad.func import value_and_grad as value_and_grad
 from numgrad.tensor import Tensor as Tensor
 
 # isort: split
-from numgrad import numpy_protocol as _numpy_protocol
+from numgrad import numpy_protocol as _numpy_protocol  # noqa: F401 (for what it attaches)
+from numgrad import testing as testing
 from numgrad.inspection import table as ops  # noqa: F401 (in place of the package)
 from numgrad.op import elementwise as elementwise
 from numgrad.op import primitive as primitive
 from numgrad.op.base import OPS as _OPS
-from numgrad import testing as testing
 
 for _op in _OPS.values():
     if not _op.internal:

@@ -43,6 +43,23 @@ from numgrad.inspection import OpTable as _OpTable
 from numgrad.op import elementwise as elementwise
 from numgrad.op import primitive as primitive
 from numgrad.tensor import Tensor as Tensor
+from numpy import complex128 as complex128
+from numpy import complex64 as complex64
+from numpy import e as e
+from numpy import float32 as float32
+from numpy import float64 as float64
+from numpy import inf as inf
+from numpy import int16 as int16
+from numpy import int32 as int32
+from numpy import int64 as int64
+from numpy import int8 as int8
+from numpy import nan as nan
+from numpy import newaxis as newaxis
+from numpy import pi as pi
+from numpy import uint16 as uint16
+from numpy import uint32 as uint32
+from numpy import uint64 as uint64
+from numpy import uint8 as uint8
 
 _Array: TypeAlias = "Tensor | ArrayLike"
 _Axis: TypeAlias = int | Sequence[int] | None
@@ -187,12 +204,6 @@ def clamp(x: _Array, min: Any = None, max: Any = None) -> Tensor:
 def clip(x: _Array, min: Any = None, max: Any = None) -> Tensor:
     """The operand limited to the interval from ``min`` to ``max``, either of which may be None."""
 
-def clip_above(x: _Array, high: _Array) -> Tensor:
-    """The operand where it is at most ``high``, else ``high``."""
-
-def clip_below(x: _Array, low: _Array) -> Tensor:
-    """The operand where it is at least ``low``, else ``low``."""
-
 def column_stack(*arrays: Any) -> Tensor:
     """Arrays one after another along the second axis; those of one axis become columns."""
 
@@ -224,7 +235,7 @@ def count_nonzero(x: _Array, axis: _Axis = None, keepdims: bool = False) -> Tens
     """Number of non-zero elements over axes."""
 
 def cumprod(x: _Array, axis: _Axis = None, dtype: DTypeLike | None = None) -> Tensor:
-    """Product of all elements up to each one along an axis; without one, of the flattened operand."""
+    """Product of all elements up to each one along an axis, or of the flattened operand."""
 
 def cumsum(x: _Array, axis: _Axis = None, dtype: DTypeLike | None = None) -> Tensor:
     """Sum of all elements up to each one along an axis; without one, of the flattened operand."""
@@ -250,11 +261,6 @@ def diag(x: _Array, k: Any = 0) -> Tensor:
 
 def diagonal(x: _Array, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Tensor:
     """Elements whose indices along two axes differ by ``offset``; they become the last axis."""
-
-def diagonal_backward(
-    x: _Array, shape: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1
-) -> Tensor:
-    """Zeros of ``shape`` with the operand along a diagonal."""
 
 def diff(
     x: _Array, n: Any = 1, axis: _Axis = -1, prepend: Any = None, append: Any = None
@@ -342,9 +348,6 @@ def fmin(a: _Array, b: _Array) -> Tensor:
 def fmod(a: _Array, b: _Array) -> Tensor:
     """Remainder of the quotient rounded towards zero; it has the sign of the dividend."""
 
-def from_parts(a: _Array, b: _Array) -> Tensor:
-    """Complex numbers from their real and imaginary parts."""
-
 def gamma(x: _Array) -> Tensor:
     """Gamma function."""
 
@@ -354,14 +357,8 @@ def gammaln(x: _Array) -> Tensor:
 def gather_along(x: _Array, indices: _Array, axis: _Axis) -> Tensor:
     """Elements at indices along an axis, one index for each element of the result."""
 
-def gather_along_backward(x: _Array, indices: _Array, shape: Any, axis: _Axis) -> Tensor:
-    """Zeros of ``shape`` to which the operand is added at indices along an axis."""
-
 def getitem(x: _Array, index: Any) -> Tensor:
     """Elements at an index, as with ``x[index]``: a view for slices and integers, else a copy."""
-
-def getitem_backward(x: _Array, shape: Any, index: Any) -> Tensor:
-    """Zeros of ``shape`` with the operand written at a basic index."""
 
 def greater(a: _Array, b: _Array) -> Tensor:
     """Whether the first operand is larger."""
@@ -504,9 +501,6 @@ def negative(x: _Array) -> Tensor:
 def norm(x: _Array, ord: Any = None, axis: _Axis = None, keepdims: bool = False) -> Tensor:
     """Norm of vectors along ``axis``; of all elements without one."""
 
-def norm2(x: _Array, axis: _Axis = None, keepdims: bool = False) -> Tensor:
-    """Square root of the sum of squared magnitudes."""
-
 def not_equal(a: _Array, b: _Array) -> Tensor:
     """Whether the operands differ."""
 
@@ -521,9 +515,6 @@ def pad(
     reflect_type: str = "even",
 ) -> Tensor:
     """The operand with elements added at both ends of its axes."""
-
-def pad_constant(x: _Array, widths: Any, values: Any = 0) -> Tensor:
-    """The operand with ``values`` added at both ends of each axis."""
 
 def permute(x: _Array, *args: _Axis, axes: _Axis = None) -> Tensor:
     """The axes in another order; without ``axes`` reversed."""
@@ -569,9 +560,6 @@ def remainder(a: _Array, b: _Array) -> Tensor:
 def repeat(x: _Array, repeats: _Array, axis: _Axis = None) -> Tensor:
     """Each element repeated along an axis, by one number of times or one for each element."""
 
-def replace_nonfinite(x: _Array, nan: _Array, posinf: _Array, neginf: _Array) -> Tensor:
-    """The operand with NaN and infinities replaced; the gradient passes finite elements only."""
-
 def reshape(x: _Array, *args: _Axis, shape: _Axis = None, order: str = "C") -> Tensor:
     """The same elements in another shape; one length may be -1, meaning what is left."""
 
@@ -614,9 +602,6 @@ def softplus(x: _Array) -> Tensor:
 def split(x: _Array, indices_or_sections: _Array, axis: _Axis = 0) -> tuple[Tensor, ...]:
     """Parts along an axis: a number of equal ones, or cut at the given indices."""
 
-def split_at(x: _Array, cuts: Any, axis: _Axis = 0) -> tuple[Tensor, ...]:
-    """Adjacent parts of an axis, as views, that together are the whole of it."""
-
 def sqrt(x: _Array) -> Tensor:
     """Square root."""
 
@@ -654,9 +639,6 @@ def take(x: _Array, indices: _Array, axis: _Axis = None) -> Tensor:
 
 def take_along_axis(x: _Array, indices: _Array, axis: _Axis = -1) -> Tensor:
     """Elements at indices along an axis, as ``argsort`` and its like give them."""
-
-def take_backward(x: _Array, indices: _Array, shape: Any, axis: _Axis = None) -> Tensor:
-    """Zeros of ``shape`` to which the operand is added at integer indices along an axis."""
 
 def tan(x: _Array) -> Tensor:
     """Tangent."""

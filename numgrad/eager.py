@@ -18,8 +18,8 @@ from numgrad.autograd.node import Node
 from numgrad.autograd.saved import guarded_array, guarded_tensor
 from numgrad.autograd.variable import Tensor, shared_version
 from numgrad.errors import NumgradTypeError
-from numgrad.op.base import Call, Composite, Op, bind, complete, state
 from numgrad.op.axis import AxisOp
+from numgrad.op.base import Call, Composite, Op, bind, complete, state
 from numgrad.op.elementwise import MAX_PLANS, Planned
 from numgrad.op.view import View
 
@@ -45,7 +45,11 @@ class EagerInterpreter:
                 if type(a) is Tensor and a._requires_grad and call.differentiable(k):
                     mask |= 1 << k
         if type(out) is tuple:
-            return _record_many(call, mask, operands, out)
+            tensors = _record_many(call, mask, operands, out)
+            if isinstance(op, View) and type(operands[0]) is Tensor:
+                for part in tensors:
+                    part._version = shared_version(operands[0])
+            return tensors
         tensor = _record(call, mask, operands, out) if mask else Tensor(out)
         if isinstance(op, View) and type(operands[0]) is Tensor and op.shares(arrays[0], out):
             tensor._version = shared_version(operands[0])
@@ -137,9 +141,7 @@ def _node(call: Call, mask: int, operands: Sequence[Any], out: Any) -> Node:
             else:
                 values.append(call.aux[call.op.auxiliaries.index(name)])
         saved = tuple(values)
-    edges = tuple(
-        [_edge(a) if mask >> k & 1 else None for k, a in enumerate(operands)]
-    )
+    edges = tuple([_edge(a) if mask >> k & 1 else None for k, a in enumerate(operands)])
     return Node(call, mask, edges, saved)
 
 
@@ -169,7 +171,8 @@ def _unary_entry(op: Planned) -> Callable[..., Any]:
     empty, new_node = _EMPTY, Node
 
     def entry(x: Any = _MISSING, *rest: Any, **params: Any) -> Any:
-        if type(x) is Tensor and state.plain and not rest and not params:
+        mode = state.mode
+        if type(x) is Tensor and mode and not rest and not params:
             array = x._array
             plan = plans.get((array.dtype, array.shape))
             if plan is not None and array.flags.c_contiguous:
@@ -178,7 +181,7 @@ def _unary_entry(op: Planned) -> Callable[..., Any]:
                     plan.entry(array, out)
                 else:
                     plan.entry(array.ravel(), out.ravel())
-                if not (x._requires_grad and differentiable and plan.records):
+                if not (x._requires_grad and mode == 2 and differentiable and plan.records):
                     return Tensor(out)
                 keeps = plan.keeps[1]
                 if keeps == 2:
@@ -204,7 +207,8 @@ def _binary_entry(op: Planned) -> Callable[..., Any]:
     empty, new_node, ndarray = _EMPTY, Node, np.ndarray
 
     def entry(a: Any = _MISSING, b: Any = _MISSING, *rest: Any, **params: Any) -> Any:
-        if not state.plain or rest or params or b is _MISSING:
+        mode = state.mode
+        if not mode or rest or params or b is _MISSING:
             return bind(op, tuple([v for v in (a, b, *rest) if v is not _MISSING]), params)
         kind_a, kind_b = type(a), type(b)
         x: Any = None
@@ -242,10 +246,16 @@ def _binary_entry(op: Planned) -> Callable[..., Any]:
             if not (x.flags.c_contiguous and z.flags.c_contiguous):
                 return bind(op, (a, b), params)
             out = empty(plan.allocate, plan.dtype)
+            dims = plan.dims
             if plan.flat:
-                plan.entry(x, z, out, *plan.dims)
+                plan.entry(x, z, out)
+            elif not dims:
+                plan.entry(x.ravel(), z.ravel(), out.ravel())
+            elif len(dims) == 2:  # unpacking costs less than a starred argument
+                rows, columns = dims
+                plan.entry(x.ravel(), z.ravel(), out.ravel(), rows, columns)
             else:
-                plan.entry(x.ravel(), z.ravel(), out.ravel(), *plan.dims)
+                plan.entry(x.ravel(), z.ravel(), out.ravel(), *dims)
         else:  # one operand is a number; integers are checked for their range elsewhere
             if not plan.floating:
                 return bind(op, (a, b), params)
@@ -260,7 +270,7 @@ def _binary_entry(op: Planned) -> Callable[..., Any]:
             else:
                 plan.entry(x.ravel(), z, out.ravel())
         mask &= plan.records
-        if not mask:
+        if not mask or mode == 1:
             return Tensor(out)
         keeps = plan.keeps[mask]
         if keeps == 0:
@@ -304,7 +314,8 @@ def _axis_entry(op: AxisOp) -> Callable[..., Any]:
     empty, new_node = _EMPTY, Node
 
     def entry(x: Any = _MISSING, *rest: Any, **params: Any) -> Any:
-        if type(x) is not Tensor or not state.plain:
+        mode = state.mode
+        if type(x) is not Tensor or not mode:
             return bind(op, () if x is _MISSING else (x, *rest), params)
         array = x._array
         try:
@@ -325,7 +336,7 @@ def _axis_entry(op: AxisOp) -> Callable[..., Any]:
             return bind(op, (x, *rest), params)
         out = empty(plan.allocate, plan.dtype)
         plan.entry(array.ravel(), *plan.scalars, out.ravel(), *plan.sizes)
-        if not (x._requires_grad and differentiable and plan.floating):
+        if not (x._requires_grad and mode == 2 and differentiable and plan.floating):
             return Tensor(out)
         keeps = plan.keeps
         if keeps == 0:

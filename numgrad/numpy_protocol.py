@@ -95,7 +95,8 @@ def _array_ufunc(self: Tensor, ufunc: np.ufunc, method: str, *inputs: Any, **kwa
             return op(*inputs)
     op = _function_table().get(ufunc) or (
         # SciPy's ufuncs are known by name, so that nothing imports SciPy early
-        _function_table().get(ufunc.__name__) if "scipy" in (ufunc.__doc__ or "") + _home(ufunc)
+        _function_table().get(ufunc.__name__)
+        if "scipy" in (ufunc.__doc__ or "") + _home(ufunc)
         else None
     )
     if kwargs.get("out") is not None:

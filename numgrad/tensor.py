@@ -20,7 +20,7 @@ from numgrad.errors import (
     NumgradValueError,
 )
 from numgrad.op.base import OPS, Call, Meta, Op, install_eager, state
-
+from numgrad.ops.index import getitem
 
 assert _ops is not None
 
@@ -268,18 +268,26 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
 class SliceCall(Call):
     """A basic index, as the hot path of ``__getitem__`` records it."""
 
-    __slots__ = ("index",)
+    __slots__ = ("dtype", "index", "shape")
+    op = OPS["getitem"]
+    aux = ()
 
-    def __init__(self, op: Op, meta: Meta, index: Any) -> None:
-        self.op, self.metas, self.params, self.aux = op, (meta,), {"index": index}, ()
-        self.index = index
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype, index: Any) -> None:
+        self.shape, self.dtype, self.index = shape, dtype, index
+
+    @property
+    def metas(self) -> tuple[Meta]:
+        return (Meta(self.shape, self.dtype),)
+
+    @property
+    def params(self) -> dict[str, Any]:
+        return {"index": self.index}
 
     def differentiable(self, k: int) -> bool:
-        return self.metas[k].dtype.kind in "fc"
+        return self.dtype.kind in "fc"
 
     def backward(self, mask: int, g: np.ndarray, saved: Any) -> tuple[list[Any], int]:
-        meta = self.metas[0]
-        out = np.zeros(meta.shape, meta.dtype)
+        out = np.zeros(self.shape, self.dtype)
         out[self.index] = g
         return [out], 1
 
@@ -298,8 +306,9 @@ def _is_basic(index: Any) -> bool:
 
 
 def _getitem(self: Tensor, index: Any) -> Any:
-    if not _is_basic(index) or state.interpreters:
-        return _index_any(self, index)
+    mode = state.mode
+    if (type(index) is not slice and not _is_basic(index)) or not mode:
+        return getitem(self, index)
     array = self._array
     try:
         out = array[index]
@@ -312,24 +321,15 @@ def _getitem(self: Tensor, index: Any) -> Any:
     version = self._version
     if version is None:
         version = shared_version(self)
-    if not (self._requires_grad and state.grad_enabled):
+    if not (self._requires_grad and mode == 2):
         return Tensor(out, False, None, 0, version)
     node = self.grad_fn
     if node is None:
         node = self
     elif self._slot:
         node = (node, self._slot - 1)
-    call = SliceCall(_GETITEM, Meta(array.shape, array.dtype), index)
+    call = SliceCall(array.shape, array.dtype, index)
     return Tensor(out, True, Node(call, 1, (node,), ()), 0, version)
-
-
-def _index_any(self: Tensor, index: Any) -> Any:
-    from numgrad.ops.index import getitem
-
-    return getitem(self, index)
-
-
-_GETITEM = OPS["getitem"]
 
 
 # ---------------------------------------------------------------------------------- operators

@@ -25,7 +25,6 @@ from numgrad.autograd.variable import Tensor
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.op.base import OPS, Meta, bind, conform, state
 
-
 _ONES = {np.dtype(name): np.ones((), name) for name in ("float32", "float64")}
 for _one in _ONES.values():
     _one.flags.writeable = False
@@ -171,7 +170,8 @@ def _grad_batched(
     allow_unused: bool | None, materialize: bool,
 ) -> tuple:  # fmt: skip
     """One backward for each row of the batched cotangents, results stacked."""
-    roots, cotangents = _sequence(outputs), _sequence(grad_outputs)
+    roots = _sequence(outputs)
+    cotangents = [grad_outputs] if isinstance(grad_outputs, np.ndarray) else _sequence(grad_outputs)
     arrays = [c if type(c) is Tensor else Tensor(np.asarray(c)) for c in cotangents]
     for root, c in zip(roots, arrays, strict=True):
         if c._array.ndim == 0 or c._array.shape[1:] != root._array.shape:
@@ -366,9 +366,17 @@ def _walk(
                 heappush(heap, key)
         else:
             waiting[1], waiting[2] = add(waiting[1], g), True
-    while heap:
-        key = heappop(heap)
-        node, g, _ = pending.pop(key)
+    # along a chain one node is pending at a time: it is kept out of the heap
+    only: list | None = None
+    only_key = 0
+    while True:
+        if only is not None:
+            key, (node, g, _), only = only_key, only, None
+        elif heap:
+            key = heappop(heap)
+            node, g, _ = pending.pop(key)
+        else:
+            break
         if captured:
             _capture(captured, -key, g)
             if -key not in needed:
@@ -392,18 +400,32 @@ def _walk(
         for edge, g in zip(node.edges, gradients):  # noqa: B905 (equal by construction)
             if edge is not None and g is not None:
                 if type(edge) is Node:
-                    table, key = pending, -edge.sequence
-                elif type(edge) is tuple:
-                    _deliver_part(pending, heap, edge, g, owned & bit != 0)
-                    bit += bit
-                    continue
-                else:
-                    table, key = leaves, id(edge)
-                waiting = table.get(key)
-                if waiting is None:
-                    table[key] = [edge, g, owned & bit != 0]
-                    if table is pending:
+                    key = -edge.sequence
+                    if only is None:
+                        if not heap:
+                            only, only_key = [edge, g, owned & bit != 0], key
+                            bit += bit
+                            continue
+                    elif key != only_key:
+                        pending[only_key], only = only, None
+                        heappush(heap, only_key)
+                    waiting = pending.get(key) if only is None else only
+                    if waiting is None:
+                        pending[key] = [edge, g, owned & bit != 0]
                         heappush(heap, key)
+                elif type(edge) is tuple:
+                    if only is not None:
+                        pending[only_key], only = only, None
+                        heappush(heap, only_key)
+                    _deliver_part(pending, heap, edge, g, owned & bit != 0)
+                    waiting = None
+                else:
+                    key = id(edge)
+                    waiting = leaves.get(key)
+                    if waiting is None:
+                        leaves[key] = [edge, g, owned & bit != 0]
+                if waiting is None:
+                    pass
                 elif waiting[2]:
                     add_into(waiting[1], g)
                 elif owned & bit:  # the newcomer may be written instead
@@ -577,7 +599,7 @@ def accumulate(leaf: Tensor, g: Any, owned: bool) -> None:
     if present is None:
         if not owned or g.base is not None:
             g = g.copy()
-        if g.dtype != array.dtype:
+        if g.dtype is not array.dtype and g.dtype != array.dtype:
             g = g.astype(array.dtype)
         leaf._grad = Tensor(g)
     elif present._requires_grad:

@@ -19,11 +19,11 @@ next_sequence = count().__next__
 class Node:
     """A recorded call: what it was, where gradients go, and what its backward needs.
 
-    ``edges`` holds, for each operand, the place its gradient goes to: the ``Node`` that made it, a
-    pair ``(node, k)`` for output ``k`` of a node with several, a leaf ``Tensor``, or None. ``saved``
-    is in the order of ``call.saves(mask)``: Tensors for operands (checked by version), the bare array
-    for the output (a Tensor would make a cycle); None once freed. Sequence numbers rise towards the
-    outputs, so a heap of them orders a backward.
+    ``edges`` holds, for each operand, the place its gradient goes to: the ``Node`` that made it,
+    a pair ``(node, k)`` for output ``k`` of a node with several, a leaf ``Tensor``, or None.
+    ``saved`` is in the order of ``call.saves(mask)``: Tensors for operands (checked by version),
+    the bare array for the output (a Tensor would make a cycle); None once freed. Sequence numbers
+    rise towards the outputs, so a heap of them orders a backward.
     """
 
     __slots__ = ("__weakref__", "call", "edges", "extras", "mask", "outputs", "saved", "sequence")
@@ -105,6 +105,7 @@ class Node:
 
 
 def freed(node: Node) -> NumgradRuntimeError:
+    """The error of a second backward."""
     return NumgradRuntimeError(
         f"{node.name()}: what its backward needs was freed by an earlier backward; call the first "
         "one with retain_graph=True to go through the graph again"

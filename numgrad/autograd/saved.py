@@ -2,9 +2,9 @@
 
 Note [Guards]
 -------------
-A saved Tensor is checked by its version. A user's ndarray has none: up to 32 KiB it is copied; above
-that a fingerprint of sampled elements is kept and compared when a backward reads it. So it is for
-any Tensor over a user's memory (``ng.asarray``): it must stay the same object, hence no copy.
+A saved Tensor is checked by its version. A user's ndarray has none: up to 32 KiB it is copied;
+above that a fingerprint of sampled elements is kept and compared when a backward reads it. So it
+is for any Tensor over a user's memory (``ng.asarray``), which must stay the same object.
 """
 
 from __future__ import annotations
@@ -68,6 +68,6 @@ def stale(operation: str, tensor_shape: tuple[int, ...], what: str, version: int
     """Raise for a saved tensor that was changed in place."""
     raise NumgradRuntimeError(
         f"{operation}: the backward needs {what} of shape {tensor_shape}, but an in-place "
-        f"operation changed it after it was saved (it is at version {version} now); clone it before the "
-        "change, or use the operation that returns a new tensor"
+        f"operation changed it after it was saved (it is at version {version} now); clone it "
+        "before the change, or use the operation that returns a new tensor"
     )

@@ -13,7 +13,7 @@ _Axis: TypeAlias = int | Sequence[int] | None
 # What NumPy's stubs take a Tensor to hold: of objects its functions and operators return Any, and
 # of this kind also where they return an element, as np.sum does. For numbers they would promise
 # ndarrays and np.floating, which have no backward().
-class _Element(np.object_):
+class _Element(np.object_):  # pyright: ignore
     def __getattr__(self, name: str) -> Any: ...
 
 class Version:
@@ -230,7 +230,8 @@ class Tensor:
     def clip(self, min: Any = None, max: Any = None) -> Tensor:
         """The operand limited to the interval from ``min`` to ``max``, either of which may be None."""
 
-    def clone(self) -> Tensor: ...
+    def clone(self) -> Tensor:
+        """A copy, through which gradients flow."""
     def conj(self) -> Tensor:
         """Complex conjugate."""
 
@@ -253,7 +254,7 @@ class Tensor:
         """Number of non-zero elements over axes."""
 
     def cumprod(self, axis: _Axis = None, dtype: DTypeLike | None = None) -> Tensor:
-        """Product of all elements up to each one along an axis; without one, of the flattened operand."""
+        """Product of all elements up to each one along an axis, or of the flattened operand."""
 
     def cumsum(self, axis: _Axis = None, dtype: DTypeLike | None = None) -> Tensor:
         """Sum of all elements up to each one along an axis; without one, of the flattened operand."""
@@ -671,7 +672,8 @@ class Tensor:
     def tile(self, reps: _Array) -> Tensor:
         """The operand repeated along each axis as often as ``reps`` says."""
 
-    def tolist(self) -> Any: ...
+    def tolist(self) -> Any:
+        """The elements as nested lists of Python numbers."""
     def trace(self, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Tensor:
         """Sum of the elements on a diagonal."""
 

@@ -11,7 +11,7 @@ import inspect
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numgrad as ng
 from numgrad.autograd import variable
@@ -65,7 +65,7 @@ TENSOR_HEAD = '''
 # What NumPy's stubs take a Tensor to hold: of objects its functions and operators return Any, and
 # of this kind also where they return an element, as np.sum does. For numbers they would promise
 # ndarrays and np.floating, which have no backward().
-class _Element(np.object_):
+class _Element(np.object_):  # pyright: ignore
     def __getattr__(self, name: str) -> Any: ...
 
 class Version:
@@ -139,7 +139,7 @@ def functions_stub() -> str:
     functions = [
         _function(name, _parameters(op), RETURNS.get(name, "Tensor"), op.__doc__)
         for name, op in sorted(_table().items())
-        if getattr(ng, name) is op
+        if getattr(ng, name, None) is op
     ]
     imports.sort(key=lambda line: line.lower())
     head = HEAD.format(abstract="Sequence", imports="\n".join([NUMPY, "", *imports]))
@@ -149,7 +149,7 @@ def functions_stub() -> str:
 def _table() -> dict[str, Op]:
     """The package's own operations by name and alias; a user may have registered others."""
     own = [op for op in OPS.values() if op.function.__module__.startswith("numgrad.")]
-    return {name: op for op in own for name in (op.name, *op.aliases)}
+    return {name: op for op in own for name in op.names}
 
 
 def _parameters(op: Op) -> list[str]:
@@ -191,10 +191,12 @@ def tensor_stub() -> str:
 def _member(name: str) -> Iterator[str]:
     """One attribute of Tensor: a property in up to three parts, else a method, or nothing."""
     value, op = vars(Tensor)[name], _table().get(name)
-    operator = next((o for o in OPS.values() if name in (f"__{o.dunder}__", f"__r{o.dunder}__")), 0)
+    operator: Any = next(
+        (o for o in OPS.values() if name in (f"__{o.dunder}__", f"__r{o.dunder}__")), 0
+    )
     result, doc, parameters, end = RETURNS.get(name, "Tensor"), value.__doc__, ["self"], ""
     if isinstance(value, property):
-        result = PROPERTIES.get(name) or _written(inspect.signature(value.fget))[1]
+        result = PROPERTIES.get(name) or _written(inspect.signature(cast(Any, value.fget)))[1]
         yield "    @property\n" + _function(name, parameters, result, doc, "    ")
         if value.fset is not None:
             taken = [*parameters, f"value: {result}"]

@@ -62,7 +62,9 @@ def _differentiable(name: str, leaf: Any, nested: bool) -> Tensor:
     """An argument as a Tensor that requires grad; one that does already keeps its graph."""
     if isinstance(leaf, Tensor):
         if leaf._requires_grad:
-            return OPS["positive"](leaf) if leaf.grad_fn is None else leaf
+            # a Tensor of its own, so that ``leaf`` itself counts as a constant inside the function
+            with enable_grad():
+                return OPS["positive"](leaf)
         array = leaf._array
     else:
         array = np.array(leaf)
@@ -103,9 +105,7 @@ def _gradients(value: Tensor, inputs: _Inputs) -> list[Tensor]:
     if not value._requires_grad:
         return [Tensor(np.zeros_like(t._array)) for t in inputs.tensors]
     return list(
-        engine.grad(
-            value, inputs.tensors, create_graph=inputs.as_tensors, materialize_grads=True
-        )
+        engine.grad(value, inputs.tensors, create_graph=inputs.as_tensors, materialize_grads=True)
     )
 
 
@@ -186,9 +186,7 @@ def _jacobian_rows(value: Tensor, inputs: _Inputs, create_graph: bool) -> list[A
     if create_graph:
         flat = value.reshape(-1)
         rows = [
-            engine.grad(
-                flat[k], inputs.tensors, create_graph=True, materialize_grads=True
-            )
+            engine.grad(flat[k], inputs.tensors, create_graph=True, materialize_grads=True)
             for k in range(size)
         ]
         stack, reshape = OPS["stack"], OPS["reshape"]
@@ -210,8 +208,7 @@ def _jacobian_rows(value: Tensor, inputs: _Inputs, create_graph: bool) -> list[A
         for array, g in zip(out, row, strict=True):
             array[k] = g._array
     return [
-        Tensor(a.reshape(shape + t._array.shape))
-        for a, t in zip(out, inputs.tensors, strict=True)
+        Tensor(a.reshape(shape + t._array.shape)) for a, t in zip(out, inputs.tensors, strict=True)
     ]
 
 

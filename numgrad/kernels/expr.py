@@ -1,8 +1,8 @@
 """A formula read on symbols becomes typed straight-line source.
 
 ``Reader`` hands out symbols for the inputs of a formula. Calling the formula with them builds a
-graph of typed scalar operations (NumPy's promotion rules, Python numbers weak as in NEP 50); ``Emitter``
-writes that graph as statements that mention one element of every input.
+graph of typed scalar operations (NumPy's promotion rules, Python numbers weak as in NEP 50);
+``Emitter`` writes that graph as statements that mention one element of every input.
 
 Reductions over an axis, ``np.sum(x, axis=axis, keepdims=True)`` and its like, become nodes too; the
 templates in ``reductions`` decide in which pass over the data each is computed.

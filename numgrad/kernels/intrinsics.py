@@ -17,6 +17,7 @@ def instruction(definition: Callable[..., Any]) -> Callable[..., Any]:
     """Numba's ``intrinsic``, typed as what it makes: the typing context is not passed in a call."""
     return intrinsic(definition)
 
+
 _INT_OF_FLOAT = {types.float32: types.int32, types.float64: types.int64}
 _FLOAT_OF_INT = {i: f for f, i in _INT_OF_FLOAT.items()}
 

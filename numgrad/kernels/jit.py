@@ -33,6 +33,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from numgrad.kernels import memory, threads
+
 # One kernel is compiled or loaded at a time: Numba holds a global lock of its own anyway.
 _lock = threading.RLock()
 _loaded: dict[str, "Kernel"] = {}
@@ -128,9 +130,8 @@ def _load_or_compile(
     externals: tuple[str, ...],
     functions: dict[str, Any],
 ) -> Kernel:
+    memory.keep_freed_memory()
     if parallel:
-        from numgrad.kernels import threads
-
         threads.prepare_pool()
     text = "\0".join((_stamp(), name, source, signature, f"{parallel}{nogil}{externals}"))
     key = hashlib.sha256(text.encode()).hexdigest()[:24]

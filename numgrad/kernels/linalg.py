@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -59,7 +60,7 @@ def _product(dtype: np.dtype, tiny: bool) -> str:
     return _HEADER.format(type=name) + (_LOOPS if tiny else _BLAS).format(type=name)
 
 
-def _compile(name: str, source: str, signature: str, dtype: np.dtype, **options: bool) -> Callable:
+def _compile(name: str, source: str, signature: str, dtype: np.dtype, **options: Any) -> Callable:
     flags = "".join(f"_{k[0]}" for k, v in options.items() if v)
     return compile_kernel(f"{name}_{short(dtype)}{flags}", source, signature, **options).entry
 

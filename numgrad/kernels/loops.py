@@ -7,8 +7,8 @@ merged (``layout``). What is left is a short list of axis lengths and, for every
 a string with ``1`` for each axis the operand varies along and ``0`` for each it is broadcast over.
 ``(32, 64) + (64,)`` has masks ``11`` and ``01``; equal shapes have mask ``1`` everywhere. One
 kernel is generated for each combination of masks, so that the innermost loop has unit stride or
-constant operands and a broadcast operand is never materialised. Contiguous operands are passed flat; others
-(mask with suffix ``s``) as views with one axis a loop.
+constant operands and a broadcast operand is never materialised. Contiguous operands are passed
+flat; others (mask with suffix ``s``) as views with one axis a loop.
 
 An output whose mask has zeros is summed over those axes: that is how the gradient of a broadcast
 operand is reduced in the very loop that computes it.

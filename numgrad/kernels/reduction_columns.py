@@ -244,7 +244,7 @@ class Columns(Writer):
             slot = entries[0][0]
             texts = [text for _, text in entries]
 
-            def add(a: str, b: str, slot: Slot = slot) -> str:
+            def add(a: str, b: str, *, slot: Slot = slot) -> str:
                 return f"({a} + {b})" if slot.compensated else f"{self.use(slot.step)}({a}, {b})"
 
             while len(texts) > 1:

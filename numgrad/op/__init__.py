@@ -11,7 +11,6 @@ from numgrad.op.elementwise import Elementwise as Elementwise
 from numgrad.op.primitive import Primitive as Primitive
 from numgrad.op.view import View as View
 
-
 T = TypeVar("T", bound=Op)
 
 

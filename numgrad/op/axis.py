@@ -227,9 +227,7 @@ class AxisPlan(Call):
 
     def _read(self, reader: Reader, values: dict[str, Symbol]) -> Symbol:
         with interpreter(ReadingInterpreter(reader)):
-            return reader.lift(
-                self.op.function(values["x"], **self._constants(self._n(reader)))
-            )
+            return reader.lift(self.op.function(values["x"], **self._constants(self._n(reader))))
 
     def _entry(self, what: str, mask: int, accumulate: bool) -> Callable[..., Any]:
         from numgrad.kernels.reductions import Operand, axis_kernel

@@ -4,10 +4,11 @@ Note [Interpreters]
 -------------------
 Calling an operation asks the interpreter on top of a per-thread stack what the call means. With an
 empty stack that is the eager interpreter, which ``numgrad.tensor`` installs: operations never
-import Tensor. ``raw`` computes on plain ndarrays without recording (gradient formulas of views run under
-it), ``reading`` builds symbols (a formula that calls other operations is read under it), a tracer
-is pushed by ``ng.jit``. ``state.plain`` says in one attribute that nothing special is going on in
-this thread, so the eager hot path pays one look-up for all of it.
+import Tensor. ``raw`` computes on plain ndarrays without recording (gradient formulas of views run
+under it), ``reading`` builds symbols (a formula that calls other operations is read under it), a
+tracer is pushed by ``ng.jit``. ``state.mode`` says in one number what goes on in this thread, so
+the eager hot path pays one look-up for all of it: 2 compute and record, 1 compute, 0 ask the
+interpreter.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -30,14 +32,17 @@ REQUIRED: Any = object()
 
 
 class State(threading.local):
-    """What a thread's operations depend on; ``plain`` says that all of it is as by default."""
+    """What a thread's operations depend on; ``mode`` sums it up for the hot path."""
 
-    plain: bool = True
+    mode: int = 2
     grad_enabled: bool = True
     interpreters: tuple = ()
 
     def refresh(self) -> None:
-        self.plain = self.grad_enabled and not self.interpreters
+        if self.interpreters:
+            self.mode = 0
+        else:
+            self.mode = 2 if self.grad_enabled else 1
 
 
 state = State()
@@ -268,7 +273,7 @@ class Call:
     """
 
     __slots__ = ("aux", "metas", "op", "params")
-    functions: dict[int, Callable[..., Any]] = {}
+    functions: Any = MappingProxyType({})
     """Compiled backwards by mask, where a family has them: ``(g, *saved) -> gradients, owned``."""
     nout = 1
     """Number of outputs."""

@@ -59,8 +59,8 @@ class ReadingInterpreter:
 class Planned(Op):
     """An operation whose calls are planned by dtypes and shapes: Note [Plans].
 
-    A plan is a ``Call`` with what the eager hot path reads: ``entry``, ``allocate`` and ``dtype`` of
-    the result, ``flat`` (operands are passed as they are), ``arrays``, ``scalar_a``, ``dims``,
+    A plan is a ``Call`` with what the eager hot path reads: ``entry``, ``allocate`` and ``dtype``
+    of the result, ``flat`` (operands are passed as they are), ``arrays``, ``scalar_a``, ``dims``,
     ``floating``, ``records`` and ``keeps``.
     """
 
@@ -256,11 +256,9 @@ class Plan(Call):
     def _operands(self) -> list[Operand]:
         masks = iter(self.layout.masks[1:])
         return [
-            Operand(
-                name, meta.dtype if not scalar else loop, "" if scalar else next(masks)
-            )
+            Operand(name, meta.dtype if not scalar else loop, "" if scalar else next(masks))
             for name, meta, loop, scalar in zip(
-                self._input_names(), self.metas, self.loop, self.scalars, strict=True
+                self.op.inputs, self.metas, self.loop, self.scalars, strict=True
             )
         ]
 
@@ -269,9 +267,6 @@ class Plan(Call):
             return 0
         order = (*self.op.inputs, "y")
         return sum(1 << order.index(name) for name in self.saves(mask))
-
-    def _input_names(self) -> tuple[str, ...]:
-        return self.op.inputs
 
     def _forward(self) -> Callable[..., Any]:
         full = self.layout.masks[0]
@@ -356,7 +351,7 @@ class Plan(Call):
             values[operand.name] = reader.input(operand.name, operand.dtype)
         gradients = {}
         with interpreter(ReadingInterpreter(reader)):
-            for k, name in enumerate(self._input_names()):
+            for k in range(len(self.metas)):
                 if mask >> k & 1:
                     value = reader.lift(self.gradient(k, values["g"], values))
                     gradients[k] = _convert(reader, value, self.metas[k].dtype)
@@ -437,7 +432,7 @@ def _backward_function(
         else:
             arguments.append(name if plan.flat else f"{name}.ravel()")
     owned = 0
-    for k, operand in outputs:
+    for k, _ in outputs:
         shape = plan.metas[k].shape
         names[f"shape{k}"] = shape[0] if len(shape) == 1 else shape
         names[f"dtype{k}"] = plan.metas[k].dtype

@@ -64,7 +64,9 @@ diagonal.vjp(
 )
 
 
-@primitive(linear=True, method=False, samples=[(((3,),), {"shape": (3, 4), "offset": 1})])
+@primitive(
+    internal=True, linear=True, method=False, samples=[(((3,),), {"shape": (3, 4), "offset": 1})]
+)
 def diagonal_backward(x, *, shape, offset=0, axis1=0, axis2=1):
     """Zeros of ``shape`` with the operand along a diagonal."""
     out = np.zeros(shape, x.dtype)

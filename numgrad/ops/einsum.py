@@ -47,7 +47,7 @@ def einsum(subscripts, *operands, optimize=True):
         names, x = _diagonals(names, x)
         terms.append(_without_ones(names, x, lengths))
     if len(terms) == 1:
-        return _finish(*_reduce(*terms[0], set(output)), output)
+        return _finish(*_reduce(*terms[0], set(output)), output)  # pyright: ignore
     for pair in _path(tuple(n for n, _ in terms), shapes, output, lengths, optimize):
         chosen = [terms[k] for k in pair]
         terms = [t for k, t in enumerate(terms) if k not in pair]
@@ -57,7 +57,7 @@ def einsum(subscripts, *operands, optimize=True):
             later = needed.union(*[n for n, _ in chosen[2:]])
             chosen = [_contract(first, second, later), *chosen[2:]]
         terms.append(chosen[0])
-    return _finish(*_reduce(*terms[0], set(output)), output)
+    return _finish(*_reduce(*terms[0], set(output)), output)  # pyright: ignore
 
 
 # ------------------------------------------------------------------------------------ parsing

@@ -84,6 +84,7 @@ def _widths(pad_width: Any, ndim: int) -> tuple[tuple[int, int], ...]:
 
 
 @primitive(
+    internal=True,
     linear=True,
     method=False,
     samples=[(((2, 3),), {"widths": ((1, 2), (0, 3))})],
@@ -125,7 +126,7 @@ def pad(x, pad_width, mode="constant", *, constant_values=0, reflect_type="even"
                 raise NumgradTypeError(
                     "pad: constant_values has no gradient; pass a number, or use concat"
                 )
-            values = values._array
+            values = values._array  # pyright: ignore
         return pad_constant(x, widths=widths, values=values)
     if all(width == (0, 0) for width in widths):
         return copy(x)

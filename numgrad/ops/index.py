@@ -8,6 +8,9 @@ one, and ``take`` reads along that. All of these are operations with gradients, 
 needs no gradient of its own.
 """
 
+# Parts of an index are told apart by their type at run time.
+# pyright: reportAttributeAccessIssue=false, reportArgumentType=false
+
 from __future__ import annotations
 
 from math import prod
@@ -72,7 +75,10 @@ getitem.vjp(x=lambda g, meta_x, index: getitem_backward(g, meta_x.shape, index))
 
 
 @primitive(
-    linear=True, method=False, samples=[(((3,),), {"shape": (3, 4), "index": (Ellipsis, 1)})]
+    internal=True,
+    linear=True,
+    method=False,
+    samples=[(((3,),), {"shape": (3, 4), "index": (Ellipsis, 1)})],
 )
 def getitem_backward(x, *, shape, index):
     """Zeros of ``shape`` with the operand written at a basic index."""
@@ -144,7 +150,7 @@ def take(x, indices, *, axis=None):
 take.vjp(x=lambda g, indices, meta_x, axis: take_backward(g, indices, meta_x.shape, axis))
 
 
-@primitive(linear=True, method=False)
+@primitive(internal=True, linear=True, method=False)
 def take_backward(x, indices, *, shape, axis=None):
     """Zeros of ``shape`` to which the operand is added at integer indices along an axis."""
     indices = _integers("take_backward", indices)
@@ -180,7 +186,7 @@ gather_along.vjp(
 )
 
 
-@primitive(linear=True, method=False)
+@primitive(internal=True, linear=True, method=False)
 def gather_along_backward(x, indices, *, shape, axis):
     """Zeros of ``shape`` to which the operand is added at indices along an axis."""
     indices = _integers("take_along_axis", indices)

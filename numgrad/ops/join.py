@@ -44,7 +44,7 @@ class Join(Primitive):
         ):
             if len(arrays) > 1:
                 params = {**dict(zip(self.params, arrays[1:], strict=False)), **params}
-            arrays = tuple(arrays[0])
+            arrays = tuple(arrays[0])  # pyright: ignore
         elif len(arrays) == 1 and len(getattr(arrays[0], "shape", ())) > 0:
             arrays = tuple(arrays[0])  # the first axis of an array is a sequence too
         if not arrays:
@@ -201,6 +201,7 @@ def _split(x: np.ndarray, cuts: tuple[int, ...], axis: int) -> tuple[np.ndarray,
 
 
 @view(
+    internal=True,
     linear=True,
     method=False,
     samples=[(((3, 4),), {"cuts": (0, 1, 4), "axis": 1})],

@@ -65,7 +65,6 @@ class ProductPlan(Call):
     """How a product is computed for operands of given dtypes, shapes and layouts."""
 
     __slots__ = (
-        "_backwards",
         "_saves",
         "allocate",
         "arrays",
@@ -76,6 +75,7 @@ class ProductPlan(Call):
         "flat",
         "floating",
         "form",
+        "functions",
         "keeps",
         "loose",
         "records",
@@ -103,7 +103,7 @@ class ProductPlan(Call):
         )
         self._arrange_shapes(a.shape, b.shape)
         self._read_by_eager_entry()
-        self._backwards: dict[int, Callable[..., Any]] = {}
+        self.functions = {}
         self._saves = {mask: super(ProductPlan, self).saves(mask) for mask in range(4)}
         self.entry = self._forward()
 
@@ -124,7 +124,7 @@ class ProductPlan(Call):
             raise NumgradValueError(
                 f"matmul: shapes {a} and {b}: a 0-d operand has no axis to sum over; use multiply"
             )
-        inner = b[-2] if len(b) > 1 else b[0]
+        inner = b[-2] if len(b) > 1 else b[0]  # pyright: ignore
         if a[-1] != inner:
             raise NumgradValueError(
                 f"matmul: shapes {a} and {b}: the last axis of the first ({a[-1]}) must equal the "
@@ -156,8 +156,8 @@ class ProductPlan(Call):
                 _which(b[:-2], batch),
                 (1 if prod(batch) != count_a else 0) | (2 if prod(batch) != count_b else 0),
             )
-        self.sizes = (m, a[-1], n)
-        self.work = float(m * a[-1] * n * (prod(batch) if self.batch else 1))
+        self.sizes = (m, a[-1], n)  # pyright: ignore
+        self.work = float(m * a[-1] * n * (prod(batch) if self.batch else 1))  # pyright: ignore
 
     def saves(self, mask: int) -> tuple[str, ...]:
         return self._saves[mask]
@@ -256,9 +256,9 @@ class ProductPlan(Call):
     # ------------------------------------------------------------------------------- backward
 
     def backward(self, mask: int, g: np.ndarray, saved: Sequence[Any]) -> tuple[Any, int]:
-        function = self._backwards.get(mask)
+        function = self.functions.get(mask)
         if function is None:
-            function = self._backwards[mask] = self._make_backward(mask)
+            function = self.functions[mask] = self._make_backward(mask)
         return function(g, *saved)
 
     def _make_backward(self, mask: int) -> Callable[..., Any]:

@@ -1,10 +1,12 @@
 """Reductions over axes, and the maps that contain one (softmax)."""
 
 import math
+from typing import Any
 
 import numpy as np
 
 from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.kernels.expr import Symbol
 from numgrad.op import axiswise, composite
 
 
@@ -18,7 +20,7 @@ sum.vjp(x=lambda g: g)
 
 
 @axiswise(ref=np.mean, linear=True)
-def mean(x, *, axis=None, dtype=None, keepdims=False, n=None):
+def mean(x, *, axis=None, dtype=None, keepdims=False, n: Any = None):
     """Arithmetic mean over axes."""
     return np.sum(x * 1.0, axis=axis, keepdims=True) / n
 
@@ -26,13 +28,37 @@ def mean(x, *, axis=None, dtype=None, keepdims=False, n=None):
 mean.vjp(x=lambda g, n: g / n)
 
 
-def others(x, axis):
-    """For each element, the product of the others along the axes."""
-    zero = x == 0
-    rest = np.where(zero, 1, x)
+def others(x: Any, axis: Any) -> Any:
+    """For each element, the product of the others along the axes.
+
+    In a kernel by division, with zeros counted. On Tensors as the product of all before and all
+    after, which can be differentiated again where there are zeros.
+    """
+    if not isinstance(x, Symbol):
+        return _others_by_neighbours(x, axis)
+    zero: Any = x == 0
+    rest: Any = np.where(zero, 1, x)  # pyright: ignore
     p = np.prod(rest, axis=axis, keepdims=True)
     zeros = np.sum(zero * 1.0, axis=axis, keepdims=True)
     return np.where(zero, np.where(zeros == 1, p, 0), np.where(zeros == 0, p / rest, 0))
+
+
+def _others_by_neighbours(x, axis):
+    from numgrad.ops.cumulative import cumprod
+    from numgrad.ops.join import concat
+    from numgrad.ops.shape import flip, permute_dims, reshape
+
+    kept = tuple(k for k in range(x.ndim) if k not in axis)
+    order = (*kept, *axis)
+    moved = permute_dims(x, axes=order)
+    shape = moved.shape
+    flat = reshape(moved, (*shape[: len(kept)], -1))
+    if flat.shape[-1] == 0:
+        return x
+    one = np.ones((*flat.shape[:-1], 1), flat.dtype)
+    before = cumprod(concat([one, flat[..., :-1]], axis=-1), axis=-1)
+    after = flip(cumprod(concat([one, flip(flat[..., 1:], axis=-1)], axis=-1), axis=-1), axis=-1)
+    return permute_dims(reshape(before * after, shape), axes=tuple(np.argsort(order).tolist()))
 
 
 @axiswise(ref=np.prod)
@@ -51,9 +77,7 @@ def max(x, *, axis=None, keepdims=False):
 
 
 max.vjp(
-    x=lambda g, x, y, axis: np.where(
-        x == y, g / np.sum((x == y) * 1, axis=axis, keepdims=True), 0
-    )
+    x=lambda g, x, y, axis: np.where(x == y, g / np.sum((x == y) * 1, axis=axis, keepdims=True), 0)
 )
 
 
@@ -85,7 +109,7 @@ def count_nonzero(x, *, axis=None, keepdims=False):
 
 
 @axiswise(ref=np.var)
-def var(x, *, axis=None, dtype=None, ddof=0, keepdims=False, n=None):
+def var(x, *, axis=None, dtype=None, ddof=0, keepdims=False, n: Any = None):
     """Variance over axes: mean squared distance from the mean, divided by ``n - ddof``."""
     m = np.sum(x * 1.0, axis=axis, keepdims=True) / n
     return np.sum(np.square(np.abs(x - m)), axis=axis, keepdims=True) / (n - ddof)
@@ -99,7 +123,7 @@ var.vjp(
 
 
 @axiswise(ref=np.std)
-def std(x, *, axis=None, dtype=None, ddof=0, keepdims=False, n=None):
+def std(x, *, axis=None, dtype=None, ddof=0, keepdims=False, n: Any = None):
     """Standard deviation over axes: the square root of ``var``."""
     m = np.sum(x * 1.0, axis=axis, keepdims=True) / n
     return np.sqrt(np.sum(np.square(np.abs(x - m)), axis=axis, keepdims=True) / (n - ddof))
@@ -128,6 +152,7 @@ logsumexp.vjp(x=lambda g, x, y: g * np.conj(np.exp(x - y)))
 @axiswise(ref="scipy.special.softmax", keeps_shape=True, empty=False)
 def softmax(x, *, axis=-1):
     """Exponentials divided by their sum over axes."""
+    x = x * 1.0  # differences of small integers would overflow
     e = np.exp(x - np.max(x, axis=axis, keepdims=True))
     return e / np.sum(e, axis=axis, keepdims=True)
 
@@ -138,6 +163,7 @@ softmax.vjp(x=lambda g, y, axis: y * (g - np.sum(g * y, axis=axis, keepdims=True
 @axiswise(ref="scipy.special.log_softmax", keeps_shape=True, empty=False)
 def log_softmax(x, *, axis=-1):
     """Logarithm of ``softmax``, accurate where that underflows."""
+    x = x * 1.0
     s = x - np.max(x, axis=axis, keepdims=True)
     return s - np.log(np.sum(np.exp(s), axis=axis, keepdims=True))
 

@@ -66,7 +66,7 @@ def spread(**options: Any) -> Any:
 )
 def reshape(x, *, shape, order="C"):
     """The same elements in another shape; one length may be -1, meaning what is left."""
-    return np.reshape(x, _as_shape("reshape", shape), order=order)
+    return np.reshape(x, _as_shape("reshape", shape), order=order)  # pyright: ignore
 
 
 reshape.vjp(x=lambda g, meta_x, order: reshape(g, meta_x.shape, order=order))
@@ -75,7 +75,7 @@ reshape.vjp(x=lambda g, meta_x, order: reshape(g, meta_x.shape, order=order))
 @view(ref=np.ravel, linear=True, samples=[(((3, 4),), {})])
 def ravel(x, *, order="C"):
     """All elements along one axis, as a view where that is possible."""
-    return np.reshape(x, (-1,), order=order)
+    return np.reshape(x, (-1,), order=order)  # pyright: ignore
 
 
 ravel.vjp(x=lambda g, meta_x, order: reshape(g, meta_x.shape, order=order))

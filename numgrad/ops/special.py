@@ -79,9 +79,7 @@ def gammaln(x):
 gammaln.vjp(x=lambda g, x: g * digamma(x))
 
 
-@elementwise(
-    ref="scipy.special.digamma", scalar="digamma", domain=(0.5, 4.0), aliases=("psi",)
-)
+@elementwise(ref="scipy.special.digamma", scalar="digamma", domain=(0.5, 4.0), aliases=("psi",))
 def digamma(x):
     """Derivative of ``gammaln``."""
     return _real_only("digamma", x)

@@ -172,7 +172,7 @@ def _checked_inputs(name: str, inputs: Any) -> tuple[tuple, list[tuple[int, Tens
     for position, x in enumerate(arguments):
         if not (isinstance(x, Tensor) and x.requires_grad):
             continue
-        if any(s == 0 and n > 1 for s, n in zip(x.strides, x.shape, strict=True)):
+        if x.size and any(s == 0 and n > 1 for s, n in zip(x.strides, x.shape, strict=True)):
             raise NumgradRuntimeError(
                 f"{name}: input {position} of shape {x.shape} has an axis of stride 0, so that one "
                 "step would move several elements; pass a copy, x.clone()"
@@ -336,8 +336,7 @@ def _check(
             g = gradients[k]
             if check_grad_dtypes and g is not None and g.dtype != x.dtype:
                 raise GradcheckError(
-                    f"gradcheck: the gradient of input {position} is {g.dtype}, the input "
-                    f"{x.dtype}"
+                    f"gradcheck: the gradient of input {position} is {g.dtype}, the input {x.dtype}"
                 )
         _check_zero_cotangent(number, y, checked)
 

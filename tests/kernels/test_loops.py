@@ -103,7 +103,7 @@ def _compile_examples():
 
 
 def test_generated_source_is_what_it_was():
-    """A refactoring must leave kernels as they are; set NUMGRAD_UPDATE_GOLDEN=1 to accept changes."""
+    """Refactoring leaves kernels as they are; NUMGRAD_UPDATE_GOLDEN=1 accepts changes."""
     sources = _compile_examples()
     for name, source in sources.items():
         path = GOLDEN / f"{name}.txt"

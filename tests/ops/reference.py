@@ -11,7 +11,6 @@ from numgrad.op.base import OPS
 from numgrad.testing.samples import SPECIAL_VALUES, draw
 
 
-
 def _from_parts(a, b):
     dtype = np.result_type(np.copysign(a, b))
     out = np.empty(np.broadcast(a, b).shape, np.result_type(result_dtype(dtype), np.complex64))
