@@ -52,8 +52,8 @@ def test_gradcheck(op):
 @pytest.mark.parametrize("op", **by_name(SMOOTH))
 def test_gradgradcheck(op):
     drawn = list(samples(op))
-    for sample in (drawn[0], drawn[2] if len(op.inputs) == 2 else drawn[1]):
-        gradgradcheck(op, tensors(op, prepare(op, sample.args)), atol=1e-4)
+    sample = drawn[2] if len(op.inputs) == 2 else drawn[0]
+    gradgradcheck(op, tensors(op, prepare(op, sample.args)), atol=1e-4)
 
 
 @pytest.mark.parametrize("op", **by_name([op for op in SMOOTH if has_complex(op)]))

@@ -1,17 +1,24 @@
 """Powers and roots: pow, powi, sqrt, cbrt, hypot.
 
-Method of pow_f64: log2(x) in double-double, times y in double-double, then exp2.
-x = 2**k m with sqrt(1/2) <= m < sqrt(2); s = (m - 1) / (m + 1) as a double-double s + s_low; with
-t = s**2 and c = 2 log2(e), log2 m = s (c + t (c/3 + t R(t))), where R has 7 coefficients (relative
-error of the logarithm 2**-66) and is evaluated in float64, all that follows with low parts.
-pow_f32 works in float64 throughout: relative error 2**-29 before its only rounding.
+Method of pow: log2(x) as a sum of two floats, times y, then exp2. x = 2**k m; m lies near one of
+four centres c, about 2**(j/4), chosen so that log2(c) is H, a short float, to 2**-68 (2**-35 in
+float32). With s = (m - c) / (m + c), t = s**2 < 0.002 and C = 2 log2(e),
+log2 x = (k + H) + s (C + t U(t)): so near the centre the term with U needs no low part, only the
+quotient s and the product s C do. 2**w = 1 + w E(w) on |w| <= 1/2. Errors stay below 1.7 ulp
+(float64) and 0.98 ulp (float32), below 1.0 and 0.9 for powers between 1/16 and 16.
+powi_f32 works in float64 throughout: relative error 2**-29 before its only rounding.
 cbrt: x = 2**(3 k) m, 1 <= m < 8; a polynomial for m**(-1/3) on [1, 2) times a power of 2**(-1/3),
 one or two Newton steps, in float64 one more for the root itself with an exact residual.
 hypot: x**2 + y**2 in double-double after scaling by a power of two, root with a correction.
 
 Note [Special values of pow]
-log2 of 0, inf and NaN is patched in as -inf, inf, NaN, which makes the product and the power come
-out right by themselves. What is left: 1 where y = 0 or |x| = 1, and a factor for negative x.
+pow_f64 and pow_f32 hold for normal x > 0 and powers that stay normal; all other arguments are rare
+(a loop redoes its block with pow_slow_f64 if it meets one). ``pow_rare`` reads |log2 x| off the
+bits of x: the significand is log2 within a factor of 1.45, and every x that is not a normal
+positive float gives a large number. pow_slow does the same arithmetic with everything bounded, so
+it has the same bits where pow holds. log2 of 0, inf and NaN is patched in as -inf, inf, NaN, which
+makes product and power come out right by themselves. What is left: 1 where y = 0 or |x| = 1, and a
+factor for negative x.
 """
 
 import numpy as np
@@ -20,17 +27,10 @@ from numgrad.kernels import intrinsics
 from numgrad.kernels.intrinsics import bits, copysign, fabs, from_bits, mul_add, rint, select
 from numgrad.kernels.jit import device
 from numgrad.kernels.vmath.double_double import fast_two_sum, two_prod_f64
-from numgrad.kernels.vmath.exponential import (
-    LN2,
-    LN2_TAIL,
-    SHIFT,
-    SHIFT_ONCE,
-    clamp,
-    scale_f64,
-    square_terms_f64,
-)
-from numgrad.kernels.vmath.logarithm import split_any_f64, split_f64
-from numgrad.kernels.vmath.multiply_add import exact_mul_add_f64
+from numgrad.kernels.vmath.exponential import SHIFT_ONCE, clamp, scale_f32, scale_f64
+from numgrad.kernels.vmath.logarithm import split_f64
+from numgrad.kernels.vmath.multiply_add import exact_mul_add_f32, exact_mul_add_f64
+from numgrad.kernels.vmath.polynomial import estrin
 
 D_ZERO, D_HALF, D_ONE, D_TWO = (
     np.float64(0.0),
@@ -42,16 +42,50 @@ D_INF, D_NAN = np.float64(np.inf), np.float64(np.nan)
 F_ZERO, F_HALF, F_ONE = np.float32(0.0), np.float32(0.5), np.float32(1.0)
 F_INF, F_NAN = np.float32(np.inf), np.float32(np.nan)
 I52, LOW_32 = np.int64(52), np.int64(0xFFFFFFFF)
+# log2(1 + ...) = s (C + t U(t)), relative error 2**-68; C = 2 log2(e) with its low part
 C, C_LOW = np.float64.fromhex("0x1.71547652b82fep+1"), np.float64.fromhex("0x1.777d0ffda0d24p-55")
-C3, C3_LOW = np.float64.fromhex("0x1.ec709dc3a03fdp-1"), np.float64.fromhex("0x1.d27f05548af0cp-55")
-# R(t), error of the logarithm from it 2**-66; C = 2 log2(e) and C3 = C / 3 with low parts
-R0 = np.float64.fromhex("0x1.2776c50ef9d26p-1")
-R1 = np.float64.fromhex("0x1.a61762a759059p-2")
-R2 = np.float64.fromhex("0x1.484b1421f5af6p-2")
-R3 = np.float64.fromhex("0x1.0c9a63b5b8b5fp-2")
-R4 = np.float64.fromhex("0x1.c69f986e18b1fp-3")
-R5 = np.float64.fromhex("0x1.87af989c2eb30p-3")
-R6 = np.float64.fromhex("0x1.85f43746f9560p-3")
+U = (
+    np.float64(0.9617966939259758),
+    np.float64(0.5770780163546069),
+    np.float64(0.4121985855033547),
+    np.float64(0.32059634599048065),
+    np.float64(0.26354338010612127),
+)
+# Centres besides 1, their logarithms to base 2, the borders between the four (bits of the lowest).
+C1, H1 = np.float64.fromhex("0x1.306fe0d70871fp+0"), np.float64.fromhex("0x1.000000fbfap-2")
+C2, H2 = np.float64.fromhex("0x1.6a09e69a03247p+0"), np.float64.fromhex("0x1.0000006623p-1")
+C3, H3 = np.float64.fromhex("0x1.ae89f9a9d5556p+0"), np.float64.fromhex("0x1.8000002295p-1")
+BORDER1, BORDER2, BORDER3 = (np.float64(2.0**e) for e in (0.125, 0.375, 0.625))
+LOWEST = np.float64(2.0**-0.125).view(np.int64)
+E = (  # (2**w - 1) / w on |w| <= 1/2, relative error of 2**w 2**-56
+    np.float64(0.6931471805599457),
+    np.float64(0.24022650695910097),
+    np.float64(0.05550410866479039),
+    np.float64(0.009618129107607003),
+    np.float64(0.0013333558153440085),
+    np.float64(0.0001540353044157094),
+    np.float64(1.5252727384994885e-05),
+    np.float64(1.3215442675909473e-06),
+    np.float64(1.0180647772562977e-07),
+    np.float64(7.072570316554937e-09),
+    np.float64(4.0780510169429663e-10),
+)
+F_C, F_C_LOW = np.float32(2.885390043258667), np.float32(3.851926e-08)
+F_U = (np.float32(0.961796), np.float32(0.57820934))
+F_C1, F_H1 = np.float32(float.fromhex("0x1.2f47b2p+0")), np.float32(float.fromhex("0x1.f4cp-3"))
+F_C2, F_H2 = np.float32(float.fromhex("0x1.6a13b4p+0")), np.float32(float.fromhex("0x1.0014p-1"))
+F_C3, F_H3 = np.float32(float.fromhex("0x1.adcaf6p+0")), np.float32(float.fromhex("0x1.7eb8p-1"))
+F_BORDER1, F_BORDER2, F_BORDER3 = (np.float32(2.0**e) for e in (0.1222534, 0.3723297, 0.6238251))
+F_LOWEST = np.float32(2.0**-0.1262512).view(np.int32)
+F_E0 = np.float32(0.6931472)
+F_E = (  # ((2**w - 1) / w - F_E0) / w, relative error of 2**w 2**-30
+    np.float32(0.2402265),
+    np.float32(0.055504058),
+    np.float32(0.009618071),
+    np.float32(0.0013337075),
+    np.float32(0.0001545798),
+    np.float32(1.4581015e-05),
+)
 # log2(m) = s (Q0 + Q1 t + ...), relative error 2**-45
 Q0 = np.float64.fromhex("0x1.71547652b8250p+1")
 Q1 = np.float64.fromhex("0x1.ec709dc53e777p-1")
@@ -74,13 +108,22 @@ B2 = np.float64.fromhex("0x1.3e689a3e95f20p+0")
 B3 = np.float64.fromhex("-0x1.321c332652d93p-1")
 B4 = np.float64.fromhex("0x1.3fa22e9bc59a1p-3")
 B5 = np.float64.fromhex("-0x1.16d6b22dc6d05p-6")
-PRODUCT_LOW, PRODUCT_HIGH = np.float64(-1080.0), np.float64(1028.0)
+WHOLE, F_WHOLE = np.float64(1.5 * 2.0**52), np.float32(1.5 * 2.0**23)  # leave no fraction bits
+WHOLE_LOW, WHOLE_HIGH = WHOLE - np.float64(1080), WHOLE + np.float64(1028)
+F_WHOLE_LOW, F_WHOLE_HIGH = F_WHOLE - np.float32(160), F_WHOLE + np.float32(130)
+FOUR_BIASES, F_FOUR_BIASES = np.int64(2046), np.int32(254)
+Y_MOST, F_Y_MOST = np.float64(2.0**64), np.float32(2.0**35)  # beyond: 0, 1 or inf
+RARE, F_RARE = np.float64(707 * 2.0**52), np.float32(87 * 2.0**23)
+F_TWO, D_LEAST_K, F_LEAST_K = np.float32(2.0), np.float64(-54.0), np.float32(-24.0)
+D_NOTHING, F_NOTHING = np.float64(-0.0), np.float32(-0.0)
 EXP2_LOW_F32, EXP2_HIGH_F32 = np.float64(-160.0), np.float64(130.0)
 I_ZERO, I_ONE, I_ZERO_32 = np.int64(0), np.int64(1), np.int32(0)
 D_THREE, D_FOUR, THIRD = np.float64(3.0), np.float64(4.0), np.float64(1 / 3)
 ROOT_2, ROOT_4 = np.float64(2.0 ** (-1 / 3)), np.float64(2.0 ** (-2 / 3))
 LEAST_NORMAL, SUBNORMAL_SCALE = np.float64(2.0**-1022), np.float64(2.0**54)
 ROOT_OF_SCALE = np.float64(2.0**-18)
+F_I23, F_FRACTION, F_ONE_BITS = np.int32(23), np.int32(0x7FFFFF), np.int32(0x3F800000)
+F_LEAST_NORMAL, F_SUBNORMAL_SCALE = np.float32(2.0**-126), np.float32(2.0**24)
 FRACTION, ONE_BITS = np.int64(0x000FFFFFFFFFFFFF), np.int64(0x3FF0000000000000)
 INT_IN_FLOAT, BIAS_IN_FLOAT = np.int64(0x4330000000000000), np.float64(2.0**52 + 1023)
 LARGE, MIDDLE, SMALL = np.float64(2.0**500), np.float64(2.0**-300), np.float64(2.0**-450)
@@ -88,49 +131,58 @@ SCALE_UP, SCALE_DOWN = np.float64(2.0**600), np.float64(2.0**-600)
 
 
 @device
-def log2_pair_f64(a):
-    """``log2(a)`` for ``a >= 0`` as a double-double, relative error near 2**-65."""
-    k, m = split_any_f64(a)
-    f = m - D_ONE
-    b, b_low = fast_two_sum(D_TWO, f)
-    reciprocal = D_ONE / b
-    s = f * reciprocal
-    s_low = mul_add(-s, b_low, exact_mul_add_f64(-s, b, f)) * reciprocal
-    # Everything that does not wait for the polynomial: s c, k + s c and s**3, with low parts.
-    first, first_low = two_prod_f64(s, C)
-    first_low = mul_add(s_low, C, mul_add(s, C_LOW, first_low))
-    h, h_low = fast_two_sum(k, first)
-    h_low = h_low + first_low
-    t, t_low = two_prod_f64(s, s)
-    cube, cube_low = two_prod_f64(t, s)
-    cube_low = mul_add(D_THREE * t, s_low, mul_add(t_low, s, cube_low))
-    t2 = t * t
-    z = mul_add(t2, mul_add(t, R3, R2), mul_add(t, R1, R0))
-    z = mul_add(t2 * t2, mul_add(t2, R6, mul_add(t, R5, R4)), z)
-    u = mul_add(t, z, C3)
-    u_low = mul_add(t, z, C3 - u) + C3_LOW
-    v, v_low = two_prod_f64(cube, u)
-    high, low = fast_two_sum(h, v)
-    low = low + mul_add(cube_low, u, mul_add(cube, u_low, h_low + v_low))
-    edge = (a - D_ONE) * D_INF  # -inf, inf, NaN at 0, inf, NaN
-    return select((a > D_ZERO) & (a < D_INF), high, edge), low
+def log2_terms_f64(a, offset):
+    """``log2(a) + offset`` for normal ``a > 0``: large and small part, and a sum good to 2**-9."""
+    i = bits(a) + (ONE_BITS - LOWEST)
+    k = from_bits((i >> I52) | INT_IN_FLOAT) - BIAS_IN_FLOAT + offset
+    m = from_bits((i & FRACTION) + LOWEST)
+    above1, above2, above3 = m > BORDER1, m > BORDER2, m > BORDER3
+    c = select(above2, select(above3, C3, C2), select(above1, C1, D_ONE))
+    h = select(above1, k + H1, k)
+    h = select(above2, k + H2, h)
+    h = select(above3, k + H3, h)
+    f, b = m - c, m + c
+    b_low = (c - b) + m
+    s = f / b
+    t = s * s
+    rest = mul_add(-s, b_low, exact_mul_add_f64(-s, b, f))
+    first = s * C
+    high = h + first
+    low = mul_add(s, C_LOW, exact_mul_add_f64(s, C, -first))
+    low = mul_add(rest, C / b, low) + (first - (high - h))
+    cube = s * t
+    return high, mul_add(cube, estrin(t, U), low), mul_add(cube, U[0], high)
 
 
 @device
-def exp2_of_product_f64(y, y_low, g, g_low):
-    """``2**((y + y_low) (g + g_low))``."""
-    p, p_low = two_prod_f64(y, g)
-    p_low = mul_add(y, g_low, mul_add(y_low, g, p_low))
-    # Where p is out of range p_low may be anything: bound it, with NaN becoming 1.
-    p_low = select(p_low < D_ONE, p_low, D_ONE)
-    p_low = select(p_low > -D_ONE, p_low, -D_ONE)
-    p = clamp(p, PRODUCT_LOW, PRODUCT_HIGH)
-    t = p + SHIFT
-    f = p - (t - SHIFT)
-    r, c = two_prod_f64(f, LN2)
-    c = mul_add(p_low, LN2, mul_add(f, LN2_TAIL, c))
-    q = square_terms_f64(r)
-    return scale_f64(D_ONE + (r + (q + mul_add(c, r + q, c))), t)
+def pow_f64(x, y):
+    """``x`` to the power ``y`` where ``pow_rare_f64`` does not hold."""
+    high, low, rough = log2_terms_f64(x, D_NOTHING)
+    t = mul_add(y, rough, WHOLE)
+    w = mul_add(y, low, exact_mul_add_f64(y, high, WHOLE - t))
+    return from_bits(bits(mul_add(w, estrin(w, E), D_ONE)) + (bits(t) << I52))
+
+
+@device
+def pow_rare_f64(x, y):
+    """Whether ``pow_f64`` may fail; see Note [Special values of pow]."""
+    size = fabs(np.float64(bits(x) - ONE_BITS))
+    return not (mul_add(fabs(y), size, size) < RARE)
+
+
+@device
+def pow_any_f64(a, y, y_low):
+    """``a`` to the power ``y + y_low`` for ``a >= 0`` and ``|y| <= Y_MOST``."""
+    subnormal = a < LEAST_NORMAL
+    normal = select(subnormal, a * SUBNORMAL_SCALE, a)
+    finite, low, rough = log2_terms_f64(normal, select(subnormal, D_LEAST_K, D_NOTHING))
+    regular, edge = (a > D_ZERO) & (a < D_INF), (a - D_ONE) * D_INF  # -inf, inf, NaN
+    high, rough = select(regular, finite, edge), select(regular, rough, edge)
+    t = clamp(mul_add(y, rough, WHOLE), WHOLE_LOW, WHOLE_HIGH)
+    w = mul_add(y_low, finite, exact_mul_add_f64(y, high, WHOLE - t))
+    w = clamp(mul_add(y, low, w), -D_TWO, D_TWO)
+    z = mul_add(w, estrin(w, E), D_ONE)
+    return scale_f64(z, from_bits(bits(t) + FOUR_BIASES))
 
 
 @device
@@ -142,11 +194,10 @@ def sign_of_power_f64(x, even, whole):
 
 
 @device
-def pow_f64(x, y):
+def pow_slow_f64(x, y):
     """``x`` to the power ``y``, with the special values of C99."""
     a = fabs(x)
-    g, g_low = log2_pair_f64(a)
-    z = exp2_of_product_f64(y, D_ZERO, g, g_low)
+    z = pow_any_f64(a, clamp(y, -Y_MOST, Y_MOST), D_ZERO)
     z = select((y == D_ZERO) | (a == D_ONE), D_ONE, z)
     half = y * D_HALF
     return z * sign_of_power_f64(x, rint(half) == half, rint(y) == y)
@@ -158,10 +209,65 @@ def powi_f64(x, n):
     a = fabs(x)
     upper = np.float64(n - (n & LOW_32))
     y, y_low = fast_two_sum(upper, np.float64(n & LOW_32))
-    g, g_low = log2_pair_f64(a)
-    z = exp2_of_product_f64(y, y_low, g, g_low)
+    z = pow_any_f64(a, y, y_low)
     z = select((n == I_ZERO) | (a == D_ONE), D_ONE, z)
     return z * sign_of_power_f64(x, (n & I_ONE) == I_ZERO, True)
+
+
+@device
+def log2_terms_f32(a, offset):
+    """``log2(a) + offset`` for normal ``a > 0``: large and small part."""
+    i = np.int32(bits(a) - F_LOWEST)
+    k = np.float32(np.int32(i >> F_I23)) + offset
+    m = from_bits(np.int32(np.int32(i & F_FRACTION) + F_LOWEST))
+    above1, above2, above3 = m > F_BORDER1, m > F_BORDER2, m > F_BORDER3
+    c = select(above2, select(above3, F_C3, F_C2), select(above1, F_C1, F_ONE))
+    h = select(above1, k + F_H1, k)
+    h = select(above2, k + F_H2, h)
+    h = select(above3, k + F_H3, h)
+    f, b = m - c, m + c
+    b_low = (c - b) + m
+    s = f / b
+    t = s * s
+    rest = mul_add(-s, b_low, exact_mul_add_f32(-s, b, f))
+    first = s * F_C
+    high = h + first
+    low = mul_add(s, F_C_LOW, exact_mul_add_f32(s, F_C, -first))
+    low = mul_add(rest, F_C / b, low) + (first - (high - h))
+    return high, mul_add(s * t, estrin(t, F_U), low)
+
+
+@device
+def pow_f32(x, y):
+    """``x`` to the power ``y`` where ``pow_rare_f32`` does not hold."""
+    high, low = log2_terms_f32(x, F_NOTHING)
+    p = y * high
+    t = mul_add(y, high, F_WHOLE)
+    w = (p - (t - F_WHOLE)) + mul_add(y, low, exact_mul_add_f32(y, high, -p))
+    z = mul_add(w, mul_add(w, estrin(w, F_E), F_E0), F_ONE)
+    return from_bits(np.int32(bits(z) + np.int32(bits(t) << F_I23)))
+
+
+@device
+def pow_rare_f32(x, y):
+    """Whether ``pow_f32`` may fail; see Note [Special values of pow]."""
+    size = fabs(np.float32(np.int32(bits(x) - F_ONE_BITS)))
+    return not (mul_add(fabs(y), size, size) < F_RARE)
+
+
+@device
+def pow_any_f32(a, y):
+    """``a`` to the power ``y`` for ``a >= 0`` and ``|y| <= F_Y_MOST``."""
+    subnormal = a < F_LEAST_NORMAL
+    normal = select(subnormal, a * F_SUBNORMAL_SCALE, a)
+    high, low = log2_terms_f32(normal, select(subnormal, F_LEAST_K, F_NOTHING))
+    high = select((a > F_ZERO) & (a < F_INF), high, (a - F_ONE) * F_INF)
+    p = y * high
+    t = clamp(mul_add(y, high, F_WHOLE), F_WHOLE_LOW, F_WHOLE_HIGH)
+    p_low = clamp(mul_add(y, low, exact_mul_add_f32(y, high, -p)), -F_ONE, F_ONE)
+    w = clamp((p - (t - F_WHOLE)) + select(p_low == p_low, p_low, F_ZERO), -F_TWO, F_TWO)
+    z = mul_add(w, mul_add(w, estrin(w, F_E), F_E0), F_ONE)
+    return scale_f32(z, from_bits(np.int32(bits(t) + F_FOUR_BIASES)))
 
 
 @device
@@ -198,10 +304,10 @@ def sign_of_power_f32(x, even, whole):
 
 
 @device
-def pow_f32(x, y):
+def pow_slow_f32(x, y):
     """``x`` to the power ``y``, with the special values of C99."""
     a = fabs(x)
-    z = exp2_to_f32(np.float64(y) * log2_coarse_f64(np.float64(a)))
+    z = pow_any_f32(a, clamp(y, -F_Y_MOST, F_Y_MOST))
     z = select((y == F_ZERO) | (a == F_ONE), F_ONE, z)
     half = y * F_HALF
     return z * sign_of_power_f32(x, rint(half) == half, rint(y) == y)
