@@ -7,6 +7,8 @@ from numgrad.kernels import threads
 from numgrad.kernels.argreduce import BLOCK, argreduce_kernel
 from numgrad.kernels.cumulative import TILE, cumprod_backward_kernel, cumulative_kernel
 
+pytestmark = pytest.mark.slow
+
 both_layouts = pytest.mark.parametrize("columns", [False, True], ids=["rows", "columns"])
 SHAPES = {
     False: [(1, 1, 1), (3, 7, 1), (2, BLOCK + 1, 1), (0, 4, 1), (60, 3, 1)],

@@ -10,6 +10,8 @@ from numgrad.kernels import reduction_columns, reduction_loops, threads
 from numgrad.kernels.expr import AXIS, Reader
 from numgrad.kernels.reductions import Operand, axis_kernel
 
+pytestmark = pytest.mark.slow
+
 BLOCK = reduction_loops.BLOCK
 TILE = reduction_columns.TILE
 CHUNK = reduction_columns.CHUNK

@@ -13,6 +13,8 @@ import pytest
 
 from tests.kernels.ulp import assert_ulp
 
+pytestmark = pytest.mark.slow
+
 if numba.config.DISABLE_JIT:
     pytest.skip("LLVM intrinsics have no interpreted form", allow_module_level=True)
 

@@ -13,6 +13,8 @@ import pytest
 from numgrad.kernels.vmath import error_function, inverse_trigonometric, trigonometric
 from tests.kernels.ulp import assert_ulp
 
+pytestmark = pytest.mark.slow
+
 # What is promised is 2 (float64) and 1 (float32); measured are at most 0.97 and 0.94.
 LIMIT = {np.float64: 1.2, np.float32: 1.0}
 SUFFIX = {np.float64: "_f64", np.float32: "_f32"}

@@ -12,6 +12,8 @@ from numgrad.testing import gradcheck, gradgradcheck
 from numgrad.testing.samples import draw, samples
 from tests.ops.reference import by_name
 
+pytestmark = pytest.mark.slow
+
 OTHERS = [op for op in OPS.values() if not isinstance(op, Elementwise | AxisOp | Composite)]
 SAMPLED = [op for op in OTHERS if op.samples]
 SMOOTH = [op for op in SAMPLED if op.formulas and op.name != "astype"]

@@ -9,6 +9,8 @@ from numgrad.testing import gradcheck, gradgradcheck
 from numgrad.testing.samples import AXES, LAYOUTS, draw, samples
 from tests.ops.reference import ALONG_AXES, assert_same, by_name, quiet, reference, result_dtype
 
+pytestmark = pytest.mark.slow
+
 DTYPES = ["bool", "int8", "uint8", "int64", "float32", "float64", "complex128"]
 SMOOTH = [op for op in ALONG_AXES if op.formulas]
 SCIPY = {"logsumexp", "softmax", "log_softmax"}  # which have dtype rules of their own

@@ -16,6 +16,8 @@ from tests.ops.reference import (
     tolerance,
 )
 
+pytestmark = pytest.mark.slow
+
 DTYPES = ["bool", "int8", "uint8", "int64", "float32", "float64", "complex128"]
 # SciPy computes these for complex numbers, or for integers in a dtype of its own
 REAL_ONLY = {"erf", "erfc", "erfinv", "gamma", "gammaln", "digamma", "zeta"}

@@ -9,6 +9,8 @@ from numgrad.testing import gradcheck, gradgradcheck
 from numgrad.testing.samples import draw, samples
 from tests.ops.reference import BINARY, ELEMENTWISE, by_name, quiet, reference
 
+pytestmark = pytest.mark.slow
+
 SMOOTH = [op for op in ELEMENTWISE if op.differentiable and op.formulas]
 # Complex numbers are ordered by their real parts, which has no derivative in the plane
 ORDERED = {"maximum", "minimum", "fmax", "fmin", "clip_below", "clip_above"}

@@ -8,6 +8,8 @@ from numgrad.kernels import threads
 from numgrad.testing.samples import LAYOUTS, draw
 from tests.ops.reference import ELEMENTWISE, assert_same, by_name, quiet, reference, tolerance
 
+pytestmark = pytest.mark.slow
+
 LAYOUT_OPS = [ng.ops[n].op for n in ("add", "multiply", "power", "where", "exp", "sin", "less")]
 SHAPES = [((3, 4), (3, 4)), ((3, 4), (4,)), ((3, 1), (1, 4)), ((), (3, 4)), ((1,), (1, 1)),
           ((2, 1, 3, 1, 2), (3, 4, 1)), ((2, 3, 2, 1, 2, 2), (1, 2, 3, 1, 2))]  # fmt: skip

@@ -1,11 +1,14 @@
 """Random compositions of operations: finite differences, complex steps, transposed Jacobians."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import numgrad as ng
 from numgrad.testing import gradcheck
+
+pytestmark = pytest.mark.slow
 
 # smooth on the whole line and holomorphic, so that a complex step h gives f' = Im f(x + ih) / h
 UNARY = {
