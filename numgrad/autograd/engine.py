@@ -389,11 +389,15 @@ def _walk(
             ]
         saved = node.saved
         values = node.unpack() if saved != () else saved
-        function = call.functions.get(node.mask)
-        if function is not None:
-            gradients, owned = function(g, *values)
+        buffers = _owned_buffers(node, pending, leaves) if call.large else None
+        if buffers is not None:
+            gradients, owned = call.backward_into(node.mask, g, values, buffers)
         else:
-            gradients, owned = call.backward(node.mask, g, values)
+            function = call.functions.get(node.mask)
+            if function is not None:
+                gradients, owned = function(g, *values)
+            else:
+                gradients, owned = call.backward(node.mask, g, values)
         if saved and not retain:
             node.saved = None
         bit = 1
@@ -445,6 +449,29 @@ def _walk(
             handed.add(id(g))
         found.append(g)
     return found, list(leaves.values())
+
+
+def _owned_buffers(
+    node: Node, pending: dict[int, list], leaves: dict[int, list]
+) -> list[np.ndarray | None] | None:
+    """For each operand the array its gradient can be added to in place; None if there is none."""
+    found: list[Any] | None = None
+    taken: set[int] = set()
+    for k, edge in enumerate(node.edges):
+        if type(edge) is Node:
+            waiting = pending.get(-edge.sequence)
+        elif edge is None or type(edge) is tuple:
+            continue
+        else:
+            waiting = leaves.get(id(edge))
+        if waiting is None or not waiting[2] or id(waiting) in taken:
+            continue
+        meta, buffer = node.call.metas[k], waiting[1]
+        if buffer.flags.c_contiguous and buffer.shape == meta.shape and buffer.dtype == meta.dtype:
+            found = found or [None] * len(node.edges)
+            found[k] = buffer
+            taken.add(id(waiting))
+    return found
 
 
 def _deliver_part(

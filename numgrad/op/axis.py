@@ -32,7 +32,7 @@ from numgrad.kernels.expr import (
 )
 from numgrad.kernels.jit import Kernel
 from numgrad.op.base import OPS, Call, Meta, Op, bind, interpreter
-from numgrad.op.elementwise import MAX_PLANS, ReadingInterpreter, _convert
+from numgrad.op.elementwise import LARGE, MAX_PLANS, ReadingInterpreter, _convert
 
 _MEMORY_NS = 0.15
 
@@ -349,7 +349,21 @@ class AxisPlan(Call):
         function = self.functions[mask] = self._compile_backward(mask)
         return function(g, *saved)
 
-    def _compile_backward(self, mask: int) -> Callable[..., tuple[Any, int]]:
+    @property
+    def large(self) -> bool:
+        return self.order is None and prod(self.counts) > LARGE
+
+    def backward_into(
+        self, mask: int, g: np.ndarray, saved: Sequence[Any], buffers: Sequence[Any]
+    ) -> tuple[Any, int]:
+        function = self.functions.get(~mask)
+        if function is None:
+            function = self.functions[~mask] = self._compile_backward(mask, accumulate=True)
+        return function(g, *saved, buffers[0])
+
+    def _compile_backward(
+        self, mask: int, *, accumulate: bool = False
+    ) -> Callable[..., tuple[Any, int]]:
         """Write the function that allocates the gradient and calls the kernel.
 
         Nothing is left to decide in it: it is the inner loop of the engine.
@@ -360,7 +374,7 @@ class AxisPlan(Call):
             "empty": np.empty,
             "shape": shape[0] if len(shape) == 1 else shape,
             "dtype": meta.dtype,
-            "entry": self._entry("backward", mask, False),
+            "entry": self._entry("backward", mask, accumulate),
             "sizes": self.sizes,
             "count": float(self.counts[1]),
             "compact": np.ascontiguousarray,
@@ -368,7 +382,10 @@ class AxisPlan(Call):
             "inverse": self.inverse,
         }
         saves = self.saves(mask)
-        lines = [f"def backward({', '.join(('g', *saves))}):", "    out = empty(shape, dtype)"]
+        parameters = ("g", *saves, *(("out",) if accumulate else ()))
+        lines = [f"def backward({', '.join(parameters)}):"]
+        if not accumulate:
+            lines.append("    out = empty(shape, dtype)")
         arguments = []
         for name in self.names("backward", mask):
             if name == "n":
@@ -381,7 +398,8 @@ class AxisPlan(Call):
             arguments.append(f"{name}.ravel()")
         if prod(shape):
             lines.append(f"    entry({', '.join(arguments)}, out.ravel(), *sizes)")
-        lines.append(f"    return (out{'' if order is None else '.transpose(inverse)'},), 1")
+        result = "None" if accumulate else "out" if order is None else "out.transpose(inverse)"
+        lines.append(f"    return ({result},), 1")
         exec(compile("\n".join(lines), f"<backward of {self.op.name}>", "exec"), scope)
         return scope["backward"]
 

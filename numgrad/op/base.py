@@ -275,6 +275,8 @@ class Call:
     __slots__ = ("aux", "metas", "op", "params")
     functions: Any = MappingProxyType({})
     """Compiled backwards by mask, where a family has them: ``(g, *saved) -> gradients, owned``."""
+    large = False
+    """Whether ``backward_into(mask, g, saved, buffers)``, which adds to buffers, is worth while."""
     nout = 1
     """Number of outputs."""
     out_metas: tuple[Meta, ...] = ()

@@ -39,6 +39,9 @@ from numgrad.op.base import Call, Meta, Op, interpreter
 MAX_PLANS = 4096
 """Plans kept per operation; shapes beyond that many start afresh."""
 
+LARGE = 16384
+"""Elements from which adding a gradient in the kernel that computes it saves time."""
+
 _MEMORY_NS = 0.15  # reading and writing one element, besides computing it
 
 
@@ -344,6 +347,18 @@ class Plan(Call):
         function = self.functions[mask] = self._compile_backward(mask)
         return function(g, *saved)
 
+    @property
+    def large(self) -> bool:
+        return self.layout.size > LARGE
+
+    def backward_into(
+        self, mask: int, g: np.ndarray, saved: Sequence[Any], buffers: Sequence[Any]
+    ) -> tuple[Any, int]:
+        function = self.functions.get(~mask)
+        if function is None:
+            function = self.functions[~mask] = self._compile_backward(mask, accumulate=True)
+        return function(g, *saved, buffers)
+
     def symbols(self, reader: Reader, mask: int) -> tuple[dict[str, Symbol], dict[int, Symbol]]:
         """Symbols of ``g`` and everything saved, and the gradient of each operand in ``mask``."""
         values = {"g": reader.input("g", self.dtype), "y": reader.input("y", self.dtype)}
@@ -357,7 +372,7 @@ class Plan(Call):
                     gradients[k] = _convert(reader, value, self.metas[k].dtype)
         return values, gradients
 
-    def _compile_backward(self, mask: int) -> Callable[..., Any]:
+    def _compile_backward(self, mask: int, *, accumulate: bool = False) -> Callable[..., Any]:
         values, gradients = self.symbols(Reader(), mask)
         full = self.layout.masks[0]
         operands = {o.name: o for o in self._operands()}
@@ -388,13 +403,14 @@ class Plan(Call):
                 [(operand, again[k]) for k, operand in outputs],
                 len(self.layout.dims),
                 parallel=parallel,
+                accumulate=accumulate,
             )
             return kernel, emitter.cost_ns
 
         entry = None
         if outputs and self.layout.size:
-            entry = self._choose(("backward", mask), make)
-        return _backward_function(self, saved, operands, outputs, aliased, entry)
+            entry = self._choose(("backward", mask, accumulate), make)
+        return _backward_function(self, saved, operands, outputs, aliased, entry, accumulate)
 
 
 def _backward_function(
@@ -404,10 +420,12 @@ def _backward_function(
     outputs: Sequence[tuple[int, Operand]],
     aliased: Sequence[int],
     entry: Any,
+    accumulate: bool,
 ) -> Callable[..., Any]:
     """Write the function that allocates gradients and calls the kernel.
 
-    Nothing is left to decide in it: it is the inner loop of the engine.
+    Nothing is left to decide in it: it is the inner loop of the engine. With ``accumulate`` it
+    takes a list of buffers too, and gives None for a gradient that it added to the buffer there.
     """
     names: dict[str, Any] = {
         "entry": entry,
@@ -418,7 +436,10 @@ def _backward_function(
         "layout": plan.layout,
         "dims": plan.layout.dims,
     }
-    lines = [f"def backward({', '.join(('g', *saved))}):"]
+    parameters = ("g", *saved, *(("buffers",) if accumulate else ()))
+    lines = [f"def backward({', '.join(parameters)}):"]
+    if accumulate:
+        lines.append("    flags = 0")
     if outputs:
         lines.append("    if not g.flags.c_contiguous: g = compact(g)")
     arguments = []
@@ -432,16 +453,23 @@ def _backward_function(
         else:
             arguments.append(name if plan.flat else f"{name}.ravel()")
     owned = 0
-    for k, _ in outputs:
+    for position, (k, _) in enumerate(outputs):
         shape = plan.metas[k].shape
         names[f"shape{k}"] = shape[0] if len(shape) == 1 else shape
         names[f"dtype{k}"] = plan.metas[k].dtype
         make = "empty" if entry is not None else "zeros"
-        lines.append(f"    g{k} = {make}(shape{k}, dtype{k})")
+        if accumulate:
+            lines.append(f"    g{k} = buffers[{k}]")
+            lines.append(f"    if g{k} is None: g{k} = {make}(shape{k}, dtype{k})")
+            lines.append(f"    else: flags |= {1 << position}")
+        else:
+            lines.append(f"    g{k} = {make}(shape{k}, dtype{k})")
         arguments.append(f"g{k}" if plan.flat else f"g{k}.ravel()")
         owned |= 1 << k
     if len(plan.layout.dims) > 1 or any(not o.full for _, o in outputs):
         arguments.append("*dims")
+    if accumulate:
+        arguments.append("flags")
     if entry is not None:
         lines.append(f"    entry({', '.join(arguments)})")
     results = []
@@ -449,7 +477,9 @@ def _backward_function(
         if k in aliased:
             results.append("g")
         else:
-            results.append(f"g{k}" if any(k == o for o, _ in outputs) else "None")
+            made = any(k == o for o, _ in outputs)
+            fresh = f"g{k} if buffers[{k}] is None else None" if accumulate else f"g{k}"
+            results.append(fresh if made else "None")
     lines.append(f"    return ({', '.join(results)},), {owned}")
     exec(compile("\n".join(lines), f"<backward of {plan.op.name}>", "exec"), names)
     return names["backward"]
