@@ -282,8 +282,8 @@ LIBRARY = {
     "arctanh": ("vmath.hyperbolic", "atanh"),
     "power": ("vmath.power", "pow"),
     "float_power": ("vmath.power", "pow"),
-    "cbrt": ("vmath.power", "cbrt"),
-    "hypot": ("vmath.power", "hypot"),
+    "cbrt": ("vmath.roots", "cbrt"),
+    "hypot": ("vmath.roots", "hypot"),
     "erf": ("vmath.error_function", "erf"),
     "erfc": ("vmath.error_function", "erfc"),
     "gammaln": ("special", "gammaln"),
@@ -302,7 +302,9 @@ LIBRARY = {
 }
 # Functions whose fast form holds for most arguments only: <name>_rare tells which, <name>_slow does
 # those.
-_WITH_RARE = frozenset({"sin", "cos", "tan"})
+_WITH_RARE = frozenset({"sin", "cos", "tan", "power", "float_power"})
+# Of these, the ones whose slow form gives other arguments the bits of the fast form.
+_SLOW_FOR_ALL = frozenset({"power", "float_power"})
 # C functions behind the device functions of ``special``.
 EXTERNALS = {
     "gammaln": "gammaln",
@@ -362,11 +364,12 @@ class Emitter:
         tests = []
         for symbol in _in_order(list(outputs), names):
             if symbol.op in _WITH_RARE and symbol.dtype.kind == "f":
-                tests.append((symbol.args[0], self._library(symbol.op, symbol.dtype, "_rare")))
+                tests.append((symbol.args, self._library(symbol.op, symbol.dtype, "_rare")))
         if not tests:
             return [], ""
-        lines, arguments = self.block([argument for argument, _ in tests], dict(names))
-        calls = [f"{test}({a})" for (_, test), a in zip(tests, arguments, strict=True)]
+        names = dict(names)
+        lines, _ = self.block([a for arguments, _ in tests for a in arguments], names)
+        calls = [f"{test}({', '.join(names[a] for a in args)})" for args, test in tests]
         return lines, " | ".join(calls)
 
     def _library(self, name: str, dtype: np.dtype, suffix: str = "") -> str:
@@ -443,8 +446,11 @@ class Emitter:
             return f"{self._intrinsic(_INTRINSIC[op])}({', '.join(args)})"
         if kind == "f" and op in LIBRARY:
             if slow and op in _WITH_RARE:
-                fast, rare, exact = (self._library(op, operand, s) for s in ("", "_rare", "_slow"))
-                return f"({exact}({args[0]}) if {rare}({args[0]}) else {fast}({args[0]}))"
+                exact = f"{self._library(op, operand, '_slow')}({', '.join(args)})"
+                if op in _SLOW_FOR_ALL:
+                    return exact
+                fast, rare = (self._library(op, operand, suffix) for suffix in ("", "_rare"))
+                return f"({exact} if {rare}({args[0]}) else {fast}({args[0]}))"
             return f"{self._library(op, operand)}({', '.join(args)})"
         if isinstance(getattr(np, op, None), np.ufunc):
             return cast_text(f"np.{op}({', '.join(args)})", dtype, dtype)

@@ -364,9 +364,9 @@ class _Writer:
             blocked = {symbol: shift(text) for symbol, text in names.items()}
             shifted = [shift(text) for text in targets]
             scan, condition = self.emitter.rare(symbols, blocked)
-            self.put(depth + 1, "rare = 0", "for j in range(size):")
-            self.put(depth + 2, *scan, f"rare |= int64({condition})")
-            self.put(depth + 1, "if rare != 0:")
+            self.put(depth + 1, "rare = False", "for j in range(size):")
+            self.put(depth + 2, *scan, f"rare |= {condition}")
+            self.put(depth + 1, "if rare:")
             self.loop(depth + 2, "size", blocked, shifted, slow=True)
             self.put(depth + 1, "else:")
             self.loop(depth + 2, "size", blocked, shifted, slow=False)

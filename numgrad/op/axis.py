@@ -153,6 +153,7 @@ class AxisPlan(Call):
         "inverse",
         "keeps",
         "kept",
+        "large",
         "order",
         "scalars",
         "shape",
@@ -201,6 +202,7 @@ class AxisPlan(Call):
         result = self._read(reader, {"x": self._input(reader)})
         self.dtype = kernel_dtype(result.dtype)
         self.floating = self.dtype.kind in "fc"
+        self.large = self.order is None and prod(self.counts) > LARGE
         self.keeps = sum({"x": 1, "y": 2}[n] for n in self.saves(1)) if op.formulas else 0
         self.entry = self._entry("forward", 0, False)
 
@@ -348,10 +350,6 @@ class AxisPlan(Call):
     def backward(self, mask: int, g: np.ndarray, saved: Sequence[Any]) -> tuple[Any, int]:
         function = self.functions[mask] = self._compile_backward(mask)
         return function(g, *saved)
-
-    @property
-    def large(self) -> bool:
-        return self.order is None and prod(self.counts) > LARGE
 
     def backward_into(
         self, mask: int, g: np.ndarray, saved: Sequence[Any], buffers: Sequence[Any]

@@ -204,6 +204,7 @@ class Plan(Call):
         "floating",
         "functions",
         "keeps",
+        "large",
         "layout",
         "loop",
         "records",
@@ -235,6 +236,7 @@ class Plan(Call):
         self.layout = layout(
             self.shape, [(self.shape, None), *((a.shape, _strides(a)) for a in arrays)]
         )
+        self.large = self.layout.size > LARGE
         self.simple = not any(m.endswith("s") for m in self.layout.masks)
         # the hot path passes operands as they are when all have one axis, raveled otherwise
         self.flat = self.simple and all(a.ndim == 1 for a in arrays) and len(self.shape) == 1
@@ -346,10 +348,6 @@ class Plan(Call):
     def backward(self, mask: int, g: np.ndarray, saved: Sequence[Any]) -> tuple[Any, int]:
         function = self.functions[mask] = self._compile_backward(mask)
         return function(g, *saved)
-
-    @property
-    def large(self) -> bool:
-        return self.layout.size > LARGE
 
     def backward_into(
         self, mask: int, g: np.ndarray, saved: Sequence[Any], buffers: Sequence[Any]

@@ -342,12 +342,13 @@ def sigmoid_f32(x):
     """``1 / (1 + exp(-x))``, accurate in both tails."""
     # 1 and exp(-x) are divided by 2**32: a subnormal result is rounded at the very end.
     x = clamp(x, F_EXP_LOW, F_SIGMOID_HIGH)
-    t, _, r, c = reduce_f32(-x, F_SHIFT_SIGMOID)
+    t = mul_add(x, -F_LOG2E, F_SHIFT_SIGMOID)
+    k = t - F_SHIFT_SIGMOID
+    r = mul_add(k, -F_LN2_LO, mul_add(k, -F_LN2_HI, -x))
     s = from_bits(np.int32(bits(t) << F_I23))
-    q = short_square_terms_f32(r, c)
-    w = r + q
+    w = short_square_terms_f32(r, r)
     d = mul_add(s, w, F_UNBOOST + s)
-    d_low = mul_add(s, q, mul_add(s, r, (s - d) + F_UNBOOST))
+    d_low = mul_add(s, w, (s - d) + F_UNBOOST)
     q = F_ONE / d
     q = mul_add(q, mul_add(-q, d_low, exact_mul_add_f32(-q, d, F_ONE)), q)
     return q * F_UNBOOST
