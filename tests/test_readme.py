@@ -1,5 +1,6 @@
 """Every Python block of the README runs, in order, in one process: the reader's session."""
 
+import os
 import re
 import subprocess
 import sys
@@ -37,6 +38,7 @@ def test_every_block_runs(tmp_path):
         check=False,
         timeout=300,
         cwd=README.parent,
+        env={**os.environ, "PYTHONPATH": str(README.parent)},  # also where it is not installed
     )
     assert done.returncode == 0, done.stderr
     x = np.array([0.5, 1.0, 1.5])
