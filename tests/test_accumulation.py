@@ -61,3 +61,27 @@ def test_two_leaves_never_share_a_gradient():
     a, b = (ng.tensor(RNG.normal(size=4), requires_grad=True) for _ in range(2))
     (a + b).backward(np.ones(4))
     assert not np.shares_memory(a.grad.numpy(), b.grad.numpy())
+
+
+@pytest.mark.parametrize("operation", [ng.sum, ng.mean, ng.prod, ng.var, ng.std])
+@pytest.mark.parametrize("dtypes", [("float64", "float32"), ("float32", "float64")])
+def test_reduction_in_another_dtype_gives_the_operand_a_gradient_of_its_own(operation, dtypes):
+    own, other = dtypes
+    a = np.linspace(1, 2, 6).astype(own)
+    gradients = []
+    for dtype in (None, other):
+        x = ng.tensor(a, requires_grad=True)
+        value = operation(x * 2.0, dtype=dtype)
+        assert value.dtype == (dtype or own)
+        value.backward()
+        assert x.grad.dtype == own
+        gradients.append(x.grad.numpy())
+    np.testing.assert_allclose(gradients[1], gradients[0], rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int64", "float32", "complex128"])
+def test_sum_in_a_dtype_is_that_of_numpy(dtype):
+    a = np.arange(100, dtype=np.int16)
+    found = ng.sum(ng.tensor(a), dtype=dtype)
+    assert found.dtype == np.sum(a, dtype=dtype).dtype
+    assert found.item() == np.sum(a, dtype=dtype)

@@ -75,9 +75,6 @@ class AxisOp(Op):
         (x,) = args
         if not isinstance(x, np.ndarray):
             x = np.asarray(x)
-        dtype = params.get("dtype")
-        if dtype is not None:
-            x = x.astype(dtype)
         plan = self.plan(x, params)
         return plan.compute(x), plan
 
@@ -86,6 +83,9 @@ class AxisOp(Op):
         axis = params.get("axis")
         if isinstance(axis, list):
             params["axis"] = tuple(axis)
+        if params.get("dtype") is not None:
+            params["dtype"] = np.dtype(params["dtype"])
+            check_dtype(self.name, params["dtype"])
         key = (x.dtype, x.shape, *params.values())
         found = self.plans.get(key)
         if found is None:
@@ -190,7 +190,7 @@ class AxisPlan(Call):
         self.columns = self.counts[2] != 1
         self.sizes = self.counts if self.columns else self.counts[:2]
         self.scalars = (float(count),) if op.takes_n else ()
-        self.simple = self.order is None and prod(self.shape) > 0 and not params.get("dtype")
+        self.simple = self.order is None and prod(self.shape) > 0
         if not op.empty and count == 0 and prod(self.shape):
             raise NumgradValueError(
                 f"{op.name}: the reduced axes of an operand of shape {x.shape} have no elements, "
@@ -214,7 +214,8 @@ class AxisPlan(Call):
 
     @property
     def _n_dtype(self) -> np.dtype:
-        return FLOAT32 if self.metas[0].dtype in (FLOAT32, np.dtype("complex64")) else FLOAT64
+        dtype = self.params.get("dtype") or self.metas[0].dtype
+        return FLOAT32 if dtype in (FLOAT32, np.dtype("complex64")) else FLOAT64
 
     def _constants(self, n: Any) -> dict[str, Any]:
         given: dict[str, Any] = {
@@ -228,8 +229,13 @@ class AxisPlan(Call):
         return given
 
     def _read(self, reader: Reader, values: dict[str, Symbol]) -> Symbol:
+        x, dtype = values["x"], self.params.get("dtype")
+        if dtype is not None:  # converted in the formula, so that its gradient is converted back
+            x = reader.cast(x, dtype)
         with interpreter(ReadingInterpreter(reader)):
-            return reader.lift(self.op.function(values["x"], **self._constants(self._n(reader))))
+            result = reader.lift(self.op.function(x, **self._constants(self._n(reader))))
+        integers = dtype is not None and dtype.kind in "iu" and result.dtype.kind in "iu"
+        return reader.cast(result, dtype) if integers else result
 
     def _entry(self, what: str, mask: int, accumulate: bool) -> Callable[..., Any]:
         from numgrad.kernels.reductions import Operand, axis_kernel
