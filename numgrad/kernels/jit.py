@@ -24,6 +24,7 @@ import importlib
 import os
 import pickle
 import platform
+import re
 import sys
 import tempfile
 import threading
@@ -164,6 +165,10 @@ def _dispatcher(
 
     # Environments are restored by importing the module of this name.
     namespace: dict[str, Any] = {"__name__": __name__, **functions}
+    suffix = unique.rsplit("_", 1)[1]
+    for name in re.findall(r"^def (\w+)\(", source, re.MULTILINE):
+        if name != "kernel":  # its helpers need names of their own for the same reason
+            source = re.sub(rf"\b{name}\b", f"{name}_{suffix}", source)
     exec(compile(source, path, "exec"), namespace)
     function = namespace["kernel"]
     function.__name__ = function.__qualname__ = unique
