@@ -234,8 +234,9 @@ class AxisPlan(Call):
             x = reader.cast(x, dtype)
         with interpreter(ReadingInterpreter(reader)):
             result = reader.lift(self.op.function(x, **self._constants(self._n(reader))))
-        integers = dtype is not None and dtype.kind in "iu" and result.dtype.kind in "iu"
-        return reader.cast(result, dtype) if integers else result
+        if dtype is not None and dtype.kind in "iu" and result.dtype.kind in "iu":
+            return reader.cast(result, dtype)
+        return result
 
     def _entry(self, what: str, mask: int, accumulate: bool) -> Callable[..., Any]:
         from numgrad.kernels.reductions import Operand, axis_kernel
