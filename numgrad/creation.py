@@ -93,7 +93,7 @@ def asarray(data: Any, dtype: Any = None, copy: bool | None = None) -> Tensor:
         return data
     array = _to_array("asarray", data, dtype, copy)
     shared = isinstance(data, np.ndarray) and np.may_share_memory(array, data)
-    return Tensor(array, version=Version(foreign=True) if shared else None)
+    return Tensor(array, memory=Version(foreign=True) if shared else None)
 
 
 def from_numpy(array: np.ndarray) -> Tensor:

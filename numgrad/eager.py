@@ -16,7 +16,7 @@ import numpy as np
 
 from numgrad.autograd.node import Node
 from numgrad.autograd.saved import guarded_array, guarded_tensor
-from numgrad.autograd.variable import Tensor, shared_version
+from numgrad.autograd.variable import Tensor, refresh, root, version_of
 from numgrad.errors import NumgradTypeError
 from numgrad.op.axis import AxisOp
 from numgrad.op.base import Call, Composite, Op, bind, complete, state
@@ -48,11 +48,11 @@ class EagerInterpreter:
             tensors = _record_many(call, mask, operands, out)
             if isinstance(op, View) and type(operands[0]) is Tensor:
                 for part in tensors:
-                    part._version = shared_version(operands[0])
+                    part._memory = root(operands[0])
             return tensors
         tensor = _record(call, mask, operands, out) if mask else Tensor(out)
         if isinstance(op, View) and type(operands[0]) is Tensor and op.shares(arrays[0], out):
-            tensor._version = shared_version(operands[0])
+            tensor._memory = root(operands[0])
         return tensor
 
     def entry(self, op: Op) -> Callable[..., Any]:
@@ -74,6 +74,8 @@ def _operand(op: Op, a: Any) -> tuple[Any, Any]:
     """An argument as it is kept, and as an array or number to compute with."""
     kind = type(a)
     if kind is Tensor:
+        if a._memory is not None:
+            refresh(a)
         return a, a._array
     if kind in _NUMBERS:
         return a, a
@@ -107,7 +109,7 @@ def _edge(a: Any) -> Any:
     """Where the gradient of an operand goes."""
     if type(a) is not Tensor or not a._requires_grad:
         return None
-    node = a.grad_fn
+    node = a._grad_fn
     if node is None:
         return a
     return (node, a._slot - 1) if a._slot else node
@@ -116,7 +118,7 @@ def _edge(a: Any) -> Any:
 def _keep(a: Any) -> Any:
     """An operand as a node saves it."""
     if type(a) is Tensor:
-        version = a._version
+        version = version_of(a)
         return guarded_tensor(a) if version is not None and version.foreign else a
     if type(a) is np.ndarray:
         return guarded_array(a)
@@ -174,6 +176,8 @@ def _unary_entry(op: Planned) -> Callable[..., Any]:
         mode = state.mode
         if type(x) is Tensor and mode and not rest and not params:
             array = x._array
+            if x._memory is not None:
+                refresh(x)
             plan = plans.get((array.dtype, array.shape))
             if plan is not None and array.flags.c_contiguous:
                 out = empty(plan.allocate, plan.dtype)
@@ -189,9 +193,9 @@ def _unary_entry(op: Planned) -> Callable[..., Any]:
                 elif keeps == 0:
                     saved = ()
                 else:
-                    kept = x if x._version is None else _keep(x)
+                    kept = x if x._memory is None else _keep(x)
                     saved = (kept,) if keeps == 1 else (kept, out)
-                node = x.grad_fn
+                node = x._grad_fn
                 if node is None:
                     node = x
                 elif x._slot:
@@ -217,10 +221,14 @@ def _binary_entry(op: Planned) -> Callable[..., Any]:
         mask = 0
         if kind_a is Tensor:
             x = a._array
+            if a._memory is not None:
+                refresh(a)
             if a._requires_grad:
                 mask = 1
             if kind_b is Tensor:
                 z = b._array
+                if b._memory is not None:
+                    refresh(b)
                 if b._requires_grad:
                     mask += 2
                 plan = plans.get((x.dtype, x.shape, z.dtype, z.shape))
@@ -232,6 +240,8 @@ def _binary_entry(op: Planned) -> Callable[..., Any]:
                 plan = plans.get((x.dtype, x.shape, z.dtype, z.shape))
         elif kind_b is Tensor:
             z = b._array
+            if b._memory is not None:
+                refresh(b)
             if b._requires_grad:
                 mask = 2
             if kind_a is float or kind_a is int:
@@ -278,9 +288,9 @@ def _binary_entry(op: Planned) -> Callable[..., Any]:
         else:
             kept_a = kept_b = None
             if keeps & 1:
-                kept_a = a if kind_a is Tensor and a._version is None else _keep(a)
+                kept_a = a if kind_a is Tensor and a._memory is None else _keep(a)
             if keeps & 2:
-                kept_b = b if kind_b is Tensor and b._version is None else _keep(b)
+                kept_b = b if kind_b is Tensor and b._memory is None else _keep(b)
             if keeps == 3:
                 saved = (kept_a, kept_b)
             elif keeps == 1:
@@ -292,13 +302,13 @@ def _binary_entry(op: Planned) -> Callable[..., Any]:
                 saved = tuple([value for bit, value in kept if keeps & bit])
         edge_a = edge_b = None
         if mask & 1:
-            edge_a = a.grad_fn
+            edge_a = a._grad_fn
             if edge_a is None:
                 edge_a = a
             elif a._slot:
                 edge_a = (edge_a, a._slot - 1)
         if mask & 2:
-            edge_b = b.grad_fn
+            edge_b = b._grad_fn
             if edge_b is None:
                 edge_b = b
             elif b._slot:
@@ -318,6 +328,8 @@ def _axis_entry(op: AxisOp) -> Callable[..., Any]:
         if type(x) is not Tensor or not mode:
             return bind(op, () if x is _MISSING else (x, *rest), params)
         array = x._array
+        if x._memory is not None:
+            refresh(x)
         try:
             key = (array.dtype, array.shape, *rest, *params.items())
             plan = quick.get(key)
@@ -346,7 +358,7 @@ def _axis_entry(op: AxisOp) -> Callable[..., Any]:
         else:
             kept = _keep(x)
             saved = (kept,) if keeps == 1 else (kept, out)
-        node = x.grad_fn
+        node = x._grad_fn
         if node is None:
             node = x
         elif x._slot:

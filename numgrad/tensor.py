@@ -11,7 +11,14 @@ import numpy as np
 from numgrad import ops as _ops  # fills the table
 from numgrad.autograd import engine
 from numgrad.autograd.node import Node
-from numgrad.autograd.variable import Tensor, shared_version
+from numgrad.autograd.variable import (
+    NO_GRAD_VIEW,
+    Tensor,
+    refresh,
+    root,
+    shared_version,
+    version_of,
+)
 from numgrad.eager import EagerInterpreter
 from numgrad.errors import (
     NumgradIndexError,
@@ -30,7 +37,7 @@ assert _ops is not None
 
 def _get_grad(self: Tensor) -> Tensor | None:
     """Gradient accumulated by ``backward``; None before the first."""
-    if self._grad is None and self.grad_fn is not None and self._requires_grad:
+    if self._grad is None and self._grad_fn is not None and self._requires_grad:
         warnings.warn(
             "the .grad of a tensor that is the result of an operation is not kept; use "
             "autograd.grad, or look at the leaf",
@@ -63,8 +70,14 @@ def _delete_grad(self: Tensor) -> None:
     self._grad = None
 
 
+def _get_grad_fn(self: Tensor) -> Any:
+    refresh(self)
+    return self._grad_fn
+
+
 def _get_requires_grad(self: Tensor) -> bool:
     """Whether operations on this tensor are recorded."""
+    refresh(self)
     return self._requires_grad
 
 
@@ -72,10 +85,10 @@ def _set_requires_grad(self: Tensor, value: bool) -> None:
     value = bool(value)
     if value == self._requires_grad:
         return
-    if self.grad_fn is not None:
+    if self._grad_fn is not None:
         raise NumgradRuntimeError(
             "requires_grad: can be changed on leaves only, and this tensor is the result of "
-            f"{self.grad_fn.name()}; use detach() for a leaf with its values"
+            f"{self._grad_fn.name()}; use detach() for a leaf with its values"
         )
     if value:
         check_differentiable(self._array.dtype)
@@ -100,12 +113,13 @@ def _requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
 
 def _version(self: Tensor) -> int:
     """Number of in-place changes to this tensor's memory."""
-    return 0 if self._version is None else self._version.count
+    version = version_of(self)
+    return 0 if version is None else version.count
 
 
 def _detach(self: Tensor) -> Tensor:
     """A tensor over the same memory that no graph leads to."""
-    return Tensor(self._array, version=shared_version(self))
+    return Tensor(self._array, memory=shared_version(self))
 
 
 def _backward(
@@ -222,8 +236,8 @@ def _repr(self: Tensor) -> str:
         parts.append(f"shape={array.shape}")
     if array.dtype not in (np.float64, np.int64, np.bool_) or array.size == 0:
         parts.append(f"dtype={array.dtype}")
-    if self.grad_fn is not None:
-        parts.append(f"grad_fn=<{self.grad_fn.name()}>")
+    if self._grad_fn is not None:
+        parts.append(f"grad_fn=<{self._grad_fn.name()}>")
     elif self._requires_grad:
         parts.append("requires_grad=True")
     return f"tensor({', '.join(parts)})"
@@ -244,16 +258,16 @@ def _rebuild(array: np.ndarray, requires_grad: bool) -> Tensor:
 
 
 def _copy(self: Tensor) -> Tensor:
-    twin = Tensor(self._array, self._requires_grad, self.grad_fn, self._slot)
-    twin._version = shared_version(self)
+    twin = Tensor(self._array, self._requires_grad, self._grad_fn, self._slot)
+    twin._memory = shared_version(self)
     return twin
 
 
 def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
-    if self.grad_fn is not None:
+    if self._grad_fn is not None:
         raise NumgradRuntimeError(
             "deepcopy: the tensor is the result of "
-            f"{self.grad_fn.name()}; only leaves can be copied, use detach() or clone()"
+            f"{self._grad_fn.name()}; only leaves can be copied, use detach() or clone()"
         )
     twin = Tensor(self._array.copy(), self._requires_grad)
     memo[id(self)] = twin
@@ -318,18 +332,21 @@ def _getitem(self: Tensor, index: Any) -> Any:
         ) from None
     if type(out) is not np.ndarray:
         out = array[(*index, Ellipsis)] if type(index) is tuple else array[index, ...]
-    version = self._version
-    if version is None:
-        version = shared_version(self)
+    owner = self._memory
+    if owner is None:
+        owner = self
+    else:
+        refresh(self)
+        owner = root(self)
     if not (self._requires_grad and mode == 2):
-        return Tensor(out, False, None, 0, version)
-    node = self.grad_fn
+        return Tensor(out, False, None, 0 if mode == 2 else NO_GRAD_VIEW, owner)
+    node = self._grad_fn
     if node is None:
         node = self
     elif self._slot:
         node = (node, self._slot - 1)
     call = SliceCall(array.shape, array.dtype, index)
-    return Tensor(out, True, Node(call, 1, (node,), ()), 0, version)
+    return Tensor(out, True, Node(call, 1, (node,), ()), 0, owner)
 
 
 # ---------------------------------------------------------------------------------- operators
@@ -415,13 +432,17 @@ def _complete() -> None:
     members: dict[str, Any] = {
         "__module__": "numgrad",
         "__array_priority__": 1000.0,
+        "grad_fn": property(_get_grad_fn, doc="Node that made this tensor; None for a leaf."),
+        "_version": property(_version),
         "grad": property(_get_grad, _set_grad, _delete_grad),
         "requires_grad": property(_get_requires_grad, _set_requires_grad),
         "requires_grad_": _requires_grad_,
         "output_nr": property(
             lambda self: max(self._slot - 1, 0), doc="Which output of ``grad_fn`` this is."
         ),
-        "is_leaf": property(lambda self: self.grad_fn is None, doc="Whether no operation made it."),
+        "is_leaf": property(
+            lambda self: _get_grad_fn(self) is None, doc="Whether no operation made it."
+        ),
         "detach": _detach,
         "backward": _backward,
         "numpy": _numpy,

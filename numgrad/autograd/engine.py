@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.autograd.node import Node, freed
-from numgrad.autograd.variable import Tensor
+from numgrad.autograd.node import Node, freed, mark_written
+from numgrad.autograd.variable import Tensor, refresh
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.op.base import OPS, Meta, bind, conform, state
 
@@ -286,7 +286,9 @@ def _root_gradients(
 
 
 def _edge(tensor: Tensor) -> Any:
-    node = tensor.grad_fn
+    if tensor._memory is not None:
+        refresh(tensor)
+    node = tensor._grad_fn
     if node is None:
         return tensor
     return (node, tensor._slot - 1) if tensor._slot else node
@@ -633,8 +635,4 @@ def accumulate(leaf: Tensor, g: Any, owned: bool) -> None:
         leaf._grad = present + Tensor(g)
     else:
         add_into(present._array, g)
-        if present._version is not None:
-            from numgrad.autograd.node import next_sequence
-
-            present._version.count += 1
-            present._version.last = next_sequence()
+        mark_written(present)

@@ -8,12 +8,19 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.saved import Guard, stale
-from numgrad.autograd.variable import Tensor, Version
+from numgrad.autograd.variable import Tensor, Version, shared_version, version_of
 from numgrad.errors import NumgradRuntimeError
 from numgrad.op.base import Call
 
 next_sequence = count().__next__
 """Numbers that rise with time: nodes and in-place writes draw from the same series."""
+
+
+def mark_written(tensor: Tensor) -> None:
+    """Count a write to the memory of ``tensor``."""
+    version = shared_version(tensor)
+    version.count += 1
+    version.last = next_sequence()
 
 
 class Node:
@@ -65,7 +72,7 @@ class Node:
         for value in saved:
             kind = type(value)
             if kind is Tensor:
-                version = value._version
+                version = version_of(value)
                 if version is not None and version.last > self.sequence:
                     stale(self.name(), value._array.shape, "an operand", version.count)
                 value = value._array

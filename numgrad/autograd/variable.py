@@ -1,10 +1,20 @@
 """``Tensor`` as the engine sees it: an array and its place in the graph.
 
 Methods, operators and the NumPy protocols are attached by ``numgrad.tensor``.
+
+Note [Views]
+------------
+A view holds its *root* strongly, the tensor that owns the memory (a view of a view has the same
+root). How a view lies in its root is read from the two arrays (``region.Region``), so nothing is
+noted when a view is made. Writing to any tensor of the family rewrites the history of the root;
+``Version.rebased`` says when, and a view whose ``_grad_fn`` is older gets a new one the next time
+somebody looks (``refresh``). So families without an in-place operation pay one comparison with
+None per use.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,32 +24,53 @@ class Version:
     """Counts the writes to memory that a tensor, its views and its detached copies share.
 
     ``last`` is the sequence number of the latest write: a node that saved the tensor compares it
-    with its own, so saving needs no look at the version (see ``Node``). ``foreign`` memory belongs
-    to an ndarray of the user's, who can write to it unseen: see Note [Guards] in ``saved``.
+    with its own, so saving needs no look at the version (see ``Node``); ``rebased`` that of the
+    latest write that changed the history of the root. ``foreign`` memory belongs to an ndarray of
+    the user's, who can write to it unseen: see Note [Guards] in ``saved``.
     """
 
-    __slots__ = ("count", "foreign", "last")
+    __slots__ = ("count", "foreign", "last", "rebased")
 
     def __init__(self, *, foreign: bool = False) -> None:
         self.count = 0
         self.last = -1
+        self.rebased = -1
         self.foreign = foreign
+
+
+INFERENCE = Version()
+"""The version of every tensor made in inference mode: it counts nothing."""
+
+NO_GRAD_VIEW = -1
+"""``_slot`` of a view that was made where nothing was recorded."""
+
+
+class Extra:
+    """What few tensors have: hooks, a retained gradient, tangents."""
+
+    hooks: Any = None
+    """Of a leaf: its hooks and those of its accumulator (``hooks.LeafHooks``)."""
+    retains_grad = False
+    """Whether a result keeps its gradient as a leaf does."""
+    tangents: Any = None
+    """Forward mode: tangent by dual level."""
 
 
 class Tensor:
     """An n-dimensional array that can record the operations applied to it."""
 
     # ``_slot`` is 0 for the one output of a node and k + 1 for output k of several;
-    # ``_version`` is None until something must share it; ``_hooks`` until a hook exists
+    # ``_memory`` is the root of a view, else None until something must share the Version;
+    # ``_extra`` is None until there is something extra
     __slots__ = (
         "__weakref__",
         "_array",
+        "_extra",
         "_grad",
-        "_hooks",
+        "_grad_fn",
+        "_memory",
         "_requires_grad",
         "_slot",
-        "_version",
-        "grad_fn",
     )
 
     def __init__(
@@ -48,22 +79,68 @@ class Tensor:
         requires_grad: bool = False,
         grad_fn: Any = None,
         slot: int = 0,
-        version: Version | None = None,
+        memory: Version | Tensor | None = None,
     ) -> None:
         self._array = array
         self._requires_grad = requires_grad
-        self.grad_fn = grad_fn
+        self._grad_fn = grad_fn
         self._slot = slot
-        self._version = version
+        self._memory = memory
         self._grad = None
-        self._hooks = None
+        self._extra = None
+
+
+def root(tensor: Tensor) -> Tensor:
+    """The tensor whose memory this is: itself unless it is a view."""
+    memory = tensor._memory
+    return memory if isinstance(memory, Tensor) else tensor
+
+
+def version_of(tensor: Tensor) -> Version | None:
+    """The version counter, if anything was written yet or shares it."""
+    memory = tensor._memory
+    return memory._memory if isinstance(memory, Tensor) else memory  # pyright: ignore
 
 
 def shared_version(tensor: Tensor) -> Version:
-    """The version counter of a tensor, for a view or detached copy to share."""
-    version = tensor._version
+    """The version counter of a tensor and its family, made now if there is none."""
+    owner = root(tensor)
+    version = owner._memory
     if version is None:
-        version = tensor._version = Version()
-        if tensor.grad_fn is not None:
-            tensor.grad_fn.watch_output(tensor._slot, version)
-    return version
+        version = owner._memory = Version()
+        if owner._grad_fn is not None:
+            owner._grad_fn.watch_output(owner._slot, version)
+    return version  # pyright: ignore
+
+
+def extra(tensor: Tensor) -> Extra:
+    """The side object of a tensor, made now if there is none."""
+    found = tensor._extra
+    if found is None:
+        found = tensor._extra = Extra()
+    return found
+
+
+_replay: Callable[[Tensor, Tensor], None]
+
+
+def install_replay(function: Callable[[Tensor, Tensor], None]) -> None:
+    """Set what gives a view its history after its root's was rewritten."""
+    global _replay
+    _replay = function
+
+
+def refresh(view: Tensor) -> None:
+    """Bring the history of a view up to date: Note [Views]. Others are left alone."""
+    owner = view._memory
+    if not isinstance(owner, Tensor):
+        return
+    version = owner._memory
+    if version is None or version.rebased < 0:  # pyright: ignore
+        return
+    node = view._grad_fn
+    if node is None:
+        if owner._requires_grad and view._slot != NO_GRAD_VIEW:
+            _replay(view, owner)
+    elif node.sequence < version.rebased:  # pyright: ignore
+        _replay(view, owner)

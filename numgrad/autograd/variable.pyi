@@ -22,21 +22,47 @@ class Version:
     count: int
     foreign: bool
     last: int
+    rebased: int
     def __init__(self, *, foreign: bool = False) -> None: ...
 
+INFERENCE: Version
+NO_GRAD_VIEW: int
+
+class Extra:
+    """What few tensors have: hooks, a retained gradient, tangents."""
+
+    hooks: Any
+    retains_grad: bool
+    tangents: Any
+
+def root(tensor: Tensor) -> Tensor:
+    """The tensor whose memory this is: itself unless it is a view."""
+
+def version_of(tensor: Tensor) -> Version | None:
+    """The version counter, if anything was written yet or shares it."""
+
 def shared_version(tensor: Tensor) -> Version:
-    """The version counter of a tensor, for a view or detached copy to share."""
+    """The version counter of a tensor and its family, made now if there is none."""
+
+def extra(tensor: Tensor) -> Extra:
+    """The side object of a tensor, made now if there is none."""
+
+def install_replay(function: Callable[[Tensor, Tensor], None]) -> None:
+    """Set what gives a view its history after its root's was rewritten."""
+
+def refresh(view: Tensor) -> None:
+    """Bring the history of a view up to date."""
 
 class Tensor:
     """An n-dimensional array that can record the operations applied to it."""
 
     _array: np.ndarray
+    _extra: Extra | None
     _grad: Tensor | None
-    _hooks: Any
+    _grad_fn: Any
+    _memory: Version | Tensor | None
     _requires_grad: bool
     _slot: int
-    _version: Version | None
-    grad_fn: Any
     __array_priority__: float
     @property
     def T(self) -> Tensor:
@@ -73,7 +99,7 @@ class Tensor:
         requires_grad: bool = False,
         grad_fn: Any = None,
         slot: int = 0,
-        version: Version | None = None,
+        memory: Version | Tensor | None = None,
     ) -> None: ...
     def __int__(self) -> int: ...
     def __invert__(self) -> Tensor: ...
@@ -108,6 +134,9 @@ class Tensor:
     def __sub__(self, other: _Array, /) -> Tensor: ...
     def __truediv__(self, other: _Array, /) -> Tensor: ...
     def __xor__(self, other: _Array, /) -> Tensor: ...
+    @property
+    def _version(self) -> int:
+        """Number of in-place changes to this tensor's memory."""
     def absolute(self) -> Tensor:
         """Absolute value; of a complex operand its real magnitude."""
 
@@ -374,6 +403,9 @@ class Tensor:
     def grad(self, value: Tensor | None) -> None: ...
     @grad.deleter
     def grad(self) -> None: ...
+    @property
+    def grad_fn(self) -> Any:
+        """Node that made this tensor; None for a leaf."""
     def greater(self, b: _Array) -> Tensor:
         """Whether the first operand is larger."""
 

@@ -74,21 +74,47 @@ class Version:
     count: int
     foreign: bool
     last: int
+    rebased: int
     def __init__(self, *, foreign: bool = False) -> None: ...
 
+INFERENCE: Version
+NO_GRAD_VIEW: int
+
+class Extra:
+    """What few tensors have: hooks, a retained gradient, tangents."""
+
+    hooks: Any
+    retains_grad: bool
+    tangents: Any
+
+def root(tensor: Tensor) -> Tensor:
+    """The tensor whose memory this is: itself unless it is a view."""
+
+def version_of(tensor: Tensor) -> Version | None:
+    """The version counter, if anything was written yet or shares it."""
+
 def shared_version(tensor: Tensor) -> Version:
-    """The version counter of a tensor, for a view or detached copy to share."""
+    """The version counter of a tensor and its family, made now if there is none."""
+
+def extra(tensor: Tensor) -> Extra:
+    """The side object of a tensor, made now if there is none."""
+
+def install_replay(function: Callable[[Tensor, Tensor], None]) -> None:
+    """Set what gives a view its history after its root's was rewritten."""
+
+def refresh(view: Tensor) -> None:
+    """Bring the history of a view up to date."""
 
 class Tensor:
     """An n-dimensional array that can record the operations applied to it."""
 
     _array: np.ndarray
+    _extra: Extra | None
     _grad: Tensor | None
-    _hooks: Any
+    _grad_fn: Any
+    _memory: Version | Tensor | None
     _requires_grad: bool
     _slot: int
-    _version: Version | None
-    grad_fn: Any
     __array_priority__: float
 '''
 
