@@ -14,9 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.autograd.anomaly import remember_line
 from numgrad.autograd.node import Node
-from numgrad.autograd.saved import guarded_array, guarded_tensor
-from numgrad.autograd.variable import Tensor, refresh, root, version_of
+from numgrad.autograd.saved import keep, pack
+from numgrad.autograd.task import edge_of
+from numgrad.autograd.variable import Tensor, refresh, root
 from numgrad.errors import NumgradTypeError
 from numgrad.op.axis import AxisOp
 from numgrad.op.base import Call, Composite, Op, bind, complete, state
@@ -107,22 +109,7 @@ def _stack_op() -> Op:
 
 def _edge(a: Any) -> Any:
     """Where the gradient of an operand goes."""
-    if type(a) is not Tensor or not a._requires_grad:
-        return None
-    node = a._grad_fn
-    if node is None:
-        return a
-    return (node, a._slot - 1) if a._slot else node
-
-
-def _keep(a: Any) -> Any:
-    """An operand as a node saves it."""
-    if type(a) is Tensor:
-        version = version_of(a)
-        return guarded_tensor(a) if version is not None and version.foreign else a
-    if type(a) is np.ndarray:
-        return guarded_array(a)
-    return a
+    return edge_of(a) if isinstance(a, Tensor) and a._requires_grad else None
 
 
 def _node(call: Call, mask: int, operands: Sequence[Any], out: Any) -> Node:
@@ -136,15 +123,20 @@ def _node(call: Call, mask: int, operands: Sequence[Any], out: Any) -> Node:
                 values.append(out)
             elif name in names:
                 values.append(
-                    tuple(map(_keep, operands))
+                    tuple(map(keep, operands))
                     if names == ("inputs",)
-                    else _keep(operands[names.index(name)])
+                    else keep(operands[names.index(name)])
                 )
             else:
                 values.append(call.aux[call.op.auxiliaries.index(name)])
         saved = tuple(values)
+        if state.saved_hooks:
+            saved = pack(saved, state.saved_hooks[-1])
     edges = tuple([_edge(a) if mask >> k & 1 else None for k, a in enumerate(operands)])
-    return Node(call, mask, edges, saved)
+    node = Node(call, mask, edges, saved)
+    if state.anomaly:
+        remember_line(node)
+    return node
 
 
 def _record(call: Call, mask: int, operands: Sequence[Any], out: np.ndarray) -> Tensor:
@@ -193,7 +185,7 @@ def _unary_entry(op: Planned) -> Callable[..., Any]:
                 elif keeps == 0:
                     saved = ()
                 else:
-                    kept = x if x._memory is None else _keep(x)
+                    kept = x if x._memory is None else keep(x)
                     saved = (kept,) if keeps == 1 else (kept, out)
                 node = x._grad_fn
                 if node is None:
@@ -288,9 +280,9 @@ def _binary_entry(op: Planned) -> Callable[..., Any]:
         else:
             kept_a = kept_b = None
             if keeps & 1:
-                kept_a = a if kind_a is Tensor and a._memory is None else _keep(a)
+                kept_a = a if kind_a is Tensor and a._memory is None else keep(a)
             if keeps & 2:
-                kept_b = b if kind_b is Tensor and b._memory is None else _keep(b)
+                kept_b = b if kind_b is Tensor and b._memory is None else keep(b)
             if keeps == 3:
                 saved = (kept_a, kept_b)
             elif keeps == 1:
@@ -356,7 +348,7 @@ def _axis_entry(op: AxisOp) -> Callable[..., Any]:
         elif keeps == 2:
             saved = (out,)
         else:
-            kept = _keep(x)
+            kept = keep(x)
             saved = (kept,) if keeps == 1 else (kept, out)
         node = x._grad_fn
         if node is None:

@@ -23,3 +23,11 @@ class NumgradRuntimeError(NumgradError, RuntimeError):
 
 class GradcheckError(NumgradRuntimeError):
     """A gradient that disagrees with finite differences."""
+
+
+class NumgradAttributeError(NumgradError, AttributeError):
+    """A name that an object does not have."""
+
+
+class NumgradNotImplementedError(NumgradError, NotImplementedError):
+    """Something that a user's own code would have to define, and does not."""

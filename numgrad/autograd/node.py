@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from itertools import count
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
-from numgrad.autograd.saved import Guard, stale
-from numgrad.autograd.variable import Tensor, Version, shared_version, version_of
-from numgrad.errors import NumgradRuntimeError
-from numgrad.op.base import Call
+from numgrad.autograd.conform import conform_tensor
+from numgrad.autograd.hooks import RemovableHandle, leaf_hooks, node_extras
+from numgrad.autograd.saved import Guard, Packed, check_version, pack, stale
+from numgrad.autograd.variable import Tensor, Version, shared_version
+from numgrad.errors import NumgradAttributeError, NumgradRuntimeError, NumgradTypeError
+from numgrad.op.base import OPS, Call, Meta
 
 next_sequence = count().__next__
 """Numbers that rise with time: nodes and in-place writes draw from the same series."""
+
+_RECENT = 8
+"""Writes that a version remembers for errors."""
+
+_TORCH_NAMES = {"self": 0, "input": 0, "other": 1}
+"""Saved operands by the names PyTorch gives them: their position."""
 
 
 def mark_written(tensor: Tensor) -> None:
@@ -21,6 +32,7 @@ def mark_written(tensor: Tensor) -> None:
     version = shared_version(tensor)
     version.count += 1
     version.last = next_sequence()
+    version.recent = (*version.recent[1 - _RECENT :], version.last)
 
 
 class Node:
@@ -29,8 +41,9 @@ class Node:
     ``edges`` holds, for each operand, the place its gradient goes to: the ``Node`` that made it,
     a pair ``(node, k)`` for output ``k`` of a node with several, a leaf ``Tensor``, or None.
     ``saved`` is in the order of ``call.saves(mask)``: Tensors for operands (checked by version),
-    the bare array for the output (a Tensor would make a cycle); None once freed. Sequence numbers
-    rise towards the outputs, so a heap of them orders a backward.
+    the bare array for the output (a Tensor would make a cycle), ``Guard`` and ``Packed`` where
+    those apply; None once freed. Sequence numbers rise towards the outputs, so a heap of them
+    orders a backward.
     """
 
     __slots__ = ("__weakref__", "call", "edges", "extras", "mask", "outputs", "saved", "sequence")
@@ -63,6 +76,8 @@ class Node:
             self.outputs = {}
         self.outputs[slot] = version
 
+    # ------------------------------------------------------------------------------ saved values
+
     def unpack(self) -> list[Any]:
         """The saved values as arrays and numbers, after checking that they are unchanged."""
         saved = self.saved
@@ -72,43 +87,162 @@ class Node:
         for value in saved:
             kind = type(value)
             if kind is Tensor:
-                version = version_of(value)
-                if version is not None and version.last > self.sequence:
-                    stale(self.name(), value._array.shape, "an operand", version.count)
+                if value._memory is not None:
+                    check_version(self.name(), value, self.sequence)
                 value = value._array
-            elif kind is Guard:
-                value.check(self.name())
-                value = value.array
+            elif kind is Guard or kind is Packed or kind is tuple:
+                value = self._array(value)
             values.append(value)
         if self.outputs is not None:
             self._check_outputs()
         return values
 
+    def _array(self, value: Any) -> Any:
+        kind = type(value)
+        if kind is tuple:
+            return tuple(self._array(part) for part in value)
+        if kind is Packed:
+            return value.unpack()
+        if kind is Guard:
+            value.check(self.name())
+            return value.array
+        if isinstance(value, Tensor):
+            check_version(self.name(), value, self.sequence)
+            return value._array
+        return value
+
     def unpack_tensors(self) -> dict[str, Any]:
         """The saved values by name, operands as the Tensors they were: for ``create_graph``."""
-        values = self.unpack()
-        named: dict[str, Any] = {}
+        if self.saved is None:
+            raise freed(self)
+        self._check_outputs()
         names = self.call.saves(self.mask)
-        for name, kept, value in zip(names, self.saved or (), values, strict=True):
-            if type(kept) is Tensor:
-                value = kept
-            elif type(kept) is Guard and kept.tensor is not None:
-                value = kept.tensor
-            elif name == "y":
-                if isinstance(value, tuple):
-                    value = tuple(Tensor(v, True, self, i + 1) for i, v in enumerate(value))
-                else:
-                    value = Tensor(value, True, self)
-            elif isinstance(value, np.ndarray):
-                value = Tensor(value)
-            named[name] = value
-        return named
+        return {
+            name: self._tensor(name, kept) for name, kept in zip(names, self.saved, strict=True)
+        }
+
+    def _tensor(self, name: str, kept: Any, slot: int = 0) -> Any:
+        """A saved value as a Tensor with its place in the graph; numbers stay numbers."""
+        kind = type(kept)
+        if kind is tuple:
+            return tuple(self._tensor(name, part, k + 1) for k, part in enumerate(kept))
+        if isinstance(kept, Tensor):
+            check_version(self.name(), kept, self.sequence)
+            return kept
+        if kind is Guard:
+            kept.check(self.name())
+            return Tensor(kept.array) if kept.tensor is None else kept.tensor
+        origin = kept.origin if kind is Packed else None
+        array = kept.unpack() if kind is Packed else kept
+        if not isinstance(array, np.ndarray):
+            return kept
+        if name == "y":
+            return Tensor(array, array.dtype.kind in "fc", self, slot)
+        return _placed(array, origin)
 
     def _check_outputs(self) -> None:
         if self.outputs and "y" in self.call.saves(self.mask):
             for version in self.outputs.values():
                 if version.last > self.sequence:
-                    stale(self.name(), (), "its own result", version.count)
+                    stale(self.name(), "its own result", version, self.sequence)
+
+    def __getattr__(self, name: str) -> Any:
+        """``_saved_<name>``, and ``_raw_saved_<name>`` for hooks: what the node saved."""
+        if name.startswith("_saved_"):
+            position = self._position(name[7:])
+            self._check_outputs()
+            return self._tensor(self.call.saves(self.mask)[position], self.saved[position])
+        if name.startswith("_raw_saved_"):
+            position = self._position(name[11:])
+            kept = self.saved[position]
+            if type(kept) is tuple:
+                return tuple(SavedTensor(self, position, k) for k in range(len(kept)))
+            return SavedTensor(self, position)
+        raise NumgradAttributeError(f"{self.name()}: a node has no attribute {name!r}")
+
+    def _position(self, name: str) -> int:
+        if self.saved is None:
+            raise freed(self)
+        saves = self.call.saves(self.mask)
+        if name not in saves:
+            if name == "result":
+                name = "y"
+            elif _TORCH_NAMES.get(name, 99) < len(self.call.op.inputs):
+                name = self.call.op.inputs[_TORCH_NAMES[name]]
+        if name not in saves:
+            raise NumgradAttributeError(
+                f"{self.name()}: saved nothing called {name!r}; it saved "
+                f"{', '.join(saves) or 'nothing'}"
+            )
+        return saves.index(name)
+
+    # ------------------------------------------------------------------------- for a user's eyes
+
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        """A dictionary for the user's own notes."""
+        return node_extras(self).metadata
+
+    def _sequence_nr(self) -> int:
+        return self.sequence
+
+    @property
+    def _input_metadata(self) -> tuple[Meta, ...]:
+        """Shape and dtype of the gradients this node receives."""
+        return self.call.results
+
+    def register_prehook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        """Call ``fn(grad_outputs)`` before this node runs; it may return others."""
+        return RemovableHandle(node_extras(self).pre, fn)
+
+    def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        """Call ``fn(grad_inputs, grad_outputs)`` after this node ran; it may return others."""
+        return RemovableHandle(node_extras(self).post, fn)
+
+    def __call__(self, *grads: Any) -> Any:
+        """Gradients of the operands for gradients of the outputs: this node alone, no hooks."""
+        metas = self.call.results
+        if len(grads) != len(metas):
+            raise NumgradTypeError(
+                f"{self.name()}: takes {len(metas)} gradients, one for each output; got "
+                f"{len(grads)}"
+            )
+        tensors = [
+            None if g is None else g if isinstance(g, Tensor) else Tensor(np.asarray(g, meta.dtype))
+            for g, meta in zip(grads, metas, strict=True)
+        ]
+        found = self.gradients(tensors)
+        return found[0] if len(found) == 1 else tuple(found)
+
+    def gradients(self, parts: list[Any]) -> list[Tensor | None]:
+        """Gradients of the operands, with operations on Tensors that are recorded if need be.
+
+        ``parts`` are the gradients of the outputs, None for what did not arrive.
+        """
+        call = self.call
+        if call.out_metas and call.materializes:
+            parts = [
+                Tensor(np.zeros(m.shape, m.dtype)) if part is None else part
+                for part, m in zip(parts, call.out_metas, strict=True)
+            ]
+        g: Any = tuple(parts) if call.out_metas else parts[0]
+        found = call.gradients(self.mask, g, self.unpack_tensors())
+        return [
+            None if value is None or edge is None else conform_tensor(value, meta)
+            for value, edge, meta in zip(found, self.edges, call.metas, strict=True)
+        ]
+
+
+def _placed(array: np.ndarray, edge: Any) -> Tensor:
+    """A Tensor of ``array`` from which gradients go along ``edge``."""
+    if edge is None:
+        return Tensor(array)
+    if isinstance(edge, Tensor):  # gradients must reach the leaf itself
+        _, call = OPS["reshape"].run((array,), {"shape": array.shape})
+        return Tensor(array, True, Node(call, 1, (edge,), ()))
+    if type(edge) is tuple:
+        return Tensor(array, True, edge[0], edge[1] + 1)
+    return Tensor(array, True, edge)
 
 
 def freed(node: Node) -> NumgradRuntimeError:
@@ -117,6 +251,53 @@ def freed(node: Node) -> NumgradRuntimeError:
         f"{node.name()}: what its backward needs was freed by an earlier backward; call the first "
         "one with retain_graph=True to go through the graph again"
     )
+
+
+class SavedTensor:
+    """A value that a node saved, before hooks unpack it."""
+
+    __slots__ = ("_node", "_part", "_position")
+
+    def __init__(self, node: Node, position: int, part: int | None = None) -> None:
+        self._node, self._position, self._part = node, position, part
+
+    def register_hooks(
+        self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]
+    ) -> None:
+        """Let a pair of functions keep this value from now on: see ``saved_tensors_hooks``.
+
+        Raises
+        ------
+        NumgradRuntimeError
+            If the value was freed, is a number, or has hooks already.
+        """
+        node, saved = self._node, self._node.saved
+        if saved is None:
+            raise freed(node)
+        for hook in (pack_hook, unpack_hook):
+            if not callable(hook):
+                raise NumgradTypeError(
+                    f"register_hooks: a hook is a function, got {type(hook).__name__}"
+                )
+        kept = saved[self._position]
+        value = kept if self._part is None else kept[self._part]
+        if type(value) is Packed:
+            raise NumgradRuntimeError(
+                f"register_hooks: this value of {node.name()} has hooks already; a value takes one "
+                "pair"
+            )
+        packed: Any = pack(value, (pack_hook, unpack_hook))
+        if packed is value:
+            raise NumgradRuntimeError(
+                f"register_hooks: this value of {node.name()} is the number {value!r}; only "
+                "tensors are packed"
+            )
+        if self._part is not None:
+            packed = (*kept[: self._part], packed, *kept[self._part + 1 :])
+        node.saved = (*saved[: self._position], packed, *saved[self._position + 1 :])
+
+
+# -------------------------------------------------------------------------------------- leaves
 
 
 def _function(edge: Any) -> tuple:
@@ -132,30 +313,78 @@ def _function(edge: Any) -> tuple:
 class AccumulateGrad:
     """The end of an edge at a leaf: adds what arrives to ``variable.grad``."""
 
-    __slots__ = ("__weakref__", "variable")
+    __slots__ = ("__weakref__", "_metadata", "variable")
     next_functions: tuple = ()
 
     def __init__(self, variable: Tensor) -> None:
         self.variable = variable
+        self._metadata: dict[Any, Any] = {}
 
     def name(self) -> str:
+        """``AccumulateGrad``."""
         return "AccumulateGrad"
 
     def __repr__(self) -> str:
         return "<AccumulateGrad>"
 
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        """A dictionary for the user's own notes."""
+        return self._metadata
 
-_accumulators: Any = None
+    def _sequence_nr(self) -> int:
+        return 2**64 - 1  # before any other node that is ready
+
+    @property
+    def _input_metadata(self) -> tuple[Meta, ...]:
+        array = self.variable._array
+        return (Meta(array.shape, array.dtype),)
+
+    def register_prehook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        """Call ``fn(grad_outputs)`` before accumulation; it may return another gradient."""
+        return RemovableHandle(leaf_hooks(self.variable).pre, fn)
+
+    def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        """Call ``fn(grad_inputs, grad_outputs)`` after accumulation; ``grad_inputs`` is empty."""
+        return RemovableHandle(leaf_hooks(self.variable).post, fn)
+
+
+_accumulators: WeakValueDictionary[int, AccumulateGrad] = WeakValueDictionary()
 
 
 def accumulator(leaf: Tensor) -> AccumulateGrad:
     """The leaf's one accumulator, made when somebody looks at it."""
-    global _accumulators
-    if _accumulators is None:
-        from weakref import WeakValueDictionary
-
-        _accumulators = WeakValueDictionary()
     found = _accumulators.get(id(leaf))
     if found is None:
         found = _accumulators[id(leaf)] = AccumulateGrad(leaf)
     return found
+
+
+class GraphNode(ABC):
+    """What every ``grad_fn`` and accumulator is: a node of the graph of recorded operations."""
+
+    @abstractmethod
+    def name(self) -> str:
+        """Name of the operation in CamelCase, followed by ``Backward``."""
+
+    @property
+    @abstractmethod
+    def next_functions(self) -> tuple:
+        """Where gradients go from here: pairs of a node (or None) and the number of its output."""
+
+    @property
+    @abstractmethod
+    def metadata(self) -> dict[Any, Any]:
+        """A dictionary for the user's own notes."""
+
+    @abstractmethod
+    def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        """Call ``fn(grad_inputs, grad_outputs)`` after the node ran."""
+
+    @abstractmethod
+    def register_prehook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        """Call ``fn(grad_outputs)`` before the node runs."""
+
+
+GraphNode.register(Node)
+GraphNode.register(AccumulateGrad)

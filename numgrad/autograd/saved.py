@@ -1,20 +1,32 @@
-"""What a node keeps for its backward, and the check that nobody changed it meanwhile.
+"""What a node keeps for its backward: checks that it is unchanged, and hooks that pack it.
 
 Note [Guards]
 -------------
 A saved Tensor is checked by its version. A user's ndarray has none: up to 32 KiB it is copied;
-above that a fingerprint of sampled elements is kept and compared when a backward reads it. So it
-is for any Tensor over a user's memory (``ng.asarray``), which must stay the same object.
+above that a fingerprint of sampled elements is kept and compared when a backward reads it; in
+anomaly mode every element counts. So it is for any Tensor over a user's memory (``ng.asarray``),
+which must stay the same object.
+
+Note [Packed values]
+--------------------
+Hooks see a saved array as a new Tensor over the same memory. What the pack hook returns replaces
+it in the node, together with the place in the graph it came from, so that what the unpack hook
+makes of it can be differentiated through.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from hashlib import blake2b
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 
-from numgrad.autograd.variable import Tensor
-from numgrad.errors import NumgradRuntimeError
+from numgrad.autograd.variable import INFERENCE, Tensor, version_of
+from numgrad.errors import NumgradRuntimeError, NumgradTypeError
+from numgrad.op.base import state
 
 COPY_BYTES = 32 * 1024
 _SAMPLES = 509  # prime, so that a stride seldom meets a period of the data
@@ -23,14 +35,16 @@ _SAMPLES = 509  # prime, so that a stride seldom meets a period of the data
 class Guard:
     """A user's array with the fingerprint of its content at the time it was saved."""
 
-    __slots__ = ("array", "fingerprint", "tensor")
+    __slots__ = ("array", "fingerprint", "tensor", "whole")
 
     def __init__(self, array: np.ndarray, tensor: Tensor | None = None) -> None:
         self.array, self.tensor = array, tensor
-        self.fingerprint = _fingerprint(array)
+        self.whole = state.anomaly
+        self.fingerprint = _fingerprint(array, self.whole)
 
     def check(self, operation: str) -> None:
-        if _fingerprint(self.array) != self.fingerprint:
+        """Raise if the content is not what it was."""
+        if _fingerprint(self.array, self.whole) != self.fingerprint:
             raise NumgradRuntimeError(
                 f"{operation}: the backward needs the array of shape {self.array.shape} and dtype "
                 f"{self.array.dtype} as it was when the operation ran, but its owner changed it "
@@ -38,7 +52,9 @@ class Guard:
             )
 
 
-def _fingerprint(array: np.ndarray) -> bytes:
+def _fingerprint(array: np.ndarray, whole: bool) -> bytes:
+    if whole:
+        return blake2b(np.ascontiguousarray(array).data).digest()
     if array.size <= _SAMPLES:
         return array.tobytes()
     step = array.size // _SAMPLES
@@ -47,27 +63,266 @@ def _fingerprint(array: np.ndarray) -> bytes:
     return array.flat[::step].tobytes()
 
 
-def guarded_array(array: np.ndarray) -> Any:
-    """A user's ndarray as a node keeps it."""
+def keep(operand: Any) -> Any:
+    """An operand as a node saves it."""
+    if isinstance(operand, Tensor):
+        version = version_of(operand)
+        if version is None:
+            return operand
+        if version is INFERENCE:
+            raise NumgradRuntimeError(
+                "saving for backward: an operand was made in inference mode, where no history is "
+                "kept; clone() it outside, or make it under no_grad"
+            )
+        return _guarded(operand._array, operand) if version.foreign else operand
+    if type(operand) is np.ndarray:
+        return _guarded(operand, None)
+    return operand
+
+
+def _guarded(array: np.ndarray, tensor: Tensor | None) -> Any:
+    """A user's ndarray, or a Tensor over one, as a node keeps it."""
     if not array.flags.writeable and array.base is None:
-        return array
-    if array.nbytes <= COPY_BYTES:
+        return tensor if tensor is not None else array
+    if tensor is None and array.nbytes <= COPY_BYTES:
         return array.copy()
-    return Guard(array)
-
-
-def guarded_tensor(tensor: Tensor) -> Any:
-    """A Tensor over a user's memory as a node keeps it."""
-    array = tensor._array
-    if not array.flags.writeable and array.base is None:
-        return tensor
     return Guard(array, tensor)
 
 
-def stale(operation: str, tensor_shape: tuple[int, ...], what: str, version: int) -> None:
-    """Raise for a saved tensor that was changed in place."""
+def check_version(operation: str, tensor: Tensor, sequence: int) -> None:
+    """Raise if ``tensor`` was written to since a node with that sequence number saved it."""
+    version = version_of(tensor)
+    if version is not None and version.last > sequence:
+        made_by = "a leaf" if tensor._grad_fn is None else f"now of {tensor._grad_fn.name()}"
+        stale(operation, f"the tensor of shape {tensor._array.shape} ({made_by})", version, sequence)
+
+
+def stale(operation: str, what: str, version: Any, sequence: int) -> None:
+    """Raise for a saved value that was changed in place."""
+    saved_at = version.count - sum(write > sequence for write in version.recent)
     raise NumgradRuntimeError(
-        f"{operation}: the backward needs {what} of shape {tensor_shape}, but an in-place "
-        f"operation changed it after it was saved (it is at version {version} now); clone it "
-        "before the change, or use the operation that returns a new tensor"
+        f"{operation}: the backward needs {what} as it was at version {saved_at}, but in-place "
+        f"operations brought it to version {version.count}; clone it before the change, or use the "
+        "operation that returns a new tensor (ng.autograd.set_detect_anomaly(True) shows the line "
+        "that saved it)"
     )
+
+
+# ---------------------------------------------------------------------------------------- hooks
+
+
+class Packed:
+    """A saved array that a pair of hooks holds: Note [Packed values].
+
+    ``origin`` is the edge to the operand it was, None for a constant or the node's own result.
+    """
+
+    __slots__ = ("content", "dtype", "origin", "shape", "strides", "unpack_hook")
+
+    def __init__(
+        self, array: np.ndarray, origin: Any, pack: Callable[..., Any], unpack: Callable[..., Any]
+    ) -> None:
+        self.shape, self.dtype, self.strides = array.shape, array.dtype, array.strides
+        self.origin, self.unpack_hook = origin, unpack
+        given = Tensor(array)
+        with _quiet():
+            self.content = pack(given)
+        version = version_of(given)
+        if version is not None and version.count:
+            raise NumgradRuntimeError(
+                "saved_tensors_hooks: the pack hook changed its argument in place, which the "
+                "forward still uses; return a changed copy"
+            )
+
+    def unpack(self) -> np.ndarray:
+        """The array as it was saved."""
+        with _quiet():
+            found = self.unpack_hook(self.content)
+        if not isinstance(found, Tensor):
+            raise NumgradTypeError(
+                f"saved_tensors_hooks: the unpack hook returned {type(found).__name__}; it must "
+                "return a Tensor"
+            )
+        array = found._array
+        if array.shape != self.shape or array.dtype != self.dtype:
+            raise NumgradRuntimeError(
+                f"saved_tensors_hooks: the unpack hook returned shape {array.shape} and dtype "
+                f"{array.dtype} for a tensor saved with shape {self.shape} and dtype {self.dtype}"
+            )
+        return array if array.strides == self.strides else _laid_out(array, self.strides)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """No hooks and no recording inside a hook."""
+    before = state.set(saved_hooks=(), grad_enabled=False)
+    try:
+        yield
+    finally:
+        state.set(**before)
+
+
+def _laid_out(array: np.ndarray, strides: tuple[int, ...]) -> np.ndarray:
+    """A copy with given strides: the compiled backward was chosen for them."""
+    reach = [stride * (n - 1) for stride, n in zip(strides, array.shape, strict=True) if n]
+    low = sum(r for r in reach if r < 0)
+    buffer = np.empty(sum(map(abs, reach)) + array.itemsize, np.uint8)
+    out = np.ndarray(array.shape, array.dtype, buffer, -low, strides)
+    out[...] = array
+    return out
+
+
+def pack(value: Any, pair: tuple[Callable[..., Any], Callable[..., Any]]) -> Any:
+    """What a node keeps in place of ``value`` under a pair of hooks; numbers stay."""
+    if type(value) is tuple:
+        return tuple(pack(part, pair) for part in value)
+    if type(value) is Guard:
+        return pack(value.array if value.tensor is None else value.tensor, pair)
+    if isinstance(value, Tensor):
+        return Packed(value._array, _origin(value), *pair)
+    if isinstance(value, np.ndarray):
+        return Packed(value, None, *pair)
+    return value
+
+
+def _origin(tensor: Tensor) -> Any:
+    if not tensor._requires_grad:
+        return None
+    if tensor._grad_fn is None:
+        return tensor
+    return (tensor._grad_fn, tensor._slot - 1) if tensor._slot else tensor._grad_fn
+
+
+class saved_tensors_hooks:
+    """Let a pair of functions keep what operations save for backward: on disk, compressed, ...
+
+    Parameters
+    ----------
+    pack_hook
+        Called once with each tensor an operation saves; what it returns is kept instead.
+    unpack_hook
+        Called with that whenever a backward needs the tensor, which it returns: a Tensor of the
+        same shape, dtype and values.
+
+    Notes
+    -----
+    Hooks belong to the thread that enters the context, and the innermost pair is used. What other
+    threads record is not packed: enter the context in them.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> x = ng.tensor([1.0, 2.0], requires_grad=True)
+    >>> with ng.autograd.graph.saved_tensors_hooks(lambda t: t.numpy().tobytes(),
+    ...                                            lambda b: ng.tensor(np.frombuffer(b))):
+    ...     y = (x * x).sum()
+    >>> y.backward()
+    >>> x.grad
+    tensor([2., 4.])
+    """
+
+    def __init__(
+        self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]
+    ) -> None:
+        for name, hook in (("pack_hook", pack_hook), ("unpack_hook", unpack_hook)):
+            if not callable(hook):
+                raise NumgradTypeError(
+                    f"saved_tensors_hooks: {name} is a function, got {type(hook).__name__}"
+                )
+        self._pair = (pack_hook, unpack_hook)
+
+    def __enter__(self) -> None:
+        if state.saved_hooks_disabled is not None:
+            raise NumgradRuntimeError(state.saved_hooks_disabled)
+        state.set(saved_hooks=(*state.saved_hooks, self._pair))
+
+    def __exit__(self, *exception: object) -> None:
+        state.set(saved_hooks=state.saved_hooks[:-1])
+
+
+@contextmanager
+def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
+    """Raise ``NumgradRuntimeError(error_message)`` where hooks for saved tensors are set inside.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> with ng.autograd.graph.disable_saved_tensors_hooks("no hooks here"):
+    ...     pass
+    """
+    if state.saved_hooks:
+        raise NumgradRuntimeError(error_message)
+    before = state.set(saved_hooks_disabled=error_message)
+    try:
+        yield
+    finally:
+        state.set(**before)
+
+
+# --------------------------------------------------------------------- writes to saved tensors
+
+
+class Mutations:
+    """Old values of saved tensors that are written to inside ``allow_mutation_on_saved_tensors``.
+
+    What the pack hook returns for a tensor, the handle, holds its array, and a copy of that as
+    soon as somebody is about to write to the memory.
+    """
+
+    def __init__(self) -> None:
+        self._handles: WeakSet[_Handle] = WeakSet()
+
+    def pack(self, tensor: Tensor) -> _Handle:
+        """Keep an array that may be written to."""
+        handle = _Handle(tensor._array)
+        self._handles.add(handle)
+        return handle
+
+    def unpack(self, handle: _Handle) -> Tensor:
+        """The values when it was saved."""
+        return Tensor(handle.array)
+
+    def before_write(self, array: np.ndarray) -> None:
+        """Copy whatever was saved and shares memory with ``array``."""
+        for handle in list(self._handles):
+            if np.may_share_memory(handle.array, array):
+                handle.array = handle.array.copy()
+                self._handles.discard(handle)
+
+
+class _Handle:
+    __slots__ = ("__weakref__", "array")
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+
+
+@contextmanager
+def allow_mutation_on_saved_tensors() -> Iterator[Mutations]:
+    """Inside, a saved tensor may be changed in place: its old value is copied first.
+
+    Backwards run inside the context, too.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> with ng.autograd.graph.allow_mutation_on_saved_tensors():
+    ...     a = ng.ones(2, requires_grad=True)
+    ...     b = a.clone()
+    ...     out = (b**2).sum()
+    ...     _ = b.mul_(10)
+    ...     out.backward()
+    >>> a.grad
+    tensor([2., 2.])
+    """
+    if state.mutation is not None:
+        raise NumgradRuntimeError(
+            "allow_mutation_on_saved_tensors: is active already; one context is enough"
+        )
+    mutations = Mutations()
+    with saved_tensors_hooks(mutations.pack, mutations.unpack):
+        before = state.set(mutation=mutations)
+        try:
+            yield mutations
+        finally:
+            state.set(**before)

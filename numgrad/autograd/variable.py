@@ -26,15 +26,17 @@ class Version:
     ``last`` is the sequence number of the latest write: a node that saved the tensor compares it
     with its own, so saving needs no look at the version (see ``Node``); ``rebased`` that of the
     latest write that changed the history of the root. ``foreign`` memory belongs to an ndarray of
-    the user's, who can write to it unseen: see Note [Guards] in ``saved``.
+    the user's, who can write to it unseen: see Note [Guards] in ``saved``. ``recent`` holds the
+    sequence numbers of the latest writes, for errors to tell versions apart.
     """
 
-    __slots__ = ("count", "foreign", "last", "rebased")
+    __slots__ = ("count", "foreign", "last", "rebased", "recent")
 
     def __init__(self, *, foreign: bool = False) -> None:
         self.count = 0
         self.last = -1
         self.rebased = -1
+        self.recent: tuple[int, ...] = ()
         self.foreign = foreign
 
 

@@ -75,6 +75,7 @@ class Version:
     foreign: bool
     last: int
     rebased: int
+    recent: tuple[int, ...]
     def __init__(self, *, foreign: bool = False) -> None: ...
 
 INFERENCE: Version

@@ -319,6 +319,10 @@ class AxisPlan(Call):
             self.entry(self._arrange(x, True), *self.scalars, out.ravel(), *self.sizes)
         return result
 
+    @property
+    def results(self) -> tuple[Meta, ...]:
+        return (Meta(self.shape, self.dtype),)
+
     # ------------------------------------------------------------------------------ backward
 
     def differentiable(self, k: int) -> bool:

@@ -7,8 +7,9 @@ empty stack that is the eager interpreter, which ``numgrad.tensor`` installs: op
 import Tensor. ``raw`` computes on plain ndarrays without recording (gradient formulas of views run
 under it), ``reading`` builds symbols (a formula that calls other operations is read under it), a
 tracer is pushed by ``ng.jit``. ``state.mode`` says in one number what goes on in this thread, so
-the eager hot path pays one look-up for all of it: 2 compute and record, 1 compute, 0 ask the
-interpreter.
+the eager hot path pays one look-up for all of it: 3 compute in inference mode, 2 compute and
+record, 1 compute, 0 go through ``bind``, since an interpreter is pushed, saved tensors are packed
+or anomalies looked for.
 """
 
 from __future__ import annotations
@@ -36,13 +37,38 @@ class State(threading.local):
 
     mode: int = 2
     grad_enabled: bool = True
+    inference: bool = False
     interpreters: tuple = ()
+    saved_hooks: tuple = ()
+    """Pairs of hooks for saved tensors, the innermost last."""
+    saved_hooks_disabled: str | None = None
+    """Why there may be none."""
+    mutation: Any = None
+    """What keeps the old values of saved tensors that are written to, if that is allowed."""
+    anomaly: bool = False
+    """Whether nodes remember the lines that recorded them."""
+    check_nan: bool = True
+    """Whether a backward then fails on NaN."""
+    depth: int = 0
+    """How many backwards, one within the other, a user's code is running in."""
+    task: Any = None
+    """The innermost of them."""
 
     def refresh(self) -> None:
-        if self.interpreters:
+        if self.interpreters or self.saved_hooks or self.anomaly:
             self.mode = 0
+        elif self.inference:
+            self.mode = 3
         else:
             self.mode = 2 if self.grad_enabled else 1
+
+    def set(self, **changes: Any) -> dict[str, Any]:
+        """Change some of it; returns what to give to ``set`` to change it back."""
+        before = {name: getattr(self, name) for name in changes}
+        for name, value in changes.items():
+            setattr(self, name, value)
+        self.refresh()
+        return before
 
 
 state = State()
@@ -265,6 +291,10 @@ def _find_op(name: str) -> Op:
     return OPS[name]
 
 
+CONSUMES = 2
+"""``Call.large`` of a call whose ``consume(mask, g, owned)`` may write to ``g`` if it is owned."""
+
+
 class Call:
     """One application of an operation to operands of known shapes: what its backward depends on.
 
@@ -275,12 +305,16 @@ class Call:
     __slots__ = ("aux", "metas", "op", "params")
     functions: Any = MappingProxyType({})
     """Compiled backwards by mask, where a family has them: ``(g, *saved) -> gradients, owned``."""
-    large = False
+    large: int = False
     """Whether ``backward_into(mask, g, saved, buffers)``, which adds to buffers, is worth while."""
     nout = 1
     """Number of outputs."""
     out_metas: tuple[Meta, ...] = ()
     """Shapes and dtypes of the outputs of an operation that returns a tuple, else empty."""
+    materializes = True
+    """Whether its backward gets zeros for outputs that no gradient reached, or None."""
+    opaque = False
+    """Whether a user's code made the outputs: what it returned as a view cannot be written to."""
 
     def __init__(
         self,
@@ -290,6 +324,11 @@ class Call:
         aux: tuple = (),
     ) -> None:
         self.op, self.metas, self.params, self.aux = op, metas, params, aux
+
+    @property
+    def results(self) -> tuple[Meta, ...]:
+        """Shapes and dtypes of the outputs, one or several."""
+        return self.out_metas
 
     def input_name(self, k: int) -> str:
         """Name of operand ``k``; variadic operations number theirs."""
@@ -334,6 +373,12 @@ class Call:
         if formula.uses_g:
             given["g"] = g
         return formula.function(**given)
+
+    def gradients(self, mask: int, g: Any, values: dict[str, Any]) -> list[Any]:
+        """Gradients of the operands in ``mask`` (None for others), on whatever ``g`` is."""
+        return [
+            self.gradient(k, g, values) if mask >> k & 1 else None for k in range(len(self.metas))
+        ]
 
     def backward(self, mask: int, g: Any, saved: Sequence[Any]) -> tuple[list[Any], int]:
         """Gradients of the operands in ``mask`` (None for others) and which of them are owned.

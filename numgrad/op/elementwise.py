@@ -334,6 +334,10 @@ class Plan(Call):
             given.append(strided_view(a, self.layout, mask) if mask.endswith("s") else a.ravel())
         return given
 
+    @property
+    def results(self) -> tuple[Meta, ...]:
+        return (Meta(self.shape, self.dtype),)
+
     # ------------------------------------------------------------------------------ backward
 
     def differentiable(self, k: int) -> bool:

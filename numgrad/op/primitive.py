@@ -67,13 +67,14 @@ class Primitive(Op):
 class PrimitiveCall(Call):
     """A call of a primitive, whose backward may be a kernel of its own."""
 
-    __slots__ = ("floating", "nout", "out_metas")
+    __slots__ = ("floating", "nout", "out_metas", "results")
     op: Primitive
 
     def __init__(self, op: Primitive, metas: tuple, params: dict, aux: tuple, outs: tuple) -> None:
         super().__init__(op, metas, params, aux)
         self.nout = len(outs)
-        self.out_metas = tuple(Meta(o.shape, o.dtype) for o in outs) if op.outputs else ()
+        self.results = tuple(Meta(o.shape, o.dtype) for o in outs)
+        self.out_metas = self.results if op.outputs else ()
         self.floating = any(o.dtype.kind in "fc" for o in outs)
 
     def differentiable(self, k: int) -> bool:

@@ -159,6 +159,10 @@ class ProductPlan(Call):
         self.sizes = (m, a[-1], n)  # pyright: ignore
         self.work = float(m * a[-1] * n * (prod(batch) if self.batch else 1))  # pyright: ignore
 
+    @property
+    def results(self) -> tuple[Meta, ...]:
+        return (Meta(self.shape, self.dtype),)
+
     def saves(self, mask: int) -> tuple[str, ...]:
         return self._saves[mask]
 

@@ -1,0 +1,58 @@
+"""Adding gradients: in the engine's buffers, and into ``.grad``."""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from numgrad.autograd.node import mark_written
+from numgrad.autograd.variable import Tensor
+from numgrad.op.base import OPS
+
+SMALL = 16384
+"""Elements up to which NumPy's addition is faster than choosing among our kernels."""
+
+_LOCKS = tuple(Lock() for _ in range(64))
+"""Locks of the leaves, each shared by a 64th of them: threads may accumulate into one leaf."""
+
+
+def add(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """A new array with the sum of two gradients."""
+    return np.add(a, b) if a.size <= SMALL else OPS["add"].run((a, b), {})[0]
+
+
+def add_into(buffer: np.ndarray, g: np.ndarray) -> None:
+    """Add to a buffer the engine owns."""
+    if buffer.size > SMALL and buffer.flags.c_contiguous and g.flags.c_contiguous:
+        flat = buffer.ravel()
+        add_op: Any = OPS["add"]
+        add_op.plan((buffer, g)).entry(flat, g.ravel(), flat)
+    else:
+        np.add(buffer, g, out=buffer)
+
+
+def accumulate(leaf: Tensor, g: Any, owned: bool) -> None:
+    """Add a gradient to ``leaf.grad``: an array, or with ``create_graph`` a Tensor.
+
+    ``owned`` says that nobody else holds the array, so that it can become the ``.grad``.
+    """
+    with _LOCKS[id(leaf) >> 6 & 63]:
+        present = leaf._grad
+        if isinstance(g, Tensor):
+            leaf._grad = OPS["positive"](g) if present is None else present + g
+            return
+        array = leaf._array
+        if present is None:
+            if not owned or g.base is not None:
+                g = g.copy()
+            if g.dtype is not array.dtype and g.dtype != array.dtype:
+                g = g.astype(array.dtype)
+            leaf._grad = Tensor(g)
+        elif present._requires_grad:
+            leaf._grad = Tensor(add(present._array, g))
+        else:
+            add_into(present._array, g)
+            if present._memory is not None:
+                mark_written(present)

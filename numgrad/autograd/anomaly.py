@@ -1,0 +1,130 @@
+"""Finding the operation behind a failing backward or a NaN: nodes remember who recorded them.
+
+Note [Anomaly mode]
+-------------------
+While it is on, operations go through ``bind``, which stores the lines of the caller's stack with
+each node, and every node gets the side object that makes a walk look for NaNs. Off, it costs
+nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any, Self
+
+from numgrad.autograd.hooks import node_extras
+from numgrad.autograd.variable import Tensor
+from numgrad.errors import NumgradRuntimeError
+from numgrad.op.base import state
+
+_PACKAGE = str(Path(__file__).resolve().parents[1])
+
+
+def remember_line(node: Any) -> None:
+    """Store with a new node the stack of the code that called the operation."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+    node_extras(node).trace = "".join(traceback.format_stack(frame, limit=16))
+
+
+def fail_on_nan(node: Any, gradients: Sequence[Any]) -> None:
+    """Raise if a gradient that a node computed has a NaN, where NaNs are looked for."""
+    if not state.check_nan:
+        return
+    for position, g in enumerate(gradients):
+        array = g._array if isinstance(g, Tensor) else g
+        if array is not None and array.dtype.kind in "fc" and (array != array).any():
+            raise NumgradRuntimeError(
+                f"{node.name()}: its backward returned NaN in the gradient of operand {position}, "
+                f"of shape {array.shape}; the warning above shows the line that recorded it"
+            )
+
+
+def explain(node: Any, error: BaseException) -> None:
+    """In anomaly mode, warn with the line that recorded the node whose backward failed."""
+    if not state.anomaly or node is None or getattr(error, "_numgrad_explained", False):
+        return
+    trace = None if node.extras is None else node.extras.trace
+    if trace is None:
+        text = (
+            f"{node.name()}: its backward failed; no line is known, since the operation was "
+            "recorded outside anomaly mode"
+        )
+    else:
+        text = f"{node.name()}: its backward failed; the operation was recorded here:\n{trace}"
+    warnings.warn(text, UserWarning, stacklevel=3)
+    error._numgrad_explained = True  # pyright: ignore
+
+
+class set_detect_anomaly:
+    """Turn anomaly mode on or off, at once or for a block: see ``detect_anomaly``.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> with ng.autograd.set_detect_anomaly(False):
+    ...     pass
+    """
+
+    def __init__(self, mode: bool, check_nan: bool = True) -> None:
+        self._before = state.set(anomaly=bool(mode), check_nan=bool(check_nan))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        state.set(**self._before)
+
+
+class detect_anomaly:
+    """Find the operation whose backward fails or returns NaN.
+
+    Operations recorded inside remember the lines that called them. When the backward of one, run
+    inside too, raises or (with ``check_nan``) returns NaN, a warning shows these lines. Slow: for
+    debugging.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numgrad as ng
+    >>> x = ng.tensor(0.0, requires_grad=True)
+    >>> with warnings.catch_warnings(action="ignore"), ng.autograd.detect_anomaly():
+    ...     y = ng.sqrt(x) * 0.0
+    ...     try:
+    ...         y.backward()
+    ...     except ng.NumgradRuntimeError as error:
+    ...         print(error.args[0].split(",")[0])
+    SqrtBackward: its backward returned NaN in the gradient of operand 0
+    """
+
+    def __init__(self, check_nan: bool = True) -> None:
+        warnings.warn(
+            "anomaly mode is on: operations remember their lines, which makes them slow; use it "
+            "to find an error",
+            UserWarning,
+            stacklevel=2,
+        )
+        self._check_nan = bool(check_nan)
+
+    def __enter__(self) -> Self:
+        self._before = state.set(anomaly=True, check_nan=self._check_nan)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        state.set(**self._before)
+
+
+def is_anomaly_enabled() -> bool:
+    """Whether anomaly mode is on in this thread."""
+    return state.anomaly
+
+
+def is_anomaly_check_nan_enabled() -> bool:
+    """Whether anomaly mode looks for NaN in this thread."""
+    return state.check_nan

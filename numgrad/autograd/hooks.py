@@ -1,0 +1,425 @@
+"""Functions a user hangs on tensors and nodes, which the engine calls during a backward.
+
+Note [Order of hooks]
+---------------------
+When all gradients of a value have arrived: the tensor's hooks in the order of their registration,
+then the capture of a retained gradient, then the pre-hooks of its node, the node itself, its
+post-hooks. At a leaf: the tensor's hooks, the accumulator's pre-hooks, accumulation, the
+post-accumulate-grad hooks, the accumulator's post-hooks. Hooks of the result of an operation hang
+on its node, so after an in-place operation they stay with the old value; those of a leaf and of
+its accumulator hang on the leaf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import count
+from typing import Any, Self
+from weakref import WeakKeyDictionary, ref
+
+from numgrad.autograd.variable import Tensor, extra
+from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
+from numgrad.op.base import state
+
+_numbers = count().__next__
+
+
+class RemovableHandle:
+    """What registering a hook returns: ``remove()`` takes the hook away again.
+
+    Removing twice does nothing. As a context manager it removes the hook at the end of the block.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> x = ng.tensor([1.0, 2.0], requires_grad=True)
+    >>> with x.register_hook(lambda g: g * 10):
+    ...     x.sum().backward()
+    >>> x.grad
+    tensor([10., 10.])
+    """
+
+    __slots__ = ("_hooks", "id")
+
+    def __init__(self, hooks: dict[int, Any], hook: Any) -> None:
+        self.id = _numbers()
+        self._hooks = hooks
+        hooks[self.id] = hook
+
+    def remove(self) -> None:
+        """Take the hook away, if it is there."""
+        self._hooks.pop(self.id, None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.remove()
+
+
+class Hooks:
+    """The hooks of a node or a leaf, each kind by handle number in order of registration."""
+
+    __slots__ = ("post", "pre", "tensor")
+
+    def __init__(self) -> None:
+        self.tensor: dict[int, dict[int, Callable[..., Any]]] = {}  # by output
+        self.pre: dict[int, Callable[..., Any]] = {}
+        self.post: dict[int, Callable[..., Any]] = {}
+
+    def on_tensor(self, output: int, hook: Callable[..., Any]) -> RemovableHandle:
+        """Register a hook on the gradient of an output."""
+        return RemovableHandle(self.tensor.setdefault(output, {}), hook)
+
+
+class NodeExtras(Hooks):
+    """What few nodes have: hooks, retained gradients, metadata, the line that recorded them."""
+
+    __slots__ = ("metadata", "retained", "trace")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.retained: dict[int, ref[Tensor]] = {}  # by output
+        self.metadata: dict[Any, Any] = {}
+        self.trace: str | None = None
+
+
+class LeafHooks(Hooks):
+    """The hooks of a leaf and of its accumulator.
+
+    While there are any in the process, a backward counts the edges that lead to such leaves, so as
+    to know when one of them is complete.
+    """
+
+    __slots__ = ("post_accumulate",)
+    live = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.post_accumulate: dict[int, Callable[..., Any]] = {}
+        LeafHooks.live += 1
+
+    def __del__(self) -> None:
+        LeafHooks.live -= 1
+
+    @property
+    def after_accumulation(self) -> bool:
+        """Whether a hook wants to see the accumulated gradient."""
+        return bool(self.post_accumulate or self.post)
+
+
+def node_extras(node: Any) -> NodeExtras:
+    """The side object of a node, made now if there is none."""
+    found = node.extras
+    if found is None:
+        found = node.extras = NodeExtras()
+    return found
+
+
+def leaf_hooks(leaf: Tensor) -> LeafHooks:
+    """The hooks of a leaf, made now if there are none."""
+    found = extra(leaf)
+    if found.hooks is None:
+        found.hooks = LeafHooks()
+    return found.hooks
+
+
+# ------------------------------------------------------------------------------- registration
+
+
+def register_hook(tensor: Tensor, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
+    """Call ``hook`` with the gradient of this tensor whenever a backward has computed it.
+
+    The hook may return another gradient of the same shape and dtype, which takes its place, but
+    must not change its argument. On a leaf it runs before accumulation.
+
+    Returns
+    -------
+    RemovableHandle
+        Its ``remove()`` takes the hook away.
+
+    Raises
+    ------
+    NumgradRuntimeError
+        If the tensor does not require grad.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> x = ng.tensor(3.0, requires_grad=True)
+    >>> handle = x.register_hook(lambda g: -g)
+    >>> (x * x).backward()
+    >>> x.grad
+    tensor(-6.)
+    """
+    _check_hook("register_hook", hook)
+    _check_requires_grad("register_hook", tensor)
+    node = tensor.grad_fn
+    if node is None:
+        return leaf_hooks(tensor).on_tensor(0, hook)
+    return node_extras(node).on_tensor(tensor.output_nr, hook)
+
+
+def register_post_accumulate_grad_hook(
+    tensor: Tensor, hook: Callable[[Tensor], None]
+) -> RemovableHandle:
+    """Call ``hook`` with this leaf whenever a backward has added to its ``.grad``.
+
+    Raises
+    ------
+    NumgradRuntimeError
+        If the tensor does not require grad or is the result of an operation.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> x = ng.tensor(3.0, requires_grad=True)
+    >>> def step(leaf):
+    ...     with ng.no_grad():
+    ...         leaf -= 0.1 * leaf.grad
+    >>> handle = x.register_post_accumulate_grad_hook(step)
+    >>> (x * x).backward()
+    >>> x
+    tensor(2.4, requires_grad=True)
+    """
+    _check_hook("register_post_accumulate_grad_hook", hook)
+    _check_requires_grad("register_post_accumulate_grad_hook", tensor)
+    if tensor.grad_fn is not None:
+        raise NumgradRuntimeError(
+            "register_post_accumulate_grad_hook: gradients are accumulated into leaves only, and "
+            f"this tensor is the result of {tensor.grad_fn.name()}; use register_hook"
+        )
+    return RemovableHandle(leaf_hooks(tensor).post_accumulate, hook)
+
+
+def retain_grad(tensor: Tensor) -> None:
+    """Keep the gradient of a result in its ``.grad``, as a leaf does; on leaves nothing changes.
+
+    Raises
+    ------
+    NumgradRuntimeError
+        If the tensor does not require grad.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> x = ng.tensor(3.0, requires_grad=True)
+    >>> y = x * 2
+    >>> y.retain_grad()
+    >>> (y * y).backward()
+    >>> y.grad
+    tensor(12.)
+    """
+    _check_requires_grad("retain_grad", tensor)
+    node = tensor.grad_fn
+    if node is None or retains_grad(tensor):
+        return
+    extra(tensor).retains_grad = True
+    node_extras(node).retained[tensor.output_nr] = ref(tensor)
+
+
+def retains_grad(tensor: Tensor) -> bool:
+    """Whether ``retain_grad`` made a result keep its gradient."""
+    found = tensor._extra
+    return found is not None and found.retains_grad
+
+
+def move_retained(tensor: Tensor, before: Any, output: int) -> None:
+    """Let a retained gradient follow a tensor that an in-place operation gave a new node."""
+    if retains_grad(tensor):
+        if before is not None and before.extras is not None:
+            before.extras.retained.pop(output, None)
+        node_extras(tensor._grad_fn).retained[tensor.output_nr] = ref(tensor)
+
+
+def _check_hook(operation: str, hook: Any) -> None:
+    if not callable(hook):
+        raise NumgradTypeError(f"{operation}: a hook is a function, got {type(hook).__name__}")
+
+
+def _check_requires_grad(operation: str, tensor: Tensor) -> None:
+    if not tensor.requires_grad:
+        raise NumgradRuntimeError(
+            f"{operation}: the tensor of shape {tensor._array.shape} does not require grad, so "
+            "no backward ever computes its gradient; set requires_grad=True first"
+        )
+
+
+# ------------------------------------------------------------------------------------ calling
+
+
+@contextmanager
+def user_code(recording: bool, task: Any) -> Iterator[None]:
+    """Run a user's code from within a backward: its grad mode, and the depth of nesting."""
+    before = state.set(grad_enabled=recording, depth=state.depth + 1, task=task)
+    try:
+        yield
+    finally:
+        state.set(**before)
+
+
+def name_of(hook: Any) -> str:
+    """How an error names a hook."""
+    return getattr(hook, "__qualname__", None) or repr(hook)
+
+
+def run_tensor_hooks(hooks: dict[int, Any], g: Tensor, recording: bool, task: Any) -> Tensor:
+    """The gradient as the hooks of a tensor leave it."""
+    for hook in list(hooks.values()):
+        with user_code(recording, task):
+            result = hook(g)
+        if result is not None:
+            g = _replaced("a tensor's hook", hook, result, g)
+    return g
+
+
+def _replaced(what: str, hook: Any, result: Any, g: Tensor | None) -> Tensor:
+    if not isinstance(result, Tensor):
+        raise NumgradTypeError(
+            f"{name_of(hook)}: {what} returned {type(result).__name__}; return a Tensor to replace "
+            "the gradient, or None to keep it"
+        )
+    if g is not None and result.shape != g.shape:
+        raise NumgradRuntimeError(
+            f"{name_of(hook)}: {what} returned shape {result.shape} for a gradient of shape "
+            f"{g.shape}; they must be equal"
+        )
+    if g is not None and result.dtype != g.dtype:
+        raise NumgradRuntimeError(
+            f"{name_of(hook)}: {what} returned dtype {result.dtype} for a gradient of dtype "
+            f"{g.dtype}; convert it with astype"
+        )
+    return result
+
+
+def run_node_hooks(
+    what: str,
+    hooks: dict[int, Any],
+    recording: bool,
+    task: Any,
+    changing: list[Any],
+    *context: tuple,
+) -> list[Any]:
+    """Gradients (Tensors or None) as pre-hooks or post-hooks of a node leave them.
+
+    Each hook gets the tuple of gradients, which it may replace, then the ``context``.
+    """
+    for hook in list(hooks.values()):
+        with user_code(recording, task):
+            result = hook(tuple(changing), *context)
+        if result is None:
+            continue
+        if isinstance(result, Tensor) and len(changing) == 1:
+            result = (result,)
+        if not isinstance(result, tuple):
+            raise NumgradTypeError(
+                f"{name_of(hook)}: {what} returned {type(result).__name__}; return a tuple of "
+                f"{len(changing)} gradients, or None to keep them"
+            )
+        if len(result) != len(changing):
+            raise NumgradRuntimeError(
+                f"{name_of(hook)}: {what} returned {len(result)} gradients in place of "
+                f"{len(changing)}"
+            )
+        changing = [
+            None if new is None else _replaced(what, hook, new, old)
+            for new, old in zip(result, changing, strict=True)
+        ]
+    return changing
+
+
+def run_post_accumulate(hooks: LeafHooks, leaf: Tensor, task: Any) -> None:
+    """Show a leaf with its new gradient to those who asked."""
+    for hook in list(hooks.post_accumulate.values()):
+        with user_code(False, task):
+            result = hook(leaf)
+        if result is not None:
+            raise NumgradRuntimeError(
+                f"{name_of(hook)}: a post-accumulate-grad hook returned "
+                f"{type(result).__name__}; it can only look at the leaf, return None"
+            )
+
+
+# ----------------------------------------------------------------------- several tensors at once
+
+
+class MultiGradHandle:
+    """The hooks of ``register_multi_grad_hook``, removed together."""
+
+    __slots__ = ("handles",)
+
+    def __init__(self, handles: Sequence[RemovableHandle]) -> None:
+        self.handles = tuple(handles)
+
+    def remove(self) -> None:
+        """Take the hook away, if it is there."""
+        for handle in self.handles:
+            handle.remove()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.remove()
+
+
+def register_multi_grad_hook(
+    tensors: Sequence[Tensor], fn: Callable[..., Any], *, mode: str = "all"
+) -> MultiGradHandle:
+    """Call ``fn`` once a backward for the gradients of several tensors.
+
+    Parameters
+    ----------
+    tensors
+        Tensors that require grad.
+    fn
+        With ``mode="all"`` called when the gradients of all tensors are there, with a list of
+        them, None for those the backward does not reach; with ``"any"`` called with the first.
+
+    Raises
+    ------
+    NumgradValueError
+        If ``mode`` is neither.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> a, b = (ng.tensor(v, requires_grad=True) for v in (2.0, 3.0))
+    >>> handle = ng.autograd.graph.register_multi_grad_hook([a, b], print)
+    >>> (a * b).backward()
+    [tensor(3.), tensor(2.)]
+    """
+    if mode not in ("all", "any"):
+        raise NumgradValueError(
+            f"register_multi_grad_hook: mode is 'all' or 'any', got {mode!r}"
+        )
+    tensors = list(tensors)
+    _check_hook("register_multi_grad_hook", fn)
+    for tensor in tensors:
+        _check_requires_grad("register_multi_grad_hook", tensor)
+    arrived: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
+    places = [(t.grad_fn if t.grad_fn is not None else t, t.output_nr) for t in tensors]
+
+    def arrive(position: int, g: Tensor) -> None:
+        task = state.task
+        seen = arrived.get(task)
+        first = seen is None
+        if seen is None:
+            missing = sum(task.reaches(*place) for place in places)
+            seen = arrived[task] = [missing, [None] * len(tensors)]
+        seen[0] -= 1
+        seen[1][position] = g
+        if mode == "any":
+            if first:
+                fn(g)
+        elif seen[0] == 0:
+            fn(seen[1])
+
+    def hook_of(position: int) -> Callable[[Tensor], None]:
+        return lambda g: arrive(position, g)
+
+    return MultiGradHandle(
+        [register_hook(tensor, hook_of(position)) for position, tensor in enumerate(tensors)]
+    )
+
