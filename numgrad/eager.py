@@ -18,7 +18,7 @@ from numgrad.autograd.anomaly import remember_line
 from numgrad.autograd.node import Node
 from numgrad.autograd.saved import keep, pack
 from numgrad.autograd.task import edge_of
-from numgrad.autograd.variable import Tensor, refresh, root
+from numgrad.autograd.variable import INFERENCE, NO_GRAD_VIEW, Tensor, refresh, root
 from numgrad.errors import NumgradTypeError
 from numgrad.op.axis import AxisOp
 from numgrad.op.base import Call, Composite, Op, bind, complete, state
@@ -49,12 +49,12 @@ class EagerInterpreter:
         if type(out) is tuple:
             tensors = _record_many(call, mask, operands, out)
             if isinstance(op, View) and type(operands[0]) is Tensor:
-                for part in tensors:
-                    part._memory = root(operands[0])
+                for number, part in enumerate(tensors):
+                    _link(part, operands[0], number + 1)
             return tensors
-        tensor = _record(call, mask, operands, out) if mask else Tensor(out)
+        tensor = _record(call, mask, operands, out) if mask else new_tensor(out)
         if isinstance(op, View) and type(operands[0]) is Tensor and op.shares(arrays[0], out):
-            tensor._memory = root(operands[0])
+            _link(tensor, operands[0], tensor._slot)
         return tensor
 
     def entry(self, op: Op) -> Callable[..., Any]:
@@ -70,6 +70,19 @@ class EagerInterpreter:
             return bind(op, args, params)
 
         return entry
+
+
+def _link(view: Tensor, base: Tensor, slot: int) -> None:
+    """Make a new tensor a view of another."""
+    view._memory = root(base)
+    if view._grad_fn is None:
+        traced = state.grad_enabled and base._slot != NO_GRAD_VIEW
+        view._slot = slot if traced else NO_GRAD_VIEW
+
+
+def new_tensor(array: np.ndarray) -> Tensor:
+    """A Tensor without history, marked in inference mode."""
+    return Tensor(array, memory=INFERENCE if state.inference else None)
 
 
 def _operand(op: Op, a: Any) -> tuple[Any, Any]:
@@ -130,9 +143,14 @@ def _node(call: Call, mask: int, operands: Sequence[Any], out: Any) -> Node:
             else:
                 values.append(call.aux[call.op.auxiliaries.index(name)])
         saved = tuple(values)
-        if state.saved_hooks:
-            saved = pack(saved, state.saved_hooks[-1])
     edges = tuple([_edge(a) if mask >> k & 1 else None for k, a in enumerate(operands)])
+    return record(call, mask, edges, saved)
+
+
+def record(call: Call, mask: int, edges: tuple, saved: tuple) -> Node:
+    """A new node, with its saved values packed and its line remembered where that is asked for."""
+    if saved and state.saved_hooks:
+        saved = pack(saved, state.saved_hooks[-1])
     node = Node(call, mask, edges, saved)
     if state.anomaly:
         remember_line(node)
@@ -145,7 +163,7 @@ def _record(call: Call, mask: int, operands: Sequence[Any], out: np.ndarray) -> 
 
 def _record_many(call: Call, mask: int, operands: Sequence[Any], outs: tuple) -> tuple:
     if not mask:
-        return tuple(map(Tensor, outs))
+        return tuple(map(new_tensor, outs))
     node = _node(call, mask, operands, outs)
     return tuple(
         Tensor(out, True, node, k + 1) if out.dtype.kind in "fc" else Tensor(out)
@@ -178,7 +196,7 @@ def _unary_entry(op: Planned) -> Callable[..., Any]:
                 else:
                     plan.entry(array.ravel(), out.ravel())
                 if not (x._requires_grad and mode == 2 and differentiable and plan.records):
-                    return Tensor(out)
+                    return Tensor(out) if mode != 3 else new_tensor(out)
                 keeps = plan.keeps[1]
                 if keeps == 2:
                     saved: tuple = (out,)
@@ -272,8 +290,8 @@ def _binary_entry(op: Planned) -> Callable[..., Any]:
             else:
                 plan.entry(x.ravel(), z, out.ravel())
         mask &= plan.records
-        if not mask or mode == 1:
-            return Tensor(out)
+        if not mask or mode != 2:
+            return Tensor(out) if mode != 3 else new_tensor(out)
         keeps = plan.keeps[mask]
         if keeps == 0:
             saved: tuple = ()
@@ -341,7 +359,7 @@ def _axis_entry(op: AxisOp) -> Callable[..., Any]:
         out = empty(plan.allocate, plan.dtype)
         plan.entry(array.ravel(), *plan.scalars, out.ravel(), *plan.sizes)
         if not (x._requires_grad and mode == 2 and differentiable and plan.floating):
-            return Tensor(out)
+            return Tensor(out) if mode != 3 else new_tensor(out)
         keeps = plan.keeps
         if keeps == 0:
             saved: tuple = ()

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from numgrad import inplace_methods as methods
 from numgrad import ops as _ops  # fills the table
-from numgrad.autograd import engine
+from numgrad.autograd import engine, hooks
 from numgrad.autograd.node import Node
 from numgrad.autograd.variable import (
+    INFERENCE,
     NO_GRAD_VIEW,
     Tensor,
     refresh,
@@ -27,7 +29,7 @@ from numgrad.errors import (
     NumgradValueError,
 )
 from numgrad.op.base import OPS, Call, Meta, Op, install_eager, state
-from numgrad.ops.index import getitem
+from numgrad.ops.index import getitem, is_basic
 
 assert _ops is not None
 
@@ -37,10 +39,12 @@ assert _ops is not None
 
 def _get_grad(self: Tensor) -> Tensor | None:
     """Gradient accumulated by ``backward``; None before the first."""
-    if self._grad is None and self._grad_fn is not None and self._requires_grad:
+    if self._grad is None and self._requires_grad and self.grad_fn is not None:
+        if hooks.retains_grad(self):
+            return None
         warnings.warn(
-            "the .grad of a tensor that is the result of an operation is not kept; use "
-            "autograd.grad, or look at the leaf",
+            "the .grad of a tensor that is the result of an operation is not kept; call "
+            "retain_grad() before backward, use autograd.grad, or look at the leaf",
             UserWarning,
             stacklevel=2,
         )
@@ -92,6 +96,11 @@ def _set_requires_grad(self: Tensor, value: bool) -> None:
         )
     if value:
         check_differentiable(self._array.dtype)
+        if _is_inference(self) and not state.inference:
+            raise NumgradRuntimeError(
+                "requires_grad: the tensor was made in inference mode and cannot be recorded; "
+                "clone() it outside"
+            )
     self._requires_grad = value
 
 
@@ -111,10 +120,63 @@ def _requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     return self
 
 
+def _delete_requires_grad(self: Tensor) -> None:
+    raise NumgradRuntimeError("requires_grad: cannot be deleted; set it to False")
+
+
 def _version(self: Tensor) -> int:
     """Number of in-place changes to this tensor's memory."""
     version = version_of(self)
+    if version is INFERENCE:
+        raise NumgradRuntimeError(
+            "_version: tensors made in inference mode count no versions; clone() it outside"
+        )
     return 0 if version is None else version.count
+
+
+def _base(self: Tensor) -> Tensor | None:
+    """The tensor whose memory a view shows; None if this is no view."""
+    owner = root(self)
+    return None if owner is self else owner
+
+
+def _is_view(self: Tensor) -> bool:
+    """Whether the tensor shows the memory of another."""
+    return root(self) is not self
+
+
+def _is_inference(self: Tensor) -> bool:
+    """Whether the tensor was made in inference mode."""
+    return version_of(self) is INFERENCE
+
+
+def _get_data(self: Tensor) -> Tensor:
+    """The values without history, over the same memory, without a version: prefer ``detach()``."""
+    global _warned_of_data
+    if self._requires_grad and not _warned_of_data:
+        _warned_of_data = True
+        warnings.warn(
+            ".data hides changes from the check that a backward finds what was saved, so gradients "
+            "may be wrong silently; detach() has the same values and keeps the check",
+            UserWarning,
+            stacklevel=2,
+        )
+    return Tensor(self._array)
+
+
+_warned_of_data = False
+
+
+def _set_data(self: Tensor, value: Any) -> None:
+    if not isinstance(value, Tensor):
+        raise NumgradTypeError(f"data: must be a Tensor, got {type(value).__name__}")
+    if self._requires_grad:
+        check_differentiable(value._array.dtype)
+    self._array = value._array
+
+
+def _delete_data(self: Tensor) -> None:
+    raise NumgradRuntimeError("data: cannot be deleted; drop the tensor itself")
 
 
 def _detach(self: Tensor) -> Tensor:
@@ -236,11 +298,20 @@ def _repr(self: Tensor) -> str:
         parts.append(f"shape={array.shape}")
     if array.dtype not in (np.float64, np.int64, np.bool_) or array.size == 0:
         parts.append(f"dtype={array.dtype}")
-    if self._grad_fn is not None:
-        parts.append(f"grad_fn=<{self._grad_fn.name()}>")
+    node = self.grad_fn
+    if node is not None:
+        parts.append(f"grad_fn=<{node.name()}>")
+    elif _is_invalid(self):
+        parts.append("grad_fn=<Invalid>")
     elif self._requires_grad:
         parts.append("requires_grad=True")
     return f"tensor({', '.join(parts)})"
+
+
+def _is_invalid(self: Tensor) -> bool:
+    """Whether this is a view from no_grad of something differentiable that was changed since."""
+    owner = root(self)
+    return self._slot == NO_GRAD_VIEW and owner._requires_grad and _version(owner) > 0
 
 
 def _format(self: Tensor, spec: str) -> str:
@@ -306,22 +377,9 @@ class SliceCall(Call):
         return [out], 1
 
 
-def _is_basic(index: Any) -> bool:
-    kind = type(index)
-    if kind is slice or kind is int or index is None or index is Ellipsis:
-        return True
-    if kind is tuple:
-        for part in index:
-            kind = type(part)
-            if not (kind is slice or kind is int or part is None or part is Ellipsis):
-                return False
-        return True
-    return False
-
-
 def _getitem(self: Tensor, index: Any) -> Any:
     mode = state.mode
-    if (type(index) is not slice and not _is_basic(index)) or not mode:
+    if (type(index) is not slice and not is_basic(index)) or not mode:
         return getitem(self, index)
     array = self._array
     try:
@@ -339,7 +397,8 @@ def _getitem(self: Tensor, index: Any) -> Any:
         refresh(self)
         owner = root(self)
     if not (self._requires_grad and mode == 2):
-        return Tensor(out, False, None, 0 if mode == 2 else NO_GRAD_VIEW, owner)
+        traced = mode == 2 and self._slot != NO_GRAD_VIEW
+        return Tensor(out, False, None, 0 if traced else NO_GRAD_VIEW, owner)
     node = self._grad_fn
     if node is None:
         node = self
@@ -435,8 +494,22 @@ def _complete() -> None:
         "grad_fn": property(_get_grad_fn, doc="Node that made this tensor; None for a leaf."),
         "_version": property(_version),
         "grad": property(_get_grad, _set_grad, _delete_grad),
-        "requires_grad": property(_get_requires_grad, _set_requires_grad),
+        "requires_grad": property(_get_requires_grad, _set_requires_grad, _delete_requires_grad),
         "requires_grad_": _requires_grad_,
+        "retain_grad": hooks.retain_grad,
+        "retains_grad": property(hooks.retains_grad),
+        "register_hook": hooks.register_hook,
+        "register_post_accumulate_grad_hook": hooks.register_post_accumulate_grad_hook,
+        "_base": property(_base),
+        "_is_view": _is_view,
+        "is_inference": _is_inference,
+        "data": property(_get_data, _set_data, _delete_data),
+        "detach_": methods.detach_,
+        "copy_": methods.copy_,
+        "fill_": methods.fill_,
+        "zero_": methods.zero_,
+        "__setitem__": methods.setitem,
+        "__imatmul__": methods.matmul_augmented,
         "output_nr": property(
             lambda self: max(self._slot - 1, 0), doc="Which output of ``grad_fn`` this is."
         ),
@@ -492,11 +565,16 @@ def attach(op: Op) -> None:
             setattr(Tensor, f"__{op.dunder}__", _operator(op))
             if op.dunder not in _COMPARISONS:
                 setattr(Tensor, f"__r{op.dunder}__", _reflected(op))
+                if methods.has_inplace_form(op):
+                    setattr(Tensor, f"__i{op.dunder}__", methods.augmented(op, _acceptable))
     if op.method:
         for name in (op.name, *op.aliases):
             if not hasattr(np.ndarray, name) and name in ("abs",):
                 continue
             setattr(Tensor, name, _method(op))
+    if methods.has_inplace_form(op):
+        for name in methods.inplace_names(op):
+            setattr(Tensor, name, methods.inplace_method(op, name))
 
 
 def _method(op: Op) -> Callable[..., Any]:

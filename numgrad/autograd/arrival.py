@@ -99,4 +99,3 @@ class HookedLeaves:
             waiting[1] = None  # done
             run_post_accumulate(hooks, leaf, task)
             run_node_hooks("a hook", hooks.post, self.recording, task, [], (g,))
-

@@ -391,9 +391,7 @@ def register_multi_grad_hook(
     [tensor(3.), tensor(2.)]
     """
     if mode not in ("all", "any"):
-        raise NumgradValueError(
-            f"register_multi_grad_hook: mode is 'all' or 'any', got {mode!r}"
-        )
+        raise NumgradValueError(f"register_multi_grad_hook: mode is 'all' or 'any', got {mode!r}")
     tensors = list(tensors)
     _check_hook("register_multi_grad_hook", fn)
     for tensor in tensors:
@@ -422,4 +420,3 @@ def register_multi_grad_hook(
     return MultiGradHandle(
         [register_hook(tensor, hook_of(position)) for position, tensor in enumerate(tensors)]
     )
-

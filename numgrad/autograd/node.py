@@ -149,19 +149,21 @@ class Node:
     def __getattr__(self, name: str) -> Any:
         """``_saved_<name>``, and ``_raw_saved_<name>`` for hooks: what the node saved."""
         if name.startswith("_saved_"):
-            position = self._position(name[7:])
+            saved, position = self._position(name[7:])
             self._check_outputs()
-            return self._tensor(self.call.saves(self.mask)[position], self.saved[position])
+            return self._tensor(self.call.saves(self.mask)[position], saved[position])
         if name.startswith("_raw_saved_"):
-            position = self._position(name[11:])
-            kept = self.saved[position]
+            saved, position = self._position(name[11:])
+            kept = saved[position]
             if type(kept) is tuple:
                 return tuple(SavedTensor(self, position, k) for k in range(len(kept)))
             return SavedTensor(self, position)
         raise NumgradAttributeError(f"{self.name()}: a node has no attribute {name!r}")
 
-    def _position(self, name: str) -> int:
-        if self.saved is None:
+    def _position(self, name: str) -> tuple[tuple, int]:
+        """All saved values, and the position of the one called ``name``."""
+        saved = self.saved
+        if saved is None:
             raise freed(self)
         saves = self.call.saves(self.mask)
         if name not in saves:
@@ -174,7 +176,7 @@ class Node:
                 f"{self.name()}: saved nothing called {name!r}; it saved "
                 f"{', '.join(saves) or 'nothing'}"
             )
-        return saves.index(name)
+        return saved, saves.index(name)
 
     # ------------------------------------------------------------------------- for a user's eyes
 

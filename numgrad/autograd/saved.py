@@ -94,7 +94,9 @@ def check_version(operation: str, tensor: Tensor, sequence: int) -> None:
     version = version_of(tensor)
     if version is not None and version.last > sequence:
         made_by = "a leaf" if tensor._grad_fn is None else f"now of {tensor._grad_fn.name()}"
-        stale(operation, f"the tensor of shape {tensor._array.shape} ({made_by})", version, sequence)
+        stale(
+            operation, f"the tensor of shape {tensor._array.shape} ({made_by})", version, sequence
+        )
 
 
 def stale(operation: str, what: str, version: Any, sequence: int) -> None:

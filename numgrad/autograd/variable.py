@@ -89,7 +89,7 @@ class Tensor:
         self._slot = slot
         self._memory = memory
         self._grad = None
-        self._extra = None
+        self._extra: Extra | None = None
 
 
 def root(tensor: Tensor) -> Tensor:

@@ -107,6 +107,7 @@ class Elementwise(Planned):
         self.plans: dict[tuple, Plan] = {}
         self._kernels: dict[tuple, tuple[Kernel, float]] = {}
         self._cost: dict[tuple, float] = {}
+        self._reads_once: dict[tuple, bool] = {}
 
     def rest(self, args: Sequence[Any]) -> tuple:
         """Defaults of the inputs that were not given."""
@@ -316,11 +317,26 @@ class Plan(Call):
             work = size * (emitter.cost_ns + _MEMORY_NS)
         return threads.choose(partial(entry, False), partial(entry, True), work)
 
-    def compute(self, args: Sequence[Any]) -> np.ndarray:
-        """The result for operands this plan was made for."""
-        out = np.empty(self.shape, self.dtype)
+    def compute(self, args: Sequence[Any], out: np.ndarray | None = None) -> np.ndarray:
+        """The result for operands this plan was made for, in contiguous ``out`` if given."""
+        if out is None:
+            out = np.empty(self.shape, self.dtype)
         self.entry(*self._pass(args, self.layout.masks[1:]), out.ravel(), *self.dims)
         return out
+
+    def reads_once(self) -> bool:
+        """Whether the kernel has read an element for good when it writes that of the result.
+
+        Functions with rare arguments look at their operands again: Note [Rare arguments].
+        """
+        key = (self.dtype, *self.loop)
+        found = self.op._reads_once.get(key)
+        if found is None:
+            reader, emitter = Reader(), self.op.emitter()
+            inputs = [reader.input(o.name, o.dtype) for o in self._operands()]
+            _, condition = emitter.rare([self.op.read(reader, inputs)], dict.fromkeys(inputs, "x"))
+            found = self.op._reads_once[key] = not condition
+        return found
 
     def _pass(self, args: Sequence[Any], masks: Sequence[str]) -> list[Any]:
         """Operands as the kernel takes them."""

@@ -67,15 +67,19 @@ class Primitive(Op):
 class PrimitiveCall(Call):
     """A call of a primitive, whose backward may be a kernel of its own."""
 
-    __slots__ = ("floating", "nout", "out_metas", "results")
+    __slots__ = ("floating", "nout", "out_metas", "outs")
     op: Primitive
 
     def __init__(self, op: Primitive, metas: tuple, params: dict, aux: tuple, outs: tuple) -> None:
         super().__init__(op, metas, params, aux)
         self.nout = len(outs)
-        self.results = tuple(Meta(o.shape, o.dtype) for o in outs)
-        self.out_metas = self.results if op.outputs else ()
+        self.outs = tuple(Meta(o.shape, o.dtype) for o in outs)
+        self.out_metas = self.outs if op.outputs else ()
         self.floating = any(o.dtype.kind in "fc" for o in outs)
+
+    @property
+    def results(self) -> tuple[Meta, ...]:
+        return self.outs
 
     def differentiable(self, k: int) -> bool:
         return self.floating and super().differentiable(k)

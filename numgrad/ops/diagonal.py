@@ -54,7 +54,9 @@ def _triangle(operation: str, function: Any, x: np.ndarray, k: int) -> np.ndarra
 )
 def diagonal(x, *, offset=0, axis1=0, axis2=1):
     """Elements whose indices along two axes differ by ``offset``; they become the last axis."""
-    return np.diagonal(x, offset, axis1, axis2)
+    out = np.diagonal(x, offset, axis1, axis2)
+    out.flags.writeable = x.flags.writeable  # NumPy's is read-only, ours may be written through
+    return out
 
 
 diagonal.vjp(

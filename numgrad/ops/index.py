@@ -33,6 +33,20 @@ from numgrad.ops.shape import as_operand, broadcast_to, permute_dims, reshape
 _BASIC = (int, slice, type(None), type(Ellipsis))
 
 
+def is_basic(index: Any) -> bool:
+    """Whether an index is made of integers, slices, None and Ellipsis, and gives a view."""
+    kind = type(index)
+    if kind is slice or kind is int or index is None or index is Ellipsis:
+        return True
+    if kind is tuple:
+        for part in index:
+            kind = type(part)
+            if not (kind is slice or kind is int or part is None or part is Ellipsis):
+                return False
+        return True
+    return False
+
+
 class Subscript(View):
     """The operation behind ``x[index]``: Note [Indices]."""
 
