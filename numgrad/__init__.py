@@ -21,7 +21,9 @@ from numpy import uint64 as uint64
 from numgrad import autograd as autograd
 from numgrad import random as random
 from numgrad.autograd.modes import enable_grad as enable_grad
+from numgrad.autograd.modes import inference_mode as inference_mode
 from numgrad.autograd.modes import is_grad_enabled as is_grad_enabled
+from numgrad.autograd.modes import is_inference_mode_enabled as is_inference_mode_enabled
 from numgrad.autograd.modes import no_grad as no_grad
 from numgrad.autograd.modes import set_grad_enabled as set_grad_enabled
 from numgrad.config import get_num_threads as get_num_threads
@@ -41,8 +43,10 @@ from numgrad.creation import tensor as tensor
 from numgrad.creation import zeros as zeros
 from numgrad.creation import zeros_like as zeros_like
 from numgrad.errors import GradcheckError as GradcheckError
+from numgrad.errors import NumgradAttributeError as NumgradAttributeError
 from numgrad.errors import NumgradError as NumgradError
 from numgrad.errors import NumgradIndexError as NumgradIndexError
+from numgrad.errors import NumgradNotImplementedError as NumgradNotImplementedError
 from numgrad.errors import NumgradRuntimeError as NumgradRuntimeError
 from numgrad.errors import NumgradTypeError as NumgradTypeError
 from numgrad.errors import NumgradValueError as NumgradValueError

@@ -262,6 +262,11 @@ def diag(x: _Array, k: Any = 0) -> Tensor:
 def diagonal(x: _Array, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Tensor:
     """Elements whose indices along two axes differ by ``offset``; they become the last axis."""
 
+def diagonal_scatter(
+    x: _Array, source: _Array, offset: Any = 0, axis1: Any = 0, axis2: Any = 1
+) -> Tensor:
+    """The operand with an array written on a diagonal."""
+
 def diff(
     x: _Array, n: Any = 1, axis: _Axis = -1, prepend: Any = None, append: Any = None
 ) -> Tensor:
@@ -314,6 +319,9 @@ def expit(x: _Array) -> Tensor:
 
 def expm1(x: _Array) -> Tensor:
     """``exp(x) - 1``, accurate near zero."""
+
+def fill(x: _Array, value: _Array) -> Tensor:
+    """An array of the shape and dtype of the operand, all elements equal to a number."""
 
 def fix(x: _Array) -> Tensor:
     """The operand without its fractional part."""
@@ -377,6 +385,18 @@ def hypot(a: _Array, b: _Array) -> Tensor:
 
 def imag(x: _Array) -> Tensor:
     """Imaginary part, as a view; zeros for real operands."""
+
+def index_add(x: _Array, index: _Array, source: _Array, axis: _Axis, alpha: Any = 1) -> Tensor:
+    """The operand with an array, times ``alpha``, added at indices of an axis."""
+
+def index_copy(x: _Array, index: _Array, source: _Array, axis: _Axis) -> Tensor:
+    """The operand with an array written at indices of an axis."""
+
+def index_fill(x: _Array, index: _Array, value: _Array, axis: _Axis) -> Tensor:
+    """The operand with a number written at indices of an axis."""
+
+def index_put(x: _Array, values: _Array, index: Any, accumulate: bool = False) -> Tensor:
+    """The operand with values written at an index, as ``x[index] = values`` does in place."""
 
 def inner(a: _Array, b: _Array) -> Tensor:
     """Sum of products over the last axes of both operands."""
@@ -454,6 +474,12 @@ def logit(x: _Array) -> Tensor:
 
 def logsumexp(x: _Array, axis: _Axis = None, keepdims: bool = False) -> Tensor:
     """``log(sum(exp(x)))`` over axes, without overflow."""
+
+def masked_fill(x: _Array, mask: _Array, value: _Array) -> Tensor:
+    """The operand with a number where a mask is true; both broadcast against each other."""
+
+def masked_scatter(x: _Array, mask: _Array, source: _Array) -> Tensor:
+    """The operand with the elements of another array, in order, where a mask is true."""
 
 def matmul(a: _Array, b: _Array) -> Tensor:
     """Matrix product; vectors are rows on the left and columns on the right."""
@@ -539,6 +565,9 @@ def prod(
 def psi(x: _Array) -> Tensor:
     """Derivative of ``gammaln``."""
 
+def put(x: _Array, indices: _Array, values: _Array, accumulate: bool = False) -> Tensor:
+    """The operand with values written at indices into its elements in C order."""
+
 def rad2deg(x: _Array) -> Tensor:
     """Radians to degrees."""
 
@@ -578,6 +607,15 @@ def rot90(x: _Array, k: Any = 1, axes: Any = ...) -> Tensor:
 def round(x: _Array, decimals: Any = 0) -> Tensor:
     """The operand rounded to ``decimals`` decimal places, halves to even."""
 
+def scatter(x: _Array, index: _Array, source: _Array, axis: _Axis, reduce: Any = None) -> Tensor:
+    """The operand with elements of another array written at one index each along an axis."""
+
+def scatter_add(x: _Array, index: _Array, source: _Array, axis: _Axis) -> Tensor:
+    """The operand with elements of another array added at one index each along an axis."""
+
+def select_scatter(x: _Array, source: _Array, axis: _Axis, index: Any) -> Tensor:
+    """The operand with an array written at one index of an axis."""
+
 def sigmoid(x: _Array) -> Tensor:
     """Logistic function, ``1 / (1 + exp(-x))``."""
 
@@ -592,6 +630,11 @@ def sin(x: _Array) -> Tensor:
 
 def sinh(x: _Array) -> Tensor:
     """Hyperbolic sine."""
+
+def slice_scatter(
+    x: _Array, source: _Array, axis: _Axis = 0, start: Any = None, end: Any = None, step: Any = 1
+) -> Tensor:
+    """The operand with an array written into a slice of an axis."""
 
 def softmax(x: _Array, axis: _Axis = -1) -> Tensor:
     """Exponentials divided by their sum over axes."""

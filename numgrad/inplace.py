@@ -34,7 +34,7 @@ from numgrad.autograd.variable import (
 )
 from numgrad.eager import record
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
-from numgrad.op.base import OPS, Meta, Op, bind, state
+from numgrad.op.base import OPS, Meta, Op, state
 from numgrad.op.elementwise import Elementwise
 from numgrad.ops.region import Region
 from numgrad.ops.shape import as_operand
@@ -218,7 +218,7 @@ def inplace(op: Op, name: str, target: Tensor, args: tuple, params: dict[str, An
     twin = Tensor(target._array.copy())
     _copy_place(twin, target)
     twin._extra = target._extra if state.interpreters else None
-    result = bind(op, (twin, *(twin if a is target else a for a in args)), params)
+    result = op(twin, *(twin if a is target else a for a in args), **params)
     if not np.can_cast(result.dtype, target._array.dtype, "same_kind"):
         raise NumgradTypeError(
             f"{name}: a result of dtype {result.dtype} cannot be stored in a target of dtype "

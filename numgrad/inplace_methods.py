@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.autograd.node import mark_written
 from numgrad.autograd.variable import Tensor, root
 from numgrad.errors import NumgradRuntimeError, NumgradValueError
 from numgrad.inplace import assign, inplace
@@ -138,16 +137,3 @@ def detach_(self: Tensor) -> Tensor:
     self._grad_fn, self._slot, self._requires_grad = None, 0, False
     return self
 
-
-def increment_version(tensor: Tensor) -> None:
-    """Count a write to a tensor's memory that numgrad did not see.
-
-    Examples
-    --------
-    >>> import numgrad as ng
-    >>> x = ng.zeros(2)
-    >>> ng.autograd.graph.increment_version(x)
-    >>> x._version
-    1
-    """
-    mark_written(tensor)

@@ -16,6 +16,7 @@ import numpy as np
 
 from numgrad.creation import empty_like, full_like, ones_like, zeros_like
 from numgrad.errors import NumgradTypeError
+from numgrad.numpy_writes import WRITES, store, ufunc_at
 from numgrad.op.base import OPS, Op, state
 from numgrad.tensor import Tensor
 
@@ -99,8 +100,14 @@ def _array_ufunc(self: Tensor, ufunc: np.ufunc, method: str, *inputs: Any, **kwa
         if "scipy" in (ufunc.__doc__ or "") + _home(ufunc)
         else None
     )
+    if method == "at":
+        return ufunc_at(_name(ufunc), ufunc, *inputs)
     if kwargs.get("out") is not None:
-        _refuse_out(_name(ufunc), kwargs["out"], inputs)
+        out = kwargs.pop("out")
+        if method == "__call__" and op is not None and _is_tensor(out):
+            return store(_name(ufunc), op, out, inputs, kwargs)
+        _refuse_out(_name(ufunc), out, inputs)
+        kwargs["out"] = out
     if method == "__call__" and op is not None and not kwargs:
         return op(*inputs)
     if method == "reduce" and ufunc.__name__ in _REDUCTIONS:
@@ -132,9 +139,13 @@ def _home(ufunc: np.ufunc) -> str:
     return "" if getattr(np, ufunc.__name__, None) is ufunc else "scipy"
 
 
+def _is_tensor(out: Any) -> bool:
+    return isinstance(out[0] if isinstance(out, tuple) and len(out) == 1 else out, Tensor)
+
+
 def _refuse_out(name: str, out: Any, inputs: tuple) -> None:
-    if any(isinstance(o, Tensor) for o in (out if isinstance(out, tuple) else (out,))):
-        raise NumgradTypeError(f"{name}: out= cannot be a Tensor; assign the result instead")
+    if _is_tensor(out):
+        raise NumgradTypeError(f"{name}: out= cannot be a Tensor here; assign the result instead")
     _refuse(f"{name} with out=", inputs)
 
 
@@ -144,12 +155,16 @@ def _array_function(
     """NumPy's call of a function with a Tensor among its arguments."""
     if func in _PLAIN:
         return _PLAIN[func](*args, **kwargs)
+    if func in WRITES:
+        return WRITES[func](*args, **kwargs)
     op = _function_table().get(func)
     if isinstance(op, Op) and not (func is np.where and len(args) == 1):
         kwargs = {k: v for k, v in kwargs.items() if v is not np._NoValue}
-        if kwargs.get("out") is not None:
-            _refuse_out(_name(func), kwargs["out"], args)
-        kwargs.pop("out", None)
+        out = kwargs.pop("out", None)
+        if out is not None:
+            if _is_tensor(out):
+                return store(_name(func), op, out, args, kwargs)
+            _refuse_out(_name(func), out, args)
         return op(*args, **kwargs)
     _refuse(_name(func), args, kwargs)
     return func(*_plain(args), **_plain(kwargs))

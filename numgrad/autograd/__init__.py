@@ -1,9 +1,18 @@
 """The eager tape: tensors' autograd state, nodes, the engine, grad modes."""
 
+from numgrad.autograd import forward_ad as forward_ad
+from numgrad.autograd import functional as functional
+from numgrad.autograd import graph as graph
+from numgrad.autograd.anomaly import detect_anomaly as detect_anomaly
+from numgrad.autograd.anomaly import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
+from numgrad.autograd.anomaly import is_anomaly_enabled as is_anomaly_enabled
+from numgrad.autograd.anomaly import set_detect_anomaly as set_detect_anomaly
 from numgrad.autograd.engine import backward as backward
 from numgrad.autograd.engine import grad as grad
 from numgrad.autograd.modes import enable_grad as enable_grad
+from numgrad.autograd.modes import inference_mode as inference_mode
 from numgrad.autograd.modes import is_grad_enabled as is_grad_enabled
+from numgrad.autograd.modes import is_inference_mode_enabled as is_inference_mode_enabled
 from numgrad.autograd.modes import no_grad as no_grad
 from numgrad.autograd.modes import set_grad_enabled as set_grad_enabled
 from numgrad.autograd.node import Node as Node

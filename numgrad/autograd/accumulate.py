@@ -20,7 +20,10 @@ _LOCKS = tuple(Lock() for _ in range(64))
 
 def add(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """A new array with the sum of two gradients."""
-    return np.add(a, b) if a.size <= SMALL else OPS["add"].run((a, b), {})[0]
+    if a.size > SMALL:
+        return OPS["add"].run((a, b), {})[0]
+    total = np.add(a, b)
+    return total if a.ndim else np.asarray(total)  # NumPy adds 0-d arrays to a scalar
 
 
 def add_into(buffer: np.ndarray, g: np.ndarray) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.accumulate import accumulate
+from numgrad.autograd.batching import BatchingInterpreter
 from numgrad.autograd.recorded import walk_recorded
 from numgrad.autograd.task import GradientEdge, Task, edge_of
 from numgrad.autograd.variable import Tensor, refresh
@@ -254,15 +255,14 @@ def _run_batched(
     roots: Sequence[Any], grads: Sequence[Tensor], retain: bool | None, create_graph: bool,
     targets: Sequence[Any],
 ) -> list[Any]:  # fmt: skip
-    """One backward for each row of the batched cotangents, results stacked."""
-    rows = []
-    count = grads[0].shape[0]
-    for row in range(count):
-        keep = bool(retain) or create_graph or row < count - 1
-        rows.append(_run(roots, [g[row] for g in grads], keep, create_graph, targets, False)[0])
-    return [
-        None if column[0] is None else OPS["stack"](column) for column in zip(*rows, strict=True)
-    ]
+    """One backward for all cotangents of a batch at once."""
+    edges = [edge_of(root) for root in roots]
+    task = Task(edges, [edge_of(target) for target in targets])
+    retain = create_graph if retain is None else retain
+    with BatchingInterpreter(grads[0].shape[0]) as level:
+        wrapped = [level.wrap(g) for g in grads]
+        found, _ = walk_recorded(edges, wrapped, retain, task, False, create_graph)
+        return [None if g is None else level.unwrap(g) for g in found]
 
 
 # ----------------------------------------------------------------------------------- arguments

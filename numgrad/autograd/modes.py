@@ -24,6 +24,19 @@ def is_grad_enabled() -> bool:
     return state.grad_enabled
 
 
+def is_inference_mode_enabled() -> bool:
+    """Whether this thread is inside ``inference_mode``.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> with ng.inference_mode():
+    ...     ng.is_inference_mode_enabled()
+    True
+    """
+    return state.inference
+
+
 def _set(enabled: bool) -> None:
     state.grad_enabled = enabled
     state.refresh()
@@ -35,15 +48,17 @@ class _GradMode:
     enabled: bool
 
     def __init__(self) -> None:
-        self._before: list[bool] = []
+        self._before: list[dict[str, Any]] = []
 
     def __enter__(self) -> Self:
-        self._before.append(state.grad_enabled)
-        _set(self.enabled)
+        self._before.append(state.set(**self._changes()))
         return self
 
     def __exit__(self, *exception: object) -> None:
-        _set(self._before.pop())
+        state.set(**self._before.pop())
+
+    def _changes(self) -> dict[str, Any]:
+        return {"grad_enabled": self.enabled}
 
     def _fresh(self) -> _GradMode:
         return type(self)()
@@ -133,6 +148,46 @@ class enable_grad(no_grad):
     enabled = True
 
 
+class inference_mode(_GradMode):
+    """Operations inside are not recorded, and their results never can be.
+
+    Faster to reason about than ``no_grad``: a result made inside has no history and counts no
+    versions. Outside it can be read; saving it for a backward, writing to it or asking for its
+    gradient is an error. A view of a normal tensor stays a normal tensor.
+
+    Parameters
+    ----------
+    mode
+        Whether inference mode is on inside; ``inference_mode(False)`` turns it off within another.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> x = ng.tensor([1.0], requires_grad=True)
+    >>> with ng.inference_mode():
+    ...     y = x * 2
+    >>> y.is_inference()
+    True
+    """
+
+    def __new__(cls, mode: bool | Callable[..., Any] = True) -> Any:
+        self = super().__new__(cls)
+        if callable(mode):  # @inference_mode without parentheses
+            self.__init__()
+            return self(mode)
+        return self
+
+    def __init__(self, mode: bool = True) -> None:
+        super().__init__()
+        self.mode = bool(mode)
+
+    def _changes(self) -> dict[str, Any]:
+        return {"inference": self.mode, "grad_enabled": not self.mode}
+
+    def _fresh(self) -> _GradMode:
+        return type(self)(self.mode)
+
+
 class set_grad_enabled(_GradMode):
     """Set recording at once; as a context manager or decorator, for the block or function only.
 
@@ -151,7 +206,7 @@ class set_grad_enabled(_GradMode):
         _set(self.enabled)
 
     def __enter__(self) -> Self:
-        self._before.append(self._outer)
+        self._before.append({"grad_enabled": self._outer})
         _set(self.enabled)
         return self
 

@@ -19,6 +19,9 @@ from numgrad.ops import (
     einsum as einsum,
 )
 from numgrad.ops import (
+    embed as embed,
+)
+from numgrad.ops import (
     exponential as exponential,
 )
 from numgrad.ops import (
@@ -34,10 +37,19 @@ from numgrad.ops import (
     linalg as linalg,
 )
 from numgrad.ops import (
+    masked as masked,
+)
+from numgrad.ops import (
     matmul as matmul,
 )
 from numgrad.ops import (
     reduce as reduce,
+)
+from numgrad.ops import (
+    region as region,
+)
+from numgrad.ops import (
+    scatter as scatter,
 )
 from numgrad.ops import (
     search as search,
@@ -50,4 +62,7 @@ from numgrad.ops import (
 )
 from numgrad.ops import (
     trigonometric as trigonometric,
+)
+from numgrad.ops import (
+    write as write,
 )

@@ -57,13 +57,19 @@ def power(a, b):
     return np.power(a, b)
 
 
-power.vjp(
-    a=lambda g, a, b: g * np.conj(np.where(b == 0, 0, b * np.power(a, np.where(b == 0, 1, b - 1)))),
-    b=lambda g, a, b, y: (
-        g * np.conj(np.where((a == 0) & (np.real(b) >= 0), 0, y * np.log(np.where(a == 0, 1, a))))
-        + np.where((a == 0) & (np.real(b) < 0), -g * np.abs(y), 0)
-    ),
-)
+def _power_vjp_a(g, a, b):
+    # b = 0 is masked where the factor b meets an infinity or NaN only: the formula has to stay a
+    # function of b elsewhere, for the mixed second derivative there is 1 / a
+    smooth = (b != 0) | (np.abs(a) > 0)
+    return g * np.conj(np.where(smooth, b * np.power(a, np.where(smooth, b - 1, 1)), 0))
+
+
+def _power_vjp_b(g, a, b, y):
+    zero = (a == 0) & (np.real(b) >= 0)
+    return g * np.conj(np.where(zero, 0, y * np.log(np.where(zero, 1, a))))
+
+
+power.vjp(a=_power_vjp_a, b=_power_vjp_b)
 
 
 @elementwise(ref=np.float_power, domain=(0.3, 2.0))

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from numgrad.op import elementwise
+from numgrad.ops.special import sigmoid
 
 
 @elementwise(ref=np.exp, special=(0.0, 710.0, -746.0))
@@ -103,7 +104,7 @@ def logaddexp(a, b):
     return np.logaddexp(a, b)
 
 
-logaddexp.vjp(a=lambda g, a, y: g * np.exp(a - y), b=lambda g, b, y: g * np.exp(b - y))
+logaddexp.vjp(a=lambda g, a, b: g * sigmoid(a - b), b=lambda g, a, b: g * sigmoid(b - a))
 
 
 @elementwise(ref=np.logaddexp2)
@@ -112,7 +113,10 @@ def logaddexp2(a, b):
     return np.logaddexp2(a, b)
 
 
-logaddexp2.vjp(a=lambda g, a, y: g * np.exp2(a - y), b=lambda g, b, y: g * np.exp2(b - y))
+logaddexp2.vjp(
+    a=lambda g, a, b: g * sigmoid((a - b) * math.log(2)),
+    b=lambda g, a, b: g * sigmoid((b - a) * math.log(2)),
+)
 
 
 @elementwise(ref=np.sinh, special=(0.0,))

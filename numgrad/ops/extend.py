@@ -103,6 +103,9 @@ pad_constant.vjp(
     )
 )
 
+# linear but for ``values``, which do not move
+pad_constant.jvp(lambda t_x, widths: pad_constant(t_x, widths=widths))
+
 _MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
 
 

@@ -76,9 +76,12 @@ def max(x, *, axis=None, keepdims=False):
     return np.max(x, axis=axis, keepdims=True)
 
 
-max.vjp(
-    x=lambda g, x, y, axis: np.where(x == y, g / np.sum((x == y) * 1, axis=axis, keepdims=True), 0)
-)
+def _extremum_vjp(g, x, y, axis):
+    chosen = (x == y) | np.isnan(x)  # a NaN makes the result NaN
+    return np.where(chosen, g / np.sum(chosen * 1, axis=axis, keepdims=True), 0)
+
+
+max.vjp(x=_extremum_vjp)
 
 
 @axiswise(ref=np.min, aliases=("amin",), empty=False)
@@ -157,7 +160,9 @@ def softmax(x, *, axis=-1):
     return e / np.sum(e, axis=axis, keepdims=True)
 
 
-softmax.vjp(x=lambda g, y, axis: y * (g - np.sum(g * y, axis=axis, keepdims=True)))
+softmax.vjp(
+    x=lambda g, y, axis: np.conj(y) * (g - np.sum(g * np.conj(y), axis=axis, keepdims=True))
+)
 
 
 @axiswise(ref="scipy.special.log_softmax", keeps_shape=True, empty=False)
@@ -168,7 +173,9 @@ def log_softmax(x, *, axis=-1):
     return s - np.log(np.sum(np.exp(s), axis=axis, keepdims=True))
 
 
-log_softmax.vjp(x=lambda g, y, axis: g - np.exp(y) * np.sum(g, axis=axis, keepdims=True))
+log_softmax.vjp(
+    x=lambda g, y, axis: g - np.conj(np.exp(y)) * np.sum(g, axis=axis, keepdims=True)
+)
 
 
 @axiswise(method=False, internal=True)
@@ -206,4 +213,15 @@ def norm(x, ord=None, axis=None, keepdims=False):
         return count_nonzero(x, axis=axis, keepdims=keepdims) * 1.0
     if ord == 1:
         return sum(magnitude, axis=axis, keepdims=keepdims)
-    return sum(magnitude**ord, axis=axis, keepdims=keepdims) ** (1.0 / ord)
+    return _power_norm(magnitude, ord, axis, keepdims)
+
+
+def _power_norm(magnitude, ord, axis, keepdims):
+    """``sum(magnitude**ord) ** (1 / ord)``, whose gradient at magnitudes of 0 is 0, never NaN."""
+    zero = magnitude == 0
+    powers = np.where(zero, 0 if ord > 0 else math.inf, np.where(zero, 1, magnitude) ** ord)
+    total = sum(powers, axis=axis, keepdims=keepdims)
+    if ord < 0:
+        return total ** (1.0 / ord)
+    zero = total == 0
+    return np.where(zero, 0, np.where(zero, 1, total) ** (1.0 / ord))

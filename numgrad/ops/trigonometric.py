@@ -67,9 +67,17 @@ def arctan2(a, b):
     return np.arctan2(a, b)
 
 
-arctan2.vjp(
-    a=lambda g, a, b: g * (b / (a * a + b * b)), b=lambda g, a, b: g * (-a / (a * a + b * b))
-)
+def _arctan2_vjp_a(g, a, b):
+    r = np.hypot(a, b)  # a * a would overflow and underflow
+    r = np.where(r == 0, 1, r)
+    return g * (b / r / r)
+
+
+def _arctan2_vjp_b(g, a, b):
+    return -_arctan2_vjp_a(g, b, a)
+
+
+arctan2.vjp(a=_arctan2_vjp_a, b=_arctan2_vjp_b)
 
 
 @composite(ref=np.deg2rad, aliases=("radians",))

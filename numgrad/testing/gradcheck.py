@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd import grad
+from numgrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from numgrad.autograd.modes import enable_grad
 from numgrad.errors import (
     GradcheckError,
@@ -38,6 +39,7 @@ def gradcheck(
     nondet_tol: float = 0.0,
     raise_exception: bool = True,
     check_grad_dtypes: bool = False,
+    check_forward_ad: bool = False,
 ) -> bool:
     """Compare the gradients of ``f`` with central differences.
 
@@ -62,6 +64,8 @@ def gradcheck(
         Raise on a mismatch; otherwise return False.
     check_grad_dtypes
         Require gradients to have the dtype of their input.
+    check_forward_ad
+        Compare what forward mode gives with the differences as well.
 
     Returns
     -------
@@ -88,7 +92,9 @@ def gradcheck(
     """
     arguments, checked = _checked_inputs("gradcheck", inputs)
     try:
-        _check(f, arguments, checked, eps, atol, rtol, nondet_tol, check_grad_dtypes)
+        _check(
+            f, arguments, checked, eps, atol, rtol, nondet_tol, check_grad_dtypes, check_forward_ad
+        )
     except GradcheckError:
         if raise_exception:
             raise
@@ -294,12 +300,16 @@ def _check(
     rtol: float,
     nondet_tol: float,
     check_grad_dtypes: bool,
+    check_forward_ad: bool,
 ) -> None:
     with enable_grad():
         outputs = _outputs(f, arguments)
         again = _outputs(f, arguments)
     tensors = [x for _, x in checked]
     numerical = [_numerical(f, arguments, x, eps, len(outputs)) for x in tensors]
+    if check_forward_ad:
+        for (position, _), expected in zip(checked, numerical, strict=True):
+            _check_forward(f, arguments, position, outputs, expected, atol, rtol)
     for number, (y, twin) in enumerate(zip(outputs, again, strict=True)):
         if y.dtype.kind not in "fc":
             continue
@@ -324,14 +334,9 @@ def _check(
                         f"{np.max(np.abs(a - other)):.3g}, more than nondet_tol={nondet_tol}"
                     )
             if a.shape != n.shape or not np.allclose(a, n, rtol, atol):
-                complex_note = (
-                    "\n(complex numbers as pairs of rows or columns: real, imaginary part)"
-                    if "c" in (x.dtype.kind, y.dtype.kind)
-                    else ""
-                )
                 raise GradcheckError(
                     f"gradcheck: the Jacobians of output {number} for input {position} differ."
-                    f"{complex_note}\nnumerical:\n{n}\nanalytical:\n{a}"
+                    f"{_complex_note(x, y)}\nnumerical:\n{n}\nanalytical:\n{a}"
                 )
             g = gradients[k]
             if check_grad_dtypes and g is not None and g.dtype != x.dtype:
@@ -339,6 +344,56 @@ def _check(
                     f"gradcheck: the gradient of input {position} is {g.dtype}, the input {x.dtype}"
                 )
         _check_zero_cotangent(number, y, checked)
+
+
+def _complex_note(x: Tensor, y: Tensor) -> str:
+    if "c" not in (x.dtype.kind, y.dtype.kind):
+        return ""
+    return "\n(complex numbers as pairs of rows or columns: real, imaginary part)"
+
+
+def _forward(
+    f: Callable[..., Any], arguments: tuple, position: int, outputs: Sequence[Tensor]
+) -> list[np.ndarray]:
+    """For each output the matrix whose columns are the derivatives that forward mode gives."""
+    x = arguments[position]
+    columns: list[list[np.ndarray]] = [[] for _ in outputs]
+    for index in np.ndindex(x.shape):
+        for part in _parts(x.dtype):
+            tangent = np.zeros(x.shape, x.dtype)
+            tangent[index] = part
+            with dual_level(), enable_grad():
+                dual = make_dual(x, Tensor(tangent))
+                found = _outputs(f, (*arguments[:position], dual, *arguments[position + 1 :]))
+                for column, y in zip(columns, found, strict=True):
+                    t = unpack_dual(y).tangent
+                    column.append(_flatten(np.zeros(y.shape, y.dtype) if t is None else t._array))
+    return [
+        np.stack(column, axis=1) if column else np.zeros((_flatten(y._array).size, 0))
+        for column, y in zip(columns, outputs, strict=True)
+    ]
+
+
+def _check_forward(
+    f: Callable[..., Any],
+    arguments: tuple,
+    position: int,
+    outputs: Sequence[Tensor],
+    numerical: Sequence[np.ndarray],
+    atol: float,
+    rtol: float,
+) -> None:
+    """Compare the Jacobians for one input."""
+    jacobians = _forward(f, arguments, position, outputs)
+    for number, (y, a, n) in enumerate(zip(outputs, jacobians, numerical, strict=True)):
+        if y.dtype.kind not in "fc":
+            continue
+        if a.shape != n.shape or not np.allclose(a, n, rtol, atol):
+            raise GradcheckError(
+                f"gradcheck: in forward mode the Jacobian of output {number} for input {position} "
+                f"differs.{_complex_note(arguments[position], y)}\nnumerical:\n{n}\n"
+                f"forward mode:\n{a}"
+            )
 
 
 def _check_zero_cotangent(number: int, y: Tensor, checked: list[tuple[int, Tensor]]) -> None:

@@ -1,0 +1,445 @@
+"""Forward mode: values that carry the tangent of a direction along.
+
+Note [Dual levels]
+------------------
+Entering a level pushes a ``ForwardInterpreter``, so that code outside pays nothing. It lets what is
+below compute the result, reverse mode included, and then the tangent of the result, which is kept
+beside it in ``Extra.tangents`` under the level's interpreter. Since tangents are computed below the
+level too, they have a graph and tangents of the outer levels: reverse over forward, forward over
+reverse and nested levels need nothing more. No tangent at all stands for zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ContextDecorator, contextmanager
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary, WeakSet
+
+import numpy as np
+
+from numgrad.autograd.jvp import RECORDING, pushforward, reads_call, takes_tangent
+from numgrad.autograd.node import Node
+from numgrad.autograd.variable import Extra, Tensor, extra, root, shared_version
+from numgrad.errors import NumgradRuntimeError, NumgradTypeError
+from numgrad.op.base import OPS, Call, Composite, Op, bind, complete, state
+from numgrad.ops.region import Region
+
+__all__ = [
+    "UnpackedDualTensor",
+    "dual_level",
+    "enter_dual_level",
+    "exit_dual_level",
+    "make_dual",
+    "unpack_dual",
+]
+
+
+class UnpackedDualTensor(NamedTuple):
+    """What ``unpack_dual`` returns: a value and its tangent, None for zero."""
+
+    primal: Tensor
+    tangent: Tensor | None
+
+
+class ForwardInterpreter:
+    """One dual level: what operations mean inside it."""
+
+    def __init__(self) -> None:
+        self._below = state.interpreters
+        self._holders: WeakSet[Extra] = WeakSet()
+        # A node saves its own result as a bare array. By the node, the Tensor that a recorded
+        # backward makes of that array is given its tangent: {node: {slot: tangent}}.
+        self._results: WeakKeyDictionary[Node, dict[int, Tensor]] = WeakKeyDictionary()
+
+    @contextmanager
+    def below(self) -> Iterator[None]:
+        """What is called inside is none of this level's business."""
+        before = state.set(interpreters=self._below)
+        try:
+            yield
+        finally:
+            state.set(**before)
+
+    def bind(self, op: Op, args: tuple, params: dict[str, Any]) -> Any:
+        if isinstance(op, Composite):
+            return op.function(*args, **params)
+        return self.apply(op, args, params, False)[0]
+
+    def apply(
+        self, op: Op, args: tuple, params: dict[str, Any], wants_call: bool
+    ) -> tuple[Any, Call | None]:
+        """The result, with its tangent, and the record of the call where it is wanted."""
+        args, params = complete(op, args, params)
+        args = tuple([_gathered(a) for a in args])
+        tangents = [
+            self.tangent(a) if isinstance(a, Tensor) and takes_tangent(op, k) else None
+            for k, a in enumerate(args)
+        ]
+        active = op.differentiable and any(t is not None for t in tangents)
+        with self.below():
+            out, call = _compute(op, args, params, wants_call or (active and reads_call(op)))
+            if active and any(y.dtype.kind in "fc" for y in _outputs(out)):
+                found = pushforward(op, args, params, tangents, out, call)
+                for y, t in zip(_outputs(out), _outputs(found), strict=True):
+                    if t is not None:
+                        self.set_tangent(y, t)
+        return out, call
+
+    # ------------------------------------------------------------------------------- tangents
+
+    def tangent(self, tensor: Tensor) -> Tensor | None:
+        """The tangent of ``tensor`` at this level; None is zero."""
+        found = self._own_tangent(tensor)
+        owner = root(tensor)
+        if found is not None or owner is tensor:
+            return found
+        # a view made before something with a tangent was written to its root
+        of_owner = self._own_tangent(owner)
+        if of_owner is None:
+            return None
+        with self.below():
+            where = Region(owner._array, tensor._array)
+            found = bind(OPS["region"], (of_owner,), {"where": where})
+        if isinstance(found._memory, Tensor):  # else a copy, which does not follow the root
+            self.set_tangent(tensor, found)
+        return found
+
+    def _own_tangent(self, tensor: Tensor) -> Tensor | None:
+        side = tensor._extra
+        if side is not None and side.tangents is not None and self in side.tangents:
+            return side.tangents[self]
+        node = tensor._grad_fn
+        if node is not None and node in self._results:
+            return self._results[node].get(tensor._slot)
+        return None
+
+    def set_tangent(self, tensor: Tensor, tangent: Tensor) -> None:
+        """Give ``tensor`` a tangent of its shape and dtype."""
+        side = extra(tensor)
+        if side.tangents is None:
+            side.tangents = {}
+        side.tangents[self] = tangent
+        self._holders.add(side)
+        node = tensor._grad_fn
+        if node is not None and "y" in node.call.saves(node.mask):
+            self._results.setdefault(node, {})[tensor._slot] = tangent
+
+    def assign(self, target: Tensor, result: Any) -> None:
+        """Give ``target``, into which ``result`` was written, the tangent of that.
+
+        A tangent that ``target`` has is written to, so that views of it change with it. Where it
+        has none, its root gets one.
+        """
+        new = self.tangent(result) if isinstance(result, Tensor) else None
+        if target.dtype.kind not in "fc":
+            return
+        owner = root(target)
+        if self.tangent(target) is None:
+            if new is None:
+                return
+            self.set_tangent(owner, Tensor(np.zeros_like(owner._array)))
+        source = Tensor(np.zeros((), target.dtype)) if new is None else new
+        present: Any = self.tangent(target)
+        with self.below():
+            if self._own_tangent(target) is not None:
+                present[...] = source
+            else:
+                where = Region(owner._array, target._array)
+                whole = bind(
+                    OPS["copy_slices"], (self._own_tangent(owner), source), {"where": where}
+                )
+                self.set_tangent(owner, whole)
+
+    def close(self) -> None:
+        """Drop every tangent of this level."""
+        for side in list(self._holders):
+            side.tangents.pop(self, None)
+        self._results.clear()
+
+
+def _outputs(out: Any) -> tuple:
+    return out if isinstance(out, tuple) else (out,)
+
+
+def _gathered(a: Any) -> Any:
+    """A list with Tensors in it as one Tensor, so that their tangents are seen."""
+    if isinstance(a, list | tuple) and any(isinstance(part, Tensor) for part in a):
+        return bind(OPS["stack"], tuple(a), {})
+    return a
+
+
+def _compute(
+    op: Op, args: tuple, params: dict[str, Any], wants_call: bool
+) -> tuple[Any, Call | None]:
+    """The result by what is below a level, and the record of the call where it is wanted."""
+    stack = state.interpreters
+    if stack and isinstance(stack[-1], ForwardInterpreter):
+        return stack[-1].apply(op, args, params, wants_call)
+    if not wants_call:
+        return bind(op, args, params), None
+    if state.grad_enabled and any(
+        isinstance(a, Tensor) and a.requires_grad and takes_tangent(op, k)
+        for k, a in enumerate(args)
+    ):
+        out = bind(op, args, params)
+        return out, _call_of(out)
+    # the tape alone keeps records: let it see operands that require grad, and forget the graph
+    standins = tuple(
+        Tensor(a._array, a.dtype.kind in "fc") if isinstance(a, Tensor) else a for a in args
+    )
+    before = state.set(**RECORDING)
+    try:
+        recorded = bind(op, standins, params)
+    finally:
+        state.set(**before)
+    call = _call_of(recorded)
+    if isinstance(recorded, tuple):
+        return tuple(Tensor(y._array) for y in recorded), call
+    return Tensor(recorded._array), call
+
+
+def _call_of(out: Any) -> Call | None:
+    for y in _outputs(out):
+        if isinstance(y, Tensor) and y.grad_fn is not None:
+            return y.grad_fn.call
+    return None
+
+
+# -------------------------------------------------------------------------------------- levels
+
+
+def _levels() -> list[ForwardInterpreter]:
+    """The levels of this thread, from the outside in."""
+    return [each for each in state.interpreters if isinstance(each, ForwardInterpreter)]
+
+
+def _level(name: str, level: int | None) -> ForwardInterpreter:
+    levels = _levels()
+    if not levels:
+        raise NumgradRuntimeError(
+            f"{name}: no dual level is active in this thread; use it inside "
+            "'with forward_ad.dual_level():'"
+        )
+    if level is None:
+        return levels[-1]
+    if not 0 <= level < len(levels):
+        raise NumgradRuntimeError(
+            f"{name}: level {level} is not active; the levels of this thread are 0 to "
+            f"{len(levels) - 1}"
+        )
+    return levels[level]
+
+
+def enter_dual_level() -> int:
+    """Enter a dual level and return its number; ``dual_level`` does this for a block.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> level = ng.autograd.forward_ad.enter_dual_level()
+    >>> level
+    0
+    >>> ng.autograd.forward_ad.exit_dual_level(level=level)
+    """
+    state.set(interpreters=(*state.interpreters, ForwardInterpreter()))
+    return len(_levels()) - 1
+
+
+def exit_dual_level(*, level: int | None = None) -> None:
+    """Leave the innermost dual level: its duals lose their tangents.
+
+    Parameters
+    ----------
+    level
+        The number that ``enter_dual_level`` returned; a level that is not the innermost is an
+        error.
+
+    Raises
+    ------
+    NumgradRuntimeError
+        If no level is active, or another one is the innermost.
+    """
+    innermost = _level("exit_dual_level", None)
+    if _level("exit_dual_level", level) is not innermost:
+        raise NumgradRuntimeError(
+            f"exit_dual_level: level {level} is not the innermost, which is "
+            f"{len(_levels()) - 1}; leave that first"
+        )
+    if state.interpreters[-1] is not innermost:
+        raise NumgradRuntimeError(
+            "exit_dual_level: something entered inside the level is still active; leave that first"
+        )
+    state.set(interpreters=state.interpreters[:-1])
+    innermost.close()
+
+
+class dual_level(ContextDecorator):
+    """A block in which duals carry tangents; a context manager and a decorator.
+
+    Levels may be nested: a tangent of an inner level can have a tangent of an outer one, which is a
+    second derivative. Each thread has its own.
+
+    Examples
+    --------
+    >>> import numpy as np, numgrad as ng
+    >>> fw = ng.autograd.forward_ad
+    >>> with fw.dual_level():
+    ...     x = fw.make_dual(ng.tensor([1.0, 2.0]), ng.tensor([1.0, 0.0]))
+    ...     fw.unpack_dual(x * x).tangent
+    tensor([2., 0.])
+    """
+
+    def __init__(self) -> None:
+        self._entered: list[int] = []
+
+    def __enter__(self) -> int:
+        self._entered.append(enter_dual_level())
+        return self._entered[-1]
+
+    def __exit__(self, *exception: object) -> None:
+        level = self._entered.pop()
+        while len(_levels()) - 1 > level:  # entered inside, and an exception passed their exit
+            exit_dual_level()
+        exit_dual_level(level=level)
+
+
+def make_dual(primal: Any, tangent: Any, *, level: int | None = None) -> Tensor:
+    """``primal`` with a tangent: a view of it, through which gradients flow as well.
+
+    Parameters
+    ----------
+    primal
+        A Tensor (or array) of a floating or complex dtype.
+    tangent
+        A Tensor or array of the same shape, real or complex as the primal is; a Tensor of its dtype
+        is kept as the object it is.
+    level
+        The innermost level, which is the default.
+
+    Raises
+    ------
+    NumgradRuntimeError
+        If no level is active, shapes differ, the dtypes do not suit, or either has a tangent at
+        this level already.
+
+    Examples
+    --------
+    >>> import numpy as np, numgrad as ng
+    >>> fw = ng.autograd.forward_ad
+    >>> with fw.dual_level():
+    ...     fw.unpack_dual(np.sin(fw.make_dual(ng.tensor(0.0), ng.tensor(3.0))))
+    UnpackedDualTensor(primal=tensor(0.), tangent=tensor(3.))
+    """
+    active = _level("make_dual", level)
+    if active is not _levels()[-1]:
+        raise NumgradRuntimeError(
+            f"make_dual: level {level} is not the innermost; make the dual before entering "
+            "another level"
+        )
+    primal, tangent = _tensor("make_dual", primal), _tensor("make_dual", tangent)
+    for what, x in (("primal", primal), ("tangent", tangent)):
+        if x.dtype.kind not in "fc":
+            raise NumgradRuntimeError(
+                f"make_dual: the {what} is {x.dtype}, which has no derivatives; convert it to a "
+                "floating or complex dtype"
+            )
+        if active.tangent(x) is not None:
+            raise NumgradRuntimeError(
+                f"make_dual: the {what} has a tangent at this level already; take it apart with "
+                "unpack_dual, or enter another level"
+            )
+    if primal.shape != tangent.shape:
+        raise NumgradRuntimeError(
+            f"make_dual: the tangent has shape {tangent.shape}, the primal {primal.shape}; they "
+            "must be equal"
+        )
+    if (primal.dtype.kind == "c") != (tangent.dtype.kind == "c"):
+        raise NumgradRuntimeError(
+            f"make_dual: the tangent is {tangent.dtype}, the primal {primal.dtype}; both must be "
+            "real or both complex"
+        )
+    with active.below():
+        if tangent.dtype != primal.dtype:
+            tangent = bind(OPS["astype"], (tangent, primal.dtype), {})
+        dual = bind(OPS["reshape"], (primal, primal.shape), {})
+    active.set_tangent(dual, tangent)
+    return dual
+
+
+def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
+    """A dual as its primal, over the same memory, and its tangent at a level.
+
+    Parameters
+    ----------
+    tensor
+        Any Tensor; one without a tangent gives None for it, as any does outside of all levels.
+    level
+        By default the innermost.
+
+    Raises
+    ------
+    NumgradRuntimeError
+        If the level is not active, or the tensor has a tangent at a level inside it: take it apart
+        at that one first.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.autograd.forward_ad.unpack_dual(ng.tensor(2.0))
+    UnpackedDualTensor(primal=tensor(2.), tangent=None)
+    """
+    tensor = _tensor("unpack_dual", tensor)
+    levels = _levels()
+    if not levels and level is None:
+        return UnpackedDualTensor(tensor, None)
+    active = _level("unpack_dual", level)
+    if any(inner.tangent(tensor) is not None for inner in levels[levels.index(active) + 1 :]):
+        raise NumgradRuntimeError(
+            f"unpack_dual: the tensor has a tangent at a level inside level {level}; take it apart "
+            "there first"
+        )
+    with active.below():
+        primal = bind(OPS["reshape"], (tensor, tensor.shape), {})
+    # a view would have the tangent of its root
+    primal._memory = shared_version(tensor)
+    return UnpackedDualTensor(primal, active.tangent(tensor))
+
+
+def _tensor(name: str, value: Any) -> Tensor:
+    if isinstance(value, Tensor):
+        return value
+    array = np.asarray(value)
+    if array.dtype.kind not in "biufc":
+        raise NumgradTypeError(f"{name}: a {type(value).__name__} is neither Tensor nor array")
+    return Tensor(array)
+
+
+def jvp(
+    function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
+) -> tuple[Any, Any]:
+    """``function(*primals)`` and the derivative of its result along ``tangents``.
+
+    A tangent of None makes its primal a constant. Results are a Tensor or a tuple of them; the
+    derivative of one that does not depend on the primals is zero.
+
+    Examples
+    --------
+    >>> import numpy as np, numgrad as ng
+    >>> ng.autograd.forward_ad.jvp(np.sin, [ng.tensor(0.0)], [ng.tensor(1.0)])
+    (tensor(0.), tensor(1.))
+    """
+    with dual_level():
+        duals = [
+            p if t is None else make_dual(p, t) for p, t in zip(primals, tangents, strict=True)
+        ]
+        result = function(*duals)
+        unpacked = [unpack_dual(y) for y in _outputs(result)]
+    values = tuple(each.primal for each in unpacked)
+    found = tuple(
+        Tensor(np.zeros(each.primal.shape, each.primal.dtype))
+        if each.tangent is None
+        else each.tangent
+        for each in unpacked
+    )
+    return (values, found) if isinstance(result, tuple) else (values[0], found[0])

@@ -1,0 +1,70 @@
+"""The graph of recorded operations: nodes, edges, hooks for several tensors, saved tensors."""
+
+from __future__ import annotations
+
+from numgrad.autograd.hooks import RemovableHandle as RemovableHandle
+from numgrad.autograd.hooks import register_multi_grad_hook as register_multi_grad_hook
+from numgrad.autograd.node import GraphNode as Node
+from numgrad.autograd.node import SavedTensor as SavedTensor
+from numgrad.autograd.node import accumulator, mark_written
+from numgrad.autograd.saved import (
+    allow_mutation_on_saved_tensors as allow_mutation_on_saved_tensors,
+)
+from numgrad.autograd.saved import disable_saved_tensors_hooks as disable_saved_tensors_hooks
+from numgrad.autograd.saved import saved_tensors_hooks as saved_tensors_hooks
+from numgrad.autograd.task import GradientEdge as GradientEdge
+from numgrad.autograd.variable import Tensor
+from numgrad.errors import NumgradRuntimeError
+
+__all__ = [
+    "GradientEdge",
+    "Node",
+    "RemovableHandle",
+    "SavedTensor",
+    "allow_mutation_on_saved_tensors",
+    "disable_saved_tensors_hooks",
+    "get_gradient_edge",
+    "increment_version",
+    "register_multi_grad_hook",
+    "saved_tensors_hooks",
+]
+
+
+def get_gradient_edge(tensor: Tensor) -> GradientEdge:
+    """Where in the graph the gradient of a tensor arrives; it may stand for the tensor there.
+
+    Raises
+    ------
+    NumgradRuntimeError
+        If the tensor does not require grad.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> x = ng.tensor(3.0, requires_grad=True)
+    >>> y = x * 2
+    >>> edge = ng.autograd.graph.get_gradient_edge(y)
+    >>> ng.autograd.grad(y * y, edge)
+    (tensor(12.),)
+    """
+    if not tensor.requires_grad:
+        raise NumgradRuntimeError(
+            f"get_gradient_edge: the tensor of shape {tensor.shape} does not require grad, so no "
+            "gradient arrives anywhere; set requires_grad=True first"
+        )
+    node = tensor.grad_fn
+    return GradientEdge(accumulator(tensor) if node is None else node, tensor.output_nr, node)
+
+
+def increment_version(tensor: Tensor) -> None:
+    """Count a write to a tensor's memory that numgrad did not see.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> x = ng.zeros(2)
+    >>> ng.autograd.graph.increment_version(x)
+    >>> x._version
+    1
+    """
+    mark_written(tensor)
