@@ -26,6 +26,9 @@ from numgrad.autograd.modes import is_grad_enabled as is_grad_enabled
 from numgrad.autograd.modes import is_inference_mode_enabled as is_inference_mode_enabled
 from numgrad.autograd.modes import no_grad as no_grad
 from numgrad.autograd.modes import set_grad_enabled as set_grad_enabled
+from numgrad.checkpoint import checkpoint as checkpoint
+from numgrad.checkpoint import checkpoint_sequential as checkpoint_sequential
+from numgrad.checkpoint import set_checkpoint_early_stop as set_checkpoint_early_stop
 from numgrad.config import get_num_threads as get_num_threads
 from numgrad.config import set_num_threads as set_num_threads
 from numgrad.creation import arange as arange

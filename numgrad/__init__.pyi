@@ -10,9 +10,14 @@ from numgrad import autograd as autograd
 from numgrad import random as random
 from numgrad import testing as testing
 from numgrad.autograd.modes import enable_grad as enable_grad
+from numgrad.autograd.modes import inference_mode as inference_mode
 from numgrad.autograd.modes import is_grad_enabled as is_grad_enabled
+from numgrad.autograd.modes import is_inference_mode_enabled as is_inference_mode_enabled
 from numgrad.autograd.modes import no_grad as no_grad
 from numgrad.autograd.modes import set_grad_enabled as set_grad_enabled
+from numgrad.checkpoint import checkpoint as checkpoint
+from numgrad.checkpoint import checkpoint_sequential as checkpoint_sequential
+from numgrad.checkpoint import set_checkpoint_early_stop as set_checkpoint_early_stop
 from numgrad.config import get_num_threads as get_num_threads
 from numgrad.config import set_num_threads as set_num_threads
 from numgrad.creation import arange as arange
@@ -30,8 +35,10 @@ from numgrad.creation import tensor as tensor
 from numgrad.creation import zeros as zeros
 from numgrad.creation import zeros_like as zeros_like
 from numgrad.errors import GradcheckError as GradcheckError
+from numgrad.errors import NumgradAttributeError as NumgradAttributeError
 from numgrad.errors import NumgradError as NumgradError
 from numgrad.errors import NumgradIndexError as NumgradIndexError
+from numgrad.errors import NumgradNotImplementedError as NumgradNotImplementedError
 from numgrad.errors import NumgradRuntimeError as NumgradRuntimeError
 from numgrad.errors import NumgradTypeError as NumgradTypeError
 from numgrad.errors import NumgradValueError as NumgradValueError

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ from numgrad.eager import record
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.op.base import OPS, Meta, Op, state
 from numgrad.op.elementwise import Elementwise
+from numgrad.op.view import ViewCall
 from numgrad.ops.region import Region
 from numgrad.ops.shape import as_operand
 
@@ -62,28 +64,39 @@ def check_target(name: str, target: Tensor) -> None:
             f"{name}: the target was made in inference mode and cannot be changed outside; clone() "
             "it, or do this inside inference_mode"
         )
-    if not state.grad_enabled:
+    if not state.grad_enabled or target._slot == NO_GRAD_VIEW:
         return
     owner = root(target)
-    if owner._requires_grad and owner._grad_fn is None and target._requires_grad:
-        what = "a leaf" if owner is target else "a view of a leaf"
+    if _is_recorded_leaf(target) or _is_recorded_leaf(owner):
+        what = "a leaf" if _is_recorded_leaf(target) else "a view of a leaf"
         raise NumgradRuntimeError(
             f"{name}: the target of shape {array.shape} is {what} that requires grad; its history "
             "begins with its value, so change it under no_grad(), or work on a clone()"
         )
 
 
+def _is_recorded_leaf(tensor: Tensor) -> bool:
+    return tensor._requires_grad and tensor._grad_fn is None
+
+
 def _overlaps(array: np.ndarray) -> bool:
-    """Whether two indices may show the same element."""
+    """Whether two indices show the same element."""
     if array.flags.c_contiguous or array.size < 2:
         return False
+    axes = [(abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1]
     reach = array.itemsize
-    for stride, n in sorted(zip(map(abs, array.strides), array.shape, strict=True)):
-        if n > 1:
-            if stride < reach:
-                return True
-            reach = stride * n
-    return False
+    for stride, n in sorted(axes):
+        if stride < reach:  # the axes are not nested: interleaved, as in a diagonal, or overlapping
+            break
+        reach = stride * n
+    else:
+        return False
+    if any(stride == 0 for stride, _ in axes):
+        return True
+    offsets = np.zeros(1, np.int64)
+    for stride, n in axes:
+        offsets = np.add.outer(offsets, np.arange(n) * stride)
+    return bool((np.diff(np.sort(offsets, axis=None)) < array.itemsize).any())
 
 
 def _check_view(name: str, target: Tensor) -> None:
@@ -107,22 +120,33 @@ def _check_view(name: str, target: Tensor) -> None:
         )
 
 
-def _check_fits(name: str, target: np.ndarray, shape: tuple[int, ...]) -> None:
-    """Raise unless a result of this shape can be stored in ``target``."""
-    if shape == target.shape:
-        return
-    lead = len(shape) - len(target.shape)  # NumPy drops leading axes of length 1 here
-    if lead > 0 and set(shape[:lead]) <= {1}:
-        shape = shape[lead:]
-    try:
-        fits = np.broadcast_shapes(shape, target.shape) == target.shape
-    except ValueError:
-        fits = False
-    if not fits:
-        raise NumgradValueError(
-            f"{name}: a result of shape {shape} does not fit the target of shape {target.shape}; "
-            "use the operation that returns a new tensor"
+def as_values(name: str, value: Any, dtype: np.dtype) -> Any:
+    """``value`` as a Tensor or ndarray, if it can be converted to the dtype of a target."""
+    value = as_operand(value)
+    if not isinstance(value, Tensor):
+        value = np.asarray(value)
+    if value.dtype.kind not in "biufc":
+        raise NumgradTypeError(f"{name}: values of dtype {value.dtype} are not numeric")
+    if value.dtype.kind == "c" and dtype.kind != "c":
+        raise NumgradTypeError(
+            f"{name}: complex values cannot be stored in a target of dtype {dtype}; take the real "
+            "part, or convert the target with astype first"
         )
+    return value
+
+
+def _fitted(name: str, value: Any, target: np.ndarray) -> Any:
+    """``value`` without leading axes of length 1 too many, if it broadcasts to ``target``."""
+    shape = tuple(value.shape)
+    surplus = max(len(shape) - target.ndim, 0)
+    kept = shape[surplus:]
+    matches = all(n in (1, m) for n, m in zip(reversed(kept), reversed(target.shape), strict=False))
+    if not matches or any(n != 1 for n in shape[:surplus]):
+        raise NumgradValueError(
+            f"{name}: values of shape {shape} do not broadcast to the target's shape "
+            f"{target.shape}; their axes, matched from the right, must be equal to it or 1"
+        )
+    return OPS["reshape"](value, kept) if surplus else value
 
 
 # -------------------------------------------------------------------------------------- history
@@ -146,7 +170,11 @@ def rebase(target: Tensor, source: Any, value: Meta) -> None:
 
 def _replay(view: Tensor, owner: Tensor) -> None:
     """Give a view the history of its root, read at its place."""
-    _, call = OPS["region"].run((owner._array,), {"where": Region(owner._array, view._array)})
+    if not owner._requires_grad:  # it was detached
+        view._grad_fn, view._slot, view._requires_grad = None, 0, False
+        return
+    where = Region(owner._array, view._array)
+    call = ViewCall(OPS["region"], (where.whole,), {"where": where}, view._array)
     before, output = view._grad_fn, max(view._slot - 1, 0)
     view._grad_fn, view._slot = record(call, 1, (edge_of(owner),), ()), 0
     view._requires_grad = True
@@ -166,21 +194,18 @@ def writing(target: Tensor) -> Iterator[None]:
         mark_written(target)
 
 
-def assign(name: str, target: Tensor, value: Any) -> Tensor:
-    """Store ``value``, which broadcasts, in ``target``; its gradient goes to ``value``."""
+def assign(name: str, target: Tensor, value: Any, *, part_of: Tensor | None = None) -> Tensor:
+    """Store ``value``, which broadcasts, in ``target``; its gradient goes to ``value``.
+
+    If ``target`` was made for this write only, ``part_of`` is the tensor that the user writes to.
+    """
     check_target(name, target)
-    value = as_operand(value)
-    array = value._array if isinstance(value, Tensor) else np.asarray(value)
-    if array.dtype.kind == "c" and target._array.dtype.kind != "c":
-        raise NumgradTypeError(
-            f"{name}: complex values cannot be stored in a target of dtype {target._array.dtype}; "
-            "take the real part, or convert the target with astype first"
-        )
-    _check_fits(name, target._array, array.shape)
+    value = _fitted(name, as_values(name, value, target._array.dtype), target._array)
+    array = value._array if isinstance(value, Tensor) else value
     source = edge_of(value) if isinstance(value, Tensor) and value.requires_grad else None
     recorded = _is_recorded(target, source is not None) and target._array.dtype.kind in "fc"
     if recorded:
-        _check_view(name, target)
+        _check_view(name, target if part_of is None else part_of)
     if np.may_share_memory(array, target._array):
         array = array.copy()
     with writing(target):
@@ -215,17 +240,21 @@ def inplace(op: Op, name: str, target: Tensor, args: tuple, params: dict[str, An
         operands = (target, *args, *op.rest((target, *args)))
         if len(operands) == len(op.inputs) and _KernelWrite(op, name, operands).done:
             return target
-    twin = Tensor(target._array.copy())
-    _copy_place(twin, target)
-    twin._extra = target._extra if state.interpreters else None
-    result = op(twin, *(twin if a is target else a for a in args), **params)
+    twin = _as_before(target)
+    before = partial(_before_write, target, twin)
+    result = op(twin, *map(before, args), **{k: before(value) for k, value in params.items()})
+    if tuple(result.shape) != target._array.shape:
+        raise NumgradValueError(
+            f"{name}: a result of shape {tuple(result.shape)} does not fit the target of shape "
+            f"{target._array.shape}; use the operation that returns a new tensor"
+        )
     if not np.can_cast(result.dtype, target._array.dtype, "same_kind"):
         raise NumgradTypeError(
             f"{name}: a result of dtype {result.dtype} cannot be stored in a target of dtype "
             f"{target._array.dtype}; convert the target with astype first"
         )
-    whole = root(target) is target and result._array.shape == target._array.shape
-    if not (whole and result._requires_grad and result._array.dtype == target._array.dtype):
+    same = root(target) is target and result.dtype == target._array.dtype
+    if not (same and result._requires_grad):
         return assign(name, target, result)
     with writing(target):
         np.copyto(target._array, result._array)
@@ -243,11 +272,27 @@ def _take_history(target: Tensor, node: Node, slot: int) -> None:
     move_retained(target, before, output)
 
 
-def _copy_place(twin: Tensor, original: Any) -> None:
-    """Give a copy the place in the graph of what it copies."""
-    if isinstance(original, Tensor) and original._requires_grad:
-        twin._requires_grad, twin._grad_fn = True, original._grad_fn
-        twin._slot = original._slot
+def _as_before(tensor: Tensor) -> Tensor:
+    """A copy that an operation reads and saves in place of a tensor that is about to change."""
+    if state.grad_enabled and _is_recorded_leaf(tensor):
+        return OPS["copy"](tensor)  # the gradient is to reach the leaf itself
+    twin = Tensor(
+        tensor._array.copy(), tensor._requires_grad, tensor._grad_fn, max(tensor._slot, 0)
+    )
+    for active in state.interpreters:
+        if hasattr(active, "duplicate"):  # what knows tensors by their identity
+            active.duplicate(tensor, twin)
+    return twin
+
+
+def _before_write(target: Tensor, twin: Tensor, value: Any) -> Any:
+    """An argument as it is before ``target``, of which ``twin`` is a copy, is written to."""
+    if value is target:
+        return twin
+    if isinstance(value, Tensor) and np.may_share_memory(value._array, target._array):
+        refresh(value)
+        return _as_before(value)
+    return value
 
 
 class _KernelWrite:
@@ -298,21 +343,15 @@ class _KernelWrite:
         array, operand = arrays[k], self.operands[k]
         if not isinstance(array, np.ndarray) or self._apart(array, always=True) is array:
             return keep(operand)
-        twin = Tensor(array.copy())
-        _copy_place(twin, operand)
-        return twin
+        return _as_before(operand) if isinstance(operand, Tensor) else array.copy()
 
     def _apart(self, a: Any, *, always: bool = False) -> Any:
         """An operand that the kernel may read while it writes, element after element."""
         array = self.target._array
         if not isinstance(a, np.ndarray) or not np.may_share_memory(a, array):
             return a
-        same = a.strides == array.strides and _address(a) == _address(array)
-        return a if same and not always else a.copy()
-
-
-def _address(array: np.ndarray) -> int:
-    return array.__array_interface__["data"][0]
+        layouts = [(x.__array_interface__["data"], x.shape, x.strides) for x in (a, array)]
+        return a if layouts[0] == layouts[1] and not always else a.copy()
 
 
 def _plain(a: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 from numgrad.autograd.variable import Tensor, root
 from numgrad.errors import NumgradRuntimeError, NumgradValueError
-from numgrad.inplace import assign, inplace
+from numgrad.inplace import as_values, assign, inplace
 from numgrad.op.base import OPS, Op
 from numgrad.op.elementwise import Elementwise
 from numgrad.ops.index import is_basic
@@ -24,7 +24,8 @@ OTHERS = (
 
 TORCH_NAMES = {
     "multiply": "mul", "divide": "div", "subtract": "sub", "negative": "neg", "power": "pow",
-    "clip": "clamp",
+    "clip": "clamp", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge",
+    "equal": "eq", "not_equal": "ne",
 }  # fmt: skip
 """PyTorch's short names, which in-place methods have too."""
 
@@ -63,15 +64,24 @@ def augmented(op: Op, acceptable: Callable[[Any], bool]) -> Callable[..., Any]:
 
 def matmul_augmented(self: Tensor, other: Any) -> Tensor:
     """``self @= other``."""
-    return assign("matmul_", self, OPS["matmul"](self, other))
+    return inplace(OPS["matmul"], "matmul_", self, (other,), {})
 
 
 def setitem(self: Tensor, index: Any, value: Any) -> None:
     """``self[index] = value`` for any index of NumPy's."""
+    index = tuple(map(_as_int, index)) if type(index) is tuple else _as_int(index)
     if is_basic(index):
-        assign("setitem", self[index], value)
+        assign("setitem", self[index], value, part_of=self)
     else:
+        value = as_values("setitem", value, self._array.dtype)
+        if value.dtype != self._array.dtype:
+            value = OPS["astype"](value, dtype=self._array.dtype)
         inplace(OPS["index_put"], "setitem", self, (value,), {"index": index})
+
+
+def _as_int(part: Any) -> Any:
+    """A part of an index, with NumPy's integers as Python's, so that it counts as basic."""
+    return int(part) if isinstance(part, np.integer) else part
 
 
 def copy_(self: Tensor, source: Any) -> Tensor:
@@ -135,5 +145,6 @@ def detach_(self: Tensor) -> Tensor:
             "new tensor"
         )
     self._grad_fn, self._slot, self._requires_grad = None, 0, False
+    if self._extra is not None:
+        self._extra.tangents = None
     return self
-

@@ -74,14 +74,15 @@ def _plain(value: Any) -> Any:
 
 def _requires_grad(value: Any) -> bool:
     if isinstance(value, Tensor):
-        return value._requires_grad
+        followed = value._extra is not None and value._extra.tangents
+        return value.requires_grad or bool(followed)
     if isinstance(value, list | tuple):
         return any(map(_requires_grad, value))
     return isinstance(value, dict) and any(map(_requires_grad, value.values()))
 
 
 def _refuse(name: str, *values: Any) -> None:
-    if state.grad_enabled and any(map(_requires_grad, values)):
+    if (state.grad_enabled or state.interpreters) and any(map(_requires_grad, values)):
         raise NumgradTypeError(
             f"{name}: has no gradient here and an argument requires grad; use operations that have "
             "one (ng.ops lists them), or detach() the argument to do without"

@@ -32,7 +32,7 @@ def _repeated(values: Any, count: int) -> Any:
     return flat[np.arange(count) % flat.size] if count else flat[:0]
 
 
-def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
     """``np.copyto``."""
     dst = _target("copyto", dst)
     if not np.can_cast(getattr(src, "dtype", np.result_type(src)), dst.dtype, casting):

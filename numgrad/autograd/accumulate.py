@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from threading import Lock
 from typing import Any
 
@@ -14,8 +15,17 @@ from numgrad.op.base import OPS
 SMALL = 16384
 """Elements up to which NumPy's addition is faster than choosing among our kernels."""
 
-_LOCKS = tuple(Lock() for _ in range(64))
+_LOCKS = [Lock() for _ in range(64)]
 """Locks of the leaves, each shared by a 64th of them: threads may accumulate into one leaf."""
+
+
+def _after_fork_in_child() -> None:
+    """Forget locks held by threads that the child does not have."""
+    _LOCKS[:] = [Lock() for _ in _LOCKS]
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 def add(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -39,8 +49,11 @@ def add_into(buffer: np.ndarray, g: np.ndarray) -> None:
 def accumulate(leaf: Tensor, g: Any, owned: bool) -> None:
     """Add a gradient to ``leaf.grad``: an array, or with ``create_graph`` a Tensor.
 
-    ``owned`` says that nobody else holds the array, so that it can become the ``.grad``.
+    ``owned`` says that nobody else holds the array, so that it can become the ``.grad``. A leaf
+    that was frozen after the forward gets none.
     """
+    if not leaf._requires_grad:
+        return
     with _LOCKS[id(leaf) >> 6 & 63]:
         present = leaf._grad
         if isinstance(g, Tensor):
@@ -53,9 +66,6 @@ def accumulate(leaf: Tensor, g: Any, owned: bool) -> None:
             if g.dtype is not array.dtype and g.dtype != array.dtype:
                 g = g.astype(array.dtype)
             leaf._grad = Tensor(g)
-        elif present._requires_grad:
-            leaf._grad = Tensor(add(present._array, g))
         else:
             add_into(present._array, g)
-            if present._memory is not None:
-                mark_written(present)
+            mark_written(present)  # some node may have saved it

@@ -18,6 +18,7 @@ from numgrad.autograd.hooks import (
 )
 from numgrad.autograd.task import Task
 from numgrad.autograd.variable import Tensor
+from numgrad.op.base import state
 
 
 def as_tensor(g: Any) -> Tensor | None:
@@ -30,6 +31,11 @@ def as_array(g: Tensor | None) -> Any:
     return None if g is None else g._array
 
 
+def _kept(g: Tensor, recording: bool) -> Any:
+    """A gradient as it is accumulated: a Tensor where operations on it mean more than numbers."""
+    return g if recording or state.interpreters else g._array
+
+
 def at_outputs(extras: NodeExtras, parts: list[Any], recording: bool, task: Task) -> list[Any]:
     """Gradients of a node's outputs as tensor hooks leave them; some are retained."""
     for output, hooks in extras.tensor.items():
@@ -38,8 +44,7 @@ def at_outputs(extras: NodeExtras, parts: list[Any], recording: bool, task: Task
     for output, reference in extras.retained.items():
         tensor = reference()
         if tensor is not None and parts[output] is not None:
-            g = parts[output]
-            accumulate(tensor, g if recording else g._array, False)
+            accumulate(tensor, _kept(parts[output], recording), False)
     return parts
 
 
@@ -79,6 +84,12 @@ class HookedLeaves:
                 if not missing[id(edge)]:
                     self._complete(edge)
 
+    def finish(self) -> None:
+        """Let the hooks of leaves run that a path sent nothing to, so that they seem to wait."""
+        for leaf, *_ in list(self.leaves.values()):
+            if self.missing.get(id(leaf)):
+                self._complete(leaf)
+
     def _complete(self, leaf: Tensor) -> None:
         waiting = self.leaves.get(id(leaf))
         task, targets = self.task, self.task.targets
@@ -93,7 +104,7 @@ class HookedLeaves:
         if g is None:
             del self.leaves[id(leaf)]
             return
-        waiting[1:] = (g if self.recording else g._array), False
+        waiting[1:] = _kept(g, self.recording), False
         if self.accumulating and hooks.after_accumulation:
             accumulate(leaf, waiting[1], False)
             waiting[1] = None  # done

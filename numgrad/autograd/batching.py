@@ -220,7 +220,7 @@ class Batched(Tensor):
         return self.value.requires_grad
 
     @requires_grad.setter
-    def requires_grad(self, value: bool) -> None:
+    def requires_grad(self, value: bool) -> None:  # pyright: ignore
         refuse("requires_grad = ...", _NO_GRAPH)
 
     @property

@@ -76,7 +76,7 @@ def backward(
         )
     targets = None
     if inputs is not None:
-        targets = _sequence("backward", inputs)
+        targets = list({id(t): t for t in _sequence("backward", inputs)}.values())
         if not targets:
             raise NumgradRuntimeError("backward: inputs is empty; leave it out for all leaves")
         _check_inputs("backward", targets)
@@ -84,15 +84,16 @@ def backward(
             raise NumgradRuntimeError(
                 "backward: a gradient edge has no .grad to accumulate into; use autograd.grad"
             )
-    captured, leaves = _run(roots, grads, retain_graph, create_graph, targets, True)
-    if targets is None:
-        for leaf, g, owned in leaves:
+    captured, found = _run(roots, grads, retain_graph, create_graph, targets, True)
+    if targets is not None:
+        found = [(target, g, False) for target, g in zip(targets, captured, strict=True)]
+    before = state.set(grad_enabled=create_graph)
+    try:
+        for tensor, g, owned in found:
             if g is not None:
-                accumulate(leaf, g, owned)
-    else:
-        for target, g in zip(targets, captured, strict=True):
-            if g is not None:
-                accumulate(target, g, False)
+                accumulate(tensor, g, owned)
+    finally:
+        state.set(**before)
 
 
 def is_loss(root: Tensor) -> bool:

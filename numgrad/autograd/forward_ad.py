@@ -48,9 +48,10 @@ class ForwardInterpreter:
     def __init__(self) -> None:
         self._below = state.interpreters
         self._holders: WeakSet[Extra] = WeakSet()
-        # A node saves its own result as a bare array. By the node, the Tensor that a recorded
-        # backward makes of that array is given its tangent: {node: {slot: tangent}}.
-        self._results: WeakKeyDictionary[Node, dict[int, Tensor]] = WeakKeyDictionary()
+        # A node saves its own result as a bare array, and hooks pack whatever it saves. What a
+        # recorded backward makes of that has its place in the graph, by which its tangent is
+        # found: {node: {slot: tangent}}.
+        self._places: WeakKeyDictionary[Node, dict[int, Tensor]] = WeakKeyDictionary()
 
     @contextmanager
     def below(self) -> Iterator[None]:
@@ -110,8 +111,8 @@ class ForwardInterpreter:
         if side is not None and side.tangents is not None and self in side.tangents:
             return side.tangents[self]
         node = tensor._grad_fn
-        if node is not None and node in self._results:
-            return self._results[node].get(tensor._slot)
+        if node is not None and node in self._places:
+            return self._places[node].get(tensor._slot)
         return None
 
     def set_tangent(self, tensor: Tensor, tangent: Tensor) -> None:
@@ -122,8 +123,18 @@ class ForwardInterpreter:
         side.tangents[self] = tangent
         self._holders.add(side)
         node = tensor._grad_fn
-        if node is not None and "y" in node.call.saves(node.mask):
-            self._results.setdefault(node, {})[tensor._slot] = tangent
+        if node is not None:
+            self._places.setdefault(node, {})[tensor._slot] = tangent
+
+    def duplicate(self, original: Tensor, twin: Tensor) -> None:
+        """Give ``twin``, a copy of ``original``, a copy of its tangent.
+
+        What an in-place operation computes from such a copy is not overwritten by ``assign``.
+        """
+        tangent = self.tangent(original)
+        if tangent is not None:
+            with self.below():
+                self.set_tangent(twin, bind(OPS["copy"], (tangent,), {}))
 
     def assign(self, target: Tensor, result: Any) -> None:
         """Give ``target``, into which ``result`` was written, the tangent of that.
@@ -155,7 +166,7 @@ class ForwardInterpreter:
         """Drop every tangent of this level."""
         for side in list(self._holders):
             side.tangents.pop(self, None)
-        self._results.clear()
+        self._places.clear()
 
 
 def _outputs(out: Any) -> tuple:

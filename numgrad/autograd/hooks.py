@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
+from threading import RLock
 from typing import Any, Self
 from weakref import WeakKeyDictionary, ref
 
@@ -23,6 +24,7 @@ from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueEr
 from numgrad.op.base import state
 
 _numbers = count().__next__
+_counting = RLock()
 
 
 class RemovableHandle:
@@ -98,10 +100,12 @@ class LeafHooks(Hooks):
     def __init__(self) -> None:
         super().__init__()
         self.post_accumulate: dict[int, Callable[..., Any]] = {}
-        LeafHooks.live += 1
+        with _counting:
+            LeafHooks.live += 1
 
     def __del__(self) -> None:
-        LeafHooks.live -= 1
+        with _counting:
+            LeafHooks.live -= 1
 
     @property
     def after_accumulation(self) -> bool:

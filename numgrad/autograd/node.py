@@ -13,7 +13,7 @@ import numpy as np
 from numgrad.autograd.conform import conform_tensor
 from numgrad.autograd.hooks import RemovableHandle, leaf_hooks, node_extras
 from numgrad.autograd.saved import Guard, Packed, check_version, pack, stale
-from numgrad.autograd.variable import Tensor, Version, shared_version
+from numgrad.autograd.variable import Tensor, Version, extra, shared_version
 from numgrad.errors import NumgradAttributeError, NumgradRuntimeError, NumgradTypeError
 from numgrad.op.base import OPS, Call, Meta
 
@@ -138,7 +138,10 @@ class Node:
             return kept
         if name == "y":
             return Tensor(array, array.dtype.kind in "fc", self, slot)
-        return _placed(array, origin)
+        tensor = _placed(array, origin)
+        if kind is Packed and kept.tangents:
+            extra(tensor).tangents = kept.tangents
+        return tensor
 
     def _check_outputs(self) -> None:
         if self.outputs and "y" in self.call.saves(self.mask):

@@ -84,6 +84,8 @@ def walk_recorded(
                     deliver(edge, g)
             if hooked is not None:
                 hooked.arrived(node.edges)
+        if hooked is not None:
+            hooked.finish()
     except Exception as error:
         explain(node, error)
         raise

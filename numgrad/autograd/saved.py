@@ -116,17 +116,26 @@ def stale(operation: str, what: str, version: Any, sequence: int) -> None:
 class Packed:
     """A saved array that a pair of hooks holds: Note [Packed values].
 
-    ``origin`` is the edge to the operand it was, None for a constant or the node's own result.
+    ``origin`` is the edge to the operand it was, None for a constant or the node's own result;
+    ``tangents`` are the operand's in forward mode.
     """
 
-    __slots__ = ("content", "dtype", "origin", "shape", "strides", "unpack_hook")
+    __slots__ = ("content", "dtype", "origin", "shape", "strides", "tangents", "unpack_hook")
 
     def __init__(
-        self, array: np.ndarray, origin: Any, pack: Callable[..., Any], unpack: Callable[..., Any]
+        self,
+        value: Tensor | np.ndarray,
+        pack: Callable[..., Any],
+        unpack: Callable[..., Any],
     ) -> None:
+        given = Tensor(value._array if isinstance(value, Tensor) else value)
+        array = given._array
         self.shape, self.dtype, self.strides = array.shape, array.dtype, array.strides
-        self.origin, self.unpack_hook = origin, unpack
-        given = Tensor(array)
+        self.origin = self.tangents = None
+        if isinstance(value, Tensor):
+            self.origin = _origin(value)
+            self.tangents = None if value._extra is None else value._extra.tangents
+        self.unpack_hook = unpack
         with _quiet():
             self.content = pack(given)
         version = version_of(given)
@@ -180,11 +189,7 @@ def pack(value: Any, pair: tuple[Callable[..., Any], Callable[..., Any]]) -> Any
         return tuple(pack(part, pair) for part in value)
     if type(value) is Guard:
         return pack(value.array if value.tensor is None else value.tensor, pair)
-    if isinstance(value, Tensor):
-        return Packed(value._array, _origin(value), *pair)
-    if isinstance(value, np.ndarray):
-        return Packed(value, None, *pair)
-    return value
+    return Packed(value, *pair) if isinstance(value, Tensor | np.ndarray) else value
 
 
 def _origin(tensor: Tensor) -> Any:

@@ -7,6 +7,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from numgrad.autograd.hooks import RemovableHandle
+
 _Array: TypeAlias = "Tensor | ArrayLike"
 _Axis: TypeAlias = int | Sequence[int] | None
 
@@ -93,14 +95,14 @@ class Tensor:
     def __ge__(self, other: _Array, /) -> Tensor: ...
     def __getitem__(self, index: Any) -> Tensor: ...
     def __gt__(self, other: _Array, /) -> Tensor: ...
-    def __iadd__(self, other: Any) -> Any: ...
-    def __iand__(self, other: Any) -> Any: ...
-    def __ifloordiv__(self, other: Any) -> Any: ...
-    def __ilshift__(self, other: Any) -> Any: ...
-    def __imatmul__(self, other: Any) -> Tensor:
+    def __iadd__(self, other: _Array, /) -> Tensor: ...
+    def __iand__(self, other: _Array, /) -> Tensor: ...
+    def __ifloordiv__(self, other: _Array, /) -> Tensor: ...
+    def __ilshift__(self, other: _Array, /) -> Tensor: ...
+    def __imatmul__(self, other: _Array, /) -> Tensor:
         """``self @= other``."""
-    def __imod__(self, other: Any) -> Any: ...
-    def __imul__(self, other: Any) -> Any: ...
+    def __imod__(self, other: _Array, /) -> Tensor: ...
+    def __imul__(self, other: _Array, /) -> Tensor: ...
     def __index__(self) -> int: ...
     def __init__(
         self,
@@ -112,13 +114,13 @@ class Tensor:
     ) -> None: ...
     def __int__(self) -> int: ...
     def __invert__(self) -> Tensor: ...
-    def __ior__(self, other: Any) -> Any: ...
-    def __ipow__(self, other: Any) -> Any: ...
-    def __irshift__(self, other: Any) -> Any: ...
-    def __isub__(self, other: Any) -> Any: ...
+    def __ior__(self, other: _Array, /) -> Tensor: ...
+    def __ipow__(self, other: _Array, /) -> Tensor: ...
+    def __irshift__(self, other: _Array, /) -> Tensor: ...
+    def __isub__(self, other: _Array, /) -> Tensor: ...
     def __iter__(self) -> Iterator[Tensor]: ...
-    def __itruediv__(self, other: Any) -> Any: ...
-    def __ixor__(self, other: Any) -> Any: ...
+    def __itruediv__(self, other: _Array, /) -> Tensor: ...
+    def __ixor__(self, other: _Array, /) -> Tensor: ...
     def __le__(self, other: _Array, /) -> Tensor: ...
     def __len__(self) -> int: ...
     def __lshift__(self, other: _Array, /) -> Tensor: ...
@@ -159,27 +161,27 @@ class Tensor:
     @property
     def _version(self) -> int:
         """Number of in-place changes to this tensor's memory."""
-    def abs_(self, *args: Any, **params: Any) -> Tensor:
+    def abs_(self) -> Tensor:
         """In-place form of ``absolute``; returns the tensor."""
     def absolute(self) -> Tensor:
         """Absolute value; of a complex operand its real magnitude."""
 
-    def absolute_(self, *args: Any, **params: Any) -> Tensor:
+    def absolute_(self) -> Tensor:
         """In-place form of ``absolute``; returns the tensor."""
     def acos(self) -> Tensor:
         """Inverse cosine."""
 
-    def acos_(self, *args: Any, **params: Any) -> Tensor:
+    def acos_(self) -> Tensor:
         """In-place form of ``arccos``; returns the tensor."""
     def acosh(self) -> Tensor:
         """Inverse hyperbolic cosine."""
 
-    def acosh_(self, *args: Any, **params: Any) -> Tensor:
+    def acosh_(self) -> Tensor:
         """In-place form of ``arccosh``; returns the tensor."""
     def add(self, b: _Array) -> Tensor:
         """Sum of two operands."""
 
-    def add_(self, *args: Any, **params: Any) -> Tensor:
+    def add_(self, b: _Array) -> Tensor:
         """In-place form of ``add``; returns the tensor."""
     def all(self, axis: _Axis = None, keepdims: bool = False) -> Tensor:
         """Whether all elements over axes are non-zero."""
@@ -193,7 +195,7 @@ class Tensor:
     def angle(self) -> Tensor:
         """Phase of a complex number in radians; of a real one 0 or pi."""
 
-    def angle_(self, *args: Any, **params: Any) -> Tensor:
+    def angle_(self) -> Tensor:
         """In-place form of ``angle``; returns the tensor."""
     def any(self, axis: _Axis = None, keepdims: bool = False) -> Tensor:
         """Whether an element over axes is non-zero."""
@@ -201,22 +203,22 @@ class Tensor:
     def arccos(self) -> Tensor:
         """Inverse cosine."""
 
-    def arccos_(self, *args: Any, **params: Any) -> Tensor:
+    def arccos_(self) -> Tensor:
         """In-place form of ``arccos``; returns the tensor."""
     def arccosh(self) -> Tensor:
         """Inverse hyperbolic cosine."""
 
-    def arccosh_(self, *args: Any, **params: Any) -> Tensor:
+    def arccosh_(self) -> Tensor:
         """In-place form of ``arccosh``; returns the tensor."""
     def arcsin(self) -> Tensor:
         """Inverse sine."""
 
-    def arcsin_(self, *args: Any, **params: Any) -> Tensor:
+    def arcsin_(self) -> Tensor:
         """In-place form of ``arcsin``; returns the tensor."""
     def arcsinh(self) -> Tensor:
         """Inverse hyperbolic sine."""
 
-    def arcsinh_(self, *args: Any, **params: Any) -> Tensor:
+    def arcsinh_(self) -> Tensor:
         """In-place form of ``arcsinh``; returns the tensor."""
     def arctan(self) -> Tensor:
         """Inverse tangent."""
@@ -224,14 +226,14 @@ class Tensor:
     def arctan2(self, b: _Array) -> Tensor:
         """Angle of the point with ordinate ``a`` and abscissa ``b``."""
 
-    def arctan2_(self, *args: Any, **params: Any) -> Tensor:
+    def arctan2_(self, b: _Array) -> Tensor:
         """In-place form of ``arctan2``; returns the tensor."""
-    def arctan_(self, *args: Any, **params: Any) -> Tensor:
+    def arctan_(self) -> Tensor:
         """In-place form of ``arctan``; returns the tensor."""
     def arctanh(self) -> Tensor:
         """Inverse hyperbolic tangent."""
 
-    def arctanh_(self, *args: Any, **params: Any) -> Tensor:
+    def arctanh_(self) -> Tensor:
         """In-place form of ``arctanh``; returns the tensor."""
     def argmax(self, axis: _Axis = None, keepdims: bool = False) -> Tensor:
         """Index of the first largest element along an axis, or in the flattened operand."""
@@ -242,7 +244,7 @@ class Tensor:
     def around(self, decimals: Any = 0) -> Tensor:
         """The operand rounded to ``decimals`` decimal places, halves to even."""
 
-    def around_(self, *args: Any, **params: Any) -> Tensor:
+    def around_(self, decimals: Any = 0) -> Tensor:
         """In-place form of ``round``; returns the tensor."""
     def array_split(self, indices_or_sections: _Array, axis: _Axis = 0) -> tuple[Tensor, ...]:
         """As ``split``, but the parts need not be equal: the first ones are longer by one."""
@@ -250,12 +252,12 @@ class Tensor:
     def asin(self) -> Tensor:
         """Inverse sine."""
 
-    def asin_(self, *args: Any, **params: Any) -> Tensor:
+    def asin_(self) -> Tensor:
         """In-place form of ``arcsin``; returns the tensor."""
     def asinh(self) -> Tensor:
         """Inverse hyperbolic sine."""
 
-    def asinh_(self, *args: Any, **params: Any) -> Tensor:
+    def asinh_(self) -> Tensor:
         """In-place form of ``arcsinh``; returns the tensor."""
     def astype(self, dtype: DTypeLike | None, copy: bool = True) -> Tensor:
         """The elements converted to ``dtype``; a complex operand gives its real part to a real one."""
@@ -266,14 +268,14 @@ class Tensor:
     def atan2(self, b: _Array) -> Tensor:
         """Angle of the point with ordinate ``a`` and abscissa ``b``."""
 
-    def atan2_(self, *args: Any, **params: Any) -> Tensor:
+    def atan2_(self, b: _Array) -> Tensor:
         """In-place form of ``arctan2``; returns the tensor."""
-    def atan_(self, *args: Any, **params: Any) -> Tensor:
+    def atan_(self) -> Tensor:
         """In-place form of ``arctan``; returns the tensor."""
     def atanh(self) -> Tensor:
         """Inverse hyperbolic tangent."""
 
-    def atanh_(self, *args: Any, **params: Any) -> Tensor:
+    def atanh_(self) -> Tensor:
         """In-place form of ``arctanh``; returns the tensor."""
     def backward(
         self,
@@ -286,37 +288,37 @@ class Tensor:
     def bitwise_and(self, b: _Array) -> Tensor:
         """Bits set in both operands."""
 
-    def bitwise_and_(self, *args: Any, **params: Any) -> Tensor:
+    def bitwise_and_(self, b: _Array) -> Tensor:
         """In-place form of ``bitwise_and``; returns the tensor."""
     def bitwise_invert(self) -> Tensor:
         """All bits changed; for bool, negation."""
 
-    def bitwise_invert_(self, *args: Any, **params: Any) -> Tensor:
+    def bitwise_invert_(self) -> Tensor:
         """In-place form of ``invert``; returns the tensor."""
     def bitwise_left_shift(self, b: _Array) -> Tensor:
         """Bits moved towards the high end."""
 
-    def bitwise_left_shift_(self, *args: Any, **params: Any) -> Tensor:
+    def bitwise_left_shift_(self, b: _Array) -> Tensor:
         """In-place form of ``left_shift``; returns the tensor."""
     def bitwise_not(self) -> Tensor:
         """All bits changed; for bool, negation."""
 
-    def bitwise_not_(self, *args: Any, **params: Any) -> Tensor:
+    def bitwise_not_(self) -> Tensor:
         """In-place form of ``invert``; returns the tensor."""
     def bitwise_or(self, b: _Array) -> Tensor:
         """Bits set in either operand."""
 
-    def bitwise_or_(self, *args: Any, **params: Any) -> Tensor:
+    def bitwise_or_(self, b: _Array) -> Tensor:
         """In-place form of ``bitwise_or``; returns the tensor."""
     def bitwise_right_shift(self, b: _Array) -> Tensor:
         """Bits moved towards the low end."""
 
-    def bitwise_right_shift_(self, *args: Any, **params: Any) -> Tensor:
+    def bitwise_right_shift_(self, b: _Array) -> Tensor:
         """In-place form of ``right_shift``; returns the tensor."""
     def bitwise_xor(self, b: _Array) -> Tensor:
         """Bits set in exactly one operand."""
 
-    def bitwise_xor_(self, *args: Any, **params: Any) -> Tensor:
+    def bitwise_xor_(self, b: _Array) -> Tensor:
         """In-place form of ``bitwise_xor``; returns the tensor."""
     def broadcast_to(self, *args: _Axis, shape: _Axis = None) -> Tensor:
         """The operand repeated along axes of length 1 and new leading axes, without a copy."""
@@ -324,34 +326,34 @@ class Tensor:
     def cbrt(self) -> Tensor:
         """Real cube root."""
 
-    def cbrt_(self, *args: Any, **params: Any) -> Tensor:
+    def cbrt_(self) -> Tensor:
         """In-place form of ``cbrt``; returns the tensor."""
     def ceil(self) -> Tensor:
         """Smallest integer not below the operand."""
 
-    def ceil_(self, *args: Any, **params: Any) -> Tensor:
+    def ceil_(self) -> Tensor:
         """In-place form of ``ceil``; returns the tensor."""
     def clamp(self, min: Any = None, max: Any = None) -> Tensor:
         """The operand limited to the interval from ``min`` to ``max``, either of which may be None."""
 
-    def clamp_(self, *args: Any, **params: Any) -> Tensor:
+    def clamp_(self, min: Any = None, max: Any = None) -> Tensor:
         """In-place form of ``clip``; returns the tensor."""
     def clip(self, min: Any = None, max: Any = None) -> Tensor:
         """The operand limited to the interval from ``min`` to ``max``, either of which may be None."""
 
-    def clip_(self, *args: Any, **params: Any) -> Tensor:
+    def clip_(self, min: Any = None, max: Any = None) -> Tensor:
         """In-place form of ``clip``; returns the tensor."""
     def clone(self) -> Tensor:
         """A copy, through which gradients flow."""
     def conj(self) -> Tensor:
         """Complex conjugate."""
 
-    def conj_(self, *args: Any, **params: Any) -> Tensor:
+    def conj_(self) -> Tensor:
         """In-place form of ``conjugate``; returns the tensor."""
     def conjugate(self) -> Tensor:
         """Complex conjugate."""
 
-    def conjugate_(self, *args: Any, **params: Any) -> Tensor:
+    def conjugate_(self) -> Tensor:
         """In-place form of ``conjugate``; returns the tensor."""
     def copy(self) -> Tensor:
         """The same elements in memory of their own."""
@@ -361,17 +363,17 @@ class Tensor:
     def copysign(self, b: _Array) -> Tensor:
         """Magnitude of the first operand with the sign of the second."""
 
-    def copysign_(self, *args: Any, **params: Any) -> Tensor:
+    def copysign_(self, b: _Array) -> Tensor:
         """In-place form of ``copysign``; returns the tensor."""
     def cos(self) -> Tensor:
         """Cosine."""
 
-    def cos_(self, *args: Any, **params: Any) -> Tensor:
+    def cos_(self) -> Tensor:
         """In-place form of ``cos``; returns the tensor."""
     def cosh(self) -> Tensor:
         """Hyperbolic cosine."""
 
-    def cosh_(self, *args: Any, **params: Any) -> Tensor:
+    def cosh_(self) -> Tensor:
         """In-place form of ``cosh``; returns the tensor."""
     def count_nonzero(self, axis: _Axis = None, keepdims: bool = False) -> Tensor:
         """Number of non-zero elements over axes."""
@@ -379,12 +381,12 @@ class Tensor:
     def cumprod(self, axis: _Axis = None, dtype: DTypeLike | None = None) -> Tensor:
         """Product of all elements up to each one along an axis, or of the flattened operand."""
 
-    def cumprod_(self, *args: Any, **params: Any) -> Tensor:
+    def cumprod_(self, axis: _Axis = None, dtype: DTypeLike | None = None) -> Tensor:
         """In-place form of ``cumprod``; returns the tensor."""
     def cumsum(self, axis: _Axis = None, dtype: DTypeLike | None = None) -> Tensor:
         """Sum of all elements up to each one along an axis; without one, of the flattened operand."""
 
-    def cumsum_(self, *args: Any, **params: Any) -> Tensor:
+    def cumsum_(self, axis: _Axis = None, dtype: DTypeLike | None = None) -> Tensor:
         """In-place form of ``cumsum``; returns the tensor."""
     def cumulative_prod(
         self, axis: _Axis = None, dtype: DTypeLike | None = None, include_initial: bool = False
@@ -406,12 +408,12 @@ class Tensor:
     def deg2rad(self) -> Tensor:
         """Degrees to radians."""
 
-    def deg2rad_(self, *args: Any, **params: Any) -> Tensor:
+    def deg2rad_(self) -> Tensor:
         """In-place form of ``deg2rad``; returns the tensor."""
     def degrees(self) -> Tensor:
         """Radians to degrees."""
 
-    def degrees_(self, *args: Any, **params: Any) -> Tensor:
+    def degrees_(self) -> Tensor:
         """In-place form of ``rad2deg``; returns the tensor."""
     def detach(self) -> Tensor:
         """A tensor over the same memory that no graph leads to."""
@@ -434,14 +436,14 @@ class Tensor:
     def digamma(self) -> Tensor:
         """Derivative of ``gammaln``."""
 
-    def digamma_(self, *args: Any, **params: Any) -> Tensor:
+    def digamma_(self) -> Tensor:
         """In-place form of ``digamma``; returns the tensor."""
-    def div_(self, *args: Any, **params: Any) -> Tensor:
+    def div_(self, b: _Array) -> Tensor:
         """In-place form of ``divide``; returns the tensor."""
     def divide(self, b: _Array) -> Tensor:
         """Quotient of two operands."""
 
-    def divide_(self, *args: Any, **params: Any) -> Tensor:
+    def divide_(self, b: _Array) -> Tensor:
         """In-place form of ``divide``; returns the tensor."""
     def dot(self, b: _Array) -> Tensor:
         """Sum of products over the last axis of ``a`` and the second to last (or only) one of ``b``."""
@@ -449,25 +451,27 @@ class Tensor:
     @property
     def dtype(self) -> np.dtype[Any]:
         """NumPy dtype of the elements."""
+    def eq_(self, b: _Array) -> Tensor:
+        """In-place form of ``equal``; returns the tensor."""
     def equal(self, b: _Array) -> Tensor:
         """Whether the operands are equal."""
 
-    def equal_(self, *args: Any, **params: Any) -> Tensor:
+    def equal_(self, b: _Array) -> Tensor:
         """In-place form of ``equal``; returns the tensor."""
     def erf(self) -> Tensor:
         """Error function of real operands."""
 
-    def erf_(self, *args: Any, **params: Any) -> Tensor:
+    def erf_(self) -> Tensor:
         """In-place form of ``erf``; returns the tensor."""
     def erfc(self) -> Tensor:
         """``1 - erf(x)``, accurate in the tail."""
 
-    def erfc_(self, *args: Any, **params: Any) -> Tensor:
+    def erfc_(self) -> Tensor:
         """In-place form of ``erfc``; returns the tensor."""
     def erfinv(self) -> Tensor:
         """Inverse of the error function."""
 
-    def erfinv_(self, *args: Any, **params: Any) -> Tensor:
+    def erfinv_(self) -> Tensor:
         """In-place form of ``erfinv``; returns the tensor."""
     def exp(self) -> Tensor:
         """Exponential of each element."""
@@ -475,9 +479,9 @@ class Tensor:
     def exp2(self) -> Tensor:
         """Two to the power of each element."""
 
-    def exp2_(self, *args: Any, **params: Any) -> Tensor:
+    def exp2_(self) -> Tensor:
         """In-place form of ``exp2``; returns the tensor."""
-    def exp_(self, *args: Any, **params: Any) -> Tensor:
+    def exp_(self) -> Tensor:
         """In-place form of ``exp``; returns the tensor."""
     def expand(self, *args: _Axis, shape: _Axis = None) -> Tensor:
         """The operand repeated along axes of length 1 and new leading axes, without a copy."""
@@ -488,19 +492,19 @@ class Tensor:
     def expit(self) -> Tensor:
         """Logistic function, ``1 / (1 + exp(-x))``."""
 
-    def expit_(self, *args: Any, **params: Any) -> Tensor:
+    def expit_(self) -> Tensor:
         """In-place form of ``sigmoid``; returns the tensor."""
     def expm1(self) -> Tensor:
         """``exp(x) - 1``, accurate near zero."""
 
-    def expm1_(self, *args: Any, **params: Any) -> Tensor:
+    def expm1_(self) -> Tensor:
         """In-place form of ``expm1``; returns the tensor."""
     def fill_(self, value: Any) -> Tensor:
         """Store one number (or 0-d tensor) everywhere."""
     def fix(self) -> Tensor:
         """The operand without its fractional part."""
 
-    def fix_(self, *args: Any, **params: Any) -> Tensor:
+    def fix_(self) -> Tensor:
         """In-place form of ``trunc``; returns the tensor."""
     def flatten(self, order: str = "C") -> Tensor:
         """A copy with all elements along one axis."""
@@ -517,43 +521,45 @@ class Tensor:
     def float_power(self, b: _Array) -> Tensor:
         """The first operand raised to the second, in floating point."""
 
-    def float_power_(self, *args: Any, **params: Any) -> Tensor:
+    def float_power_(self, b: _Array) -> Tensor:
         """In-place form of ``float_power``; returns the tensor."""
     def floor(self) -> Tensor:
         """Largest integer not above the operand."""
 
-    def floor_(self, *args: Any, **params: Any) -> Tensor:
+    def floor_(self) -> Tensor:
         """In-place form of ``floor``; returns the tensor."""
     def floor_divide(self, b: _Array) -> Tensor:
         """Largest integer not above the quotient."""
 
-    def floor_divide_(self, *args: Any, **params: Any) -> Tensor:
+    def floor_divide_(self, b: _Array) -> Tensor:
         """In-place form of ``floor_divide``; returns the tensor."""
     def fmax(self, b: _Array) -> Tensor:
         """Larger of two operands, a NaN losing; of equal operands the first takes the gradient."""
 
-    def fmax_(self, *args: Any, **params: Any) -> Tensor:
+    def fmax_(self, b: _Array) -> Tensor:
         """In-place form of ``fmax``; returns the tensor."""
     def fmin(self, b: _Array) -> Tensor:
         """Smaller of two operands, a NaN losing; of equal operands the first takes the gradient."""
 
-    def fmin_(self, *args: Any, **params: Any) -> Tensor:
+    def fmin_(self, b: _Array) -> Tensor:
         """In-place form of ``fmin``; returns the tensor."""
     def fmod(self, b: _Array) -> Tensor:
         """Remainder of the quotient rounded towards zero; it has the sign of the dividend."""
 
-    def fmod_(self, *args: Any, **params: Any) -> Tensor:
+    def fmod_(self, b: _Array) -> Tensor:
         """In-place form of ``fmod``; returns the tensor."""
     def gamma(self) -> Tensor:
         """Gamma function."""
 
-    def gamma_(self, *args: Any, **params: Any) -> Tensor:
+    def gamma_(self) -> Tensor:
         """In-place form of ``gamma``; returns the tensor."""
     def gammaln(self) -> Tensor:
         """Logarithm of the absolute value of the gamma function."""
 
-    def gammaln_(self, *args: Any, **params: Any) -> Tensor:
+    def gammaln_(self) -> Tensor:
         """In-place form of ``gammaln``; returns the tensor."""
+    def ge_(self, b: _Array) -> Tensor:
+        """In-place form of ``greater_equal``; returns the tensor."""
     @property
     def grad(self) -> Tensor | None:
         """Gradient accumulated by ``backward``; None before the first."""
@@ -567,17 +573,19 @@ class Tensor:
     def greater(self, b: _Array) -> Tensor:
         """Whether the first operand is larger."""
 
-    def greater_(self, *args: Any, **params: Any) -> Tensor:
+    def greater_(self, b: _Array) -> Tensor:
         """In-place form of ``greater``; returns the tensor."""
     def greater_equal(self, b: _Array) -> Tensor:
         """Whether the first operand is not smaller."""
 
-    def greater_equal_(self, *args: Any, **params: Any) -> Tensor:
+    def greater_equal_(self, b: _Array) -> Tensor:
         """In-place form of ``greater_equal``; returns the tensor."""
+    def gt_(self, b: _Array) -> Tensor:
+        """In-place form of ``greater``; returns the tensor."""
     def hypot(self, b: _Array) -> Tensor:
         """Length of the hypotenuse, ``sqrt(a*a + b*b)`` without overflow."""
 
-    def hypot_(self, *args: Any, **params: Any) -> Tensor:
+    def hypot_(self, b: _Array) -> Tensor:
         """In-place form of ``hypot``; returns the tensor."""
     @property
     def imag(self) -> Tensor:
@@ -585,27 +593,27 @@ class Tensor:
     def index_add(self, index: _Array, source: _Array, axis: _Axis, alpha: Any = 1) -> Tensor:
         """The operand with an array, times ``alpha``, added at indices of an axis."""
 
-    def index_add_(self, *args: Any, **params: Any) -> Tensor:
+    def index_add_(self, index: _Array, source: _Array, axis: _Axis, alpha: Any = 1) -> Tensor:
         """In-place form of ``index_add``; returns the tensor."""
     def index_copy(self, index: _Array, source: _Array, axis: _Axis) -> Tensor:
         """The operand with an array written at indices of an axis."""
 
-    def index_copy_(self, *args: Any, **params: Any) -> Tensor:
+    def index_copy_(self, index: _Array, source: _Array, axis: _Axis) -> Tensor:
         """In-place form of ``index_copy``; returns the tensor."""
     def index_fill(self, index: _Array, value: _Array, axis: _Axis) -> Tensor:
         """The operand with a number written at indices of an axis."""
 
-    def index_fill_(self, *args: Any, **params: Any) -> Tensor:
+    def index_fill_(self, index: _Array, value: _Array, axis: _Axis) -> Tensor:
         """In-place form of ``index_fill``; returns the tensor."""
     def index_put(self, values: _Array, index: Any, accumulate: bool = False) -> Tensor:
         """The operand with values written at an index, as ``x[index] = values`` does in place."""
 
-    def index_put_(self, *args: Any, **params: Any) -> Tensor:
+    def index_put_(self, values: _Array, index: Any, accumulate: bool = False) -> Tensor:
         """In-place form of ``index_put``; returns the tensor."""
     def invert(self) -> Tensor:
         """All bits changed; for bool, negation."""
 
-    def invert_(self, *args: Any, **params: Any) -> Tensor:
+    def invert_(self) -> Tensor:
         """In-place form of ``invert``; returns the tensor."""
     def is_inference(self) -> bool:
         """Whether the tensor was made in inference mode."""
@@ -620,42 +628,44 @@ class Tensor:
     def isfinite(self) -> Tensor:
         """Whether an element is neither infinite nor NaN."""
 
-    def isfinite_(self, *args: Any, **params: Any) -> Tensor:
+    def isfinite_(self) -> Tensor:
         """In-place form of ``isfinite``; returns the tensor."""
     def isinf(self) -> Tensor:
         """Whether an element is infinite."""
 
-    def isinf_(self, *args: Any, **params: Any) -> Tensor:
+    def isinf_(self) -> Tensor:
         """In-place form of ``isinf``; returns the tensor."""
     def isnan(self) -> Tensor:
         """Whether an element is NaN."""
 
-    def isnan_(self, *args: Any, **params: Any) -> Tensor:
+    def isnan_(self) -> Tensor:
         """In-place form of ``isnan``; returns the tensor."""
     def item(self) -> Any:
         """The one element as a Python number."""
     @property
     def itemsize(self) -> int:
         """Bytes of one element."""
+    def le_(self, b: _Array) -> Tensor:
+        """In-place form of ``less_equal``; returns the tensor."""
     def left_shift(self, b: _Array) -> Tensor:
         """Bits moved towards the high end."""
 
-    def left_shift_(self, *args: Any, **params: Any) -> Tensor:
+    def left_shift_(self, b: _Array) -> Tensor:
         """In-place form of ``left_shift``; returns the tensor."""
     def less(self, b: _Array) -> Tensor:
         """Whether the first operand is smaller."""
 
-    def less_(self, *args: Any, **params: Any) -> Tensor:
+    def less_(self, b: _Array) -> Tensor:
         """In-place form of ``less``; returns the tensor."""
     def less_equal(self, b: _Array) -> Tensor:
         """Whether the first operand is not larger."""
 
-    def less_equal_(self, *args: Any, **params: Any) -> Tensor:
+    def less_equal_(self, b: _Array) -> Tensor:
         """In-place form of ``less_equal``; returns the tensor."""
     def lgamma(self) -> Tensor:
         """Logarithm of the absolute value of the gamma function."""
 
-    def lgamma_(self, *args: Any, **params: Any) -> Tensor:
+    def lgamma_(self) -> Tensor:
         """In-place form of ``gammaln``; returns the tensor."""
     def log(self) -> Tensor:
         """Natural logarithm."""
@@ -663,19 +673,19 @@ class Tensor:
     def log10(self) -> Tensor:
         """Logarithm to base 10."""
 
-    def log10_(self, *args: Any, **params: Any) -> Tensor:
+    def log10_(self) -> Tensor:
         """In-place form of ``log10``; returns the tensor."""
     def log1p(self) -> Tensor:
         """``log(1 + x)``, accurate near zero."""
 
-    def log1p_(self, *args: Any, **params: Any) -> Tensor:
+    def log1p_(self) -> Tensor:
         """In-place form of ``log1p``; returns the tensor."""
     def log2(self) -> Tensor:
         """Logarithm to base 2."""
 
-    def log2_(self, *args: Any, **params: Any) -> Tensor:
+    def log2_(self) -> Tensor:
         """In-place form of ``log2``; returns the tensor."""
-    def log_(self, *args: Any, **params: Any) -> Tensor:
+    def log_(self) -> Tensor:
         """In-place form of ``log``; returns the tensor."""
     def log_softmax(self, axis: _Axis = -1) -> Tensor:
         """Logarithm of ``softmax``, accurate where that underflows."""
@@ -686,50 +696,52 @@ class Tensor:
     def logaddexp2(self, b: _Array) -> Tensor:
         """``log2(2**a + 2**b)`` without overflow."""
 
-    def logaddexp2_(self, *args: Any, **params: Any) -> Tensor:
+    def logaddexp2_(self, b: _Array) -> Tensor:
         """In-place form of ``logaddexp2``; returns the tensor."""
-    def logaddexp_(self, *args: Any, **params: Any) -> Tensor:
+    def logaddexp_(self, b: _Array) -> Tensor:
         """In-place form of ``logaddexp``; returns the tensor."""
     def logical_and(self, b: _Array) -> Tensor:
         """Whether both operands are non-zero."""
 
-    def logical_and_(self, *args: Any, **params: Any) -> Tensor:
+    def logical_and_(self, b: _Array) -> Tensor:
         """In-place form of ``logical_and``; returns the tensor."""
     def logical_not(self) -> Tensor:
         """Whether the operand is zero."""
 
-    def logical_not_(self, *args: Any, **params: Any) -> Tensor:
+    def logical_not_(self) -> Tensor:
         """In-place form of ``logical_not``; returns the tensor."""
     def logical_or(self, b: _Array) -> Tensor:
         """Whether an operand is non-zero."""
 
-    def logical_or_(self, *args: Any, **params: Any) -> Tensor:
+    def logical_or_(self, b: _Array) -> Tensor:
         """In-place form of ``logical_or``; returns the tensor."""
     def logical_xor(self, b: _Array) -> Tensor:
         """Whether exactly one operand is non-zero."""
 
-    def logical_xor_(self, *args: Any, **params: Any) -> Tensor:
+    def logical_xor_(self, b: _Array) -> Tensor:
         """In-place form of ``logical_xor``; returns the tensor."""
     def logit(self) -> Tensor:
         """Inverse of the logistic function, ``log(x / (1 - x))``."""
 
-    def logit_(self, *args: Any, **params: Any) -> Tensor:
+    def logit_(self) -> Tensor:
         """In-place form of ``logit``; returns the tensor."""
     def logsumexp(self, axis: _Axis = None, keepdims: bool = False) -> Tensor:
         """``log(sum(exp(x)))`` over axes, without overflow."""
 
+    def lt_(self, b: _Array) -> Tensor:
+        """In-place form of ``less``; returns the tensor."""
     @property
     def mT(self) -> Tensor:
         """The last two axes exchanged."""
     def masked_fill(self, mask: _Array, value: _Array) -> Tensor:
         """The operand with a number where a mask is true; both broadcast against each other."""
 
-    def masked_fill_(self, *args: Any, **params: Any) -> Tensor:
+    def masked_fill_(self, mask: _Array, value: _Array) -> Tensor:
         """In-place form of ``masked_fill``; returns the tensor."""
     def masked_scatter(self, mask: _Array, source: _Array) -> Tensor:
         """The operand with the elements of another array, in order, where a mask is true."""
 
-    def masked_scatter_(self, *args: Any, **params: Any) -> Tensor:
+    def masked_scatter_(self, mask: _Array, source: _Array) -> Tensor:
         """In-place form of ``masked_scatter``; returns the tensor."""
     def matmul(self, b: _Array) -> Tensor:
         """Matrix product; vectors are rows on the left and columns on the right."""
@@ -743,7 +755,7 @@ class Tensor:
     def maximum(self, b: _Array) -> Tensor:
         """Larger of two operands, NaN if either is; equal operands share the gradient."""
 
-    def maximum_(self, *args: Any, **params: Any) -> Tensor:
+    def maximum_(self, b: _Array) -> Tensor:
         """In-place form of ``maximum``; returns the tensor."""
     def mean(
         self, axis: _Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False
@@ -756,27 +768,27 @@ class Tensor:
     def minimum(self, b: _Array) -> Tensor:
         """Smaller of two operands, NaN if either is; equal operands share the gradient."""
 
-    def minimum_(self, *args: Any, **params: Any) -> Tensor:
+    def minimum_(self, b: _Array) -> Tensor:
         """In-place form of ``minimum``; returns the tensor."""
     def mod(self, b: _Array) -> Tensor:
         """Remainder of the quotient rounded down; it has the sign of the divisor."""
 
-    def mod_(self, *args: Any, **params: Any) -> Tensor:
+    def mod_(self, b: _Array) -> Tensor:
         """In-place form of ``remainder``; returns the tensor."""
     def moveaxis(self, source: Any, destination: Any) -> Tensor:
         """Axes moved to other positions, the rest kept in order."""
 
-    def mul_(self, *args: Any, **params: Any) -> Tensor:
+    def mul_(self, b: _Array) -> Tensor:
         """In-place form of ``multiply``; returns the tensor."""
     def multiply(self, b: _Array) -> Tensor:
         """Product of two operands."""
 
-    def multiply_(self, *args: Any, **params: Any) -> Tensor:
+    def multiply_(self, b: _Array) -> Tensor:
         """In-place form of ``multiply``; returns the tensor."""
     def nan_to_num(self, nan: Any = ..., posinf: Any = None, neginf: Any = None) -> Tensor:
         """The operand with NaN replaced by ``nan`` and infinities by the largest finite numbers."""
 
-    def nan_to_num_(self, *args: Any, **params: Any) -> Tensor:
+    def nan_to_num_(self, nan: Any = ..., posinf: Any = None, neginf: Any = None) -> Tensor:
         """In-place form of ``nan_to_num``; returns the tensor."""
     @property
     def nbytes(self) -> int:
@@ -784,12 +796,14 @@ class Tensor:
     @property
     def ndim(self) -> int:
         """Number of axes."""
-    def neg_(self, *args: Any, **params: Any) -> Tensor:
+    def ne_(self, b: _Array) -> Tensor:
+        """In-place form of ``not_equal``; returns the tensor."""
+    def neg_(self) -> Tensor:
         """In-place form of ``negative``; returns the tensor."""
     def negative(self) -> Tensor:
         """The operand with its sign changed."""
 
-    def negative_(self, *args: Any, **params: Any) -> Tensor:
+    def negative_(self) -> Tensor:
         """In-place form of ``negative``; returns the tensor."""
     def norm(self, ord: Any = None, axis: _Axis = None, keepdims: bool = False) -> Tensor:
         """Norm of vectors along ``axis``; of all elements without one."""
@@ -797,7 +811,7 @@ class Tensor:
     def not_equal(self, b: _Array) -> Tensor:
         """Whether the operands differ."""
 
-    def not_equal_(self, *args: Any, **params: Any) -> Tensor:
+    def not_equal_(self, b: _Array) -> Tensor:
         """In-place form of ``not_equal``; returns the tensor."""
     def numpy(self, *, force: bool = False) -> np.ndarray:
         """The ndarray itself, sharing memory; with ``force`` also where a gradient is lost."""
@@ -822,14 +836,14 @@ class Tensor:
     def positive(self) -> Tensor:
         """A copy of the operand."""
 
-    def positive_(self, *args: Any, **params: Any) -> Tensor:
+    def positive_(self) -> Tensor:
         """In-place form of ``positive``; returns the tensor."""
-    def pow_(self, *args: Any, **params: Any) -> Tensor:
+    def pow_(self, b: _Array) -> Tensor:
         """In-place form of ``power``; returns the tensor."""
     def power(self, b: _Array) -> Tensor:
         """The first operand raised to the second."""
 
-    def power_(self, *args: Any, **params: Any) -> Tensor:
+    def power_(self, b: _Array) -> Tensor:
         """In-place form of ``power``; returns the tensor."""
     def prod(
         self, axis: _Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False
@@ -839,19 +853,19 @@ class Tensor:
     def psi(self) -> Tensor:
         """Derivative of ``gammaln``."""
 
-    def psi_(self, *args: Any, **params: Any) -> Tensor:
+    def psi_(self) -> Tensor:
         """In-place form of ``digamma``; returns the tensor."""
-    def put_(self, *args: Any, **params: Any) -> Tensor:
+    def put_(self, indices: _Array, values: _Array, accumulate: bool = False) -> Tensor:
         """In-place form of ``put``; returns the tensor."""
     def rad2deg(self) -> Tensor:
         """Radians to degrees."""
 
-    def rad2deg_(self, *args: Any, **params: Any) -> Tensor:
+    def rad2deg_(self) -> Tensor:
         """In-place form of ``rad2deg``; returns the tensor."""
     def radians(self) -> Tensor:
         """Degrees to radians."""
 
-    def radians_(self, *args: Any, **params: Any) -> Tensor:
+    def radians_(self) -> Tensor:
         """In-place form of ``deg2rad``; returns the tensor."""
     def ravel(self, order: str = "C") -> Tensor:
         """All elements along one axis, as a view where that is possible."""
@@ -862,7 +876,7 @@ class Tensor:
     def reciprocal(self) -> Tensor:
         """One divided by the operand."""
 
-    def reciprocal_(self, *args: Any, **params: Any) -> Tensor:
+    def reciprocal_(self) -> Tensor:
         """In-place form of ``reciprocal``; returns the tensor."""
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
         """Call ``hook`` with the gradient of this tensor whenever a backward has computed it."""
@@ -871,7 +885,7 @@ class Tensor:
     def remainder(self, b: _Array) -> Tensor:
         """Remainder of the quotient rounded down; it has the sign of the divisor."""
 
-    def remainder_(self, *args: Any, **params: Any) -> Tensor:
+    def remainder_(self, b: _Array) -> Tensor:
         """In-place form of ``remainder``; returns the tensor."""
     def repeat(self, repeats: _Array, axis: _Axis = None) -> Tensor:
         """Each element repeated along an axis, by one number of times or one for each element."""
@@ -896,12 +910,12 @@ class Tensor:
     def right_shift(self, b: _Array) -> Tensor:
         """Bits moved towards the low end."""
 
-    def right_shift_(self, *args: Any, **params: Any) -> Tensor:
+    def right_shift_(self, b: _Array) -> Tensor:
         """In-place form of ``right_shift``; returns the tensor."""
     def rint(self) -> Tensor:
         """Nearest integer, halves to even."""
 
-    def rint_(self, *args: Any, **params: Any) -> Tensor:
+    def rint_(self) -> Tensor:
         """In-place form of ``rint``; returns the tensor."""
     def roll(self, shift: Any, axis: _Axis = None) -> Tensor:
         """Elements moved along axes, those beyond the end coming back at the start."""
@@ -912,17 +926,17 @@ class Tensor:
     def round(self, decimals: Any = 0) -> Tensor:
         """The operand rounded to ``decimals`` decimal places, halves to even."""
 
-    def round_(self, *args: Any, **params: Any) -> Tensor:
+    def round_(self, decimals: Any = 0) -> Tensor:
         """In-place form of ``round``; returns the tensor."""
     def scatter(self, index: _Array, source: _Array, axis: _Axis, reduce: Any = None) -> Tensor:
         """The operand with elements of another array written at one index each along an axis."""
 
-    def scatter_(self, *args: Any, **params: Any) -> Tensor:
+    def scatter_(self, index: _Array, source: _Array, axis: _Axis, reduce: Any = None) -> Tensor:
         """In-place form of ``scatter``; returns the tensor."""
     def scatter_add(self, index: _Array, source: _Array, axis: _Axis) -> Tensor:
         """The operand with elements of another array added at one index each along an axis."""
 
-    def scatter_add_(self, *args: Any, **params: Any) -> Tensor:
+    def scatter_add_(self, index: _Array, source: _Array, axis: _Axis) -> Tensor:
         """In-place form of ``scatter_add``; returns the tensor."""
     def select_scatter(self, source: _Array, axis: _Axis, index: Any) -> Tensor:
         """The operand with an array written at one index of an axis."""
@@ -933,27 +947,27 @@ class Tensor:
     def sigmoid(self) -> Tensor:
         """Logistic function, ``1 / (1 + exp(-x))``."""
 
-    def sigmoid_(self, *args: Any, **params: Any) -> Tensor:
+    def sigmoid_(self) -> Tensor:
         """In-place form of ``sigmoid``; returns the tensor."""
     def sign(self) -> Tensor:
         """-1, 0 or 1 by the sign of a real operand; a complex one divided by its magnitude."""
 
-    def sign_(self, *args: Any, **params: Any) -> Tensor:
+    def sign_(self) -> Tensor:
         """In-place form of ``sign``; returns the tensor."""
     def signbit(self) -> Tensor:
         """Whether the sign bit is set, as it is for -0.0."""
 
-    def signbit_(self, *args: Any, **params: Any) -> Tensor:
+    def signbit_(self) -> Tensor:
         """In-place form of ``signbit``; returns the tensor."""
     def sin(self) -> Tensor:
         """Sine."""
 
-    def sin_(self, *args: Any, **params: Any) -> Tensor:
+    def sin_(self) -> Tensor:
         """In-place form of ``sin``; returns the tensor."""
     def sinh(self) -> Tensor:
         """Hyperbolic sine."""
 
-    def sinh_(self, *args: Any, **params: Any) -> Tensor:
+    def sinh_(self) -> Tensor:
         """In-place form of ``sinh``; returns the tensor."""
     @property
     def size(self) -> int:
@@ -969,7 +983,7 @@ class Tensor:
     def softplus(self) -> Tensor:
         """``log(1 + exp(x))`` without overflow."""
 
-    def softplus_(self, *args: Any, **params: Any) -> Tensor:
+    def softplus_(self) -> Tensor:
         """In-place form of ``softplus``; returns the tensor."""
     def split(self, indices_or_sections: _Array, axis: _Axis = 0) -> tuple[Tensor, ...]:
         """Parts along an axis: a number of equal ones, or cut at the given indices."""
@@ -977,12 +991,12 @@ class Tensor:
     def sqrt(self) -> Tensor:
         """Square root."""
 
-    def sqrt_(self, *args: Any, **params: Any) -> Tensor:
+    def sqrt_(self) -> Tensor:
         """In-place form of ``sqrt``; returns the tensor."""
     def square(self) -> Tensor:
         """The operand times itself."""
 
-    def square_(self, *args: Any, **params: Any) -> Tensor:
+    def square_(self) -> Tensor:
         """In-place form of ``square``; returns the tensor."""
     def squeeze(self, axis: _Axis = None) -> Tensor:
         """Without the given axes, which must have length 1; by default all of that length."""
@@ -999,12 +1013,12 @@ class Tensor:
     @property
     def strides(self) -> tuple[int, ...]:
         """Bytes between neighbours along each axis."""
-    def sub_(self, *args: Any, **params: Any) -> Tensor:
+    def sub_(self, b: _Array) -> Tensor:
         """In-place form of ``subtract``; returns the tensor."""
     def subtract(self, b: _Array) -> Tensor:
         """Difference of two operands."""
 
-    def subtract_(self, *args: Any, **params: Any) -> Tensor:
+    def subtract_(self, b: _Array) -> Tensor:
         """In-place form of ``subtract``; returns the tensor."""
     def sum(
         self, axis: _Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False
@@ -1023,12 +1037,12 @@ class Tensor:
     def tan(self) -> Tensor:
         """Tangent."""
 
-    def tan_(self, *args: Any, **params: Any) -> Tensor:
+    def tan_(self) -> Tensor:
         """In-place form of ``tan``; returns the tensor."""
     def tanh(self) -> Tensor:
         """Hyperbolic tangent."""
 
-    def tanh_(self, *args: Any, **params: Any) -> Tensor:
+    def tanh_(self) -> Tensor:
         """In-place form of ``tanh``; returns the tensor."""
     def tile(self, reps: _Array) -> Tensor:
         """The operand repeated along each axis as often as ``reps`` says."""
@@ -1044,22 +1058,22 @@ class Tensor:
     def tril(self, k: Any = 0) -> Tensor:
         """Elements on and below the ``k``-th diagonal of the last two axes, else zero."""
 
-    def tril_(self, *args: Any, **params: Any) -> Tensor:
+    def tril_(self, k: Any = 0) -> Tensor:
         """In-place form of ``tril``; returns the tensor."""
     def triu(self, k: Any = 0) -> Tensor:
         """Elements on and above the ``k``-th diagonal of the last two axes, else zero."""
 
-    def triu_(self, *args: Any, **params: Any) -> Tensor:
+    def triu_(self, k: Any = 0) -> Tensor:
         """In-place form of ``triu``; returns the tensor."""
     def true_divide(self, b: _Array) -> Tensor:
         """Quotient of two operands."""
 
-    def true_divide_(self, *args: Any, **params: Any) -> Tensor:
+    def true_divide_(self, b: _Array) -> Tensor:
         """In-place form of ``divide``; returns the tensor."""
     def trunc(self) -> Tensor:
         """The operand without its fractional part."""
 
-    def trunc_(self, *args: Any, **params: Any) -> Tensor:
+    def trunc_(self) -> Tensor:
         """In-place form of ``trunc``; returns the tensor."""
     def unbind(self, axis: _Axis = 0) -> tuple[Tensor, ...]:
         """The slices along an axis, as a tuple of views."""
@@ -1079,12 +1093,12 @@ class Tensor:
     ) -> Tensor:
         """Variance over axes: mean squared distance from the mean, divided by ``n - ddof``."""
 
-    def where_(self, *args: Any, **params: Any) -> Tensor:
+    def where_(self, x: _Array, y_: _Array) -> Tensor:
         """In-place form of ``where``; returns the tensor."""
     def zero_(self) -> Tensor:
         """Store zeros."""
     def zeta(self, x: _Array) -> Tensor:
         """Hurwitz zeta function, the sum of ``(k + x)**-s``; differentiable in ``x``."""
 
-    def zeta_(self, *args: Any, **params: Any) -> Tensor:
+    def zeta_(self, x: _Array) -> Tensor:
         """In-place form of ``zeta``; returns the tensor."""

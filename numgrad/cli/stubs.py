@@ -10,11 +10,13 @@ import ast
 import inspect
 import sys
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
 import numgrad as ng
 from numgrad.autograd import variable
+from numgrad.inplace_methods import has_inplace_form, inplace_names
 from numgrad.op import OPS, Composite, Op
 from numgrad.ops.shape import Spread
 from numgrad.tensor import Tensor
@@ -210,7 +212,7 @@ def _parameter(p: inspect.Parameter) -> str:
 def tensor_stub() -> str:
     """The stub of the module that defines Tensor."""
     members = "".join(text for name in sorted(vars(Tensor)) for text in _member(name))
-    imports = f"import numpy as np\n{NUMPY}"
+    imports = f"import numpy as np\n{NUMPY}\n\nfrom numgrad.autograd.hooks import RemovableHandle"
     head = HEAD.format(abstract="Callable, Iterator, Sequence", imports=imports)
     return head + TENSOR_HEAD + members.rstrip() + "\n"
 
@@ -238,12 +240,24 @@ def _member(name: str) -> Iterator[str]:
         doc = None
     elif op is not None and value.__name__ == op.name:
         parameters, end = [*parameters, *_parameters(op)[1:]], "\n"
+    elif name in _inplace_table():
+        parameters = [*parameters, *_parameters(_inplace_table()[name])[1:]]
+    elif name.startswith("__i") and f"__{name[3:]}" in vars(Tensor):
+        parameters += ["other: _Array", "/"]
     elif value.__module__.startswith("numgrad.") and value.__name__ not in OPS:
         parameters, result = _written(inspect.signature(value))
         result = RETURNS.get(name) or result
     else:  # of an operation that a user registered
         return
     yield _function(name, parameters, result, doc, "    ") + end
+
+
+@lru_cache(maxsize=1)
+def _inplace_table() -> dict[str, Op]:
+    """Operations by the names of the methods that store their results in place."""
+    return {
+        name: op for op in _table().values() if has_inplace_form(op) for name in inplace_names(op)
+    }
 
 
 def _written(signature: inspect.Signature) -> tuple[list[str], str]:

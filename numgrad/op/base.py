@@ -272,7 +272,13 @@ class Op:
         return self
 
     def jvp(self, function: Callable[..., Any]) -> Op:
-        """Declare a forward-mode formula where the gradient formulas do not give it."""
+        """Declare the tangent of the output where the gradient formulas do not give it.
+
+        ``function`` names what it needs: ``t_<input>``, the tangent of an input (zeros if it has
+        none; a tuple ``t_inputs`` for variadic operations), inputs, ``y``, auxiliaries, parameters.
+        It returns a Tensor, or a tuple (None for zero) for several outputs, and takes precedence
+        over the gradient formulas.
+        """
         self.jvp_formula = function
         return self
 

@@ -182,10 +182,22 @@ def take_backward(x, indices, *, shape, axis=None):
 take_backward.vjp(x=lambda g, indices, axis: take(g, indices, axis=axis))
 
 
+def _shared_axis(operation: str, shape: Any, indices: Any, axis: int) -> int:
+    """``axis`` from the front, if it is the only one along which shape and indices differ."""
+    (axis,) = normalize_axes(operation, axis, len(shape))
+    if (*shape[:axis], *shape[axis + 1 :]) != (*indices[:axis], *indices[axis + 1 :]):
+        raise NumgradValueError(
+            f"{operation}: operand of shape {tuple(shape)} and indices of shape {tuple(indices)} "
+            f"may differ along axis {axis} only; take_along_axis broadcasts them"
+        )
+    return axis
+
+
 @primitive(linear=True, method=False)
 def gather_along(x, indices, *, axis):
     """Elements at indices along an axis, one index for each element of the result."""
     indices = _integers("take_along_axis", indices)
+    axis = _shared_axis("gather_along", x.shape, indices.shape, axis)
     o, n, r = _outer_inner(x.shape, axis)
     out = np.empty(indices.shape, x.dtype)
     bad = gather_along_kernel(x.dtype)(
@@ -204,6 +216,7 @@ gather_along.vjp(
 def gather_along_backward(x, indices, *, shape, axis):
     """Zeros of ``shape`` to which the operand is added at indices along an axis."""
     indices = _integers("take_along_axis", indices)
+    axis = _shared_axis("gather_along_backward", shape, indices.shape, axis)
     o, n, r = _outer_inner(shape, axis)
     out = np.zeros(shape, x.dtype)
     bad = scatter_add_along_kernel(x.dtype)(

@@ -173,9 +173,7 @@ def log_softmax(x, *, axis=-1):
     return s - np.log(np.sum(np.exp(s), axis=axis, keepdims=True))
 
 
-log_softmax.vjp(
-    x=lambda g, y, axis: g - np.conj(np.exp(y)) * np.sum(g, axis=axis, keepdims=True)
-)
+log_softmax.vjp(x=lambda g, y, axis: g - np.conj(np.exp(y)) * np.sum(g, axis=axis, keepdims=True))
 
 
 @axiswise(method=False, internal=True)

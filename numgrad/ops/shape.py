@@ -197,6 +197,7 @@ def permute_dims(x, *, axes=None):
 def _inverse(axes: Any) -> Any:
     if axes is None:
         return None
+    axes = axes if isinstance(axes, tuple | list) else (axes,)
     inverse = [0] * len(axes)
     for position, axis in enumerate(axes):
         inverse[axis] = position

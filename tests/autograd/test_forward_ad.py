@@ -7,20 +7,12 @@ import pytest
 
 import numgrad as ng
 from numgrad.autograd import forward_ad as fw
-from numgrad.op import AxisOp, Composite, Elementwise, primitive
+from numgrad.op import AxisOp, primitive
 from numgrad.op.base import OPS, state
-from numgrad.testing.samples import draw, samples
-from tests.ops.reference import ALONG_AXES, ELEMENTWISE, by_name
-from tests.ops.test_table_gradients import has_complex, prepare
-
-SMOOTH = [op for op in ELEMENTWISE if op.differentiable and op.formulas]
-AXES = [op for op in ALONG_AXES if op.differentiable and op.formulas]
-OTHERS = [
-    op
-    for op in OPS.values()
-    if op.samples and op.formulas and not isinstance(op, Elementwise | AxisOp | Composite)
-]
-COMPLEX_AXES = ["sum", "mean", "prod", "var", "std", "logsumexp", "norm2"]
+from numgrad.testing import gradcheck
+from numgrad.testing.samples import draw
+from tests.ops.cases import TABLE, accepts_complex, cases
+from tests.ops.reference import by_name
 
 
 def inner(a, b):
@@ -84,72 +76,40 @@ def check(f, arrays, moving=None, h=1e-6, rtol=1e-6):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("op", **by_name(SMOOTH))
-def test_elementwise(op):
-    for sample in samples(op):
-        args = prepare(op, sample.args)
-        moving = {k for k, name in enumerate(op.inputs) if name in op.formulas}
-        check(op, args, moving)
-        for k in moving if len(moving) > 1 else ():
-            check(op, args, {k})
+@pytest.mark.parametrize("op", **by_name(TABLE))
+def test_every_operation(op):
+    for case in cases(op):
+        moving = {k for k, smooth in enumerate(case.differentiable) if smooth}
+        check(case.function, case.operands, moving)
+        for k in moving if len(moving) > 1 else ():  # the other operands are constants
+            check(case.function, case.operands, {k})
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("op", **by_name([op for op in SMOOTH if has_complex(op)]))
-def test_complex_elementwise(op):
-    args = prepare(op, [draw(op, (3,), np.complex128, k) for k in range(len(op.inputs))])
-    moving = {k for k, name in enumerate(op.inputs) if name in op.formulas}
-    check(op, args, moving)
-    if len(args) == 2:
-        check(op, [args[0].real.copy(), args[1]], moving)
-        check(op, [args[0], args[1].real.copy()], moving)
-        check(op, [args[0].real.copy(), args[1]], {0})
+@pytest.mark.parametrize("op", **by_name([op for op in TABLE if accepts_complex(op)]))
+def test_every_operation_on_complex_operands(op):
+    for case in cases(op, np.complex128):
+        moving = {k for k, smooth in enumerate(case.differentiable) if smooth}
+        check(case.function, case.operands, moving)
+        beside_real = len(moving) > 1 and op.name != "index_put"  # which stores in a real array
+        for k in moving if beside_real else ():
+            mixed = [a.real.copy() if j == k else a for j, a in enumerate(case.operands)]
+            check(case.function, mixed, moving)
+            check(case.function, mixed, {k})
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("op", **by_name(AXES))
-def test_along_axes(op):
-    for sample in samples(op):
-        check(lambda x, p=sample.params: op(x, **p), sample.args)
-        if "keepdims" in op.params:
-            params = {**sample.params, "keepdims": True}
-            check(lambda x, p=params: op(x, **p), sample.args)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", COMPLEX_AXES)
-def test_complex_along_axes(name):
-    op = OPS[name]
-    check(lambda x: op(x, axis=1), [draw(op, (2, 3), np.complex128)])
-    if name in ("var", "std"):
-        check(lambda x: op(x, axis=0, ddof=1), [draw(op, (2, 3), np.complex128)])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("op", **by_name(OTHERS))
-def test_other_operations(op):
-    if op.name == "astype":
-        return
-    for dtype in (np.float64, np.complex128):
-        for sample in samples(op, dtype):
-            if not all(a.dtype.kind in "fc" for a in sample.args):
-                continue
-            function = lambda *args, p=sample.params: op(*args, **p)  # noqa: E731
-            check(function, sample.args)
-            if len(sample.args) > 1:
-                check(function, sample.args, {1})
-
-
-INDICES = np.array([[2, 0], [2, -1]])
-ALONG = np.array([[0, 2, 1, 0]])
+@pytest.mark.parametrize("op", **by_name([op for op in TABLE if isinstance(op, AxisOp)]))
+def test_reduced_axes_that_are_kept(op):
+    if "keepdims" in op.params:
+        for case in cases(op):
+            axis = -1 if case.operands[0].ndim else None
+            check(lambda x, a=axis: op(x, axis=a, keepdims=True), case.operands)
 
 
 @pytest.mark.parametrize(
     "f",
     [
-        lambda x: ng.take(x, INDICES, axis=0),
-        lambda x: ng.take(x, INDICES),
-        lambda x: ng.take_along_axis(x, ALONG, axis=0),
         lambda x: x[[0, 0, 2], 1:],
         lambda x: x[x.detach().real > 0],
         lambda x: ng.pad(x, 1, constant_values=3.0),
@@ -288,6 +248,28 @@ def test_derivatives_of_sine_up_to_order_four():
         derivatives.append(lambda x, f=f: fw.jvp(f, [x], [ng.tensor(1.0)])[1])
     expected = [np.sin(0.6), np.cos(0.6), -np.sin(0.6), -np.cos(0.6), np.sin(0.6)]
     np.testing.assert_allclose([f(ng.tensor(0.6)).item() for f in derivatives], expected)
+
+
+def test_forward_over_reverse_with_packed_values():
+    x = np.array([0.1, 0.5])
+    packing = ng.autograd.graph.saved_tensors_hooks(lambda t: t.numpy(force=True), ng.tensor)
+    with packing, fw.dual_level():
+        dual = fw.make_dual(ng.tensor(x, requires_grad=True), np.ones(2))
+        (g,) = ng.autograd.grad((np.exp(dual) * dual).sum(), dual)
+        found = fw.unpack_dual(g).tangent
+    np.testing.assert_allclose(found.numpy(), np.exp(x) * (2 + x), rtol=1e-12)
+
+
+def test_reverse_over_forward_through_a_write():
+    def f(x):
+        y = x * 1.0
+        y += x * x
+        return y * y
+
+    x, t = np.array([0.7, 1.3]), np.array([1.0, -2.0])
+    leaf = ng.tensor(x, requires_grad=True)
+    (g,) = ng.autograd.grad(fw.jvp(f, [leaf], [t])[1].sum(), leaf)
+    np.testing.assert_allclose(g.numpy(), t * (2 + 12 * x + 12 * x * x), rtol=1e-12)
 
 
 def test_levels_do_not_confuse_their_tangents():
@@ -446,6 +428,18 @@ def test_inplace(f):
     np.testing.assert_allclose(found.numpy(), (up - down) / (2 * h), rtol=1e-8, atol=1e-9)
 
 
+def test_duplicate_copies_the_tangent():
+    with fw.dual_level():
+        level = state.interpreters[-1]
+        x, y = fw.make_dual(ng.tensor([1.0, 2.0]), ng.tensor([3.0, 4.0])), ng.zeros(2)
+        level.duplicate(x, y)
+        assert fw.unpack_dual(y).tangent.tolist() == [3.0, 4.0]
+        x *= 0.0
+        assert fw.unpack_dual(y).tangent.tolist() == [3.0, 4.0]
+        level.duplicate(ng.ones(2), x)
+        assert fw.unpack_dual(x).tangent.tolist() == [0.0, 0.0]
+
+
 def test_inplace_writes_to_the_tangent_that_is_there():
     with fw.dual_level():
         x = fw.make_dual(ng.tensor([1.0, 2.0]), ng.tensor([3.0, 4.0])) * 1.0
@@ -500,6 +494,26 @@ def test_auxiliaries_several_outputs_and_a_body_that_runs_once():
         np.testing.assert_allclose(fw.unpack_dual(b).tangent.numpy(), np.cos(x) * t)
         assert fw.unpack_dual(c).tangent is None
     assert len(calls) == 1
+
+
+# ------------------------------------------------------------------------------------- gradcheck
+
+
+def test_gradcheck_in_forward_mode():
+    x = ng.tensor([0.5, 1.5], requires_grad=True)
+    z = ng.tensor([0.5 + 1j, 1.5], requires_grad=True)
+    assert gradcheck(lambda x, z: (np.sin(x) * z, ng.softmax(x)), (x, z), check_forward_ad=True)
+    assert gradcheck(lambda x: np.exp(x) > 1, x, check_forward_ad=True)
+    assert gradcheck(np.exp, ng.tensor(np.zeros((0, 2)), requires_grad=True), check_forward_ad=True)
+
+    @primitive(method=False, register=False)
+    def double(x):
+        return x * 2
+
+    double.vjp(x=lambda g: g * 2).jvp(lambda t_x: t_x * 3)
+    assert gradcheck(double, x)
+    with pytest.raises(ng.GradcheckError, match=r"(?s)forward mode.*output 0 for input 0"):
+        gradcheck(double, x, check_forward_ad=True)
 
 
 # ------------------------------------------------------------------------------- errors, threads

@@ -175,20 +175,19 @@ ROWS = ELEMENTWISE + ALONG_AXES
 
 # Differentiable wherever they are defined, in every operand that has a gradient: polynomials,
 # entire functions, and rearrangements of elements.
-SMOOTH = set(
-    """
-    subtract multiply negative positive square where conjugate real imag from_parts
-    sin cos sinh cosh deg2rad rad2deg
-    sum mean cumsum cumulative_sum diff linear_recurrence trace
-    matmul dot inner outer vecdot vdot tensordot kron einsum
-    reshape ravel flatten expand_dims squeeze broadcast_to broadcast_arrays atleast_1d atleast_2d
-    atleast_3d permute_dims swapaxes moveaxis matrix_transpose flip fliplr flipud rot90 roll copy
-    astype getitem getitem_backward take take_backward take_along_axis gather_along
-    gather_along_backward tile repeat pad pad_constant concat stack hstack vstack dstack
-    column_stack split_at unstack split array_split hsplit vsplit dsplit meshgrid
-    diagonal diagonal_backward diag tril triu
-    """.split()
-)
+SMOOTH = {
+    "subtract", "multiply", "negative", "positive", "square", "where", "conjugate", "real",
+    "imag", "from_parts", "sin", "cos", "sinh", "cosh", "deg2rad", "rad2deg", "sum", "mean",
+    "cumsum", "cumulative_sum", "diff", "linear_recurrence", "trace", "matmul", "dot", "inner",
+    "outer", "vecdot", "vdot", "tensordot", "kron", "einsum", "reshape", "ravel", "flatten",
+    "expand_dims", "squeeze", "broadcast_to", "broadcast_arrays", "atleast_1d", "atleast_2d",
+    "atleast_3d", "permute_dims", "swapaxes", "moveaxis", "matrix_transpose", "flip", "fliplr",
+    "flipud", "rot90", "roll", "copy", "astype", "getitem", "getitem_backward", "take",
+    "take_backward", "take_along_axis", "gather_along", "gather_along_backward", "tile",
+    "repeat", "pad", "pad_constant", "concat", "stack", "hstack", "vstack", "dstack",
+    "column_stack", "split_at", "unstack", "split", "array_split", "hsplit", "vsplit", "dsplit",
+    "meshgrid", "diagonal", "diagonal_backward", "diag", "tril", "triu",
+}  # fmt: skip
 
 
 def gradients(row: Row, *, order: int = 1) -> list[Any]:
@@ -234,9 +233,7 @@ def test_expected_gradient_is_that_of_torch(row):
     function = getattr(torch, row.peer) if isinstance(row.peer, str) else None
     given = [torch.tensor(np.asarray(a)) for a in row.operands]
     inputs = [
-        x.requires_grad_()
-        for x, g in zip(given, row.gradients, strict=True)
-        if g is not None
+        x.requires_grad_() for x, g in zip(given, row.gradients, strict=True) if g is not None
     ]
     if function is None:
         y = row.peer(torch, *given)

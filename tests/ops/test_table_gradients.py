@@ -1,193 +1,22 @@
 """Gradients of the whole table: against differences, in layouts, by kernel and by formula."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad.op import AxisOp, Composite, Elementwise
+from numgrad.op import AxisOp, Elementwise
 from numgrad.op.base import OPS, Call, Op
 from numgrad.testing import gradcheck, gradgradcheck
 from numgrad.testing.samples import LAYOUTS, draw, samples
+from tests.ops.cases import EMPTY, REAL_ONLY, TABLE, Case, accepts_complex, cases, prepare
 from tests.ops.reference import BINARY, ELEMENTWISE, by_name
 
 pytestmark = pytest.mark.slow
 
-TABLE = [
-    op
-    for op in OPS.values()
-    if op.__module__.startswith("numgrad.")
-    and op.differentiable
-    and (op.formulas or isinstance(op, Composite))
-]
 SMOOTH = [op for op in ELEMENTWISE if op.differentiable and op.formulas]
-
-INDICES = np.array([2, 0, 0])
-ALONG = np.array([[2, 0], [1, 1]])
-
-# How to call what neither is elementwise, nor works along axes, nor declares samples: shapes of the
-# operands, and a function of the operation and the operands.
-CALLS: dict[str, list[tuple[tuple, Callable[..., Any]]]] = {
-    "clip": [
-        (((2, 3),), lambda op, x: op(x, -0.5, 0.7)),
-        (((2, 3), (3,)), lambda op, x, low: op(x, low)),
-        (((2, 3), ()), lambda op, x, high: op(x, None, high)),
-    ],
-    "round": [(((2, 3),), lambda op, x: op(x, 1))],
-    "nan_to_num": [(((2, 3),), lambda op, x: op(x))],
-    "deg2rad": [(((2, 3),), lambda op, x: op(x))],
-    "rad2deg": [(((2, 3),), lambda op, x: op(x))],
-    "polygamma": [(((3,),), lambda op, x: op(n, x + 3)) for n in (0, 1, 3)],
-    "real": [(((2, 3),), lambda op, x: op(x))],
-    "imag": [(((2, 3),), lambda op, x: op(x))],
-    "astype": [
-        (((2, 3),), lambda op, x: op(np.real(x), dtype=np.float64)),
-        (((2, 3),), lambda op, x: op(x, dtype=np.complex128)),
-    ],
-    "norm": [
-        (((2, 3),), lambda op, x, k=k: op(x, k, axis=1))
-        for k in (1, 2, 3, 2.5, 0.5, -1, np.inf, -np.inf)
-    ]
-    + [(((2, 3),), lambda op, x: op(x)), (((3,),), lambda op, x: op(x, keepdims=True))],
-    "flatten": [(((2, 3),), lambda op, x: op(x)), (((2, 3),), lambda op, x: op(x, "F"))],
-    "broadcast_arrays": [(((2, 1), (3,)), lambda op, a, b: op(a, b))],
-    "atleast_1d": [(((), (2,)), lambda op, a, b: op(a, b))],
-    "atleast_2d": [(((), (2,)), lambda op, a, b: op(a, b))],
-    "atleast_3d": [(((2,), (2, 3)), lambda op, a, b: op(a, b))],
-    "fliplr": [(((2, 3),), lambda op, x: op(x))],
-    "flipud": [(((2, 3),), lambda op, x: op(x))],
-    "rot90": [(((2, 3),), lambda op, x: op(x)), (((2, 3),), lambda op, x: op(x, 2))],
-    "take": [
-        (((3, 2),), lambda op, x: op(x, INDICES, axis=0)),
-        (((2, 3),), lambda op, x: op(x, np.array([[-1, 0], [5, 5]]))),
-    ],
-    "take_backward": [
-        (((3, 2),), lambda op, x: op(x, INDICES, shape=(4, 2), axis=0)),
-        (((3,),), lambda op, x: op(x, INDICES, shape=(2, 2))),
-    ],
-    "take_along_axis": [(((2, 3),), lambda op, x: op(x, ALONG, axis=1))],
-    "gather_along": [(((2, 3),), lambda op, x: op(x, ALONG, axis=1))],
-    "gather_along_backward": [(((2, 2),), lambda op, x: op(x, ALONG, shape=(2, 3), axis=1))],
-    "tile": [(((2, 3),), lambda op, x: op(x, (2, 1, 2)))],
-    "repeat": [
-        (((2, 3),), lambda op, x: op(x, 2)),
-        (((2, 3),), lambda op, x: op(x, [0, 2, 1], axis=1)),
-    ],
-    "pad": [
-        (((2, 3),), lambda op, x, mode=mode: op(x, ((1, 2), (0, 1)), mode))
-        for mode in ("constant", "edge", "reflect", "symmetric", "wrap")
-    ],
-    "hstack": [(((2, 1), (2, 3)), lambda op, a, b: op((a, b)))],
-    "vstack": [(((3,), (2, 3)), lambda op, a, b: op((a, b)))],
-    "dstack": [(((2, 3), (2, 3)), lambda op, a, b: op((a, b)))],
-    "column_stack": [(((2,), (2, 3)), lambda op, a, b: op((a, b)))],
-    "split": [(((4, 2),), lambda op, x: op(x, 2)), (((4,),), lambda op, x: op(x, [1, 3]))],
-    "array_split": [(((5,),), lambda op, x: op(x, 3))],
-    "hsplit": [(((2, 4),), lambda op, x: op(x, 2))],
-    "vsplit": [(((4, 2),), lambda op, x: op(x, 2))],
-    "dsplit": [(((1, 2, 4),), lambda op, x: op(x, 2))],
-    "meshgrid": [(((2,), (3,)), lambda op, a, b: op(a, b))],
-    "cumulative_sum": [
-        (((2, 3),), lambda op, x: op(x, axis=1, include_initial=True)),
-        (((3,),), lambda op, x: op(x)),
-    ],
-    "cumulative_prod": [
-        (((2, 3),), lambda op, x: op(x, axis=1, include_initial=True)),
-        (((3,),), lambda op, x: op(x)),
-    ],
-    "diff": [
-        (((2, 4),), lambda op, x: op(x, 2)),
-        (((2, 3), (2, 1)), lambda op, x, last: op(x, axis=1, prepend=0.0, append=last)),
-    ],
-    "trace": [(((3, 3),), lambda op, x: op(x)), (((2, 3, 2),), lambda op, x: op(x, 1, 0, 2))],
-    "diag": [(((3,),), lambda op, x: op(x, 1)), (((2, 3),), lambda op, x: op(x))],
-    "einsum": [
-        (((2, 3), (3, 2)), lambda op, a, b: op("ij,jk->ik", a, b)),
-        (((3, 3),), lambda op, a: op("ii->i", a)),
-        (((2, 3), (2, 3)), lambda op, a, b: op("ij,ij", a, b)),
-        (((2, 3), (3,), (2,)), lambda op, a, b, c: op("ij,j,i->j", a, b, c)),
-        (((2, 2, 3), (3, 2)), lambda op, a, b: op("...ij,jk->...ik", a, b)),
-        (((2, 1), (2, 3)), lambda op, a, b: op("ij,ij->ji", a, b)),
-    ],
-    "dot": [
-        (((3,), (3,)), lambda op, a, b: op(a, b)),
-        (((2, 3), (3,)), lambda op, a, b: op(a, b)),
-        (((), (2,)), lambda op, a, b: op(a, b)),
-        (((2, 3), (2, 3, 2)), lambda op, a, b: op(a, b)),
-    ],
-    "inner": [(((2, 3), (2, 3)), lambda op, a, b: op(a, b))],
-    "outer": [(((2,), (3,)), lambda op, a, b: op(a, b))],
-    "vecdot": [
-        (((2, 3), (3,)), lambda op, a, b: op(a, b)),
-        (((3,), (3,)), lambda op, a, b: op(a, b)),
-        (((3, 2), (3, 1)), lambda op, a, b: op(a, b, axis=0)),
-    ],
-    "vdot": [(((2, 3), (3, 2)), lambda op, a, b: op(a, b))],
-    "tensordot": [
-        (((2, 3), (3, 2)), lambda op, a, b: op(a, b)),
-        (((2, 3), (2, 3)), lambda op, a, b: op(a, b, ((0,), (0,)))),
-        (((2,), (3,)), lambda op, a, b: op(a, b, 0)),
-    ],
-    "kron": [(((2, 1), (3,)), lambda op, a, b: op(a, b))],
-}
-
-# NumPy has no complex loop for these, and so refuses complex operands; so do we.
-REAL_ONLY = set(
-    """
-    floor_divide remainder fmod copysign floor ceil trunc cbrt hypot logaddexp logaddexp2 arctan2
-    erf erfc erfinv gamma gammaln digamma zeta polygamma from_parts
-    """.split()
-)
-# Reached from ``nan_to_num`` only, which gives it the real and the imaginary part by itself.
-NEVER_COMPLEX = {"replace_nonfinite"}
-# Operands without a gradient, as the first of these, are not differences of anything.
-TOLERANCE = {"atol": 1e-4}  # of second derivatives, by differences of first ones
-
-
-@dataclass
-class Case:
-    """A call with operands, some of which may be without a gradient."""
-
-    function: Callable[..., Any]
-    operands: list[np.ndarray]
-    differentiable: list[bool]
-
-    def tensors(self, arrange: Callable[[np.ndarray], np.ndarray] = np.copy) -> list[ng.Tensor]:
-        return [
-            ng.asarray(arrange(a)).requires_grad_(d)
-            for a, d in zip(self.operands, self.differentiable, strict=True)
-        ]
-
-
-def cases(op: Op, dtype: Any = np.float64) -> Iterator[Case]:
-    """Calls of an operation that its gradients are checked on."""
-    if op.name in CALLS:
-        for shapes, function in CALLS[op.name]:
-            operands = [draw(op, s, dtype, k) for k, s in enumerate(shapes)]
-            yield Case(lambda *x, f=function: f(op, *x), operands, [True] * len(operands))
-        return
-    for sample in samples(op, dtype):
-        operands = prepare(op, sample.args)
-        smooth = [
-            op.inputs == ("inputs",) or (op.inputs[k] in op.formulas and a.dtype.kind in "fc")
-            for k, a in enumerate(operands)
-        ]
-        yield Case(lambda *x, p=sample.params: op(*x, **p), operands, smooth)
-
-
-def prepare(op: Op, operands: Any) -> list[np.ndarray]:
-    operands = list(operands)
-    if op.name == "where":
-        operands[0] = operands[0].real > 0.3
-    return operands
-
-
-def accepts_complex(op: Op) -> bool:
-    return op.name not in REAL_ONLY | NEVER_COMPLEX
-
+LOOSE = 1e-4  # of second derivatives, by differences of first ones
 
 # -------------------------------------------------------------------------------- differences
 
@@ -207,8 +36,8 @@ def test_gradcheck(op):
 
 @pytest.mark.parametrize("op", **by_name(TABLE))
 def test_gradgradcheck(op):
-    for case in _second_order(op, np.float64):
-        gradgradcheck(case.function, case.tensors(), **TOLERANCE)
+    for case in few(op):
+        gradgradcheck(case.function, case.tensors(), atol=LOOSE)
 
 
 @pytest.mark.parametrize("op", **by_name([op for op in TABLE if accepts_complex(op)]))
@@ -219,12 +48,12 @@ def test_complex_gradcheck(op):
 
 @pytest.mark.parametrize("op", **by_name([op for op in TABLE if accepts_complex(op)]))
 def test_complex_gradgradcheck(op):
-    for case in _second_order(op, np.complex128):
-        gradgradcheck(case.function, case.tensors(), **TOLERANCE)
+    for case in few(op, np.complex128):
+        gradgradcheck(case.function, case.tensors(), atol=LOOSE)
 
 
-def _second_order(op: Op, dtype: Any) -> list[Case]:
-    """A few of the cases: differences of all take minutes."""
+def few(op: Op, dtype: Any = np.float64) -> list[Case]:
+    """Some of the cases, for tests in which all would take minutes."""
     found = list(cases(op, dtype))
     if isinstance(op, Elementwise):
         return found[2:3] if len(op.inputs) == 2 else found[:1]
@@ -260,8 +89,12 @@ def test_complex_operands_are_refused_as_numpy_does(op):
 # -------------------------------------------------------------------------- layouts and shapes
 
 
+# Of elementwise operations and those along axes: test_table_layouts and test_table_axis.
+OTHERS = [op for op in TABLE if not isinstance(op, Elementwise | AxisOp)]
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("op", **by_name(TABLE))
+@pytest.mark.parametrize("op", **by_name(OTHERS))
 def test_gradients_of_operands_that_are_not_contiguous(op, layout):
     for case in cases(op):
         given = case.tensors(lambda a: LAYOUTS[layout](a) if a.ndim else a.copy())
@@ -280,37 +113,6 @@ def _gradients(case: Case, given: list[ng.Tensor]) -> list[np.ndarray]:
     return [g.numpy() for g in ng.autograd.grad(outputs, inputs, seeds)]
 
 
-EMPTY: dict[str, list[tuple[tuple, Callable[..., Any]]]] = {
-    "matmul": [
-        (((0, 3), (3, 2)), lambda op, a, b: op(a, b)),
-        (((2, 0), (0, 3)), lambda op, a, b: op(a, b)),
-        (((0,), (0,)), lambda op, a, b: op(a, b)),
-        (((0, 2, 3), (3,)), lambda op, a, b: op(a, b)),
-    ],
-    "einsum": [(((2, 0), (0, 3)), lambda op, a, b: op("ij,jk->ik", a, b))],
-    "tensordot": [(((0, 3), (3, 2)), lambda op, a, b: op(a, b, 1))],
-    "vecdot": [(((2, 0), (2, 0)), lambda op, a, b: op(a, b))],
-    "kron": [(((0,), (2,)), lambda op, a, b: op(a, b))],
-    "cumsum": [(((0, 2),), lambda op, x: op(x, axis=0)), (((0,),), lambda op, x: op(x))],
-    "cumprod": [(((0, 2),), lambda op, x: op(x, axis=0)), (((0,),), lambda op, x: op(x))],
-    "linear_recurrence": [(((0, 2), (0, 2)), lambda op, a, b: op(a, b, axis=0))],
-    "diff": [(((0, 2),), lambda op, x: op(x))],
-    "take": [(((3, 2),), lambda op, x: op(x, np.zeros(0, int), axis=0))],
-    "gather_along": [(((3, 2),), lambda op, x: op(x, np.zeros((0, 2), int), axis=0))],
-    "getitem": [(((3, 2),), lambda op, x: op(x, slice(0, 0)))],
-    "concat": [(((0, 2), (3, 2)), lambda op, a, b: op((a, b), axis=0))],
-    "stack": [(((0,), (0,)), lambda op, a, b: op((a, b)))],
-    "pad": [(((0, 2),), lambda op, x: op(x, 1))],
-    "tile": [(((2,),), lambda op, x: op(x, 0))],
-    "repeat": [(((2,),), lambda op, x: op(x, 0))],
-    "reshape": [(((0, 2),), lambda op, x: op(x, (2, 0)))],
-    "broadcast_to": [(((1, 2),), lambda op, x: op(x, (0, 2)))],
-    "tril": [(((0, 2),), lambda op, x: op(x))],
-    "diagonal": [(((0, 2),), lambda op, x: op(x))],
-    "norm": [(((0,),), lambda op, x: op(x)), (((0,),), lambda op, x: op(x, 3))],
-}
-
-
 @pytest.mark.parametrize("name", EMPTY)
 def test_gradients_of_empty_operands(name):
     for shapes, function in EMPTY[name]:
@@ -320,19 +122,6 @@ def test_gradients_of_empty_operands(name):
         gradcheck(case.function, case.tensors(), check_grad_dtypes=True)
         for g, a in zip(_gradients(case, case.tensors()), operands, strict=True):
             assert g.shape == a.shape
-
-
-@pytest.mark.parametrize("op", **by_name(SMOOTH))
-def test_gradients_of_empty_elementwise_operands(op):
-    count = len(op.inputs)
-    for shapes in ([(0, 3)] * count, [(2, 0), *[()] * (count - 1)]):
-        operands = prepare(op, [draw(op, s, np.float64, k) for k, s in enumerate(shapes)])
-        smooth = [name in op.formulas for name in op.inputs]
-        case = Case(op, operands, smooth)
-        given = [a for a, d in zip(operands, smooth, strict=True) if d]
-        for g, a in zip(_gradients(case, case.tensors()), given, strict=True):
-            assert g.shape == a.shape
-            assert not g.any()
 
 
 # --------------------------------------------------------------------------------- elementwise

@@ -1,0 +1,85 @@
+"""Giving a tensor the history of what was written to its memory.
+
+See Note [In-place operations] in ``numgrad.inplace``, and Note [Views] in ``variable``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numgrad.autograd.anomaly import remember_line
+from numgrad.autograd.hooks import move_retained
+from numgrad.autograd.node import Node
+from numgrad.autograd.saved import pack
+from numgrad.autograd.task import edge_of
+from numgrad.autograd.variable import NO_GRAD_VIEW, Tensor, refresh, root, shared_version
+from numgrad.errors import NumgradRuntimeError
+from numgrad.op.base import OPS, Call, Meta, state
+from numgrad.ops.region import Region
+
+
+def record(call: Call, mask: int, edges: tuple, saved: tuple) -> Node:
+    """A new node, with its saved values packed and its line remembered where that is asked for."""
+    if saved and state.saved_hooks:
+        saved = pack(saved, state.saved_hooks[-1])
+    node = Node(call, mask, edges, saved)
+    if state.anomaly:
+        remember_line(node)
+    return node
+
+
+def check_rewritable(name: str, target: Tensor) -> None:
+    """Raise for a leaf that requires grad, and for a view whose history cannot be rewritten."""
+    owner = root(target)
+    if target._slot != NO_GRAD_VIEW and (_is_recorded_leaf(target) or _is_recorded_leaf(owner)):
+        what = "a leaf" if owner is target else "a view of a leaf"
+        raise NumgradRuntimeError(
+            f"{name}: the target of shape {target._array.shape} is {what} that requires grad; its "
+            "history begins with its value, so change it under no_grad(), or work on a clone()"
+        )
+    if owner is target:
+        return
+    if target._slot == NO_GRAD_VIEW:
+        raise NumgradRuntimeError(
+            f"{name}: the target is a view made under no_grad() and is now to be part of the graph;"
+            " make the view where operations are recorded, or write under no_grad()"
+        )
+    if target._slot > 0:
+        raise NumgradRuntimeError(
+            f"{name}: the target is one of several views that one operation returned (unstack, "
+            "split), which cannot be written to; index the base instead"
+        )
+    if target._grad_fn is not None and target._grad_fn.call.opaque:
+        raise NumgradRuntimeError(
+            f"{name}: the target is a view that {target._grad_fn.name()} returned, a function of "
+            "yours, which cannot be written to; return a clone() from forward"
+        )
+
+
+def _is_recorded_leaf(tensor: Tensor) -> bool:
+    return tensor._requires_grad and tensor._grad_fn is None
+
+
+def take_history(target: Tensor, node: Node, slot: int) -> None:
+    """Make a root, written as a whole, the output of ``node``."""
+    version = shared_version(target)
+    version.rebased = version.last
+    before, output = target._grad_fn, max(target._slot - 1, 0)
+    target._grad_fn, target._slot, target._requires_grad = node, slot, True
+    move_retained(target, before, output)
+
+
+def rebase(target: Tensor, source: Any, value: Meta) -> None:
+    """Rewrite history after a write of ``value`` at ``target``; its gradient goes to ``source``."""
+    owner = root(target)
+    version = shared_version(owner)
+    version.rebased = version.last
+    where = Region(owner._array, target._array)
+    op: Any = OPS["copy_slices"]
+    mask = bool(owner._requires_grad) | (source is not None) << 1
+    edges = (edge_of(owner) if mask & 1 else None, source)
+    before, output = owner._grad_fn, max(owner._slot - 1, 0)
+    owner._grad_fn, owner._slot = record(op.call(value, where), mask, edges, ()), 0
+    owner._requires_grad = True
+    move_retained(owner, before, output)
+    refresh(target)

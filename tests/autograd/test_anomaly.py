@@ -1,0 +1,155 @@
+"""Finding the operation behind a failing backward: line 108 of the semantics."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import numgrad as ng
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*nomaly.*:UserWarning")
+
+
+def leaf(lib, values=(0.0, 2.0)):
+    return lib.tensor(list(values), requires_grad=True)
+
+
+def with_nan(lib, x):
+    """A backward of this has ``0 * inf``: the square root of zero."""
+    return (x.sqrt() * 0.0).sum()
+
+
+def fail(*_):
+    raise KeyError("mine")
+
+
+def test_line_108_entering_warns(lib):
+    with pytest.warns(UserWarning, match=r"(?i)anomaly"):
+        lib.autograd.detect_anomaly()
+
+
+def test_line_108_nan(lib):
+    x = leaf(lib)
+    with lib.autograd.detect_anomaly():
+        y = with_nan(lib, x)  # the line that is named
+        with (
+            pytest.warns(UserWarning, match=r"(?s)test_anomaly\.py.*with_nan\(lib, x\)"),
+            pytest.raises(RuntimeError, match=r"(?i)SqrtBackward.*nan"),
+        ):
+            y.backward()
+    assert x.grad is None
+
+
+def test_line_108_names_the_gradient():
+    x, y = leaf(ng), leaf(ng)
+    with ng.autograd.detect_anomaly(), np.errstate(invalid="ignore"):
+        z = (x / y).sum()  # of 0 / 0 the first derivative is inf, the second NaN
+        with (
+            pytest.warns(UserWarning, match="DivideBackward"),
+            pytest.raises(RuntimeError, match=r"DivideBackward.*operand 1, of shape \(2,\)"),
+        ):
+            z.backward()
+
+
+@pytest.mark.parametrize("create_graph", [True, False])
+def test_line_108_in_both_walks(lib, create_graph):
+    x = leaf(lib)
+    with lib.autograd.detect_anomaly():
+        y = with_nan(lib, x)
+        with (
+            pytest.warns(UserWarning, match="Sqrt"),
+            pytest.raises(RuntimeError, match=r"(?i)nan"),
+        ):
+            lib.autograd.grad(y, x, create_graph=create_graph)
+
+
+def test_line_108_without_a_recorded_line(lib):
+    y = with_nan(lib, leaf(lib))
+    words = "outside anomaly mode" if lib is ng else "No forward pass information"
+    with (
+        lib.autograd.detect_anomaly(),
+        pytest.warns(UserWarning, match=words),
+        pytest.raises(RuntimeError, match=r"(?i)nan"),
+    ):
+        y.backward()
+
+
+def test_line_108_an_error_keeps_its_type_and_gets_a_line():
+    x = leaf(ng)
+    with ng.autograd.detect_anomaly():
+        y = x * 3  # here
+        y.grad_fn.register_prehook(fail)
+        with (
+            pytest.warns(UserWarning, match=r"(?s)MultiplyBackward.*y = x \* 3  # here"),
+            pytest.raises(KeyError, match="mine"),
+        ):
+            y.sum().backward()
+
+
+def test_line_108_lines_are_those_of_the_caller():
+    x = leaf(ng, [1.0, 2.0])
+    with ng.autograd.detect_anomaly():
+        for y in (x * 2, x[0], np.exp(x), x.sum(), ng.split(x, 2)[0], ng.log_softmax(x)):
+            lines = y.grad_fn.extras.trace.splitlines()
+            assert "test_anomaly.py" in lines[-2]
+            assert "for y in" in lines[-1]
+
+
+def test_line_108_in_place_operations_remember_their_line():
+    y = leaf(ng, [1.0, 2.0]).clone()
+    with ng.autograd.detect_anomaly():
+        y[0] = 3.0  # here
+        assert y.grad_fn.extras.trace.splitlines()[-1].endswith("# here")
+        y.mul_(2)  # there
+        assert y.grad_fn.extras.trace.splitlines()[-1].endswith("# there")
+
+
+def test_line_108_without_the_check_for_nan(lib):
+    x = leaf(lib)
+    with lib.autograd.set_detect_anomaly(True, check_nan=False):
+        assert lib.is_anomaly_enabled() if lib is not ng else ng.autograd.is_anomaly_enabled()
+        with_nan(lib, x).backward()
+    assert np.isnan(x.grad.tolist()[0])
+
+
+def test_line_108_nothing_is_remembered_outside():
+    x = leaf(ng, [1.0, 2.0])
+    with ng.autograd.detect_anomaly():
+        pass
+    assert not ng.autograd.is_anomaly_enabled()
+    assert (x * 2).grad_fn.extras is None
+
+
+def test_line_108_nested(lib):
+    with lib.autograd.detect_anomaly(check_nan=False):
+        with lib.autograd.detect_anomaly():
+            pass
+        x = leaf(lib)
+        with_nan(lib, x).backward()
+    assert x.grad is not None
+
+
+def test_line_108_set_at_once(lib):
+    enabled = ng.autograd.is_anomaly_enabled if lib is ng else lib.is_anomaly_enabled
+    lib.autograd.set_detect_anomaly(True)
+    try:
+        assert enabled()
+    finally:
+        lib.autograd.set_detect_anomaly(False)
+    assert not enabled()
+
+
+def test_line_108_an_error_is_explained_once():
+    x = leaf(ng)
+    outer = x * 3
+
+    def inner(_):
+        with ng.enable_grad():
+            with_nan(ng, x).backward()
+
+    outer.register_hook(inner)
+    with ng.autograd.detect_anomaly(), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with pytest.raises(RuntimeError, match="NaN"):
+            outer.sum().backward()
+    assert sum("its backward failed" in str(w.message) for w in caught) == 1

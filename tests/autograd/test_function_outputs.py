@@ -1,0 +1,261 @@
+"""What a Function returns: lines 57 and 102 to 104 of the semantics."""
+
+import numpy as np
+import pytest
+
+import numgrad as ng
+from numgrad.errors import NumgradRuntimeError
+from tests.autograd.functions import leaf, scaling
+
+
+# ------------------------------------------------------------------------- line 57: views
+
+
+@pytest.mark.parametrize("returned", [lambda x: x, lambda x: x[:1], lambda x: (x, x[1:])])
+def test_line_57_views_cannot_be_written_to(lib, raises, returned):
+    f = scaling(lib, lambda ctx, x: returned(x), lambda ctx, *g: None)
+    y = f.apply(leaf(lib) * 1)
+    y = y[-1] if isinstance(y, tuple) else y
+    assert y._is_view()
+    with raises(RuntimeError, r"index the base|clone\(\) from forward"):
+        y.mul_(2)
+    assert y.tolist()[-1] in (1.0, 2.0)
+
+
+def test_line_57_values_of_its_own_can_be(lib):
+    x = leaf(lib)
+    y = scaling(lib).apply(x)
+    y.mul_(3)
+    y.sum().backward()
+    assert x.grad.tolist() == [6.0, 6.0]
+
+
+# ---------------------------------------------------------------------- line 102: dirty inputs
+
+
+def doubling_in_place(lib):
+    def forward(ctx, x):
+        x.mul_(2)
+        ctx.mark_dirty(x)
+        return x
+
+    return scaling(lib, forward)
+
+
+def test_line_102_a_dirty_input_has_a_new_history(lib):
+    x = leaf(lib)
+    z = x * 3
+    y = doubling_in_place(lib).apply(z)
+    assert y is z and z.grad_fn.name() == "FBackward"
+    z.sum().backward()
+    assert x.grad.tolist() == [6.0, 6.0]
+
+
+def test_line_102_views_of_a_dirty_input_follow(lib):
+    x = leaf(lib)
+    z = x * 3
+    view = z[:1]
+    doubling_in_place(lib).apply(z)
+    view.sum().backward()
+    assert x.grad.tolist() == [6.0, 0.0]
+
+
+def test_line_102_a_dirty_view_rewrites_its_base(lib):
+    x = leaf(lib)
+    z = x * 3
+    view = z[:1]
+    y = doubling_in_place(lib).apply(view)
+    assert y is view
+    z.sum().backward()
+    assert x.grad.tolist() == [6.0, 3.0]
+
+
+def test_line_102_a_dirty_constant_joins_the_graph(lib):
+    def forward(ctx, buffer, x):
+        buffer.add_(x)
+        ctx.mark_dirty(buffer)
+        return buffer
+
+    buffer, x = lib.zeros(2), leaf(lib)
+    scaling(lib, forward, lambda ctx, g: (g, g)).apply(buffer, x)
+    assert buffer.requires_grad
+    (buffer * 3).sum().backward()
+    assert x.grad.tolist() == [3.0, 3.0]
+
+
+def test_line_102_retained_gradients_follow(lib):
+    z = leaf(lib) * 3
+    z.retain_grad()
+    doubling_in_place(lib).apply(z)
+    (z * 5).sum().backward()
+    assert z.grad.tolist() == [5.0, 5.0]
+
+
+def test_line_102_a_dirty_output_can_be_saved(lib):
+    def forward(ctx, x):
+        x.exp_()
+        ctx.mark_dirty(x)
+        ctx.save_for_backward(x)
+        return x
+
+    x = leaf(lib, 0.0, 1.0)
+    y = scaling(lib, forward, lambda ctx, g: g * ctx.saved_tensors[0]).apply(x * 1)
+    y.sum().backward(retain_graph=True)
+    np.testing.assert_allclose(x.grad.tolist(), np.exp([0.0, 1.0]), rtol=1e-15)
+    y.mul_(2)
+    with pytest.raises(RuntimeError, match="version"):
+        y.sum().backward()
+
+
+def test_line_102_a_dirty_view_can_be_saved():
+    def forward(ctx, x):
+        x.exp_()
+        ctx.mark_dirty(x)
+        ctx.save_for_backward(x)
+        return x
+
+    x = leaf(ng, 0.0, 1.0)
+    z = x * 1
+    scaling(ng, forward, lambda ctx, g: g * ctx.saved_tensors[0]).apply(z[1:])
+    z.sum().backward()
+    np.testing.assert_allclose(x.grad.tolist(), [1.0, np.e], rtol=1e-15)
+
+
+def test_line_102_versions(lib):
+    def unseen(ctx, x):
+        x.detach().numpy()[...] = 7.0
+        ctx.mark_dirty(x)
+        return x
+
+    z = leaf(lib) * 1
+    w = z * z
+    scaling(lib, unseen).apply(z)
+    assert z._version == 1 and z.tolist() == [7.0, 7.0]
+    with pytest.raises(RuntimeError, match="version"):
+        w.sum().backward()
+
+
+def test_line_102_in_no_grad_the_history_stays(lib):
+    z = leaf(lib) * 1
+    node = z.grad_fn
+    with lib.no_grad():
+        y = doubling_in_place(lib).apply(z)
+    assert z.grad_fn is node and z.tolist() == [2.0, 4.0]
+    assert not y.requires_grad and y.tolist() == [2.0, 4.0]
+
+
+def test_line_102_a_leaf_cannot_be_dirty(lib, raises):
+    with raises(RuntimeError, "F: ctx.mark_dirty: .* is a leaf"):
+        doubling_in_place(lib).apply(leaf(lib))
+    with raises(RuntimeError, "a view of a leaf"):
+        doubling_in_place(lib).apply(leaf(lib)[:1])
+
+
+def test_line_102_only_inputs_can_be_dirty(lib):
+    def forward(ctx, x):
+        y = x * 2
+        ctx.mark_dirty(y)
+        return y
+
+    x = leaf(lib)
+    with pytest.warns(UserWarning, match="mark_dirty") as caught:
+        y = scaling(lib, forward).apply(x)
+    assert caught[0].filename == __file__ or lib is not ng
+    y.sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0]
+
+
+def test_line_102_a_dirty_input_must_be_returned(lib, raises):
+    def forward(ctx, x):
+        ctx.mark_dirty(x)
+        return x * 2
+
+    with raises(RuntimeError, "marked dirty, but forward does not return it"):
+        scaling(lib, forward).apply(leaf(lib) * 1)
+
+
+def test_line_102_only_tensors_can_be_dirty(lib, raises):
+    with raises((TypeError, RuntimeError), "ctx.mark_dirty takes Tensors"):
+        scaling(lib, lambda ctx, x: ctx.mark_dirty(3) or x * 2).apply(leaf(lib))
+
+
+# ------------------------------------------------------------ line 103: not differentiable
+
+
+def test_line_103_marked_outputs_get_zeros(lib):
+    seen = []
+
+    def forward(ctx, x):
+        a, b = x * 2, x * 3
+        ctx.mark_non_differentiable(b)
+        ctx.save_for_backward(b)
+        return a, b
+
+    def backward(ctx, g, h):
+        seen.append((h.tolist(), ctx.saved_tensors[0].requires_grad))
+        return g * 2
+
+    x = leaf(lib)
+    a, b = scaling(lib, forward, backward).apply(x)
+    assert not b.requires_grad and b.grad_fn is None
+    (a + b).sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0] and seen == [([0.0, 0.0], False)]
+
+
+def test_line_103_a_marked_input_is_detached(lib):
+    x = leaf(lib)
+    y = scaling(lib, lambda ctx, x: ctx.mark_non_differentiable(x) or x).apply(x)
+    assert y is not x and not y.requires_grad and not y._is_view() and x.requires_grad
+    y.mul_(1)
+    assert x._version == 1
+
+
+def test_line_103_a_marked_dirty_input_is_detached(lib):
+    def forward(ctx, x):
+        x.mul_(2)
+        ctx.mark_dirty(x)
+        ctx.mark_non_differentiable(x)
+        return x, x * 3
+
+    z = leaf(lib) * 1
+    y, _ = scaling(lib, forward, lambda ctx, g, h: 3 * h).apply(z)
+    assert not y.requires_grad and y.tolist() == z.tolist() == [2.0, 4.0]
+
+
+# ---------------------------------------------------------- line 104: an input as it came
+
+
+def test_line_104_an_input_as_it_came(lib):
+    x = leaf(lib)
+    seen = []
+    y = scaling(lib, lambda ctx, x: x, lambda ctx, g: g * 5).apply(x)
+    assert y is not x and y._base is x
+    assert y.grad_fn.name() == "FBackward" and x.grad_fn is None
+    y.register_hook(lambda g: seen.append(g.tolist()))
+    (y + x * 10).sum().backward()
+    assert x.grad.tolist() == [15.0, 15.0] and seen == [[1.0, 1.0]]
+
+
+def test_line_104_writes_go_through_without_a_graph(lib):
+    x = lib.ones(2)
+    y = scaling(lib, lambda ctx, x: x).apply(x)
+    assert y is not x and y._is_view()
+    y.mul_(2)
+    assert x.tolist() == [2.0, 2.0]
+
+
+def test_results_recorded_inside_forward_are_cut_off(lib):
+    def forward(ctx, x):
+        with lib.enable_grad():
+            return x * 2
+
+    x = leaf(lib)
+    y = scaling(lib, forward, lambda ctx, g: g * 7).apply(x)
+    y.sum().backward()
+    assert x.grad.tolist() == [7.0, 7.0]
+
+
+def test_a_captured_leaf_stays_one():
+    w = leaf(ng)
+    y = scaling(ng, lambda ctx, x: w).apply(leaf(ng))
+    assert y is not w and w.is_leaf and y.grad_fn.name() == "FBackward"

@@ -1,0 +1,214 @@
+"""How each operation of the table is called where its gradients are checked."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import numgrad as ng
+from numgrad.op import Composite
+from numgrad.op.base import OPS, Op
+from numgrad.testing.samples import draw, samples
+
+Calls = dict[str, list[tuple[tuple, Callable[..., Any]]]]
+
+TABLE = [
+    op
+    for op in OPS.values()
+    if op.__module__.startswith("numgrad.")
+    and op.differentiable
+    and (op.formulas or isinstance(op, Composite))
+]
+"""Every differentiable operation, those of users apart."""
+
+INDICES = np.array([2, 0, 0])
+ALONG = np.array([[2, 0], [1, 1]])
+
+# How to call what neither is elementwise, nor works along axes, nor declares samples: shapes of the
+# operands, and a function of the operation and the operands.
+CALLS: Calls = {
+    "clip": [
+        (((2, 3),), lambda op, x: op(x, -0.5, 0.7)),
+        (((2, 3), (3,)), lambda op, x, low: op(x, low)),
+        (((2, 3), ()), lambda op, x, high: op(x, None, high)),
+    ],
+    "round": [(((2, 3),), lambda op, x: op(x, 1))],
+    "nan_to_num": [(((2, 3),), lambda op, x: op(x))],
+    "deg2rad": [(((2, 3),), lambda op, x: op(x))],
+    "rad2deg": [(((2, 3),), lambda op, x: op(x))],
+    "polygamma": [(((3,),), lambda op, x, n=n: op(n, x + 3)) for n in (0, 1, 3)],
+    "real": [(((2, 3),), lambda op, x: op(x))],
+    "imag": [(((2, 3),), lambda op, x: op(x))],
+    "astype": [
+        (((2, 3),), lambda op, x: op(np.real(x), dtype=np.float64)),
+        (((2, 3),), lambda op, x: op(x, dtype=np.complex128)),
+    ],
+    "norm": [
+        (((2, 3),), lambda op, x, k=k: op(x, k, axis=1))
+        for k in (1, 2, 3, 2.5, 0.5, -1, np.inf, -np.inf)
+    ]
+    + [(((2, 3),), lambda op, x: op(x)), (((3,),), lambda op, x: op(x, keepdims=True))],
+    "flatten": [(((2, 3),), lambda op, x: op(x)), (((2, 3),), lambda op, x: op(x, "F"))],
+    "broadcast_arrays": [(((2, 1), (3,)), lambda op, a, b: op(a, b))],
+    "atleast_1d": [(((), (2,)), lambda op, a, b: op(a, b))],
+    "atleast_2d": [(((), (2,)), lambda op, a, b: op(a, b))],
+    "atleast_3d": [(((2,), (2, 3)), lambda op, a, b: op(a, b))],
+    "fliplr": [(((2, 3),), lambda op, x: op(x))],
+    "flipud": [(((2, 3),), lambda op, x: op(x))],
+    "rot90": [(((2, 3),), lambda op, x: op(x)), (((2, 3),), lambda op, x: op(x, 2))],
+    "take": [
+        (((3, 2),), lambda op, x: op(x, INDICES, axis=0)),
+        (((2, 3),), lambda op, x: op(x, np.array([[-1, 0], [5, 5]]))),
+    ],
+    "take_backward": [
+        (((3, 2),), lambda op, x: op(x, INDICES, shape=(4, 2), axis=0)),
+        (((3,),), lambda op, x: op(x, INDICES, shape=(2, 2))),
+    ],
+    "take_along_axis": [(((2, 3),), lambda op, x: op(x, ALONG, axis=1))],
+    "gather_along": [(((2, 3),), lambda op, x: op(x, ALONG, axis=1))],
+    "gather_along_backward": [(((2, 2),), lambda op, x: op(x, ALONG, shape=(2, 3), axis=1))],
+    "tile": [(((2, 3),), lambda op, x: op(x, (2, 1, 2)))],
+    "repeat": [
+        (((2, 3),), lambda op, x: op(x, 2)),
+        (((2, 3),), lambda op, x: op(x, [0, 2, 1], axis=1)),
+    ],
+    "pad": [
+        (((2, 3),), lambda op, x, mode=mode: op(x, ((1, 2), (0, 1)), mode))
+        for mode in ("constant", "edge", "reflect", "symmetric", "wrap")
+    ],
+    "hstack": [(((2, 1), (2, 3)), lambda op, a, b: op((a, b)))],
+    "vstack": [(((3,), (2, 3)), lambda op, a, b: op((a, b)))],
+    "dstack": [(((2, 3), (2, 3)), lambda op, a, b: op((a, b)))],
+    "column_stack": [(((2,), (2, 3)), lambda op, a, b: op((a, b)))],
+    "split": [(((4, 2),), lambda op, x: op(x, 2)), (((4,),), lambda op, x: op(x, [1, 3]))],
+    "array_split": [(((5,),), lambda op, x: op(x, 3))],
+    "hsplit": [(((2, 4),), lambda op, x: op(x, 2))],
+    "vsplit": [(((4, 2),), lambda op, x: op(x, 2))],
+    "dsplit": [(((1, 2, 4),), lambda op, x: op(x, 2))],
+    "meshgrid": [(((2,), (3,)), lambda op, a, b: op(a, b))],
+    "cumulative_sum": [
+        (((2, 3),), lambda op, x: op(x, axis=1, include_initial=True)),
+        (((3,),), lambda op, x: op(x)),
+    ],
+    "cumulative_prod": [
+        (((2, 3),), lambda op, x: op(x, axis=1, include_initial=True)),
+        (((3,),), lambda op, x: op(x)),
+    ],
+    "diff": [
+        (((2, 4),), lambda op, x: op(x, 2)),
+        (((2, 3), (2, 1)), lambda op, x, last: op(x, axis=1, prepend=0.0, append=last)),
+    ],
+    "trace": [(((3, 3),), lambda op, x: op(x)), (((2, 3, 2),), lambda op, x: op(x, 1, 0, 2))],
+    "diag": [(((3,),), lambda op, x: op(x, 1)), (((2, 3),), lambda op, x: op(x))],
+    "einsum": [
+        (((2, 3), (3, 2)), lambda op, a, b: op("ij,jk->ik", a, b)),
+        (((3, 3),), lambda op, a: op("ii->i", a)),
+        (((2, 3), (2, 3)), lambda op, a, b: op("ij,ij", a, b)),
+        (((2, 3), (3,), (2,)), lambda op, a, b, c: op("ij,j,i->j", a, b, c)),
+        (((2, 2, 3), (3, 2)), lambda op, a, b: op("...ij,jk->...ik", a, b)),
+        (((2, 1), (2, 3)), lambda op, a, b: op("ij,ij->ji", a, b)),
+    ],
+    "dot": [
+        (((3,), (3,)), lambda op, a, b: op(a, b)),
+        (((2, 3), (3,)), lambda op, a, b: op(a, b)),
+        (((), (2,)), lambda op, a, b: op(a, b)),
+        (((2, 3), (2, 3, 2)), lambda op, a, b: op(a, b)),
+    ],
+    "inner": [(((2, 3), (2, 3)), lambda op, a, b: op(a, b))],
+    "outer": [(((2,), (3,)), lambda op, a, b: op(a, b))],
+    "vecdot": [
+        (((2, 3), (3,)), lambda op, a, b: op(a, b)),
+        (((3,), (3,)), lambda op, a, b: op(a, b)),
+        (((3, 2), (3, 1)), lambda op, a, b: op(a, b, axis=0)),
+    ],
+    "vdot": [(((2, 3), (3, 2)), lambda op, a, b: op(a, b))],
+    "tensordot": [
+        (((2, 3), (2, 3)), lambda op, a, b: op(a, b)),
+        (((2, 3), (2, 3)), lambda op, a, b: op(a, b, ((0,), (0,)))),
+        (((2,), (3,)), lambda op, a, b: op(a, b, 0)),
+    ],
+    "kron": [(((2, 1), (3,)), lambda op, a, b: op(a, b))],
+}
+
+# Calls without any element, of what is neither elementwise nor along axes.
+EMPTY: Calls = {
+    "matmul": [
+        (((0, 3), (3, 2)), lambda op, a, b: op(a, b)),
+        (((2, 0), (0, 3)), lambda op, a, b: op(a, b)),
+        (((0,), (0,)), lambda op, a, b: op(a, b)),
+        (((0, 2, 3), (3,)), lambda op, a, b: op(a, b)),
+    ],
+    "einsum": [(((2, 0), (0, 3)), lambda op, a, b: op("ij,jk->ik", a, b))],
+    "tensordot": [(((0, 3), (3, 2)), lambda op, a, b: op(a, b, 1))],
+    "vecdot": [(((2, 0), (2, 0)), lambda op, a, b: op(a, b))],
+    "kron": [(((0,), (2,)), lambda op, a, b: op(a, b))],
+    "cumsum": [(((0, 2),), lambda op, x: op(x, axis=0)), (((0,),), lambda op, x: op(x))],
+    "cumprod": [(((0, 2),), lambda op, x: op(x, axis=0)), (((0,),), lambda op, x: op(x))],
+    "linear_recurrence": [(((0, 2), (0, 2)), lambda op, a, b: op(a, b, axis=0))],
+    "diff": [(((0, 2),), lambda op, x: op(x))],
+    "take": [(((3, 2),), lambda op, x: op(x, np.zeros(0, int), axis=0))],
+    "gather_along": [(((3, 2),), lambda op, x: op(x, np.zeros((0, 2), int), axis=0))],
+    "getitem": [(((3, 2),), lambda op, x: op(x, slice(0, 0)))],
+    "concat": [(((0, 2), (3, 2)), lambda op, a, b: op((a, b), axis=0))],
+    "stack": [(((0,), (0,)), lambda op, a, b: op((a, b)))],
+    "pad": [(((0, 2),), lambda op, x: op(x, 1))],
+    "tile": [(((2,),), lambda op, x: op(x, 0))],
+    "repeat": [(((2,),), lambda op, x: op(x, 0))],
+    "reshape": [(((0, 2),), lambda op, x: op(x, (2, 0)))],
+    "broadcast_to": [(((1, 2),), lambda op, x: op(x, (0, 2)))],
+    "tril": [(((0, 2),), lambda op, x: op(x))],
+    "diagonal": [(((0, 2),), lambda op, x: op(x))],
+    "norm": [(((0,),), lambda op, x: op(x)), (((0,),), lambda op, x: op(x, 3))],
+}
+
+# NumPy has no complex loop for these, and so refuses complex operands; so do we.
+REAL_ONLY = {
+    "floor_divide", "remainder", "fmod", "copysign", "floor", "ceil", "trunc", "cbrt", "hypot",
+    "logaddexp", "logaddexp2", "arctan2", "erf", "erfc", "erfinv", "gamma", "gammaln", "digamma",
+    "zeta", "polygamma", "from_parts",
+}  # fmt: skip
+# Reached from ``nan_to_num`` only, which gives it the real and the imaginary part by itself.
+NEVER_COMPLEX = {"replace_nonfinite"}
+
+
+@dataclass
+class Case:
+    """A call with operands, some of which may be without a gradient."""
+
+    function: Callable[..., Any]
+    operands: list[np.ndarray]
+    differentiable: list[bool]
+
+    def tensors(self, arrange: Callable[[np.ndarray], np.ndarray] = np.copy) -> list[ng.Tensor]:
+        return [
+            ng.asarray(arrange(a)).requires_grad_(d)
+            for a, d in zip(self.operands, self.differentiable, strict=True)
+        ]
+
+
+def cases(op: Op, dtype: Any = np.float64) -> Iterator[Case]:
+    """Calls of an operation that its gradients are checked on."""
+    if op.name in CALLS:
+        for shapes, function in CALLS[op.name]:
+            operands = [draw(op, s, dtype, k) for k, s in enumerate(shapes)]
+            yield Case(lambda *x, f=function: f(op, *x), operands, [True] * len(operands))
+        return
+    for sample in samples(op, dtype):
+        operands = prepare(op, sample.args)
+        smooth = [
+            op.inputs == ("inputs",) or (op.inputs[k] in op.formulas and a.dtype.kind in "fc")
+            for k, a in enumerate(operands)
+        ]
+        yield Case(lambda *x, p=sample.params: op(*x, **p), operands, smooth)
+
+
+def prepare(op: Op, operands: Any) -> list[np.ndarray]:
+    operands = list(operands)
+    if op.name == "where":
+        operands[0] = operands[0].real > 0.3
+    return operands
+
+
+def accepts_complex(op: Op) -> bool:
+    return op.name not in REAL_ONLY | NEVER_COMPLEX
