@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.autograd.variable import Version
+from numgrad.autograd.variable import INFERENCE, Version
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels.expr import check_dtype
+from numgrad.op.base import state
 from numgrad.tensor import Tensor, check_differentiable
 
 
@@ -16,7 +17,7 @@ def _finish(name: str, array: np.ndarray, requires_grad: bool) -> Tensor:
     check_dtype(name, array.dtype)
     if requires_grad:
         check_differentiable(array.dtype)
-    return Tensor(array, requires_grad)
+    return Tensor(array, requires_grad, memory=INFERENCE if state.inference else None)
 
 
 def _to_array(name: str, data: Any, dtype: Any, copy: bool | None) -> np.ndarray:

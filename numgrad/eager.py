@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.autograd.anomaly import remember_line
+from numgrad.autograd.history import record
 from numgrad.autograd.node import Node
-from numgrad.autograd.saved import keep, pack
+from numgrad.autograd.saved import keep
 from numgrad.autograd.task import edge_of
 from numgrad.autograd.variable import INFERENCE, NO_GRAD_VIEW, Tensor, refresh, root
 from numgrad.errors import NumgradTypeError
@@ -145,16 +145,6 @@ def _node(call: Call, mask: int, operands: Sequence[Any], out: Any) -> Node:
         saved = tuple(values)
     edges = tuple([_edge(a) if mask >> k & 1 else None for k, a in enumerate(operands)])
     return record(call, mask, edges, saved)
-
-
-def record(call: Call, mask: int, edges: tuple, saved: tuple) -> Node:
-    """A new node, with its saved values packed and its line remembered where that is asked for."""
-    if saved and state.saved_hooks:
-        saved = pack(saved, state.saved_hooks[-1])
-    node = Node(call, mask, edges, saved)
-    if state.anomaly:
-        remember_line(node)
-    return node
 
 
 def _record(call: Call, mask: int, operands: Sequence[Any], out: np.ndarray) -> Tensor:

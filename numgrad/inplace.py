@@ -341,7 +341,7 @@ class _KernelWrite:
         """What the node saves of an operand: a copy if the write would change it."""
         k = self.op.inputs.index(name)
         array, operand = arrays[k], self.operands[k]
-        if not isinstance(array, np.ndarray) or self._apart(array, always=True) is array:
+        if not isinstance(array, np.ndarray) or (k and self._apart(array, always=True) is array):
             return keep(operand)
         return _as_before(operand) if isinstance(operand, Tensor) else array.copy()
 

@@ -368,6 +368,11 @@ class SliceCall(Call):
     def params(self) -> dict[str, Any]:
         return {"index": self.index}
 
+    @property
+    def results(self) -> tuple[Meta]:
+        outline = np.broadcast_to(np.empty((), self.dtype), self.shape)
+        return (Meta(np.shape(outline[self.index]), self.dtype),)
+
     def differentiable(self, k: int) -> bool:
         return self.dtype.kind in "fc"
 

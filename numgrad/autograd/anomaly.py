@@ -121,10 +121,25 @@ class detect_anomaly:
 
 
 def is_anomaly_enabled() -> bool:
-    """Whether anomaly mode is on in this thread."""
+    """Whether anomaly mode is on in this thread.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.autograd.is_anomaly_enabled()
+    False
+    """
     return state.anomaly
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Whether anomaly mode looks for NaN in this thread."""
+    """Whether anomaly mode looks for NaN in this thread.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> with ng.autograd.set_detect_anomaly(True, check_nan=False):
+    ...     ng.autograd.is_anomaly_check_nan_enabled()
+    False
+    """
     return state.check_nan

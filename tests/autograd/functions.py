@@ -1,14 +1,13 @@
 """Functions that the tests of ``autograd.Function`` share."""
 
-import numgrad.autograd.function  # noqa: F401 (so that ng.autograd.function is there)
-
 
 def base(lib):
     """The class to derive from."""
-    return lib.autograd.function.Function
+    return lib.autograd.Function
 
 
 def leaf(lib, *values):
+    """A vector that requires grad."""
     return lib.tensor(list(values or (1.0, 2.0)), requires_grad=True)
 
 

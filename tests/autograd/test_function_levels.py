@@ -52,7 +52,8 @@ def test_line_106_jvp(lib):
         x = fw.make_dual(lib.tensor([1.0, 2.0]), lib.tensor([1.0, 10.0]))
         y, positive, number = with_jvp(lib, jvp, forward).apply(x, 3.0, lib.ones(1))
         assert fw.unpack_dual(y).tangent.tolist() == [3.0, 30.0]
-        assert fw.unpack_dual(positive).tangent is None and number == 3
+        assert fw.unpack_dual(positive).tangent is None
+        assert number == 3
     assert seen == [[[1.0, 10.0], None, [0.0]]]
 
 
@@ -220,12 +221,14 @@ def test_line_106_a_generated_rule():
     xs, w = ng.tensor(np.arange(6.0).reshape(3, 2), requires_grad=True), leaf(ng)
     found, expected = batch(Weighted.apply, xs, w, 2.0), by_hand(Weighted.apply, xs, w, 2.0)
     for a, b in zip(found, expected, strict=True):
-        assert a.shape == b.shape and a.tolist() == b.tolist()
+        assert a.shape == b.shape
+        assert a.tolist() == b.tolist()
     assert found[0].grad_fn.name() == "WeightedBackward"
     weights = ng.tensor([1.0, 10.0, 100.0])
     losses = [(y.sum(axis=1) * weights).sum() + (z * weights).sum() for y, z in (found, expected)]
     for a, b in zip(*[ng.autograd.grad(loss, (xs, w)) for loss in losses], strict=True):
-        assert a.shape == b.shape and a.tolist() == b.tolist()
+        assert a.shape == b.shape
+        assert a.tolist() == b.tolist()
 
 
 def test_line_106_a_generated_rule_differentiated_twice():
@@ -253,7 +256,8 @@ def test_line_106_batches_of_batches():
         y, z = inner(level.wrap(xs), level.wrap(w))
     y, z = level.unwrap(y), level.unwrap(z)
     expected = 2 * xs.detach().numpy() * w.detach().numpy()[:, None, :]
-    assert y.tolist() == expected.tolist() and z.tolist() == expected.sum(axis=-1).tolist()
+    assert y.tolist() == expected.tolist()
+    assert z.tolist() == expected.sum(axis=-1).tolist()
     gx, gw = ng.autograd.grad((y * y).sum(), (xs, w))
     np.testing.assert_allclose(gx.numpy(), 4 * expected * w.detach().numpy()[:, None, :])
     np.testing.assert_allclose(gw.numpy(), (4 * expected * xs.detach().numpy()).sum(axis=1))
@@ -278,7 +282,8 @@ def test_line_106_batches_in_forward_mode(outer):
             (ng.tensor(xs), ng.tensor(w)),
             (ng.tensor(ts), ng.tensor(v)),
         )
-    assert y.tolist() == expected.tolist() and z.tolist() == expected.sum(axis=1).tolist()
+    assert y.tolist() == expected.tolist()
+    assert z.tolist() == expected.sum(axis=1).tolist()
 
 
 def test_line_106_marks_within_a_batch():
@@ -296,12 +301,15 @@ def test_line_106_marks_within_a_batch():
 
         @staticmethod
         def backward(ctx, g, h, k):
-            assert h is None and k is None
+            assert h is None
+            assert k is None
             return g * 2
 
     xs = ng.tensor(np.arange(6.0).reshape(3, 2), requires_grad=True)
     a, b, c = batch(Split.apply, xs)
-    assert a.requires_grad and not b.requires_grad and not c.requires_grad
+    assert a.requires_grad
+    assert not b.requires_grad
+    assert not c.requires_grad
     a.sum().backward()
     assert xs.grad.tolist() == np.full((3, 2), 2.0).tolist()
 
@@ -402,7 +410,7 @@ def test_line_106_two_rules():
 
 
 def test_line_106_batches_need_setup_context():
-    with pytest.raises(NumgradRuntimeError, match="F: .*setup_context"):
+    with pytest.raises(NumgradRuntimeError, match=r"F: .*setup_context"):
         batch(scaling(ng, generate_vmap_rule=True).apply, ng.ones((3, 2)))
 
 
@@ -424,9 +432,13 @@ def test_line_106_forward_mode_cannot_see_into_a_rule():
         def vmap(info, in_dims, x, w, scale):
             return x * w, 0
 
-    with BatchingInterpreter(2) as level, pytest.raises(NotImplementedError, match="vmap rule"):
-        xs = level.wrap(np.ones((2, 2)))
-        forward_ad.jvp(lambda x: Ruled.apply(x, ng.ones(2), 1.0), (xs,), (xs * 1,))
+    def ruled(x):
+        return Ruled.apply(x, ng.ones(2), 1.0)
+
+    with BatchingInterpreter(2) as level:
+        x = level.wrap(np.ones((2, 2)))
+        with pytest.raises(NotImplementedError, match="vmap rule"):
+            forward_ad.jvp(ruled, (x,), (x * 1,))
 
 
 def test_other_interpreters_refuse():

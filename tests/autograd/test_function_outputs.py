@@ -7,6 +7,89 @@ import numgrad as ng
 from numgrad.errors import NumgradRuntimeError
 from tests.autograd.functions import leaf, scaling
 
+# ------------------------------------------------------------------------------- kinds of outputs
+
+
+def test_values_that_are_no_tensors_come_back_as_they_are(lib):
+    def forward(ctx, x, options):
+        return x * 2, 7, "a", None, options
+
+    def backward(ctx, *grads):
+        assert grads[1:] == (None,) * 4
+        return grads[0] * 2, None
+
+    x, options = leaf(lib), {"b": 1}
+    outputs = scaling(lib, forward, backward).apply(x, options)
+    assert isinstance(outputs, tuple)
+    assert outputs[1:4] == (7, "a", None)
+    assert outputs[4] is options
+    outputs[0].sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0]
+
+
+def test_a_tuple_of_one_stays_a_tuple(lib):
+    x = leaf(lib)
+    outputs = scaling(lib, lambda ctx, x: (x * 2,)).apply(x)
+    assert isinstance(outputs, tuple)
+    assert len(outputs) == 1
+    outputs[0].sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0]
+
+
+@pytest.mark.parametrize("kind", [np.asarray, np.float64, lambda v: np.asarray(v)[None]])
+def test_arrays_become_tensors(kind):
+    x = leaf(ng, 2.0)
+    f = scaling(ng, lambda ctx, x: kind(x.numpy().sum() * 2), lambda ctx, g: 2 * g.reshape(1))
+    y = f.apply(x)
+    assert isinstance(y, ng.Tensor)
+    assert y.requires_grad
+    y.sum().backward()
+    assert x.grad.tolist() == [2.0]
+
+
+def test_arrays_over_the_memory_of_an_input_are_views():
+    x = leaf(ng) * 1
+    y = scaling(ng, lambda ctx, x: x.numpy()[::-1]).apply(x)
+    assert y._base is x
+    with pytest.raises(NumgradRuntimeError, match=r"clone\(\) from forward"):
+        y.mul_(2)
+
+
+def test_one_node_with_several_outputs(lib):
+    def backward(ctx, g, h):
+        return 2 * g + 3 * h
+
+    x = leaf(lib)
+    a, b = scaling(lib, lambda ctx, x: (x * 2, x * 3), backward).apply(x)
+    assert a.grad_fn is b.grad_fn
+    assert (a.output_nr, b.output_nr) == (0, 1)
+    (a * 10 + b).sum().backward()
+    assert x.grad.tolist() == [23.0, 23.0]
+
+
+def test_an_output_returned_twice_has_both_gradients():
+    def forward(ctx, x):
+        y = x * 2
+        return y, y
+
+    x = leaf(ng)
+    a, b = scaling(ng, forward, lambda ctx, g, h: 2 * g + 2 * h).apply(x)
+    (a * 3 + b).sum().backward()
+    assert x.grad.tolist() == [8.0, 8.0]
+
+
+def test_integer_outputs_have_no_gradient(lib):
+    def backward(ctx, g, h):
+        assert h.tolist() == [0, 0]
+        return g * 2
+
+    x = leaf(lib)
+    real, integer = scaling(lib, lambda ctx, x: (x * 2, x > 1), backward).apply(x)
+    assert not integer.requires_grad
+    assert integer.grad_fn is None
+    real.sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0]
+
 
 # ------------------------------------------------------------------------- line 57: views
 
@@ -46,7 +129,8 @@ def test_line_102_a_dirty_input_has_a_new_history(lib):
     x = leaf(lib)
     z = x * 3
     y = doubling_in_place(lib).apply(z)
-    assert y is z and z.grad_fn.name() == "FBackward"
+    assert y is z
+    assert z.grad_fn.name() == "FBackward"
     z.sum().backward()
     assert x.grad.tolist() == [6.0, 6.0]
 
@@ -130,7 +214,8 @@ def test_line_102_versions(lib):
     z = leaf(lib) * 1
     w = z * z
     scaling(lib, unseen).apply(z)
-    assert z._version == 1 and z.tolist() == [7.0, 7.0]
+    assert z._version == 1
+    assert z.tolist() == [7.0, 7.0]
     with pytest.raises(RuntimeError, match="version"):
         w.sum().backward()
 
@@ -140,8 +225,10 @@ def test_line_102_in_no_grad_the_history_stays(lib):
     node = z.grad_fn
     with lib.no_grad():
         y = doubling_in_place(lib).apply(z)
-    assert z.grad_fn is node and z.tolist() == [2.0, 4.0]
-    assert not y.requires_grad and y.tolist() == [2.0, 4.0]
+    assert z.grad_fn is node
+    assert z.tolist() == [2.0, 4.0]
+    assert not y.requires_grad
+    assert y.tolist() == [2.0, 4.0]
 
 
 def test_line_102_a_leaf_cannot_be_dirty(lib, raises):
@@ -197,15 +284,20 @@ def test_line_103_marked_outputs_get_zeros(lib):
 
     x = leaf(lib)
     a, b = scaling(lib, forward, backward).apply(x)
-    assert not b.requires_grad and b.grad_fn is None
+    assert not b.requires_grad
+    assert b.grad_fn is None
     (a + b).sum().backward()
-    assert x.grad.tolist() == [2.0, 2.0] and seen == [([0.0, 0.0], False)]
+    assert x.grad.tolist() == [2.0, 2.0]
+    assert seen == [([0.0, 0.0], False)]
 
 
 def test_line_103_a_marked_input_is_detached(lib):
     x = leaf(lib)
     y = scaling(lib, lambda ctx, x: ctx.mark_non_differentiable(x) or x).apply(x)
-    assert y is not x and not y.requires_grad and not y._is_view() and x.requires_grad
+    assert y is not x
+    assert not y.requires_grad
+    assert not y._is_view()
+    assert x.requires_grad
     y.mul_(1)
     assert x._version == 1
 
@@ -219,7 +311,8 @@ def test_line_103_a_marked_dirty_input_is_detached(lib):
 
     z = leaf(lib) * 1
     y, _ = scaling(lib, forward, lambda ctx, g, h: 3 * h).apply(z)
-    assert not y.requires_grad and y.tolist() == z.tolist() == [2.0, 4.0]
+    assert not y.requires_grad
+    assert y.tolist() == z.tolist() == [2.0, 4.0]
 
 
 # ---------------------------------------------------------- line 104: an input as it came
@@ -229,17 +322,21 @@ def test_line_104_an_input_as_it_came(lib):
     x = leaf(lib)
     seen = []
     y = scaling(lib, lambda ctx, x: x, lambda ctx, g: g * 5).apply(x)
-    assert y is not x and y._base is x
-    assert y.grad_fn.name() == "FBackward" and x.grad_fn is None
+    assert y is not x
+    assert y._base is x
+    assert y.grad_fn.name() == "FBackward"
+    assert x.grad_fn is None
     y.register_hook(lambda g: seen.append(g.tolist()))
     (y + x * 10).sum().backward()
-    assert x.grad.tolist() == [15.0, 15.0] and seen == [[1.0, 1.0]]
+    assert x.grad.tolist() == [15.0, 15.0]
+    assert seen == [[1.0, 1.0]]
 
 
 def test_line_104_writes_go_through_without_a_graph(lib):
     x = lib.ones(2)
     y = scaling(lib, lambda ctx, x: x).apply(x)
-    assert y is not x and y._is_view()
+    assert y is not x
+    assert y._is_view()
     y.mul_(2)
     assert x.tolist() == [2.0, 2.0]
 
@@ -258,4 +355,6 @@ def test_results_recorded_inside_forward_are_cut_off(lib):
 def test_a_captured_leaf_stays_one():
     w = leaf(ng)
     y = scaling(ng, lambda ctx, x: w).apply(leaf(ng))
-    assert y is not w and w.is_leaf and y.grad_fn.name() == "FBackward"
+    assert y is not w
+    assert w.is_leaf
+    assert y.grad_fn.name() == "FBackward"

@@ -11,7 +11,6 @@ from numgrad.autograd.function import Function, once_differentiable
 from numgrad.errors import NumgradRuntimeError
 from tests.autograd.functions import base, leaf, powers, scaling
 
-
 # --------------------------------------------------------------------- line 99: saved tensors
 
 
@@ -44,10 +43,14 @@ def test_line_99_inputs_are_the_same_objects(lib):
     y = f.apply(x)
     y.sum().backward()
     ((given, nothing, result, constant),) = seen
-    assert given is x and nothing is None
-    assert result is not y and result.tolist() == y.tolist()
-    assert result.requires_grad and result.grad_fn is y.grad_fn
-    assert not constant.requires_grad and constant.tolist() == [2.0, 3.0]
+    assert given is x
+    assert nothing is None
+    assert result is not y
+    assert result.tolist() == y.tolist()
+    assert result.requires_grad
+    assert result.grad_fn is y.grad_fn
+    assert not constant.requires_grad
+    assert constant.tolist() == [2.0, 3.0]
 
 
 @pytest.mark.parametrize("which", [0, 1])
@@ -154,7 +157,8 @@ def test_line_99_hooks_pack_what_is_saved(lib):
     f, seen = saving(lib, lambda x, y: x, lambda x, y: y, lambda x, y: None)
     with lib.autograd.graph.saved_tensors_hooks(pack, unpack):
         y = f.apply(leaf(lib))
-    assert packed == [[1.0, 2.0], [2.0, 4.0]] and unpacked == []
+    assert packed == [[1.0, 2.0], [2.0, 4.0]]
+    assert unpacked == []
     y.sum().backward()
     assert unpacked == packed
     assert [None if t is None else t.tolist() for t in seen[0]] == [*packed, None]
@@ -193,7 +197,8 @@ def test_line_99_no_reference_cycles(which):
         node = weakref.ref(y.grad_fn)
         tensor = weakref.ref(y)
         del y
-        assert node() is None and tensor() is None
+        assert node() is None
+        assert tensor() is None
     finally:
         gc.enable()
 
@@ -273,7 +278,7 @@ def test_line_105_also_when_only_the_saved_tensors_are_differentiated():
 def test_line_105_other_paths_are_open(lib):
     x, z = leaf(lib), leaf(lib)
     y = sine(lib).apply(x) + z**3
-    gx, gz = lib.autograd.grad(y.sum(), (x, z), create_graph=True)
+    _gx, gz = lib.autograd.grad(y.sum(), (x, z), create_graph=True)
     (h,) = lib.autograd.grad(gz.sum(), z)
     assert h.tolist() == [6.0, 12.0]
 
