@@ -214,18 +214,44 @@ class saved_tensors_hooks:
     Notes
     -----
     Hooks belong to the thread that enters the context, and the innermost pair is used. What other
-    threads record is not packed: enter the context in them.
+    threads record is not packed: enter the context in them. What a pack hook returns is not
+    checked for later changes.
 
     Examples
     --------
-    >>> import numgrad as ng
-    >>> x = ng.tensor([1.0, 2.0], requires_grad=True)
-    >>> with ng.autograd.graph.saved_tensors_hooks(lambda t: t.numpy().tobytes(),
-    ...                                            lambda b: ng.tensor(np.frombuffer(b))):
-    ...     y = (x * x).sum()
+    On disk; the files go with the graph:
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np, numgrad as ng
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> class OnDisk:
+    ...     def __init__(self, tensor):
+    ...         self.path = Path(folder.name, f"{id(self)}.npy")
+    ...         np.save(self.path, tensor.numpy())
+    ...     def __del__(self):
+    ...         self.path.unlink(missing_ok=True)
+    ...     def load(self):
+    ...         return ng.from_numpy(np.load(self.path))
+    >>> x = ng.tensor([0.0, 1.0], requires_grad=True)
+    >>> with ng.autograd.graph.saved_tensors_hooks(OnDisk, OnDisk.load):
+    ...     y = ng.sum(x * x)
+    >>> len(list(Path(folder.name).iterdir()))
+    2
     >>> y.backward()
-    >>> x.grad
-    tensor([2., 4.])
+    >>> len(list(Path(folder.name).iterdir()))
+    0
+    >>> folder.cleanup()
+
+    In worker threads, which enter the context themselves:
+
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> def work(x):
+    ...     with ng.autograd.graph.saved_tensors_hooks(lambda t: print("packing") or t, lambda t: t):
+    ...         return ng.exp(x)
+    >>> with ThreadPoolExecutor() as pool:
+    ...     y = pool.submit(work, x).result()
+    packing
     """
 
     def __init__(

@@ -61,7 +61,7 @@ UNARY = {
     "square": lambda x: (x * x, 2 * x),
     "exp": lambda x: (np.exp(x), np.exp(x)),
     "tanh": lambda x: (np.tanh(x), 1 - np.tanh(x) ** 2),
-    "clip": lambda x: (np.clip(x, -0.7, 0.8), ((x > -0.7) & (x < 0.8)).astype(float)),
+    "clip": lambda x: (np.clip(x, -0.7, 0.8), ((x >= -0.7) & (x <= 0.8)).astype(float)),
     "root": lambda x: (np.sqrt(x * x + 1), x / np.sqrt(x * x + 1)),
 }
 BINARY = {
