@@ -11,7 +11,7 @@ import numpy as np
 from numgrad import inplace_methods as methods
 from numgrad import ops as _ops  # fills the table
 from numgrad.autograd import engine, hooks
-from numgrad.autograd.node import Node
+from numgrad.autograd.node import Node, show_saved
 from numgrad.autograd.variable import (
     INFERENCE,
     NO_GRAD_VIEW,
@@ -562,7 +562,8 @@ def _complete() -> None:
 
 
 def attach(op: Op) -> None:
-    """Give ``Tensor`` the operator and method of an operation."""
+    """Give ``Tensor`` the operator and method of an operation, and nodes what they save."""
+    show_saved((*op.inputs, *op.auxiliaries))
     if op.dunder is not None:
         if len(op.inputs) == 1:
             setattr(Tensor, f"__{op.dunder}__", _method(op))

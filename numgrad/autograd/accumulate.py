@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from threading import Lock
+from collections.abc import Iterable, Sequence
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -15,13 +16,15 @@ from numgrad.op.base import OPS
 SMALL = 16384
 """Elements up to which NumPy's addition is faster than choosing among our kernels."""
 
-_LOCKS = [Lock() for _ in range(64)]
-"""Locks of the leaves, each shared by a 64th of them: threads may accumulate into one leaf."""
+_lock = RLock()
+"""Held while gradients are added: threads may accumulate into one leaf. One for all leaves, since
+taking a lock costs as much as adding a hundred numbers, and big sums are bound by memory anyway."""
 
 
 def _after_fork_in_child() -> None:
-    """Forget locks held by threads that the child does not have."""
-    _LOCKS[:] = [Lock() for _ in _LOCKS]
+    """Forget that another thread, which the child does not have, held the lock."""
+    global _lock
+    _lock = RLock()
 
 
 if hasattr(os, "register_at_fork"):
@@ -43,29 +46,34 @@ def add_into(buffer: np.ndarray, g: np.ndarray) -> None:
         add_op: Any = OPS["add"]
         add_op.plan((buffer, g)).entry(flat, g.ravel(), flat)
     else:
-        np.add(buffer, g, out=buffer)
+        np.add(buffer, g, buffer)
 
 
-def accumulate(leaf: Tensor, g: Any, owned: bool) -> None:
-    """Add a gradient to ``leaf.grad``: an array, or with ``create_graph`` a Tensor.
+def accumulate(found: Iterable[Sequence[Any]]) -> None:
+    """Add gradients to the ``.grad`` of tensors: ``(tensor, gradient, owned)`` each.
 
-    ``owned`` says that nobody else holds the array, so that it can become the ``.grad``. A leaf
-    that was frozen after the forward gets none.
+    A gradient is an array, or with ``create_graph`` a Tensor; None is passed over. ``owned`` says
+    that nobody else holds the array, so that it can become the ``.grad``. A leaf that was frozen
+    after the forward gets none.
     """
-    if not leaf._requires_grad:
+    with _lock:
+        for tensor, g, owned in found:
+            if g is not None and tensor._requires_grad:
+                _add_to(tensor, g, owned)
+
+
+def _add_to(tensor: Tensor, g: Any, owned: bool) -> None:
+    present = tensor._grad
+    if isinstance(g, Tensor):
+        tensor._grad = OPS["positive"](g) if present is None else present + g
         return
-    with _LOCKS[id(leaf) >> 6 & 63]:
-        present = leaf._grad
-        if isinstance(g, Tensor):
-            leaf._grad = OPS["positive"](g) if present is None else present + g
-            return
-        array = leaf._array
-        if present is None:
-            if not owned or g.base is not None:
-                g = g.copy()
-            if g.dtype is not array.dtype and g.dtype != array.dtype:
-                g = g.astype(array.dtype)
-            leaf._grad = Tensor(g)
-        else:
-            add_into(present._array, g)
-            mark_written(present)  # some node may have saved it
+    if present is not None:
+        add_into(present._array, g)
+        mark_written(present)  # some node may have saved it
+        return
+    if not owned or g.base is not None:
+        g = g.copy()
+    dtype = tensor._array.dtype
+    if g.dtype is not dtype and g.dtype != dtype:
+        g = g.astype(dtype)
+    tensor._grad = Tensor(g)

@@ -44,7 +44,7 @@ def at_outputs(extras: NodeExtras, parts: list[Any], recording: bool, task: Task
     for output, reference in extras.retained.items():
         tensor = reference()
         if tensor is not None and parts[output] is not None:
-            accumulate(tensor, _kept(parts[output], recording), False)
+            accumulate([(tensor, _kept(parts[output], recording), False)])
     return parts
 
 
@@ -106,7 +106,7 @@ class HookedLeaves:
             return
         waiting[1:] = _kept(g, self.recording), False
         if self.accumulating and hooks.after_accumulation:
-            accumulate(leaf, waiting[1], False)
+            accumulate([waiting])
             waiting[1] = None  # done
             run_post_accumulate(hooks, leaf, task)
             run_node_hooks("a hook", hooks.post, self.recording, task, [], (g,))

@@ -89,9 +89,7 @@ def backward(
         found = [(target, g, False) for target, g in zip(targets, captured, strict=True)]
     before = state.set(grad_enabled=create_graph)
     try:
-        for tensor, g, owned in found:
-            if g is not None:
-                accumulate(tensor, g, owned)
+        accumulate(found)
     finally:
         state.set(**before)
 
@@ -112,9 +110,7 @@ def is_loss(root: Tensor) -> bool:
 def backward_from_loss(root: Tensor, retain_graph: bool | None) -> None:
     """``backward`` of one real number."""
     one = _ONES[root._array.dtype]
-    for leaf, g, owned in walk((edge_of(root),), (one,), bool(retain_graph))[1]:
-        if g is not None:
-            accumulate(leaf, g, owned)
+    accumulate(walk((edge_of(root),), (one,), bool(retain_graph))[1])
 
 
 def grad(

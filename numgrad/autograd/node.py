@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import count
+from threading import RLock
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -20,7 +22,7 @@ from numgrad.op.base import OPS, Call, Meta
 next_sequence = count().__next__
 """Numbers that rise with time: nodes and in-place writes draw from the same series."""
 
-_RECENT = 8
+_RECENT = 16
 """Writes that a version remembers for errors."""
 
 _TORCH_NAMES = {"self": 0, "input": 0, "other": 1}
@@ -29,10 +31,15 @@ _TORCH_NAMES = {"self": 0, "input": 0, "other": 1}
 
 def mark_written(tensor: Tensor) -> None:
     """Count a write to the memory of ``tensor``."""
-    version = shared_version(tensor)
+    version = tensor._memory
+    if type(version) is not Version:
+        version = shared_version(tensor)
     version.count += 1
     version.last = next_sequence()
-    version.recent = (*version.recent[1 - _RECENT :], version.last)
+    recent = version.recent
+    recent.append(version.last)
+    if len(recent) > 2 * _RECENT:
+        del recent[:_RECENT]
 
 
 class Node:
@@ -151,39 +158,47 @@ class Node:
                 if version.last > self.sequence:
                     stale(self.name(), "its own result", version, self.sequence)
 
-    def __getattr__(self, name: str) -> Any:
-        """``_saved_<name>``, and ``_raw_saved_<name>`` for hooks: what the node saved."""
-        if name.startswith("_saved_"):
-            saved, position = self._position(name[7:])
-            self._check_outputs()
-            return self._tensor(self.call.saves(self.mask)[position], saved[position])
-        if name.startswith("_raw_saved_"):
-            saved, position = self._position(name[11:])
-            kept = saved[position]
-            if type(kept) is tuple:
-                return tuple(SavedTensor(self, position, k) for k in range(len(kept)))
-            return SavedTensor(self, position)
-        if self.call.opaque:
-            return getattr(self.call.ctx, name)  # pyright: ignore
-        raise NumgradAttributeError(f"{self.name()}: a node has no attribute {name!r}")
+    def saved_value(self, name: str) -> Any:
+        """What the node saved as ``name``; the attribute ``_saved_<name>``."""
+        saved, position = self._position(name)
+        self._check_outputs()
+        return self._tensor(self.call.saves(self.mask)[position], saved[position])
+
+    def raw_saved_value(self, name: str) -> Any:
+        """The same before hooks unpack it, to register some; ``_raw_saved_<name>``."""
+        saved, position = self._position(name)
+        kept = saved[position]
+        if type(kept) is tuple:
+            return tuple(SavedTensor(self, position, k) for k in range(len(kept)))
+        return SavedTensor(self, position)
+
+    @property
+    def saved_tensors(self) -> tuple:
+        """What a Function of the user's saved."""
+        if not self.call.opaque:
+            raise NumgradAttributeError(
+                f"{self.name()}: saved_tensors are of Functions; see _saved_<name> for operations"
+            )
+        return self.call.ctx.saved_tensors  # pyright: ignore
 
     def _position(self, name: str) -> tuple[tuple, int]:
         """All saved values, and the position of the one called ``name``."""
         saved = self.saved
         if saved is None:
             raise freed(self)
-        saves = self.call.saves(self.mask)
+        saves, inputs = self.call.saves(self.mask), self.call.op.inputs
+        own = name
         if name not in saves:
             if name == "result":
-                name = "y"
-            elif _TORCH_NAMES.get(name, 99) < len(self.call.op.inputs):
-                name = self.call.op.inputs[_TORCH_NAMES[name]]
-        if name not in saves:
+                own = "y"
+            elif _TORCH_NAMES.get(name, 99) < len(inputs):
+                own = inputs[_TORCH_NAMES[name]]
+        if own not in saves:
             raise NumgradAttributeError(
                 f"{self.name()}: saved nothing called {name!r}; it saved "
                 f"{', '.join(saves) or 'nothing'}"
             )
-        return saved, saves.index(name)
+        return saved, saves.index(own)
 
     # ------------------------------------------------------------------------- for a user's eyes
 
@@ -240,6 +255,29 @@ class Node:
             None if value is None or edge is None else conform_tensor(value, meta)
             for value, edge, meta in zip(found, self.edges, call.metas, strict=True)
         ]
+
+
+def show_saved(names: Iterable[str]) -> None:
+    """Give nodes the attributes ``_saved_<name>`` and ``_raw_saved_<name>``.
+
+    They are properties and no ``__getattr__``, with which Python looks up every attribute of a
+    node more slowly: a fifth of the time of a backward.
+    """
+    for name in names:
+        if f"_saved_{name}" not in vars(Node):
+            setattr(Node, f"_saved_{name}", property(partial(_saved, name)))
+            setattr(Node, f"_raw_saved_{name}", property(partial(_raw_saved, name)))
+
+
+def _saved(name: str, node: Node) -> Any:
+    return node.saved_value(name)
+
+
+def _raw_saved(name: str, node: Node) -> Any:
+    return node.raw_saved_value(name)
+
+
+show_saved((*_TORCH_NAMES, "result", "y", "tensors"))
 
 
 def _placed(array: np.ndarray, edge: Any) -> Tensor:
@@ -359,14 +397,16 @@ class AccumulateGrad:
 
 
 _accumulators: WeakValueDictionary[int, AccumulateGrad] = WeakValueDictionary()
+_making = RLock()  # reentrant: a collection inside may run code that makes another
 
 
 def accumulator(leaf: Tensor) -> AccumulateGrad:
     """The leaf's one accumulator, made when somebody looks at it."""
-    found = _accumulators.get(id(leaf))
-    if found is None:
-        found = _accumulators[id(leaf)] = AccumulateGrad(leaf)
-    return found
+    with _making:
+        found = _accumulators.get(id(leaf))
+        if found is None:
+            found = _accumulators[id(leaf)] = AccumulateGrad(leaf)
+        return found
 
 
 class GraphNode(ABC):

@@ -36,7 +36,7 @@ class Version:
         self.count = 0
         self.last = -1
         self.rebased = -1
-        self.recent: tuple[int, ...] = ()
+        self.recent: list[int] = []
         self.foreign = foreign
 
 

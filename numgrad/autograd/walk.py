@@ -168,6 +168,8 @@ def walk(
                 bit += bit
             if hooked is not None:
                 hooked.arrived(node.edges)
+        if hooked is not None:
+            hooked.finish()
     except Exception as error:
         explain(node, error)
         raise

@@ -73,13 +73,13 @@ class PrimitiveCall(Call):
     def __init__(self, op: Primitive, metas: tuple, params: dict, aux: tuple, outs: tuple) -> None:
         super().__init__(op, metas, params, aux)
         self.nout = len(outs)
-        self.outs = tuple(Meta(o.shape, o.dtype) for o in outs)
-        self.out_metas = self.outs if op.outputs else ()
+        self.outs = tuple([(o.shape, o.dtype) for o in outs])
+        self.out_metas = tuple(Meta(o.shape, o.dtype) for o in outs) if op.outputs else ()
         self.floating = any(o.dtype.kind in "fc" for o in outs)
 
     @property
     def results(self) -> tuple[Meta, ...]:
-        return self.outs
+        return tuple(Meta(*out) for out in self.outs)
 
     def differentiable(self, k: int) -> bool:
         return self.floating and super().differentiable(k)

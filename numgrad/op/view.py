@@ -39,7 +39,7 @@ class View(Op):
 class ViewCall(Call):
     """A call of a view, whose results may be several and of another dtype (``astype``)."""
 
-    __slots__ = ("floating", "nout", "out_metas", "result")
+    __slots__ = ("dtype", "floating", "nout", "out_metas", "shape")
 
     def __init__(self, op: Op, metas: tuple, params: dict[str, Any], out: Any) -> None:
         super().__init__(op, metas, params)
@@ -49,12 +49,12 @@ class ViewCall(Call):
             self.floating = True
         else:
             self.nout, self.out_metas = 1, ()
-            self.result = Meta(out.shape, out.dtype)
+            self.shape, self.dtype = out.shape, out.dtype
             self.floating = out.dtype.kind in "fc"
 
     @property
     def results(self) -> tuple[Meta, ...]:
-        return self.out_metas or (self.result,)
+        return self.out_metas or (Meta(self.shape, self.dtype),)
 
     def differentiable(self, k: int) -> bool:
         return self.floating and self.op.inputs[k] in self.op.formulas

@@ -3,8 +3,8 @@
 import multiprocessing
 import os
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from threading import Barrier
 
 import numpy as np
@@ -418,7 +418,18 @@ def test_a_fork_while_other_threads_accumulate():
         (x * 2.0).sum().backward()
         return x.grad.tolist()
 
-    with ExitStack() as stack:
-        for lock in accumulate._LOCKS:
-            stack.enter_context(lock)
+    held, done = threading.Event(), threading.Event()
+
+    def hold():
+        with accumulate._lock:
+            held.set()
+            done.wait()
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait()
+    try:
         assert in_fork([child]) == [[2.0, 2.0, 2.0]]
+    finally:
+        done.set()
+        holder.join()

@@ -24,7 +24,7 @@ from tests.properties.memory_model import (
 )
 
 MODEL_VIEWS = {
-    "index": lambda at, index: at[index],
+    "index": lambda at, index: at[index if Ellipsis in index else (*index, Ellipsis)],
     "permute": lambda at, axes: at.transpose(axes),
     "swap": lambda at, a, b: np.swapaxes(at, a, b),
     "reshape": lambda at, shape: at.reshape(shape),
@@ -34,7 +34,7 @@ MODEL_VIEWS = {
     "expand": lambda at, axis: np.expand_dims(at, axis),
     "real": lambda at: at[...],
     "imag": imaginary,
-    "part": lambda at, k: at[k],
+    "part": lambda at, k: at[k, ...],
     "half": lambda at: at[: (len(at) + 1) // 2],
     "broadcast": lambda at, shape: np.broadcast_to(at, shape),
 }

@@ -144,6 +144,8 @@ def new_place(dual, follows, leaf=False):
 
 def imaginary(at):
     """The view of positions that shows those of imaginary parts."""
+    if not at.size:  # it may lie anywhere
+        return at[...]
     memory = at
     while memory.base is not None:
         memory = memory.base
