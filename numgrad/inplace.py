@@ -19,26 +19,28 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.autograd.hooks import move_retained
-from numgrad.autograd.node import Node, mark_written
+from numgrad.autograd.history import (
+    check_no_leaf,
+    check_view,
+    is_recorded_leaf,
+    rebase,
+    record,
+    take_history,
+)
+from numgrad.autograd.node import mark_written
 from numgrad.autograd.saved import keep
 from numgrad.autograd.task import edge_of
 from numgrad.autograd.variable import (
     INFERENCE,
-    NO_GRAD_VIEW,
     Tensor,
-    install_replay,
     refresh,
     root,
     shared_version,
     version_of,
 )
-from numgrad.eager import record
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.op.base import OPS, Meta, Op, state
 from numgrad.op.elementwise import Elementwise
-from numgrad.op.view import ViewCall
-from numgrad.ops.region import Region
 from numgrad.ops.shape import as_operand
 
 # ---------------------------------------------------------------------------------- what may be
@@ -64,19 +66,8 @@ def check_target(name: str, target: Tensor) -> None:
             f"{name}: the target was made in inference mode and cannot be changed outside; clone() "
             "it, or do this inside inference_mode"
         )
-    if not state.grad_enabled or target._slot == NO_GRAD_VIEW:
-        return
-    owner = root(target)
-    if _is_recorded_leaf(target) or _is_recorded_leaf(owner):
-        what = "a leaf" if _is_recorded_leaf(target) else "a view of a leaf"
-        raise NumgradRuntimeError(
-            f"{name}: the target of shape {array.shape} is {what} that requires grad; its history "
-            "begins with its value, so change it under no_grad(), or work on a clone()"
-        )
-
-
-def _is_recorded_leaf(tensor: Tensor) -> bool:
-    return tensor._requires_grad and tensor._grad_fn is None
+    if state.grad_enabled:
+        check_no_leaf(name, target)
 
 
 def _overlaps(array: np.ndarray) -> bool:
@@ -97,27 +88,6 @@ def _overlaps(array: np.ndarray) -> bool:
     for stride, n in axes:
         offsets = np.add.outer(offsets, np.arange(n) * stride)
     return bool((np.diff(np.sort(offsets, axis=None)) < array.itemsize).any())
-
-
-def _check_view(name: str, target: Tensor) -> None:
-    """Raise for a view whose history cannot be rewritten."""
-    if target._memory is None or root(target) is target:
-        return
-    if target._slot == NO_GRAD_VIEW:
-        raise NumgradRuntimeError(
-            f"{name}: the target is a view made under no_grad() and is now to be part of the graph;"
-            " make the view where operations are recorded, or write under no_grad()"
-        )
-    if target._slot > 0:
-        raise NumgradRuntimeError(
-            f"{name}: the target is one of several views that one operation returned (unstack, "
-            "split), which cannot be written to; index the base instead"
-        )
-    if target._grad_fn is not None and target._grad_fn.call.opaque:
-        raise NumgradRuntimeError(
-            f"{name}: the target is a view that {target._grad_fn.name()} returned, a function of "
-            "yours, which cannot be written to; return a clone() from forward"
-        )
 
 
 def as_values(name: str, value: Any, dtype: np.dtype) -> Any:
@@ -149,39 +119,7 @@ def _fitted(name: str, value: Any, target: np.ndarray) -> Any:
     return OPS["reshape"](value, kept) if surplus else value
 
 
-# -------------------------------------------------------------------------------------- history
-
-
-def rebase(target: Tensor, source: Any, value: Meta) -> None:
-    """Rewrite history after a write of ``value`` at ``target``; its gradient goes to ``source``."""
-    owner = root(target)
-    version = shared_version(owner)
-    version.rebased = version.last
-    where = Region(owner._array, target._array)
-    op: Any = OPS["copy_slices"]
-    mask = bool(owner._requires_grad) | (source is not None) << 1
-    edges = (edge_of(owner) if mask & 1 else None, source)
-    before, output = owner._grad_fn, max(owner._slot - 1, 0)
-    owner._grad_fn, owner._slot = record(op.call(value, where), mask, edges, ()), 0
-    owner._requires_grad = True
-    move_retained(owner, before, output)
-    refresh(target)
-
-
-def _replay(view: Tensor, owner: Tensor) -> None:
-    """Give a view the history of its root, read at its place."""
-    if not owner._requires_grad:  # it was detached
-        view._grad_fn, view._slot, view._requires_grad = None, 0, False
-        return
-    where = Region(owner._array, view._array)
-    call = ViewCall(OPS["region"], (where.whole,), {"where": where}, view._array)
-    before, output = view._grad_fn, max(view._slot - 1, 0)
-    view._grad_fn, view._slot = record(call, 1, (edge_of(owner),), ()), 0
-    view._requires_grad = True
-    move_retained(view, before, output)
-
-
-install_replay(_replay)
+# --------------------------------------------------------------------------------------- writing
 
 
 @contextmanager
@@ -205,7 +143,7 @@ def assign(name: str, target: Tensor, value: Any, *, part_of: Tensor | None = No
     source = edge_of(value) if isinstance(value, Tensor) and value.requires_grad else None
     recorded = _is_recorded(target, source is not None) and target._array.dtype.kind in "fc"
     if recorded:
-        _check_view(name, target if part_of is None else part_of)
+        check_view(name, target if part_of is None else part_of)
     if np.may_share_memory(array, target._array):
         array = array.copy()
     with writing(target):
@@ -258,23 +196,14 @@ def inplace(op: Op, name: str, target: Tensor, args: tuple, params: dict[str, An
         return assign(name, target, result)
     with writing(target):
         np.copyto(target._array, result._array)
-    _take_history(target, result._grad_fn, result._slot)
+    take_history(target, result._grad_fn, result._slot)
     _tell_interpreters(target, result)
     return target
 
 
-def _take_history(target: Tensor, node: Node, slot: int) -> None:
-    """Make a root, written as a whole, the output of ``node``."""
-    version = shared_version(target)
-    version.rebased = version.last
-    before, output = target._grad_fn, max(target._slot - 1, 0)
-    target._grad_fn, target._slot, target._requires_grad = node, slot, True
-    move_retained(target, before, output)
-
-
 def _as_before(tensor: Tensor) -> Tensor:
     """A copy that an operation reads and saves in place of a tensor that is about to change."""
-    if state.grad_enabled and _is_recorded_leaf(tensor):
+    if state.grad_enabled and is_recorded_leaf(tensor):
         return OPS["copy"](tensor)  # the gradient is to reach the leaf itself
     twin = Tensor(
         tensor._array.copy(), tensor._requires_grad, tensor._grad_fn, max(tensor._slot, 0)
@@ -320,7 +249,7 @@ class _KernelWrite:
         if op.check is not None and not plan.floating:
             op.check(arrays)
         if mask:
-            _check_view(name, self.target)
+            check_view(name, self.target)
         edges = tuple(edge_of(a) if mask >> k & 1 else None for k, a in enumerate(operands))
         names = plan.saves(mask) if mask else ()
         kept = {n: self._keep(n, arrays) for n in names if n != "y"}
@@ -333,7 +262,7 @@ class _KernelWrite:
             if "y" in names:
                 node.watch_output(0, shared_version(self.target))
             if root(self.target) is self.target:
-                _take_history(self.target, node, 0)
+                take_history(self.target, node, 0)
             else:
                 rebase(self.target, node, Meta(array.shape, array.dtype))
 

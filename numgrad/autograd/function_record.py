@@ -20,7 +20,13 @@ import numpy as np
 
 from numgrad.autograd.function_call import Definition, FunctionCall
 from numgrad.autograd.function_context import FunctionCtx, SavedTensors
-from numgrad.autograd.history import check_rewritable, rebase, record, take_history
+from numgrad.autograd.history import (
+    check_no_leaf,
+    check_view,
+    rebase,
+    record,
+    take_history,
+)
 from numgrad.autograd.node import Node, mark_written
 from numgrad.autograd.task import edge_of
 from numgrad.autograd.variable import INFERENCE, NO_GRAD_VIEW, Tensor, root, version_of
@@ -133,7 +139,8 @@ class _Outputs:
         """Raise if a dirty input cannot be given a new history."""
         for k in self.differentiable:
             if _among(self.values[k], self.dirty):
-                check_rewritable(f"{self.ctx._name}: ctx.mark_dirty", self.values[k])
+                check_no_leaf(f"{self.ctx._name}: ctx.mark_dirty", self.values[k])
+                check_view(f"{self.ctx._name}: ctx.mark_dirty", self.values[k])
 
     # ------------------------------------------------------------------------- the graph
 

@@ -12,9 +12,17 @@ from numgrad.autograd.hooks import move_retained
 from numgrad.autograd.node import Node
 from numgrad.autograd.saved import pack
 from numgrad.autograd.task import edge_of
-from numgrad.autograd.variable import NO_GRAD_VIEW, Tensor, refresh, root, shared_version
+from numgrad.autograd.variable import (
+    NO_GRAD_VIEW,
+    Tensor,
+    install_replay,
+    refresh,
+    root,
+    shared_version,
+)
 from numgrad.errors import NumgradRuntimeError
 from numgrad.op.base import OPS, Call, Meta, state
+from numgrad.op.view import ViewCall
 from numgrad.ops.region import Region
 
 
@@ -28,16 +36,26 @@ def record(call: Call, mask: int, edges: tuple, saved: tuple) -> Node:
     return node
 
 
-def check_rewritable(name: str, target: Tensor) -> None:
-    """Raise for a leaf that requires grad, and for a view whose history cannot be rewritten."""
-    owner = root(target)
-    if target._slot != NO_GRAD_VIEW and (_is_recorded_leaf(target) or _is_recorded_leaf(owner)):
-        what = "a leaf" if owner is target else "a view of a leaf"
+def is_recorded_leaf(tensor: Tensor) -> bool:
+    """Whether histories begin with the value of this tensor."""
+    return tensor._requires_grad and tensor._grad_fn is None
+
+
+def check_no_leaf(name: str, target: Tensor) -> None:
+    """Raise for a leaf that requires grad, and for a view of one."""
+    if target._slot == NO_GRAD_VIEW:  # what is wrong with that: see check_view
+        return
+    if is_recorded_leaf(target) or is_recorded_leaf(root(target)):
+        what = "a leaf" if is_recorded_leaf(target) else "a view of a leaf"
         raise NumgradRuntimeError(
             f"{name}: the target of shape {target._array.shape} is {what} that requires grad; its "
             "history begins with its value, so change it under no_grad(), or work on a clone()"
         )
-    if owner is target:
+
+
+def check_view(name: str, target: Tensor) -> None:
+    """Raise for a view whose history cannot be rewritten."""
+    if root(target) is target:
         return
     if target._slot == NO_GRAD_VIEW:
         raise NumgradRuntimeError(
@@ -49,15 +67,15 @@ def check_rewritable(name: str, target: Tensor) -> None:
             f"{name}: the target is one of several views that one operation returned (unstack, "
             "split), which cannot be written to; index the base instead"
         )
-    if target._grad_fn is not None and target._grad_fn.call.opaque:
+    _check_opaque(name, target)
+
+
+def _check_opaque(name: str, view: Tensor) -> None:
+    if view._grad_fn is not None and view._grad_fn.call.opaque:
         raise NumgradRuntimeError(
-            f"{name}: the target is a view that {target._grad_fn.name()} returned, a function of "
-            "yours, which cannot be written to; return a clone() from forward"
+            f"{name}: the target is a view that {view._grad_fn.name()} returned, a function of "
+            "yours, whose base cannot be written to; return a clone() from forward"
         )
-
-
-def _is_recorded_leaf(tensor: Tensor) -> bool:
-    return tensor._requires_grad and tensor._grad_fn is None
 
 
 def take_history(target: Tensor, node: Node, slot: int) -> None:
@@ -83,3 +101,20 @@ def rebase(target: Tensor, source: Any, value: Meta) -> None:
     owner._requires_grad = True
     move_retained(owner, before, output)
     refresh(target)
+
+
+def _replay(view: Tensor, owner: Tensor) -> None:
+    """Give a view the history of its root, read at its place."""
+    if not owner._requires_grad:  # it was detached
+        view._grad_fn, view._slot, view._requires_grad = None, 0, False
+        return
+    _check_opaque("a view whose base was changed in place", view)
+    where = Region(owner._array, view._array)
+    call = ViewCall(OPS["region"], (where.whole,), {"where": where}, view._array)
+    before, output = view._grad_fn, max(view._slot - 1, 0)
+    view._grad_fn, view._slot = record(call, 1, (edge_of(owner),), ()), 0
+    view._requires_grad = True
+    move_retained(view, before, output)
+
+
+install_replay(_replay)

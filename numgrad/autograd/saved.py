@@ -247,7 +247,8 @@ class saved_tensors_hooks:
 
     >>> from concurrent.futures import ThreadPoolExecutor
     >>> def work(x):
-    ...     with ng.autograd.graph.saved_tensors_hooks(lambda t: print("packing") or t, lambda t: t):
+    ...     show = lambda t: print("packing") or t
+    ...     with ng.autograd.graph.saved_tensors_hooks(show, lambda t: t):
     ...         return ng.exp(x)
     >>> with ThreadPoolExecutor() as pool:
     ...     y = pool.submit(work, x).result()

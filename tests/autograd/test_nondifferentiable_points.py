@@ -187,6 +187,9 @@ SMOOTH = {
     "repeat", "pad", "pad_constant", "concat", "stack", "hstack", "vstack", "dstack",
     "column_stack", "split_at", "unstack", "split", "array_split", "hsplit", "vsplit", "dsplit",
     "meshgrid", "diagonal", "diagonal_backward", "diag", "tril", "triu",
+    "put", "fill", "index_put", "index_add", "index_copy", "index_fill", "scatter", "scatter_add",
+    "multiply_at", "slice_scatter", "select_scatter", "diagonal_scatter", "copy_slices", "region",
+    "region_backward", "masked_fill", "masked_scatter",
 }  # fmt: skip
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import numgrad as ng
 from numgrad.op import Composite
 from numgrad.op.base import OPS, Op
+from numgrad.ops.region import Region
 from numgrad.testing.samples import draw, samples
 
 Calls = dict[str, list[tuple[tuple, Callable[..., Any]]]]
@@ -24,6 +25,14 @@ TABLE = [
 
 INDICES = np.array([2, 0, 0])
 ALONG = np.array([[2, 0], [1, 1]])
+MASK = np.array([[True, False, True], [False, True, False]])
+
+
+def place(x: Any, *, spread: bool = False) -> Region:
+    """Where a view with steps lies in an array like ``x`` of shape (2, 3), or a broadcast row."""
+    whole = np.zeros((2, 3), x.dtype)
+    return Region(whole, np.broadcast_to(whole[0], (2, 3)) if spread else whole[:, ::2].T)
+
 
 # How to call what neither is elementwise, nor works along axes, nor declares samples: shapes of the
 # operands, and a function of the operation and the operands.
@@ -129,6 +138,37 @@ CALLS: Calls = {
         (((2,), (3,)), lambda op, a, b: op(a, b, 0)),
     ],
     "kron": [(((2, 1), (3,)), lambda op, a, b: op(a, b))],
+    "put": [
+        (((2, 3), (3,)), lambda op, x, v: op(x, INDICES, v)),
+        (((2, 3), (2,)), lambda op, x, v: op(x, INDICES, v, accumulate=True)),
+    ],
+    "fill": [(((2, 3), ()), lambda op, x, v: op(x, v))],
+    "slice_scatter": [(((2, 3), (2, 2)), lambda op, x, v: op(x, v, axis=1, step=2))],
+    "select_scatter": [(((2, 3), (2,)), lambda op, x, v: op(x, v, axis=1, index=-1))],
+    "diagonal_scatter": [(((2, 3), (2,)), lambda op, x, v: op(x, v, offset=1))],
+    "masked_fill": [(((2, 3), ()), lambda op, x, v: op(x, MASK, v))],
+    "masked_scatter": [(((2, 3), (4,)), lambda op, x, v: op(x, MASK, v))],
+    "region": [
+        (((2, 3),), lambda op, x: op(x, where=place(x))),
+        (((2, 3),), lambda op, x: op(x, where=place(x, spread=True))),
+    ],
+    "region_backward": [
+        (((2, 2),), lambda op, x: op(x, where=place(x))),
+        (((2, 3),), lambda op, x: op(x, where=place(x, spread=True))),
+    ],
+    "copy_slices": [(((2, 3), (2, 2)), lambda op, x, v: op(x, v, where=place(x)))],
+    "index_add": [
+        (((3, 2), (3, 2)), lambda op, x, v: op(x, INDICES, v, axis=0)),
+        (((2, 3), (2, 3)), lambda op, x, v: op(x, INDICES, v, axis=1, alpha=-2)),
+    ],
+    "index_copy": [(((3, 2), (3, 2)), lambda op, x, v: op(x, INDICES, v, axis=0))],
+    "index_fill": [(((3, 2), ()), lambda op, x, v: op(x, INDICES, v, axis=0))],
+    "scatter": [
+        (((2, 3), (2, 2)), lambda op, x, v, how=how: op(x, ALONG, v, axis=1, reduce=how))
+        for how in (None, "add", "multiply")
+    ],
+    "scatter_add": [(((2, 3), (2, 2)), lambda op, x, v: op(x, ALONG, v, axis=1))],
+    "multiply_at": [(((2, 3), (3,)), lambda op, x, v: op(x, INDICES, v))],
 }
 
 # Calls without any element, of what is neither elementwise nor along axes.
@@ -170,6 +210,10 @@ REAL_ONLY = {
 }  # fmt: skip
 # Reached from ``nan_to_num`` only, which gives it the real and the imaginary part by itself.
 NEVER_COMPLEX = {"replace_nonfinite"}
+# The result has the dtype of the first operand, so complex values cannot be written to a real one.
+WRITES = {
+    "fill", "index_put", "slice_scatter", "select_scatter", "diagonal_scatter", "copy_slices",
+}  # fmt: skip
 
 
 @dataclass

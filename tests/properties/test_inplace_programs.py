@@ -97,7 +97,7 @@ def check_as_torch(program):
         grads = torch.autograd.grad(total, theirs, materialize_grads=True)
         grads = np.concatenate([g.numpy().ravel() for g in grads])
     except RuntimeError as error:
-        grads, reason = None, str(error)
+        grads, versions, reason = None, [], str(error)
         event(f"PyTorch refuses: {' '.join(reason.split()[:6])}")
     try:
         actual = gradient(leaves, loss(live, np.asarray))
