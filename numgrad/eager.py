@@ -33,7 +33,7 @@ class EagerInterpreter:
 
     def bind(self, op: Op, args: tuple, params: dict[str, Any]) -> Any:
         if isinstance(op, Composite):
-            return op.function(*args, **params)
+            return _expanded(op, args, params)
         args, params = complete(op, args, params)
         operands, arrays = [], []
         for a in args:
@@ -70,6 +70,18 @@ class EagerInterpreter:
             return bind(op, args, params)
 
         return entry
+
+
+def _expanded(op: Composite, args: tuple, params: dict[str, Any]) -> Any:
+    """The result of a composite, by the operations it is written with."""
+    try:
+        return op.function(*args, **params)
+    except TypeError as error:
+        try:
+            op.__signature__.bind(*args, **params)
+        except TypeError as mismatch:
+            raise NumgradTypeError(f"{op.name}: {mismatch}") from error
+        raise
 
 
 def _link(view: Tensor, base: Tensor, slot: int) -> None:

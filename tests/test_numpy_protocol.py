@@ -51,8 +51,12 @@ def test_keywords_and_out():
         np.exp(x, out=np.empty((2, 2)))
     with pytest.raises(TypeError, match="where"):
         np.exp(x, where=np.ones((2, 2), bool))
-    with pytest.raises(TypeError, match="out"):
-        np.exp(np.ones((2, 2)), out=x.detach())
+    with pytest.raises(RuntimeError, match="out="):
+        np.exp(np.ones((2, 2)), out=x * 2)
+    target = ng.zeros((2, 2))
+    assert np.exp(x.detach(), out=target) is target
+    np.testing.assert_array_equal(target.numpy(), np.exp(x.detach().numpy()))
+    assert target._version == 1
 
 
 def test_helpers():

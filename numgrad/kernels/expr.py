@@ -433,7 +433,9 @@ class Emitter:
         if op == "square":
             return f"{type_name(dtype)}({args[0]} * {args[0]})"
         if op == "reciprocal" and kind in "fc":
-            return f"{type_name(dtype)}({self.constant(1, dtype)} / {args[0]})"
+            op, args = "divide", [self.constant(1, dtype), args[0]]
+        if op == "divide" and dtype.kind == "c":  # Numba's / raises for zero, the ufunc does not
+            return f"{type_name(dtype)}(np.divide({args[0]}, {args[1]}))"
         if op in _ORDERINGS and kind == "c":
             return _lexicographic(_INFIX[op], *args)
         if op in _COMPARISONS:

@@ -211,7 +211,7 @@ def split_at(x, *, cuts, axis=0):
     return _split(x, cuts, axis)
 
 
-split_at.vjp(x=lambda g, axis: concat(*g, axis=axis))
+split_at.vjp(x=lambda g, axis: concat(g, axis=axis))
 
 
 def _parts(operation: str, x: Any, sections: Any, axis: int, equal: bool) -> tuple:
@@ -272,7 +272,7 @@ def unstack(x, *, axis=0):
     return tuple([x[(*lead, k, Ellipsis)] for k in range(x.shape[axis])])
 
 
-unstack.vjp(x=lambda g, axis: stack(*g, axis=axis))
+unstack.vjp(x=lambda g, axis: stack(g, axis=axis))
 
 
 @composite(ref=np.meshgrid, method=False)

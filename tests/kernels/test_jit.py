@@ -149,6 +149,31 @@ def test_processes_share_a_cache_at_once(cache):
     np.testing.assert_allclose(eval(outputs[0]), expected, rtol=1e-15 * 8)
 
 
+@pytest.mark.slow
+def test_reductions_of_different_processes_do_not_collide(cache):
+    # their kernels bring functions of one source with other steps; a third process loads them all
+    names = ("sum", "prod", "max", "min")
+    program = (
+        "import numpy as np, numgrad as ng, sys\n"
+        "x = ng.tensor(np.arange(1, 7, dtype=np.int8).reshape(3, 2))\n"
+        "print([getattr(ng, name)(x, axis=0).tolist() for name in sys.argv[1:]])\n"
+    )
+    env = {**os.environ, "PYTHONPATH": str(Path(jit.__file__).parents[2])}
+
+    def run_in_process(*arguments):
+        command = [sys.executable, "-c", program, *arguments]
+        return subprocess.run(
+            command, env=env, check=True, timeout=300, stdout=subprocess.PIPE, text=True
+        ).stdout
+
+    for name in names:
+        run_in_process(name)
+    x = np.arange(1, 7, dtype=np.int8).reshape(3, 2)
+    expected = [getattr(np, name)(x, axis=0).tolist() for name in names]
+    assert eval(run_in_process(*names)) == expected
+    assert eval(run_in_process(*reversed(names))) == expected[::-1]
+
+
 def test_symbols_of_different_processes_do_not_collide(cache):
     # kernels of one name from two processes, loaded by a third
     for factor in (21.0, 22.0):

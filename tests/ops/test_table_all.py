@@ -8,7 +8,6 @@ import pytest
 import numgrad as ng
 from numgrad.op import AxisOp, Composite, Elementwise
 from numgrad.op.base import OPS, Call
-from numgrad.testing import gradcheck, gradgradcheck
 from numgrad.testing.samples import draw, samples
 from tests.ops.reference import by_name
 
@@ -17,17 +16,6 @@ pytestmark = pytest.mark.slow
 OTHERS = [op for op in OPS.values() if not isinstance(op, Elementwise | AxisOp | Composite)]
 SAMPLED = [op for op in OTHERS if op.samples]
 SMOOTH = [op for op in SAMPLED if op.formulas and op.name != "astype"]
-
-
-@pytest.mark.parametrize("op", **by_name(SMOOTH))
-def test_gradients(op):
-    for dtype in (np.float64, np.complex128):
-        for sample in samples(op, dtype):
-            given = [ng.tensor(a, requires_grad=True) for a in sample.args]
-            function = lambda *args, p=sample.params: op(*args, **p)  # noqa: E731
-            gradcheck(function, given, check_grad_dtypes=True)
-            if dtype == np.float64:
-                gradgradcheck(function, given, atol=1e-4)
 
 
 @pytest.mark.parametrize("op", **by_name([op for op in SMOOTH if hasattr(op, "backward_kernel")]))

@@ -5,8 +5,7 @@ import pytest
 
 import numgrad as ng
 from numgrad.op.base import Call
-from numgrad.testing import gradcheck, gradgradcheck
-from numgrad.testing.samples import AXES, LAYOUTS, draw, samples
+from numgrad.testing.samples import AXES, LAYOUTS, draw
 from tests.ops.reference import ALONG_AXES, assert_same, by_name, quiet, reference, result_dtype
 
 pytestmark = pytest.mark.slow
@@ -113,28 +112,6 @@ def test_zero_dimensional(op):
     params = {} if not op.keeps_shape else {"axis": None}
     expected = np.asarray(quiet(reference(op), x, **params))
     assert_same(op(ng.tensor(x), **params).numpy(), expected, 1e-13, signs=False)
-
-
-@pytest.mark.parametrize("op", **by_name(SMOOTH))
-def test_gradcheck(op):
-    for sample in samples(op):
-        x = ng.tensor(sample.args[0], requires_grad=True)
-        gradcheck(lambda x, p=sample.params: op(x, **p), x, check_grad_dtypes=True)
-
-
-@pytest.mark.parametrize("op", **by_name(SMOOTH))
-def test_gradgradcheck(op):
-    for shape, axis in (AXES[2], AXES[5]):
-        x = ng.tensor(draw(op, shape), requires_grad=True)
-        gradgradcheck(lambda x, axis=axis: op(x, axis=axis), x, atol=1e-4)
-
-
-@pytest.mark.parametrize("name", ["sum", "mean", "prod", "var", "std", "logsumexp", "norm2"])
-def test_complex_gradcheck(name):
-    op = ng.ops[name].op
-    x = ng.tensor(draw(op, (2, 3), np.complex128), requires_grad=True)
-    gradcheck(lambda x: op(x, axis=1), x)
-    gradgradcheck(lambda x: op(x, axis=1), x, atol=1e-4)
 
 
 @pytest.mark.parametrize("op", **by_name(SMOOTH))

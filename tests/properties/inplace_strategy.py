@@ -67,7 +67,7 @@ class Writer:
         kinds += ["reshape", "half"] * (ndim > 0) + ["real", "imag"] * place.complex
         kinds += ["permute", "swap", "diagonal"] * (ndim > 1)
         kinds += ["flip"] * (not self.torch and ndim > 0)
-        kinds += ["part"] * (ndim > 0 and len(place.at) > 1)
+        kinds += ["part"] * (ndim > 0 and len(place.at) > 0)
         kind = self.pick(kinds)
         arguments: tuple = ()
         if kind == "index":
