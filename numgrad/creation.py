@@ -46,7 +46,17 @@ def _untangle(data: Any) -> Any:
     return data
 
 
-def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+def _refuse_unknown(name: str, keywords: dict[str, Any]) -> None:
+    if "volatile" in keywords:
+        raise NumgradTypeError(
+            f"{name}: volatile is what inference_mode was called in 2017; compute under "
+            "ng.inference_mode() or ng.no_grad() instead"
+        )
+    if keywords:
+        raise NumgradTypeError(f"{name}: no parameter is called {next(iter(keywords))!r}")
+
+
+def tensor(data: Any, dtype: Any = None, requires_grad: bool = False, **unknown: Any) -> Tensor:
     """A new Tensor with a copy of ``data``.
 
     Parameters
@@ -73,6 +83,8 @@ def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     >>> ng.tensor([1, 2.5], requires_grad=True)
     tensor([1. , 2.5], requires_grad=True)
     """
+    if unknown:
+        _refuse_unknown("tensor", unknown)
     return _finish("tensor", _to_array("tensor", data, dtype, True), requires_grad)
 
 

@@ -209,8 +209,7 @@ def _as_before(tensor: Tensor) -> Tensor:
         tensor._array.copy(), tensor._requires_grad, tensor._grad_fn, max(tensor._slot, 0)
     )
     for active in state.interpreters:
-        if hasattr(active, "duplicate"):  # what knows tensors by their identity
-            active.duplicate(tensor, twin)
+        active.duplicate(tensor, twin)
     return twin
 
 

@@ -23,6 +23,7 @@ from numgrad.autograd.variable import (
 )
 from numgrad.eager import EagerInterpreter
 from numgrad.errors import (
+    NumgradAttributeError,
     NumgradIndexError,
     NumgradRuntimeError,
     NumgradTypeError,
@@ -173,6 +174,10 @@ def _set_data(self: Tensor, value: Any) -> None:
     if self._requires_grad:
         check_differentiable(value._array.dtype)
     self._array = value._array
+
+
+def _creator(self: Tensor) -> Any:
+    raise NumgradAttributeError("creator: what grad_fn was called in 2017; use grad_fn")
 
 
 def _delete_data(self: Tensor) -> None:
@@ -509,6 +514,7 @@ def _complete() -> None:
         "_is_view": _is_view,
         "is_inference": _is_inference,
         "data": property(_get_data, _set_data, _delete_data),
+        "creator": property(_creator),
         "detach_": methods.detach_,
         "copy_": methods.copy_,
         "fill_": methods.fill_,

@@ -62,7 +62,21 @@ def test_nesting():
     assert ng.grad(inner)(x).item() == pytest.approx(36.0)  # d/dx 3 x^3 with y = x through both
 
 
-def test_errors():
+def test_line_110_backward_inside():
+    parameter = ng.tensor(2.0, requires_grad=True)
+
+    def f(x):
+        (x.sum() * parameter).backward()
+        return x.sum()
+
+    with pytest.raises(RuntimeError, match="inside a function that ng"):
+        ng.grad(f)(np.ones(2))
+    assert parameter.grad is None
+    (parameter * 3).backward()  # and outside all is as before
+    assert parameter.grad.item() == 3.0
+
+
+def test_line_110_errors():
     with pytest.raises(RuntimeError, match="jacobian"):
         ng.grad(lambda x: x * 2)(np.ones(2))
     with pytest.raises(RuntimeError, match="hessian"):

@@ -146,6 +146,9 @@ class BatchingInterpreter:
     def assign(self, target: Tensor, value: Any) -> None:
         """A tensor was written to: nothing to do, what is stored is the same for all examples."""
 
+    def duplicate(self, original: Tensor, twin: Tensor) -> None:
+        """A tensor was copied before a write: nothing to do either."""
+
 
 class Outline:
     """Shape and dtype of an example, in place of the array that it does not have."""

@@ -65,6 +65,11 @@ def backward(
     >>> x.grad
     tensor([ 2., 40.])
     """
+    if state.transforms:
+        raise NumgradRuntimeError(
+            "backward: was called inside a function that ng.grad or another transform "
+            "differentiates, where nothing may accumulate in .grad; use ng.autograd.grad"
+        )
     roots = _sequence("backward", tensors)
     grads = _root_gradients("backward", roots, grad_tensors)
     if create_graph:
@@ -102,8 +107,7 @@ def is_loss(root: Tensor) -> bool:
         root._requires_grad
         and root._array.shape == ()
         and root._array.dtype in _ONES
-        and not state.interpreters
-        and not state.depth
+        and state.plain
     )
 
 

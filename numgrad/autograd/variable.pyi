@@ -378,6 +378,8 @@ class Tensor:
     def count_nonzero(self, axis: _Axis = None, keepdims: bool = False) -> Tensor:
         """Number of non-zero elements over axes."""
 
+    @property
+    def creator(self) -> Any: ...
     def cumprod(self, axis: _Axis = None, dtype: DTypeLike | None = None) -> Tensor:
         """Product of all elements up to each one along an axis, or of the flattened operand."""
 

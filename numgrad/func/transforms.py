@@ -12,7 +12,7 @@ from numgrad.autograd import engine
 from numgrad.autograd.modes import enable_grad
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.func.tree import leaves, map_leaves, rebuild
-from numgrad.op.base import OPS
+from numgrad.op.base import OPS, state
 from numgrad.tensor import Tensor
 
 
@@ -40,6 +40,14 @@ class _Inputs:
             for number, tree in zip(self.numbers, self.trees, strict=True)
         }
         self.args = tuple(replaced.get(k, a) for k, a in enumerate(args))
+
+    def call(self, f: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
+        """What ``f`` returns; it may not call ``backward`` meanwhile."""
+        before = state.set(transforms=state.transforms + 1)
+        try:
+            return f(*self.args, **kwargs)
+        finally:
+            state.set(**before)
 
     def result(self, values: list[Any]) -> Any:
         """Values, one for each differentiated array, in the nesting of the arguments."""
@@ -147,7 +155,7 @@ def value_and_grad(
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         inputs = _Inputs("value_and_grad", args, argnums, nested=True)
         with enable_grad():
-            value, aux = _output("value_and_grad", f(*inputs.args, **kwargs), has_aux)
+            value, aux = _output("value_and_grad", inputs.call(f, kwargs), has_aux)
             value = _scalar("value_and_grad", f, value)
             found = [inputs.kind(g) for g in _gradients(value, inputs)]
         out = inputs.kind(value if inputs.as_tensors else value.reshape(()))
@@ -233,7 +241,7 @@ def jacobian(
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         inputs = _Inputs("jacobian", args, argnums, nested=True)
         with enable_grad():
-            value, aux = _output("jacobian", f(*inputs.args, **kwargs), has_aux)
+            value, aux = _output("jacobian", inputs.call(f, kwargs), has_aux)
             if not isinstance(value, Tensor):
                 value = Tensor(np.asarray(value, dtype=np.float64))
             found = _jacobian_rows(value, inputs, inputs.as_tensors)
@@ -266,7 +274,7 @@ def hessian(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         inputs = _Inputs("hessian", args, argnums, nested=True)
         with enable_grad():
-            value = _scalar("hessian", f, f(*inputs.args, **kwargs))
+            value = _scalar("hessian", f, inputs.call(f, kwargs))
             if value._requires_grad:
                 first = engine.grad(
                     value, inputs.tensors, create_graph=True, materialize_grads=True

@@ -53,8 +53,13 @@ class State(threading.local):
     """How many backwards, one within the other, a user's code is running in."""
     task: Any = None
     """The innermost of them."""
+    transforms: int = 0
+    """How many functional transforms, one within the other, are calling a user's function."""
+    plain: bool = True
+    """Whether a backward may start at once: no interpreter, no other backward, no transform."""
 
     def refresh(self) -> None:
+        self.plain = not (self.interpreters or self.depth or self.transforms)
         if self.interpreters or self.saved_hooks or self.anomaly:
             self.mode = 0
         elif self.inference:

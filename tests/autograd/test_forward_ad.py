@@ -519,7 +519,7 @@ def test_gradcheck_in_forward_mode():
 # ------------------------------------------------------------------------------- errors, threads
 
 
-def test_errors():
+def test_line_111_errors():
     x, t = ng.tensor([1.0, 2.0]), ng.tensor([1.0, 0.5])
     assert fw.unpack_dual(x) == (x, None)
     with pytest.raises(RuntimeError, match="make_dual: no dual level"):
