@@ -177,6 +177,7 @@ def _set_data(self: Tensor, value: Any) -> None:
 
 
 def _creator(self: Tensor) -> Any:
+    """Raise: see ``grad_fn``."""
     raise NumgradAttributeError("creator: what grad_fn was called in 2017; use grad_fn")
 
 

@@ -379,7 +379,8 @@ class Tensor:
         """Number of non-zero elements over axes."""
 
     @property
-    def creator(self) -> Any: ...
+    def creator(self) -> Any:
+        """Raise: see ``grad_fn``."""
     def cumprod(self, axis: _Axis = None, dtype: DTypeLike | None = None) -> Tensor:
         """Product of all elements up to each one along an axis, or of the flattened operand."""
 
