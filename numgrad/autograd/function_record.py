@@ -103,7 +103,7 @@ class _Outputs:
             and value.dtype.kind in "fc"
             and not _among(value, ctx._non_differentiable)
         ]
-        self.dirty = [t for t in ctx._dirty if self._was_input(t)]
+        self.dirty = list(filter(self._was_input, ctx._dirty))
         self.node: Node | None = None
 
     def slot(self, k: int) -> int:
@@ -119,7 +119,7 @@ class _Outputs:
                 f"{self.ctx._name}: ctx.mark_dirty was given a tensor that is no input of forward, "
                 "which has no effect; mark only inputs that forward changed in place",
                 UserWarning,
-                stacklevel=7,
+                stacklevel=6,
             )
             return False
         if not _among(tensor, self.values):

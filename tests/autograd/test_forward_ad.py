@@ -85,13 +85,17 @@ def test_every_operation(op):
             check(case.function, case.operands, {k})
 
 
+# Their results have the dtype of the first operand: complex values do not go into a real one.
+WRITING = {f"numgrad.ops.{name}" for name in ("write", "scatter", "masked", "embed", "region")}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("op", **by_name([op for op in TABLE if accepts_complex(op)]))
 def test_every_operation_on_complex_operands(op):
     for case in cases(op, np.complex128):
         moving = {k for k, smooth in enumerate(case.differentiable) if smooth}
         check(case.function, case.operands, moving)
-        beside_real = len(moving) > 1 and op.name != "index_put"  # which stores in a real array
+        beside_real = len(moving) > 1 and op.function.__module__ not in WRITING
         for k in moving if beside_real else ():
             mixed = [a.real.copy() if j == k else a for j, a in enumerate(case.operands)]
             check(case.function, mixed, moving)
