@@ -156,6 +156,7 @@ def elementwise_kernel(
     rank: int,
     *,
     parallel: bool = False,
+    nogil: bool = False,
     accumulate: bool = False,
 ) -> Kernel:
     """Compile the loops that compute ``outputs`` from ``inputs``.
@@ -174,7 +175,7 @@ def elementwise_kernel(
         emitter.header() + body,
         writer.signature(),
         parallel=parallel,
-        nogil=parallel,
+        nogil=nogil,
         externals=emitter.externals,
         functions=emitter.namespace,
     )

@@ -46,6 +46,7 @@ def axis_kernel(
     out_role: str,
     columns: bool,
     parallel: bool,
+    nogil: bool = False,
     accumulate: bool = False,
     emitter: Emitter | None = None,
 ) -> Kernel:
@@ -65,6 +66,8 @@ def axis_kernel(
         Whether elements of the reduced axis lie apart; otherwise ``inner`` is 1.
     parallel
         Whether to share work among threads; results are the same bit by bit.
+    nogil
+        Whether other Python threads run meanwhile.
     accumulate
         Add to ``out`` rather than assign.
 
@@ -88,6 +91,6 @@ def axis_kernel(
         writer.emitter.header() + body,
         writer.signature(),
         parallel=parallel,
-        nogil=parallel,
+        nogil=nogil,
         externals=writer.emitter.externals,
     )

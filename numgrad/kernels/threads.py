@@ -99,18 +99,23 @@ def choose(
     serial: Callable[[], Callable[..., Any]],
     parallel: Callable[[], Callable[..., Any]],
     work_ns: float,
+    released: Callable[[], Callable[..., Any]] | None = None,
 ) -> Callable[..., Any]:
     """A callable that runs the serial or the parallel variant of a kernel, each made when needed.
 
-    The choice is made at each call, since the limit of threads and forking change it.
+    The choice is made at each call, since the limit of threads and forking change it. ``released``
+    makes the serial variant for work that would pay for threads but may not have them: other
+    Python threads run beside it. For little work giving up the interpreter's lock costs too much.
     """
     if work_ns < 2 * WORK_PER_THREAD_NS:
         return serial()
 
+    alone = released or serial
+
     def run(*arguments: Any) -> Any:
         threads = worth(work_ns)
         if threads < 2:
-            return serial()(*arguments)
+            return alone()(*arguments)
         return launch(parallel(), threads, *arguments)
 
     return run

@@ -266,10 +266,10 @@ class AxisPlan(Call):
         kernels = self.op._kernels
         emitter = Emitter()
 
-        def entry(parallel: bool) -> Any:
-            found = kernels.get((*key, parallel))
+        def entry(parallel: bool, nogil: bool) -> Any:
+            found = kernels.get((*key, parallel, nogil))
             if found is None:
-                found = kernels[(*key, parallel)] = axis_kernel(
+                found = kernels[(*key, parallel, nogil)] = axis_kernel(
                     f"{self.op.name}_{what}",
                     reader,
                     result,
@@ -277,6 +277,7 @@ class AxisPlan(Call):
                     out_role=out_role,
                     columns=self.columns,
                     parallel=parallel,
+                    nogil=nogil,
                     accumulate=accumulate,
                     emitter=Emitter(),
                 )
@@ -288,7 +289,8 @@ class AxisPlan(Call):
             {reader.input(name, dtype): name for name, dtype in dtypes.items()},
         )
         work = prod(self.counts) * (emitter.cost_ns + _MEMORY_NS)
-        return threads.choose(partial(entry, False), partial(entry, True), work)
+        variants = [partial(entry, *v) for v in ((False, False), (True, True), (False, True))]
+        return threads.choose(variants[0], variants[1], work, variants[2])
 
     def _static(self) -> tuple:
         return tuple(v for k, v in self.params.items() if k not in ("axis", "keepdims"))

@@ -277,7 +277,7 @@ class Plan(Call):
     def _forward(self) -> Callable[..., Any]:
         full = self.layout.masks[0]
 
-        def make(parallel: bool) -> tuple[Kernel, float]:
+        def make(parallel: bool, nogil: bool) -> tuple[Kernel, float]:
             reader, emitter = Reader(), self.op.emitter()
             inputs = [(o, reader.input(o.name, o.dtype)) for o in self._operands()]
             result = self.op.read(reader, [s for _, s in inputs])
@@ -288,21 +288,22 @@ class Plan(Call):
                 [(Operand("y", self.dtype, full), result)],
                 len(self.layout.dims),
                 parallel=parallel,
+                nogil=nogil,
             )
             return kernel, emitter.cost_ns
 
         return self._choose(("forward",), make)
 
-    def _choose(self, what: tuple, make: Callable[[bool], tuple[Kernel, float]]) -> Any:
+    def _choose(self, what: tuple, make: Callable[[bool, bool], tuple[Kernel, float]]) -> Any:
         """Serial or parallel entry point by the amount of work, compiled when needed."""
         operands = self._operands()
         key = (*what, self.layout.masks, tuple((o.dtype, o.mask) for o in operands), self.dtype)
         kernels = self.op._kernels
 
-        def entry(parallel: bool) -> Any:
-            found = kernels.get((*key, parallel))
+        def entry(parallel: bool, nogil: bool) -> Any:
+            found = kernels.get((*key, parallel, nogil))
             if found is None:
-                found = kernels[(*key, parallel)] = make(parallel)
+                found = kernels[(*key, parallel, nogil)] = make(parallel, nogil)
                 self.op._cost[key] = found[1]
             return found[0].entry
 
@@ -315,7 +316,8 @@ class Plan(Call):
                 [self.op.read(reader, [s for _, s in inputs])], {s: o.name for o, s in inputs}
             )
             work = size * (emitter.cost_ns + _MEMORY_NS)
-        return threads.choose(partial(entry, False), partial(entry, True), work)
+        variants = [partial(entry, *v) for v in ((False, False), (True, True), (False, True))]
+        return threads.choose(variants[0], variants[1], work, variants[2])
 
     def compute(self, args: Sequence[Any], out: np.ndarray | None = None) -> np.ndarray:
         """The result for operands this plan was made for, in contiguous ``out`` if given."""
@@ -411,7 +413,7 @@ class Plan(Call):
         saved = self.saves(mask)
         used = ["g", *saved]
 
-        def make(parallel: bool) -> tuple[Kernel, float]:
+        def make(parallel: bool, nogil: bool) -> tuple[Kernel, float]:
             fresh, again = self.symbols(Reader(), mask)
             emitter = self.op.emitter()
             kernel = elementwise_kernel(
@@ -421,6 +423,7 @@ class Plan(Call):
                 [(operand, again[k]) for k, operand in outputs],
                 len(self.layout.dims),
                 parallel=parallel,
+                nogil=nogil,
                 accumulate=accumulate,
             )
             return kernel, emitter.cost_ns
