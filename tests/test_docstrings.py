@@ -72,8 +72,8 @@ def operations_of_examples():
     yield
     for name in set(OPS) - before:
         del OPS[name]
-        if name in vars(ng.Tensor):
-            delattr(ng.Tensor, name)
+        for method in {name, f"{name}_"} & set(vars(ng.Tensor)):
+            delattr(ng.Tensor, method)
 
 
 @pytest.mark.usefixtures("operations_of_examples")
