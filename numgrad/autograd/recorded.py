@@ -67,7 +67,9 @@ def walk_recorded(
                 continue
             if extras is not None:
                 parts = at_outputs(extras, parts, recording, task)
-            captured.update(zip(places, parts, strict=True))
+            captured.update(
+                {place: g for place, g in zip(places, parts, strict=True) if place in task.wanted}
+            )
             if not run:
                 continue
             if extras is not None:
