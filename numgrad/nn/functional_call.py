@@ -174,7 +174,9 @@ def _check(values: Values, places: Mapping[str, Any], strict: bool) -> None:
             if name not in values and id(registry[key]) not in given
         ]
         if missing:
-            raise NumgradRuntimeError(f"functional_call: values are missing for {', '.join(missing)}")
+            raise NumgradRuntimeError(
+                f"functional_call: values are missing for {', '.join(missing)}"
+            )
 
 
 def _tied(values: Values, places: Mapping[str, Any]) -> dict[str, Any]:
