@@ -189,7 +189,7 @@ SMOOTH = {
     "meshgrid", "diagonal", "diagonal_backward", "diag", "tril", "triu",
     "put", "fill", "index_put", "index_add", "index_copy", "index_fill", "scatter", "scatter_add",
     "multiply_at", "slice_scatter", "select_scatter", "diagonal_scatter", "copy_slices", "region",
-    "region_backward", "masked_fill", "masked_scatter",
+    "region_backward", "masked_fill", "masked_scatter", "linear", "bilinear",
 }  # fmt: skip
 
 
