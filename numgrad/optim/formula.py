@@ -294,10 +294,12 @@ class FormulaOptimizer(Optimizer):
             state = self.state_of(param, group) if settings.states else {}
             grad = param._grad
             assert grad is not None
-            old = {name: state[name] for name in settings.states}
+            # copies, since what the graph saves of them must outlast the writes below
+            old = {name: state[name].clone() for name in settings.states}
             pairs = param.dtype.kind == "c"
             elements = {n: v for n, v in old.items() if n in self.formula.elements}
-            values = {"p": param, "g": -grad if group.get("maximize") else grad, **elements}
+            values = {"p": param.clone(), "g": -grad if group.get("maximize") else grad}
+            values |= elements
             if pairs:
                 values = {name: stack([real(v), imag(v)]) for name, v in values.items()}
             unused = (*self.formula.elements, *self.formula.uniform)
