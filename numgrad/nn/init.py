@@ -103,7 +103,7 @@ def eye_(tensor: Tensor) -> Tensor:
     """
     if tensor.ndim != 2:
         raise NumgradValueError(f"eye_: the tensor has shape {tensor.shape}, and no two axes")
-    return _write("eye_", tensor, np.eye(*tensor.shape))
+    return _write("eye_", tensor, np.eye(tensor.shape[0], tensor.shape[1]))
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
@@ -397,7 +397,7 @@ def _kaiming_std(operation: str, tensor: Tensor, a: float, mode: str, nonlineari
 def _rng(operation: str, generator: Any) -> np.random.Generator:
     """The generator to draw from."""
     if generator is None:  # over the state of NumPy's global one
-        return np.random.Generator(np.random.get_bit_generator())
+        return np.random.Generator(np.random.get_bit_generator())  # pyright: ignore
     if isinstance(generator, Generator):
         return generator.generator
     if isinstance(generator, np.random.Generator):
