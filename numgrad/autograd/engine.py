@@ -16,6 +16,7 @@ import numpy as np
 from numgrad.autograd.accumulate import accumulate
 from numgrad.autograd.batching import BatchingInterpreter
 from numgrad.autograd.recorded import walk_recorded
+from numgrad.autograd.row_sparse import as_tensor
 from numgrad.autograd.task import GradientEdge, Task, edge_of
 from numgrad.autograd.variable import Tensor, refresh
 from numgrad.autograd.walk import walk
@@ -209,7 +210,7 @@ def grad(
                     "pass allow_unused=True to get None for it, or materialize_grads=True to get "
                     "zeros"
                 )
-        result.append(g if g is None or isinstance(g, Tensor) else Tensor(g))
+        result.append(as_tensor(g))
     return tuple(result)
 
 
