@@ -12,7 +12,7 @@ from numgrad import inplace_methods as methods
 from numgrad import ops as _ops  # fills the table
 from numgrad.autograd import engine, hooks
 from numgrad.autograd.node import Node, show_saved
-from numgrad.autograd.row_sparse import RowSparseTensor
+from numgrad.autograd.row_sparse import RowSparseTensor, as_tensor
 from numgrad.autograd.variable import (
     INFERENCE,
     NO_GRAD_VIEW,
@@ -354,7 +354,7 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     twin = _rebuild(self._array.copy(), self._requires_grad, type(self))
     memo[id(self)] = twin
     if self._grad is not None:
-        twin._grad = self._grad.clone()
+        twin._grad = as_tensor(self._grad._array.copy())
     return twin
 
 

@@ -162,8 +162,8 @@ class RowSparseTensor:
         return self
 
     def mul_(self, factor: float | complex | Tensor) -> Self:
-        """Multiply by a number in place."""
-        self._array.values[...] = self._scaled(factor)
+        """Multiply by a number."""
+        self._array = (self * factor)._array
         return self
 
     def numpy(self) -> np.ndarray:

@@ -182,7 +182,7 @@ def walk(
 def _sparse_for_leaves(edges: Sequence[Any], gradients: Sequence[Any]) -> list[Any]:
     """The gradients, row-sparse ones made dense unless a leaf takes them."""
     return [
-        g.dense() if type(g) is RowSparseArray and type(edge) is not Tensor else g
+        g.dense() if type(g) is RowSparseArray and not isinstance(edge, Tensor) else g
         for edge, g in zip(edges, gradients, strict=True)
     ]
 
