@@ -214,6 +214,12 @@ def grad(
     return tuple(result)
 
 
+def dense_grad(*args: Any, **options: Any) -> tuple[Any, ...]:
+    """``grad`` for those who compute with the result: gradients that are row-sparse made dense."""
+    found = grad(*args, **options)
+    return tuple([g.to_dense() if g is not None and g.is_sparse else g for g in found])
+
+
 # ---------------------------------------------------------------------------------- which walk
 
 
