@@ -62,7 +62,6 @@ class RowSparseTensor:
 
     __slots__ = ("__weakref__", "_array")
     __array_ufunc__ = None  # an ndarray leaves operators to this class
-    __module__ = "numgrad"
 
     is_sparse = True
     requires_grad = False

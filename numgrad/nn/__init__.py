@@ -1,5 +1,7 @@
 """Modules: functions with parameters, made of one another."""
 
+from numgrad.nn import functional as functional
+from numgrad.nn.embedding import Embedding as Embedding
 from numgrad.nn.module import Module as Module
 from numgrad.nn.parameter import Buffer as Buffer
 from numgrad.nn.parameter import Parameter as Parameter

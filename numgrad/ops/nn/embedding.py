@@ -22,7 +22,32 @@ def _integers(indices: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(indices, np.int64).ravel()
 
 
-def _padding_row(padding_idx: int | None, rows: int) -> int | None:
+def checked_indices(indices: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Indices as int64 on one axis, after checking that the table has these rows."""
+    flat = _integers(indices)
+    _check_table(weight)
+    outside = (flat < 0) | (flat >= weight.shape[0])
+    if outside.any():
+        raise _out_of_range(flat[outside.argmax()], weight)
+    return flat
+
+
+def _check_table(weight: np.ndarray) -> None:
+    if weight.ndim != 2:
+        raise NumgradValueError(
+            f"embedding: the table must have two axes, rows and what is in them; got shape "
+            f"{weight.shape}"
+        )
+
+
+def _out_of_range(index: int, weight: np.ndarray) -> NumgradIndexError:
+    rows = weight.shape[0]
+    return NumgradIndexError(
+        f"embedding: index {index} in a table of {rows} rows; indices run from 0 to {rows - 1}"
+    )
+
+
+def padding_row(padding_idx: int | None, rows: int) -> int | None:
     """``padding_idx`` counted from the front."""
     if padding_idx is None:
         return None
@@ -87,23 +112,16 @@ def embedding(weight, indices, *, padding_idx=None, scale_grad_by_freq=False, sp
                        [2., 2.]], shape=(3, 2))
     """
     flat = _integers(indices)
-    if weight.ndim != 2:
-        raise NumgradValueError(
-            f"embedding: the table must have two axes, rows and what is in them; got shape "
-            f"{weight.shape}"
-        )
+    _check_table(weight)
     if sparse and scale_grad_by_freq:
         raise NumgradValueError(
             "embedding: scale_grad_by_freq needs a dense gradient; leave sparse out"
         )
-    _padding_row(padding_idx, weight.shape[0])
+    padding_row(padding_idx, weight.shape[0])
     out = np.empty((*indices.shape, weight.shape[1]), weight.dtype)
     bad = gather_rows(np.ascontiguousarray(weight), flat, out)
     if bad >= 0:
-        raise NumgradIndexError(
-            f"embedding: index {flat[bad]} in a table of {weight.shape[0]} rows; indices run from "
-            f"0 to {weight.shape[0] - 1}"
-        )
+        raise _out_of_range(flat[bad], weight)
     return out
 
 
