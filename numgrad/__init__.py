@@ -64,6 +64,7 @@ from numgrad.tensor import Tensor as Tensor
 # isort: split
 from numgrad import nn as nn
 from numgrad import numpy_protocol as _numpy_protocol  # noqa: F401 (for what it attaches)
+from numgrad import optim as optim
 from numgrad import testing as testing
 from numgrad.inspection import table as ops  # noqa: F401 (in place of the package)
 from numgrad.op import elementwise as elementwise
