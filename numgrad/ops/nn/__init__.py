@@ -3,3 +3,6 @@
 from numgrad.ops.nn import (
     embedding as embedding,
 )
+from numgrad.ops.nn import (
+    linear as linear,
+)
