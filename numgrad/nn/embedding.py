@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-import numpy as np
-
-from numgrad.autograd.modes import no_grad
 from numgrad.creation import asarray
 from numgrad.errors import NumgradValueError
-from numgrad.nn import functional as F
+from numgrad.nn import init
+from numgrad.nn.functional.embedding import embedding
 from numgrad.nn.module import Module
-from numgrad.nn.parameter import Parameter
+from numgrad.nn.parameter import Parameter, empty_parameter
 from numgrad.ops.nn.embedding import padding_row
 from numgrad.tensor import Tensor
 
@@ -33,6 +31,8 @@ class Embedding(Module):
         Divide the gradient of each row by the number of times it was looked up in a call.
     sparse
         Gradients are ``RowSparseTensor``; take an optimizer that supports them.
+    device
+        None or ``"cpu"``.
     dtype
         Of the table; float64 by default.
 
@@ -78,8 +78,8 @@ class Embedding(Module):
         self.scale_grad_by_freq, self.sparse = scale_grad_by_freq, sparse
         shape = (num_embeddings, embedding_dim)
         if _weight is None:
-            empty = Tensor(np.empty(shape, np.float64 if dtype is None else dtype))
-            self.weight = Parameter(empty, requires_grad=not _freeze)
+            self.weight = empty_parameter(shape, dtype, device)
+            self.weight.requires_grad = not _freeze
             self.reset_parameters()
         else:
             _weight = asarray(_weight)
@@ -92,14 +92,13 @@ class Embedding(Module):
 
     def reset_parameters(self) -> None:
         """Draw the table anew; the padding is zero."""
-        with no_grad():
-            self.weight.copy_(np.random.standard_normal(self.weight.shape))
-            if self.padding_idx is not None:
-                self.weight[self.padding_idx] = 0
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            init.zeros_(self.weight[self.padding_idx])
 
     def forward(self, input: Any) -> Tensor:
         """Rows of the table at integer indices of any shape."""
-        return F.embedding(
+        return embedding(
             input,
             self.weight,
             self.padding_idx,
