@@ -5,6 +5,7 @@ from numgrad.nn import init as init
 from numgrad.nn.containers import ModuleDict as ModuleDict
 from numgrad.nn.containers import ModuleList as ModuleList
 from numgrad.nn.containers import Sequential as Sequential
+from numgrad.nn.embedding import Embedding as Embedding
 from numgrad.nn.flatten import Flatten as Flatten
 from numgrad.nn.flatten import Unflatten as Unflatten
 from numgrad.nn.functional_call import functional_call as functional_call
