@@ -1,5 +1,6 @@
 """Optimizers: PyTorch's names and rules, one compiled kernel a step."""
 
+from numgrad.optim import lr_scheduler as lr_scheduler
 from numgrad.optim.adam import Adam as Adam
 from numgrad.optim.adam import AdamW as AdamW
 from numgrad.optim.optimizer import Optimizer as Optimizer
