@@ -231,8 +231,9 @@ def _bound(packing: Packing, k: int, value: Any, missing: float) -> np.ndarray:
 def _constraints(optimize: Any, kind: Any, point: Point, constraints: Any) -> Any:
     """The constraints with functions of the packed vector."""
     single = isinstance(constraints, Mapping) or not isinstance(constraints, Iterable)
+    several: Iterable[Any] = [constraints] if single else constraints
     found = []
-    for k, given in enumerate([constraints] if single else constraints):
+    for k, given in enumerate(several):
         if isinstance(given, optimize.LinearConstraint):
             found.append(given)
             continue

@@ -19,7 +19,7 @@ class Packing:
         self.tensors = list(tensors)
         self.shapes = [t.shape for t in tensors]
         self.dtypes = [t.dtype for t in tensors]
-        self.real_dtypes = [np.empty(0, dtype).real.dtype for dtype in self.dtypes]
+        self.real_dtypes = [np.finfo(dtype).dtype for dtype in self.dtypes]
         sizes = [t.size * (2 if t.dtype.kind == "c" else 1) for t in tensors]
         ends = np.cumsum([0, *sizes]).tolist()
         self.slices = [slice(*pair) for pair in pairwise(ends)]
@@ -28,10 +28,10 @@ class Packing:
     def pack(self, arrays: Iterable[Any]) -> np.ndarray:
         """One array for each Tensor, shaped like it, as a new vector; None counts as zeros."""
         vector = np.zeros(self.size)
-        for place, dtype, array in zip(self.slices, self.dtypes, arrays, strict=True):
+        for k, array in enumerate(arrays):
             if array is not None:
-                flat = np.ascontiguousarray(array, dtype).reshape(-1)
-                vector[place] = flat.view(flat.real.dtype)
+                flat = np.ascontiguousarray(array, self.dtypes[k]).reshape(-1)
+                vector[self.slices[k]] = flat.view(self.real_dtypes[k])
         return vector
 
     def unpack(self, vector: np.ndarray) -> list[np.ndarray]:

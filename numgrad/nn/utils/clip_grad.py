@@ -190,7 +190,7 @@ def _scale(grads: list[Tensor], max_norm: float, total: float) -> None:
 
 
 def _as_tensor(total: float, tensors: list[Tensor]) -> Tensor:
-    dtypes = [np.empty(0, t.dtype).real.dtype for t in tensors]
+    dtypes = [np.finfo(t.dtype).dtype for t in tensors]
     with np.errstate(over="ignore"):  # of a norm that float32 has no number for
         return Tensor(np.array(total).astype(np.result_type(*dtypes) if dtypes else np.float64))
 
