@@ -13,14 +13,14 @@ class NumgradValueError(NumgradError, ValueError):
     """An argument of the right kind with a value that cannot be used, such as a shape."""
 
 
-class NumgradKeyError(NumgradError, KeyError):
-    """A name that a mapping does not have."""
-
-    __str__ = Exception.__str__  # a KeyError shows its message in quotation marks
-
-
 class NumgradIndexError(NumgradError, IndexError):
     """An index or axis outside its range."""
+
+
+class NumgradKeyError(NumgradError, KeyError):
+    """A name that cannot be used, is in use, or is not there."""
+
+    __str__ = Exception.__str__  # that of KeyError shows the message in quotes
 
 
 class NumgradRuntimeError(NumgradError, RuntimeError):
