@@ -2,6 +2,7 @@
 
 from numgrad.nn import functional as functional
 from numgrad.nn import init as init
+from numgrad.nn import utils as utils
 from numgrad.nn.containers import ModuleDict as ModuleDict
 from numgrad.nn.containers import ModuleList as ModuleList
 from numgrad.nn.containers import Sequential as Sequential
