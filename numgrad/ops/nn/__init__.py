@@ -1,0 +1,11 @@
+"""Operations of neural networks, one module a field."""
+
+from numgrad.ops.nn import (
+    activation as activation,
+)
+from numgrad.ops.nn import (
+    cross_entropy as cross_entropy,
+)
+from numgrad.ops.nn import (
+    loss as loss,
+)
