@@ -7,5 +7,8 @@ from numgrad.ops.nn import (
     cross_entropy as cross_entropy,
 )
 from numgrad.ops.nn import (
+    dropout as dropout,
+)
+from numgrad.ops.nn import (
     loss as loss,
 )

@@ -137,13 +137,10 @@ weighted_bernoulli_logit_error.vjp(
 
 
 @primitive(internal=True, differentiable=False, method=False)
-def require_probabilities(x):
-    """Raise unless all elements lie between 0 and 1."""
-    if x.size and not (x.min() >= 0 and x.max() <= 1):
-        raise NumgradValueError(
-            "binary_cross_entropy: the input must hold probabilities, and its elements run from "
-            f"{x.min()} to {x.max()}; apply sigmoid first, or use binary_cross_entropy_with_logits"
-        )
+def require_between(x, *, low, high, problem):
+    """Raise, and say what the problem is, unless all elements lie between two bounds."""
+    if x.size and not (x.min() >= low and x.max() <= high):
+        raise NumgradValueError(f"{problem} (elements run from {x.min()} to {x.max()})")
     return np.ones((), np.bool_)
 
 
