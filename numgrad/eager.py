@@ -18,7 +18,15 @@ from numgrad.autograd.history import record
 from numgrad.autograd.node import Node
 from numgrad.autograd.saved import keep
 from numgrad.autograd.task import edge_of
-from numgrad.autograd.variable import INFERENCE, NO_GRAD_VIEW, Tensor, refresh, root
+from numgrad.autograd.variable import (
+    INFERENCE,
+    NO_GRAD_VIEW,
+    TENSORS,
+    Parameter,
+    Tensor,
+    refresh,
+    root,
+)
 from numgrad.errors import NumgradTypeError
 from numgrad.op.axis import AxisOp
 from numgrad.op.base import Call, Composite, Op, bind, complete, state
@@ -44,16 +52,16 @@ class EagerInterpreter:
         mask = 0
         if state.grad_enabled and op.differentiable:
             for k, a in enumerate(operands):
-                if type(a) is Tensor and a._requires_grad and call.differentiable(k):
+                if isinstance(a, Tensor) and a._requires_grad and call.differentiable(k):
                     mask |= 1 << k
         if type(out) is tuple:
             tensors = _record_many(call, mask, operands, out)
-            if isinstance(op, View) and type(operands[0]) is Tensor:
+            if isinstance(op, View) and isinstance(operands[0], Tensor):
                 for number, part in enumerate(tensors):
                     _link(part, operands[0], number + 1)
             return tensors
         tensor = _record(call, mask, operands, out) if mask else new_tensor(out)
-        if isinstance(op, View) and type(operands[0]) is Tensor and op.shares(arrays[0], out):
+        if isinstance(op, View) and isinstance(operands[0], Tensor) and op.shares(arrays[0], out):
             _link(tensor, operands[0], tensor._slot)
         return tensor
 
@@ -100,7 +108,7 @@ def new_tensor(array: np.ndarray) -> Tensor:
 def _operand(op: Op, a: Any) -> tuple[Any, Any]:
     """An argument as it is kept, and as an array or number to compute with."""
     kind = type(a)
-    if kind is Tensor:
+    if kind is Tensor or isinstance(a, Tensor):
         if a._memory is not None:
             refresh(a)
         return a, a._array
@@ -108,8 +116,6 @@ def _operand(op: Op, a: Any) -> tuple[Any, Any]:
         return a, a
     if kind is np.ndarray:
         return a, a
-    if isinstance(a, Tensor):
-        return a, a._array
     if a is None:
         return None, None
     if isinstance(a, list | tuple) and any(isinstance(x, Tensor) for x in a):
@@ -186,7 +192,7 @@ def _unary_entry(op: Planned) -> Callable[..., Any]:
 
     def entry(x: Any = _MISSING, *rest: Any, **params: Any) -> Any:
         mode = state.mode
-        if type(x) is Tensor and mode and not rest and not params:
+        if type(x) in TENSORS and mode and not rest and not params:
             array = x._array
             if x._memory is not None:
                 refresh(x)
@@ -231,13 +237,13 @@ def _binary_entry(op: Planned) -> Callable[..., Any]:
         z: Any = None
         plan = None
         mask = 0
-        if kind_a is Tensor:
+        if kind_a is Tensor or kind_a is Parameter:
             x = a._array
             if a._memory is not None:
                 refresh(a)
             if a._requires_grad:
                 mask = 1
-            if kind_b is Tensor:
+            if kind_b is Tensor or kind_b is Parameter:
                 z = b._array
                 if b._memory is not None:
                     refresh(b)
@@ -250,7 +256,7 @@ def _binary_entry(op: Planned) -> Callable[..., Any]:
             elif kind_b is ndarray:
                 z = b
                 plan = plans.get((x.dtype, x.shape, z.dtype, z.shape))
-        elif kind_b is Tensor:
+        elif kind_b is Tensor or kind_b is Parameter:
             z = b._array
             if b._memory is not None:
                 refresh(b)
@@ -300,9 +306,9 @@ def _binary_entry(op: Planned) -> Callable[..., Any]:
         else:
             kept_a = kept_b = None
             if keeps & 1:
-                kept_a = a if kind_a is Tensor and a._memory is None else keep(a)
+                kept_a = a if kind_a in TENSORS and a._memory is None else keep(a)
             if keeps & 2:
-                kept_b = b if kind_b is Tensor and b._memory is None else keep(b)
+                kept_b = b if kind_b in TENSORS and b._memory is None else keep(b)
             if keeps == 3:
                 saved = (kept_a, kept_b)
             elif keeps == 1:
@@ -337,7 +343,7 @@ def _axis_entry(op: AxisOp) -> Callable[..., Any]:
 
     def entry(x: Any = _MISSING, *rest: Any, **params: Any) -> Any:
         mode = state.mode
-        if type(x) is not Tensor or not mode:
+        if type(x) not in TENSORS or not mode:
             return bind(op, () if x is _MISSING else (x, *rest), params)
         array = x._array
         if x._memory is not None:

@@ -15,7 +15,7 @@ import numpy as np
 from numgrad.autograd.conform import conform_tensor
 from numgrad.autograd.hooks import RemovableHandle, leaf_hooks, node_extras
 from numgrad.autograd.saved import Guard, Packed, check_version, pack, stale
-from numgrad.autograd.variable import Tensor, Version, extra, shared_version
+from numgrad.autograd.variable import Parameter, Tensor, Version, extra, shared_version
 from numgrad.errors import NumgradAttributeError, NumgradRuntimeError, NumgradTypeError
 from numgrad.op.base import OPS, Call, Meta
 
@@ -95,7 +95,7 @@ class Node:
         values: list[Any] = []
         for value in saved:
             kind = type(value)
-            if kind is Tensor:
+            if kind is Tensor or kind is Parameter:
                 if value._memory is not None:
                     check_version(self.name(), value, self.sequence)
                 value = value._array
