@@ -1,0 +1,8 @@
+"""The operations of neural networks, one module a field."""
+
+from numgrad.ops.nn import (
+    normalization as normalization,
+)
+from numgrad.ops.nn import (
+    recurrent as recurrent,
+)
