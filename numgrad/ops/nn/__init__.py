@@ -1,5 +1,8 @@
-"""The operations of neural networks, one module a field."""
+"""Operations of neural networks, one module a field."""
 
+from numgrad.ops.nn import (
+    linear as linear,
+)
 from numgrad.ops.nn import (
     normalization as normalization,
 )
