@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.autograd.modes import no_grad
 from numgrad.autograd.variable import Tensor
 from numgrad.creation import asarray
 from numgrad.errors import NumgradTypeError, NumgradValueError
@@ -91,16 +90,16 @@ class _BatchNorm(_Affine):
         """Normalize a batch; in training, update the running statistics."""
         input = asarray(input)
         self._check_input(input)
-        tracked = self.training and self.num_batches_tracked is not None
+        learns = self.training and self.track_running_stats
+        tracked = learns and self.num_batches_tracked is not None
         momentum = self.momentum
         if momentum is None:
             momentum = 1 / (int(self.num_batches_tracked) + 1) if tracked else 0.0
         by_batch = self.training or self.running_mean is None
-        update = self.training or not by_batch
         out = F.batch_norm(
             input,
-            self.running_mean if update else None,
-            self.running_var if update else None,
+            None if self.training and not learns else self.running_mean,
+            None if self.training and not learns else self.running_var,
             self.weight,
             self.bias,
             by_batch,
@@ -108,8 +107,7 @@ class _BatchNorm(_Affine):
             self.eps,
         )
         if tracked:
-            with no_grad():
-                self.num_batches_tracked += 1
+            self.num_batches_tracked.add_(1)
         return out
 
     def _check_input(self, input: Tensor) -> None:

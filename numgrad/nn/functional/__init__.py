@@ -19,6 +19,9 @@ from numgrad.nn.functional.activation import softmin as softmin
 from numgrad.nn.functional.activation import softplus as softplus
 from numgrad.nn.functional.activation import softsign as softsign
 from numgrad.nn.functional.activation import tanh as tanh
+from numgrad.nn.functional.attention import (
+    scaled_dot_product_attention as scaled_dot_product_attention,
+)
 from numgrad.nn.functional.dropout import dropout as dropout
 from numgrad.nn.functional.dropout import dropout1d as dropout1d
 from numgrad.nn.functional.dropout import dropout2d as dropout2d

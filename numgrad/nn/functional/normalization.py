@@ -86,8 +86,8 @@ def batch_norm(
             f"batch_norm: an input of shape {shape} has one value for each channel, of which there "
             "is no variance; train with more examples, or call eval() first"
         )
-    out, mean, variance = batch_normalize(input, weight, bias, eps=eps)
     _check_running(shape, running_mean, running_var)
+    out, mean, variance = batch_normalize(input, weight, bias, eps=eps)
     if not count:
         return out
     with no_grad():
