@@ -169,6 +169,9 @@ ALONG_AXES = [
     unary("cumprod", lambda torch, x: x.cumprod(0), [2.0, 0.0, 3.0], [1, 8, 0]),
     unary("cumprod", lambda torch, x: x.cumprod(0), [0.0, 0.0, 3.0], [1, 0, 0]),
     unary("cumulative_prod", lambda torch, x: x.cumprod(0), [2.0, 0.0, 3.0], [1, 8, 0]),
+    Row("rnn_sequence", ([[[0.0, 2.0]]], [[0.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]),
+        ([[[0, 1]]], [[0, 1]], [[0, 0], [0, 0]]),
+        lambda torch, a, h, w: torch.relu(a + h @ w.T), {"nonlinearity": "relu"}),
 ]  # fmt: skip
 
 ROWS = ELEMENTWISE + ALONG_AXES
@@ -191,6 +194,8 @@ SMOOTH = {
     "put", "fill", "index_put", "index_add", "index_copy", "index_fill", "scatter", "scatter_add",
     "multiply_at", "slice_scatter", "select_scatter", "diagonal_scatter", "copy_slices", "region",
     "region_backward", "masked_fill", "masked_scatter",
+    "normalize_groups", "layer_norm", "rms_norm", "group_norm", "batch_normalize", "normalize_by",
+    "gru_sequence", "lstm_sequence",
 }  # fmt: skip
 
 

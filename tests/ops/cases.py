@@ -176,6 +176,26 @@ CALLS: Calls = {
         for how in (None, "add", "multiply")
     ],
     "scatter_add": [(((2, 3), (2, 2)), lambda op, x, v: op(x, ALONG, v, axis=1))],
+    "normalize_groups": [
+        (((2, 4, 3), (4,), (4,)), lambda op, *x: op(*x, extents=(2, 2, 2, 3))),
+        (((3, 2, 2), (2, 2), (2, 2)), lambda op, *x: op(*x, extents=(3, 1, 4, 1))),
+        (((3, 4), (4,)), lambda op, x, w: op(x, w, extents=(3, 1, 4, 1), centered=False)),
+        (((3, 4), (4,)), lambda op, x, b: op(x, None, b, extents=(3, 1, 4, 1))),
+    ],
+    "layer_norm": [
+        (((3, 4), (4,), (4,)), lambda op, x, w, b: op(x, 4, w, b)),
+        (((2, 3, 2),), lambda op, x: op(x, (3, 2))),
+    ],
+    "rms_norm": [(((3, 4), (4,)), lambda op, x, w: op(x, 4, w, 0.1))],
+    "group_norm": [(((2, 4, 2), (4,), (4,)), lambda op, x, w, b: op(x, 2, w, b))],
+    "batch_normalize": [
+        (((3, 2, 2), (2,), (2,)), lambda op, *x: op(*x, eps=0.1)),
+        (((4, 2),), lambda op, x: op(x, eps=0.1)),
+    ],
+    "rnn_sequence": [
+        (((2, 2, 2), (2, 2), (2, 2)), lambda op, *x: op(*x)),
+        (((2, 2, 2), (2, 2), (2, 2), (2,)), lambda op, *x: op(*x, nonlinearity="relu")),
+    ],
     "multiply_at": [(((2, 3), (3,)), lambda op, x, v: op(x, INDICES, v))],
 }
 
@@ -210,6 +230,12 @@ EMPTY: Calls = {
     "reshape": [(((0, 2),), lambda op, x: op(x, (2, 0)))],
     "broadcast_to": [(((1, 2),), lambda op, x: op(x, (0, 2)))],
     "tril": [(((0, 2),), lambda op, x: op(x))],
+    "layer_norm": [(((0, 2), (2,), (2,)), lambda op, x, w, b: op(x, 2, w, b))],
+    "rms_norm": [(((0, 2), (2,)), lambda op, x, w: op(x, 2, w))],
+    "group_norm": [(((2, 4, 0), (4,), (4,)), lambda op, x, w, b: op(x, 2, w, b))],
+    "normalize_by": [
+        (((0, 2), (2,), (2,), (2,)), lambda op, x, m, v, w: op(x, m, np.exp(v), w)),
+    ],
     "diagonal": [(((0, 2),), lambda op, x: op(x))],
     "norm": [(((0,),), lambda op, x: op(x)), (((0,),), lambda op, x: op(x, 3))],
 }
@@ -219,6 +245,8 @@ REAL_ONLY = {
     "floor_divide", "remainder", "fmod", "copysign", "floor", "ceil", "trunc", "cbrt", "hypot",
     "logaddexp", "logaddexp2", "arctan2", "erf", "erfc", "erfinv", "gamma", "gammaln", "digamma",
     "zeta", "polygamma", "from_parts",
+    "normalize_groups", "layer_norm", "rms_norm", "group_norm", "batch_normalize", "normalize_by",
+    "rnn_sequence", "gru_sequence", "lstm_sequence",
 }  # fmt: skip
 # Reached from ``nan_to_num`` only, which gives it the real and the imaginary part by itself.
 NEVER_COMPLEX = {"replace_nonfinite"}

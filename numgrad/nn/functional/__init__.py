@@ -26,6 +26,9 @@ from numgrad.nn.functional.activation import softmin as softmin
 from numgrad.nn.functional.activation import softplus as softplus
 from numgrad.nn.functional.activation import softsign as softsign
 from numgrad.nn.functional.activation import tanh as tanh
+from numgrad.nn.functional.attention import (
+    scaled_dot_product_attention as scaled_dot_product_attention,
+)
 from numgrad.nn.functional.dropout import dropout as dropout
 from numgrad.nn.functional.dropout import dropout1d as dropout1d
 from numgrad.nn.functional.dropout import dropout2d as dropout2d
@@ -46,3 +49,8 @@ from numgrad.nn.functional.loss import pairwise_distance as pairwise_distance
 from numgrad.nn.functional.loss import poisson_nll_loss as poisson_nll_loss
 from numgrad.nn.functional.loss import smooth_l1_loss as smooth_l1_loss
 from numgrad.nn.functional.loss import triplet_margin_loss as triplet_margin_loss
+from numgrad.nn.functional.normalization import batch_norm as batch_norm
+from numgrad.nn.functional.normalization import group_norm as group_norm
+from numgrad.nn.functional.normalization import layer_norm as layer_norm
+from numgrad.nn.functional.normalization import normalize as normalize
+from numgrad.nn.functional.normalization import rms_norm as rms_norm

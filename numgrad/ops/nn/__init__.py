@@ -18,3 +18,9 @@ from numgrad.ops.nn import (
 from numgrad.ops.nn import (
     loss as loss,
 )
+from numgrad.ops.nn import (
+    normalization as normalization,
+)
+from numgrad.ops.nn import (
+    recurrent as recurrent,
+)
