@@ -206,7 +206,7 @@ EMPTY: Calls = {
 REAL_ONLY = {
     "floor_divide", "remainder", "fmod", "copysign", "floor", "ceil", "trunc", "cbrt", "hypot",
     "logaddexp", "logaddexp2", "arctan2", "erf", "erfc", "erfinv", "gamma", "gammaln", "digamma",
-    "zeta", "polygamma", "from_parts",
+    "max_pool", "zeta", "polygamma", "from_parts",
 }  # fmt: skip
 # Reached from ``nan_to_num`` only, which gives it the real and the imaginary part by itself.
 NEVER_COMPLEX = {"replace_nonfinite"}

@@ -3,3 +3,6 @@
 from numgrad.ops.nn import (
     convolution as convolution,
 )
+from numgrad.ops.nn import (
+    pooling as pooling,
+)

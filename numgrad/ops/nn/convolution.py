@@ -14,11 +14,13 @@ do. Shapes and sizes: Note [Sizes of a convolution].
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from numgrad.errors import NumgradValueError
 from numgrad.op import primitive
-from numgrad.ops.nn.convolution_plan import check_dtypes, plan
+from numgrad.ops.nn.convolution_plan import floating, plan
 from numgrad.ops.reduce import sum
 
 _GEOMETRIES = (
@@ -58,7 +60,7 @@ def _samples(first: int, second: int, third: int | None, bias: bool) -> list:
 @primitive(internal=True, method=False, samples=_samples(0, 1, None, True))
 def convolution(x, w, b, *, stride, padding, dilation, groups):
     """Correlation of samples with kernels, plus a bias unless that is None."""
-    dtype = check_dtypes(f"conv{w.ndim - 2}d", input=x, weight=w, bias=b)
+    dtype = floating(f"conv{w.ndim - 2}d", x, w, b)
     geometry = plan(x.shape, w.shape, dtype, stride, padding, dilation, groups)
     if b is not None and b.shape != w.shape[:1]:
         raise NumgradValueError(
@@ -69,33 +71,33 @@ def convolution(x, w, b, *, stride, padding, dilation, groups):
 
 
 @primitive(internal=True, method=False, samples=_samples(2, 1, 0, False))
-def convolution_input(y, w, *, shape, stride, padding, dilation, groups):
+def convolution_input(out, w, *, shape, stride, padding, dilation, groups):
     """Transposed convolution: what ``convolution`` maps back to an input with axes ``shape``."""
-    dtype = check_dtypes(f"conv_transpose{w.ndim - 2}d", input=y, weight=w)
-    x = (y.shape[0], w.shape[1] * groups, *shape)
+    dtype = floating(f"conv_transpose{w.ndim - 2}d", out, w)
+    x = (out.shape[0], w.shape[1] * groups, *shape)
     geometry = plan(x, w.shape, dtype, stride, padding, dilation, groups)
-    _same_output(y, geometry.y)
-    gx = geometry.gradients(1, y, None, w)[0]
+    _same_output(out, geometry.y)
+    gx = geometry.gradients(1, out, None, w)[0]
     assert gx is not None
     return gx
 
 
 @primitive(internal=True, method=False, samples=_samples(0, 2, 1, False))
-def convolution_weight(x, y, *, shape, stride, padding, dilation, groups):
+def convolution_weight(x, out, *, shape, stride, padding, dilation, groups):
     """Correlation of inputs with outputs, at the places of a kernel with axes ``shape``."""
-    dtype = check_dtypes("convolution_weight", input=x, output=y)
-    w = (y.shape[1], x.shape[1] // groups, *shape)
+    dtype = floating("convolution_weight", x, out)
+    w = (out.shape[1], x.shape[1] // groups, *shape)
     geometry = plan(x.shape, w, dtype, stride, padding, dilation, groups)
-    _same_output(y, geometry.y)
-    gw = geometry.gradients(2, y, x, None)[1]
+    _same_output(out, geometry.y)
+    gw = geometry.gradients(2, out, x, None)[1]
     assert gw is not None
     return gw
 
 
-def _same_output(y: np.ndarray, shape: tuple[int, ...]) -> None:
-    if y.shape != shape:
+def _same_output(out: np.ndarray, shape: tuple[int, ...]) -> None:
+    if out.shape != shape:
         raise NumgradValueError(
-            f"convolution: an output of shape {y.shape} does not belong to input and weight, "
+            f"convolution: an output of shape {out.shape} does not belong to input and weight, "
             f"whose output has shape {shape}"
         )
 
@@ -103,35 +105,39 @@ def _same_output(y: np.ndarray, shape: tuple[int, ...]) -> None:
 # ---------------------------------------------------------------------------------- gradients
 
 
+def conj(x: Any) -> Any:
+    """The complex conjugate; of a real ndarray itself, which ``np.conj`` would copy."""
+    return np.conj(x) if x.dtype.kind == "c" else x
+
 
 
 convolution.vjp(
     x=lambda g, w, meta_x, stride, padding, dilation, groups: convolution_input(
-        g, np.conj(w), shape=meta_x.shape[2:], stride=stride, padding=padding, dilation=dilation,
+        g, conj(w), shape=meta_x.shape[2:], stride=stride, padding=padding, dilation=dilation,
         groups=groups,
     ),
     w=lambda g, x, meta_w, stride, padding, dilation, groups: convolution_weight(
-        np.conj(x), g, shape=meta_w.shape[2:], stride=stride, padding=padding, dilation=dilation,
+        conj(x), g, shape=meta_w.shape[2:], stride=stride, padding=padding, dilation=dilation,
         groups=groups,
     ),
     b=lambda g: sum(g, axis=(0, *range(2, g.ndim))),
 )  # fmt: skip
 convolution_input.vjp(
-    y=lambda g, w, stride, padding, dilation, groups: convolution(
-        g, np.conj(w), None, stride=stride, padding=padding, dilation=dilation, groups=groups
+    out=lambda g, w, stride, padding, dilation, groups: convolution(
+        g, conj(w), None, stride=stride, padding=padding, dilation=dilation, groups=groups
     ),
-    w=lambda g, y, meta_w, stride, padding, dilation, groups: convolution_weight(
-        g, np.conj(y), shape=meta_w.shape[2:], stride=stride, padding=padding, dilation=dilation,
+    w=lambda g, out, meta_w, stride, padding, dilation, groups: convolution_weight(
+        g, conj(out), shape=meta_w.shape[2:], stride=stride, padding=padding, dilation=dilation,
         groups=groups,
     ),
 )  # fmt: skip
 convolution_weight.vjp(
-    x=lambda g, y, meta_x, stride, padding, dilation, groups: convolution_input(
-        np.conj(y), g, shape=meta_x.shape[2:], stride=stride, padding=padding, dilation=dilation,
+    x=lambda g, out, meta_x, stride, padding, dilation, groups: convolution_input(
+        conj(out), g, shape=meta_x.shape[2:], stride=stride, padding=padding, dilation=dilation,
         groups=groups,
     ),
-    y=lambda g, x, stride, padding, dilation, groups: convolution(
-        np.conj(x), g, None, stride=stride, padding=padding, dilation=dilation, groups=groups
+    out=lambda g, x, stride, padding, dilation, groups: convolution(
+        conj(x), g, None, stride=stride, padding=padding, dilation=dilation, groups=groups
     ),
 )  # fmt: skip
 
@@ -143,12 +149,12 @@ def _convolution_backward(call, mask, g, x=None, w=None):
     if mask & 3:
         metas, p = call.metas, call.params
         geometry = plan(
-            metas[0].shape, metas[1].shape, g.dtype, p["stride"], p["padding"], p["dilation"],
+            metas[0].shape, metas[1].shape, call.results[0].dtype, p["stride"], p["padding"], p["dilation"],
             p["groups"],
         )  # fmt: skip
-        x = None if x is None else np.conj(x)
-        w = None if w is None else np.conj(w)
-        gx, gw = geometry.gradients(mask & 3, g, x, w)
+        gx, gw = geometry.gradients(
+            mask & 3, g, None if x is None else conj(x), None if w is None else conj(w)
+        )
     gb = np.asarray(sum(g, axis=(0, *range(2, g.ndim)))) if mask & 4 else None
     return [gx, gw, gb]
 

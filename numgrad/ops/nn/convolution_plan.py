@@ -23,6 +23,7 @@ import numpy as np
 
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels import conv, threads
+from numgrad.kernels.expr import check_dtype
 from numgrad.op.elementwise import MAX_PLANS
 
 Shape = tuple[int, ...]
@@ -123,15 +124,19 @@ class Plan:
             )
         return kernel(parallel=False, nogil=self.work > _NOGIL_NS)
 
+    def _flat(self, x: np.ndarray) -> np.ndarray:
+        plain = x.flags.c_contiguous and x.dtype == self.dtype
+        return (x if plain else np.ascontiguousarray(x, self.dtype)).ravel()
+
     def forward(self, x: np.ndarray, w: np.ndarray, b: np.ndarray | None) -> np.ndarray:
         """The output ``y``."""
         y = np.empty(self.y, self.dtype)
         if self.empty:
             y[...] = 0 if b is None else b.reshape(-1, *(1,) * (len(self.y) - 2))
             return y
-        bias = np.empty(0, self.dtype) if b is None else _flat(b)
+        bias = np.zeros(self.w[0], self.dtype) if b is None else self._flat(b)
         entry = self._entry(partial(conv.convolution_kernel, self.dtype))
-        entry(_flat(x), _flat(w), bias, y.ravel(), self.sizes[0])
+        entry(self._flat(x), self._flat(w), bias, y.ravel(), self.sizes[0])
         return y
 
     def gradients(
@@ -148,11 +153,12 @@ class Plan:
         which = 2 if mask & 2 else 1
         gx = np.empty(self.x, self.dtype) if mask & 1 else None
         gw = np.zeros((self.chunks[which] if mask & 2 else 0, prod(self.w)), self.dtype)
-        entry = self._entry(partial(conv.convolution_gradient_kernel, self.dtype, mask))
+        entry = self._entry(partial(conv.convolution_gradient_kernel, self.dtype))
         entry(
-            _flat(g),
-            nothing if x is None else _flat(x),
-            nothing if w is None else _flat(w),
+            mask,
+            self._flat(g),
+            nothing if x is None else self._flat(x),
+            nothing if w is None else self._flat(w),
             nothing if gx is None else gx.ravel(),
             gw,
             self.sizes[which],
@@ -165,18 +171,15 @@ class Plan:
 plan = lru_cache(MAX_PLANS)(Plan)
 
 
-def _flat(x: np.ndarray) -> np.ndarray:
-    return (x if x.flags.c_contiguous else np.ascontiguousarray(x)).ravel()
 
 
-def check_dtypes(name: str, **operands: np.ndarray | None) -> np.dtype:
-    """The floating dtype that all operands have."""
-    dtypes = {key: a.dtype for key, a in operands.items() if a is not None}
-    dtype = next(iter(dtypes.values()))
-    if len(set(dtypes.values())) > 1 or dtype.kind not in "fc":
-        seen = ", ".join(f"{key} {value}" for key, value in dtypes.items())
+def floating(name: str, *operands: np.ndarray | None) -> np.dtype:
+    """The dtype that operands, not all of them integers, have together."""
+    dtype = np.result_type(*[a.dtype for a in operands if a is not None])
+    check_dtype(name, dtype)
+    if dtype.kind not in "fc":
         raise NumgradTypeError(
-            f"{name}: operands need one floating dtype, got {seen}; convert them with astype"
+            f"{name}: needs a floating dtype, got {dtype}; convert the operands with astype"
         )
     return dtype
 
