@@ -15,6 +15,7 @@ from numgrad.autograd.node import Node, show_saved
 from numgrad.autograd.variable import (
     INFERENCE,
     NO_GRAD_VIEW,
+    Parameter,
     Tensor,
     refresh,
     root,
@@ -311,7 +312,8 @@ def _repr(self: Tensor) -> str:
         parts.append("grad_fn=<Invalid>")
     elif self._requires_grad:
         parts.append("requires_grad=True")
-    return f"tensor({', '.join(parts)})"
+    text = f"tensor({', '.join(parts)})"
+    return f"Parameter containing:\n{text}" if isinstance(self, Parameter) else text
 
 
 def _is_invalid(self: Tensor) -> bool:
@@ -327,16 +329,18 @@ def _format(self: Tensor, spec: str) -> str:
 
 
 def _reduce(self: Tensor) -> tuple:
-    return _rebuild, (self._array, self._requires_grad)
+    return _rebuild, (self._array, self._requires_grad, type(self))
 
 
-def _rebuild(array: np.ndarray, requires_grad: bool) -> Tensor:
-    return Tensor(array, requires_grad)
+def _rebuild(array: np.ndarray, requires_grad: bool, kind: type[Tensor] = Tensor) -> Tensor:
+    twin = kind.__new__(kind)  # the constructors of subclasses take other arguments
+    Tensor.__init__(twin, array, requires_grad)
+    return twin
 
 
 def _copy(self: Tensor) -> Tensor:
-    twin = Tensor(self._array, self._requires_grad, self._grad_fn, self._slot)
-    twin._memory = shared_version(self)
+    twin = _rebuild(self._array, self._requires_grad, type(self))
+    twin._grad_fn, twin._slot, twin._memory = self._grad_fn, self._slot, shared_version(self)
     return twin
 
 
@@ -346,7 +350,7 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
             "deepcopy: the tensor is the result of "
             f"{self._grad_fn.name()}; only leaves can be copied, use detach() or clone()"
         )
-    twin = Tensor(self._array.copy(), self._requires_grad)
+    twin = _rebuild(self._array.copy(), self._requires_grad, type(self))
     memo[id(self)] = twin
     if self._grad is not None:
         twin._grad = Tensor(self._grad._array.copy())

@@ -79,7 +79,7 @@ class HookedLeaves:
         """Take note that gradients (or none) were sent along ``edges``."""
         missing = self.missing
         for edge in edges:
-            if type(edge) is Tensor and id(edge) in missing:
+            if isinstance(edge, Tensor) and id(edge) in missing:
                 missing[id(edge)] -= 1
                 if not missing[id(edge)]:
                     self._complete(edge)

@@ -15,7 +15,7 @@ import numpy as np
 from numgrad.autograd.conform import conform_tensor
 from numgrad.autograd.hooks import RemovableHandle, leaf_hooks, node_extras
 from numgrad.autograd.saved import Guard, Packed, check_version, pack, stale
-from numgrad.autograd.variable import Tensor, Version, extra, shared_version
+from numgrad.autograd.variable import Parameter, Tensor, Version, extra, shared_version
 from numgrad.errors import NumgradAttributeError, NumgradRuntimeError, NumgradTypeError
 from numgrad.op.base import OPS, Call, Meta
 
@@ -40,6 +40,21 @@ def mark_written(tensor: Tensor) -> None:
     recent.append(version.last)
     if len(recent) > 2 * _RECENT:
         del recent[:_RECENT]
+
+
+def mark_all_written(tensors: Iterable[Tensor]) -> None:
+    """Count one write to the memory of each of many tensors."""
+    sequence = next_sequence()
+    for tensor in tensors:
+        version: Any = tensor._memory
+        if type(version) is not Version:
+            version = shared_version(tensor)
+        if version.last != sequence:  # memory shared by several counts once
+            version.count += 1
+            version.last = sequence
+            version.recent.append(sequence)
+            if len(version.recent) > 2 * _RECENT:
+                del version.recent[:_RECENT]
 
 
 class Node:
@@ -95,7 +110,7 @@ class Node:
         values: list[Any] = []
         for value in saved:
             kind = type(value)
-            if kind is Tensor:
+            if kind is Tensor or kind is Parameter:
                 if value._memory is not None:
                     check_version(self.name(), value, self.sequence)
                 value = value._array

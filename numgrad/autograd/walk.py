@@ -182,7 +182,7 @@ def _found(task: Any, captured: dict[Any, Any], leaves: dict[int, list]) -> list
     found = []
     handed: set[int] = set()
     for edge in task.targets:
-        waiting = leaves.get(id(edge)) if type(edge) is Tensor else None
+        waiting = leaves.get(id(edge)) if isinstance(edge, Tensor) else None
         g = waiting[1] if waiting else captured.get(place_of(edge))
         if g is not None:
             if id(g) in handed or not (waiting and waiting[2]):

@@ -4,5 +4,8 @@ from numgrad.ops.nn import (
     convolution as convolution,
 )
 from numgrad.ops.nn import (
+    linear as linear,
+)
+from numgrad.ops.nn import (
     pooling as pooling,
 )
