@@ -244,7 +244,7 @@ EMPTY: Calls = {
 REAL_ONLY = {
     "floor_divide", "remainder", "fmod", "copysign", "floor", "ceil", "trunc", "cbrt", "hypot",
     "logaddexp", "logaddexp2", "arctan2", "erf", "erfc", "erfinv", "gamma", "gammaln", "digamma",
-    "zeta", "polygamma", "from_parts",
+    "zeta", "polygamma", "from_parts", "max_pool",
     "normalize_groups", "layer_norm", "rms_norm", "group_norm", "batch_normalize", "normalize_by",
     "rnn_sequence", "gru_sequence", "lstm_sequence",
 }  # fmt: skip

@@ -4,6 +4,9 @@ from numgrad.ops.nn import (
     activation as activation,
 )
 from numgrad.ops.nn import (
+    convolution as convolution,
+)
+from numgrad.ops.nn import (
     cross_entropy as cross_entropy,
 )
 from numgrad.ops.nn import (
@@ -20,6 +23,9 @@ from numgrad.ops.nn import (
 )
 from numgrad.ops.nn import (
     normalization as normalization,
+)
+from numgrad.ops.nn import (
+    pooling as pooling,
 )
 from numgrad.ops.nn import (
     recurrent as recurrent,
