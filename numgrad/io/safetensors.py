@@ -208,7 +208,7 @@ def _extent(name: str, entry: Any) -> _Extent:
 
 def _read(file: BinaryIO, count: int) -> bytes:
     data = bytearray(count)
-    _read_into(file, data.data)
+    _read_into(file, memoryview(data))
     return bytes(data)
 
 

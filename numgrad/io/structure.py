@@ -14,8 +14,8 @@ import json
 import math
 import struct
 from collections import OrderedDict
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from numgrad.tensor import Tensor
 FORMAT = 1
 KEY = "numgrad"
 """Where the metadata have the JSON text."""
+
+Path: TypeAlias = "tuple[Path, Any] | None"
+"""Where a value is: where its container is, and its key there."""
 
 CONTAINERS: dict[type, str] = {
     list: "list",
@@ -88,7 +91,7 @@ class _Packer:
     def pack(self, root: Any) -> Any:
         """The root's reference, after everything in it was listed."""
         open_: set[int] = set()
-        stack: list[tuple[Any, tuple, bool]] = [(root, (), False)]
+        stack: list[tuple[Any, Path, bool]] = [(root, None, False)]
         while stack:
             value, path, left = stack.pop()
             if type(value) not in CONTAINERS or id(value) in self._numbers:
@@ -104,20 +107,20 @@ class _Packer:
             stack.append((value, path, True))
             if isinstance(value, dict):
                 _check_attributes(value, path)
-                stack += [(v, (*path, k), False) for k, v in reversed(value.items())]
+                stack += [(v, (path, k), False) for k, v in reversed(value.items())]
                 stack += [(k, path, False) for k in value if _checked_key(k, path)]
             else:
-                stack += [(v, (*path, k), False) for k, v in reversed(list(enumerate(value)))]
-        return self._reference(root, ())
+                stack += [(v, (path, k), False) for k, v in reversed(list(enumerate(value)))]
+        return self._reference(root, None)
 
-    def _parts(self, value: Any, path: tuple) -> list[Any]:
+    def _parts(self, value: Any, path: Path) -> list[Any]:
         if isinstance(value, dict):
             return [
-                [self._reference(k, path), self._reference(v, (*path, k))] for k, v in value.items()
+                [self._reference(k, path), self._reference(v, (path, k))] for k, v in value.items()
             ]
-        return [self._reference(v, (*path, k)) for k, v in enumerate(value)]
+        return [self._reference(v, (path, k)) for k, v in enumerate(value)]
 
-    def _reference(self, value: Any, path: tuple) -> Any:
+    def _reference(self, value: Any, path: Path) -> Any:
         """A value as JSON: itself if that has it, else an object with what it is."""
         kind = type(value)
         if value is None or kind is bool or kind is str:
@@ -140,14 +143,14 @@ class _Packer:
             return {"scalar": self._store(np.asarray(value), path)}
         raise NumgradTypeError(f"save: {_spell(path)} is {_refusal(value)}")
 
-    def _tensor(self, tensor: Tensor, path: tuple) -> int:
+    def _tensor(self, tensor: Tensor, path: Path) -> int:
         if id(tensor) not in self._numbers:
             self._numbers[id(tensor)] = len(self.tensors)
             name = self._store(tensor._array, path, Tensor)
             self.tensors.append([TENSORS[type(tensor)], name, tensor.requires_grad])
         return self._numbers[id(tensor)]
 
-    def _store(self, array: np.ndarray, path: tuple, owner: type | None = None) -> str:
+    def _store(self, array: np.ndarray, path: Path, owner: type | None = None) -> str:
         """The name under which an array is kept; for one owner the same memory has one name."""
         pairs = array.dtype.newbyteorder("<") == _PAIRS.newbyteorder("<")
         if not pairs and array.dtype.newbyteorder("<") not in NAMES:
@@ -170,9 +173,12 @@ class _Packer:
         self.arrays[name] = array
         return name
 
-    def _new_name(self, path: tuple) -> str:
+    def _new_name(self, path: Path) -> str:
         """The keys on the way, joined by points, as in a state_dict; a number keeps it unique."""
-        wanted = ".".join(map(str, path)).encode(errors="replace").decode() or "value"
+        wanted = (
+            ".".join(_word(key, str) for key in _keys(path)).encode(errors="replace").decode()
+            or "value"
+        )
         name, number = wanted, 2
         while name in self.arrays or name.startswith("__"):
             name, number = f"{wanted.lstrip('_')}#{number}", number + 1
@@ -184,7 +190,7 @@ def _float(value: float) -> Any:
     return value if math.isfinite(value) else {"float": struct.pack(">d", value).hex()}
 
 
-def _checked_key(key: Any, path: tuple) -> bool:
+def _checked_key(key: Any, path: Path) -> bool:
     """Whether a key is a container to be listed, after a look at what it is."""
     parts = [key]
     for part in parts:  # grows while we go through it
@@ -198,7 +204,7 @@ def _checked_key(key: Any, path: tuple) -> bool:
     return type(key) is tuple
 
 
-def _check_attributes(value: dict[Any, Any], path: tuple) -> None:
+def _check_attributes(value: dict[Any, Any], path: Path) -> None:
     if getattr(value, "__dict__", None):
         raise NumgradTypeError(
             f"save: the dictionary at {_spell(path)} has attributes "
@@ -206,8 +212,24 @@ def _check_attributes(value: dict[Any, Any], path: tuple) -> None:
         )
 
 
-def _spell(path: tuple) -> str:
-    return "obj" + "".join(f"[{key!r}]" for key in path)
+def _keys(path: Path) -> list[Any]:
+    """The keys from the outermost container on."""
+    keys = []
+    while path is not None:
+        path, key = path
+        keys.append(key)
+    return keys[::-1]
+
+
+def _spell(path: Path) -> str:
+    return "obj" + "".join(f"[{_word(key, repr)}]" for key in _keys(path))
+
+
+def _word(key: Any, spell: Callable[[Any], str]) -> str:
+    try:
+        return spell(key)
+    except ValueError:  # Python does not print integers of more than 4300 digits
+        return "..."
 
 
 def _refusal(value: Any) -> str:
