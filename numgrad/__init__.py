@@ -49,6 +49,7 @@ from numgrad.errors import GradcheckError as GradcheckError
 from numgrad.errors import NumgradAttributeError as NumgradAttributeError
 from numgrad.errors import NumgradError as NumgradError
 from numgrad.errors import NumgradIndexError as NumgradIndexError
+from numgrad.errors import NumgradKeyError as NumgradKeyError
 from numgrad.errors import NumgradNotImplementedError as NumgradNotImplementedError
 from numgrad.errors import NumgradRuntimeError as NumgradRuntimeError
 from numgrad.errors import NumgradTypeError as NumgradTypeError
@@ -62,7 +63,9 @@ from numgrad.io import save as save
 from numgrad.tensor import Tensor as Tensor
 
 # isort: split
+from numgrad import nn as nn
 from numgrad import numpy_protocol as _numpy_protocol  # noqa: F401 (for what it attaches)
+from numgrad import optim as optim
 from numgrad import testing as testing
 from numgrad import viz as viz
 from numgrad.inspection import table as ops  # noqa: F401 (in place of the package)

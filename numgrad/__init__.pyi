@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 from numpy.typing import ArrayLike, DTypeLike
 
 from numgrad import autograd as autograd
+from numgrad import optim as optim
 from numgrad import random as random
 from numgrad import testing as testing
 from numgrad.autograd.modes import enable_grad as enable_grad

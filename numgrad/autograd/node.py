@@ -42,6 +42,21 @@ def mark_written(tensor: Tensor) -> None:
         del recent[:_RECENT]
 
 
+def mark_all_written(tensors: Iterable[Tensor]) -> None:
+    """Count one write to the memory of each of many tensors."""
+    sequence = next_sequence()
+    for tensor in tensors:
+        version: Any = tensor._memory
+        if type(version) is not Version:
+            version = shared_version(tensor)
+        if version.last != sequence:  # memory shared by several counts once
+            version.count += 1
+            version.last = sequence
+            version.recent.append(sequence)
+            if len(version.recent) > 2 * _RECENT:
+                del version.recent[:_RECENT]
+
+
 class Node:
     """A recorded call: what it was, where gradients go, and what its backward needs.
 

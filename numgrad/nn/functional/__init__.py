@@ -1,0 +1,4 @@
+"""The functions behind the modules, which take their parameters as arguments."""
+
+from numgrad.nn.functional.linear import bilinear as bilinear
+from numgrad.nn.functional.linear import linear as linear

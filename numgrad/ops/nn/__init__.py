@@ -1,0 +1,5 @@
+"""Operations of neural networks, one module a field."""
+
+from numgrad.ops.nn import (
+    linear as linear,
+)
