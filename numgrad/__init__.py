@@ -63,6 +63,7 @@ from numgrad.io import save as save
 from numgrad.tensor import Tensor as Tensor
 
 # isort: split
+from numgrad import data as data
 from numgrad import nn as nn
 from numgrad import numpy_protocol as _numpy_protocol  # noqa: F401 (for what it attaches)
 from numgrad import optim as optim

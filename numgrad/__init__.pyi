@@ -7,9 +7,12 @@ from typing import Any, TypeAlias
 from numpy.typing import ArrayLike, DTypeLike
 
 from numgrad import autograd as autograd
+from numgrad import data as data
+from numgrad import nn as nn
 from numgrad import optim as optim
 from numgrad import random as random
 from numgrad import testing as testing
+from numgrad import viz as viz
 from numgrad.autograd.modes import enable_grad as enable_grad
 from numgrad.autograd.modes import inference_mode as inference_mode
 from numgrad.autograd.modes import is_grad_enabled as is_grad_enabled
@@ -39,6 +42,7 @@ from numgrad.errors import GradcheckError as GradcheckError
 from numgrad.errors import NumgradAttributeError as NumgradAttributeError
 from numgrad.errors import NumgradError as NumgradError
 from numgrad.errors import NumgradIndexError as NumgradIndexError
+from numgrad.errors import NumgradKeyError as NumgradKeyError
 from numgrad.errors import NumgradNotImplementedError as NumgradNotImplementedError
 from numgrad.errors import NumgradRuntimeError as NumgradRuntimeError
 from numgrad.errors import NumgradTypeError as NumgradTypeError
@@ -48,6 +52,8 @@ from numgrad.func import hessian as hessian
 from numgrad.func import jacobian as jacobian
 from numgrad.func import value_and_grad as value_and_grad
 from numgrad.inspection import OpTable as _OpTable
+from numgrad.io import load as load
+from numgrad.io import save as save
 from numgrad.op import elementwise as elementwise
 from numgrad.op import primitive as primitive
 from numgrad.tensor import Tensor as Tensor
@@ -169,6 +175,9 @@ def atleast_2d(*arrays: Any) -> Any:
 
 def atleast_3d(*arrays: Any) -> Any:
     """Each operand with at least three axes."""
+
+def bilinear(a: _Array, b: _Array, weight: _Array, bias: Any = None) -> Tensor:
+    """``y[..., k] = sum over i, j of a[..., i] weight[k, i, j] b[..., j] + bias[k]``."""
 
 def bitwise_and(a: _Array, b: _Array) -> Tensor:
     """Bits set in both operands."""
@@ -440,6 +449,9 @@ def less_equal(a: _Array, b: _Array) -> Tensor:
 
 def lgamma(x: _Array) -> Tensor:
     """Logarithm of the absolute value of the gamma function."""
+
+def linear(x: _Array, weight: _Array, bias: _Array) -> Tensor:
+    """``x @ weight.T + bias``, one operation."""
 
 def linear_recurrence(a: _Array, b: _Array, axis: _Axis = -1, reverse: bool = False) -> Tensor:
     """``y[k] = a[k] y[k-1] + b[k]`` along an axis, starting with ``y[0] = b[0]``."""

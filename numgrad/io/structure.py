@@ -39,6 +39,9 @@ CONTAINERS: dict[type, str] = {
 }
 TENSORS: dict[type, str] = {Tensor: "Tensor", Parameter: "Parameter"}
 
+NOTES = "_metadata"
+"""Attribute of the OrderedDict that a module's state_dict is, with versions of its parts."""
+
 _EXACT_IN_JSON = 2**53
 """Other readers of JSON take numbers as float64."""
 
@@ -99,26 +102,31 @@ class _Packer:
             if left:
                 open_.discard(id(value))
                 self._numbers[id(value)] = len(self.containers)
-                self.containers.append([CONTAINERS[type(value)], self._parts(value, path)])
+                self.containers.append(self._container(value, path))
                 continue
             if id(value) in open_:
                 raise NumgradValueError(f"save: the container at {_spell(path)} contains itself")
             open_.add(id(value))
             stack.append((value, path, True))
             if isinstance(value, dict):
-                _check_attributes(value, path)
+                if notes := _notes(value, path):
+                    stack.append((notes[NOTES], (path, NOTES), False))
                 stack += [(v, (path, k), False) for k, v in reversed(value.items())]
                 stack += [(k, path, False) for k in value if _checked_key(k, path)]
             else:
                 stack += [(v, (path, k), False) for k, v in reversed(list(enumerate(value)))]
         return self._reference(root, None)
 
-    def _parts(self, value: Any, path: Path) -> list[Any]:
-        if isinstance(value, dict):
-            return [
-                [self._reference(k, path), self._reference(v, (path, k))] for k, v in value.items()
-            ]
-        return [self._reference(v, (path, k)) for k, v in enumerate(value)]
+    def _container(self, value: Any, path: Path) -> list[Any]:
+        """Kind, references of the parts, and that of the notes of a state_dict."""
+        kind = CONTAINERS[type(value)]
+        if not isinstance(value, dict):
+            return [kind, [self._reference(v, (path, k)) for k, v in enumerate(value)]]
+        parts = [
+            [self._reference(k, path), self._reference(v, (path, k))] for k, v in value.items()
+        ]
+        notes = [self._reference(v, (path, k)) for k, v in _notes(value, path).items()]
+        return [kind, parts, *notes]
 
     def _reference(self, value: Any, path: Path) -> Any:
         """A value as JSON: itself if that has it, else an object with what it is."""
@@ -204,12 +212,15 @@ def _checked_key(key: Any, path: Path) -> bool:
     return type(key) is tuple
 
 
-def _check_attributes(value: dict[Any, Any], path: Path) -> None:
-    if getattr(value, "__dict__", None):
-        raise NumgradTypeError(
-            f"save: the dictionary at {_spell(path)} has attributes "
-            f"({', '.join(vars(value))}), which would be lost; store them under keys"
-        )
+def _notes(value: dict[Any, Any], path: Path) -> dict[str, Any]:
+    """The attributes of a dictionary, of which there is one at most."""
+    found = getattr(value, "__dict__", {})
+    if set(found) <= {NOTES}:
+        return found
+    raise NumgradTypeError(
+        f"save: the dictionary at {_spell(path)} has attributes ({', '.join(found)}), which would "
+        "be lost; store them under keys"
+    )
 
 
 def _keys(path: Path) -> list[Any]:
@@ -285,8 +296,8 @@ class _Unpacker:
         self._bases: dict[str, Tensor] = {}
         self.tensors = [self._tensor(*entry) for entry in structure["tensors"]]
         self.containers: list[Any] = []
-        for kind, parts in structure["containers"]:
-            self.containers.append(self._container(kind, parts))
+        for entry in structure["containers"]:
+            self.containers.append(self._container(*entry))
 
     def _tensor(self, kind: str, name: str, requires_grad: bool) -> Tensor:
         first = name not in self._bases
@@ -297,11 +308,16 @@ class _Unpacker:
             raise ValueError(f"no tensor is a {kind}")
         return (base if first else base.detach()).requires_grad_(requires_grad)
 
-    def _container(self, kind: str, parts: Iterable[Any]) -> Any:
+    def _container(self, kind: str, parts: Iterable[Any], *notes: Any) -> Any:
+        if kind == "OrderedDict":
+            found = OrderedDict((self.value(k), self.value(v)) for k, v in parts)
+            for note in notes:
+                setattr(found, NOTES, self.value(note))
+            return found
+        if notes:
+            raise ValueError(f"no {kind} has notes")
         if kind == "dict":
             return {self.value(k): self.value(v) for k, v in parts}
-        if kind == "OrderedDict":
-            return OrderedDict((self.value(k), self.value(v)) for k, v in parts)
         if kind == "tuple":
             return tuple(map(self.value, parts))
         if kind == "list":
