@@ -7,17 +7,18 @@ from typing import Any, TypeAlias
 from numpy.typing import ArrayLike, DTypeLike
 
 from numgrad import autograd as autograd
+from numgrad import data as data
 from numgrad import nn as nn
 from numgrad import optim as optim
 from numgrad import random as random
 from numgrad import testing as testing
+from numgrad import viz as viz
 from numgrad.autograd.modes import enable_grad as enable_grad
 from numgrad.autograd.modes import inference_mode as inference_mode
 from numgrad.autograd.modes import is_grad_enabled as is_grad_enabled
 from numgrad.autograd.modes import is_inference_mode_enabled as is_inference_mode_enabled
 from numgrad.autograd.modes import no_grad as no_grad
 from numgrad.autograd.modes import set_grad_enabled as set_grad_enabled
-from numgrad.autograd.row_sparse import RowSparseTensor as RowSparseTensor
 from numgrad.checkpoint import checkpoint as checkpoint
 from numgrad.checkpoint import checkpoint_sequential as checkpoint_sequential
 from numgrad.checkpoint import set_checkpoint_early_stop as set_checkpoint_early_stop
@@ -51,6 +52,8 @@ from numgrad.func import hessian as hessian
 from numgrad.func import jacobian as jacobian
 from numgrad.func import value_and_grad as value_and_grad
 from numgrad.inspection import OpTable as _OpTable
+from numgrad.io import load as load
+from numgrad.io import save as save
 from numgrad.op import elementwise as elementwise
 from numgrad.op import primitive as primitive
 from numgrad.tensor import Tensor as Tensor
@@ -303,15 +306,6 @@ def dstack(*arrays: Any) -> Tensor:
 
 def einsum(subscripts: Any, *operands: Any, optimize: bool = True) -> Tensor:
     """Sum of products of elements whose axes are named by ``subscripts``, as ``"ij,jk->ik"``."""
-
-def embedding(
-    weight: _Array,
-    indices: _Array,
-    padding_idx: Any = None,
-    scale_grad_by_freq: bool = False,
-    sparse: bool = False,
-) -> Tensor:
-    """Rows of a table at integer indices."""
 
 def equal(a: _Array, b: _Array) -> Tensor:
     """Whether the operands are equal."""
