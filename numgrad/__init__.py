@@ -26,6 +26,7 @@ from numgrad.autograd.modes import is_grad_enabled as is_grad_enabled
 from numgrad.autograd.modes import is_inference_mode_enabled as is_inference_mode_enabled
 from numgrad.autograd.modes import no_grad as no_grad
 from numgrad.autograd.modes import set_grad_enabled as set_grad_enabled
+from numgrad.autograd.row_sparse import RowSparseTensor as RowSparseTensor
 from numgrad.checkpoint import checkpoint as checkpoint
 from numgrad.checkpoint import checkpoint_sequential as checkpoint_sequential
 from numgrad.checkpoint import set_checkpoint_early_stop as set_checkpoint_early_stop
@@ -49,6 +50,7 @@ from numgrad.errors import GradcheckError as GradcheckError
 from numgrad.errors import NumgradAttributeError as NumgradAttributeError
 from numgrad.errors import NumgradError as NumgradError
 from numgrad.errors import NumgradIndexError as NumgradIndexError
+from numgrad.errors import NumgradKeyError as NumgradKeyError
 from numgrad.errors import NumgradNotImplementedError as NumgradNotImplementedError
 from numgrad.errors import NumgradRuntimeError as NumgradRuntimeError
 from numgrad.errors import NumgradTypeError as NumgradTypeError
@@ -60,7 +62,9 @@ from numgrad.func import value_and_grad as value_and_grad
 from numgrad.tensor import Tensor as Tensor
 
 # isort: split
+from numgrad import nn as nn
 from numgrad import numpy_protocol as _numpy_protocol  # noqa: F401 (for what it attaches)
+from numgrad import optim as optim
 from numgrad import testing as testing
 from numgrad.inspection import table as ops  # noqa: F401 (in place of the package)
 from numgrad.op import elementwise as elementwise

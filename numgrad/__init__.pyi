@@ -7,6 +7,8 @@ from typing import Any, TypeAlias
 from numpy.typing import ArrayLike, DTypeLike
 
 from numgrad import autograd as autograd
+from numgrad import nn as nn
+from numgrad import optim as optim
 from numgrad import random as random
 from numgrad import testing as testing
 from numgrad.autograd.modes import enable_grad as enable_grad
@@ -15,6 +17,7 @@ from numgrad.autograd.modes import is_grad_enabled as is_grad_enabled
 from numgrad.autograd.modes import is_inference_mode_enabled as is_inference_mode_enabled
 from numgrad.autograd.modes import no_grad as no_grad
 from numgrad.autograd.modes import set_grad_enabled as set_grad_enabled
+from numgrad.autograd.row_sparse import RowSparseTensor as RowSparseTensor
 from numgrad.checkpoint import checkpoint as checkpoint
 from numgrad.checkpoint import checkpoint_sequential as checkpoint_sequential
 from numgrad.checkpoint import set_checkpoint_early_stop as set_checkpoint_early_stop
@@ -38,6 +41,7 @@ from numgrad.errors import GradcheckError as GradcheckError
 from numgrad.errors import NumgradAttributeError as NumgradAttributeError
 from numgrad.errors import NumgradError as NumgradError
 from numgrad.errors import NumgradIndexError as NumgradIndexError
+from numgrad.errors import NumgradKeyError as NumgradKeyError
 from numgrad.errors import NumgradNotImplementedError as NumgradNotImplementedError
 from numgrad.errors import NumgradRuntimeError as NumgradRuntimeError
 from numgrad.errors import NumgradTypeError as NumgradTypeError
@@ -169,6 +173,9 @@ def atleast_2d(*arrays: Any) -> Any:
 def atleast_3d(*arrays: Any) -> Any:
     """Each operand with at least three axes."""
 
+def bilinear(a: _Array, b: _Array, weight: _Array, bias: Any = None) -> Tensor:
+    """``y[..., k] = sum over i, j of a[..., i] weight[k, i, j] b[..., j] + bias[k]``."""
+
 def bitwise_and(a: _Array, b: _Array) -> Tensor:
     """Bits set in both operands."""
 
@@ -296,6 +303,15 @@ def dstack(*arrays: Any) -> Tensor:
 
 def einsum(subscripts: Any, *operands: Any, optimize: bool = True) -> Tensor:
     """Sum of products of elements whose axes are named by ``subscripts``, as ``"ij,jk->ik"``."""
+
+def embedding(
+    weight: _Array,
+    indices: _Array,
+    padding_idx: Any = None,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
+    """Rows of a table at integer indices."""
 
 def equal(a: _Array, b: _Array) -> Tensor:
     """Whether the operands are equal."""
@@ -439,6 +455,9 @@ def less_equal(a: _Array, b: _Array) -> Tensor:
 
 def lgamma(x: _Array) -> Tensor:
     """Logarithm of the absolute value of the gamma function."""
+
+def linear(x: _Array, weight: _Array, bias: _Array) -> Tensor:
+    """``x @ weight.T + bias``, one operation."""
 
 def linear_recurrence(a: _Array, b: _Array, axis: _Axis = -1, reverse: bool = False) -> Tensor:
     """``y[k] = a[k] y[k-1] + b[k]`` along an axis, starting with ``y[0] = b[0]``."""

@@ -18,12 +18,21 @@ from numgrad.autograd.history import record
 from numgrad.autograd.node import Node
 from numgrad.autograd.saved import keep
 from numgrad.autograd.task import edge_of
-from numgrad.autograd.variable import INFERENCE, NO_GRAD_VIEW, Tensor, refresh, root
+from numgrad.autograd.variable import (
+    INFERENCE,
+    NO_GRAD_VIEW,
+    TENSORS,
+    Parameter,
+    Tensor,
+    refresh,
+    root,
+)
 from numgrad.errors import NumgradTypeError
 from numgrad.op.axis import AxisOp
 from numgrad.op.base import Call, Composite, Op, bind, complete, state
 from numgrad.op.elementwise import MAX_PLANS, Planned
 from numgrad.op.view import View
+from numgrad.ops.nn.linear_plan import LinearMap
 
 _NUMBERS = (float, int, complex)
 
@@ -44,16 +53,16 @@ class EagerInterpreter:
         mask = 0
         if state.grad_enabled and op.differentiable:
             for k, a in enumerate(operands):
-                if type(a) is Tensor and a._requires_grad and call.differentiable(k):
+                if isinstance(a, Tensor) and a._requires_grad and call.differentiable(k):
                     mask |= 1 << k
         if type(out) is tuple:
             tensors = _record_many(call, mask, operands, out)
-            if isinstance(op, View) and type(operands[0]) is Tensor:
+            if isinstance(op, View) and isinstance(operands[0], Tensor):
                 for number, part in enumerate(tensors):
                     _link(part, operands[0], number + 1)
             return tensors
         tensor = _record(call, mask, operands, out) if mask else new_tensor(out)
-        if isinstance(op, View) and type(operands[0]) is Tensor and op.shares(arrays[0], out):
+        if isinstance(op, View) and isinstance(operands[0], Tensor) and op.shares(arrays[0], out):
             _link(tensor, operands[0], tensor._slot)
         return tensor
 
@@ -61,6 +70,8 @@ class EagerInterpreter:
         """The function behind ``op(...)``: Note [Hot path]."""
         if isinstance(op, AxisOp):
             return _axis_entry(op)
+        if isinstance(op, LinearMap):
+            return _linear_entry(op)
         if isinstance(op, Planned) and len(op.inputs) == 1:
             return _unary_entry(op)
         if isinstance(op, Planned) and len(op.inputs) == 2:
@@ -100,7 +111,7 @@ def new_tensor(array: np.ndarray) -> Tensor:
 def _operand(op: Op, a: Any) -> tuple[Any, Any]:
     """An argument as it is kept, and as an array or number to compute with."""
     kind = type(a)
-    if kind is Tensor:
+    if kind is Tensor or isinstance(a, Tensor):
         if a._memory is not None:
             refresh(a)
         return a, a._array
@@ -108,8 +119,6 @@ def _operand(op: Op, a: Any) -> tuple[Any, Any]:
         return a, a
     if kind is np.ndarray:
         return a, a
-    if isinstance(a, Tensor):
-        return a, a._array
     if a is None:
         return None, None
     if isinstance(a, list | tuple) and any(isinstance(x, Tensor) for x in a):
@@ -186,7 +195,7 @@ def _unary_entry(op: Planned) -> Callable[..., Any]:
 
     def entry(x: Any = _MISSING, *rest: Any, **params: Any) -> Any:
         mode = state.mode
-        if type(x) is Tensor and mode and not rest and not params:
+        if type(x) in TENSORS and mode and not rest and not params:
             array = x._array
             if x._memory is not None:
                 refresh(x)
@@ -231,13 +240,13 @@ def _binary_entry(op: Planned) -> Callable[..., Any]:
         z: Any = None
         plan = None
         mask = 0
-        if kind_a is Tensor:
+        if kind_a is Tensor or kind_a is Parameter:
             x = a._array
             if a._memory is not None:
                 refresh(a)
             if a._requires_grad:
                 mask = 1
-            if kind_b is Tensor:
+            if kind_b is Tensor or kind_b is Parameter:
                 z = b._array
                 if b._memory is not None:
                     refresh(b)
@@ -250,7 +259,7 @@ def _binary_entry(op: Planned) -> Callable[..., Any]:
             elif kind_b is ndarray:
                 z = b
                 plan = plans.get((x.dtype, x.shape, z.dtype, z.shape))
-        elif kind_b is Tensor:
+        elif kind_b is Tensor or kind_b is Parameter:
             z = b._array
             if b._memory is not None:
                 refresh(b)
@@ -300,9 +309,9 @@ def _binary_entry(op: Planned) -> Callable[..., Any]:
         else:
             kept_a = kept_b = None
             if keeps & 1:
-                kept_a = a if kind_a is Tensor and a._memory is None else keep(a)
+                kept_a = a if kind_a in TENSORS and a._memory is None else keep(a)
             if keeps & 2:
-                kept_b = b if kind_b is Tensor and b._memory is None else keep(b)
+                kept_b = b if kind_b in TENSORS and b._memory is None else keep(b)
             if keeps == 3:
                 saved = (kept_a, kept_b)
             elif keeps == 1:
@@ -330,6 +339,83 @@ def _binary_entry(op: Planned) -> Callable[..., Any]:
     return entry
 
 
+def _linear_entry(op: LinearMap) -> Callable[..., Any]:
+    plans = op.plans
+    empty, new_node, tensors = _EMPTY, Node, TENSORS
+
+    def entry(
+        x: Any = _MISSING, weight: Any = _MISSING, bias: Any = None, *rest: Any, **params: Any
+    ) -> Any:
+        mode = state.mode
+        if (
+            mode
+            and type(x) in tensors
+            and type(weight) in tensors
+            and (bias is None or type(bias) in tensors)
+            and not rest
+            and not params
+        ):
+            a, w = x._array, weight._array
+            if x._memory is not None:
+                refresh(x)
+            if weight._memory is not None:
+                refresh(weight)
+            if bias is None:
+                b = None
+                plan = plans.get((a.dtype, a.shape, w.dtype, w.shape))
+            else:
+                b = bias._array
+                if bias._memory is not None:
+                    refresh(bias)
+                plan = plans.get((a.dtype, a.shape, w.dtype, w.shape, b.dtype, b.shape))
+            if (
+                plan is not None
+                and plan.direct
+                and a.flags.c_contiguous
+                and w.flags.c_contiguous
+                and (b is None or b.flags.c_contiguous)
+            ):
+                out = empty(plan.shape, plan.dtype)
+                if b is None:
+                    plan.compute(a, w, out)
+                else:
+                    plan.compute(a, w, b, out)
+                edge_x = edge_w = edge_b = None
+                mask = 0
+                saved: tuple = ()
+                if mode == 2:
+                    if x._requires_grad:
+                        mask = 1
+                        saved = (weight if weight._memory is None else keep(weight),)
+                        edge_x = x._grad_fn
+                        if edge_x is None:
+                            edge_x = x
+                        elif x._slot:
+                            edge_x = (edge_x, x._slot - 1)
+                    if weight._requires_grad:
+                        mask += 2
+                        saved = (x if x._memory is None else keep(x), *saved)
+                        edge_w = weight._grad_fn
+                        if edge_w is None:
+                            edge_w = weight
+                        elif weight._slot:
+                            edge_w = (edge_w, weight._slot - 1)
+                    if b is not None and bias._requires_grad:
+                        mask += 4
+                        edge_b = bias._grad_fn
+                        if edge_b is None:
+                            edge_b = bias
+                        elif bias._slot:
+                            edge_b = (edge_b, bias._slot - 1)
+                if mask and plan.records:
+                    return Tensor(out, True, new_node(plan, mask, (edge_x, edge_w, edge_b), saved))
+                return Tensor(out) if mode != 3 else new_tensor(out)
+        given = tuple([v for v in (x, weight) if v is not _MISSING])
+        return bind(op, given if bias is None else (*given, bias, *rest), params)
+
+    return entry
+
+
 def _axis_entry(op: AxisOp) -> Callable[..., Any]:
     quick: dict[tuple, Any] = {}  # plans by how the call was written
     differentiable = op.differentiable and bool(op.formulas)
@@ -337,7 +423,7 @@ def _axis_entry(op: AxisOp) -> Callable[..., Any]:
 
     def entry(x: Any = _MISSING, *rest: Any, **params: Any) -> Any:
         mode = state.mode
-        if type(x) is not Tensor or not mode:
+        if type(x) not in TENSORS or not mode:
             return bind(op, () if x is _MISSING else (x, *rest), params)
         array = x._array
         if x._memory is not None:

@@ -17,6 +17,12 @@ class NumgradIndexError(NumgradError, IndexError):
     """An index or axis outside its range."""
 
 
+class NumgradKeyError(NumgradError, KeyError):
+    """A name that cannot be used, is in use, or is not there."""
+
+    __str__ = Exception.__str__  # that of KeyError shows the message in quotes
+
+
 class NumgradRuntimeError(NumgradError, RuntimeError):
     """An operation that is not possible in the present state, such as a second backward."""
 

@@ -12,9 +12,11 @@ from numgrad import inplace_methods as methods
 from numgrad import ops as _ops  # fills the table
 from numgrad.autograd import engine, hooks
 from numgrad.autograd.node import Node, show_saved
+from numgrad.autograd.row_sparse import RowSparseTensor, as_tensor
 from numgrad.autograd.variable import (
     INFERENCE,
     NO_GRAD_VIEW,
+    Parameter,
     Tensor,
     refresh,
     root,
@@ -38,7 +40,7 @@ assert _ops is not None
 # --------------------------------------------------------------------------------- attributes
 
 
-def _get_grad(self: Tensor) -> Tensor | None:
+def _get_grad(self: Tensor) -> Tensor | RowSparseTensor | None:
     """Gradient accumulated by ``backward``; None before the first."""
     if self._grad is None and self._requires_grad and self.grad_fn is not None:
         if hooks.retains_grad(self):
@@ -56,7 +58,7 @@ def _set_grad(self: Tensor, value: Any) -> None:
     if value is None:
         self._grad = None
         return
-    if not isinstance(value, Tensor):
+    if not isinstance(value, Tensor | RowSparseTensor):
         raise NumgradTypeError(f"grad: must be a Tensor or None, got {type(value).__name__}")
     if value is self:
         raise NumgradRuntimeError("grad: a tensor cannot be its own gradient")
@@ -311,7 +313,8 @@ def _repr(self: Tensor) -> str:
         parts.append("grad_fn=<Invalid>")
     elif self._requires_grad:
         parts.append("requires_grad=True")
-    return f"tensor({', '.join(parts)})"
+    text = f"tensor({', '.join(parts)})"
+    return f"Parameter containing:\n{text}" if isinstance(self, Parameter) else text
 
 
 def _is_invalid(self: Tensor) -> bool:
@@ -327,16 +330,18 @@ def _format(self: Tensor, spec: str) -> str:
 
 
 def _reduce(self: Tensor) -> tuple:
-    return _rebuild, (self._array, self._requires_grad)
+    return _rebuild, (self._array, self._requires_grad, type(self))
 
 
-def _rebuild(array: np.ndarray, requires_grad: bool) -> Tensor:
-    return Tensor(array, requires_grad)
+def _rebuild(array: np.ndarray, requires_grad: bool, kind: type[Tensor] = Tensor) -> Tensor:
+    twin = kind.__new__(kind)  # the constructors of subclasses take other arguments
+    Tensor.__init__(twin, array, requires_grad)
+    return twin
 
 
 def _copy(self: Tensor) -> Tensor:
-    twin = Tensor(self._array, self._requires_grad, self._grad_fn, self._slot)
-    twin._memory = shared_version(self)
+    twin = _rebuild(self._array, self._requires_grad, type(self))
+    twin._grad_fn, twin._slot, twin._memory = self._grad_fn, self._slot, shared_version(self)
     return twin
 
 
@@ -346,10 +351,10 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
             "deepcopy: the tensor is the result of "
             f"{self._grad_fn.name()}; only leaves can be copied, use detach() or clone()"
         )
-    twin = Tensor(self._array.copy(), self._requires_grad)
+    twin = _rebuild(self._array.copy(), self._requires_grad, type(self))
     memo[id(self)] = twin
     if self._grad is not None:
-        twin._grad = Tensor(self._grad._array.copy())
+        twin._grad = as_tensor(self._grad._array.copy())
     return twin
 
 
@@ -525,6 +530,7 @@ def _complete() -> None:
         "output_nr": property(
             lambda self: max(self._slot - 1, 0), doc="Which output of ``grad_fn`` this is."
         ),
+        "is_sparse": False,
         "is_leaf": property(
             lambda self: _get_grad_fn(self) is None, doc="Whether no operation made it."
         ),

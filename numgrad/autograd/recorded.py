@@ -36,7 +36,7 @@ def walk_recorded(
     captured: dict[tuple[int, int], Any] = {}
 
     def deliver(edge: Any, g: Any) -> None:
-        if type(edge) is Tensor:
+        if isinstance(edge, Tensor):
             waiting = leaves.setdefault(id(edge), [edge, None, False])
             waiting[1] = g if waiting[1] is None else waiting[1] + g
             return
@@ -95,6 +95,6 @@ def walk_recorded(
         state.set(**before)
     found = []
     for edge in task.targets or ():
-        waiting = leaves.get(id(edge)) if type(edge) is Tensor else None
+        waiting = leaves.get(id(edge)) if isinstance(edge, Tensor) else None
         found.append(waiting[1] if waiting else captured.get(place_of(edge)))
     return found, list(leaves.values())

@@ -104,7 +104,11 @@ class Task:
         """How many gradients may be sent to each leaf that has hooks, by ``id``."""
         counts: dict[int, int] = {}
         for edge in self.edges():
-            if type(edge) is Tensor and edge._extra is not None and edge._extra.hooks is not None:
+            if (
+                isinstance(edge, Tensor)
+                and edge._extra is not None
+                and edge._extra.hooks is not None
+            ):
                 counts[id(edge)] = counts.get(id(edge), 0) + 1
         return counts
 

@@ -19,6 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.errors import NumgradRuntimeError
+
 
 class Version:
     """Counts the writes to memory that a tensor, its views and its detached copies share.
@@ -90,6 +92,53 @@ class Tensor:
         self._memory = memory
         self._grad = None
         self._extra: Extra | None = None
+
+
+class Parameter(Tensor):
+    """A tensor that is to be fitted: modules register it, optimizers change it.
+
+    Parameters
+    ----------
+    data
+        A floating or complex Tensor, whose memory is shared, or anything ``ng.tensor`` takes,
+        which is copied; nothing for an empty tensor.
+    requires_grad
+        Whether gradients are wanted.
+
+    Raises
+    ------
+    NumgradRuntimeError
+        If gradients are wanted for a dtype that has none.
+
+    Notes
+    -----
+    A parameter is always a leaf, whatever ``data`` was computed from.
+
+    Examples
+    --------
+    >>> from numgrad.autograd.variable import Parameter
+    >>> Parameter([1.0, 2.0])
+    Parameter containing:
+    tensor([1., 2.], requires_grad=True)
+    """
+
+    __slots__ = ()
+
+    def __init__(self, data: Any = None, requires_grad: bool = True) -> None:
+        if isinstance(data, Tensor):
+            array, memory = data._array, shared_version(data)
+        else:
+            array, memory = np.array([] if data is None else data), None
+        if requires_grad and array.dtype.kind not in "fc":
+            raise NumgradRuntimeError(
+                f"Parameter: tensors of dtype {array.dtype} have no gradients; use a floating or "
+                "complex dtype, or requires_grad=False"
+            )
+        super().__init__(array, bool(requires_grad), memory=memory)
+
+
+TENSORS = (Tensor, Parameter)
+"""The classes that the hot paths know; other subclasses of Tensor take the general ones."""
 
 
 def root(tensor: Tensor) -> Tensor:

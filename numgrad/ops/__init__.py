@@ -43,6 +43,9 @@ from numgrad.ops import (
     matmul as matmul,
 )
 from numgrad.ops import (
+    nn as nn,
+)
+from numgrad.ops import (
     reduce as reduce,
 )
 from numgrad.ops import (

@@ -1,0 +1,205 @@
+"""The members of modules: how parameters, buffers and submodules are registered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from numgrad.autograd.variable import Tensor
+from numgrad.errors import NumgradAttributeError, NumgradKeyError, NumgradTypeError
+from numgrad.nn.module_hooks import registered
+from numgrad.nn.parameter import Buffer, Parameter
+from numgrad.nn.registry import Registry
+
+if TYPE_CHECKING:
+    from numgrad.nn.module import Module
+
+KINDS = ("_parameters", "_buffers", "_modules")
+"""The attributes that list the members of a module."""
+
+
+class Members:
+    """What a module does with its parameters, buffers and submodules."""
+
+    training: bool
+    _parameters: Registry[Parameter | None]
+    _buffers: Registry[Tensor | None]
+    _modules: Registry[Module | None]
+    _non_persistent_buffers_set: set[str]
+
+    def __init__(self) -> None:
+        attributes = self.__dict__
+        attributes["training"] = True
+        for kind in KINDS:
+            attributes[kind] = Registry(self)
+        attributes["_non_persistent_buffers_set"] = set()
+
+    # --------------------------------------------------------------------------- registration
+
+    def _check_name(self, what: str, name: Any, members: str) -> Registry[Any]:
+        """The registry for a new member, if its name can be used."""
+        found = self.__dict__.get(members)
+        if found is None:
+            raise _uninitialized(self, name)
+        if not isinstance(name, str):
+            raise NumgradTypeError(f"{what}: a name is a string, got {type(name).__name__}")
+        if not name or "." in name:
+            raise NumgradKeyError(
+                f"{what}: {name!r} cannot be the name of a member; it must not be empty nor "
+                "contain a dot, which separates the names of modules from those of their members"
+            )
+        if name not in found and hasattr(self, name):
+            raise NumgradKeyError(
+                f"{what}: {type(self).__name__} has an attribute {name!r} that is something else; "
+                "choose another name or delete that first"
+            )
+        return found
+
+    def register_parameter(self, name: str, param: Parameter | None) -> None:
+        """Add a parameter, or None in the place of one.
+
+        Raises
+        ------
+        KeyError
+            If the name is in use for something else, empty or contains a dot.
+        NumgradTypeError
+            If ``param`` is no Parameter.
+        NumgradAttributeError
+            Before ``Module.__init__`` was called.
+        """
+        what = "register_parameter"
+        members = self._check_name(what, name, "_parameters")
+        if param is not None:
+            if not isinstance(param, Parameter):
+                raise NumgradTypeError(
+                    f"{what}: {name!r} is to be a Parameter or None, got {type(param).__name__}; "
+                    "wrap the values in nn.Parameter, or use register_buffer for what is not "
+                    "trained"
+                )
+            param = registered("parameter", self, name, param)
+        members[name] = param
+
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+        """Add a Tensor that belongs to the module's state and is not a parameter.
+
+        Parameters
+        ----------
+        name
+            Its name; a buffer of that name is replaced.
+        tensor
+            The Tensor, or None in the place of one.
+        persistent
+            Whether ``state_dict`` contains it.
+
+        Raises
+        ------
+        KeyError
+            If the name is in use for something else, empty or contains a dot.
+        NumgradTypeError
+            If ``tensor`` is no Tensor.
+        NumgradAttributeError
+            Before ``Module.__init__`` was called.
+        """
+        what = "register_buffer"
+        members = self._check_name(what, name, "_buffers")
+        if tensor is not None:
+            if not isinstance(tensor, Tensor):
+                raise NumgradTypeError(
+                    f"{what}: {name!r} is to be a Tensor or None, got {type(tensor).__name__}; "
+                    "make one with ng.tensor"
+                )
+            tensor = registered("buffer", self, name, tensor)
+        members[name] = tensor
+        (self._non_persistent_buffers_set.discard if persistent else
+         self._non_persistent_buffers_set.add)(name)  # fmt: skip
+
+    def register_module(self, name: str, module: Module | None) -> None:
+        """Add a submodule, or None in the place of one: another name of ``add_module``."""
+        self.add_module(name, module)
+
+    def add_module(self, name: str, module: Module | None) -> None:
+        """Add a submodule, or None in the place of one.
+
+        Raises
+        ------
+        KeyError
+            If the name is in use for something else, empty or contains a dot.
+        NumgradTypeError
+            If ``module`` is no Module.
+        NumgradAttributeError
+            Before ``Module.__init__`` was called.
+        """
+        members = self._check_name("add_module", name, "_modules")
+        if module is not None:
+            if not isinstance(module, Members):
+                raise NumgradTypeError(
+                    f"add_module: {name!r} is to be a Module or None, got {type(module).__name__}"
+                )
+            module = registered("module", self, name, module)
+        members[name] = module
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        attributes = self.__dict__
+        if isinstance(value, Parameter):
+            self._make_way(name, "_parameters")
+            self.register_parameter(name, value)
+        elif isinstance(value, Members):
+            self._make_way(name, "_modules")
+            self.add_module(name, value)  # pyright: ignore
+        elif isinstance(value, Buffer):
+            self._make_way(name, "_buffers")
+            self.register_buffer(name, value, value.persistent)
+        elif name in attributes and (kind := _kind_of(attributes, name)):
+            self._replace_member(kind, name, value)
+        elif name in KINDS:
+            for member in list(getattr(self, name)):
+                del getattr(self, name)[member]
+            attributes[name] = Registry(self, value)
+        else:
+            object.__setattr__(self, name, value)
+
+    def _make_way(self, name: str, kind: str) -> None:
+        """Remove an attribute that a member is to take the name of."""
+        attributes = self.__dict__
+        if kind not in attributes:
+            raise _uninitialized(self, name)
+        if name not in attributes or name in attributes[kind] or name in KINDS:
+            return
+        other = _kind_of(attributes, name)
+        if other:
+            del attributes[other][name]
+            attributes["_non_persistent_buffers_set"].discard(name)
+        else:
+            del attributes[name]
+
+    def _replace_member(self, kind: str, name: str, value: Any) -> None:
+        """Assign what is neither Parameter, Buffer nor Module to the name of a member."""
+        if kind == "_buffers":
+            self.register_buffer(name, value, name not in self._non_persistent_buffers_set)
+        elif kind == "_parameters":
+            self.register_parameter(name, value)
+        else:
+            self.add_module(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        kind = _kind_of(self.__dict__, name)
+        if kind:
+            del self.__dict__[kind][name]
+            self._non_persistent_buffers_set.discard(name)
+        else:
+            object.__delattr__(self, name)
+
+
+def _kind_of(attributes: dict[str, Any], name: str) -> str | None:
+    """Which of ``KINDS`` lists a member of that name."""
+    for kind in KINDS:
+        members = attributes.get(kind)
+        if members is not None and name in members:
+            return kind
+    return None
+
+
+def _uninitialized(module: Any, name: Any) -> NumgradAttributeError:
+    return NumgradAttributeError(
+        f"{type(module).__name__}: {name!r} is set before the module can have members; call "
+        "super().__init__() first in its __init__"
+    )

@@ -1,0 +1,80 @@
+"""Tensors that are members of modules: parameters, which are trained, and buffers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from numgrad.autograd.variable import Parameter as Parameter
+from numgrad.autograd.variable import Tensor, shared_version
+from numgrad.errors import NumgradTypeError, NumgradValueError
+
+
+class Buffer(Tensor):
+    """A Tensor that becomes a buffer of the module it is assigned to.
+
+    A buffer is part of a module's state and not trained, such as a running mean.
+
+    Parameters
+    ----------
+    data
+        Its values, a Tensor or an ndarray, whose memory it shares; by default an empty array.
+    persistent
+        Whether ``state_dict`` contains it.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> module = ng.nn.Module()
+    >>> module.mean = ng.nn.Buffer(ng.zeros(2))
+    >>> list(module.state_dict())
+    ['mean']
+    """
+
+    __slots__ = ("persistent",)
+
+    def __init__(self, data: Any = None, *, persistent: bool = True) -> None:
+        if data is None:
+            data = np.empty(0)
+        if not isinstance(data, Tensor | np.ndarray):
+            raise NumgradTypeError(
+                f"Buffer: the values are a Tensor or an ndarray, got {type(data).__name__}"
+            )
+        if isinstance(data, Tensor):
+            super().__init__(data._array, data._requires_grad, memory=shared_version(data))
+        else:
+            super().__init__(data)
+        self.persistent = persistent
+
+    def __copy__(self) -> Buffer:
+        return self._marked(super().__copy__())
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Buffer:
+        return self._marked(super().__deepcopy__(memo))
+
+    def _marked(self, twin: Any) -> Buffer:
+        twin.persistent = self.persistent
+        return twin
+
+    def __reduce__(self) -> tuple:
+        return _rebuild_buffer, (self._array, self._requires_grad, self.persistent)
+
+
+def _rebuild_buffer(array: np.ndarray, requires_grad: bool, persistent: bool) -> Buffer:
+    buffer = Buffer(array, persistent=persistent)
+    buffer._requires_grad = requires_grad
+    return buffer
+
+
+def empty_parameter(shape: tuple[int, ...], dtype: Any = None, device: Any = None) -> Parameter:
+    """A parameter whose values are still to be set, float64 unless ``dtype`` says otherwise.
+
+    Raises
+    ------
+    NumgradValueError
+        If ``device`` is anything but the CPU.
+    """
+    if device is not None and str(device) != "cpu":
+        raise NumgradValueError(f"the device of parameters is 'cpu', there is no {str(device)!r}")
+    return Parameter(np.zeros(shape, np.float64 if dtype is None else dtype))
