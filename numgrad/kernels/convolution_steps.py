@@ -57,7 +57,9 @@ def unfold(x, columns, samples, top, rows, sizes):
     for c in range(sizes[1] // sizes[13]):
         for i in range(kernel_rows):
             for j in range(kernel_columns):
-                lo, hi, first = inside(j * step_columns - before_columns, stride_columns, places, width)
+                lo, hi, first = inside(
+                    j * step_columns - before_columns, stride_columns, places, width
+                )
                 for r in range(rows):
                     row = (top + r) * stride_rows + i * step_rows - before_rows
                     part = columns[at : at + line]
@@ -99,7 +101,9 @@ def fold(x, columns, samples, top, rows, sizes):
     for c in range(sizes[1] // sizes[13]):
         for i in range(kernel_rows):
             for j in range(kernel_columns):
-                lo, hi, first = inside(j * step_columns - before_columns, stride_columns, places, width)
+                lo, hi, first = inside(
+                    j * step_columns - before_columns, stride_columns, places, width
+                )
                 for r in range(rows):
                     row = (top + r) * stride_rows + i * step_rows - before_rows
                     part = columns[at + lo * samples : at + hi * samples]

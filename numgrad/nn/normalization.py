@@ -114,8 +114,7 @@ class _BatchNorm(_Affine):
         name, shape = type(self).__name__, input.shape
         if len(shape) not in self.ranks:
             raise NumgradValueError(
-                f"{name}: an input of shape {shape} has {len(shape)} axes; expected "
-                f"{self.expected}"
+                f"{name}: an input of shape {shape} has {len(shape)} axes; expected {self.expected}"
             )
         if shape[1] != self.num_features:
             raise NumgradValueError(

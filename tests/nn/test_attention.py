@@ -183,7 +183,9 @@ X = draw(TARGETS, BATCH, FEATURES)
             "not both",
         ),
         (
-            lambda: F.scaled_dot_product_attention(QUERY, KEY[:, :3], VALUE[:, :3], enable_gqa=True),
+            lambda: F.scaled_dot_product_attention(
+                QUERY, KEY[:, :3], VALUE[:, :3], enable_gqa=True
+            ),
             ValueError,
             "heads",
         ),

@@ -110,7 +110,6 @@ def conj(x: Any) -> Any:
     return np.conj(x) if x.dtype.kind == "c" else x
 
 
-
 convolution.vjp(
     x=lambda g, w, meta_x, stride, padding, dilation, groups: convolution_input(
         g, conj(w), shape=meta_x.shape[2:], stride=stride, padding=padding, dilation=dilation,

@@ -100,9 +100,7 @@ def _search(x: np.ndarray, **options: Any) -> tuple[np.ndarray, np.ndarray]:
     y = np.empty((*lead, *out), x.dtype)
     indices = np.empty(y.shape, np.int64)
     work = prod(out) * prod(options["kernel"])
-    _launch(
-        "largest", x.dtype, prod(lead), work, _flat(x), y.ravel(), indices.ravel(), sizes
-    )
+    _launch("largest", x.dtype, prod(lead), work, _flat(x), y.ravel(), indices.ravel(), sizes)
     return y, indices
 
 
