@@ -10,7 +10,6 @@ from numgrad.tensor import Tensor
 
 def check_lr(optimizer: str, lr: Any) -> None:
     """Raise unless a learning rate is a number, or a Tensor of one element, from 0 upwards."""
-    check_single(optimizer, "lr", lr)
     check_range(optimizer, "lr", lr)
 
 
@@ -32,6 +31,7 @@ def check_range(
     below: bool = False,
 ) -> None:
     """Raise unless ``low <= value <= high``, or ``< high`` where it must stay ``below``."""
+    check_single(optimizer, name, value)
     if not (low <= value < high if below else low <= value <= high):
         end = ")" if below else "]"
         bounds = f"at least {low:g}" if high == float("inf") else f"in [{low:g}, {high:g}{end}"
