@@ -13,14 +13,6 @@ def check_lr(optimizer: str, lr: Any) -> None:
     check_range(optimizer, "lr", lr)
 
 
-def check_single(optimizer: str, name: str, value: Any) -> None:
-    """Raise if ``value`` is a Tensor of more or less than one element."""
-    if isinstance(value, Tensor) and value.size != 1:
-        raise NumgradValueError(
-            f"{optimizer}: {name} is a Tensor of shape {value.shape}; it must have one element"
-        )
-
-
 def check_range(
     optimizer: str,
     name: str,
@@ -31,7 +23,10 @@ def check_range(
     below: bool = False,
 ) -> None:
     """Raise unless ``low <= value <= high``, or ``< high`` where it must stay ``below``."""
-    check_single(optimizer, name, value)
+    if isinstance(value, Tensor) and value.size != 1:
+        raise NumgradValueError(
+            f"{optimizer}: {name} is a Tensor of shape {value.shape}; it must have one element"
+        )
     if not (low <= value < high if below else low <= value <= high):
         end = ")" if below else "]"
         bounds = f"at least {low:g}" if high == float("inf") else f"in [{low:g}, {high:g}{end}"
