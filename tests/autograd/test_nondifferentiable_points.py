@@ -251,7 +251,7 @@ SMOOTH = {
     "gru_sequence", "lstm_sequence",
     "region_backward", "masked_fill", "masked_scatter", "gelu", "gelu_tanh", "silu", "mish",
     "softsign", "squared_error", "weighted_bernoulli_logit_error", "log_divergence_error",
-    "poisson_log_error", "poisson_error", "nll_loss", "dropout",
+    "poisson_log_error", "poisson_error", "nll_loss", "dropout", "linear", "bilinear",
 }  # fmt: skip
 
 
