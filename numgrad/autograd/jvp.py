@@ -213,8 +213,7 @@ def _declared(
     formula: Any = op.jvp_formula
     values = _values(op, args, out)
     filled = tuple(
-        _zeros(a) if t is None and a is not None else t
-        for a, t in zip(args, tangents, strict=True)
+        _zeros(a) if t is None and a is not None else t for a, t in zip(args, tangents, strict=True)
     )
     of_inputs = (
         {"inputs": filled}

@@ -40,9 +40,7 @@ _SIGNATURES = {
 def pooling_kernel(step: str, dtype: np.dtype, parallel: bool) -> Callable[..., None]:
     """One of the steps for all images: called with its arguments and their number."""
     arguments, types = _SIGNATURES[step]
-    source = _SOURCE.format(
-        step=step, arguments=arguments, range="prange" if parallel else "range"
-    )
+    source = _SOURCE.format(step=step, arguments=arguments, range="prange" if parallel else "range")
     kernel = compile_kernel(
         f"pool_{step}_{short(dtype)}{'_p' * parallel}",
         source,

@@ -5,6 +5,10 @@ from numgrad.nn import init as init
 from numgrad.nn.containers import ModuleDict as ModuleDict
 from numgrad.nn.containers import ModuleList as ModuleList
 from numgrad.nn.containers import Sequential as Sequential
+from numgrad.nn.conv import Conv1d as Conv1d
+from numgrad.nn.conv import Conv2d as Conv2d
+from numgrad.nn.conv import ConvTranspose1d as ConvTranspose1d
+from numgrad.nn.conv import ConvTranspose2d as ConvTranspose2d
 from numgrad.nn.flatten import Flatten as Flatten
 from numgrad.nn.flatten import Unflatten as Unflatten
 from numgrad.nn.functional_call import functional_call as functional_call
@@ -17,3 +21,9 @@ from numgrad.nn.parameter import Buffer as Buffer
 from numgrad.nn.parameter import Parameter as Parameter
 from numgrad.nn.parameter_containers import ParameterDict as ParameterDict
 from numgrad.nn.parameter_containers import ParameterList as ParameterList
+from numgrad.nn.pooling import AdaptiveAvgPool1d as AdaptiveAvgPool1d
+from numgrad.nn.pooling import AdaptiveAvgPool2d as AdaptiveAvgPool2d
+from numgrad.nn.pooling import AvgPool1d as AvgPool1d
+from numgrad.nn.pooling import AvgPool2d as AvgPool2d
+from numgrad.nn.pooling import MaxPool1d as MaxPool1d
+from numgrad.nn.pooling import MaxPool2d as MaxPool2d

@@ -196,7 +196,9 @@ def _transposed(
     kernel = w.shape[2:]
     shape = tuple(
         (n - 1) * s - 2 * p + d * (k - 1) + e + 1
-        for n, k, s, p, e, d in zip(x.shape[2:], kernel, stride, padding, extra, dilation, strict=True)
+        for n, k, s, p, e, d in zip(
+            x.shape[2:], kernel, stride, padding, extra, dilation, strict=True
+        )
     )
     if min(shape) < 1:
         raise NumgradValueError(
@@ -241,9 +243,7 @@ def conv_transpose1d(
     >>> ng.nn.functional.conv_transpose1d(ng.tensor([[1.0, 2.0]]), np.array([[[1.0, 10.0]]]))
     tensor([[ 1., 12., 20.]])
     """
-    return _transposed(
-        1, input, weight, bias, stride, padding, output_padding, groups, dilation
-    )
+    return _transposed(1, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 def conv_transpose2d(
@@ -298,6 +298,4 @@ def conv_transpose2d(
     tensor([[[1., 1., 2., 2.],
              [1., 1., 2., 2.]]])
     """
-    return _transposed(
-        2, input, weight, bias, stride, padding, output_padding, groups, dilation
-    )
+    return _transposed(2, input, weight, bias, stride, padding, output_padding, groups, dilation)

@@ -36,8 +36,8 @@ def _window(
 def _check_padding(operation: str, padding: tuple[int, ...], reach: tuple[int, ...]) -> None:
     if any(2 * p > r for p, r in zip(padding, reach, strict=True)):
         raise NumgradValueError(
-            f"{operation}: padding {padding} is more than half of what a window spans, {reach}; use "
-            "less padding or a larger window"
+            f"{operation}: padding {padding} is more than half of what a window spans, {reach}; "
+            "use less padding or a larger window"
         )
 
 
@@ -85,9 +85,7 @@ def max_pool1d(
     >>> ng.nn.functional.max_pool1d(ng.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
     tensor([[3., 2.]])
     """
-    return _max_pool(
-        1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
-    )
+    return _max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
 def max_pool2d(
@@ -144,9 +142,7 @@ def max_pool2d(
     >>> indices.tolist()
     [[[5, 7], [13, 15]]]
     """
-    return _max_pool(
-        2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
-    )
+    return _max_pool(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
 @lru_cache(1024)
@@ -275,8 +271,7 @@ def _divided(lengths: tuple[int, ...], output: tuple[int, ...]) -> tuple[ops.Axi
     """Windows that divide each axis into parts of equal length, as nearly as can be."""
     return tuple(
         tuple(
-            (k * n // m, -(-(k + 1) * n // m), -(-(k + 1) * n // m) - k * n // m)
-            for k in range(m)
+            (k * n // m, -(-(k + 1) * n // m), -(-(k + 1) * n // m) - k * n // m) for k in range(m)
         )
         for n, m in zip(lengths, output, strict=True)
     )
@@ -291,7 +286,9 @@ def _adaptive_avg_pool(rank: int, x: Any, output_size: Any) -> Tensor:
         given = tuple(n if m is None else m for m, n in zip(given, lengths, strict=True))
     output = along_axes(name, "output_size", given, rank, 0)
     if 0 in lengths:
-        raise NumgradValueError(f"{name}: an input of shape {tuple(x.shape)} has nothing to average")
+        raise NumgradValueError(
+            f"{name}: an input of shape {tuple(x.shape)} has nothing to average"
+        )
     return ops.average_windows(x, windows=_divided(lengths, output))
 
 

@@ -171,8 +171,6 @@ class Plan:
 plan = lru_cache(MAX_PLANS)(Plan)
 
 
-
-
 def floating(name: str, *operands: np.ndarray | None) -> np.dtype:
     """The dtype that operands, not all of them integers, have together."""
     dtype = np.result_type(*[a.dtype for a in operands if a is not None])
