@@ -189,7 +189,9 @@ class MultiheadAttention(Module):
             v = concat(v, broadcast_to(self.bias_v, shape), axis=1)
             added += 1
         if self.add_zero_attn:
-            k, v = (concat(x, np.zeros((batch, 1, self.embed_dim), x.dtype), axis=1) for x in (k, v))
+            k, v = (
+                concat(x, np.zeros((batch, 1, self.embed_dim), x.dtype), axis=1) for x in (k, v)
+            )
             added += 1
         mask = self._mask(attn_mask, key_padding_mask, (batch, targets, sources), batched, added)
         q, k, v = (self._by_head(x) for x in (q, k, v))

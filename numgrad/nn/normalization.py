@@ -56,6 +56,8 @@ class _BatchNorm(_Affine):
         track_running_stats: bool = True,
         device: Any = None,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
         super().__init__()
         self.num_features = num_features
@@ -63,7 +65,7 @@ class _BatchNorm(_Affine):
         self.momentum = momentum
         self.affine = affine
         self.track_running_stats = track_running_stats
-        self._make_parameters((num_features,), affine, affine, device, dtype)
+        self._make_parameters((num_features,), affine, affine and bias, device, dtype)
         if track_running_stats:
             dtype = np.float64 if dtype is None else dtype
             self.running_mean = Buffer(np.zeros(num_features, dtype))
@@ -114,8 +116,7 @@ class _BatchNorm(_Affine):
         name, shape = type(self).__name__, input.shape
         if len(shape) not in self.ranks:
             raise NumgradValueError(
-                f"{name}: an input of shape {shape} has {len(shape)} axes; expected "
-                f"{self.expected}"
+                f"{name}: an input of shape {shape} has {len(shape)} axes; expected {self.expected}"
             )
         if shape[1] != self.num_features:
             raise NumgradValueError(
@@ -127,7 +128,8 @@ class _BatchNorm(_Affine):
         """The arguments of the constructor."""
         return (
             f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, "
-            f"affine={self.affine}, track_running_stats={self.track_running_stats}"
+            f"affine={self.affine}, bias={self.bias is not None}, "
+            f"track_running_stats={self.track_running_stats}"
         )
 
 
@@ -143,7 +145,7 @@ class BatchNorm1d(_BatchNorm):
     momentum
         Weight of the newest statistics in the running ones; None is the mean of all batches.
     affine
-        Whether there are ``weight`` and ``bias``, of shape (num_features,), at first 1 and 0.
+        Whether there is a ``weight``, of shape (num_features,), at first 1.
     track_running_stats
         Whether there are the buffers ``running_mean``, ``running_var`` and
         ``num_batches_tracked``, by which inputs are normalized in evaluation mode. Without them,
@@ -152,6 +154,8 @@ class BatchNorm1d(_BatchNorm):
         None or ``"cpu"``.
     dtype
         Of parameters and buffers, by default float64.
+    bias
+        Whether ``affine`` means a ``bias`` too, at first 0.
 
     Notes
     -----
@@ -163,7 +167,7 @@ class BatchNorm1d(_BatchNorm):
     >>> import numgrad as ng
     >>> layer = ng.nn.BatchNorm1d(2)
     >>> layer
-    BatchNorm1d(2, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True)
+    BatchNorm1d(2, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)
     >>> y = layer(ng.tensor([[1.0, 2.0], [3.0, 6.0]]))
     >>> layer.running_mean
     tensor([0.2, 0.4])
@@ -331,11 +335,13 @@ class GroupNorm(_Affine):
     eps
         Added to variances.
     affine
-        Whether there are ``weight`` and ``bias``, of shape (num_channels,), at first 1 and 0.
+        Whether there is a ``weight``, of shape (num_channels,), at first 1.
     device
         None or ``"cpu"``.
     dtype
         Of the parameters, by default float64.
+    bias
+        Whether ``affine`` means a ``bias`` too, at first 0.
 
     Raises
     ------
@@ -347,7 +353,7 @@ class GroupNorm(_Affine):
     >>> import numgrad as ng
     >>> layer = ng.nn.GroupNorm(2, 4)
     >>> layer
-    GroupNorm(2, 4, eps=1e-05, affine=True)
+    GroupNorm(2, 4, eps=1e-05, affine=True, bias=True)
     >>> layer(ng.ones((3, 4, 5))).shape
     (3, 4, 5)
     """
@@ -360,6 +366,8 @@ class GroupNorm(_Affine):
         affine: bool = True,
         device: Any = None,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
         super().__init__()
         if num_groups < 1 or num_channels % num_groups:
@@ -371,7 +379,7 @@ class GroupNorm(_Affine):
         self.num_channels = num_channels
         self.eps = eps
         self.affine = affine
-        self._make_parameters((num_channels,), affine, affine, device, dtype)
+        self._make_parameters((num_channels,), affine, affine and bias, device, dtype)
         self.reset_parameters()
 
     def forward(self, input: Any) -> Tensor:
@@ -380,4 +388,7 @@ class GroupNorm(_Affine):
 
     def extra_repr(self) -> str:
         """The arguments of the constructor."""
-        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
+        return (
+            f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
+            f"bias={self.bias is not None}"
+        )

@@ -167,7 +167,7 @@ class _Recurrent(Module):
             for found, state in zip(last, final, strict=True):
                 found.append(state)
         y = concat(*ends, axis=-1) if len(ends) > 1 else ends[0]
-        finals = [stack(*found) for found in last]
+        finals = [stack(found) for found in last]
         if not batched:
             y, finals = y[:, 0], [state[:, 0] for state in finals]
         elif self.batch_first:
@@ -177,7 +177,9 @@ class _Recurrent(Module):
     def _through_time(self, input: Tensor, suffix: str, *states: Tensor) -> tuple[Tensor, ...]:
         """One layer in one direction: its states at all times, and the last ones."""
         reverse = suffix.endswith("_reverse")
-        a = F.linear(input, self._parameter("weight_ih", suffix), self._parameter("bias_ih", suffix))
+        a = F.linear(
+            input, self._parameter("weight_ih", suffix), self._parameter("bias_ih", suffix)
+        )
         y, *final = self._run(a, suffix, reverse, *states)
         return y, y[0 if reverse else -1], *final
 
@@ -313,9 +315,7 @@ class RNN(_Recurrent):
     def _run(self, a: Tensor, suffix: str, reverse: bool, *states: Tensor) -> tuple[Tensor, ...]:
         weight, bias = self._parameter("weight_hh", suffix), self._parameter("bias_hh", suffix)
         return (
-            rnn_sequence(
-                a, *states, weight, bias, nonlinearity=self.nonlinearity, reverse=reverse
-            ),
+            rnn_sequence(a, *states, weight, bias, nonlinearity=self.nonlinearity, reverse=reverse),
         )
 
 
@@ -407,4 +407,4 @@ class LSTM(_Recurrent):
         for t in times[::-1] if reverse else times:
             y, c = lstm_sequence(a[t : t + 1], h, weight, bias, c)
             found[t] = h = F.linear(y[0], projection)
-        return stack(*[found[t] for t in times]), c
+        return stack([found[t] for t in times]), c
