@@ -93,10 +93,10 @@ class _BatchNorm(_Affine):
         input = asarray(input)
         self._check_input(input)
         learns = self.training and self.track_running_stats
-        tracked = learns and self.num_batches_tracked is not None
+        batches = self.num_batches_tracked if learns else None
         momentum = self.momentum
         if momentum is None:
-            momentum = 1 / (int(self.num_batches_tracked) + 1) if tracked else 0.0
+            momentum = 1 / (int(batches) + 1) if batches is not None else 0.0
         by_batch = self.training or self.running_mean is None
         out = F.batch_norm(
             input,
@@ -108,8 +108,8 @@ class _BatchNorm(_Affine):
             momentum,
             self.eps,
         )
-        if tracked:
-            self.num_batches_tracked.add_(1)
+        if batches is not None:
+            batches.add_(1)
         return out
 
     def _check_input(self, input: Tensor) -> None:

@@ -31,8 +31,7 @@ def squared_error(x, target):
 
 
 squared_error.vjp(
-    x=lambda g, x, target: g * (2 * (x - target)),
-    target=lambda g, x, target: g * (2 * (target - x)),
+    x=lambda g, x, target: g * (2 * (x - target)), target=lambda g, x, target: g * (2 * (target - x))
 )
 
 
@@ -129,7 +128,9 @@ def weighted_bernoulli_logit_error(x, target, weight):
 
 
 weighted_bernoulli_logit_error.vjp(
-    x=lambda g, x, target, weight: g * ((1 - target) - (1 + (weight - 1) * target) * sigmoid(-x)),
+    x=lambda g, x, target, weight: (
+        g * ((1 - target) - (1 + (weight - 1) * target) * sigmoid(-x))
+    ),
     target=lambda g, x, weight: g * ((weight - 1) * softplus(-x) - x),
     weight=lambda g, x, target: g * (target * softplus(-x)),
 )
@@ -150,9 +151,9 @@ def divergence_error(x, target):
     return target * np.log(np.where(zero, 1, target)) - target * x
 
 
-divergence_error.vjp(
-    x=lambda g, target: -(g * target), target=lambda g, x, target: g * (np.log(target) + 1 - x)
-)
+divergence_error.vjp(x=lambda g, target: -(g * target), target=lambda g, x, target: (
+    g * (np.log(target) + 1 - x)
+))
 
 
 @_loss()
@@ -175,7 +176,9 @@ def poisson_log_error(x, target):
     return np.exp(x) - target * x
 
 
-poisson_log_error.vjp(x=lambda g, x, target: g * (np.exp(x) - target), target=lambda g, x: -(g * x))
+poisson_log_error.vjp(
+    x=lambda g, x, target: g * (np.exp(x) - target), target=lambda g, x: -(g * x)
+)
 
 
 @_loss(domain=(0.2, 3.0))
