@@ -25,6 +25,8 @@ from numgrad.nn.functional.attention import (
 from numgrad.nn.functional.dropout import dropout as dropout
 from numgrad.nn.functional.dropout import dropout1d as dropout1d
 from numgrad.nn.functional.dropout import dropout2d as dropout2d
+from numgrad.nn.functional.embedding import embedding as embedding
+from numgrad.nn.functional.embedding import one_hot as one_hot
 from numgrad.nn.functional.linear import bilinear as bilinear
 from numgrad.nn.functional.linear import linear as linear
 from numgrad.nn.functional.loss import binary_cross_entropy as binary_cross_entropy

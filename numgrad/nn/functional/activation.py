@@ -14,7 +14,7 @@ from numgrad.op.base import Op
 from numgrad.ops import reduce
 from numgrad.ops.exponential import tanh as _tanh
 from numgrad.ops.nn import activation as ops
-from numgrad.ops.shape import reshape
+from numgrad.ops.shape import astype, reshape
 from numgrad.ops.special import sigmoid as _sigmoid
 from numgrad.ops.special import softplus as _softplus
 from numgrad.tensor import Tensor

@@ -370,9 +370,7 @@ def _weighted(losses: Tensor, weight: Any, reduction: str) -> Tensor:
 # ------------------------------------------------------------------------------ distributions
 
 
-def kl_div(
-    input: Any, target: Any, *, reduction: str = "mean", log_target: bool = False
-) -> Tensor:
+def kl_div(input: Any, target: Any, *, reduction: str = "mean", log_target: bool = False) -> Tensor:
     """Kullback-Leibler divergence of the distribution of the input from that of the target.
 
     Parameters
@@ -409,7 +407,7 @@ def kl_div(
     if reduction != "batchmean":
         return _reduced(losses, reduction)
     if not input.ndim:
-        raise NumgradValueError("kl_div: 'batchmean' needs an input with a batch axis, got shape ()")
+        raise NumgradValueError("kl_div: 'batchmean' needs an input with a batch axis")
     return losses.sum() / input.shape[0]
 
 

@@ -128,9 +128,7 @@ def _celu_vjp_alpha(g, x, alpha):
     return np.where(x > 0, 0, g * (np.expm1(scaled) - scaled * np.exp(scaled)))
 
 
-celu.vjp(
-    x=lambda g, x, alpha: np.where(x > 0, g, g * np.exp(x / alpha)), alpha=_celu_vjp_alpha
-)
+celu.vjp(x=lambda g, x, alpha: np.where(x > 0, g, g * np.exp(x / alpha)), alpha=_celu_vjp_alpha)
 
 
 @_activation()

@@ -99,9 +99,7 @@ def _results(dtype: np.dtype, shape: tuple[int, ...], reduction: str) -> tuple:
 
 
 @primitive(internal=True, differentiable=False, method=False)
-def class_distribution(
-    target, weight, *, shape, dtype, ignore_index, label_smoothing
-):
+def class_distribution(target, weight, *, shape, dtype, ignore_index, label_smoothing):
     """Weighted probabilities of the classes that class indices stand for, zeros where ignored."""
     axis = class_axis(len(shape))
     classes = shape[axis]

@@ -31,7 +31,8 @@ def squared_error(x, target):
 
 
 squared_error.vjp(
-    x=lambda g, x, target: g * (2 * (x - target)), target=lambda g, x, target: g * (2 * (target - x))
+    x=lambda g, x, target: g * (2 * (x - target)),
+    target=lambda g, x, target: g * (2 * (target - x)),
 )
 
 
@@ -54,7 +55,7 @@ absolute_error.vjp(
 
 @_loss(domain=(0.3, 3.0))
 def smooth_absolute_error(x, target, beta):
-    """Half the square of the difference over ``beta`` where it is smaller than that, else linear."""
+    """Half the square of the difference over ``beta`` where it is smaller, else linear."""
     d = np.abs(x - target)
     return np.where(d < beta, 0.5 * (d * d) / beta, d - 0.5 * beta)
 
@@ -128,9 +129,7 @@ def weighted_bernoulli_logit_error(x, target, weight):
 
 
 weighted_bernoulli_logit_error.vjp(
-    x=lambda g, x, target, weight: (
-        g * ((1 - target) - (1 + (weight - 1) * target) * sigmoid(-x))
-    ),
+    x=lambda g, x, target, weight: g * ((1 - target) - (1 + (weight - 1) * target) * sigmoid(-x)),
     target=lambda g, x, weight: g * ((weight - 1) * softplus(-x) - x),
     weight=lambda g, x, target: g * (target * softplus(-x)),
 )
@@ -146,14 +145,14 @@ def require_between(x, *, low, high, problem):
 
 @_loss(domain=(0.1, 2.0), special=(0.0,))
 def divergence_error(x, target):
-    """``target * (log(target) - x)``: ``x`` is a logarithm of a probability; 0 where the target is."""
+    """``target * (log(target) - x)``, 0 where the target is; ``x`` is a logarithm."""
     zero = target == 0
     return target * np.log(np.where(zero, 1, target)) - target * x
 
 
-divergence_error.vjp(x=lambda g, target: -(g * target), target=lambda g, x, target: (
-    g * (np.log(target) + 1 - x)
-))
+divergence_error.vjp(
+    x=lambda g, target: -(g * target), target=lambda g, x, target: g * (np.log(target) + 1 - x)
+)
 
 
 @_loss()
@@ -176,9 +175,7 @@ def poisson_log_error(x, target):
     return np.exp(x) - target * x
 
 
-poisson_log_error.vjp(
-    x=lambda g, x, target: g * (np.exp(x) - target), target=lambda g, x: -(g * x)
-)
+poisson_log_error.vjp(x=lambda g, x, target: g * (np.exp(x) - target), target=lambda g, x: -(g * x))
 
 
 @_loss(domain=(0.2, 3.0))

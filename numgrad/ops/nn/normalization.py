@@ -58,6 +58,7 @@ def computing_dtype(operation: str, *operands: np.ndarray | None) -> np.dtype:
 
 
 def flat(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """The elements of ``a`` side by side."""
     return np.ascontiguousarray(a, dtype).ravel()
 
 
