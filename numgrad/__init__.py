@@ -26,6 +26,7 @@ from numgrad.autograd.modes import is_grad_enabled as is_grad_enabled
 from numgrad.autograd.modes import is_inference_mode_enabled as is_inference_mode_enabled
 from numgrad.autograd.modes import no_grad as no_grad
 from numgrad.autograd.modes import set_grad_enabled as set_grad_enabled
+from numgrad.autograd.row_sparse import RowSparseTensor as RowSparseTensor
 from numgrad.checkpoint import checkpoint as checkpoint
 from numgrad.checkpoint import checkpoint_sequential as checkpoint_sequential
 from numgrad.checkpoint import set_checkpoint_early_stop as set_checkpoint_early_stop

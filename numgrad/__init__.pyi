@@ -19,6 +19,7 @@ from numgrad.autograd.modes import is_grad_enabled as is_grad_enabled
 from numgrad.autograd.modes import is_inference_mode_enabled as is_inference_mode_enabled
 from numgrad.autograd.modes import no_grad as no_grad
 from numgrad.autograd.modes import set_grad_enabled as set_grad_enabled
+from numgrad.autograd.row_sparse import RowSparseTensor as RowSparseTensor
 from numgrad.checkpoint import checkpoint as checkpoint
 from numgrad.checkpoint import checkpoint_sequential as checkpoint_sequential
 from numgrad.checkpoint import set_checkpoint_early_stop as set_checkpoint_early_stop
@@ -306,6 +307,15 @@ def dstack(*arrays: Any) -> Tensor:
 
 def einsum(subscripts: Any, *operands: Any, optimize: bool = True) -> Tensor:
     """Sum of products of elements whose axes are named by ``subscripts``, as ``"ij,jk->ik"``."""
+
+def embedding(
+    weight: _Array,
+    indices: _Array,
+    padding_idx: Any = None,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
+    """Rows of a table at integer indices."""
 
 def equal(a: _Array, b: _Array) -> Tensor:
     """Whether the operands are equal."""

@@ -18,3 +18,4 @@ from numgrad.optim.radam import RAdam as RAdam
 from numgrad.optim.rmsprop import RMSprop as RMSprop
 from numgrad.optim.rprop import Rprop as Rprop
 from numgrad.optim.sgd import SGD as SGD
+from numgrad.optim.sparse_adam import SparseAdam as SparseAdam

@@ -23,9 +23,11 @@ from numgrad.autograd.node import mark_all_written
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 from numgrad.kernels import threads
 from numgrad.kernels.multi_tensor import UpdateKernel, collect, update_kernel
+from numgrad.op.row_sparse import RowSparseArray
 from numgrad.ops.complex import imag, real
 from numgrad.ops.join import stack
 from numgrad.optim.optimizer import Optimizer
+from numgrad.optim.rows import update_rows
 from numgrad.tensor import Tensor
 
 
@@ -79,6 +81,7 @@ def _update(
     switches: tuple[tuple[str, bool], ...],
     maximize: bool,
     dtype: np.dtype,
+    shared: bool = False,
 ) -> UpdateKernel:
     def read(p: Any, g: Any, **values: Any) -> dict[str, Any]:
         return formula.function(p, -g if maximize else g, **values)
@@ -92,6 +95,7 @@ def _update(
         numbers,
         {**dict(switches), **unused},
         dtype,
+        shared,
     )
 
 
@@ -113,12 +117,8 @@ class FormulaOptimizer(Optimizer):
         """The state of a parameter before its first step."""
         raise NotImplementedError
 
-    def sparse_step(self, param: Tensor, group: dict[str, Any]) -> None:
-        """Apply a row-sparse gradient."""
-        raise NotImplementedError
-
     takes_sparse = False
-    """Whether ``sparse_step`` is defined."""
+    """Whether gradients may be row-sparse; the formula is then applied to their rows alone."""
     first_step_differs = False
     """Whether the formula has a switch ``first`` for parameters without a state."""
 
@@ -144,7 +144,7 @@ class FormulaOptimizer(Optimizer):
         work = [(group, *self._active(group)) for group in self.param_groups]
         for group, dense, sparse in work:
             for param in sparse:
-                self.sparse_step(param, group)
+                self._step_rows(group, param)
             if not dense:
                 continue
             if group.get("differentiable"):
@@ -165,13 +165,25 @@ class FormulaOptimizer(Optimizer):
         for param, grad in zip(params, grads, strict=True):
             if grad is not None:
                 (sparse if grad.is_sparse else dense).append(param)
-        if sparse and not self.takes_sparse:
+        if sparse:
+            self._check_sparse(group, sparse[0])
+        return dense, sparse
+
+    def _check_sparse(self, group: dict[str, Any], param: Tensor) -> None:
+        """Raise unless a row-sparse gradient of ``param`` can be used."""
+        if not self.takes_sparse:
             raise NumgradRuntimeError(
-                f"{self._name}.step: the gradient of a parameter of shape {sparse[0].shape} is "
+                f"{self._name}.step: the gradient of a parameter of shape {param.shape} is "
                 "row-sparse, which this optimizer cannot use; use SparseAdam, SGD or Adagrad, or "
                 "an Embedding with sparse=False"
             )
-        return dense, sparse
+        for option in ("weight_decay", "differentiable"):
+            if group.get(option):
+                raise NumgradRuntimeError(
+                    f"{self._name}.step: the gradient of a parameter of shape {param.shape} is "
+                    f"row-sparse, which {option} cannot be combined with; leave it out, or use an "
+                    "Embedding with sparse=False"
+                )
 
     def state_of(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         """The state of a parameter, made now if this is its first step."""
@@ -283,6 +295,31 @@ class FormulaOptimizer(Optimizer):
                     "not be written; optimize a copy"
                 )
 
+    # ------------------------------------------------------------------------------------ rows
+
+    def _step_rows(self, group: dict[str, Any], param: Tensor) -> None:
+        """Apply a row-sparse gradient to its rows alone."""
+        grad: RowSparseArray = param._grad._array.coalesce()  # type: ignore[union-attr]
+        settings = self.settings(group)
+        state = self.state_of(param, group) if settings.states else {}
+        kept = [state[name] for name in settings.states]
+        self._check(
+            settings,
+            [param._array, grad, *[t._array for t in kept]],
+            2 + sum(name in self.formula.elements for name in settings.states),
+        )
+        numbers, switches, states = settings
+        maximize, dtype = bool(group.get("maximize")), _REAL[param.dtype]
+        update_rows(
+            _update(self.formula, states, tuple(numbers), switches, maximize, dtype, shared=True),
+            list(map(as_float, numbers.values())),
+            param._array,
+            grad,
+            [state[name]._array for name in states if name in self.formula.elements],
+            [state[name]._array for name in states if name in self.formula.uniform],
+        )
+        mark_all_written([param, *kept])
+
     # ---------------------------------------------------------------------------------- recorded
 
     def _step_recorded(self, group: dict[str, Any], params: list[Tensor]) -> None:
@@ -294,10 +331,12 @@ class FormulaOptimizer(Optimizer):
             state = self.state_of(param, group) if settings.states else {}
             grad = param._grad
             assert grad is not None
-            old = {name: state[name] for name in settings.states}
+            # copies, since what the graph saves of them must outlast the writes below
+            old = {name: state[name].clone() for name in settings.states}
             pairs = param.dtype.kind == "c"
             elements = {n: v for n, v in old.items() if n in self.formula.elements}
-            values = {"p": param, "g": -grad if group.get("maximize") else grad, **elements}
+            values = {"p": param.clone(), "g": -grad if group.get("maximize") else grad}
+            values |= elements
             if pairs:
                 values = {name: stack([real(v), imag(v)]) for name, v in values.items()}
             unused = (*self.formula.elements, *self.formula.uniform)

@@ -184,6 +184,7 @@ SMOOTH = {
     "atleast_3d", "permute_dims", "swapaxes", "moveaxis", "matrix_transpose", "flip", "fliplr",
     "flipud", "rot90", "roll", "copy", "astype", "getitem", "getitem_backward", "take",
     "take_backward", "take_along_axis", "gather_along", "gather_along_backward", "tile",
+    "embedding", "embedding_backward",
     "repeat", "pad", "pad_constant", "concat", "stack", "hstack", "vstack", "dstack",
     "column_stack", "split_at", "unstack", "split", "array_split", "hsplit", "vsplit", "dsplit",
     "meshgrid", "diagonal", "diagonal_backward", "diag", "tril", "triu",

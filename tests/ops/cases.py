@@ -74,6 +74,14 @@ CALLS: Calls = {
         (((3, 2),), lambda op, x: op(x, INDICES, shape=(4, 2), axis=0)),
         (((3,),), lambda op, x: op(x, INDICES, shape=(2, 2))),
     ],
+    "embedding": [
+        (((3, 2),), lambda op, x: op(x, INDICES)),
+        (((3, 2),), lambda op, x: op(x, ALONG)),
+    ],
+    "embedding_backward": [
+        (((3, 2),), lambda op, x: op(x, INDICES, rows=4, padding_idx=None, scaled=False)),
+        (((2, 2, 2),), lambda op, x: op(x, ALONG, rows=3, padding_idx=-1, scaled=True)),
+    ],
     "take_along_axis": [(((2, 3),), lambda op, x: op(x, ALONG, axis=1))],
     "gather_along": [(((2, 3),), lambda op, x: op(x, ALONG, axis=1))],
     "gather_along_backward": [(((2, 2),), lambda op, x: op(x, ALONG, shape=(2, 3), axis=1))],
@@ -189,6 +197,10 @@ EMPTY: Calls = {
     "diff": [(((0, 2),), lambda op, x: op(x))],
     "take": [(((3, 2),), lambda op, x: op(x, np.zeros(0, int), axis=0))],
     "gather_along": [(((3, 2),), lambda op, x: op(x, np.zeros((0, 2), int), axis=0))],
+    "embedding": [
+        (((3, 2),), lambda op, x: op(x, np.zeros((0, 2), int))),
+        (((3, 0),), lambda op, x: op(x, INDICES)),
+    ],
     "getitem": [(((3, 2),), lambda op, x: op(x, slice(0, 0)))],
     "concat": [(((0, 2), (3, 2)), lambda op, a, b: op((a, b), axis=0))],
     "stack": [(((0,), (0,)), lambda op, a, b: op((a, b)))],
