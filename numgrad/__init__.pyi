@@ -177,6 +177,9 @@ def atleast_2d(*arrays: Any) -> Any:
 def atleast_3d(*arrays: Any) -> Any:
     """Each operand with at least three axes."""
 
+def batch_normalize(x: _Array, weight: _Array, bias: _Array, eps: Any = ...) -> Tensor:
+    """Normalize each channel (axis 1) over the batch and everything after: result, mean, variance."""
+
 def bilinear(a: _Array, b: _Array, weight: _Array, bias: Any = None) -> Tensor:
     """``y[..., k] = sum over i, j of a[..., i] weight[k, i, j] b[..., j] + bias[k]``."""
 
@@ -215,6 +218,9 @@ def cbrt(x: _Array) -> Tensor:
 
 def ceil(x: _Array) -> Tensor:
     """Smallest integer not below the operand."""
+
+def celu(x: _Array, alpha: _Array) -> Tensor:
+    """The operand where it is positive, else ``alpha * (exp(x / alpha) - 1)``."""
 
 def clamp(x: _Array, min: Any = None, max: Any = None) -> Tensor:
     """The operand limited to the interval from ``min`` to ``max``, either of which may be None."""
@@ -308,6 +314,9 @@ def dstack(*arrays: Any) -> Tensor:
 def einsum(subscripts: Any, *operands: Any, optimize: bool = True) -> Tensor:
     """Sum of products of elements whose axes are named by ``subscripts``, as ``"ij,jk->ik"``."""
 
+def elu(x: _Array, alpha: _Array) -> Tensor:
+    """The operand where it is positive, else ``alpha * (exp(x) - 1)``."""
+
 def embedding(
     weight: _Array,
     indices: _Array,
@@ -392,6 +401,12 @@ def gammaln(x: _Array) -> Tensor:
 def gather_along(x: _Array, indices: _Array, axis: _Axis) -> Tensor:
     """Elements at indices along an axis, one index for each element of the result."""
 
+def gelu(x: _Array) -> Tensor:
+    """The operand times the probability that a standard normal number is smaller."""
+
+def gelu_tanh(x: _Array) -> Tensor:
+    """``gelu`` by an approximation with one ``tanh``, which is right to 5e-4."""
+
 def getitem(x: _Array, index: Any) -> Tensor:
     """Elements at an index, as with ``x[index]``: a view for slices and integers, else a copy."""
 
@@ -400,6 +415,14 @@ def greater(a: _Array, b: _Array) -> Tensor:
 
 def greater_equal(a: _Array, b: _Array) -> Tensor:
     """Whether the first operand is not smaller."""
+
+def group_norm(
+    x: _Array, num_groups: _Array, weight: Any = None, bias: Any = None, eps: Any = ...
+) -> Tensor:
+    """Normalize each of ``num_groups`` groups of channels (axis 1) of each example (axis 0)."""
+
+def hardtanh(x: _Array, min_val: _Array, max_val: _Array) -> Tensor:
+    """The operand limited to an interval; no gradient passes at its ends."""
 
 def hsplit(x: _Array, indices_or_sections: _Array) -> tuple[Tensor, ...]:
     """Parts along the second axis; of an array of one axis along that."""
@@ -448,6 +471,14 @@ def isnan(x: _Array) -> Tensor:
 def kron(a: _Array, b: _Array) -> Tensor:
     """Every element of ``a`` times the whole of ``b``, laid out in blocks."""
 
+def layer_norm(
+    x: _Array, normalized_shape: _Array, weight: Any = None, bias: Any = None, eps: Any = ...
+) -> Tensor:
+    """Normalize over the last axes: ``(x - mean) / sqrt(var + eps) * weight + bias``."""
+
+def leaky_relu(x: _Array, negative_slope: _Array) -> Tensor:
+    """The operand where it is positive, else ``negative_slope`` times it."""
+
 def left_shift(a: _Array, b: _Array) -> Tensor:
     """Bits moved towards the high end."""
 
@@ -477,6 +508,9 @@ def log1p(x: _Array) -> Tensor:
 
 def log2(x: _Array) -> Tensor:
     """Logarithm to base 2."""
+
+def log_sigmoid(x: _Array) -> Tensor:
+    """Logarithm of ``sigmoid``, accurate where that underflows."""
 
 def log_softmax(x: _Array, axis: _Axis = -1) -> Tensor:
     """Logarithm of ``softmax``, accurate where that underflows."""
@@ -539,6 +573,9 @@ def min(x: _Array, axis: _Axis = None, keepdims: bool = False) -> Tensor:
 def minimum(a: _Array, b: _Array) -> Tensor:
     """Smaller of two operands, NaN if either is; equal operands share the gradient."""
 
+def mish(x: _Array) -> Tensor:
+    """The operand times ``tanh(softplus(x))``."""
+
 def mod(a: _Array, b: _Array) -> Tensor:
     """Remainder of the quotient rounded down; it has the sign of the divisor."""
 
@@ -556,6 +593,11 @@ def negative(x: _Array) -> Tensor:
 
 def norm(x: _Array, ord: Any = None, axis: _Axis = None, keepdims: bool = False) -> Tensor:
     """Norm of vectors along ``axis``; of all elements without one."""
+
+def normalize_by(
+    x: _Array, mean: _Array, variance: _Array, weight: _Array, bias: _Array, eps: Any = ...
+) -> Tensor:
+    """``(x - mean) / sqrt(variance + eps) * weight + bias``, all by channels (axis 1)."""
 
 def not_equal(a: _Array, b: _Array) -> Tensor:
     """Whether the operands differ."""
@@ -587,6 +629,9 @@ def positive(x: _Array) -> Tensor:
 def power(a: _Array, b: _Array) -> Tensor:
     """The first operand raised to the second."""
 
+def prelu(x: _Array, weight: _Array) -> Tensor:
+    """The operand where it is positive, else ``weight`` times it; a slope that is learned."""
+
 def prod(
     x: _Array, axis: _Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False
 ) -> Tensor:
@@ -613,6 +658,9 @@ def real(x: _Array) -> Tensor:
 def reciprocal(x: _Array) -> Tensor:
     """One divided by the operand."""
 
+def relu(x: _Array) -> Tensor:
+    """The operand where it is positive, else 0; NaN stays NaN."""
+
 def remainder(a: _Array, b: _Array) -> Tensor:
     """Remainder of the quotient rounded down; it has the sign of the divisor."""
 
@@ -627,6 +675,9 @@ def right_shift(a: _Array, b: _Array) -> Tensor:
 
 def rint(x: _Array) -> Tensor:
     """Nearest integer, halves to even."""
+
+def rms_norm(x: _Array, normalized_shape: _Array, weight: Any = None, eps: Any = None) -> Tensor:
+    """Divide by the root mean square over the last axes: ``x / sqrt(mean(x**2) + eps) * weight``."""
 
 def roll(x: _Array, shift: Any, axis: _Axis = None) -> Tensor:
     """Elements moved along axes, those beyond the end coming back at the start."""
@@ -646,6 +697,9 @@ def scatter_add(x: _Array, index: _Array, source: _Array, axis: _Axis) -> Tensor
 def select_scatter(x: _Array, source: _Array, axis: _Axis, index: Any) -> Tensor:
     """The operand with an array written at one index of an axis."""
 
+def selu(x: _Array) -> Tensor:
+    """Scaled ``elu`` that keeps mean 0 and variance 1 through the layers of a network."""
+
 def sigmoid(x: _Array) -> Tensor:
     """Logistic function, ``1 / (1 + exp(-x))``."""
 
@@ -654,6 +708,9 @@ def sign(x: _Array) -> Tensor:
 
 def signbit(x: _Array) -> Tensor:
     """Whether the sign bit is set, as it is for -0.0."""
+
+def silu(x: _Array) -> Tensor:
+    """The operand times its ``sigmoid``."""
 
 def sin(x: _Array) -> Tensor:
     """Sine."""
@@ -671,6 +728,9 @@ def softmax(x: _Array, axis: _Axis = -1) -> Tensor:
 
 def softplus(x: _Array) -> Tensor:
     """``log(1 + exp(x))`` without overflow."""
+
+def softsign(x: _Array) -> Tensor:
+    """``x / (1 + abs(x))``."""
 
 def split(x: _Array, indices_or_sections: _Array, axis: _Axis = 0) -> tuple[Tensor, ...]:
     """Parts along an axis: a number of equal ones, or cut at the given indices."""

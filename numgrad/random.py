@@ -1,4 +1,8 @@
-"""Random Tensors from NumPy's generators: a seed gives the same numbers as in NumPy."""
+"""Random Tensors from NumPy's generators: a seed gives the same numbers as in NumPy.
+
+What takes no generator, such as dropout and the first values of parameters, draws from NumPy's
+global one, ``np.random``, which ``manual_seed`` sets and ``checkpoint`` puts back.
+"""
 
 from __future__ import annotations
 
@@ -92,6 +96,31 @@ def default_rng(seed: Any = None) -> Generator:
     tensor([ 0.12573022, -0.13210486])
     """
     return Generator(np.random.default_rng(seed))
+
+
+def manual_seed(seed: int) -> None:
+    """Let what draws from NumPy's global generator give the same numbers again.
+
+    Parameters
+    ----------
+    seed
+        An integer from 0 up to ``2**32``, which is left out.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.random.manual_seed(0)
+    >>> first = ng.nn.functional.dropout(ng.ones(8))
+    >>> ng.random.manual_seed(0)
+    >>> (ng.nn.functional.dropout(ng.ones(8)) == first).all().item()
+    True
+    """
+    np.random.seed(seed)
+
+
+def draw_seed() -> int:
+    """A random integer below ``2**53`` from NumPy's global generator, to seed an operation with."""
+    return int(np.random.random_sample() * 2**53)
 
 
 def _plain(value: Any) -> Any:
