@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueError
@@ -40,7 +42,7 @@ def _check_table(weight: np.ndarray) -> None:
         )
 
 
-def _out_of_range(index: int, weight: np.ndarray) -> NumgradIndexError:
+def _out_of_range(index: Any, weight: np.ndarray) -> NumgradIndexError:
     rows = weight.shape[0]
     return NumgradIndexError(
         f"embedding: index {index} in a table of {rows} rows; indices run from 0 to {rows - 1}"
@@ -157,7 +159,7 @@ def _accumulated(
     if scaled:
         counts = np.bincount(flat, minlength=rows)
         repeated = np.flatnonzero(counts > 1)
-        out[repeated] /= counts[repeated, np.newaxis].astype(out.real.dtype)
+        out[repeated] *= (1 / counts[repeated, np.newaxis]).astype(out.dtype)
     if padding_idx is not None:
         out[padding_idx] = 0
     return out
