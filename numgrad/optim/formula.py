@@ -14,12 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from itertools import chain
+from operator import is_
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from numgrad.autograd.node import mark_all_written
+from numgrad.autograd.node import mark_all_written, mark_version
+from numgrad.autograd.variable import Version
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 from numgrad.kernels import threads
 from numgrad.kernels.multi_tensor import UpdateKernel, collect, update_kernel
@@ -97,6 +98,24 @@ def _update(
         dtype,
         shared,
     )
+
+
+class _Owner:
+    """Owns the state arrays of an optimizer.
+
+    Note [Version of the states]
+    ----------------------------
+    A step writes to hundreds of state arrays, which hardly anybody saves for a backward. Counting
+    each of these writes costs as much as the update, so the arrays share one version, which is
+    counted once. Those that users put there, with a version of their own, are ``foreign``. What is
+    known is compared with the state at each step, since users may replace it.
+    """
+
+    __slots__ = ("known", "version")
+
+    def __init__(self) -> None:
+        self.version = Version()
+        self.known: dict[int, tuple[Sequence[Tensor], Sequence[Tensor]]] = {}
 
 
 class FormulaOptimizer(Optimizer):
@@ -228,16 +247,36 @@ class FormulaOptimizer(Optimizer):
         params: list[Tensor],
         states: list[dict[str, Any]],
     ) -> None:
-        used = settings.states
-        kept = [[s[name] for s in states] for name in used]
+        kept = [state[name] for name in settings.states for state in states]
         arrays = [p._array for p in params]
         arrays += [p._grad._array for p in params]  # type: ignore[union-attr]
-        for column in kept:
-            arrays += [t._array for t in column]
+        arrays += [t._array for t in kept]
         fixed = _apply(self.formula, settings, bool(group.get("maximize")), arrays, len(params))
         if fixed is not None:
-            self._launch_piecewise(settings, group, params, arrays, fixed)
-        mark_all_written(chain(params, *kept))
+            self._launch_piecewise(settings, group, params, arrays)
+        mark_all_written(params)
+        self._mark_states(id(group), kept)
+
+    def _mark_states(self, group: int, kept: list[Tensor]) -> None:
+        """Count a write to state arrays: Note [Version of the states]."""
+        owner = self._owner
+        known, foreign = owner.known.get(group, ((), ()))
+        if len(known) != len(kept) or not all(map(is_, known, kept)):
+            for tensor in kept:
+                if tensor._memory is None:
+                    tensor._memory = owner.version
+            foreign = [tensor for tensor in kept if tensor._memory is not owner.version]
+            owner.known[group] = kept, foreign
+        mark_version(owner.version)
+        if foreign:
+            mark_all_written(foreign)
+
+    @property
+    def _owner(self) -> _Owner:
+        found = self.__dict__.get("_states_owner")
+        if found is None:
+            found = self.__dict__["_states_owner"] = _Owner()
+        return found
 
     def _launch_piecewise(
         self,
@@ -245,7 +284,6 @@ class FormulaOptimizer(Optimizer):
         group: dict[str, Any],
         params: list[Tensor],
         arrays: list[np.ndarray],
-        first: int,
     ) -> None:
         """As ``_launch`` where parameters differ in dtype or arrays are not contiguous."""
         count = len(params)
@@ -331,10 +369,12 @@ class FormulaOptimizer(Optimizer):
             state = self.state_of(param, group) if settings.states else {}
             grad = param._grad
             assert grad is not None
-            old = {name: state[name] for name in settings.states}
+            # copies, since what the graph saves of them must outlast the writes below
+            old = {name: state[name].clone() for name in settings.states}
             pairs = param.dtype.kind == "c"
             elements = {n: v for n, v in old.items() if n in self.formula.elements}
-            values = {"p": param, "g": -grad if group.get("maximize") else grad, **elements}
+            values = {"p": param.clone(), "g": -grad if group.get("maximize") else grad}
+            values |= elements
             if pairs:
                 values = {name: stack([real(v), imag(v)]) for name, v in values.items()}
             unused = (*self.formula.elements, *self.formula.uniform)
