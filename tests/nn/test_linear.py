@@ -42,9 +42,13 @@ def expected(x, w, b=0.0):
 # --------------------------------------------------------------------------------- the operation
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize(
+    ("shape", "dtype", "bias"),
+    [
+        *itertools.product(SHAPES, ["float64"], [True, False]),
+        *itertools.product(["small"], ["float32", "complex128"], [True]),
+    ],
+)
 def test_values_and_the_kernels_gradients_against_the_formulas(shape, dtype, bias):
     args = operands(SHAPES[shape], dtype, bias)
     tolerance = 1e-5 if dtype == "float32" else 1e-12
@@ -53,8 +57,10 @@ def test_values_and_the_kernels_gradients_against_the_formulas(shape, dtype, bia
     assert out.dtype == dtype
     seed = np.ascontiguousarray(out[::-1])
     values = dict(zip(LINEAR.inputs, args, strict=False))
-    masks = (1, 2, 4, 7) if bias else (1, 2, 3)
+    masks = (7 if bias else 3,) if shape != "small" else (7, 1, 2, 4) if bias else (3,)
     # each gradient alone and all at once, as they are and broadcast
+    if dtype != "float64":
+        masks = masks[:1]
     for mask, g in itertools.product(masks, (seed, np.broadcast_to(seed[:1], seed.shape))):
         saved = [values[name] for name in call.saves(mask)]
         found, owned = call.backward(mask, g, saved)
