@@ -10,8 +10,9 @@ written here and read there. ``m`` and ``s`` are kept apart because ``x - (m + l
 the last digits of large logits.
 
 *Rows* (``inner == 1``) go through functions that are compiled by themselves, as in Note [Blocks of
-a reduction]; *columns* are handled in tiles, one class after the other. Results are bitwise the
-same for any number of threads. Targets are checked before anything is written.
+a reduction]; many short ones at once, so that vectors are filled. *Columns* are handled in tiles,
+one class after the other. Results are bitwise the same for any number of threads. Targets are
+checked before anything is written.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ TILE = 256
 """Columns handled side by side at most."""
 BLOCK = 1024
 """Elements of a row, or losses, that are summed without a wider accumulator."""
+SHORT = 64
+"""Classes up to which the exponentials of several rows are taken in one loop."""
 
 _HEADER = """
 import numpy as np
@@ -67,6 +70,31 @@ def sum_of_exponentials(row, shift):
             subtotal = add_any_order(subtotal, exp_{bits}(part[k] - shift))
         total += float64(subtotal)
     return {type}(total)
+
+
+@outlined
+def pass_over_short_rows(part, shifts, sums, logarithms, classes, scratch):
+    # exponentials and logarithms of several rows side by side
+    stay_apart()
+    for r in range(shifts.size):
+        row = part[r * classes : r * classes + classes]
+        apart = scratch[r * classes : r * classes + classes]
+        best = LOWEST
+        for k in range(classes):
+            best = select(row[k] > best, row[k], best)
+        for k in range(classes):
+            apart[k] = row[k] - best
+        shifts[r] = best
+    for k in range(scratch.size):
+        scratch[k] = exp_{bits}(scratch[k])
+    for r in range(shifts.size):
+        terms = scratch[r * classes : r * classes + classes]
+        total = ZERO
+        for k in range(classes):
+            total += terms[k]
+        sums[r] = total
+    for r in range(shifts.size):
+        logarithms[r] = log_{bits}(sums[r])
 
 
 @outlined
@@ -145,6 +173,23 @@ def kernel(
 ):"""
     + _START
     + """
+    if classes <= {short}:
+        step = {block} // max(classes, 1)
+        for index in {range}(-(-outer // step)):
+            lo = int64(index) * step
+            hi = min(lo + step, outer)
+            scratch = np.empty((hi - lo) * classes, {numpy})
+            pass_over_short_rows(
+                x[lo * classes : hi * classes], shifts[lo:hi], sums[lo:hi], losses[lo:hi],
+                classes, scratch
+            )
+    else:
+        for index in {range}(outer):
+            k = int64(index)
+            row = x[k * classes : k * classes + classes]
+            shifts[k] = largest(row)
+            sums[k] = sum_of_exponentials(row, shifts[k])
+            losses[k] = log_{bits}(sums[k])
     for index in {range}(outer):
         k = int64(index)
         t = target[k]
@@ -152,16 +197,12 @@ def kernel(
             losses[k] = ZERO
         else:
             row = x[k * classes : k * classes + classes]
-            shift = largest(row)
-            total = sum_of_exponentials(row, shift)
-            logarithm = log_{bits}(total)
+            logarithm = losses[k]
             w = {type}(1) if weight.size == 0 else weight[t]
-            loss = sharp * w * (logarithm - (row[t] - shift))
+            loss = sharp * w * (logarithm - (row[t] - shifts[k]))
             if smoothing > 0:
-                loss += even * (whole * logarithm - sum_of_distances(row, shift, weight))
+                loss += even * (whole * logarithm - sum_of_distances(row, shifts[k], weight))
             losses[k] = loss
-            shifts[k] = shift
-            sums[k] = total
 """
     + _FINISH
 )
@@ -348,6 +389,7 @@ def _compile(
         integer="int32" if single else "int64",
         numpy=f"np.{dtype.name}",
         range="prange" if parallel else "range",
+        short=SHORT,
         tile=TILE,
         type=type_name(dtype),
     )

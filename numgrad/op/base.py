@@ -438,6 +438,8 @@ class RawInterpreter:
         if isinstance(op, Composite):
             return op.function(*args, **params)
         args, params = complete(op, args, params)
+        # NumPy gives scalars for 0-d results, so a formula may pass some on
+        args = [np.asarray(a) if isinstance(a, np.generic) else a for a in args]
         return op.run(args, params)[0]
 
 

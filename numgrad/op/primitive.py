@@ -30,6 +30,7 @@ class Primitive(Op):
         self.outputs = outputs
         self.backward_kernel: Callable[..., Any] | None = None
         self.shape_rule: Callable[..., Any] | None = None
+        self.saved_names: dict[tuple[int, int], tuple[str, ...]] = {}
         super().__init__(function, **options)
 
     def shape(self, function: Callable[..., Any]) -> Primitive:
@@ -83,6 +84,13 @@ class PrimitiveCall(Call):
 
     def differentiable(self, k: int) -> bool:
         return self.floating and super().differentiable(k)
+
+    def saves(self, mask: int) -> tuple[str, ...]:
+        known = self.op.saved_names
+        found = known.get((len(self.metas), mask))
+        if found is None:
+            found = known[len(self.metas), mask] = super().saves(mask)
+        return found
 
     def backward(self, mask: int, g: Any, saved: Sequence[Any]) -> tuple[list[Any], int]:
         kernel = self.op.backward_kernel

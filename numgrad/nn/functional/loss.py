@@ -135,6 +135,8 @@ def huber_loss(
 ) -> Tensor:
     """``d**2 / 2`` of differences ``d`` up to ``delta``, else ``delta * (abs(d) - delta / 2)``.
 
+    Arguments as for ``mse_loss``, but a mean is not divided by the weights, as in PyTorch.
+
     Raises
     ------
     NumgradValueError
@@ -150,7 +152,7 @@ def huber_loss(
     if not delta > 0:
         raise NumgradValueError(f"huber_loss: delta must be positive, got {delta}")
     _warn_of_broadcast("huber_loss", input, target)
-    return _reduced(ops.huber_error(input, target, float(delta)), reduction, weight)
+    return _weighted(ops.huber_error(input, target, float(delta)), weight, reduction)
 
 
 # ----------------------------------------------------------------------------------- classes
