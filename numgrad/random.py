@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.errors import NumgradTypeError
 from numgrad.tensor import Tensor
 
 
@@ -55,6 +56,34 @@ class Generator:
     ) -> Tensor:  # fmt: skip
         """Random rows of ``a``, or integers below ``a``, with probabilities ``p``."""
         return _wrap(self.generator.choice(_plain(a), size, replace, _plain(p), axis, shuffle))
+
+
+def generator_of(
+    operation: str, generator: Generator | np.random.Generator | None
+) -> np.random.Generator:
+    """NumPy's generator that is meant; for None one over the state of NumPy's global generator.
+
+    Raises
+    ------
+    NumgradTypeError
+        If ``generator`` is anything else; the message begins with the name of the operation.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.random.generator_of("deal", ng.random.default_rng(0)).integers(10)
+    np.int64(8)
+    """
+    if generator is None:
+        return np.random.Generator(np.random.get_bit_generator())  # pyright: ignore
+    if isinstance(generator, Generator):
+        return generator.generator
+    if isinstance(generator, np.random.Generator):
+        return generator
+    raise NumgradTypeError(
+        f"{operation}: the generator is one of ng.random or of NumPy, got "
+        f"{type(generator).__name__}; make one with ng.random.default_rng"
+    )
 
 
 def default_rng(seed: Any = None) -> Generator:

@@ -116,8 +116,8 @@ class Parameter(Tensor):
 
     Examples
     --------
-    >>> import numgrad as ng
-    >>> ng.nn.Parameter([1.0, 2.0])
+    >>> from numgrad.autograd.variable import Parameter
+    >>> Parameter([1.0, 2.0])
     Parameter containing:
     tensor([1., 2.], requires_grad=True)
     """

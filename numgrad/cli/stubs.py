@@ -108,17 +108,25 @@ def install_replay(function: Callable[[Tensor, Tensor], None]) -> None:
 def refresh(view: Tensor) -> None:
     """Bring the history of a view up to date."""
 
+TENSORS: tuple[type[Tensor], ...]
+
+class Parameter(Tensor):
+    """A tensor that is to be fitted: modules register it, optimizers change it."""
+
+    def __init__(self, data: Any = None, requires_grad: bool = True) -> None: ...
+
 class Tensor:
     """An n-dimensional array that can record the operations applied to it."""
 
     _array: np.ndarray
     _extra: Extra | None
-    _grad: Tensor | None
+    _grad: Any  # Tensor | RowSparseTensor | None
     _grad_fn: Any
     _memory: Version | Tensor | None
     _requires_grad: bool
     _slot: int
     __array_priority__: float
+    is_sparse: bool
 '''
 
 

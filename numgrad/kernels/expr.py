@@ -349,7 +349,7 @@ class Emitter:
         """
         outputs = list(outputs)
         lines: list[str] = []
-        for symbol in _in_order(outputs, names):
+        for symbol in in_order(outputs, names):
             text = self._text(symbol, [names[a] for a in symbol.args], slow)
             if symbol.op == "const":
                 names[symbol] = text
@@ -362,7 +362,7 @@ class Emitter:
     def rare(self, outputs: Iterable[Symbol], names: dict[Symbol, str]) -> tuple[list[str], str]:
         """Statements and a condition that holds when a fast function would meet a rare argument."""
         tests = []
-        for symbol in _in_order(list(outputs), names):
+        for symbol in in_order(list(outputs), names):
             if symbol.op in _WITH_RARE and symbol.dtype.kind == "f":
                 tests.append((symbol.args, self._library(symbol.op, symbol.dtype, "_rare")))
         if not tests:
@@ -506,7 +506,7 @@ def cast_text(text: str, source: np.dtype, target: np.dtype) -> str:
     return f"{type_name(target)}({text})"
 
 
-def _in_order(outputs: Sequence[Symbol], known: dict[Symbol, str]) -> list[Symbol]:
+def in_order(outputs: Sequence[Symbol], known: dict[Symbol, str]) -> list[Symbol]:
     """Symbols needed for ``outputs`` that are not ``known``, arguments first."""
     order: list[Symbol] = []
     seen = set(map(id, known))

@@ -169,3 +169,62 @@ def mul_add(typingctx, a, b, c):
 
 F64_NAN = np.float64(np.nan)
 F32_NAN = np.float32(np.nan)
+
+
+# Note [Alias scopes]
+# A loop over several arrays given by addresses vectorises only if LLVM knows that they do not
+# overlap. Checking that as the loop starts is what it does for up to eight pairs, beyond that it
+# gives up. ``load`` and ``store`` say it instead: each of ``scopes`` arrays has a scope of its own,
+# and an access within one is declared not to touch the others.
+def _scoped(builder: Any, access: Any, scope: int, scopes: int) -> None:
+    module = builder.module
+    domain = module.add_metadata([ir.MetaDataString(module, "numgrad arrays")])
+    each = [
+        module.add_metadata([ir.MetaDataString(module, f"numgrad array {k}"), domain])
+        for k in range(scopes)
+    ]
+    others = [each[k] for k in range(scopes) if k != scope]
+    access.set_metadata("alias.scope", module.add_metadata([each[scope]]))
+    if others:
+        access.set_metadata("noalias", module.add_metadata(others))
+
+
+def _at(context: Any, builder: Any, dtype: Any, address: Any, index: Any) -> Any:
+    pointer = builder.inttoptr(address, context.get_value_type(dtype).as_pointer())
+    return builder.gep(pointer, [index], inbounds=True)
+
+
+@intrinsic(prefer_literal=True)
+def load(typingctx, like, address, index, scope, scopes):
+    """Element ``index`` of the array at ``address``, of the dtype ``like``: Note [Alias scopes]."""
+    dtype = like.dtype
+
+    def codegen(context, builder, signature, args):
+        value = builder.load(_at(context, builder, dtype, args[1], args[2]))
+        _scoped(builder, value, scope.literal_value, scopes.literal_value)
+        return value
+
+    return dtype(like, address, index, scope, scopes), codegen
+
+
+@intrinsic(prefer_literal=True)
+def store(typingctx, value, address, index, scope, scopes):
+    """Set element ``index`` of the array at ``address``: Note [Alias scopes]."""
+
+    def codegen(context, builder, signature, args):
+        access = builder.store(args[0], _at(context, builder, value, args[1], args[2]))
+        _scoped(builder, access, scope.literal_value, scopes.literal_value)
+        return context.get_dummy_value()
+
+    return types.void(value, address, index, scope, scopes), codegen
+
+
+@instruction
+def peek(typingctx, like, address):
+    """The integer of the dtype ``like`` at ``address``."""
+    dtype = like.dtype
+
+    def codegen(context, builder, signature, args):
+        return builder.load(_at(context, builder, dtype, args[1], ir.IntType(64)(0)))
+
+    return dtype(like, address), codegen

@@ -55,12 +55,16 @@ def multiply(a, b, out):
 """
 
 
-def _product(dtype: np.dtype, tiny: bool) -> str:
+def product_source(dtype: np.dtype, tiny: bool) -> str:
+    """Source of what every kernel begins with, and of ``multiply(a, b, out)``."""
     name = type_name(dtype)
     return _HEADER.format(type=name) + (_LOOPS if tiny else _BLAS).format(type=name)
 
 
-def _compile(name: str, source: str, signature: str, dtype: np.dtype, **options: Any) -> Callable:
+def compile_product(
+    name: str, source: str, signature: str, dtype: np.dtype, **options: Any
+) -> Callable:
+    """Entry point of a kernel for a dtype; its options are part of its name."""
     flags = "".join(f"_{k[0]}" for k, v in options.items() if v)
     return compile_kernel(f"{name}_{short(dtype)}{flags}", source, signature, **options).entry
 
@@ -78,10 +82,12 @@ def _hermitian(dtype: np.dtype, text: str, transposed: bool) -> str:
 def product_kernel(dtype: np.dtype, ta: bool, tb: bool, tiny: bool, nogil: bool) -> Callable:
     """Matrix product: called with a, b, out; ``ta``, ``tb``: given as their transposes."""
     a, b = "a.T" if ta else "a", "b.T" if tb else "b"
-    source = _product(dtype, tiny) + f"\ndef kernel(a, b, out):\n    multiply({a}, {b}, out)\n"
+    source = (
+        product_source(dtype, tiny) + f"\ndef kernel(a, b, out):\n    multiply({a}, {b}, out)\n"
+    )
     array = f"{type_name(dtype)}[:,::1]"
     name = f"product{'_ta' if ta else ''}{'_tb' if tb else ''}{'_tiny' if tiny else ''}"
-    return _compile(name, source, f"void({array}, {array}, {array})", dtype, nogil=nogil)
+    return compile_product(name, source, f"void({array}, {array}, {array})", dtype, nogil=nogil)
 
 
 @cache
@@ -96,10 +102,12 @@ def product_backward_kernel(
     if mask & 2:
         names += ["a", "gb"]
         lines.append(f"    multiply({_hermitian(dtype, 'a', ta)}, g, gb)")
-    source = _product(dtype, tiny) + "\n".join(["", f"def kernel({', '.join(names)}):", *lines, ""])
+    source = product_source(dtype, tiny) + "\n".join(
+        ["", f"def kernel({', '.join(names)}):", *lines, ""]
+    )
     signature = f"void({', '.join([f'{type_name(dtype)}[:,::1]'] * len(names))})"
     name = f"product_backward{mask}{'_ta' if ta else ''}{'_tb' if tb else ''}"
-    return _compile(name + ("_tiny" if tiny else ""), source, signature, dtype, nogil=nogil)
+    return compile_product(name + ("_tiny" if tiny else ""), source, signature, dtype, nogil=nogil)
 
 
 @cache
@@ -108,7 +116,7 @@ def batched_kernel(
 ) -> Callable:
     """Products of stacks of matrices: called with a, b, out, and the places of the factors."""
     a, b = "a[ia[i]].T" if ta else "a[ia[i]]", "b[ib[i]].T" if tb else "b[ib[i]]"
-    source = _product(dtype, tiny) + (
+    source = product_source(dtype, tiny) + (
         "\ndef kernel(a, b, out, ia, ib):\n"
         f"    for i in {'prange' if parallel else 'range'}(out.shape[0]):\n"
         f"        multiply({a}, {b}, out[i])\n"
@@ -116,7 +124,7 @@ def batched_kernel(
     array = f"{type_name(dtype)}[:,:,::1]"
     name = f"batched{'_ta' if ta else ''}{'_tb' if tb else ''}{'_tiny' if tiny else ''}"
     signature = f"void({array}, {array}, {array}, int64[::1], int64[::1])"
-    return _compile(name, source, signature, dtype, nogil=nogil, parallel=parallel)
+    return compile_product(name, source, signature, dtype, nogil=nogil, parallel=parallel)
 
 
 @cache
@@ -142,7 +150,7 @@ def batched_backward_kernel(
             lines.append(f"        {own}[{at}[i]] += part_{own}")
         else:
             lines.append(f"        multiply({pair}, {own}[i])")
-    source = _product(dtype, tiny) + "\n".join(
+    source = product_source(dtype, tiny) + "\n".join(
         [
             "",
             f"def kernel({', '.join([*names, 'ia', 'ib'])}):",
@@ -153,7 +161,7 @@ def batched_backward_kernel(
     )
     arrays = [f"{type_name(dtype)}[:,:,::1]"] * len(names)
     name = f"batched_backward{mask}{shared}{'_ta' if ta else ''}{'_tb' if tb else ''}"
-    return _compile(
+    return compile_product(
         name + ("_tiny" if tiny else ""),
         source,
         f"void({', '.join([*arrays, 'int64[::1]', 'int64[::1]'])})",
@@ -227,7 +235,7 @@ def dot_kernel(dtype: np.dtype) -> Callable:
     """Product of two vectors: called with a, b and a result of one element."""
     source = _dot(dtype, False) + "\ndef kernel(a, b, out):\n    out[0] = dot(a, b)\n"
     array = f"{type_name(dtype)}[::1]"
-    return _compile("dot", source, f"void({array}, {array}, {array})", dtype)
+    return compile_product("dot", source, f"void({array}, {array}, {array})", dtype)
 
 
 @cache
@@ -239,7 +247,7 @@ def matrix_vector_kernel(dtype: np.dtype, conjugated: bool, parallel: bool) -> C
     vector = f"{type_name(dtype)}[::1]"
     signature = f"void({type_name(dtype)}[:,::1], {vector}, {vector})"
     name = "matrix_vector_conj" if conjugated else "matrix_vector"
-    return _compile(name, source, signature, dtype, parallel=parallel, nogil=parallel)
+    return compile_product(name, source, signature, dtype, parallel=parallel, nogil=parallel)
 
 
 _VECTOR_MATRIX = """
@@ -283,7 +291,7 @@ def vector_matrix_kernel(dtype: np.dtype, conjugated: bool, parallel: bool) -> C
     )
     signature = f"void({name}[::1], {name}[:,::1], {name}[::1])"
     title = "vector_matrix_conj" if conjugated else "vector_matrix"
-    return _compile(title, source, signature, dtype, parallel=parallel, nogil=parallel)
+    return compile_product(title, source, signature, dtype, parallel=parallel, nogil=parallel)
 
 
 @cache
@@ -301,7 +309,7 @@ def outer_kernel(dtype: np.dtype, first: bool, second: bool, parallel: bool) -> 
     )
     signature = f"void({name}[::1], {name}[::1], {name}[:,::1])"
     title = f"outer{int(first)}{int(second)}"
-    return _compile(title, source, signature, dtype, parallel=parallel, nogil=parallel)
+    return compile_product(title, source, signature, dtype, parallel=parallel, nogil=parallel)
 
 
 @cache
@@ -313,4 +321,4 @@ def scaled_kernel(dtype: np.dtype, conjugated: bool) -> Callable:
         "\ndef kernel(g, x, out):\n    value = g[0]\n    for j in range(x.size):\n"
         f"        out[j] = {name}(value * {x})\n"
     )
-    return _compile("scaled", source, f"void({', '.join([f'{name}[::1]'] * 3)})", dtype)
+    return compile_product("scaled", source, f"void({', '.join([f'{name}[::1]'] * 3)})", dtype)

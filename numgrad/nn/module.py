@@ -266,5 +266,5 @@ def _converted(tensor: Tensor, dtype: np.dtype) -> Tensor:
             "its parameters",
             stacklevel=5,
         )
-        array = array.real
+        array = np.real(array)
     return Tensor(array.astype(dtype), tensor.requires_grad and dtype.kind in "fc")

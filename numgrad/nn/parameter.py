@@ -8,7 +8,7 @@ import numpy as np
 
 from numgrad.autograd.variable import Parameter as Parameter
 from numgrad.autograd.variable import Tensor, shared_version
-from numgrad.errors import NumgradTypeError
+from numgrad.errors import NumgradTypeError, NumgradValueError
 
 
 class Buffer(Tensor):
@@ -47,10 +47,14 @@ class Buffer(Tensor):
             super().__init__(data)
         self.persistent = persistent
 
+    def __copy__(self) -> Buffer:
+        return self._marked(super().__copy__())
+
     def __deepcopy__(self, memo: dict[int, Any]) -> Buffer:
-        twin = Buffer(self._array.copy(), persistent=self.persistent)
-        twin._requires_grad = self._requires_grad
-        memo[id(self)] = twin
+        return self._marked(super().__deepcopy__(memo))
+
+    def _marked(self, twin: Any) -> Buffer:
+        twin.persistent = self.persistent
         return twin
 
     def __reduce__(self) -> tuple:
@@ -61,3 +65,16 @@ def _rebuild_buffer(array: np.ndarray, requires_grad: bool, persistent: bool) ->
     buffer = Buffer(array, persistent=persistent)
     buffer._requires_grad = requires_grad
     return buffer
+
+
+def empty_parameter(shape: tuple[int, ...], dtype: Any = None, device: Any = None) -> Parameter:
+    """A parameter whose values are still to be set, float64 unless ``dtype`` says otherwise.
+
+    Raises
+    ------
+    NumgradValueError
+        If ``device`` is anything but the CPU.
+    """
+    if device is not None and str(device) != "cpu":
+        raise NumgradValueError(f"the device of parameters is 'cpu', there is no {str(device)!r}")
+    return Parameter(np.zeros(shape, np.float64 if dtype is None else dtype))

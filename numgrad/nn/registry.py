@@ -11,7 +11,7 @@ changes ``module._parameters`` directly. ``__getstate__`` leaves the second entr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeVar
 from weakref import ref
 
@@ -97,7 +97,7 @@ class Registry(dict[str, T]):
             self[name] = default
         return self[name]
 
-    def update(self, *others: Mapping[str, T] | Iterable[tuple[str, T]], **named: T) -> None:
+    def update(self, *others: Any, **named: T) -> None:
         """Add the members of a mapping or of pairs of name and value."""
         for name, value in dict(*others, **named).items():
             self[name] = value

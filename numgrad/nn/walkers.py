@@ -48,7 +48,7 @@ class Walkers(Members):
                     f"get_submodule: {'.'.join(path[: depth + 1])!r} is no Module but "
                     f"{type(found).__name__}"
                 )
-        return found
+        return found  # pyright: ignore
 
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
         """Put a module in the place with a dotted name.

@@ -23,9 +23,9 @@ from numgrad.kernels.expr import check_dtype
 from numgrad.op.base import Call, Meta, conform
 from numgrad.op.elementwise import MAX_PLANS, Planned
 
-_MULTIPLY_NS = 0.05  # one multiplication and addition inside BLAS
+MULTIPLY_NS = 0.05  # one multiplication and addition inside BLAS
 _VECTOR_NS = 0.3  # the same in a product with a vector, which reads memory
-_NOGIL_NS = 100_000.0
+NOGIL_NS = 100_000.0
 
 
 class MatMul(Planned):
@@ -200,7 +200,7 @@ class ProductPlan(Call):
         m, inner, n = self.sizes
         dtype, ta, tb, complex_ = self.dtype, self.ta, self.tb, self.dtype.kind == "c"
         tiny = m * inner * n <= linalg.TINY
-        nogil = self.work * _MULTIPLY_NS > _NOGIL_NS
+        nogil = self.work * MULTIPLY_NS > NOGIL_NS
         if self.form == "mm":
             if what == "forward":
                 return linalg.product_kernel(dtype, ta, tb, tiny, nogil)
@@ -213,7 +213,7 @@ class ProductPlan(Call):
                 choice = partial(linalg.batched_kernel, dtype, ta, tb, tiny, nogil)
             else:
                 choice = partial(linalg.batched_backward_kernel, dtype, mask, ta, tb, shared, tiny)
-            return _choose(choice, self.work * _MULTIPLY_NS * 2 if small else 0.0)
+            return _choose(choice, self.work * MULTIPLY_NS * 2 if small else 0.0)
         work = self.work * _VECTOR_NS
         if self.form == "dot":
             return linalg.dot_kernel(dtype)

@@ -223,6 +223,9 @@ ALONG_AXES = [
     unary("cumprod", lambda torch, x: x.cumprod(0), [2.0, 0.0, 3.0], [1, 8, 0]),
     unary("cumprod", lambda torch, x: x.cumprod(0), [0.0, 0.0, 3.0], [1, 0, 0]),
     unary("cumulative_prod", lambda torch, x: x.cumprod(0), [2.0, 0.0, 3.0], [1, 8, 0]),
+    Row("rnn_sequence", ([[[0.0, 2.0]]], [[0.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]),
+        ([[[0, 1]]], [[0, 1]], [[0, 0], [0, 0]]),
+        lambda torch, a, h, w: torch.relu(a + h @ w.T), {"nonlinearity": "relu"}),
 ]  # fmt: skip
 
 ROWS = ELEMENTWISE + ALONG_AXES
@@ -238,14 +241,17 @@ SMOOTH = {
     "atleast_3d", "permute_dims", "swapaxes", "moveaxis", "matrix_transpose", "flip", "fliplr",
     "flipud", "rot90", "roll", "copy", "astype", "getitem", "getitem_backward", "take",
     "take_backward", "take_along_axis", "gather_along", "gather_along_backward", "tile",
+    "embedding", "embedding_backward",
     "repeat", "pad", "pad_constant", "concat", "stack", "hstack", "vstack", "dstack",
     "column_stack", "split_at", "unstack", "split", "array_split", "hsplit", "vsplit", "dsplit",
     "meshgrid", "diagonal", "diagonal_backward", "diag", "tril", "triu",
     "put", "fill", "index_put", "index_add", "index_copy", "index_fill", "scatter", "scatter_add",
     "multiply_at", "slice_scatter", "select_scatter", "diagonal_scatter", "copy_slices", "region",
+    "normalize_groups", "layer_norm", "rms_norm", "group_norm", "batch_normalize", "normalize_by",
+    "gru_sequence", "lstm_sequence",
     "region_backward", "masked_fill", "masked_scatter", "gelu", "gelu_tanh", "silu", "mish",
     "softsign", "squared_error", "weighted_bernoulli_logit_error", "log_divergence_error",
-    "poisson_log_error", "poisson_error", "nll_loss", "dropout",
+    "poisson_log_error", "poisson_error", "nll_loss", "dropout", "linear", "bilinear",
 }  # fmt: skip
 
 

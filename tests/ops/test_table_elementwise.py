@@ -20,6 +20,8 @@ from tests.ops.reference import (
 pytestmark = pytest.mark.slow
 
 DTYPES = ["bool", "int8", "uint8", "int64", "float32", "float64", "complex128"]
+# What computes floats converts these to float32 first: each such operation meets one of them
+SMALL = DTYPES[:3]
 # SciPy computes these for complex numbers, or for integers in a dtype of its own
 REAL_ONLY = {"erf", "erfc", "erfinv", "gamma", "gammaln", "digamma", "zeta", *NEURAL}
 REAL_ONLY -= {"absolute_error"}
@@ -57,6 +59,9 @@ def test_value_and_dtype(op, dtype):
     if expected is None:
         with pytest.raises(TypeError):
             op(*args)
+        return
+    if expected.dtype == np.float16 and SMALL.index(dtype) != ELEMENTWISE.index(op) % len(SMALL):
+        assert op(*[a[:0] for a in args]).dtype == np.float32  # nothing is compiled for no element
         return
     before = [a.copy() for a in args]
     actual = op(*[ng.tensor(a) for a in args]).numpy()

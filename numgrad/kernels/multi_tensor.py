@@ -1,0 +1,338 @@
+"""One kernel that applies an update formula to every element of many tensors.
+
+Note [Tensors laid end to end]
+------------------------------
+The elements of all tensors form one range, which is cut into tasks of equal length; ``starts`` says
+where each tensor begins in it. A task walks over the tensors its part of the range touches, so
+that a hundred small tensors and a few huge ones both spread evenly over threads. Every element is
+computed alone: results are the same for any number of threads.
+
+Note [Uniform values]
+---------------------
+What is the same for all elements of a tensor (hyper-parameters, step counts and what is computed
+from them) is computed once per tensor, in double precision, and meets the elements as a Python
+number would: it takes their dtype.
+
+Note [Reading addresses]
+------------------------
+Gradients move at every step, and asking an ndarray for its address takes Python a microsecond. A
+kernel reads it where NumPy's C structure keeps it, right behind the head of the object, along with
+what must hold for the formula to be applied: dtype, contiguity, size. The offsets are compared with
+what NumPy says once per process; where they differ, NumPy is asked each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from numgrad.kernels.expr import BOOL, FLOAT64, Emitter, Reader, Symbol, in_order, type_name
+from numgrad.kernels.jit import compile_kernel
+
+TASK = 4096
+"""Elements a task handles at least."""
+MAX_TASKS = 1024
+
+
+# ------------------------------------------------------------------------------------ reading
+
+
+class UniformReader(Reader):
+    """Reads formulas over elements and uniform values: Note [Uniform values]."""
+
+    def uniform(self, name: str) -> Symbol:
+        """A uniform value of that name."""
+        return self._wrap(self.make("input", (), FLOAT64, name))
+
+    def _wrap(self, inner: Symbol) -> Symbol:
+        return self.make("uniform", (inner,), BOOL if inner.dtype == BOOL else float)
+
+    def ufunc(self, ufunc: np.ufunc, *inputs: Any) -> Symbol:
+        symbols = [self.lift(x) for x in inputs]
+        if _all_uniform(symbols):
+            return self._wrap(super().ufunc(ufunc, *map(_inner, symbols)))
+        return super().ufunc(ufunc, *symbols)
+
+    def where(self, condition: Any, a: Any, b: Any) -> Symbol:
+        symbols = [self.lift(v) for v in (condition, a, b)]
+        if _all_uniform(symbols):
+            return self._wrap(super().where(*map(_inner, symbols)))
+        return super().where(*symbols)
+
+
+def _all_uniform(symbols: Sequence[Symbol]) -> bool:
+    ops = {symbol.op for symbol in symbols}
+    return "uniform" in ops and ops <= {"uniform", "const"}
+
+
+def _inner(symbol: Symbol) -> Symbol:
+    return symbol.args[0] if symbol.op == "uniform" else symbol
+
+
+# ----------------------------------------------------------------------------------- template
+
+
+@dataclass(frozen=True)
+class UpdateKernel:
+    """The source of an update, compiled as needed.
+
+    The entry points take pointers, starts, and each hyper-parameter as a float; ``pointers[r, t]``
+    is the address of array ``r`` of tensor ``t``: elements first, then uniform values. ``cost_ns``
+    is about what one element takes.
+    """
+
+    name: str
+    source: str
+    signature: str
+    externals: frozenset[str]
+    cost_ns: float
+
+    @cache  # noqa: B019 (kernels live as long as the process)
+    def entry(self, parallel: bool = False, nogil: bool = False) -> Callable[..., Any]:
+        """The compiled variant."""
+        return compile_kernel(
+            f"{self.name}{'_p' if parallel else ''}",
+            self.source.replace(_TASKS, _TASKS.replace("range", "prange"))
+            if parallel
+            else self.source,
+            self.signature,
+            parallel=parallel,
+            nogil=nogil,
+            externals=self.externals,
+        ).entry
+
+
+_TASKS = "for task in range("
+
+
+def update_kernel(
+    formula: Callable[..., Mapping[str, Any]],
+    elements: Sequence[str],
+    uniforms: Sequence[str],
+    hypers: Sequence[str],
+    fixed: Mapping[str, Any],
+    dtype: np.dtype,
+    shared: bool = False,
+) -> UpdateKernel:
+    """The loops that apply ``formula``, which maps old values to a dictionary of new ones.
+
+    Parameters
+    ----------
+    formula
+        Called by keyword with a symbol for each of ``elements``, ``uniforms`` and ``hypers``, and
+        with ``fixed`` as it is.
+    elements, uniforms
+        Names of the arrays of a tensor: one value an element; one float64.
+    hypers
+        Names of the numbers given at each call.
+    dtype
+        float32 or float64, that of the elements.
+    shared
+        Whether all tensors have the uniform values of the first, which are then updated once.
+    """
+    reader = UniformReader()
+    arrays = {name: reader.input(name, dtype) for name in elements}
+    common = {name: reader.uniform(name) for name in (*uniforms, *hypers)}
+    results = {
+        name: reader.lift(value)
+        for name, value in formula(**arrays, **common, **fixed).items()
+        if value is not None
+    }
+    changed = [n for n in elements if n in results and results[n] is not arrays[n]]
+    outputs = [reader.cast(results[name], dtype) for name in changed]
+    counted = [n for n in uniforms if n in results and results[n] is not common[n]]
+
+    # where uniform values enter the loop over elements, and all that must be known before it
+    entering = [
+        s
+        for s in in_order(outputs, {})
+        if (s.op == "cast" and s.args[0].op == "uniform") or (s.op == "uniform" and s.dtype == BOOL)
+    ]
+    needed = [_inner(s.args[0] if s.op == "cast" else s) for s in entering]
+    counts = [_inner(results[n]) for n in counted]
+
+    emitter = Emitter()
+    names = {_inner(common[n]): f"u{k}" for k, n in enumerate(uniforms)}
+    names |= {_inner(common[n]): f"h{k}" for k, n in enumerate(hypers)}
+    before, values = emitter.block([*needed, *counts], names, slow=True)
+    emitter.cost_ns = 0.0  # from here on it is that of an element
+    inside = {arrays[name]: f"x{k}" for k, name in enumerate(elements)}
+    inside |= {symbol: f"c{k}" for k, symbol in enumerate(entering)}
+    used = [k for k, name in enumerate(elements) if arrays[name] in set(in_order(outputs, {}))]
+    loop, stored = emitter.block(outputs, inside)
+    for name in ("load", "store"):
+        emitter.imports[name] = f"numgrad.kernels.intrinsics:{name}"
+
+    of, count = type_name(dtype), len(elements)
+    arguments = ["pointers", "starts", *[f"h{k}" for k in range(len(hypers))]]
+    source = [f"def kernel({', '.join(arguments)}):"]
+
+    def put(depth: int, *lines: str) -> None:
+        source.extend("    " * depth + line for line in lines)
+
+    put(1, "count = starts.size - 1", f"table = np.empty((count, {max(1, len(needed))}))")
+    put(1, f"for t in range({1 if shared else 'count'}):")
+    for k in range(len(uniforms)):
+        put(2, f"u{k} = load(float64, pointers[{count + k}, t], 0, {k}, {len(uniforms)})")
+    put(2, *before)
+    for k, value in enumerate(values[: len(needed)]):
+        put(2, f"table[t, {k}] = {value}")
+    for name, value in zip(counted, values[len(needed) :], strict=True):
+        k = list(uniforms).index(name)
+        put(2, f"store({value}, pointers[{count + k}, t], 0, {k}, {len(uniforms)})")
+    put(2, "pass")
+    put(1, "total = starts[count]")
+    put(1, f"length = max({TASK}, -(-total // {MAX_TASKS}))")
+    put(1, f"{_TASKS}-(-total // length)):")
+    put(2, "low = task * length", "high = min(total, low + length)")
+    put(2, "t = np.searchsorted(starts, low, side='right') - 1")
+    put(2, "while low < high:")
+    put(3, "end = min(high, starts[t + 1])", f"skip = (low - starts[t]) * {dtype.itemsize}")
+    changed_at = [list(elements).index(name) for name in changed]
+    for k in sorted({*used, *changed_at}):
+        put(3, f"a{k} = pointers[{k}, t] + skip")
+    for k, symbol in enumerate(entering):
+        value = f"table[{0 if shared else 't'}, {k}]"
+        put(3, f"c{k} = {value} != 0" if symbol.dtype == BOOL else f"c{k} = {of}({value})")
+    put(3, "for j in range(end - low):")
+    for k in used:
+        put(4, f"x{k} = load({of}, a{k}, j, {k}, {count})")
+    put(4, *loop)
+    for k, value in zip(changed_at, stored, strict=True):
+        put(4, f"store({value}, a{k}, j, {k}, {count})")
+    put(4, "pass")
+    put(3, "low = end", "t += 1")
+    signature = ", ".join(["int64[:,::1]", "int64[::1]", *["float64"] * len(hypers)])
+    return UpdateKernel(
+        f"{formula.__name__}_{dtype.name}{'_shared' if shared else ''}",
+        emitter.header() + "\n".join(source) + "\n",
+        f"void({signature})",
+        frozenset(emitter.externals),
+        emitter.cost_ns + 0.1 * count,
+    )
+
+
+# ---------------------------------------------------------------------------------- addresses
+
+# offsets in CPython's and NumPy's structures, behind the head that every object has
+_HEAD = object.__basicsize__
+_LIST_ITEMS = _HEAD + 8
+_DATA, _NDIM, _SHAPE, _DTYPE, _FLAGS = (_HEAD + offset for offset in (0, 8, 16, 40, 48))
+_C_CONTIGUOUS, _ALIGNED, _WRITEABLE = 0x1, 0x100, 0x400
+
+_COLLECT = f"""
+import numpy as np
+from numba import int32, int64
+from numgrad.kernels.intrinsics import peek
+
+
+def kernel(listed, elements, frozen, element_dtype, uniform_dtype, scale, pointers, starts):
+    items = peek(int64, listed + {_LIST_ITEMS})
+    count = pointers.shape[1]
+    starts[0] = 0
+    for r in range(pointers.shape[0]):
+        element = r < elements
+        dtype = element_dtype if element else uniform_dtype
+        wanted = {_C_CONTIGUOUS | _ALIGNED | _WRITEABLE}
+        if r == frozen:
+            wanted = {_C_CONTIGUOUS | _ALIGNED}
+        for t in range(count):
+            array = peek(int64, items + 8 * (r * count + t))
+            size = 1
+            lengths = peek(int64, array + {_SHAPE})
+            for d in range(peek(int32, array + {_NDIM})):
+                size *= peek(int64, lengths + 8 * d)
+            if element:
+                size *= scale
+            if r == 0:
+                starts[t + 1] = starts[t] + size
+            fits = size == (starts[t + 1] - starts[t] if element else 1)
+            flags = peek(int32, array + {_FLAGS})
+            if not fits or peek(int64, array + {_DTYPE}) != dtype or flags & wanted != wanted:
+                return -1 - (r * count + t)
+            pointers[r, t] = peek(int64, array + {_DATA})
+    return starts[count]
+"""
+
+
+def collect(
+    arrays: list[np.ndarray],
+    elements: int,
+    frozen: int,
+    dtype: np.dtype,
+    pointers: np.ndarray,
+    starts: np.ndarray,
+) -> int:
+    """Fill in the addresses of ``arrays`` and where tensors start: Note [Reading addresses].
+
+    ``arrays`` holds, array by array, those of all tensors; the first ``elements`` of a tensor's
+    arrays have one value an element, others one float64. All but array ``frozen`` must be
+    writeable. Returns the number of (real) elements, or ``-1 - k`` if array ``k`` of the list is
+    not contiguous, or not of ``dtype``, or not of the size of its tensor's first.
+    """
+    reader = _reader()
+    if reader is None:
+        return _ask(arrays, elements, frozen, dtype, pointers, starts)
+    scale = 2 if dtype.kind == "c" else 1
+    return reader(id(arrays), elements, frozen, id(dtype), id(FLOAT64), scale, pointers, starts)
+
+
+@cache
+def _reader() -> Callable[..., int] | None:
+    """The kernel that reads addresses, unless objects lie otherwise here."""
+    entry = compile_kernel(
+        "collect",
+        _COLLECT,
+        "int64(int64, int64, int64, int64, int64, int64, int64[:,::1], int64[::1])",
+    ).entry
+    return entry if _agrees(entry) else None
+
+
+def _agrees(entry: Callable[..., int]) -> bool:
+    """Whether the kernel reads of a few arrays what NumPy says of them."""
+    frozen = np.zeros(3)
+    frozen.flags.writeable = False
+    others = (np.zeros(()), np.zeros((3, 2)).T, np.zeros(4, np.float32), frozen)
+    for last in (np.zeros((2, 3)), *others):
+        arrays, results = [np.zeros((4, 1, 2)), last], []
+        for read in (entry, None):
+            pointers, starts = np.zeros((1, 2), np.int64), np.zeros(3, np.int64)
+            if read is None:
+                end = _ask(arrays, 1, -1, FLOAT64, pointers, starts)
+            else:
+                end = read(id(arrays), 1, -1, id(FLOAT64), id(FLOAT64), 1, pointers, starts)
+            results.append((end, pointers.tolist(), starts.tolist()))
+        if results[0] != results[1]:
+            return False
+    return True
+
+
+def _ask(
+    arrays: list[np.ndarray],
+    elements: int,
+    frozen: int,
+    dtype: np.dtype,
+    pointers: np.ndarray,
+    starts: np.ndarray,
+) -> int:
+    """What the kernel of ``collect`` does, by asking NumPy."""
+    count = pointers.shape[1]
+    starts[0] = 0
+    for k, array in enumerate(arrays):
+        r, t = divmod(k, count)
+        size = array.size * (2 if r < elements and dtype.kind == "c" else 1)
+        if r == 0:
+            starts[t + 1] = starts[t] + size
+        flags = array.flags
+        if (
+            size != (starts[t + 1] - starts[t] if r < elements else 1)
+            or array.dtype is not (dtype if r < elements else FLOAT64)
+            or not (flags.c_contiguous and flags.aligned and (flags.writeable or r == frozen))
+        ):
+            return -1 - k
+        pointers[r, t] = array.__array_interface__["data"][0]
+    return int(starts[count])

@@ -1,0 +1,400 @@
+"""What all optimizers are: groups of parameters, their state, hooks around a step."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
+from typing import Any
+
+from numgrad.autograd.hooks import RemovableHandle
+from numgrad.autograd.modes import enable_grad, no_grad, set_grad_enabled
+from numgrad.errors import (
+    NumgradNotImplementedError,
+    NumgradRuntimeError,
+    NumgradTypeError,
+    NumgradValueError,
+)
+from numgrad.optim import state_dict as states
+from numgrad.tensor import Tensor
+
+REQUIRED: Any = object()
+"""Default of an option that every group must give."""
+
+_global_pre_hooks: OrderedDict[int, Callable] = OrderedDict()
+_global_post_hooks: OrderedDict[int, Callable] = OrderedDict()
+
+
+def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call ``hook(optimizer, args, kwargs)`` before each step of every optimizer.
+
+    It returns None, or new arguments as a pair ``(args, kwargs)``.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> x = ng.tensor(1.0, requires_grad=True)
+    >>> optimizer = ng.optim.SGD([x])
+    >>> with ng.optim.register_optimizer_step_pre_hook(lambda *_: print("a step")):
+    ...     optimizer.step()
+    a step
+    """
+    return _register(_global_pre_hooks, hook)
+
+
+def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call ``hook(optimizer, args, kwargs)`` after each step of every optimizer.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> x = ng.tensor(1.0, requires_grad=True)
+    >>> with ng.optim.register_optimizer_step_post_hook(lambda *_: print("done")):
+    ...     ng.optim.SGD([x]).step()
+    done
+    """
+    return _register(_global_post_hooks, hook)
+
+
+def _register(hooks: OrderedDict[int, Callable], hook: Callable, prepend: bool = False) -> Any:
+    handle = RemovableHandle(hooks, hook)
+    if prepend:
+        hooks.move_to_end(handle.id, last=False)
+    return handle
+
+
+def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
+    """``step`` with its hooks around it: global pre, own pre, own post, global post."""
+
+    @functools.wraps(step)
+    def wrapper(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        before = self._optimizer_step_pre_hooks
+        after = self._optimizer_step_post_hooks
+        if not (before or after or _global_pre_hooks or _global_post_hooks):
+            return step(self, *args, **kwargs)
+        for hook in list(chain(_global_pre_hooks.values(), before.values())):
+            changed = hook(self, args, kwargs)
+            if changed is None:
+                continue
+            if not (isinstance(changed, tuple) and len(changed) == 2):
+                raise NumgradRuntimeError(
+                    f"{type(self).__name__}.step: a pre-hook returned {changed!r}; it must return "
+                    "None or a pair (args, kwargs)"
+                )
+            args, kwargs = changed
+        out = step(self, *args, **kwargs)
+        for hook in list(chain(after.values(), _global_post_hooks.values())):
+            hook(self, args, kwargs)
+        return out
+
+    wrapper.hooked = True  # type: ignore[attr-defined]
+    return wrapper
+
+
+class Optimizer:
+    """Base of all optimizers.
+
+    Parameters
+    ----------
+    params
+        Tensors, pairs ``(name, Tensor)``, or dictionaries: groups with ``params`` and options of
+        their own.
+    defaults
+        Options of groups that do not give them.
+
+    Attributes
+    ----------
+    param_groups
+        One dictionary a group: ``params`` and its options, which may be changed between steps.
+    state
+        What is remembered of each parameter, by the parameter.
+
+    Raises
+    ------
+    NumgradTypeError, NumgradValueError
+        If ``params`` is a Tensor, empty, or holds what is neither a leaf nor retains its gradient;
+        if a parameter is in two groups.
+
+    Notes
+    -----
+    A step that raises leaves parameters and state as they were, also if a closure or a pre-hook
+    raised. A post-hook runs when the step is complete.
+    """
+
+    _uniform_states: tuple[str, ...] = ("step",)
+    """State arrays of one float64, whatever the dtype of their parameter."""
+    _optimizer_step_pre_hooks: OrderedDict[int, Callable[..., Any]]
+    _optimizer_step_post_hooks: OrderedDict[int, Callable[..., Any]]
+    _optimizer_state_dict_pre_hooks: OrderedDict[int, Callable[..., Any]]
+    _optimizer_state_dict_post_hooks: OrderedDict[int, Callable[..., Any]]
+    _optimizer_load_state_dict_pre_hooks: OrderedDict[int, Callable[..., Any]]
+    _optimizer_load_state_dict_post_hooks: OrderedDict[int, Callable[..., Any]]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "step" in cls.__dict__:
+            cls.step = _hooked(cls.__dict__["step"])
+
+    def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
+        self.defaults = defaults
+        self._add_hook_tables()
+        if isinstance(params, Tensor):
+            raise NumgradTypeError(
+                f"{self._name}: params is a Tensor of shape {params.shape}; give a list of "
+                "Tensors, [x], or of groups"
+            )
+        self.state: defaultdict[Tensor, Any] = defaultdict(dict)
+        self.param_groups: list[dict[str, Any]] = []
+        groups = list(params)
+        if not groups:
+            raise NumgradValueError(
+                f"{self._name}: got no parameters to optimize; give at least one Tensor"
+            )
+        if not isinstance(groups[0], dict):
+            groups = [{"params": groups}]
+        for group in groups:
+            self.add_param_group(group)
+
+    @property
+    def _name(self) -> str:
+        return type(self).__name__
+
+    def _add_hook_tables(self) -> None:
+        for name in _HOOK_TABLES:
+            setattr(self, name, OrderedDict())
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {
+            "defaults": self.defaults,
+            "state": self.state,
+            "param_groups": self.param_groups,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        for name in _HOOK_TABLES:
+            if name not in self.__dict__:
+                setattr(self, name, OrderedDict())
+
+    def __repr__(self) -> str:
+        lines = [f"{self._name} ("]
+        for number, group in enumerate(self.param_groups):
+            lines.append(f"Parameter Group {number}")
+            lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
+        return "\n".join([*lines, ")"])
+
+    # ------------------------------------------------------------------------------------- hooks
+
+    def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call ``hook(optimizer, args, kwargs)`` before each step.
+
+        It returns None, or new arguments as a pair ``(args, kwargs)``; anything else is a
+        NumgradRuntimeError.
+        """
+        return _register(self._optimizer_step_pre_hooks, hook)
+
+    def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call ``hook(optimizer, args, kwargs)`` after each step."""
+        return _register(self._optimizer_step_post_hooks, hook)
+
+    def register_state_dict_pre_hook(
+        self, hook: Callable[[Any], None], prepend: bool = False
+    ) -> RemovableHandle:
+        """Call ``hook(optimizer)`` before ``state_dict`` looks at anything."""
+        return _register(self._optimizer_state_dict_pre_hooks, hook, prepend)
+
+    def register_state_dict_post_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Call ``hook(optimizer, state_dict)`` at the end of ``state_dict``; it may replace it."""
+        return _register(self._optimizer_state_dict_post_hooks, hook, prepend)
+
+    def register_load_state_dict_pre_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Call ``hook(optimizer, state_dict)`` with a shallow copy before it is loaded.
+
+        What it returns, unless None, is loaded instead.
+        """
+        return _register(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
+
+    def register_load_state_dict_post_hook(
+        self, hook: Callable[[Any], None], prepend: bool = False
+    ) -> RemovableHandle:
+        """Call ``hook(optimizer)`` after a state was loaded."""
+        return _register(self._optimizer_load_state_dict_post_hooks, hook, prepend)
+
+    # ------------------------------------------------------------------------------------- state
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state and the options of all groups, with parameters by their position.
+
+        Returns
+        -------
+        dict
+            ``{"state": {position: {...}}, "param_groups": [{..., "params": [positions]}]}``. Its
+            Tensors are those of the optimizer, not copies.
+
+        Examples
+        --------
+        >>> import numgrad as ng
+        >>> x = ng.tensor([1.0], requires_grad=True)
+        >>> ng.optim.SGD([x], lr=0.1).state_dict()["param_groups"][0]["lr"]
+        0.1
+        """
+        for hook in list(self._optimizer_state_dict_pre_hooks.values()):
+            hook(self)
+        out: Any = states.pack(self.param_groups, self.state)
+        for hook in list(self._optimizer_state_dict_post_hooks.values()):
+            replaced = hook(self, out)
+            out = out if replaced is None else replaced
+        return out
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Take over a state that ``state_dict`` made; parameters are matched by position.
+
+        Floating state is converted to the dtype of its parameter (step counts and their like stay
+        float64). Arrays are copied.
+
+        Raises
+        ------
+        NumgradValueError
+            If the groups differ in number or size. Nothing is changed then.
+        """
+        loaded: Any = dict(state_dict)
+        for hook in list(self._optimizer_load_state_dict_pre_hooks.values()):
+            replaced = hook(self, loaded)
+            loaded = loaded if replaced is None else replaced
+        state, groups = states.unpack(self._name, loaded, self.param_groups, self._uniform_states)
+        self.__setstate__({"state": state, "param_groups": groups})
+        for hook in list(self._optimizer_load_state_dict_post_hooks.values()):
+            hook(self)
+
+    # ------------------------------------------------------------------------------------ groups
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add a group of parameters, with options of its own.
+
+        Raises
+        ------
+        NumgradTypeError
+            If the group is no dictionary, its parameters are a set (which has no order) or are no
+            Tensors.
+        NumgradValueError
+            If a parameter is neither a leaf nor retains its gradient, is in another group already,
+            if an option is missing, or if only some parameters are named.
+        """
+        if not isinstance(param_group, dict):
+            raise NumgradTypeError(
+                f"{self._name}: a group must be a dict, got {type(param_group).__name__}"
+            )
+        group = dict(param_group)
+        params = group["params"]
+        if isinstance(params, Tensor):
+            params = [params]
+        elif isinstance(params, set):
+            raise NumgradTypeError(
+                f"{self._name}: parameters must have an order, which a set has not; use a list"
+            )
+        names, tensors = _split_names(self._name, list(params))
+        for tensor in tensors:
+            if not isinstance(tensor, Tensor):
+                raise NumgradTypeError(
+                    f"{self._name}: can optimize Tensors only, got {type(tensor).__name__}"
+                )
+            if not self.defaults.get("differentiable") and not (
+                tensor.is_leaf or tensor.retains_grad
+            ):
+                raise NumgradValueError(
+                    f"{self._name}: a tensor of shape {tensor.shape} is the result of an operation "
+                    "and keeps no gradient; give leaves, or call retain_grad() on it"
+                )
+        group["params"] = tensors
+        if names:
+            group["param_names"] = names
+        for option, default in self.defaults.items():
+            if default is REQUIRED and option not in group:
+                raise NumgradValueError(
+                    f"{self._name}: a group gives no {option!r}, which has no default"
+                )
+            group.setdefault(option, default)
+        if len(set(tensors)) != len(tensors):
+            warnings.warn(
+                f"{self._name}: a parameter occurs twice in a group and will be updated twice a "
+                "step; give each once",
+                UserWarning,
+                stacklevel=3,
+            )
+        if self.param_groups and ("param_names" in self.param_groups[0]) != (
+            "param_names" in group
+        ):
+            raise NumgradValueError(
+                f"{self._name}: either all groups have named parameters or none; got "
+                f"{'a named' if names else 'an unnamed'} group after others"
+            )
+        present = {tensor for other in self.param_groups for tensor in other["params"]}
+        if not present.isdisjoint(tensors):
+            raise NumgradValueError(
+                f"{self._name}: a parameter is in two groups; give each to one only"
+            )
+        self.param_groups.append(group)
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Clear the gradients of all parameters.
+
+        Parameters
+        ----------
+        set_to_none
+            Set them to None, so that the next backward stores rather than adds; else to zeros.
+        """
+        for group in self.param_groups:
+            for tensor in group["params"]:
+                grad = tensor._grad
+                if grad is None or set_to_none:
+                    tensor._grad = None
+                    continue
+                if grad.grad_fn is not None:
+                    grad.detach_()
+                else:
+                    grad.requires_grad_(False)
+                with no_grad():
+                    grad.zero_()
+
+    # -------------------------------------------------------------------------------------- step
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Change the parameters; returns what ``closure``, which computes the loss, returned."""
+        raise NumgradNotImplementedError(
+            f"{self._name}.step: an optimizer must say how it updates; define step(closure=None)"
+        )
+
+    def _evaluate(self, closure: Callable[[], Any] | None) -> Any:
+        """The loss, computed with gradients whatever the mode around the step."""
+        if closure is None:
+            return None
+        with enable_grad():
+            return closure()
+
+    def _updating(self) -> Any:
+        """The mode in which parameters are changed."""
+        return set_grad_enabled(bool(self.defaults.get("differentiable")))
+
+
+_HOOK_TABLES = tuple(name for name in Optimizer.__annotations__ if name.endswith("_hooks"))
+
+
+def _split_names(optimizer: str, params: Iterable[Any]) -> tuple[list[str], list[Any]]:
+    """Names and Tensors of parameters given as such or as pairs."""
+    names, tensors = [], []
+    for param in params:
+        if isinstance(param, tuple):
+            names.append(param[0])
+            param = param[1]
+        tensors.append(param)
+    if names and len(names) != len(tensors):
+        raise NumgradValueError(
+            f"{optimizer}: {len(names)} of {len(tensors)} parameters are named; name all or none"
+        )
+    return names, tensors
