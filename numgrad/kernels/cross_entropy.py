@@ -1,4 +1,4 @@
-"""Kernels of cross entropy with class indices, of logits and of logarithms of probabilities.
+"""Kernels of the cross entropy of logits with class indices.
 
 Note [Cross entropy in two passes]
 ----------------------------------
@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +33,7 @@ BLOCK = 1024
 SHORT = 64
 """Classes up to which the exponentials of several rows are taken in one loop."""
 
-_HEADER = """
+HEADER = """
 import numpy as np
 from numba import float32, float64, int32, int64, prange
 from numgrad.kernels.accumulation import (
@@ -140,7 +141,7 @@ def weight_of_targets(target, weight, classes, ignored):
 
 # ``result`` holds the reduced loss and the weight it was divided by; ``reduction`` is 0 for losses
 # one by one, 1 for their sum, 2 for their mean.
-_FINISH = """
+FINISH = """
     if reduction != 0:
         divisor = counted if reduction == 2 else 1.0
         result[0] = {type}(sum_of(losses) / divisor)
@@ -204,7 +205,7 @@ def kernel(
                 loss += even * (whole * logarithm - sum_of_distances(row, shifts[k], weight))
             losses[k] = loss
 """
-    + _FINISH
+    + FINISH
 )
 
 _FORWARD_COLUMNS = (
@@ -255,7 +256,7 @@ def kernel(
                     loss += even * (whole * logarithm - {type}(apart[j]))
                 losses[k] = loss
 """
-    + _FINISH
+    + FINISH
 )
 
 _BACKWARD_ROWS = (
@@ -343,47 +344,13 @@ def kernel(
 """
 )
 
-_PICK = (
-    """
 
-def kernel(x, target, weight, losses, result, outer, classes, inner, ignored, reduction):
-    counted, bad = weight_of_targets(target, weight, classes, ignored)
-    if bad >= 0:
-        return bad
-    for block in range(outer):
-        for j in range(inner):
-            k = block * inner + j
-            t = target[k]
-            if t == ignored:
-                losses[k] = ZERO
-            else:
-                w = {type}(1) if weight.size == 0 else weight[t]
-                losses[k] = -(x[(block * classes + t) * inner + j] * w)
-"""
-    + _FINISH
-)
-
-_PICK_BACKWARD = """
-
-def kernel(target, weight, g, result, out, outer, classes, inner, ignored, reduction):
-    divisor = result[1] if reduction != 0 else {type}(1)
-    for block in range(outer):
-        for j in range(inner):
-            k = block * inner + j
-            t = target[k]
-            if t != ignored:
-                scale = (g[k] if reduction == 0 else g[0]) / divisor
-                w = {type}(1) if weight.size == 0 else weight[t]
-                out[(block * classes + t) * inner + j] = -(scale * w)
-"""
-
-
-def _compile(
+def compile_loss(
     name: str, source: str, dtype: np.dtype, arguments: str, *, parallel: bool = False
-) -> Callable[..., int]:
+) -> Callable[..., Any]:
     """Compile a kernel; ``arguments`` has a letter for each: Array, Target, Size, Float."""
     single = dtype == np.float32
-    text = (_HEADER + source).format(
+    text = (HEADER + source).format(
         bits="f32" if single else "f64",
         block=BLOCK,
         integer="int32" if single else "int64",
@@ -410,7 +377,7 @@ def _compile(
 
 
 @cache
-def cross_entropy_kernel(dtype: np.dtype, columns: bool, parallel: bool) -> Callable[..., int]:
+def cross_entropy_kernel(dtype: np.dtype, columns: bool, parallel: bool) -> Callable[..., Any]:
     """Compile the losses of logits.
 
     Returns
@@ -421,13 +388,13 @@ def cross_entropy_kernel(dtype: np.dtype, columns: bool, parallel: bool) -> Call
         is none. It gives the position of the first target that is no class, or -1.
     """
     source, tag = (_FORWARD_COLUMNS, "c") if columns else (_FORWARD_ROWS, "r")
-    return _compile(f"cross_entropy_{tag}", source, dtype, "ATAAAAASSSSFS", parallel=parallel)
+    return compile_loss(f"cross_entropy_{tag}", source, dtype, "ATAAAAASSSSFS", parallel=parallel)
 
 
 @cache
 def cross_entropy_backward_kernel(
     dtype: np.dtype, columns: bool, parallel: bool
-) -> Callable[..., None]:
+) -> Callable[..., Any]:
     """Compile the gradient of ``cross_entropy_kernel``.
 
     Returns
@@ -438,29 +405,4 @@ def cross_entropy_backward_kernel(
     """
     source, tag = (_BACKWARD_COLUMNS, "c") if columns else (_BACKWARD_ROWS, "r")
     name = f"cross_entropy_backward_{tag}"
-    return _compile(name, source, dtype, "ATAAAAAASSSSFS", parallel=parallel)
-
-
-@cache
-def likelihood_kernel(dtype: np.dtype) -> Callable[..., int]:
-    """Compile the losses of logarithms of probabilities.
-
-    Returns
-    -------
-    callable
-        ``entry(x, target, weight, losses, result, outer, classes, inner, ignored, reduction)``.
-    """
-    return _compile("nll_loss", _PICK, dtype, "ATAAASSSSS")
-
-
-@cache
-def likelihood_backward_kernel(dtype: np.dtype) -> Callable[..., None]:
-    """Compile the gradient of ``likelihood_kernel``.
-
-    Returns
-    -------
-    callable
-        ``entry(target, weight, g, result, out, outer, classes, inner, ignored, reduction)``;
-        ``out`` holds zeros.
-    """
-    return _compile("nll_loss_backward", _PICK_BACKWARD, dtype, "TAAAASSSSS")
+    return compile_loss(name, source, dtype, "ATAAAAAASSSSFS", parallel=parallel)

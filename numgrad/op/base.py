@@ -441,8 +441,8 @@ class RawInterpreter:
             return op.function(*args, **params)
         args, params = complete(op, args, params)
         # NumPy gives scalars for 0-d results, so a formula may pass some on
-        args = [np.asarray(a) if isinstance(a, np.generic) else a for a in args]
-        return op.run(args, params)[0]
+        arrays = [np.asarray(a) if isinstance(a, np.generic) else a for a in args]
+        return op.run(arrays, params)[0]
 
 
 raw = RawInterpreter()
