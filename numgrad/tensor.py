@@ -12,6 +12,7 @@ from numgrad import inplace_methods as methods
 from numgrad import ops as _ops  # fills the table
 from numgrad.autograd import engine, hooks
 from numgrad.autograd.node import Node, show_saved
+from numgrad.autograd.row_sparse import RowSparseTensor, as_tensor
 from numgrad.autograd.variable import (
     INFERENCE,
     NO_GRAD_VIEW,
@@ -39,7 +40,7 @@ assert _ops is not None
 # --------------------------------------------------------------------------------- attributes
 
 
-def _get_grad(self: Tensor) -> Tensor | None:
+def _get_grad(self: Tensor) -> Tensor | RowSparseTensor | None:
     """Gradient accumulated by ``backward``; None before the first."""
     if self._grad is None and self._requires_grad and self.grad_fn is not None:
         if hooks.retains_grad(self):
@@ -57,7 +58,7 @@ def _set_grad(self: Tensor, value: Any) -> None:
     if value is None:
         self._grad = None
         return
-    if not isinstance(value, Tensor):
+    if not isinstance(value, Tensor | RowSparseTensor):
         raise NumgradTypeError(f"grad: must be a Tensor or None, got {type(value).__name__}")
     if value is self:
         raise NumgradRuntimeError("grad: a tensor cannot be its own gradient")
@@ -353,7 +354,7 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     twin = _rebuild(self._array.copy(), self._requires_grad, type(self))
     memo[id(self)] = twin
     if self._grad is not None:
-        twin._grad = Tensor(self._grad._array.copy())
+        twin._grad = as_tensor(self._grad._array.copy())
     return twin
 
 
@@ -529,6 +530,7 @@ def _complete() -> None:
         "output_nr": property(
             lambda self: max(self._slot - 1, 0), doc="Which output of ``grad_fn`` this is."
         ),
+        "is_sparse": False,
         "is_leaf": property(
             lambda self: _get_grad_fn(self) is None, doc="Whether no operation made it."
         ),

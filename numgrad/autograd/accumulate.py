@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.node import mark_written
+from numgrad.autograd.row_sparse import as_tensor
 from numgrad.autograd.variable import Tensor
 from numgrad.op.base import OPS
 
@@ -31,22 +32,28 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
-def add(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """A new array with the sum of two gradients."""
-    if a.size > SMALL:
+def add(a: Any, b: Any) -> Any:
+    """A new array with the sum of two gradients; row-sparse ones know how ``np.add`` adds them."""
+    if a.size > SMALL and type(a) is np.ndarray and type(b) is np.ndarray:
         return OPS["add"].run((a, b), {})[0]
     total = np.add(a, b)
     return total if a.ndim else np.asarray(total)  # NumPy adds 0-d arrays to a scalar
 
 
-def add_into(buffer: np.ndarray, g: np.ndarray) -> None:
-    """Add to a buffer the engine owns."""
-    if buffer.size > SMALL and buffer.flags.c_contiguous and g.flags.c_contiguous:
+def add_into(buffer: Any, g: Any) -> Any:
+    """Add to a buffer the engine owns; the sum, which is the buffer unless that is row-sparse."""
+    if (
+        buffer.size > SMALL
+        and type(buffer) is np.ndarray
+        and type(g) is np.ndarray
+        and buffer.flags.c_contiguous
+        and g.flags.c_contiguous
+    ):
         flat = buffer.ravel()
         add_op: Any = OPS["add"]
         add_op.plan((buffer, g)).entry(flat, g.ravel(), flat)
-    else:
-        np.add(buffer, g, buffer)
+        return buffer
+    return np.add(buffer, g, buffer)
 
 
 def accumulate(found: Iterable[Sequence[Any]]) -> None:
@@ -68,12 +75,17 @@ def _add_to(tensor: Tensor, g: Any, owned: bool) -> None:
         tensor._grad = OPS["positive"](g) if present is None else present + g
         return
     if present is not None:
-        add_into(present._array, g)
-        mark_written(present)  # some node may have saved it
+        total = add_into(present._array, g)
+        if total is present._array:
+            mark_written(present)  # some node may have saved it
+        elif isinstance(total, np.ndarray):
+            tensor._grad = Tensor(total)
+        else:
+            present._array = total
         return
     if not owned or g.base is not None:
         g = g.copy()
     dtype = tensor._array.dtype
     if g.dtype is not dtype and g.dtype != dtype:
         g = g.astype(dtype)
-    tensor._grad = Tensor(g)
+    tensor._grad = as_tensor(g)

@@ -21,6 +21,7 @@ from numgrad.autograd.hooks import node_extras
 from numgrad.autograd.variable import Tensor
 from numgrad.errors import NumgradRuntimeError
 from numgrad.op.base import state
+from numgrad.op.row_sparse import RowSparseArray
 
 _PACKAGE = str(Path(__file__).resolve().parents[1])
 
@@ -39,7 +40,8 @@ def fail_on_nan(node: Any, gradients: Sequence[Any]) -> None:
         return
     for position, g in enumerate(gradients):
         array = g._array if isinstance(g, Tensor) else g
-        if array is not None and array.dtype.kind in "fc" and (array != array).any():
+        values = array.values if type(array) is RowSparseArray else array
+        if values is not None and values.dtype.kind in "fc" and (values != values).any():
             raise NumgradRuntimeError(
                 f"{node.name()}: its backward returned NaN in the gradient of operand {position}, "
                 f"of shape {array.shape}; the warning above shows the line that recorded it"

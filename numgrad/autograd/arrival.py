@@ -16,17 +16,13 @@ from numgrad.autograd.hooks import (
     run_post_accumulate,
     run_tensor_hooks,
 )
+from numgrad.autograd.row_sparse import as_tensor
 from numgrad.autograd.task import Task
 from numgrad.autograd.variable import Tensor
 from numgrad.op.base import state
 
 
-def as_tensor(g: Any) -> Tensor | None:
-    """A gradient as hooks see it."""
-    return g if g is None or isinstance(g, Tensor) else Tensor(g)
-
-
-def as_array(g: Tensor | None) -> Any:
+def as_array(g: Any) -> Any:
     """A gradient as the compiled walk computes with it."""
     return None if g is None else g._array
 

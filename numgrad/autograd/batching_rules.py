@@ -361,6 +361,18 @@ def _matmul(op: Op, operands: Sequence[Operand], params: dict[str, Any], size: i
     return _call("squeeze", out, axis=-1 if column or b.ndim == 1 else -2) if row else out
 
 
+def _linear(op: Op, operands: Sequence[Operand], params: dict[str, Any], size: int) -> Any:
+    x, weight, *bias = (o for o in operands if o.value is not None)
+    if x.ndim == 0 or weight.ndim != 2:
+        return NotImplemented  # an error, whose message one example gives
+    if not any(o.batched for o in (weight, *bias)):
+        return bind(op, tuple([o.value for o in (x, weight, *bias)]), {})
+    transpose = Operand(_call("matrix_transpose", weight.value), weight.batched)
+    out = _matmul(OPS["matmul"], (x, transpose), {}, size)
+    product = Operand(out, x.batched or weight.batched)
+    return _elementwise(OPS["add"], (product, *bias), {}, size) if bias else out
+
+
 # ------------------------------------------------------------------------------- convolutions
 
 
@@ -412,6 +424,7 @@ RULES: dict[str, Rule] = {
     "gather_along": _gather_along,
     "gather_along_backward": _gather_along,
     "getitem_backward": _getitem_backward,
+    "linear": _linear,
     "linear_recurrence": _linear_recurrence,
     "matmul": _matmul,
     "ravel": _ravel,

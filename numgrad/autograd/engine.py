@@ -16,6 +16,7 @@ import numpy as np
 from numgrad.autograd.accumulate import accumulate
 from numgrad.autograd.batching import BatchingInterpreter
 from numgrad.autograd.recorded import walk_recorded
+from numgrad.autograd.row_sparse import as_tensor
 from numgrad.autograd.task import GradientEdge, Task, edge_of
 from numgrad.autograd.variable import Tensor, refresh
 from numgrad.autograd.walk import walk
@@ -209,8 +210,14 @@ def grad(
                     "pass allow_unused=True to get None for it, or materialize_grads=True to get "
                     "zeros"
                 )
-        result.append(g if g is None or isinstance(g, Tensor) else Tensor(g))
+        result.append(as_tensor(g))
     return tuple(result)
+
+
+def dense_grad(*args: Any, **options: Any) -> tuple[Any, ...]:
+    """``grad`` for those who compute with the result: gradients that are row-sparse made dense."""
+    found = grad(*args, **options)
+    return tuple([g.to_dense() if g is not None and g.is_sparse else g for g in found])
 
 
 # ---------------------------------------------------------------------------------- which walk

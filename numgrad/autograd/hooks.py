@@ -19,6 +19,7 @@ from threading import RLock
 from typing import Any, Self
 from weakref import WeakKeyDictionary, ref
 
+from numgrad.autograd.row_sparse import RowSparseTensor
 from numgrad.autograd.variable import Tensor, extra
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.op.base import state
@@ -278,8 +279,10 @@ def run_tensor_hooks(hooks: dict[int, Any], g: Tensor, recording: bool, task: An
     return g
 
 
-def _replaced(what: str, hook: Any, result: Any, g: Tensor | None) -> Tensor:
-    if not isinstance(result, Tensor):
+def _replaced(what: str, hook: Any, result: Any, g: Any) -> Any:
+    if isinstance(result, RowSparseTensor):  # may stand for another one only
+        result = result if isinstance(g, RowSparseTensor) else result.to_dense()
+    elif not isinstance(result, Tensor):
         raise NumgradTypeError(
             f"{name_of(hook)}: {what} returned {type(result).__name__}; return a Tensor to replace "
             "the gradient, or None to keep it"
@@ -314,7 +317,7 @@ def run_node_hooks(
             result = hook(tuple(changing), *context)
         if result is None:
             continue
-        if isinstance(result, Tensor) and len(changing) == 1:
+        if isinstance(result, Tensor | RowSparseTensor) and len(changing) == 1:
             result = (result,)
         if not isinstance(result, tuple):
             raise NumgradTypeError(

@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from numgrad.autograd.engine import grad
+from numgrad.autograd.engine import dense_grad
 from numgrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from numgrad.autograd.modes import enable_grad
 from numgrad.autograd.variable import Tensor, Version
@@ -44,7 +44,7 @@ def pullback(
     if not pairs:
         return (None,) * len(x)
     roots, weights = zip(*pairs, strict=True)
-    return grad(roots, x, weights, create_graph=create_graph, allow_unused=True)
+    return dense_grad(roots, x, weights, create_graph=create_graph, allow_unused=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ class Request:
         if y.requires_grad:
             if vectorize:
                 basis = Tensor(np.stack(list(_basis(y))))
-                found = grad(
+                found = dense_grad(
                     y, x, basis, create_graph=self.create_graph, allow_unused=True,
                     is_grads_batched=True,
                 )  # fmt: skip
@@ -201,7 +201,7 @@ class Request:
                 "of the real part"
             )
         rows = [
-            grad(y, x, Tensor(unit), True, self.create_graph, allow_unused=True)
+            dense_grad(y, x, Tensor(unit), True, self.create_graph, allow_unused=True)
             for unit in _basis(y)
         ]
         return [

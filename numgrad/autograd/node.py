@@ -31,30 +31,31 @@ _TORCH_NAMES = {"self": 0, "input": 0, "other": 1}
 
 def mark_written(tensor: Tensor) -> None:
     """Count a write to the memory of ``tensor``."""
-    version = tensor._memory
-    if type(version) is not Version:
-        version = shared_version(tensor)
-    version.count += 1
-    version.last = next_sequence()
-    recent = version.recent
-    recent.append(version.last)
-    if len(recent) > 2 * _RECENT:
-        del recent[:_RECENT]
+    version: Any = tensor._memory
+    mark_version(version if type(version) is Version else shared_version(tensor))
 
 
 def mark_all_written(tensors: Iterable[Tensor]) -> None:
-    """Count one write to the memory of each of many tensors."""
+    """Count a write to the memory of each of many tensors."""
     sequence = next_sequence()
     for tensor in tensors:
         version: Any = tensor._memory
         if type(version) is not Version:
             version = shared_version(tensor)
-        if version.last != sequence:  # memory shared by several counts once
-            version.count += 1
-            version.last = sequence
-            version.recent.append(sequence)
-            if len(version.recent) > 2 * _RECENT:
-                del version.recent[:_RECENT]
+        version.count += 1
+        version.last = sequence
+        version.recent.append(sequence)
+        if not version.count % _RECENT:
+            del version.recent[:-_RECENT]
+
+
+def mark_version(version: Version) -> None:
+    """Count a write to memory by its version."""
+    version.count += 1
+    version.last = next_sequence()
+    version.recent.append(version.last)
+    if not version.count % _RECENT:
+        del version.recent[:-_RECENT]
 
 
 class Node:

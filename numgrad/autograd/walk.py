@@ -22,15 +22,16 @@ from numgrad.autograd.arrival import (
     HookedLeaves,
     after_node,
     as_array,
-    as_tensor,
     at_outputs,
     before_node,
 )
 from numgrad.autograd.hooks import LeafHooks
 from numgrad.autograd.node import Node
+from numgrad.autograd.row_sparse import as_tensor
 from numgrad.autograd.task import Task, place_of
 from numgrad.autograd.variable import Tensor
 from numgrad.op.base import CONSUMES, state
+from numgrad.op.row_sparse import RowSparseArray
 
 
 def walk(
@@ -118,6 +119,8 @@ def walk(
                         gradients, owned = function(g, *values)
                     else:
                         gradients, owned = call.backward(node.mask, g, values)
+                        if call.row_sparse:
+                            gradients = _sparse_for_leaves(node.edges, gradients)
             if saved and not retain:
                 node.saved = None
             if extras is not None and extras.post:
@@ -159,10 +162,9 @@ def walk(
                     if waiting is None:
                         pass
                     elif waiting[2]:
-                        add_into(waiting[1], g)
+                        waiting[1] = add_into(waiting[1], g)
                     elif owned & bit:  # the newcomer may be written instead
-                        add_into(g, waiting[1])
-                        waiting[1], waiting[2] = g, True
+                        waiting[1], waiting[2] = add_into(g, waiting[1]), True
                     else:
                         waiting[1], waiting[2] = add(waiting[1], g), True
                 bit += bit
@@ -175,6 +177,14 @@ def walk(
         raise
     found = _found(task, captured, leaves) if wanted is not None else []
     return found, list(leaves.values())
+
+
+def _sparse_for_leaves(edges: Sequence[Any], gradients: Sequence[Any]) -> list[Any]:
+    """The gradients, row-sparse ones made dense unless a leaf takes them."""
+    return [
+        g.dense() if type(g) is RowSparseArray and not isinstance(edge, Tensor) else g
+        for edge, g in zip(edges, gradients, strict=True)
+    ]
 
 
 def _found(task: Any, captured: dict[Any, Any], leaves: dict[int, list]) -> list[Any]:
@@ -225,6 +235,8 @@ def _owned_buffers(
         if waiting is None or not waiting[2] or id(waiting) in taken:
             continue
         meta, buffer = node.call.metas[k], waiting[1]
+        if type(buffer) is RowSparseArray:
+            continue
         if buffer.flags.c_contiguous and buffer.shape == meta.shape and buffer.dtype == meta.dtype:
             found = found or [None] * len(node.edges)
             found[k] = buffer

@@ -112,9 +112,10 @@ def _scalar(name: str, function: Callable, value: Any) -> Tensor:
 def _gradients(value: Tensor, inputs: _Inputs) -> list[Tensor]:
     if not value._requires_grad:
         return [Tensor(np.zeros_like(t._array)) for t in inputs.tensors]
-    return list(
-        engine.grad(value, inputs.tensors, create_graph=inputs.as_tensors, materialize_grads=True)
+    found = engine.dense_grad(
+        value, inputs.tensors, create_graph=inputs.as_tensors, materialize_grads=True
     )
+    return list(found)
 
 
 def value_and_grad(
@@ -208,7 +209,7 @@ def _jacobian_rows(value: Tensor, inputs: _Inputs, create_graph: bool) -> list[A
     one_hot = np.zeros(size, value._array.dtype)
     for k in range(size):
         one_hot[k] = 1
-        row = engine.grad(
+        row = engine.dense_grad(
             value, inputs.tensors, one_hot.reshape(shape), retain_graph=k < size - 1,
             materialize_grads=True,
         )  # fmt: skip

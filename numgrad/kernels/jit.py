@@ -41,18 +41,23 @@ _lock = threading.RLock()
 _loaded: dict[str, "Kernel"] = {}
 
 
+# Numba gives each function an entry point for Python and one for C; these are optimised again in
+# every kernel that links the function. Only kernels are called from Python, nothing from C.
+_WITHOUT_WRAPPERS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+
 def device(function: Callable) -> Callable:
     """Compile a scalar function of the kernel library, inlined into the kernels that call it."""
     import numba
 
-    return numba.njit(function, forceinline=True, error_model="numpy")
+    return numba.njit(function, forceinline=True, error_model="numpy", **_WITHOUT_WRAPPERS)
 
 
 def outlined(function: Callable) -> Callable:
     """Compile a function of the kernel library that kernels call without inlining it."""
     import numba
 
-    return numba.njit(function, error_model="numpy")
+    return numba.njit(function, error_model="numpy", **_WITHOUT_WRAPPERS)
 
 
 @dataclass(slots=True)
@@ -174,7 +179,13 @@ def _dispatcher(
     function.__name__ = function.__qualname__ = unique
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", numba.NumbaPerformanceWarning)
-        return numba.njit(function, error_model="numpy", parallel=parallel, nogil=nogil)
+        return numba.njit(
+            function,
+            error_model="numpy",
+            parallel=parallel,
+            nogil=nogil,
+            no_cfunc_wrapper=True,
+        )
 
 
 def _fresh_library(kernel: Kernel) -> Any:

@@ -116,6 +116,7 @@ def update_kernel(
     hypers: Sequence[str],
     fixed: Mapping[str, Any],
     dtype: np.dtype,
+    shared: bool = False,
 ) -> UpdateKernel:
     """The loops that apply ``formula``, which maps old values to a dictionary of new ones.
 
@@ -130,18 +131,20 @@ def update_kernel(
         Names of the numbers given at each call.
     dtype
         float32 or float64, that of the elements.
+    shared
+        Whether all tensors have the uniform values of the first, which are then updated once.
     """
     reader = UniformReader()
     arrays = {name: reader.input(name, dtype) for name in elements}
-    shared = {name: reader.uniform(name) for name in (*uniforms, *hypers)}
+    common = {name: reader.uniform(name) for name in (*uniforms, *hypers)}
     results = {
         name: reader.lift(value)
-        for name, value in formula(**arrays, **shared, **fixed).items()
+        for name, value in formula(**arrays, **common, **fixed).items()
         if value is not None
     }
     changed = [n for n in elements if n in results and results[n] is not arrays[n]]
     outputs = [reader.cast(results[name], dtype) for name in changed]
-    counted = [n for n in uniforms if n in results and results[n] is not shared[n]]
+    counted = [n for n in uniforms if n in results and results[n] is not common[n]]
 
     # where uniform values enter the loop over elements, and all that must be known before it
     entering = [
@@ -153,8 +156,8 @@ def update_kernel(
     counts = [_inner(results[n]) for n in counted]
 
     emitter = Emitter()
-    names = {_inner(shared[n]): f"u{k}" for k, n in enumerate(uniforms)}
-    names |= {_inner(shared[n]): f"h{k}" for k, n in enumerate(hypers)}
+    names = {_inner(common[n]): f"u{k}" for k, n in enumerate(uniforms)}
+    names |= {_inner(common[n]): f"h{k}" for k, n in enumerate(hypers)}
     before, values = emitter.block([*needed, *counts], names, slow=True)
     emitter.cost_ns = 0.0  # from here on it is that of an element
     inside = {arrays[name]: f"x{k}" for k, name in enumerate(elements)}
@@ -172,7 +175,7 @@ def update_kernel(
         source.extend("    " * depth + line for line in lines)
 
     put(1, "count = starts.size - 1", f"table = np.empty((count, {max(1, len(needed))}))")
-    put(1, "for t in range(count):")
+    put(1, f"for t in range({1 if shared else 'count'}):")
     for k in range(len(uniforms)):
         put(2, f"u{k} = load(float64, pointers[{count + k}, t], 0, {k}, {len(uniforms)})")
     put(2, *before)
@@ -193,7 +196,7 @@ def update_kernel(
     for k in sorted({*used, *changed_at}):
         put(3, f"a{k} = pointers[{k}, t] + skip")
     for k, symbol in enumerate(entering):
-        value = f"table[t, {k}]"
+        value = f"table[{0 if shared else 't'}, {k}]"
         put(3, f"c{k} = {value} != 0" if symbol.dtype == BOOL else f"c{k} = {of}({value})")
     put(3, "for j in range(end - low):")
     for k in used:
@@ -205,7 +208,7 @@ def update_kernel(
     put(3, "low = end", "t += 1")
     signature = ", ".join(["int64[:,::1]", "int64[::1]", *["float64"] * len(hypers)])
     return UpdateKernel(
-        f"{formula.__name__}_{dtype.name}",
+        f"{formula.__name__}_{dtype.name}{'_shared' if shared else ''}",
         emitter.header() + "\n".join(source) + "\n",
         f"void({signature})",
         frozenset(emitter.externals),

@@ -324,6 +324,8 @@ class Call:
     """Shapes and dtypes of the outputs of an operation that returns a tuple, else empty."""
     materializes = True
     """Whether its backward gets zeros for outputs that no gradient reached, or None."""
+    row_sparse = False
+    """Whether ``backward`` may return gradients that are row-sparse, which are for leaves only."""
     opaque = False
     """Whether a user's code made the outputs: what it returned as a view cannot be written to."""
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.op.base import Call, Meta, Op, conform, interpreter, raw
+from numgrad.op.row_sparse import RowSparseArray
 from numgrad.op.view import checked
 
 
@@ -15,7 +16,8 @@ class Primitive(Op):
     """An operation whose body computes its result on ndarrays, through njit kernels.
 
     The body returns the output, or the output and a tuple of the declared ``auxiliaries`` that
-    gradient formulas may name. ``outputs=True`` declares a tuple of outputs.
+    gradient formulas may name. ``outputs=True`` declares a tuple of outputs, ``row_sparse=True``
+    that the backward kernel may return row-sparse gradients.
     """
 
     def __init__(
@@ -24,10 +26,12 @@ class Primitive(Op):
         *,
         auxiliaries: Sequence[str] = (),
         outputs: bool = False,
+        row_sparse: bool = False,
         **options: Any,
     ) -> None:
         self.auxiliaries = tuple(auxiliaries)
         self.outputs = outputs
+        self.row_sparse = row_sparse
         self.backward_kernel: Callable[..., Any] | None = None
         self.shape_rule: Callable[..., Any] | None = None
         super().__init__(function, **options)
@@ -41,7 +45,8 @@ class Primitive(Op):
         """Declare the backward by hand: ``function(call, mask, g, **saved)`` -> list of gradients.
 
         It computes on ndarrays what the gradient formulas specify; a test holds the two together.
-        Arrays in the list must be new, owned by nobody else.
+        Arrays in the list must be new, owned by nobody else. Operations declared ``row_sparse`` may
+        return a ``RowSparseArray``: Note [Row-sparse gradients] in ``row_sparse``.
         """
         self.backward_kernel = function
         return self
@@ -81,6 +86,10 @@ class PrimitiveCall(Call):
     def results(self) -> tuple[Meta, ...]:
         return tuple(Meta(*out) for out in self.outs)
 
+    @property
+    def row_sparse(self) -> bool:
+        return self.op.row_sparse
+
     def differentiable(self, k: int) -> bool:
         return self.floating and super().differentiable(k)
 
@@ -92,6 +101,7 @@ class PrimitiveCall(Call):
         with interpreter(raw):
             gradients = kernel(self, mask, g, **values)
         for k, meta in enumerate(self.metas):
-            if mask >> k & 1 and gradients[k] is not None:
-                gradients[k] = conform(gradients[k], meta)
+            value = gradients[k]
+            if mask >> k & 1 and value is not None and type(value) is not RowSparseArray:
+                gradients[k] = conform(value, meta)
         return gradients, mask

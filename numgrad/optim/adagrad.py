@@ -58,6 +58,11 @@ class Adagrad(FormulaOptimizer):
     NumgradRuntimeError
         If ``fused`` is combined with ``differentiable`` or ``foreach``.
 
+    Notes
+    -----
+    Row-sparse gradients step their rows alone; they cannot be combined with ``weight_decay`` or
+    ``differentiable``.
+
     References
     ----------
     J. Duchi, E. Hazan, Y. Singer, "Adaptive Subgradient Methods for Online Learning and Stochastic
@@ -77,6 +82,7 @@ class Adagrad(FormulaOptimizer):
     """
 
     formula = adagrad
+    takes_sparse = True
 
     def __init__(
         self,

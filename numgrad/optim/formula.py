@@ -14,18 +14,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from itertools import chain
+from operator import is_
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from numgrad.autograd.node import mark_all_written
+from numgrad.autograd.node import mark_all_written, mark_version
+from numgrad.autograd.variable import Version
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 from numgrad.kernels import threads
 from numgrad.kernels.multi_tensor import UpdateKernel, collect, update_kernel
+from numgrad.op.row_sparse import RowSparseArray
 from numgrad.ops.complex import imag, real
 from numgrad.ops.join import stack
 from numgrad.optim.optimizer import Optimizer
+from numgrad.optim.rows import update_rows
 from numgrad.tensor import Tensor
 
 
@@ -79,6 +82,7 @@ def _update(
     switches: tuple[tuple[str, bool], ...],
     maximize: bool,
     dtype: np.dtype,
+    shared: bool = False,
 ) -> UpdateKernel:
     def read(p: Any, g: Any, **values: Any) -> dict[str, Any]:
         return formula.function(p, -g if maximize else g, **values)
@@ -92,7 +96,26 @@ def _update(
         numbers,
         {**dict(switches), **unused},
         dtype,
+        shared,
     )
+
+
+class _Owner:
+    """Owns the state arrays of an optimizer.
+
+    Note [Version of the states]
+    ----------------------------
+    A step writes to hundreds of state arrays, which hardly anybody saves for a backward. Counting
+    each of these writes costs as much as the update, so the arrays share one version, which is
+    counted once. Those that users put there, with a version of their own, are ``foreign``. What is
+    known is compared with the state at each step, since users may replace it.
+    """
+
+    __slots__ = ("known", "version")
+
+    def __init__(self) -> None:
+        self.version = Version()
+        self.known: dict[int, tuple[Sequence[Tensor], Sequence[Tensor]]] = {}
 
 
 class FormulaOptimizer(Optimizer):
@@ -113,12 +136,8 @@ class FormulaOptimizer(Optimizer):
         """The state of a parameter before its first step."""
         raise NotImplementedError
 
-    def sparse_step(self, param: Tensor, group: dict[str, Any]) -> None:
-        """Apply a row-sparse gradient."""
-        raise NotImplementedError
-
     takes_sparse = False
-    """Whether ``sparse_step`` is defined."""
+    """Whether gradients may be row-sparse; the formula is then applied to their rows alone."""
     first_step_differs = False
     """Whether the formula has a switch ``first`` for parameters without a state."""
 
@@ -144,7 +163,7 @@ class FormulaOptimizer(Optimizer):
         work = [(group, *self._active(group)) for group in self.param_groups]
         for group, dense, sparse in work:
             for param in sparse:
-                self.sparse_step(param, group)
+                self._step_rows(group, param)
             if not dense:
                 continue
             if group.get("differentiable"):
@@ -165,13 +184,25 @@ class FormulaOptimizer(Optimizer):
         for param, grad in zip(params, grads, strict=True):
             if grad is not None:
                 (sparse if grad.is_sparse else dense).append(param)
-        if sparse and not self.takes_sparse:
+        if sparse:
+            self._check_sparse(group, sparse[0])
+        return dense, sparse
+
+    def _check_sparse(self, group: dict[str, Any], param: Tensor) -> None:
+        """Raise unless a row-sparse gradient of ``param`` can be used."""
+        if not self.takes_sparse:
             raise NumgradRuntimeError(
-                f"{self._name}.step: the gradient of a parameter of shape {sparse[0].shape} is "
+                f"{self._name}.step: the gradient of a parameter of shape {param.shape} is "
                 "row-sparse, which this optimizer cannot use; use SparseAdam, SGD or Adagrad, or "
                 "an Embedding with sparse=False"
             )
-        return dense, sparse
+        for option in ("weight_decay", "differentiable"):
+            if group.get(option):
+                raise NumgradRuntimeError(
+                    f"{self._name}.step: the gradient of a parameter of shape {param.shape} is "
+                    f"row-sparse, which {option} cannot be combined with; leave it out, or use an "
+                    "Embedding with sparse=False"
+                )
 
     def state_of(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         """The state of a parameter, made now if this is its first step."""
@@ -216,16 +247,36 @@ class FormulaOptimizer(Optimizer):
         params: list[Tensor],
         states: list[dict[str, Any]],
     ) -> None:
-        used = settings.states
-        kept = [[s[name] for s in states] for name in used]
+        kept = [state[name] for name in settings.states for state in states]
         arrays = [p._array for p in params]
         arrays += [p._grad._array for p in params]  # type: ignore[union-attr]
-        for column in kept:
-            arrays += [t._array for t in column]
+        arrays += [t._array for t in kept]
         fixed = _apply(self.formula, settings, bool(group.get("maximize")), arrays, len(params))
         if fixed is not None:
-            self._launch_piecewise(settings, group, params, arrays, fixed)
-        mark_all_written(chain(params, *kept))
+            self._launch_piecewise(settings, group, params, arrays)
+        mark_all_written(params)
+        self._mark_states(id(group), kept)
+
+    def _mark_states(self, group: int, kept: list[Tensor]) -> None:
+        """Count a write to state arrays: Note [Version of the states]."""
+        owner = self._owner
+        known, foreign = owner.known.get(group, ((), ()))
+        if len(known) != len(kept) or not all(map(is_, known, kept)):
+            for tensor in kept:
+                if tensor._memory is None:
+                    tensor._memory = owner.version
+            foreign = [tensor for tensor in kept if tensor._memory is not owner.version]
+            owner.known[group] = kept, foreign
+        mark_version(owner.version)
+        if foreign:
+            mark_all_written(foreign)
+
+    @property
+    def _owner(self) -> _Owner:
+        found = self.__dict__.get("_states_owner")
+        if found is None:
+            found = self.__dict__["_states_owner"] = _Owner()
+        return found
 
     def _launch_piecewise(
         self,
@@ -233,7 +284,6 @@ class FormulaOptimizer(Optimizer):
         group: dict[str, Any],
         params: list[Tensor],
         arrays: list[np.ndarray],
-        first: int,
     ) -> None:
         """As ``_launch`` where parameters differ in dtype or arrays are not contiguous."""
         count = len(params)
@@ -260,7 +310,7 @@ class FormulaOptimizer(Optimizer):
                 if not np.shares_memory(array, plain):
                     array[...] = plain
 
-    def _check(self, settings: Settings, arrays: list[np.ndarray], elements: int) -> None:
+    def _check(self, settings: Settings, arrays: list[Any], elements: int) -> None:
         """Raise unless the formula can be applied to the arrays of a tensor."""
         names = ("parameter", "gradient", *settings.states)
         shape, dtype = arrays[0].shape, arrays[0].dtype
@@ -283,6 +333,31 @@ class FormulaOptimizer(Optimizer):
                     "not be written; optimize a copy"
                 )
 
+    # ------------------------------------------------------------------------------------ rows
+
+    def _step_rows(self, group: dict[str, Any], param: Tensor) -> None:
+        """Apply a row-sparse gradient to its rows alone."""
+        grad: RowSparseArray = param._grad._array.coalesce()  # type: ignore[union-attr]
+        settings = self.settings(group)
+        state = self.state_of(param, group) if settings.states else {}
+        kept = [state[name] for name in settings.states]
+        self._check(
+            settings,
+            [param._array, grad, *[t._array for t in kept]],
+            2 + sum(name in self.formula.elements for name in settings.states),
+        )
+        numbers, switches, states = settings
+        maximize, dtype = bool(group.get("maximize")), _REAL[param.dtype]
+        update_rows(
+            _update(self.formula, states, tuple(numbers), switches, maximize, dtype, shared=True),
+            list(map(as_float, numbers.values())),
+            param._array,
+            grad,
+            [state[name]._array for name in states if name in self.formula.elements],
+            [state[name]._array for name in states if name in self.formula.uniform],
+        )
+        mark_all_written([param, *kept])
+
     # ---------------------------------------------------------------------------------- recorded
 
     def _step_recorded(self, group: dict[str, Any], params: list[Tensor]) -> None:
@@ -294,10 +369,12 @@ class FormulaOptimizer(Optimizer):
             state = self.state_of(param, group) if settings.states else {}
             grad = param._grad
             assert grad is not None
-            old = {name: state[name] for name in settings.states}
+            # copies, since what the graph saves of them must outlast the writes below
+            old = {name: state[name].clone() for name in settings.states}
             pairs = param.dtype.kind == "c"
             elements = {n: v for n, v in old.items() if n in self.formula.elements}
-            values = {"p": param, "g": -grad if group.get("maximize") else grad, **elements}
+            values = {"p": param.clone(), "g": -grad if group.get("maximize") else grad}
+            values |= elements
             if pairs:
                 values = {name: stack([real(v), imag(v)]) for name, v in values.items()}
             unused = (*self.formula.elements, *self.formula.uniform)

@@ -23,7 +23,8 @@ def radam(
     longest = 2 / (1 - beta2) - 1
     length = longest - 2 * step * beta2**step / correction
     known = length > 5
-    length = np.where(known, length, 6.0)  # any number above 4, where it is not used
+    # where they are not used, any numbers above 4 leave no NaN in a gradient
+    length, longest = np.where(known, length, 6.0), np.where(known, longest, 6.0)
     rectified = np.sqrt(
         (length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)
     )

@@ -59,6 +59,11 @@ class SGD(FormulaOptimizer):
     NumgradRuntimeError
         If ``fused`` is combined with ``differentiable`` or ``foreach``.
 
+    Notes
+    -----
+    Row-sparse gradients step their rows alone, unless there is a momentum, which moves all rows;
+    they cannot be combined with ``weight_decay`` or ``differentiable``.
+
     References
     ----------
     I. Sutskever, J. Martens, G. Dahl, G. Hinton, "On the importance of initialization and momentum
@@ -77,6 +82,7 @@ class SGD(FormulaOptimizer):
 
     formula = sgd
     first_step_differs = True
+    takes_sparse = True
 
     def __init__(
         self,
@@ -129,6 +135,18 @@ class SGD(FormulaOptimizer):
             (("decay", bool(weight_decay != 0)), ("nesterov", group["nesterov"])),
             ("momentum_buffer",) if momentum else (),
         )
+
+    def _step_rows(self, group: dict[str, Any], param: Tensor) -> None:
+        if not group["momentum"]:
+            super()._step_rows(group, param)
+            return
+        rows = param._grad  # with a momentum rows move on when they have no gradient
+        assert rows is not None
+        try:
+            param._grad = rows.to_dense()
+            self._step_compiled(group, [param])
+        finally:
+            param._grad = rows
 
     def new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return {"momentum_buffer": zeros_like(param)}

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd import grad
+from numgrad.autograd.engine import dense_grad
 from numgrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from numgrad.autograd.modes import enable_grad
 from numgrad.errors import (
@@ -274,7 +275,7 @@ def _analytical(y: Tensor, tensors: Sequence[Tensor]) -> tuple[list[np.ndarray],
         for part in _parts(y.dtype):
             cotangent = np.zeros(y.shape, y.dtype)
             cotangent[index] = part
-            found = grad(y, list(tensors), cotangent, retain_graph=True, allow_unused=True)
+            found = dense_grad(y, list(tensors), cotangent, retain_graph=True, allow_unused=True)
             for row, x, g in zip(rows, tensors, found, strict=True):
                 if g is None:
                     row.append(_flatten(np.zeros(x.shape, x.dtype)))
@@ -398,7 +399,7 @@ def _check_forward(
 
 def _check_zero_cotangent(number: int, y: Tensor, checked: list[tuple[int, Tensor]]) -> None:
     """A backward that does not multiply by what comes in gives something for zeros."""
-    found = grad(
+    found = dense_grad(
         y,
         [x for _, x in checked],
         np.zeros(y.shape, y.dtype),

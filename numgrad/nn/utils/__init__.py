@@ -1,0 +1,8 @@
+"""Gradients and parameters of a model as a whole: their norm, their clipping, one vector of all."""
+
+from numgrad.nn.utils.clip_grad import clip_grad_norm_ as clip_grad_norm_
+from numgrad.nn.utils.clip_grad import clip_grad_value_ as clip_grad_value_
+from numgrad.nn.utils.clip_grad import clip_grads_with_norm_ as clip_grads_with_norm_
+from numgrad.nn.utils.clip_grad import get_total_norm as get_total_norm
+from numgrad.nn.utils.convert_parameters import parameters_to_vector as parameters_to_vector
+from numgrad.nn.utils.convert_parameters import vector_to_parameters as vector_to_parameters

@@ -1,0 +1,241 @@
+"""Clipping of gradients, by their norm or value by value.
+
+Note [Norms that do not overflow]
+---------------------------------
+The squares of 1e200, or of 1e30 in float32, overflow, those of 1e-200 vanish, and the norm is none
+of that. The plain sum of powers is right wherever it is finite and well above what underflow may
+have lost; elsewhere the gradient is divided by its largest magnitude first. Norms of single
+gradients are put together in float64 in their order, so the total, like the kernels of each, is
+the same bit by bit for any number of threads.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from types import GeneratorType
+
+import numpy as np
+
+from numgrad.autograd.modes import no_grad
+from numgrad.errors import NumgradRuntimeError, NumgradTypeError
+from numgrad.nn.utils.tensors import Tensors, listed
+from numgrad.ops.reduce import max as largest
+from numgrad.ops.reduce import norm
+from numgrad.tensor import Tensor
+
+
+def clip_grad_norm_(
+    parameters: Tensors,
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """Scale the gradients in place so that their norm, taken together, is at most ``max_norm``.
+
+    Each gradient is multiplied by ``min(1, max_norm / (total_norm + 1e-6))``.
+
+    Parameters
+    ----------
+    parameters
+        A Tensor or several, real or complex, of any dtypes; those without a gradient are passed
+        over.
+    max_norm
+        The largest norm.
+    norm_type
+        The order of the norm of the one vector of all elements: any number, ``inf`` for the
+        largest magnitude.
+    error_if_nonfinite
+        Raise if the norm is NaN or infinite, which otherwise makes gradients NaN or 0.
+    foreach
+        Accepted for PyTorch's sake; there is one way here.
+
+    Returns
+    -------
+    Tensor
+        The norm before clipping, 0-d, of the dtype to which the real dtypes of the gradients
+        promote; 0 if there are none.
+
+    Raises
+    ------
+    NumgradTypeError
+        If something in ``parameters`` is no Tensor, or its dtype is neither floating nor complex.
+    NumgradRuntimeError
+        With ``error_if_nonfinite``; gradients are as they were.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> w = ng.tensor([3.0, 4.0], requires_grad=True)
+    >>> (w * w / 2).sum().backward()
+    >>> ng.nn.utils.clip_grad_norm_(w, max_norm=1.0)
+    tensor(5.)
+    >>> print(w.grad.numpy().round(3))
+    [0.6 0.8]
+    """
+    if isinstance(parameters, GeneratorType):
+        parameters = list(parameters)
+        if not parameters:
+            warnings.warn(
+                "clip_grad_norm_: the generator of parameters gives none, maybe since it was used "
+                "up before; nothing is clipped",
+                UserWarning,
+                stacklevel=2,
+            )
+    grads = _gradients("clip_grad_norm_", parameters)
+    total = _total_norm("clip_grad_norm_", grads, norm_type, error_if_nonfinite)
+    _scale(grads, max_norm, total)
+    return _as_tensor(total, grads)
+
+
+def get_total_norm(
+    tensors: Tensors,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """The norm of the one vector of all elements of ``tensors``, usually gradients.
+
+    Parameters, result and errors are those of ``clip_grad_norm_``.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.nn.utils.get_total_norm([ng.tensor([3.0]), ng.tensor([[0.0], [4.0]])])
+    tensor(5.)
+    """
+    tensors = listed("get_total_norm", tensors)
+    total = _total_norm("get_total_norm", tensors, norm_type, error_if_nonfinite)
+    return _as_tensor(total, tensors)
+
+
+def clip_grads_with_norm_(
+    parameters: Tensors,
+    max_norm: float,
+    total_norm: Tensor | float,
+    foreach: bool | None = None,
+) -> None:
+    """Scale the gradients in place by ``min(1, max_norm / (total_norm + 1e-6))``.
+
+    The second half of ``clip_grad_norm_``, for a norm that is known or counts more than these
+    gradients.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> w = ng.tensor([3.0, 4.0], requires_grad=True)
+    >>> (w * w / 2).sum().backward()
+    >>> ng.nn.utils.clip_grads_with_norm_(w, max_norm=1.0, total_norm=10.0)
+    >>> print(w.grad.numpy().round(3))
+    [0.3 0.4]
+    """
+    _scale(_gradients("clip_grads_with_norm_", parameters), max_norm, _number(total_norm))
+
+
+def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | None = None) -> None:
+    """Clip every element of the gradients in place to ``[-clip_value, clip_value]``.
+
+    Parameters
+    ----------
+    parameters
+        A Tensor or several, of real dtypes; those without a gradient are passed over.
+    clip_value
+        The bound.
+    foreach
+        Accepted for PyTorch's sake; there is one way here.
+
+    Raises
+    ------
+    NumgradTypeError
+        If something in ``parameters`` is no Tensor, or a gradient is complex.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> w = ng.tensor([3.0, -0.5], requires_grad=True)
+    >>> (w * w / 2).sum().backward()
+    >>> ng.nn.utils.clip_grad_value_(w, 1.0)
+    >>> w.grad
+    tensor([ 1. , -0.5])
+    """
+    bound = float(clip_value)
+    grads = _gradients("clip_grad_value_", parameters)
+    for grad in grads:
+        if grad.dtype.kind == "c":
+            raise NumgradTypeError(
+                f"clip_grad_value_: complex numbers have no order, and a gradient of dtype "
+                f"{grad.dtype} was found; use clip_grad_norm_"
+            )
+    with no_grad():
+        for grad in grads:
+            grad.clip_(-bound, bound)
+
+
+# -------------------------------------------------------------------------------------- tensors
+
+
+def _gradients(name: str, parameters: Tensors) -> list[Tensor]:
+    found = (parameter.grad for parameter in listed(name, parameters))
+    return [grad for grad in found if grad is not None]
+
+
+def _scale(grads: list[Tensor], max_norm: float, total: float) -> None:
+    share = float(max_norm) / (total + 1e-6)
+    if share >= 1:
+        return
+    with no_grad():
+        for grad in grads:
+            grad.mul_(share)
+
+
+def _as_tensor(total: float, tensors: list[Tensor]) -> Tensor:
+    dtypes = [np.finfo(t.dtype).dtype for t in tensors]
+    with np.errstate(over="ignore"):  # of a norm that float32 has no number for
+        return Tensor(np.array(total).astype(np.result_type(*dtypes) if dtypes else np.float64))
+
+
+def _number(value: Tensor | float) -> float:
+    return float(value.item() if isinstance(value, Tensor) else value)
+
+
+# ------------------------------------------------------- norms: Note [Norms that do not overflow]
+
+
+def _total_norm(name: str, tensors: list[Tensor], order: float, error_if_nonfinite: bool) -> float:
+    order = float(order)
+    for tensor in tensors:
+        if tensor.dtype.kind not in "fc":
+            raise NumgradTypeError(
+                f"{name}: a norm is that of floating or complex numbers, got dtype {tensor.dtype}"
+            )
+    with no_grad():
+        norms = [_norm(tensor, order) for tensor in tensors if tensor.size]
+        if order == 0:
+            total = math.fsum(norms)
+        else:
+            total = _norm(Tensor(np.array(norms)), order) if norms else 0.0
+    if error_if_nonfinite and not math.isfinite(total):
+        raise NumgradRuntimeError(
+            f"{name}: the norm of order {order} of {len(tensors)} gradients is {total}; find out "
+            "where they stop to be finite (ng.autograd.detect_anomaly), or pass "
+            "error_if_nonfinite=False"
+        )
+    return total
+
+
+def _norm(x: Tensor, order: float) -> float:
+    plain = _number(norm(x, order))
+    if order <= 0 or math.isinf(order) or _is_exact(plain, x, order):
+        return plain
+    scale = _number(largest(abs(x)))
+    if scale == 0 or not math.isfinite(scale):
+        return scale
+    return scale * _number(norm(x / scale, order))
+
+
+def _is_exact(plain: float, x: Tensor, order: float) -> bool:
+    """Whether no power in the sum of them overflowed, and what underflowed does not count."""
+    limits = np.finfo(x.dtype)
+    lost = (x.size * float(limits.tiny) / float(limits.eps)) ** (1 / order)
+    return lost < plain < math.inf

@@ -1,0 +1,280 @@
+"""What all schedules of learning rates share.
+
+Note [A schedule is stepped after its optimizer]
+------------------------------------------------
+Building a schedule writes the learning rate of step 0 into the optimizer's groups, and keeps the
+one that was there as ``initial_lr``. Each ``step()`` after that belongs behind an
+``optimizer.step()``: otherwise the rate of step 0 is never used. To notice, the optimizer's
+``step`` is wrapped once, and marks the optimizer when it runs.
+
+Note [Chainable and closed form]
+--------------------------------
+``get_lr`` is *chainable*: it computes the next rate from the present one, so that several
+schedules, or a user's own assignment, may act on the same optimizer. ``_get_closed_form_lr``, where
+a schedule has it, computes the rate of any step from the initial one.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from inspect import ismethod
+from typing import Any
+from weakref import ref
+
+from numgrad.autograd.modes import no_grad
+from numgrad.errors import (
+    NumgradKeyError,
+    NumgradNotImplementedError,
+    NumgradTypeError,
+    NumgradValueError,
+)
+from numgrad.optim.optimizer import Optimizer
+from numgrad.tensor import Tensor
+
+EPOCH_IS_DEPRECATED = (
+    "step: the argument epoch is deprecated; call step() once after each epoch, or load_state_dict "
+    "to go on from a saved one. With epoch the rate comes from the closed form, where there is one"
+)
+
+
+class LRScheduler:
+    """Base class of schedules: it writes ``group["lr"]`` of each group at each ``step``.
+
+    A schedule of one's own overrides ``get_lr``.
+
+    Parameters
+    ----------
+    optimizer
+        Whose learning rates are scheduled. Building a schedule sets them to those of step 0: build
+        it before the optimizer's state is loaded.
+    last_epoch
+        The step to go on from, -1 to begin. Otherwise each group needs its ``initial_lr``, which a
+        loaded state of the optimizer has.
+
+    Raises
+    ------
+    NumgradTypeError
+        If ``optimizer`` is no ``Optimizer``.
+    NumgradKeyError
+        If there is a ``last_epoch`` and a group has no ``initial_lr``.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> class InverseRootLR(ng.optim.lr_scheduler.LRScheduler):
+    ...     def get_lr(self):
+    ...         return [lr / (1 + self.last_epoch) ** 0.5 for lr in self.base_lrs]
+    >>> w = ng.ones(2, requires_grad=True)
+    >>> optimizer = ng.optim.SGD([w], lr=0.6)
+    >>> scheduler = InverseRootLR(optimizer)
+    >>> for _ in range(3):
+    ...     optimizer.step()
+    ...     scheduler.step()
+    >>> scheduler.get_last_lr()
+    [0.3]
+    """
+
+    _get_lr_called_within_step = False
+    _is_initial = False
+    _get_closed_form_lr: Callable[[], list[Any]]
+    _last_lr: list[Any]
+
+    def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
+        name = type(self).__name__
+        check_optimizer(name, optimizer)
+        self.optimizer = optimizer
+        if last_epoch == -1:
+            for group in optimizer.param_groups:
+                group.setdefault("initial_lr", copied(group["lr"]))
+        for k, group in enumerate(optimizer.param_groups):
+            if "initial_lr" not in group:
+                raise NumgradKeyError(
+                    f"{name}: last_epoch={last_epoch} goes on with a schedule, but group {k} of "
+                    "the optimizer has no 'initial_lr'; load the optimizer's state first, or begin "
+                    "with last_epoch=-1"
+                )
+        self.base_lrs = values_of(optimizer, "initial_lr")
+        self.last_epoch = last_epoch
+        _note_steps(optimizer)
+        self._initial_step()
+
+    def _initial_step(self) -> None:
+        """Step 0."""
+        self._step_count = 0
+        self._is_initial = True
+        try:
+            self.step()
+        finally:
+            self._is_initial = False
+
+    def _restart(self) -> None:
+        """Step 0 once more, on top of the rates that are there."""
+        self.last_epoch = -1
+        self._initial_step()
+
+    def step(self, epoch: int | None = None) -> None:
+        """Write the learning rates of the next step into the optimizer's groups.
+
+        Parameters
+        ----------
+        epoch
+            Deprecated: the step to go to.
+
+        Warns
+        -----
+        UserWarning
+            If the optimizer has not been stepped before, or ``epoch`` is given.
+        """
+        if self._step_count == 1:
+            _warn_unless_stepped(self.optimizer)
+        self._step_count += 1
+        if epoch is not None:
+            warnings.warn(EPOCH_IS_DEPRECATED, UserWarning, stacklevel=2)
+        self._update_lr(epoch)
+
+    def _update_lr(self, epoch: int | None = None) -> None:
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        closed = epoch is not None and hasattr(self, "_get_closed_form_lr")
+        with self._stepping():
+            self._write(self._get_closed_form_lr() if closed else self.get_lr())
+
+    @contextmanager
+    def _stepping(self) -> Iterator[None]:
+        """While ``get_lr`` is called by ``step``."""
+        self._get_lr_called_within_step = True
+        try:
+            yield
+        finally:
+            self._get_lr_called_within_step = False
+
+    def _write(self, rates: list[Any]) -> None:
+        for group, lr in zip(self.optimizer.param_groups, rates, strict=True):
+            set_value(group, "lr", lr)
+        self._last_lr = values_of(self.optimizer, "lr")
+
+    def get_lr(self) -> list[Any]:
+        """The next learning rate of each group; called by ``step``.
+
+        Warns
+        -----
+        UserWarning
+            If called from outside, where ``get_last_lr`` is meant.
+
+        Raises
+        ------
+        NumgradNotImplementedError
+            If the class has none.
+        """
+        if not self._get_lr_called_within_step:
+            warnings.warn(
+                "get_lr: computes the rates of the next step; get_last_lr() has the present ones",
+                UserWarning,
+                stacklevel=2,
+            )
+        return self._next_lr()
+
+    def _next_lr(self) -> list[Any]:
+        raise NumgradNotImplementedError(
+            f"{type(self).__name__}: a schedule defines get_lr(), which returns the next learning "
+            "rate of each group"
+        )
+
+    def get_last_lr(self) -> list[Any]:
+        """The learning rates written last, one for each group; of tensors copies."""
+        return [copied(lr) for lr in self._last_lr]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything but the optimizer, whose own state is saved beside it."""
+        return {key: value for key, value in self.__dict__.items() if key != "optimizer"}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on from where ``state_dict`` was taken."""
+        self.__dict__.update(state_dict)
+
+
+# ------------------------------------------------------------------------- values of the groups
+
+
+def check_optimizer(name: str, optimizer: Any) -> None:
+    """Raise unless ``optimizer`` is one."""
+    if not isinstance(optimizer, Optimizer):
+        raise NumgradTypeError(
+            f"{name}: schedules an Optimizer, got {type(optimizer).__name__}; pass one of ng.optim"
+        )
+
+
+def copied(value: Any) -> Any:
+    """``value``, or a copy of its own if it is a Tensor."""
+    return value.detach().clone() if isinstance(value, Tensor) else value
+
+
+def values_of(optimizer: Optimizer, key: str) -> list[Any]:
+    """``group[key]`` of each group; of tensors copies."""
+    return [copied(group[key]) for group in optimizer.param_groups]
+
+
+def set_value(group: dict[str, Any], key: str, value: Any) -> None:
+    """Set ``group[key]``; a tensor that is there stays and is filled."""
+    if isinstance(group[key], Tensor):
+        fill(group[key], value)
+    else:
+        group[key] = value
+
+
+def fill(tensor: Tensor, value: Any) -> None:
+    """Store a number, or that of a Tensor of one element, in ``tensor``."""
+    with no_grad():
+        tensor.fill_(value.item() if isinstance(value, Tensor) else value)
+
+
+def for_each_group(name: str, key: str, optimizer: Optimizer, value: Any) -> list[Any]:
+    """One value for each group: a list as it is, anything else for all of them."""
+    count = len(optimizer.param_groups)
+    if not isinstance(value, list | tuple):
+        return [copied(value) for _ in range(count)]
+    if len(value) != count:
+        raise NumgradValueError(
+            f"{name}: {key} has {len(value)} values, the optimizer {count} groups; give one for "
+            "each group, or a single one for all"
+        )
+    return [copied(v) for v in value]
+
+
+# ------------------------------------------------- Note [A schedule is stepped after its optimizer]
+
+
+def _note_steps(optimizer: Any) -> None:
+    """Have ``optimizer.step`` mark the optimizer when it runs."""
+    step = optimizer.step
+    if hasattr(step, "_wrapped_by_lr_sched"):
+        return
+    # The bound method would hold the optimizer, which is to hold this wrapper.
+    function, is_bound, owner = getattr(step, "__func__", step), ismethod(step), ref(optimizer)
+
+    @functools.wraps(function)
+    def noted(*args: Any, **kwargs: Any) -> Any:
+        target: Any = owner()
+        target._opt_called = True
+        return function(target, *args, **kwargs) if is_bound else function(*args, **kwargs)
+
+    vars(noted)["_wrapped_by_lr_sched"] = True
+    optimizer.step = noted
+
+
+def _warn_unless_stepped(optimizer: Any) -> None:
+    if not hasattr(optimizer.step, "_wrapped_by_lr_sched"):
+        message = (
+            "step: the optimizer's step was replaced after the schedule was built, so it cannot be "
+            "seen whether the optimizer is stepped first, as it should be"
+        )
+    elif not getattr(optimizer, "_opt_called", False):
+        message = (
+            "step: the schedule is stepped before its optimizer, so the first learning rate is "
+            "never used; call optimizer.step() first, then scheduler.step()"
+        )
+    else:
+        return
+    warnings.warn(message, UserWarning, stacklevel=3)

@@ -1,0 +1,329 @@
+"""Schedules that multiply the present learning rate by a factor that depends on the step only."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from numgrad.errors import NumgradValueError
+from numgrad.optim.lr_scheduler.base import LRScheduler
+from numgrad.optim.optimizer import Optimizer
+
+
+class FactorLR(LRScheduler):
+    """Base of schedules given by one factor a step, the same for all groups.
+
+    A subclass defines ``_factor``, by which this step multiplies the rate, and ``_total_factor``,
+    the product of all of them so far, in closed form.
+    """
+
+    def _factor(self) -> float:
+        raise NotImplementedError
+
+    def _total_factor(self) -> float:
+        raise NotImplementedError
+
+    def _next_lr(self) -> list[Any]:
+        factor = self._factor()
+        return [group["lr"] * factor for group in self.optimizer.param_groups]
+
+    def _get_closed_form_lr(self) -> list[Any]:
+        factor = self._total_factor()
+        return [lr * factor for lr in self.base_lrs]
+
+
+class StepLR(FactorLR):
+    """Multiply the learning rate by ``gamma`` every ``step_size`` steps.
+
+    The rate of step ``t`` is ``initial_lr * gamma ** (t // step_size)``.
+
+    Parameters
+    ----------
+    optimizer, last_epoch
+        As for ``LRScheduler``.
+    step_size
+        Steps from one change to the next.
+    gamma
+        The factor.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> optimizer = ng.optim.SGD([ng.ones(2, requires_grad=True)], lr=1.0)
+    >>> scheduler = ng.optim.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.5)
+    >>> for _ in range(5):
+    ...     optimizer.step()
+    ...     scheduler.step()
+    >>> scheduler.get_last_lr()
+    [0.25]
+    """
+
+    def __init__(
+        self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1
+    ) -> None:
+        self.step_size = step_size
+        self.gamma = gamma
+        super().__init__(optimizer, last_epoch)
+
+    def _factor(self) -> float:
+        changes = self.last_epoch != 0 and self.last_epoch % self.step_size == 0
+        return self.gamma if changes else 1.0
+
+    def _total_factor(self) -> float:
+        return self.gamma ** (self.last_epoch // self.step_size)
+
+
+class MultiStepLR(FactorLR):
+    """Multiply the learning rate by ``gamma`` at each of the steps ``milestones``.
+
+    Parameters
+    ----------
+    optimizer, last_epoch
+        As for ``LRScheduler``.
+    milestones
+        The steps, in any order; one that is there twice counts twice.
+    gamma
+        The factor.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> optimizer = ng.optim.SGD([ng.ones(2, requires_grad=True)], lr=1.0)
+    >>> scheduler = ng.optim.lr_scheduler.MultiStepLR(optimizer, [1, 3], gamma=0.5)
+    >>> for _ in range(3):
+    ...     optimizer.step()
+    ...     scheduler.step()
+    >>> scheduler.get_last_lr()
+    [0.25]
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        milestones: Iterable[int],
+        gamma: float = 0.1,
+        last_epoch: int = -1,
+    ) -> None:
+        self.milestones = Counter(milestones)
+        self.gamma = gamma
+        super().__init__(optimizer, last_epoch)
+
+    def _factor(self) -> float:
+        return self.gamma ** self.milestones[self.last_epoch]
+
+    def _total_factor(self) -> float:
+        return self.gamma ** bisect_right(sorted(self.milestones.elements()), self.last_epoch)
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on from where ``state_dict`` was taken."""
+        super().load_state_dict(state_dict)
+        # what went through JSON has strings for keys
+        self.milestones = Counter({int(step): n for step, n in self.milestones.items()})
+
+
+class ConstantLR(FactorLR):
+    """Multiply the learning rate by ``factor`` until step ``total_iters``.
+
+    Parameters
+    ----------
+    optimizer, last_epoch
+        As for ``LRScheduler``.
+    factor
+        The factor, from 0 to 1.
+    total_iters
+        The step from which the rate is the initial one.
+
+    Raises
+    ------
+    NumgradValueError
+        If ``factor`` is outside [0, 1].
+
+    Notes
+    -----
+    Rates that were multiplied by 0 are set to the initial ones afterwards; other factors are
+    divided out, which keeps what other schedules did meanwhile.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> optimizer = ng.optim.SGD([ng.ones(2, requires_grad=True)], lr=1.0)
+    >>> scheduler = ng.optim.lr_scheduler.ConstantLR(optimizer, factor=0.5, total_iters=2)
+    >>> scheduler.get_last_lr()
+    [0.5]
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        factor: float = 1.0 / 3,
+        total_iters: int = 5,
+        last_epoch: int = -1,
+    ) -> None:
+        if factor > 1.0 or factor < 0:
+            raise NumgradValueError(f"ConstantLR: factor must be from 0 to 1, got {factor}")
+        self.factor = factor
+        self.total_iters = total_iters
+        super().__init__(optimizer, last_epoch)
+
+    def _next_lr(self) -> list[Any]:
+        if self.factor == 0 and self.last_epoch == self.total_iters > 0:
+            return list(self.base_lrs)
+        return super()._next_lr()
+
+    def _factor(self) -> float:
+        if self.last_epoch == 0:
+            return self.factor
+        return 1.0 / self.factor if self.last_epoch == self.total_iters else 1.0
+
+    def _total_factor(self) -> float:
+        return self.factor + (self.last_epoch >= self.total_iters) * (1 - self.factor)
+
+
+class LinearLR(FactorLR):
+    """Change the learning rate linearly, until step ``total_iters``.
+
+    The rate of step ``t`` is the initial one times the factor on the straight line from
+    ``start_factor`` at step 0 to ``end_factor`` at ``total_iters``, where it stays.
+
+    Parameters
+    ----------
+    optimizer, last_epoch
+        As for ``LRScheduler``.
+    start_factor
+        The factor of step 0, above 0 and at most 1.
+    end_factor
+        The last factor, from 0 to 1.
+    total_iters
+        The number of steps from one to the other.
+
+    Raises
+    ------
+    NumgradValueError
+        If a factor is out of its range.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> optimizer = ng.optim.SGD([ng.ones(2, requires_grad=True)], lr=1.0)
+    >>> scheduler = ng.optim.lr_scheduler.LinearLR(optimizer, start_factor=0.5, total_iters=4)
+    >>> for _ in range(2):
+    ...     optimizer.step()
+    ...     scheduler.step()
+    >>> scheduler.get_last_lr()
+    [0.75]
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        start_factor: float = 1.0 / 3,
+        end_factor: float = 1.0,
+        total_iters: int = 5,
+        last_epoch: int = -1,
+    ) -> None:
+        if start_factor > 1.0 or start_factor <= 0:
+            raise NumgradValueError(
+                f"LinearLR: start_factor must be above 0 and at most 1, got {start_factor}"
+            )
+        if end_factor > 1.0 or end_factor < 0:
+            raise NumgradValueError(f"LinearLR: end_factor must be from 0 to 1, got {end_factor}")
+        self.start_factor = start_factor
+        self.end_factor = end_factor
+        self.total_iters = total_iters
+        super().__init__(optimizer, last_epoch)
+
+    def _factor(self) -> float:
+        if self.last_epoch == 0:
+            return self.start_factor
+        if self._is_initial or self.last_epoch > self.total_iters:
+            return 1.0
+        rise = self.end_factor - self.start_factor
+        before = self.total_iters * self.start_factor + (self.last_epoch - 1) * rise
+        return 1.0 + rise / before
+
+    def _total_factor(self) -> float:
+        rise = self.end_factor - self.start_factor
+        return self.start_factor + rise * min(self.total_iters, self.last_epoch) / self.total_iters
+
+
+class ExponentialLR(FactorLR):
+    """Multiply the learning rate by ``gamma`` at every step.
+
+    Parameters
+    ----------
+    optimizer, last_epoch
+        As for ``LRScheduler``.
+    gamma
+        The factor.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> optimizer = ng.optim.SGD([ng.ones(2, requires_grad=True)], lr=1.0)
+    >>> scheduler = ng.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+    >>> for _ in range(3):
+    ...     optimizer.step()
+    ...     scheduler.step()
+    >>> scheduler.get_last_lr()
+    [0.125]
+    """
+
+    def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
+        self.gamma = gamma
+        super().__init__(optimizer, last_epoch)
+
+    def _factor(self) -> float:
+        return 1.0 if self._is_initial else self.gamma
+
+    def _total_factor(self) -> float:
+        return self.gamma**self.last_epoch
+
+
+class PolynomialLR(FactorLR):
+    """Let the learning rate fall to 0 at step ``total_iters``, as a power of what is left.
+
+    The rate of step ``t`` is ``initial_lr * (1 - t / total_iters) ** power``.
+
+    Parameters
+    ----------
+    optimizer, last_epoch
+        As for ``LRScheduler``.
+    total_iters
+        The step at which the rate is 0.
+    power
+        The exponent.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> optimizer = ng.optim.SGD([ng.ones(2, requires_grad=True)], lr=1.0)
+    >>> scheduler = ng.optim.lr_scheduler.PolynomialLR(optimizer, total_iters=4, power=2.0)
+    >>> for _ in range(2):
+    ...     optimizer.step()
+    ...     scheduler.step()
+    >>> scheduler.get_last_lr()
+    [0.25]
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        total_iters: int = 5,
+        power: float = 1.0,
+        last_epoch: int = -1,
+    ) -> None:
+        self.total_iters = total_iters
+        self.power = power
+        super().__init__(optimizer, last_epoch)
+
+    def _factor(self) -> float:
+        if self._is_initial or self.last_epoch > self.total_iters:
+            return 1.0
+        left = 1.0 - self.last_epoch / self.total_iters
+        left_before = 1.0 - (self.last_epoch - 1) / self.total_iters
+        return (left / left_before) ** self.power
+
+    def _total_factor(self) -> float:
+        return (1.0 - min(self.total_iters, self.last_epoch) / self.total_iters) ** self.power

@@ -1,0 +1,123 @@
+"""Adam for gradients of a few rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from numgrad.creation import zeros_like
+from numgrad.errors import NumgradRuntimeError, NumgradValueError
+from numgrad.optim.formula import FormulaOptimizer, Settings, formula, zero
+from numgrad.optim.validation import check_betas, check_lr
+from numgrad.tensor import Tensor
+
+
+@formula("step")
+def sparse_adam(p, g, exp_avg, exp_avg_sq, step, *, lr, beta1, beta2, eps):
+    """Adam with ``eps`` beside the uncorrected root, as in section 2 of its paper."""
+    step = step + 1
+    exp_avg = exp_avg + (1 - beta1) * (g - exp_avg)
+    exp_avg_sq = exp_avg_sq + (1 - beta2) * (g * g - exp_avg_sq)
+    step_size = lr * np.sqrt(1 - beta2**step) / (1 - beta1**step)
+    p = p - step_size * (exp_avg / (np.sqrt(exp_avg_sq) + eps))
+    return {"p": p, "exp_avg": exp_avg, "exp_avg_sq": exp_avg_sq, "step": step}
+
+
+class SparseAdam(FormulaOptimizer):
+    r"""Adam for row-sparse gradients: averages and parameters change in their rows only.
+
+    .. math::
+        m_R &\leftarrow \beta_1 m_R + (1 - \beta_1) g_R, \quad
+        v_R \leftarrow \beta_2 v_R + (1 - \beta_2) g_R^2 \\
+        p_R &\leftarrow p_R - \eta \frac{\sqrt{1 - \beta_2^t}}{1 - \beta_1^t} \,
+        \frac{m_R}{\sqrt{v_R} + \epsilon}
+
+    for the rows :math:`R` that the gradient has, as that of ``Embedding(..., sparse=True)``. In
+    other rows the averages do not decay, which is what makes it differ from ``Adam``.
+
+    Parameters
+    ----------
+    params
+        Tensors, pairs ``(name, Tensor)``, or groups as dictionaries.
+    lr
+        Learning rate :math:`\eta`, a number or a Tensor of one element.
+    betas
+        Decay rates of the averages, in [0, 1).
+    eps
+        Added to the denominator.
+    maximize
+        Climb instead of descending.
+
+    Raises
+    ------
+    NumgradValueError
+        If a number is outside its range, or a parameter is complex.
+    NumgradRuntimeError
+        By ``step``, if a gradient is dense.
+
+    References
+    ----------
+    D. P. Kingma, J. Ba, "Adam: A Method for Stochastic Optimization", 2015.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> embedding = ng.nn.Embedding(5, 2, sparse=True)
+    >>> optimizer = ng.optim.SparseAdam(embedding.parameters())
+    >>> before = embedding.weight.detach().clone()
+    >>> embedding([1, 4, 1]).sum().backward()
+    >>> optimizer.step()
+    >>> (embedding.weight.detach() != before).any(axis=1)
+    tensor([False,  True, False, False,  True])
+    """
+
+    formula = sparse_adam
+    takes_sparse = True
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float | Tensor = 0.001,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-08,
+        maximize: bool = False,
+    ) -> None:
+        name = self._name
+        check_lr(name, lr)
+        for option, value in (("lr", lr), ("eps", eps)):
+            if not value > 0:
+                raise NumgradValueError(f"{name}: {option} is {value}; it must be positive")
+        check_betas(name, betas)
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add a group of real parameters; errors are those of ``Optimizer.add_param_group``."""
+        super().add_param_group(param_group)
+        for position, param in enumerate(self.param_groups[-1]["params"]):
+            if param.dtype.kind == "c":
+                del self.param_groups[-1]
+                raise NumgradValueError(
+                    f"{self._name}: parameter {position} of a group is {param.dtype}; complex "
+                    "parameters have no row-sparse Adam, use Adam with dense gradients"
+                )
+
+    def settings(self, group: dict[str, Any]) -> Settings:
+        beta1, beta2 = group["betas"]
+        return Settings(
+            {"lr": group["lr"], "beta1": beta1, "beta2": beta2, "eps": group["eps"]},
+            (),
+            ("exp_avg", "exp_avg_sq", "step"),
+        )
+
+    def new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        return {"step": zero(), "exp_avg": zeros_like(param), "exp_avg_sq": zeros_like(param)}
+
+    def _active(self, group: dict[str, Any]) -> tuple[list[Tensor], list[Tensor]]:
+        dense, sparse = super()._active(group)
+        if dense:
+            raise NumgradRuntimeError(
+                f"{self._name}.step: the gradient of a parameter of shape {dense[0].shape} is "
+                "dense; use Adam for it, or an Embedding with sparse=True"
+            )
+        return dense, sparse
