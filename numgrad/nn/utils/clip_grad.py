@@ -2,11 +2,13 @@
 
 Note [Norms that do not overflow]
 ---------------------------------
-The squares of 1e200, or of 1e30 in float32, overflow, those of 1e-200 vanish, and the norm is none
-of that. The plain sum of powers is right wherever it is finite and well above what underflow may
-have lost; elsewhere the gradient is divided by its largest magnitude first. Norms of single
-gradients are put together in float64 in their order, so the total, like the kernels of each, is
-the same bit by bit for any number of threads.
+The squares of 1e200 overflow, those of 1e-200 vanish, and the norm is none of that. The plain sum
+of powers is right wherever it is finite and well above what underflow may have lost; elsewhere the
+elements are scaled by their largest magnitude first.
+
+Squares of all gradients of one dtype are summed by one kernel, in float64. For other orders the
+norm of each gradient is an operation, and these are put together in float64 in their order. Either
+way the total is the same bit by bit for any number of threads.
 """
 
 from __future__ import annotations
@@ -14,15 +16,18 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable
+from itertools import chain
 from types import GeneratorType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from numgrad.autograd.modes import no_grad
 from numgrad.autograd.row_sparse import RowSparseTensor
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
+from numgrad.kernels.multi_tensor_norm import sum_of_squares
 from numgrad.nn.utils.tensors import Tensors, listed
+from numgrad.nn.utils.update_many import update_many
 from numgrad.ops.reduce import max as largest
 from numgrad.ops.reduce import norm
 from numgrad.tensor import Tensor
@@ -195,13 +200,19 @@ def _scale(grads: list[Gradient], max_norm: float, total: float) -> None:
     share = float(max_norm) / (total + 1e-6)
     if share >= 1:
         return
+    dense = [grad for grad in grads if isinstance(grad, Tensor)]
+    left = [dense[k] for k in update_many(_scaled, [dense], share)]
     with no_grad():
-        for grad in grads:
+        for grad in chain(left, (g for g in grads if isinstance(g, RowSparseTensor))):
             grad.mul_(share)
 
 
+def _scaled(grad: Any, share: Any) -> dict[str, Any]:
+    return {"grad": grad * share}
+
+
 def _as_tensor(total: float, tensors: list[Gradient]) -> Tensor:
-    dtypes = [np.finfo(t.dtype).dtype for t in tensors]
+    dtypes = [np.finfo(dtype).dtype for dtype in {t.dtype for t in tensors}]
     with np.errstate(over="ignore"):  # of a norm that float32 has no number for
         return Tensor(np.array(total).astype(np.result_type(*dtypes) if dtypes else np.float64))
 
@@ -217,17 +228,24 @@ def _total_norm(
     name: str, tensors: list[Gradient], order: float, error_if_nonfinite: bool
 ) -> float:
     order = float(order)
-    for tensor in tensors:
-        if tensor.dtype.kind not in "fc":
+    arrays = [
+        t.coalesce().values._array if isinstance(t, RowSparseTensor) else t._array for t in tensors
+    ]
+    by_dtype: dict[np.dtype, list[np.ndarray]] = {}
+    for array in arrays:
+        by_dtype.setdefault(array.dtype, []).append(array)
+    for dtype in by_dtype:
+        if dtype.kind not in "fc":
             raise NumgradTypeError(
-                f"{name}: a norm is that of floating or complex numbers, got dtype {tensor.dtype}"
+                f"{name}: a norm is that of floating or complex numbers, got dtype {dtype}"
             )
     with no_grad():
-        stored = [t.coalesce().values if isinstance(t, RowSparseTensor) else t for t in tensors]
-        norms = [_norm(t, order) for t in stored if t.size]
-        if order == 0:
-            total = math.fsum(norms)
+        if order == 2:
+            total = _euclidean(by_dtype)
+        elif order == 0:
+            total = math.fsum(_norm(Tensor(a), order) for a in arrays if a.size)
         else:
+            norms = [_norm(Tensor(a), order) for a in arrays if a.size]
             total = _norm(Tensor(np.array(norms)), order) if norms else 0.0
     if error_if_nonfinite and not math.isfinite(total):
         raise NumgradRuntimeError(
@@ -238,9 +256,26 @@ def _total_norm(
     return total
 
 
+def _euclidean(by_dtype: dict[np.dtype, list[np.ndarray]]) -> float:
+    def root(factor: float) -> float:
+        sums = [sum_of_squares(arrays, dtype, factor) for dtype, arrays in by_dtype.items()]
+        return math.sqrt(sum(sums))
+
+    every = [array for arrays in by_dtype.values() for array in arrays if array.size]
+    plain = root(1.0)
+    size = sum([array.size for array in every])
+    if math.isnan(plain) or _is_exact(plain, size, np.dtype(np.float64), 2):
+        return plain
+    scale = max([_number(largest(abs(Tensor(array)))) for array in every], default=0.0)
+    if scale == 0 or math.isinf(scale):
+        return scale
+    factor = 2.0 ** max(-1000, min(1000, -math.frexp(scale)[1]))
+    return root(factor) / factor
+
+
 def _norm(x: Tensor, order: float) -> float:
     plain = _number(norm(x, order))
-    if order <= 0 or math.isinf(order) or _is_exact(plain, x, order):
+    if order <= 0 or math.isinf(order) or _is_exact(plain, x.size, x.dtype, order):
         return plain
     scale = _number(largest(abs(x)))
     if scale == 0 or not math.isfinite(scale):
@@ -248,8 +283,8 @@ def _norm(x: Tensor, order: float) -> float:
     return scale * _number(norm(x / scale, order))
 
 
-def _is_exact(plain: float, x: Tensor, order: float) -> bool:
+def _is_exact(norm: float, size: int, dtype: np.dtype, order: float) -> bool:
     """Whether no power in the sum of them overflowed, and what underflowed does not count."""
-    limits = np.finfo(x.dtype)
-    lost = (x.size * float(limits.tiny) / float(limits.eps)) ** (1 / order)
-    return lost < plain < math.inf
+    limits = np.finfo(dtype)
+    lost = (size * float(limits.tiny) / float(limits.eps)) ** (1 / order)
+    return lost < norm < math.inf
