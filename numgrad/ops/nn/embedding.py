@@ -142,7 +142,7 @@ def _embedding_backward(call, mask, g, indices):
         scaled = params["scale_grad_by_freq"]
         return [_accumulated(g, indices, rows, padding, scaled), None]
     flat = np.array(indices, np.int64).ravel()  # the caller's may change while the gradient lives
-    values = np.array(g, order="C").reshape(flat.size, width)
+    values = np.ascontiguousarray(g).reshape(flat.size, width)
     if padding is not None:
         kept = flat != padding % rows
         flat, values = flat[kept], values[kept]
