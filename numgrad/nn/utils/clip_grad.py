@@ -1,38 +1,22 @@
-"""Clipping of gradients, by their norm or value by value.
-
-Note [Norms that do not overflow]
----------------------------------
-The squares of 1e200 overflow, those of 1e-200 vanish, and the norm is none of that. The plain sum
-of powers is right wherever it is finite and well above what underflow may have lost; elsewhere the
-elements are scaled by their largest magnitude first.
-
-Squares of all gradients of one dtype are summed by one kernel, in float64. For other orders the
-norm of each gradient is an operation, and these are put together in float64 in their order. Either
-way the total is the same bit by bit for any number of threads.
-"""
+"""Clipping of gradients, by their norm or value by value."""
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterable
 from itertools import chain
 from types import GeneratorType
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from numgrad.autograd.modes import no_grad
 from numgrad.autograd.row_sparse import RowSparseTensor
-from numgrad.errors import NumgradRuntimeError, NumgradTypeError
-from numgrad.kernels.multi_tensor_norm import sum_of_squares
+from numgrad.errors import NumgradTypeError
+from numgrad.nn.utils.norm import Gradient, total_norm
 from numgrad.nn.utils.tensors import Tensors, listed
 from numgrad.nn.utils.update_many import update_many
-from numgrad.ops.reduce import max as largest
-from numgrad.ops.reduce import norm
 from numgrad.tensor import Tensor
-
-Gradient: TypeAlias = Tensor | RowSparseTensor
 
 
 def clip_grad_norm_(
@@ -94,7 +78,7 @@ def clip_grad_norm_(
                 stacklevel=2,
             )
     grads = _gradients("clip_grad_norm_", parameters)
-    total = _total_norm("clip_grad_norm_", grads, norm_type, error_if_nonfinite)
+    total = total_norm("clip_grad_norm_", grads, norm_type, error_if_nonfinite)
     _scale(grads, max_norm, total)
     return _as_tensor(total, grads)
 
@@ -116,7 +100,7 @@ def get_total_norm(
     tensor(5.)
     """
     tensors = listed("get_total_norm", tensors, Gradient)
-    total = _total_norm("get_total_norm", tensors, norm_type, error_if_nonfinite)
+    total = total_norm("get_total_norm", tensors, norm_type, error_if_nonfinite)
     return _as_tensor(total, tensors)
 
 
@@ -140,7 +124,8 @@ def clip_grads_with_norm_(
     >>> print(w.grad.numpy().round(3))
     [0.3 0.4]
     """
-    _scale(_gradients("clip_grads_with_norm_", parameters), max_norm, _number(total_norm))
+    norm = float(total_norm.item() if isinstance(total_norm, Tensor) else total_norm)
+    _scale(_gradients("clip_grads_with_norm_", parameters), max_norm, norm)
 
 
 def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | None = None) -> None:
@@ -215,76 +200,3 @@ def _as_tensor(total: float, tensors: list[Gradient]) -> Tensor:
     dtypes = [np.finfo(dtype).dtype for dtype in {t.dtype for t in tensors}]
     with np.errstate(over="ignore"):  # of a norm that float32 has no number for
         return Tensor(np.array(total).astype(np.result_type(*dtypes) if dtypes else np.float64))
-
-
-def _number(value: Tensor | float) -> float:
-    return float(value.item() if isinstance(value, Tensor) else value)
-
-
-# ------------------------------------------------------- norms: Note [Norms that do not overflow]
-
-
-def _total_norm(
-    name: str, tensors: list[Gradient], order: float, error_if_nonfinite: bool
-) -> float:
-    order = float(order)
-    arrays = [
-        t.coalesce().values._array if isinstance(t, RowSparseTensor) else t._array for t in tensors
-    ]
-    by_dtype: dict[np.dtype, list[np.ndarray]] = {}
-    for array in arrays:
-        by_dtype.setdefault(array.dtype, []).append(array)
-    for dtype in by_dtype:
-        if dtype.kind not in "fc":
-            raise NumgradTypeError(
-                f"{name}: a norm is that of floating or complex numbers, got dtype {dtype}"
-            )
-    with no_grad():
-        if order == 2:
-            total = _euclidean(by_dtype)
-        elif order == 0:
-            total = math.fsum(_norm(Tensor(a), order) for a in arrays if a.size)
-        else:
-            norms = [_norm(Tensor(a), order) for a in arrays if a.size]
-            total = _norm(Tensor(np.array(norms)), order) if norms else 0.0
-    if error_if_nonfinite and not math.isfinite(total):
-        raise NumgradRuntimeError(
-            f"{name}: the norm of order {order} of {len(tensors)} gradients is {total}; find out "
-            "where they stop to be finite (ng.autograd.detect_anomaly), or pass "
-            "error_if_nonfinite=False"
-        )
-    return total
-
-
-def _euclidean(by_dtype: dict[np.dtype, list[np.ndarray]]) -> float:
-    def root(factor: float) -> float:
-        sums = [sum_of_squares(arrays, dtype, factor) for dtype, arrays in by_dtype.items()]
-        return math.sqrt(sum(sums))
-
-    every = [array for arrays in by_dtype.values() for array in arrays if array.size]
-    plain = root(1.0)
-    size = sum([array.size for array in every])
-    if math.isnan(plain) or _is_exact(plain, size, np.dtype(np.float64), 2):
-        return plain
-    scale = max([_number(largest(abs(Tensor(array)))) for array in every], default=0.0)
-    if scale == 0 or math.isinf(scale):
-        return scale
-    factor = 2.0 ** max(-1000, min(1000, -math.frexp(scale)[1]))
-    return root(factor) / factor
-
-
-def _norm(x: Tensor, order: float) -> float:
-    plain = _number(norm(x, order))
-    if order <= 0 or math.isinf(order) or _is_exact(plain, x.size, x.dtype, order):
-        return plain
-    scale = _number(largest(abs(x)))
-    if scale == 0 or not math.isfinite(scale):
-        return scale
-    return scale * _number(norm(x / scale, order))
-
-
-def _is_exact(norm: float, size: int, dtype: np.dtype, order: float) -> bool:
-    """Whether no power in the sum of them overflowed, and what underflowed does not count."""
-    limits = np.finfo(dtype)
-    lost = (size * float(limits.tiny) / float(limits.eps)) ** (1 / order)
-    return lost < norm < math.inf

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.node import mark_all_written
+from numgrad.autograd.variable import INFERENCE, version_of
 from numgrad.kernels import threads
 from numgrad.kernels.multi_tensor import UpdateKernel, collect, update_kernel
+from numgrad.op.base import state
 from numgrad.tensor import Tensor
 
 
@@ -33,10 +35,12 @@ def update_many(
     Returns
     -------
     list
-        The positions of Tensors that were left alone: dtypes or layouts differ within a column, or
-        a Tensor is there twice.
+        The positions of Tensors that were left alone and need operations of their own: layouts that
+        the kernel does not take, dtypes that differ between columns, a Tensor that is there twice
+        or was made in inference mode; all of them where operations are watched (forward mode).
     """
-    if len(set(map(id, columns[0]))) < len(columns[0]):
+    watched = state.interpreters or state.mutation is not None
+    if watched or len(set(map(id, columns[0]))) < len(columns[0]):
         return list(range(len(columns[0])))
     by_dtype: dict[np.dtype, list[int]] = {}
     for k, tensor in enumerate(columns[0]):
@@ -48,7 +52,7 @@ def update_many(
         starts = np.empty(len(members) + 1, np.int64)
         # a second column is only read
         total = -1
-        if dtype.kind in "fc":
+        if dtype.kind in "fc" and all(version_of(columns[0][k]) is not INFERENCE for k in members):
             total = collect(arrays, len(columns), 1, arrays[0].dtype, pointers, starts)
         if total < 0:
             left += members
