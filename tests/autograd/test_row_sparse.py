@@ -265,11 +265,15 @@ def test_several_uses_in_one_forward(use):
     assert x.grad is None
 
 
+@pytest.mark.parametrize("last", [False, True])
 @pytest.mark.parametrize("n", [7, 9000])
-def test_large_tables_meet_rows(n):
+def test_large_tables_meet_rows(n, last):
     start = RNG.normal(size=(n, 3))
     w = ng.tensor(start, requires_grad=True)
-    (rows_of(w, TWICE) + np.sum(np.exp(w)) + rows_of(w, ONCE) + np.sum(w * w)).backward()
+    terms = [rows_of(w, TWICE), np.sum(np.exp(w)), rows_of(w, ONCE), np.sum(w * w)]
+    if last:  # what is computed last is differentiated first
+        terms.append(rows_of(w, ONCE) * 0.0)
+    sum(terms).backward()
     expected = gradient(TWICE, start) + gradient(ONCE, start) + np.exp(start) + 2 * start
     np.testing.assert_allclose(w.grad.numpy(), expected, rtol=1e-12, atol=1e-14)
 
@@ -436,6 +440,36 @@ def test_an_operation_of_the_users_may_return_rows():
         np.testing.assert_array_equal(w.grad.values.numpy(), [[2, 2, 2]])
     finally:
         del OPS["first_row_for_test"]
+
+
+class Lookup(ng.autograd.Function):
+    """Rows of a matrix, with a row-sparse gradient."""
+
+    @staticmethod
+    def forward(ctx, weight, indices):
+        ctx.indices, ctx.shape = indices, weight.shape
+        return ng.tensor(weight.numpy()[indices])
+
+    @staticmethod
+    def backward(ctx, g):
+        return ng.RowSparseTensor(ctx.indices, g.detach(), ctx.shape), None
+
+
+def test_a_function_of_the_users_may_return_rows():
+    w = leaf()
+    np.sum(Lookup.apply(w, ONCE) * 2.0).backward()
+    assert w.grad.is_sparse
+    np.testing.assert_array_equal(dense(w.grad)[:, 0], [0, 2, 0, 0, 2, 0])
+    np.sum(Lookup.apply(w * 3.0, ONCE) + Lookup.apply(w, ONCE)).backward()
+    assert not w.grad.is_sparse
+    np.testing.assert_array_equal(dense(w.grad)[:, 0], [0, 6, 0, 0, 6, 0])
+    (found,) = ng.autograd.grad(np.sum(Lookup.apply(w, ONCE)), w, create_graph=True)
+    assert not found.is_sparse
+    single = ng.RowSparseTensor([1], np.ones((1, 3), np.float32), (6, 3))
+    Lookup.backward = staticmethod(lambda ctx, g: (single, None))
+    w.grad = None
+    np.sum(Lookup.apply(w, ONCE)).backward()
+    np.testing.assert_array_equal(dense(w.grad), np.eye(6)[1][:, None] + np.zeros(3))
 
 
 # -------------------------------------------------------------------------------- against torch
