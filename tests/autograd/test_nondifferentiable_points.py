@@ -109,7 +109,7 @@ ELEMENTWISE = [
         lambda torch, x, a: functional(torch).elu(x, a.item())),
     Row("celu", ([0.0, -inf], 2.0), ([1, 0], None),
         lambda torch, x, a: functional(torch).celu(x, a.item())),
-    Row("hardtanh", ([0.0, 6.0, 3.0, -1.0, nan], 0.0, 6.0), ([0, 0, 1, 0, 0], None, None),
+    Row("hardtanh", ([0.0, 6.0, 3.0, -1.0], 0.0, 6.0), ([0, 0, 1, 0], None, None),
         lambda torch, x, a, b: functional(torch).hardtanh(x, a.item(), b.item())),
     Row("softplus_scaled", ([10.0, 11.0, -inf], 2.0, 20.0), ([1 / (1 + math.exp(-20)), 1, 0],
         None, None), lambda torch, x, a, b: functional(torch).softplus(x, a.item(), b.item())),
@@ -251,7 +251,7 @@ SMOOTH = {
     "gru_sequence", "lstm_sequence",
     "region_backward", "masked_fill", "masked_scatter", "gelu", "gelu_tanh", "silu", "mish",
     "softsign", "squared_error", "weighted_bernoulli_logit_error", "log_divergence_error",
-    "poisson_log_error", "poisson_error", "nll_loss", "dropout",
+    "poisson_log_error", "poisson_error", "nll_loss", "dropout", "linear", "bilinear",
 }  # fmt: skip
 
 

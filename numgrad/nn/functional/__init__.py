@@ -22,6 +22,10 @@ from numgrad.nn.functional.activation import tanh as tanh
 from numgrad.nn.functional.attention import (
     scaled_dot_product_attention as scaled_dot_product_attention,
 )
+from numgrad.nn.functional.conv import conv1d as conv1d
+from numgrad.nn.functional.conv import conv2d as conv2d
+from numgrad.nn.functional.conv import conv_transpose1d as conv_transpose1d
+from numgrad.nn.functional.conv import conv_transpose2d as conv_transpose2d
 from numgrad.nn.functional.dropout import dropout as dropout
 from numgrad.nn.functional.dropout import dropout1d as dropout1d
 from numgrad.nn.functional.dropout import dropout2d as dropout2d
@@ -51,3 +55,10 @@ from numgrad.nn.functional.normalization import group_norm as group_norm
 from numgrad.nn.functional.normalization import layer_norm as layer_norm
 from numgrad.nn.functional.normalization import normalize as normalize
 from numgrad.nn.functional.normalization import rms_norm as rms_norm
+from numgrad.nn.functional.padding import pad as pad
+from numgrad.nn.functional.pooling import adaptive_avg_pool1d as adaptive_avg_pool1d
+from numgrad.nn.functional.pooling import adaptive_avg_pool2d as adaptive_avg_pool2d
+from numgrad.nn.functional.pooling import avg_pool1d as avg_pool1d
+from numgrad.nn.functional.pooling import avg_pool2d as avg_pool2d
+from numgrad.nn.functional.pooling import max_pool1d as max_pool1d
+from numgrad.nn.functional.pooling import max_pool2d as max_pool2d

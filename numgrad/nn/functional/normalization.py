@@ -12,7 +12,7 @@ from numgrad.autograd.variable import Tensor
 from numgrad.creation import asarray
 from numgrad.errors import NumgradValueError
 from numgrad.ops.shape import broadcast_to
-from numgrad.ops.nn.normalization import batch_normalize, normalize_by
+from numgrad.ops.nn.batch_normalization import batch_normalize, normalize_by
 from numgrad.ops.nn.normalization import group_norm as _group_norm
 from numgrad.ops.nn.normalization import layer_norm as _layer_norm
 from numgrad.ops.nn.normalization import rms_norm as _rms_norm

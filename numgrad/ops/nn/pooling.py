@@ -82,8 +82,8 @@ def output_length(
         count -= 1
     if count < 1 or n < 1:
         raise NumgradValueError(
-            f"{name}: a window of {k} elements {d} apart does not fit into axis {axis} of {lengths} "
-            f"with padding {p}; use a smaller window or more padding"
+            f"{name}: a window of {k} elements {d} apart does not fit into axis {axis} of "
+            f"{lengths} with padding {p}; use a smaller window or more padding"
         )
     return count
 
@@ -211,7 +211,7 @@ _AVERAGES = (((0, 2, 2), (1, 4, 3), (3, 4, 2)), ((0, 1, 2), (2, 3, 1)))
     ],
 )
 def average_windows(x, *, windows):
-    """Sum of each window over its divisor; ``windows`` has an ``Axis`` for each of the last axes."""
+    """Sum of each window over its divisor; ``windows`` has an ``Axis`` for each last axis."""
     if x.dtype.kind not in "fc":
         raise NumgradTypeError(
             f"avg_pool{len(windows)}d: needs a floating dtype, got {x.dtype}; convert it with "
