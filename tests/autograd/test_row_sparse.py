@@ -74,15 +74,19 @@ def test_arithmetic(rows):
         for total in (rows + other, other + rows):
             assert type(total) is ng.Tensor
             np.testing.assert_array_equal(total.numpy(), WHOLE + 1)
+        np.testing.assert_array_equal((rows - other).numpy(), WHOLE - 1)
+        np.testing.assert_array_equal((other - rows).numpy(), 1 - WHOLE)
     assert (rows + rows).nnz == 6
+    assert not dense(rows - rows).any()
     np.testing.assert_array_equal(dense(rows + rows), 2 * WHOLE)
     for double in (rows * 2, 2.0 * rows, rows * ng.tensor(2.0), rows / 0.5, -(rows * -2)):
         assert double.is_sparse
         np.testing.assert_array_equal(dense(double), 2 * WHOLE)
     with pytest.raises(TypeError):
         rows * np.ones(2)
-    with pytest.raises(TypeError):
-        rows + "1"
+    for operator in (lambda: rows + "1", lambda: rows - 1, lambda: 1 - rows, lambda: rows / rows):
+        with pytest.raises(TypeError):
+            operator()
     with pytest.raises(ng.NumgradValueError, match="shapes"):
         rows + ng.RowSparseTensor([0], [[1.0]], (4, 1))
     with pytest.raises(ng.NumgradTypeError, match="dtypes"):
@@ -108,6 +112,14 @@ def test_in_place_changes(rows):
     assert rows.zero_() is rows
     assert rows.nnz == 0
     np.testing.assert_array_equal(dense(rows), 0 * WHOLE)
+
+
+def test_rows_are_added_to_a_tensor_in_place(rows):
+    x = whole = ng.ones((4, 2))
+    x += rows
+    x -= 2 * rows
+    assert x is whole
+    np.testing.assert_array_equal(whole.numpy(), 1 - WHOLE)
 
 
 def test_no_array_is_made_unasked(rows):
