@@ -11,7 +11,9 @@ an element, take two passes.
 
 Tensors are cut into chunks of rows (of one large matrix, or whole small ones of a stack). The sums
 of a chunk are those of a function that is compiled by itself, and are put together in the order of
-the chunks: results are bitwise the same for any number of threads.
+the chunks: results are bitwise the same for any number of threads. What is written beside a sum is
+given by its address, in an alias scope of its own (Note [Alias scopes]), since LLVM would otherwise
+decide by the distance of the arrays whether to add in SIMD lanes.
 """
 
 from __future__ import annotations
@@ -60,17 +62,16 @@ def measure(p, g, columns, first, last, sums, parts, start, matrix):
     stay_apart()
     total = 0.0
     for r in range(first, last):
-        corner = start + r // matrix * columns
-        part = parts[corner : corner + columns]
+        part = parts + (start + r // matrix * columns) * {bytes}
         squares = {type}(0)
         size = {type}(0)
         skip = r * columns * {bytes}
         for j in range(columns):
-            x = load({type}, g + skip, j, 0, 2)
-            y = load({type}, p + skip, j, 1, 2)
+            x = load({type}, g + skip, j, 0, 3)
+            y = load({type}, p + skip, j, 1, 3)
             squares = add_any_order(squares, x * x)
             size = add_any_order(size, y * y)
-            part[j] += x * x
+            store(load({type}, part, j, 2, 3) + x * x, part, j, 2, 3)
         sums[r] = squares
         total += size
     return total
@@ -196,7 +197,7 @@ def kernel(
         _, rows, columns = shape(t, starts, row_starts, col_starts)
         found[0, k] = measure(
             pointers[0, t], pointers[1, t], columns, first, last,
-            sums[row_starts[t] :], parts, part, matrix,
+            sums[row_starts[t] :], int64(parts.ctypes.data), part, matrix,
         )
     steps = np.empty(count)
     for t in range(count):

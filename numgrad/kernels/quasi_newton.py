@@ -16,7 +16,9 @@ of ``m`` pairs takes ``2 m + 1`` passes, the last of which gives the slope ``g .
 
 A pass goes block by block. A block is handled by a function that is compiled by itself, and the
 parts of a dot product are added in the order of the blocks, so results are bitwise the same for any
-number of threads.
+number of threads. Arrays are read and written by their addresses, each in an alias scope of its own
+(Note [Alias scopes]): otherwise LLVM would decide by the distance of the arrays, when a pass runs,
+whether to add in SIMD lanes.
 """
 
 from __future__ import annotations
@@ -108,15 +110,16 @@ def kernel(pairs, inverse, h, g, d, shares):
 
 _PAIR = """
 @outlined
-def form(g, before, d, t, s, y):
+def form(g, before, d, s, y, lo, hi, t):
     stay_apart()
     product = {type}(0)
     square = {type}(0)
-    for j in range(g.size):
-        change = g[j] - before[j]
-        step = d[j] * t
-        y[j] = change
-        s[j] = step
+    skip = lo * {bytes}
+    for j in range(hi - lo):
+        change = load({type}, g + skip, j, 0, 5) - load({type}, before + skip, j, 1, 5)
+        step = load({type}, d + skip, j, 2, 5) * t
+        store(step, s + skip, j, 3, 5)
+        store(change, y + skip, j, 4, 5)
         product = add_any_order(product, change * step)
         square = add_any_order(square, change * change)
     return float64(product), float64(square)
@@ -130,7 +133,8 @@ def kernel(g, before, d, t, s, y):
         k = int64(index)
         lo, hi = k * {block}, min((k + 1) * {block}, size)
         parts[0, k], parts[1, k] = form(
-            g[lo:hi], before[lo:hi], d[lo:hi], {type}(t), s[lo:hi], y[lo:hi]
+            g.ctypes.data, before.ctypes.data, d.ctypes.data, s.ctypes.data, y.ctypes.data,
+            lo, hi, {type}(t),
         )
     product = 0.0
     square = 0.0

@@ -150,14 +150,11 @@ class LBFGS(Optimizer):
                 "None or 'strong_wolfe'"
             )
         first = group["params"][0]
-        known = first in self.state
-        run = _Run(group, self.state[first], partial(self._evaluate, closure))
+        run = _Run(group, self.state.get(first, {}), partial(self._evaluate, closure))
         try:
             loss, state = run.minimise()
         except BaseException:
             run.restore()
-            if not known:
-                del self.state[first]
             raise
         self.state[first].update(state)
         return loss
