@@ -60,13 +60,17 @@ from numgrad.func import grad as grad
 from numgrad.func import hessian as hessian
 from numgrad.func import jacobian as jacobian
 from numgrad.func import value_and_grad as value_and_grad
+from numgrad.io import load as load
+from numgrad.io import save as save
 from numgrad.tensor import Tensor as Tensor
 
 # isort: split
+from numgrad import data as data
 from numgrad import nn as nn
 from numgrad import numpy_protocol as _numpy_protocol  # noqa: F401 (for what it attaches)
 from numgrad import optim as optim
 from numgrad import testing as testing
+from numgrad import viz as viz
 from numgrad.inspection import table as ops  # noqa: F401 (in place of the package)
 from numgrad.op import elementwise as elementwise
 from numgrad.op import primitive as primitive

@@ -1,4 +1,8 @@
-"""Random Tensors from NumPy's generators: a seed gives the same numbers as in NumPy."""
+"""Random Tensors from NumPy's generators: a seed gives the same numbers as in NumPy.
+
+What takes no generator, such as dropout and the first values of parameters, draws from NumPy's
+global one, ``np.random``, which ``manual_seed`` sets and ``checkpoint`` puts back.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.errors import NumgradTypeError
 from numgrad.tensor import Tensor
 
 
@@ -53,6 +58,34 @@ class Generator:
         return _wrap(self.generator.choice(_plain(a), size, replace, _plain(p), axis, shuffle))
 
 
+def generator_of(
+    operation: str, generator: Generator | np.random.Generator | None
+) -> np.random.Generator:
+    """NumPy's generator that is meant; for None one over the state of NumPy's global generator.
+
+    Raises
+    ------
+    NumgradTypeError
+        If ``generator`` is anything else; the message begins with the name of the operation.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.random.generator_of("deal", ng.random.default_rng(0)).integers(10)
+    np.int64(8)
+    """
+    if generator is None:
+        return np.random.Generator(np.random.get_bit_generator())  # pyright: ignore
+    if isinstance(generator, Generator):
+        return generator.generator
+    if isinstance(generator, np.random.Generator):
+        return generator
+    raise NumgradTypeError(
+        f"{operation}: the generator is one of ng.random or of NumPy, got "
+        f"{type(generator).__name__}; make one with ng.random.default_rng"
+    )
+
+
 def default_rng(seed: Any = None) -> Generator:
     """A new generator; equal seeds give equal numbers.
 
@@ -63,6 +96,31 @@ def default_rng(seed: Any = None) -> Generator:
     tensor([ 0.12573022, -0.13210486])
     """
     return Generator(np.random.default_rng(seed))
+
+
+def manual_seed(seed: int) -> None:
+    """Let what draws from NumPy's global generator give the same numbers again.
+
+    Parameters
+    ----------
+    seed
+        An integer from 0 up to ``2**32``, which is left out.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.random.manual_seed(0)
+    >>> first = ng.nn.functional.dropout(ng.ones(8))
+    >>> ng.random.manual_seed(0)
+    >>> (ng.nn.functional.dropout(ng.ones(8)) == first).all().item()
+    True
+    """
+    np.random.seed(seed)
+
+
+def draw_seed() -> int:
+    """A random integer below ``2**53`` from NumPy's global generator, to seed an operation with."""
+    return int(np.random.random_sample() * 2**53)
 
 
 def _plain(value: Any) -> Any:

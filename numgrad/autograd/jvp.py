@@ -32,7 +32,7 @@ from numgrad.op.axis import AxisOp
 from numgrad.op.base import OPS, Call, Meta, Op, bind, state
 from numgrad.op.elementwise import Elementwise
 
-BILINEAR = frozenset({"multiply", "matmul"})
+BILINEAR = frozenset({"convolution_input", "convolution_weight", "matmul", "multiply"})
 """Operations that are linear in each operand."""
 
 PREFIX = "t_"
@@ -212,7 +212,9 @@ def _declared(
 ) -> Any:
     formula: Any = op.jvp_formula
     values = _values(op, args, out)
-    filled = tuple(_zeros(a) if t is None else t for a, t in zip(args, tangents, strict=True))
+    filled = tuple(
+        _zeros(a) if t is None and a is not None else t for a, t in zip(args, tangents, strict=True)
+    )
     of_inputs = (
         {"inputs": filled}
         if op.inputs == ("inputs",)

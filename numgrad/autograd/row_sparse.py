@@ -193,7 +193,7 @@ class RowSparseTensor:
                     f"add: row-sparse tensors of dtypes {self.dtype} and {other.dtype}; they must "
                     "be equal"
                 )
-            return self._of(np.add(self._array, other._array))
+            return self._of(self._array.followed_by(other._array))
         if isinstance(other, Tensor | np.ndarray):
             return OPS["add"](self.to_dense(), other)
         return NotImplemented

@@ -68,12 +68,13 @@ class Tensor:
 
     _array: np.ndarray
     _extra: Extra | None
-    _grad: Tensor | None
+    _grad: Any  # Tensor | RowSparseTensor | None
     _grad_fn: Any
     _memory: Version | Tensor | None
     _requires_grad: bool
     _slot: int
     __array_priority__: float
+    is_sparse: bool
     @property
     def T(self) -> Tensor:
         """The axes in reverse order."""
@@ -168,6 +169,9 @@ class Tensor:
     @property
     def _version(self) -> int:
         """Number of in-place changes to this tensor's memory."""
+    def abs(self) -> Tensor:
+        """Absolute value; of a complex operand its real magnitude."""
+
     def abs_(self) -> Tensor:
         """In-place form of ``absolute``; returns the tensor."""
     def absolute(self) -> Tensor:
@@ -340,6 +344,8 @@ class Tensor:
 
     def ceil_(self) -> Tensor:
         """In-place form of ``ceil``; returns the tensor."""
+    def celu_(self, alpha: _Array) -> Tensor:
+        """In-place form of ``celu``; returns the tensor."""
     def clamp(self, min: Any = None, max: Any = None) -> Tensor:
         """The operand limited to the interval from ``min`` to ``max``, either of which may be None."""
 
@@ -461,6 +467,8 @@ class Tensor:
     @property
     def dtype(self) -> np.dtype[Any]:
         """NumPy dtype of the elements."""
+    def elu_(self, alpha: _Array) -> Tensor:
+        """In-place form of ``elu``; returns the tensor."""
     def eq_(self, b: _Array) -> Tensor:
         """In-place form of ``equal``; returns the tensor."""
     def equal(self, b: _Array) -> Tensor:
@@ -570,6 +578,10 @@ class Tensor:
         """In-place form of ``gammaln``; returns the tensor."""
     def ge_(self, b: _Array) -> Tensor:
         """In-place form of ``greater_equal``; returns the tensor."""
+    def gelu_(self) -> Tensor:
+        """In-place form of ``gelu``; returns the tensor."""
+    def gelu_tanh_(self) -> Tensor:
+        """In-place form of ``gelu_tanh``; returns the tensor."""
     @property
     def grad(self) -> Tensor | None:
         """Gradient accumulated by ``backward``; None before the first."""
@@ -592,6 +604,8 @@ class Tensor:
         """In-place form of ``greater_equal``; returns the tensor."""
     def gt_(self, b: _Array) -> Tensor:
         """In-place form of ``greater``; returns the tensor."""
+    def hardtanh_(self, min_val: _Array, max_val: _Array) -> Tensor:
+        """In-place form of ``hardtanh``; returns the tensor."""
     def hypot(self, b: _Array) -> Tensor:
         """Length of the hypotenuse, ``sqrt(a*a + b*b)`` without overflow."""
 
@@ -657,6 +671,8 @@ class Tensor:
         """Bytes of one element."""
     def le_(self, b: _Array) -> Tensor:
         """In-place form of ``less_equal``; returns the tensor."""
+    def leaky_relu_(self, negative_slope: _Array) -> Tensor:
+        """In-place form of ``leaky_relu``; returns the tensor."""
     def left_shift(self, b: _Array) -> Tensor:
         """Bits moved towards the high end."""
 
@@ -697,6 +713,8 @@ class Tensor:
         """In-place form of ``log2``; returns the tensor."""
     def log_(self) -> Tensor:
         """In-place form of ``log``; returns the tensor."""
+    def log_sigmoid_(self) -> Tensor:
+        """In-place form of ``log_sigmoid``; returns the tensor."""
     def log_softmax(self, axis: _Axis = -1) -> Tensor:
         """Logarithm of ``softmax``, accurate where that underflows."""
 
@@ -780,6 +798,8 @@ class Tensor:
 
     def minimum_(self, b: _Array) -> Tensor:
         """In-place form of ``minimum``; returns the tensor."""
+    def mish_(self) -> Tensor:
+        """In-place form of ``mish``; returns the tensor."""
     def mod(self, b: _Array) -> Tensor:
         """Remainder of the quotient rounded down; it has the sign of the divisor."""
 
@@ -855,6 +875,8 @@ class Tensor:
 
     def power_(self, b: _Array) -> Tensor:
         """In-place form of ``power``; returns the tensor."""
+    def prelu_(self, weight: _Array) -> Tensor:
+        """In-place form of ``prelu``; returns the tensor."""
     def prod(
         self, axis: _Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False
     ) -> Tensor:
@@ -892,6 +914,11 @@ class Tensor:
         """Call ``hook`` with the gradient of this tensor whenever a backward has computed it."""
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
         """Call ``hook`` with this leaf whenever a backward has added to its ``.grad``."""
+    def relu(self) -> Tensor:
+        """The operand where it is positive, else 0; NaN stays NaN."""
+
+    def relu_(self) -> Tensor:
+        """In-place form of ``relu``; returns the tensor."""
     def remainder(self, b: _Array) -> Tensor:
         """Remainder of the quotient rounded down; it has the sign of the divisor."""
 
@@ -951,6 +978,8 @@ class Tensor:
     def select_scatter(self, source: _Array, axis: _Axis, index: Any) -> Tensor:
         """The operand with an array written at one index of an axis."""
 
+    def selu_(self) -> Tensor:
+        """In-place form of ``selu``; returns the tensor."""
     @property
     def shape(self) -> tuple[int, ...]:
         """Lengths of the axes."""
@@ -969,6 +998,8 @@ class Tensor:
 
     def signbit_(self) -> Tensor:
         """In-place form of ``signbit``; returns the tensor."""
+    def silu_(self) -> Tensor:
+        """In-place form of ``silu``; returns the tensor."""
     def sin(self) -> Tensor:
         """Sine."""
 
@@ -995,6 +1026,8 @@ class Tensor:
 
     def softplus_(self) -> Tensor:
         """In-place form of ``softplus``; returns the tensor."""
+    def softsign_(self) -> Tensor:
+        """In-place form of ``softsign``; returns the tensor."""
     def split(self, indices_or_sections: _Array, axis: _Axis = 0) -> tuple[Tensor, ...]:
         """Parts along an axis: a number of equal ones, or cut at the given indices."""
 

@@ -120,12 +120,13 @@ class Tensor:
 
     _array: np.ndarray
     _extra: Extra | None
-    _grad: Tensor | None
+    _grad: Any  # Tensor | RowSparseTensor | None
     _grad_fn: Any
     _memory: Version | Tensor | None
     _requires_grad: bool
     _slot: int
     __array_priority__: float
+    is_sparse: bool
 '''
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numgrad.autograd.modes import no_grad
 from numgrad.autograd.variable import Tensor
 from numgrad.errors import NumgradTypeError, NumgradValueError
-from numgrad.random import Generator
+from numgrad.random import generator_of
 
 _GAINS = {
     **dict.fromkeys(
@@ -103,7 +103,7 @@ def eye_(tensor: Tensor) -> Tensor:
     """
     if tensor.ndim != 2:
         raise NumgradValueError(f"eye_: the tensor has shape {tensor.shape}, and no two axes")
-    return _write("eye_", tensor, np.eye(tensor.shape[0], tensor.shape[1]))
+    return _write("eye_", tensor, np.eye(*tensor.shape))
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
@@ -150,7 +150,7 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = No
     >>> ng.nn.init.uniform_(ng.empty(2), -1, 1, generator=ng.random.default_rng(0))
     tensor([ 0.27392337, -0.46042657])
     """
-    rng = _rng("uniform_", generator)
+    rng = generator_of("uniform_", generator)
     return _write("uniform_", tensor, _draw(tensor, lambda shape: rng.uniform(a, b, shape)))
 
 
@@ -164,7 +164,7 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any 
     """
     if std < 0:
         raise NumgradValueError(f"normal_: the standard deviation {std} is negative")
-    rng = _rng("normal_", generator)
+    rng = generator_of("normal_", generator)
     part = std / math.sqrt(2.0) if tensor.dtype.kind == "c" else std
     return _write("normal_", tensor, mean + _draw(tensor, lambda s: rng.normal(0.0, part, s)))
 
@@ -194,7 +194,7 @@ def trunc_normal_(
             f"from the mean {mean}; the values will hardly follow the distribution",
             stacklevel=2,
         )
-    rng = _rng("trunc_normal_", generator)
+    rng = generator_of("trunc_normal_", generator)
     low, high = (a - mean) / std, (b - mean) / std
     values = mean + std * _draw(tensor, lambda shape: _truncated(rng, low, high, shape))
     return _write("trunc_normal_", tensor, values)
@@ -325,7 +325,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
         return tensor
     rows = tensor.shape[0]
     shape = (rows, tensor.size // rows)
-    rng = _rng("orthogonal_", generator)
+    rng = generator_of("orthogonal_", generator)
     drawn = _draw(Tensor(np.empty(shape, tensor.dtype)), lambda s: rng.normal(size=s))
     q, r = np.linalg.qr(drawn if shape[0] >= shape[1] else drawn.T)
     diagonal = np.diagonal(r)
@@ -358,7 +358,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
         raise NumgradValueError(f"sparse_: the tensor has shape {tensor.shape}, and no two axes")
     if not 0 <= sparsity <= 1:
         raise NumgradValueError(f"sparse_: a share of zeros is between 0 and 1, got {sparsity}")
-    rng = _rng("sparse_", generator)
+    rng = generator_of("sparse_", generator)
     rows, columns = tensor.shape
     values = _draw(tensor, lambda shape: rng.normal(0.0, std, shape))
     zeros = math.ceil(sparsity * rows)
@@ -392,20 +392,6 @@ def _kaiming_std(operation: str, tensor: Tensor, a: float, mode: str, nonlineari
         return 0.0
     fan = _fans(operation, tensor)[mode == "fan_out"]
     return calculate_gain(nonlinearity, a) / math.sqrt(fan)
-
-
-def _rng(operation: str, generator: Any) -> np.random.Generator:
-    """The generator to draw from."""
-    if generator is None:  # over the state of NumPy's global one
-        return np.random.Generator(np.random.get_bit_generator())  # pyright: ignore
-    if isinstance(generator, Generator):
-        return generator.generator
-    if isinstance(generator, np.random.Generator):
-        return generator
-    raise NumgradTypeError(
-        f"{operation}: the generator is one of ng.random or of NumPy, got "
-        f"{type(generator).__name__}; make one with ng.random.default_rng"
-    )
 
 
 def _draw(tensor: Tensor, draw: Any) -> np.ndarray:

@@ -46,7 +46,8 @@ class Primitive(Op):
 
         It computes on ndarrays what the gradient formulas specify; a test holds the two together.
         Arrays in the list must be new, owned by nobody else. Operations declared ``row_sparse`` may
-        return a ``RowSparseArray``: Note [Row-sparse gradients] in ``row_sparse``.
+        return a ``RowSparseArray``, whose values may be a view of ``g``: Note [Row-sparse
+        gradients] in ``row_sparse``.
         """
         self.backward_kernel = function
         return self

@@ -13,7 +13,7 @@ batched or read by forward mode goes by the formulas, which are dense.
 from __future__ import annotations
 
 from math import prod
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -88,11 +88,12 @@ class RowSparseArray:
         if ufunc is not np.add or method != "__call__":
             return NotImplemented
         if type(a) is type(b):
-            return a._followed_by(b)
+            return a.followed_by(b)
         rows, array = (a, b) if a is self else (b, a)
         return rows.add_to(array if out and out[0] is array else array.copy())
 
-    def _followed_by(self, other: Self) -> RowSparseArray:
+    def followed_by(self, other: RowSparseArray) -> RowSparseArray:
+        """The sum: the rows of both, one behind the other."""
         return RowSparseArray(
             np.concatenate([self.indices, other.indices]),
             np.concatenate([self.values, other.values]),

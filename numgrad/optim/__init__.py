@@ -1,6 +1,7 @@
 """Optimizers: PyTorch's names and rules, one compiled kernel a step."""
 
 from numgrad.optim import lr_scheduler as lr_scheduler
+from numgrad.optim import swa_utils as swa_utils
 from numgrad.optim.adadelta import Adadelta as Adadelta
 from numgrad.optim.adafactor import Adafactor as Adafactor
 from numgrad.optim.adagrad import Adagrad as Adagrad

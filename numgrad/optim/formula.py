@@ -310,7 +310,7 @@ class FormulaOptimizer(Optimizer):
                 if not np.shares_memory(array, plain):
                     array[...] = plain
 
-    def _check(self, settings: Settings, arrays: list[np.ndarray], elements: int) -> None:
+    def _check(self, settings: Settings, arrays: list[Any], elements: int) -> None:
         """Raise unless the formula can be applied to the arrays of a tensor."""
         names = ("parameter", "gradient", *settings.states)
         shape, dtype = arrays[0].shape, arrays[0].dtype

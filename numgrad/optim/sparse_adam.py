@@ -25,7 +25,7 @@ def sparse_adam(p, g, exp_avg, exp_avg_sq, step, *, lr, beta1, beta2, eps):
 
 
 class SparseAdam(FormulaOptimizer):
-    r"""Adam for row-sparse gradients: averages and parameters change in the rows of a gradient only.
+    r"""Adam for row-sparse gradients: averages and parameters change in their rows only.
 
     .. math::
         m_R &\leftarrow \beta_1 m_R + (1 - \beta_1) g_R, \quad

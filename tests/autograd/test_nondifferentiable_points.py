@@ -57,6 +57,12 @@ def vector_norm(order: float) -> Callable[..., Any]:
     return lambda torch, x: torch.linalg.vector_norm(x, order)
 
 
+def functional(torch: Any) -> Any:
+    return torch.nn.functional
+
+
+OF_CLASSES = {"ignore_index": -100, "reduction": "mean", "label_smoothing": 0.0}
+
 ELEMENTWISE = [
     unary("absolute", "abs", [0.0, -0.0, inf, -inf], [0, 0, 1, -1]),
     unary("absolute", "abs", [0j, 3 + 4j], [0, 0.6 + 0.8j]),
@@ -93,6 +99,54 @@ ELEMENTWISE = [
     unary("sigmoid", "sigmoid", [800.0, -800.0, inf, -inf], [0, 0, 0, 0]),
     unary("softplus", lambda torch, x: torch.nn.functional.softplus(x),
           [800.0, -800.0, inf, -inf], [1, 0, 1, 0]),
+    unary("relu", "relu", [0.0, -0.0, inf, -inf, nan], [0, 0, 1, 0, 1]),
+    unary("selu", "selu", [0.0, -inf], [1.0507009873554805 * 1.6732632423543772, 0]),
+    Row("leaky_relu", ([0.0, -0.0, 2.0], 0.01), ([0.01, 0.01, 1], None),
+        lambda torch, x, a: functional(torch).leaky_relu(x, a.item())),
+    binary("prelu", lambda torch, x, a: functional(torch).prelu(x[:1], a[:1]),
+           ((0.0, 0.25), (0.25, 0))),
+    Row("elu", ([0.0, -0.0, -inf], 1.0), ([1, 1, 0], None),
+        lambda torch, x, a: functional(torch).elu(x, a.item())),
+    Row("celu", ([0.0, -inf], 2.0), ([1, 0], None),
+        lambda torch, x, a: functional(torch).celu(x, a.item())),
+    Row("hardtanh", ([0.0, 6.0, 3.0, -1.0], 0.0, 6.0), ([0, 0, 1, 0], None, None),
+        lambda torch, x, a, b: functional(torch).hardtanh(x, a.item(), b.item())),
+    Row("softplus_scaled", ([10.0, 11.0, -inf], 2.0, 20.0), ([1 / (1 + math.exp(-20)), 1, 0],
+        None, None), lambda torch, x, a, b: functional(torch).softplus(x, a.item(), b.item())),
+    unary("log_sigmoid", lambda torch, x: functional(torch).logsigmoid(x),
+          [800.0, -800.0, inf, -inf], [0, 1, 0, 1]),
+    binary("absolute_error", lambda torch, x, t: functional(torch).l1_loss(x, t, reduction="sum"),
+           ((2.0, 2.0), (0, 0)), ((3.0, 2.0), (1, -1))),
+    Row("smooth_absolute_error", ([1.0, 0.0, -1.0], [0.0, 0.0, 0.0], 1.0),
+        ([1, 0, -1], [-1, 0, 1], None), lambda torch, x, t, b: functional(torch).smooth_l1_loss(
+            x, t, reduction="sum", beta=b.item())),
+    Row("smooth_absolute_error", ([1.0, 0.0], [0.0, 0.0], 0.0), ([1, 0], [-1, 0], None),
+        lambda torch, x, t, b: functional(torch).smooth_l1_loss(x, t, reduction="sum", beta=0.0)),
+    Row("huber_error", ([2.0, 0.0, -5.0], [0.0, 0.0, 0.0], 2.0), ([2, 0, -2], [-2, 0, 2], None),
+        lambda torch, x, t, d: functional(torch).huber_loss(
+            x, t, reduction="sum", delta=d.item())),
+    Row("bernoulli_error", ([0.0, 1.0, 0.5], [1.0, 0.0, 0.5]), ([-1e12, 1e12, 0], None),
+        lambda torch, x, t: functional(torch).binary_cross_entropy(x, t, reduction="sum")),
+    Row("bernoulli_error", ([0.0, 1.0], [1.0, 0.0]), (None, [100, -100]),
+        lambda torch, x, t: functional(torch).binary_cross_entropy(x, t, reduction="sum"),
+        differs="PyTorch's gradient does not limit the logarithms, as its loss does"),
+    binary("bernoulli_logit_error",
+           lambda torch, x, t: functional(torch).binary_cross_entropy_with_logits(
+               x, t, reduction="sum"),
+           ((800.0, 1.0), (0, -800)), ((-800.0, 1.0), (-1, 800)), ((-800.0, 0.0), (0, 800))),
+    Row("divergence_error", ([-1.0, -2.0], [0.0, 0.0]), ([0, 0], None),
+        lambda torch, x, t: functional(torch).kl_div(x, t, reduction="sum")),
+    Row("divergence_error", ([-1.0], [0.0]), (None, [-inf]),
+        lambda torch, x, t: functional(torch).kl_div(x, t, reduction="sum"),
+        differs="PyTorch gives NaN, without the limit"),
+    unary("stirling", None, [1.0, 0.0, 2.0], [0, 0, math.log(2) + 0.25]),
+    Row("gaussian_error", ([1.0], [0.0], [0.0], 0.5), ([2], [-2], [-1], None),
+        lambda torch, x, t, v, e: functional(torch).gaussian_nll_loss(
+            x, t, v, eps=e.item(), reduction="sum")),
+    Row("cross_entropy", ([[800.0, -800.0, -inf]], [1]), ([[1, -1, 0]], None),
+        lambda torch, x, t: functional(torch).cross_entropy(x, t), params=OF_CLASSES),
+    Row("cross_entropy", ([[inf, 0.0], [nan, 0.0]], [1, -100]), ([[nan, nan], [0, 0]], None),
+        lambda torch, x, t: functional(torch).cross_entropy(x, t), params=OF_CLASSES),
     unary("tanh", "tanh", [800.0, -800.0, inf, -inf], [0, 0, 0, 0]),
     unary("arctan", "atan", [inf, -inf, 1e200], [0, 0, 0]),
     unary("arcsinh", "asinh", [inf, -inf], [0, 0]),
@@ -169,6 +223,9 @@ ALONG_AXES = [
     unary("cumprod", lambda torch, x: x.cumprod(0), [2.0, 0.0, 3.0], [1, 8, 0]),
     unary("cumprod", lambda torch, x: x.cumprod(0), [0.0, 0.0, 3.0], [1, 0, 0]),
     unary("cumulative_prod", lambda torch, x: x.cumprod(0), [2.0, 0.0, 3.0], [1, 8, 0]),
+    Row("rnn_sequence", ([[[0.0, 2.0]]], [[0.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]),
+        ([[[0, 1]]], [[0, 1]], [[0, 0], [0, 0]]),
+        lambda torch, a, h, w: torch.relu(a + h @ w.T), {"nonlinearity": "relu"}),
 ]  # fmt: skip
 
 ROWS = ELEMENTWISE + ALONG_AXES
@@ -190,7 +247,11 @@ SMOOTH = {
     "meshgrid", "diagonal", "diagonal_backward", "diag", "tril", "triu",
     "put", "fill", "index_put", "index_add", "index_copy", "index_fill", "scatter", "scatter_add",
     "multiply_at", "slice_scatter", "select_scatter", "diagonal_scatter", "copy_slices", "region",
-    "region_backward", "masked_fill", "masked_scatter",
+    "normalize_groups", "layer_norm", "rms_norm", "group_norm", "batch_normalize", "normalize_by",
+    "gru_sequence", "lstm_sequence",
+    "region_backward", "masked_fill", "masked_scatter", "gelu", "gelu_tanh", "silu", "mish",
+    "softsign", "squared_error", "weighted_bernoulli_logit_error", "log_divergence_error",
+    "poisson_log_error", "poisson_error", "nll_loss", "dropout", "linear", "bilinear",
 }  # fmt: skip
 
 

@@ -217,6 +217,26 @@ def test_values_are_clipped(dtype):
     assert without.grad is None
 
 
+def test_row_sparse_gradients():
+    table, dense = ng.zeros((4, 2), requires_grad=True), ng.zeros(1, requires_grad=True)
+    rows = [[3.0, 0.0], [1.0, 2.0], [0.0, 4.0]]  # the first and the last are one
+    table.grad = ng.RowSparseTensor([2, 0, 2], rows, (4, 2))
+    dense.grad = ng.tensor([7.0])
+    whole = np.array([[1.0, 2], [0, 0], [3, 4], [0, 0]])
+    for order in (1, 2, 3, np.inf):
+        expected = np.linalg.norm([*whole.ravel(), 7.0], order)
+        total = get_total_norm([table.grad, dense.grad], order)
+        np.testing.assert_allclose(total.item(), expected)
+    total = np.linalg.norm([*whole.ravel(), 7.0])
+    np.testing.assert_allclose(clip_grad_norm_([table, dense], total / 2).item(), total)
+    np.testing.assert_allclose(table.grad.to_dense().numpy(), whole / 2, rtol=1e-6)
+    assert table.grad.is_sparse
+    clip_grad_value_([table, dense], 1.5)
+    np.testing.assert_allclose(table.grad.to_dense().numpy(), np.clip(whole / 2, 0, 1.5), rtol=1e-6)
+    assert table.grad.is_sparse
+    assert dense.grad.item() == 1.5
+
+
 def test_complex_values_have_no_order():
     real, p = ng.zeros(1, requires_grad=True), ng.zeros(2, dtype="complex128", requires_grad=True)
     real.grad = ng.tensor([5.0])

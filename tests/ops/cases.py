@@ -11,6 +11,7 @@ from numgrad.op import Composite
 from numgrad.op.base import OPS, Op
 from numgrad.ops.region import Region
 from numgrad.testing.samples import draw, samples
+from tests.ops.reference import NEURAL
 
 Calls = dict[str, list[tuple[tuple, Callable[..., Any]]]]
 
@@ -26,6 +27,8 @@ TABLE = [
 INDICES = np.array([2, 0, 0])
 ALONG = np.array([[2, 0], [1, 1]])
 MASK = np.array([[True, False, True], [False, True, False]])
+CLASSES = np.array([[2, 0], [-1, 1]])
+CLASS_WEIGHT = np.array([0.5, 2.0, 1.0])
 
 
 def place(x: Any, *, spread: bool = False) -> Region:
@@ -37,6 +40,10 @@ def place(x: Any, *, spread: bool = False) -> Region:
 # How to call what neither is elementwise, nor works along axes, nor declares samples: shapes of the
 # operands, and a function of the operation and the operands.
 CALLS: Calls = {
+    "bilinear": [
+        (((2, 3), (2, 4), (5, 3, 4), (5,)), lambda op, *operands: op(*operands)),
+        (((3,), (2,), (1, 3, 2)), lambda op, *operands: op(*operands)),
+    ],
     "clip": [
         (((2, 3),), lambda op, x: op(x, -0.5, 0.7)),
         (((2, 3), (3,)), lambda op, x, low: op(x, low)),
@@ -176,11 +183,84 @@ CALLS: Calls = {
         for how in (None, "add", "multiply")
     ],
     "scatter_add": [(((2, 3), (2, 2)), lambda op, x, v: op(x, ALONG, v, axis=1))],
+    "normalize_groups": [
+        (((2, 4, 3), (4,), (4,)), lambda op, *x: op(*x, extents=(2, 2, 2, 3))),
+        (((3, 2, 2), (2, 2), (2, 2)), lambda op, *x: op(*x, extents=(3, 1, 4, 1))),
+        (((3, 4), (4,)), lambda op, x, w: op(x, w, extents=(3, 1, 4, 1), centered=False)),
+        (((3, 4), (4,)), lambda op, x, b: op(x, None, b, extents=(3, 1, 4, 1))),
+    ],
+    "layer_norm": [
+        (((3, 4), (4,), (4,)), lambda op, x, w, b: op(x, 4, w, b)),
+        (((2, 3, 2),), lambda op, x: op(x, (3, 2))),
+    ],
+    "rms_norm": [(((3, 4), (4,)), lambda op, x, w: op(x, 4, w, 0.1))],
+    "group_norm": [(((2, 4, 2), (4,), (4,)), lambda op, x, w, b: op(x, 2, w, b))],
+    "batch_normalize": [
+        (((3, 2, 2), (2,), (2,)), lambda op, *x: op(*x, eps=0.1)),
+        (((4, 2),), lambda op, x: op(x, eps=0.1)),
+    ],
+    "rnn_sequence": [
+        (((2, 2, 2), (2, 2), (2, 2)), lambda op, *x: op(*x)),
+        (((2, 2, 2), (2, 2), (2, 2), (2,)), lambda op, *x: op(*x, nonlinearity="relu")),
+    ],
+    "celu": [(((2, 3), ()), lambda op, x, alpha: op(x - 1.2, alpha))] * 3,
+    "gaussian_error": [(((2, 3),) * 3, lambda op, x, t, var: op(x, t, var, 0.1))],
+    "cross_entropy": [
+        (
+            ((2, 3),),
+            lambda op, x: op(
+                x, np.array([2, 0]), ignore_index=-1, reduction="mean", label_smoothing=0.0
+            ),
+        ),
+        (
+            ((3,),),
+            lambda op, x: op(
+                x, np.array(1), CLASS_WEIGHT, ignore_index=-1, reduction="sum", label_smoothing=0.2
+            ),
+        ),
+        *[
+            (
+                ((2, 3, 2),),
+                lambda op, x, how=how: op(
+                    x, CLASSES, CLASS_WEIGHT, ignore_index=-1, reduction=how, label_smoothing=0.2
+                ),
+            )
+            for how in ("none", "mean")
+        ],
+    ],
+    "nll_loss": [
+        (((2, 3),), lambda op, x: op(x, np.array([2, 0]), ignore_index=-1, reduction="sum")),
+        *[
+            (
+                ((2, 3, 2),),
+                lambda op, x, how=how: op(x, CLASSES, CLASS_WEIGHT, ignore_index=-1, reduction=how),
+            )
+            for how in ("none", "mean")
+        ],
+    ],
     "multiply_at": [(((2, 3), (3,)), lambda op, x, v: op(x, INDICES, v))],
 }
 
 # Calls without any element, of what is neither elementwise nor along axes.
 EMPTY: Calls = {
+    "cross_entropy": [
+        (
+            ((0, 3),),
+            lambda op, x: op(
+                x, np.zeros(0, int), ignore_index=-1, reduction="sum", label_smoothing=0.1
+            ),
+        ),
+        (
+            ((2, 3, 0),),
+            lambda op, x: op(
+                x, np.zeros((2, 0), int), ignore_index=-1, reduction="none", label_smoothing=0.0
+            ),
+        ),
+    ],
+    "nll_loss": [
+        (((0, 3),), lambda op, x: op(x, np.zeros(0, int), ignore_index=-1, reduction="sum")),
+    ],
+    "dropout": [(((0, 3),), lambda op, x: op(x, p=0.5, seed=1))],
     "matmul": [
         (((0, 3), (3, 2)), lambda op, a, b: op(a, b)),
         (((2, 0), (0, 3)), lambda op, a, b: op(a, b)),
@@ -210,6 +290,12 @@ EMPTY: Calls = {
     "reshape": [(((0, 2),), lambda op, x: op(x, (2, 0)))],
     "broadcast_to": [(((1, 2),), lambda op, x: op(x, (0, 2)))],
     "tril": [(((0, 2),), lambda op, x: op(x))],
+    "layer_norm": [(((0, 2), (2,), (2,)), lambda op, x, w, b: op(x, 2, w, b))],
+    "rms_norm": [(((0, 2), (2,)), lambda op, x, w: op(x, 2, w))],
+    "group_norm": [(((2, 4, 0), (4,), (4,)), lambda op, x, w, b: op(x, 2, w, b))],
+    "normalize_by": [
+        (((0, 2), (2,), (2,), (2,)), lambda op, x, m, v, w: op(x, m, np.exp(v), w)),
+    ],
     "diagonal": [(((0, 2),), lambda op, x: op(x))],
     "norm": [(((0,),), lambda op, x: op(x)), (((0,),), lambda op, x: op(x, 3))],
 }
@@ -218,8 +304,10 @@ EMPTY: Calls = {
 REAL_ONLY = {
     "floor_divide", "remainder", "fmod", "copysign", "floor", "ceil", "trunc", "cbrt", "hypot",
     "logaddexp", "logaddexp2", "arctan2", "erf", "erfc", "erfinv", "gamma", "gammaln", "digamma",
-    "zeta", "polygamma", "from_parts",
-}  # fmt: skip
+    "zeta", "polygamma", "from_parts", "max_pool",
+    "normalize_groups", "layer_norm", "rms_norm", "group_norm", "batch_normalize", "normalize_by",
+    "rnn_sequence", "gru_sequence", "lstm_sequence", "cross_entropy", "nll_loss", *NEURAL,
+} - {"absolute_error"}  # fmt: skip
 # Reached from ``nan_to_num`` only, which gives it the real and the imaginary part by itself.
 NEVER_COMPLEX = {"replace_nonfinite"}
 # The result has the dtype of the first operand, so complex values cannot be written to a real one.

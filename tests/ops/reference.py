@@ -18,7 +18,59 @@ def _from_parts(a, b):
     return out
 
 
-OTHER = {
+NEURAL = {
+    "relu": lambda x: np.maximum(x, 0),
+    "leaky_relu": lambda x, slope: np.where(x > 0, x, slope * x),
+    "prelu": lambda x, slope: np.where(x > 0, x, slope * x),
+    "elu": lambda x, alpha: np.where(x > 0, x, alpha * np.expm1(x)),
+    "selu": lambda x: 1.0507009873554805 * np.where(x > 0, x, 1.6732632423543772 * np.expm1(x)),
+    "celu": lambda x, alpha: np.where(x > 0, x, alpha * np.expm1(x / alpha)),
+    "gelu": lambda x: x * _scipy("ndtr")(x),
+    "gelu_tanh": lambda x: (
+        0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * np.power(x, 3.0))))
+    ),
+    "silu": lambda x: x * _scipy("expit")(x),
+    "mish": lambda x: x * np.tanh(np.logaddexp(x, 0.0)),
+    "softsign": lambda x: x / (1 + np.abs(x * 1.0)),
+    "log_sigmoid": lambda x: _scipy("log_expit")(x),
+    "hardtanh": lambda x, low, high: np.where(x <= low, low, np.where(x >= high, high, x)),
+    "softplus_scaled": lambda x, beta, threshold: np.where(
+        x * beta > threshold, x, np.logaddexp(x * beta, 0.0) / beta
+    ),
+    "squared_error": lambda x, t: np.square(x - 1.0 * t),
+    "absolute_error": lambda x, t: np.abs(x - 1.0 * t),
+    "smooth_absolute_error": lambda x, t, beta: np.where(
+        np.abs(x - 1.0 * t) < beta,
+        np.square(x - 1.0 * t) / 2 / beta,
+        np.abs(x - 1.0 * t) - beta / 2,
+    ),
+    "huber_error": lambda x, t, delta: _scipy("huber")(delta, x - 1.0 * t),
+    "bernoulli_error": lambda x, t: (
+        -(t * np.maximum(np.log(x), -100) + (1.0 - t) * np.maximum(np.log1p(-1.0 * x), -100))
+    ),
+    "bernoulli_logit_error": lambda x, t: (1.0 - t) * x + np.logaddexp(-1.0 * x, 0.0),
+    "weighted_bernoulli_logit_error": lambda x, t, w: (
+        (1.0 - t) * np.logaddexp(x, 0.0) + t * w * np.logaddexp(-1.0 * x, 0.0)
+    ),
+    "divergence_error": lambda x, t: _scipy("xlogy")(t, t) - t * x,
+    "log_divergence_error": lambda x, t: np.exp(t) * (1.0 * t - x),
+    "poisson_log_error": lambda x, t: np.exp(x) - 1.0 * t * x,
+    "poisson_error": lambda x, t, eps: x - t * np.log(x + 1.0 * eps),
+    "stirling": lambda x: np.where(
+        x > 1, x * np.log(np.maximum(x, 1)) - x + np.log(2 * np.pi * np.maximum(x, 1)) / 2, 0
+    ),
+    "gaussian_error": lambda x, t, var, eps: (
+        (np.log(np.maximum(var, eps)) + np.square(x - 1.0 * t) / np.maximum(var, eps)) / 2
+    ),
+}
+"""Activations and losses: of real operands only, with floating results; ``relu`` keeps integers."""
+
+
+def _scipy(name):
+    return getattr(importlib.import_module("scipy.special"), name)
+
+
+OTHER = NEURAL | {
     "clip_below": lambda x, low: np.where(x < low, low, x),
     "clip_above": lambda x, high: np.where(x > high, high, x),
     "from_parts": lambda a, b: _from_parts(a, b),

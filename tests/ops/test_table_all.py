@@ -20,12 +20,15 @@ SMOOTH = [op for op in SAMPLED if op.formulas and op.name != "astype"]
 
 @pytest.mark.parametrize("op", **by_name([op for op in SMOOTH if hasattr(op, "backward_kernel")]))
 def test_kernel_is_the_formula(op):
-    if op.backward_kernel is None or getattr(op, "outputs", False):
+    if op.backward_kernel is None:
         return
     for sample in samples(op):
         params = {**op.params, **sample.params}
         out, call = op.run(sample.args, params)
-        g = draw(op, out.shape, out.dtype, 5)
+        if op.outputs:
+            g = tuple(draw(op, y.shape, y.dtype, 5 + k) for k, y in enumerate(out))
+        else:
+            g = draw(op, out.shape, out.dtype, 5)
         for mask in range(1, 1 << len(sample.args)):
             named = {**dict(zip(op.inputs, sample.args, strict=False)), "y": out}
             named |= dict(zip(op.auxiliaries, call.aux, strict=False))
@@ -57,7 +60,9 @@ def test_values(op):
             except TypeError:
                 continue
             actual = op(*map(ng.tensor, sample.args), **sample.params)
-            np.testing.assert_allclose(actual.numpy(), expected, rtol=1e-6)
+            # what cancels in a sum leaves the rounding errors of its terms
+            atol = 1e-6 if dtype == "float32" else 1e-14
+            np.testing.assert_allclose(actual.numpy(), expected, rtol=1e-6, atol=atol)
             assert actual.dtype == expected.dtype
 
 

@@ -7,6 +7,7 @@ import numgrad as ng
 from tests.ops.reference import (
     BINARY,
     ELEMENTWISE,
+    NEURAL,
     OF_COMPLEX,
     assert_same,
     by_name,
@@ -22,12 +23,13 @@ DTYPES = ["bool", "int8", "uint8", "int64", "float32", "float64", "complex128"]
 # What computes floats converts these to float32 first: each such operation meets one of them
 SMALL = DTYPES[:3]
 # SciPy computes these for complex numbers, or for integers in a dtype of its own
-REAL_ONLY = {"erf", "erfc", "erfinv", "gamma", "gammaln", "digamma", "zeta"}
-OWN_DTYPES = REAL_ONLY | {"sigmoid", "softplus", "logit", "from_parts", "where"}
+REAL_ONLY = {"erf", "erfc", "erfinv", "gamma", "gammaln", "digamma", "zeta", *NEURAL}
+REAL_ONLY -= {"absolute_error"}
+OWN_DTYPES = REAL_ONLY | {"absolute_error", "sigmoid", "softplus", "logit", "from_parts", "where"}
 # Of +0 and -0 NumPy takes either as the larger; others keep no sign worth promising
 UNSIGNED_ZEROS = {
     "maximum", "minimum", "fmax", "fmin", "gammaln", "logaddexp", "logaddexp2", "softplus",
-    "replace_nonfinite",
+    "replace_nonfinite", *NEURAL,
 }  # fmt: skip
 
 

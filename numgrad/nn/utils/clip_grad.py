@@ -13,16 +13,21 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Iterable
 from types import GeneratorType
+from typing import TypeAlias
 
 import numpy as np
 
 from numgrad.autograd.modes import no_grad
+from numgrad.autograd.row_sparse import RowSparseTensor
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 from numgrad.nn.utils.tensors import Tensors, listed
 from numgrad.ops.reduce import max as largest
 from numgrad.ops.reduce import norm
 from numgrad.tensor import Tensor
+
+Gradient: TypeAlias = Tensor | RowSparseTensor
 
 
 def clip_grad_norm_(
@@ -90,7 +95,7 @@ def clip_grad_norm_(
 
 
 def get_total_norm(
-    tensors: Tensors,
+    tensors: Gradient | Iterable[Gradient],
     norm_type: float = 2.0,
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
@@ -105,7 +110,7 @@ def get_total_norm(
     >>> ng.nn.utils.get_total_norm([ng.tensor([3.0]), ng.tensor([[0.0], [4.0]])])
     tensor(5.)
     """
-    tensors = listed("get_total_norm", tensors)
+    tensors = listed("get_total_norm", tensors, Gradient)
     total = _total_norm("get_total_norm", tensors, norm_type, error_if_nonfinite)
     return _as_tensor(total, tensors)
 
@@ -160,6 +165,7 @@ def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | Non
     tensor([ 1. , -0.5])
     """
     bound = float(clip_value)
+    parameters = listed("clip_grad_value_", parameters)
     grads = _gradients("clip_grad_value_", parameters)
     for grad in grads:
         if grad.dtype.kind == "c":
@@ -168,19 +174,24 @@ def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | Non
                 f"{grad.dtype} was found; use clip_grad_norm_"
             )
     with no_grad():
-        for grad in grads:
-            grad.clip_(-bound, bound)
+        for parameter in parameters:
+            grad = parameter.grad
+            if isinstance(grad, RowSparseTensor):
+                parameter.grad = grad.coalesce()  # what is clipped are sums of rows that repeat
+                grad = parameter.grad.values
+            if grad is not None:
+                grad.clip_(-bound, bound)
 
 
 # -------------------------------------------------------------------------------------- tensors
 
 
-def _gradients(name: str, parameters: Tensors) -> list[Tensor]:
+def _gradients(name: str, parameters: Tensors) -> list[Gradient]:
     found = (parameter.grad for parameter in listed(name, parameters))
     return [grad for grad in found if grad is not None]
 
 
-def _scale(grads: list[Tensor], max_norm: float, total: float) -> None:
+def _scale(grads: list[Gradient], max_norm: float, total: float) -> None:
     share = float(max_norm) / (total + 1e-6)
     if share >= 1:
         return
@@ -189,7 +200,7 @@ def _scale(grads: list[Tensor], max_norm: float, total: float) -> None:
             grad.mul_(share)
 
 
-def _as_tensor(total: float, tensors: list[Tensor]) -> Tensor:
+def _as_tensor(total: float, tensors: list[Gradient]) -> Tensor:
     dtypes = [np.finfo(t.dtype).dtype for t in tensors]
     with np.errstate(over="ignore"):  # of a norm that float32 has no number for
         return Tensor(np.array(total).astype(np.result_type(*dtypes) if dtypes else np.float64))
@@ -202,7 +213,9 @@ def _number(value: Tensor | float) -> float:
 # ------------------------------------------------------- norms: Note [Norms that do not overflow]
 
 
-def _total_norm(name: str, tensors: list[Tensor], order: float, error_if_nonfinite: bool) -> float:
+def _total_norm(
+    name: str, tensors: list[Gradient], order: float, error_if_nonfinite: bool
+) -> float:
     order = float(order)
     for tensor in tensors:
         if tensor.dtype.kind not in "fc":
@@ -210,7 +223,8 @@ def _total_norm(name: str, tensors: list[Tensor], order: float, error_if_nonfini
                 f"{name}: a norm is that of floating or complex numbers, got dtype {tensor.dtype}"
             )
     with no_grad():
-        norms = [_norm(tensor, order) for tensor in tensors if tensor.size]
+        stored = [t.coalesce().values if isinstance(t, RowSparseTensor) else t for t in tensors]
+        norms = [_norm(t, order) for t in stored if t.size]
         if order == 0:
             total = math.fsum(norms)
         else:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueError
@@ -40,7 +42,7 @@ def _check_table(weight: np.ndarray) -> None:
         )
 
 
-def _out_of_range(index: int, weight: np.ndarray) -> NumgradIndexError:
+def _out_of_range(index: Any, weight: np.ndarray) -> NumgradIndexError:
     rows = weight.shape[0]
     return NumgradIndexError(
         f"embedding: index {index} in a table of {rows} rows; indices run from 0 to {rows - 1}"
@@ -140,7 +142,7 @@ def _embedding_backward(call, mask, g, indices):
         scaled = params["scale_grad_by_freq"]
         return [_accumulated(g, indices, rows, padding, scaled), None]
     flat = np.array(indices, np.int64).ravel()  # the caller's may change while the gradient lives
-    values = np.array(g, order="C").reshape(flat.size, width)
+    values = np.ascontiguousarray(g).reshape(flat.size, width)
     if padding is not None:
         kept = flat != padding % rows
         flat, values = flat[kept], values[kept]
@@ -157,7 +159,7 @@ def _accumulated(
     if scaled:
         counts = np.bincount(flat, minlength=rows)
         repeated = np.flatnonzero(counts > 1)
-        out[repeated] /= counts[repeated, np.newaxis].astype(out.real.dtype)
+        out[repeated] *= (1 / counts[repeated, np.newaxis]).astype(out.dtype)
     if padding_idx is not None:
         out[padding_idx] = 0
     return out

@@ -1,0 +1,159 @@
+"""``DataLoader``: a dataset in batches."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from numgrad.autograd.modes import is_grad_enabled, set_grad_enabled
+from numgrad.data.collate import default_collate
+from numgrad.data.columns import Columns, samples_of
+from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.random import Generator, generator_of
+
+
+class DataLoader:
+    """Go through a dataset in batches, as often as wanted.
+
+    Parameters
+    ----------
+    dataset
+        A Tensor or ndarray, whose rows are the samples; a tuple or dict of these with equal
+        numbers of rows; a ``TensorDataset``; a ``Subset``; or anything with ``__getitem__`` and
+        ``__len__``. Arrays are indexed once per batch, others asked for sample by sample.
+    batch_size : int
+        Number of samples in a batch; the last has what is left.
+    shuffle : bool
+        Draw a new random order each time.
+    num_workers : int
+        Threads that make batches ahead; batches come in the same order. With 0 the caller's thread
+        makes each when it is wanted.
+    collate_fn : callable, optional
+        Makes a batch of a list of samples, by default ``default_collate``.
+    drop_last : bool
+        Leave out a last batch that is not full.
+    generator : generator of ``ng.random`` or NumPy, optional
+        Where orders are drawn from, by default NumPy's global generator.
+    seed : int, optional
+        A seed for a generator of its own, in place of ``generator``.
+    prefetch_factor : int
+        Batches that are made ahead for each worker.
+
+    Raises
+    ------
+    NumgradTypeError
+        If the dataset has no length or no samples by number, or an argument is of a wrong type.
+    NumgradValueError
+        If a number is out of range, or arrays have different numbers of rows.
+
+    Notes
+    -----
+    Batches share no memory with the dataset. An exception in ``__getitem__`` or ``collate_fn`` is
+    raised where its batch would come, with its own type and traceback, and ends the workers, as
+    does leaving the loop.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import numgrad as ng
+    >>> x, y = np.arange(10.0).reshape(5, 2), np.arange(5)
+    >>> loader = ng.data.DataLoader((x, y), batch_size=2, shuffle=True, seed=0)
+    >>> len(loader)
+    3
+    >>> for rows, labels in loader:
+    ...     print(rows.shape, labels)
+    (2, 2) tensor([2, 4])
+    (2, 2) tensor([3, 0])
+    (1, 2) tensor([1])
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        batch_size: int = 1,
+        shuffle: bool = False,
+        *,
+        num_workers: int = 0,
+        collate_fn: Callable[[list[Any]], Any] | None = None,
+        drop_last: bool = False,
+        generator: Generator | np.random.Generator | None = None,
+        seed: int | None = None,
+        prefetch_factor: int = 2,
+    ) -> None:
+        _check_number("batch_size", batch_size, 1)
+        _check_number("num_workers", num_workers, 0)
+        _check_number("prefetch_factor", prefetch_factor, 1)
+        if collate_fn is not None and not callable(collate_fn):
+            raise NumgradTypeError(
+                f"DataLoader: collate_fn is a function, got {type(collate_fn).__name__}"
+            )
+        if seed is not None:
+            if generator is not None:
+                raise NumgradValueError("DataLoader: takes a generator or a seed, not both")
+            generator = np.random.default_rng(seed)
+        generator_of("DataLoader", generator)
+        self.dataset = dataset
+        self.batch_size, self.shuffle, self.drop_last = batch_size, shuffle, drop_last
+        self.num_workers, self.prefetch_factor = num_workers, prefetch_factor
+        self.collate_fn, self.generator = collate_fn, generator
+        self._samples = samples_of(dataset)
+
+    def __len__(self) -> int:
+        count = len(self._samples)
+        return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
+
+    def __iter__(self) -> Iterator[Any]:
+        batches = self._batches()  # the order is drawn now, not with the first batch
+        if self.num_workers:
+            return self._ahead(batches)
+        # A generator: what iterates over a ``map`` takes a StopIteration in it for the end.
+        return (self._fetch(batch) for batch in batches)
+
+    def _batches(self) -> Iterator[np.ndarray]:
+        """Numbers of the samples of each batch."""
+        count = len(self._samples)
+        if self.shuffle:
+            order = generator_of("DataLoader", self.generator).permutation(count)
+        else:
+            order = np.arange(count)
+        starts = range(0, len(self) * self.batch_size, self.batch_size)
+        return (order[start : start + self.batch_size] for start in starts)
+
+    def _fetch(self, indices: np.ndarray) -> Any:
+        """One batch."""
+        if isinstance(self._samples, Columns) and self.collate_fn is None:
+            return self._samples.batch(indices)
+        collate = default_collate if self.collate_fn is None else self.collate_fn
+        return collate([self._samples[index] for index in indices.tolist()])
+
+    def _ahead(self, batches: Iterator[np.ndarray]) -> Iterator[Any]:
+        """The batches in order, made by threads that end when nobody wants more."""
+        recording = is_grad_enabled()  # modes belong to threads
+
+        def fetch(indices: np.ndarray) -> Any:
+            with set_grad_enabled(recording):
+                return self._fetch(indices)
+
+        workers = ThreadPoolExecutor(self.num_workers, thread_name_prefix="numgrad-data")
+        try:
+            ahead = self.num_workers * self.prefetch_factor
+            pending = deque(workers.submit(fetch, batch) for batch in islice(batches, ahead))
+            while pending:
+                batch = pending.popleft().result()
+                pending.extend(workers.submit(fetch, after) for after in islice(batches, 1))
+                yield batch
+        finally:
+            # Without waiting: a slow __getitem__ must not hold up who leaves the loop.
+            workers.shutdown(wait=False, cancel_futures=True)
+
+
+def _check_number(name: str, value: Any, least: int) -> None:
+    if not isinstance(value, int | np.integer) or isinstance(value, bool):
+        raise NumgradTypeError(f"DataLoader: {name} is an integer, got {value!r}")
+    if value < least:
+        raise NumgradValueError(f"DataLoader: {name} is at least {least}, got {value}")

@@ -1,0 +1,255 @@
+"""Steps of convolutions: one block of samples at a time.
+
+Imported by generated source only: importing this module imports Numba. What the steps are, and the
+order of ``sizes``, are in ``conv``. All arrays are flat.
+"""
+
+import numpy as np
+
+from numgrad.kernels.jit import device, outlined
+
+
+@outlined
+def interleave(x, start, distance, samples, length, out):
+    """``out[p, s] = x[start + s * distance + p]``: samples side by side, four at a time."""
+    whole = samples - samples % 4
+    for s in range(0, whole, 4):
+        left = start + s * distance
+        a = x[left : left + length]
+        b = x[left + distance : left + distance + length]
+        c = x[left + 2 * distance : left + 2 * distance + length]
+        d = x[left + 3 * distance : left + 3 * distance + length]
+        y = out[s:]
+        for p in range(length):
+            k = p * samples
+            y[k] = a[p]
+            y[k + 1] = b[p]
+            y[k + 2] = c[p]
+            y[k + 3] = d[p]
+    for s in range(whole, samples):
+        left = start + s * distance
+        a = x[left : left + length]
+        y = out[s:]
+        for p in range(length):
+            y[p * samples] = a[p]
+
+
+@outlined
+def separate(x, start, distance, samples, length, extra, out):
+    """``out[start + s * distance + p] = x[p, s] + extra``: each sample in its place."""
+    for s in range(samples):
+        a = x[s:]
+        left = start + s * distance
+        y = out[left : left + length]
+        for p in range(length):
+            y[p] = a[p * samples] + extra
+
+
+@outlined
+def unfold(x, columns, samples, top, rows, sizes):
+    """Columns of some rows of the output: what the kernel covers, zero in the padding."""
+    height, width, kernel_rows, kernel_columns = sizes[2], sizes[3], sizes[5], sizes[6]
+    stride_rows, stride_columns = sizes[7], sizes[8]
+    before_rows, before_columns, step_rows, step_columns = sizes[9], sizes[10], sizes[11], sizes[12]
+    places = sizes[15]
+    line = places * samples
+    at = 0
+    for c in range(sizes[1] // sizes[13]):
+        for i in range(kernel_rows):
+            for j in range(kernel_columns):
+                lo, hi, first = inside(
+                    j * step_columns - before_columns, stride_columns, places, width
+                )
+                for r in range(rows):
+                    row = (top + r) * stride_rows + i * step_rows - before_rows
+                    part = columns[at : at + line]
+                    at += line
+                    if row < 0 or row >= height:
+                        for k in range(line):
+                            part[k] = 0
+                        continue
+                    for k in range(lo * samples):
+                        part[k] = 0
+                    for k in range(hi * samples, line):
+                        part[k] = 0
+                    start = ((c * height + row) * width + first) * samples
+                    if stride_columns == 1:
+                        run, seen = x[start:], part[lo * samples :]
+                        for k in range((hi - lo) * samples):
+                            seen[k] = run[k]
+                    elif samples == 1:
+                        run, seen = x[start:], part[lo:]
+                        for q in range(hi - lo):
+                            seen[q] = run[q * stride_columns]
+                    else:
+                        for q in range(lo, hi):
+                            run, seen = x[start:], part[q * samples :]
+                            for k in range(samples):
+                                seen[k] = run[k]
+                            start += stride_columns * samples
+
+
+@outlined
+def fold(x, columns, samples, top, rows, sizes):
+    """Add columns back to where ``unfold`` takes them from."""
+    height, width, kernel_rows, kernel_columns = sizes[2], sizes[3], sizes[5], sizes[6]
+    stride_rows, stride_columns = sizes[7], sizes[8]
+    before_rows, before_columns, step_rows, step_columns = sizes[9], sizes[10], sizes[11], sizes[12]
+    places = sizes[15]
+    line = places * samples
+    at = 0
+    for c in range(sizes[1] // sizes[13]):
+        for i in range(kernel_rows):
+            for j in range(kernel_columns):
+                lo, hi, first = inside(
+                    j * step_columns - before_columns, stride_columns, places, width
+                )
+                for r in range(rows):
+                    row = (top + r) * stride_rows + i * step_rows - before_rows
+                    part = columns[at + lo * samples : at + hi * samples]
+                    at += line
+                    if row < 0 or row >= height:
+                        continue
+                    start = ((c * height + row) * width + first) * samples
+                    if stride_columns == 1:
+                        run = x[start:]
+                        for k in range(part.size):
+                            run[k] += part[k]
+                    elif samples == 1:
+                        run = x[start:]
+                        for q in range(hi - lo):
+                            run[q * stride_columns] += part[q]
+                    else:
+                        for q in range(hi - lo):
+                            run, seen = x[start:], part[q * samples :]
+                            for k in range(samples):
+                                run[k] += seen[k]
+                            start += stride_columns * samples
+
+
+@device
+def inside(shift, stride, places, width):
+    """The places ``lo <= q < hi`` with ``q * stride + shift`` inside the image; that for ``lo``."""
+    lo = min(places, max(0, -(shift // stride)))
+    hi = min(places, max(lo, (width - 1 - shift) // stride + 1))
+    return lo, hi, lo * stride + shift
+
+
+@device
+def task_sizes(sizes, task):
+    """Of one task, a block of samples of one group: where its arrays start, their sizes."""
+    samples, channels, image, outputs = sizes[0], sizes[1], sizes[2] * sizes[3], sizes[4]
+    groups, area, block = sizes[13], sizes[14] * sizes[15], sizes[16]
+    group, first = task % groups, task // groups * block
+    count = min(block, samples - first)
+    group_channels, group_outputs = channels // groups, outputs // groups
+    x_start = (first * channels + group * group_channels) * image
+    y_start = (first * outputs + group * group_outputs) * area
+    return group, count, group_channels, group_outputs, image, area, x_start, y_start
+
+
+@device
+def is_pointwise(sizes):
+    """Whether the columns of a block are its inputs as they are."""
+    return (
+        sizes[5] * sizes[6] * sizes[7] * sizes[8] == 1
+        and sizes[9] == sizes[10] == 0
+        and sizes[14] == sizes[2]
+        and sizes[15] == sizes[3]
+        and sizes[17] >= sizes[14]
+    )
+
+
+@outlined
+def convolve(x, w, bias, out, sizes, task):
+    """The output of one task."""
+    group, count, channels, outputs, image, area, x_start, y_start = task_sizes(sizes, task)
+    covered = channels * sizes[5] * sizes[6]
+    rows_in_all, places_in_row, strip = sizes[14], sizes[15], sizes[17]
+    weights = w[group * outputs * covered : (group + 1) * outputs * covered]
+    weights = weights.reshape(outputs, covered)
+    length = channels * image
+    largest = min(strip, rows_in_all) * places_in_row * count
+    alone = count == 1 and strip >= rows_in_all
+    inputs = x[x_start : x_start + length]
+    if count > 1:
+        inputs = np.empty(length * count, x.dtype)
+        interleave(x, x_start, sizes[1] * image, count, length, inputs)
+    pointwise = is_pointwise(sizes)
+    columns = inputs if pointwise else np.empty(covered * largest, x.dtype)
+    y = out[y_start : y_start + outputs * area]
+    if not alone:
+        y = np.empty(outputs * largest, x.dtype)
+    for top in range(0, rows_in_all, strip):
+        rows = min(strip, rows_in_all - top)
+        places = rows * places_in_row
+        across = places * count
+        if not pointwise:
+            unfold(inputs, columns, count, top, rows, sizes)
+        seen = columns[: covered * across].reshape(covered, across)
+        np.dot(weights, seen, y[: outputs * across].reshape(outputs, across))
+        for o in range(outputs):
+            extra = bias[group * outputs + o]
+            part = y[o * across : (o + 1) * across]
+            if alone:
+                for k in range(across):
+                    part[k] += extra
+            else:
+                start = y_start + o * area + top * places_in_row
+                separate(part, start, sizes[4] * area, count, places, extra, out)
+
+
+@outlined
+def pull(mask, g, x, w, gx, gw, sizes, task):
+    """Gradients of one task: for its inputs if 1 is in the mask, added for its weights if 2 is."""
+    group, count, channels, outputs, image, area, x_start, y_start = task_sizes(sizes, task)
+    covered = channels * sizes[5] * sizes[6]
+    rows_in_all, places_in_row, strip = sizes[14], sizes[15], sizes[17]
+    own = slice(group * outputs * covered, (group + 1) * outputs * covered)
+    length = channels * image
+    largest = min(strip, rows_in_all) * places_in_row * count
+    alone = count == 1 and strip >= rows_in_all
+    pointwise = is_pointwise(sizes)
+    columns = np.empty(covered * largest if mask & 1 or not pointwise else 0, g.dtype)
+    product = np.empty((outputs, covered) if mask & 2 else (0, 0), g.dtype)
+    inputs = added = columns
+    if mask & 2:
+        inputs = x[x_start : x_start + length]
+        if count > 1:
+            inputs = np.empty(length * count, g.dtype)
+            interleave(x, x_start, sizes[1] * image, count, length, inputs)
+    if mask & 1:
+        added = gx[x_start : x_start + length]
+        if count > 1:
+            added = np.empty(length * count, g.dtype)
+        for k in range(added.size):
+            added[k] = 0
+    y = g[y_start : y_start + outputs * area]
+    if not alone:
+        y = np.empty(outputs * largest, g.dtype)
+    for top in range(0, rows_in_all, strip):
+        rows = min(strip, rows_in_all - top)
+        places = rows * places_in_row
+        across = places * count
+        if not alone:
+            for o in range(outputs):
+                start = y_start + o * area + top * places_in_row
+                part = y[o * across : (o + 1) * across]
+                interleave(g, start, sizes[4] * area, count, places, part)
+        pulled = y[: outputs * across].reshape(outputs, across)
+        if mask & 2:
+            seen = inputs
+            if not pointwise:
+                unfold(inputs, columns, count, top, rows, sizes)
+                seen = columns
+            np.dot(pulled, seen[: covered * across].reshape(covered, across).T, product)
+            total, flat = gw[own], product.reshape(outputs * covered)
+            for k in range(flat.size):
+                total[k] += flat[k]
+        if mask & 1:
+            weights = w[own].reshape(outputs, covered)
+            back = columns[: covered * across]
+            np.dot(weights.T, pulled, back.reshape(covered, across))
+            fold(added, back, count, top, rows, sizes)
+    if mask & 1 and count > 1:
+        separate(added, x_start, sizes[1] * image, count, length, g.dtype.type(0), gx)

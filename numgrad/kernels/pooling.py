@@ -1,0 +1,51 @@
+"""Kernels of pooling over the last two axes; threads share the images.
+
+The steps are in ``pooling_steps``. Arrays are flat; ``count`` is the number of images.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+
+from numgrad.kernels.expr import short, type_name
+from numgrad.kernels.jit import compile_kernel
+
+_SOURCE = """
+from numba import int64, prange
+from numgrad.kernels.pooling_steps import {step}
+
+def kernel({arguments}, count):
+    for index in {range}(count):
+        {step}({arguments}, int64(index))
+"""
+
+_SIGNATURES = {
+    "largest": ("x, y, indices, sizes", "{0}, {0}, int64[::1], int64[::1]"),
+    "put_back": ("g, indices, gx, area, outputs", "{0}, int64[::1], {0}, int64, int64"),
+    "average": (
+        "x, y, rows, columns, width, area",
+        "{0}, {0}, int64[:,::1], int64[:,::1], int64, int64",
+    ),
+    "spread": (
+        "g, gx, rows, columns, width, area",
+        "{0}, {0}, int64[:,::1], int64[:,::1], int64, int64",
+    ),
+}
+
+
+@cache
+def pooling_kernel(step: str, dtype: np.dtype, parallel: bool) -> Callable[..., None]:
+    """One of the steps for all images: called with its arguments and their number."""
+    arguments, types = _SIGNATURES[step]
+    source = _SOURCE.format(step=step, arguments=arguments, range="prange" if parallel else "range")
+    kernel = compile_kernel(
+        f"pool_{step}_{short(dtype)}{'_p' * parallel}",
+        source,
+        f"void({types.format(f'{type_name(dtype)}[::1]')}, int64)",
+        parallel=parallel,
+        nogil=parallel,
+    )
+    return kernel.entry

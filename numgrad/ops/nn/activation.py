@@ -1,0 +1,243 @@
+"""Activation functions, element by element.
+
+Note [Parameters of activations]
+--------------------------------
+A slope, a bound or a scale is an operand: a Python number reaches the kernel as a scalar at run
+time, an array broadcasts, and a Tensor gets its gradient like any other operand.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from numgrad.errors import NumgradTypeError
+from numgrad.kernels.expr import resolve
+from numgrad.op.elementwise import Elementwise
+from numgrad.ops.special import erfc, sigmoid, softplus
+
+SELU_ALPHA = 1.6732632423543772848170429916717
+SELU_SCALE = 1.0507009873554804934193349852946
+"""Constants that keep mean and variance of a deep network: https://arxiv.org/abs/1706.02515."""
+
+
+def _promoted(name: str, operands: Sequence[Any]) -> np.dtype:
+    """The common dtype of real operands; Python numbers are weak."""
+    values = [np.empty(0, o) if isinstance(o, np.dtype) else o(0) for o in operands]
+    dtype = np.result_type(*values)
+    if dtype.kind == "c":
+        raise NumgradTypeError(
+            f"{name}: defined for real operands only, got {dtype}; apply it to real() and imag()"
+        )
+    return dtype
+
+
+def floating(name: str, operands: Sequence[Any]) -> tuple[list[np.dtype], np.dtype]:
+    """Loop and result dtypes of a real function: integers become floating."""
+    (dtype,), _ = resolve(np.sqrt, [_promoted(name, operands)])
+    return [dtype] * len(operands), dtype
+
+
+def _kept(name: str, operands: Sequence[Any]) -> tuple[list[np.dtype], np.dtype]:
+    """Dtypes of a function that compares with the integer 0 and keeps integers."""
+    dtype = _promoted(name, [*operands, int])
+    return [dtype] * len(operands), dtype
+
+
+def real_elementwise(
+    types: Callable[..., Any] = floating, **options: Any
+) -> Callable[[Callable[..., Any]], Elementwise]:
+    """Declare an elementwise operation of real operands; ``types`` takes its name besides them."""
+
+    def declare(function: Callable[..., Any]) -> Elementwise:
+        name = function.__name__
+        return Elementwise(function, types=partial(types, name), **options)
+
+    return declare
+
+
+_activation = partial(real_elementwise, method=False)
+
+
+@real_elementwise(types=_kept, special=(0.0,))
+def relu(x):
+    """The operand where it is positive, else 0; NaN stays NaN."""
+    return np.where(x <= 0, 0, x)
+
+
+relu.vjp(x=lambda g, y: np.where(y <= 0, 0, g))
+
+
+@_activation(special=(0.0,))
+def leaky_relu(x, negative_slope=0.01):
+    """The operand where it is positive, else ``negative_slope`` times it."""
+    return np.where(x > 0, x, x * negative_slope)
+
+
+def _leak_vjp(g, x):
+    return np.where(x > 0, 0, g * x)
+
+
+leaky_relu.vjp(
+    x=lambda g, x, negative_slope: np.where(x > 0, g, g * negative_slope), negative_slope=_leak_vjp
+)
+
+
+@_activation(special=(0.0,))
+def prelu(x, weight):
+    """The operand where it is positive, else ``weight`` times it; a slope that is learned."""
+    return np.where(x > 0, x, x * weight)
+
+
+prelu.vjp(x=lambda g, x, weight: np.where(x > 0, g, g * weight), weight=_leak_vjp)
+
+
+@_activation(special=(0.0,))
+def elu(x, alpha=1.0):
+    """The operand where it is positive, else ``alpha * (exp(x) - 1)``."""
+    return np.where(x > 0, x, alpha * np.expm1(x))
+
+
+elu.vjp(
+    x=lambda g, x, alpha: np.where(x > 0, g, g * (alpha * np.exp(x))),
+    alpha=lambda g, x: np.where(x > 0, 0, g * np.expm1(x)),
+)
+
+
+@_activation(special=(0.0,))
+def selu(x):
+    """Scaled ``elu`` that keeps mean 0 and variance 1 through the layers of a network."""
+    return np.where(x > 0, SELU_SCALE * x, (SELU_SCALE * SELU_ALPHA) * np.expm1(x))
+
+
+selu.vjp(x=lambda g, x: g * np.where(x > 0, SELU_SCALE, (SELU_SCALE * SELU_ALPHA) * np.exp(x)))
+
+
+@_activation(domain=(0.3, 2.0), special=(0.0,))
+def celu(x, alpha=1.0):
+    """The operand where it is positive, else ``alpha * (exp(x / alpha) - 1)``."""
+    return np.where(x > 0, x, alpha * np.expm1(x / alpha))
+
+
+def _celu_vjp_alpha(g, x, alpha):
+    scaled = x / alpha
+    return np.where(x > 0, 0, g * (np.expm1(scaled) - scaled * np.exp(scaled)))
+
+
+celu.vjp(x=lambda g, x, alpha: np.where(x > 0, g, g * np.exp(x / alpha)), alpha=_celu_vjp_alpha)
+
+
+@_activation()
+def gelu(x):
+    """The operand times the probability that a standard normal number is smaller."""
+    return x * (0.5 * erfc(x * -math.sqrt(0.5)))
+
+
+def _gelu_vjp(g, x):
+    density = math.sqrt(0.5 / math.pi) * np.exp(x * x * -0.5)
+    return g * (0.5 * erfc(x * -math.sqrt(0.5)) + x * density)
+
+
+gelu.vjp(x=_gelu_vjp)
+
+_CUBIC = 0.044715  # of the approximation in https://arxiv.org/abs/1606.08415
+
+
+def _gelu_argument(x):
+    return (2 * math.sqrt(2 / math.pi)) * (x + _CUBIC * (x * x * x))
+
+
+@_activation()
+def gelu_tanh(x):
+    """``gelu`` by an approximation with one ``tanh``, which is right to 5e-4."""
+    return x * sigmoid(_gelu_argument(x))  # (1 + tanh(z)) / 2 is sigmoid(2 z), without cancellation
+
+
+def _gelu_tanh_vjp(g, x):
+    s = sigmoid(_gelu_argument(x))
+    slope = (2 * math.sqrt(2 / math.pi)) * (1 + (3 * _CUBIC) * (x * x))
+    return g * (s + x * (s * (1 - s)) * slope)
+
+
+gelu_tanh.vjp(x=_gelu_tanh_vjp)
+
+
+@_activation()
+def silu(x):
+    """The operand times its ``sigmoid``."""
+    return x * sigmoid(x)
+
+
+def _silu_vjp(g, x):
+    s = sigmoid(x)
+    return g * (s * (1 + x * (1 - s)))
+
+
+silu.vjp(x=_silu_vjp)
+
+
+def _tanh_of_softplus(x):
+    # ((1 + e)^2 - 1) / ((1 + e)^2 + 1) with e = exp(x), by exp(-|x|), which does not overflow
+    u = np.exp(-np.abs(x))
+    top = np.where(x > 0, 1 + 2 * u, u * (u + 2))
+    return top / (top + np.where(x > 0, 2 * (u * u), 2))
+
+
+@_activation()
+def mish(x):
+    """The operand times ``tanh(softplus(x))``."""
+    return x * _tanh_of_softplus(x)
+
+
+def _mish_vjp(g, x):
+    t = _tanh_of_softplus(x)
+    return g * (t + x * ((1 - t * t) * sigmoid(x)))
+
+
+mish.vjp(x=_mish_vjp)
+
+
+@_activation(special=(0.0,))
+def softsign(x):
+    """``x / (1 + abs(x))``."""
+    return x / (1 + np.abs(x))
+
+
+softsign.vjp(x=lambda g, x: g / np.square(1 + np.abs(x)))
+
+
+@_activation()
+def log_sigmoid(x):
+    """Logarithm of ``sigmoid``, accurate where that underflows."""
+    return -softplus(-x)
+
+
+log_sigmoid.vjp(x=lambda g, x: g * sigmoid(-x))
+
+
+@_activation(special=(-1.0, 1.0))
+def hardtanh(x, min_val=-1.0, max_val=1.0):
+    """The operand limited to an interval; no gradient passes at its ends."""
+    return np.where(x <= min_val, min_val, np.where(x >= max_val, max_val, x))
+
+
+hardtanh.vjp(
+    x=lambda g, x, min_val, max_val: np.where((x > min_val) & (x < max_val), g, 0),
+    min_val=lambda g, x, min_val: np.where(x <= min_val, g, 0),
+    max_val=lambda g, x, min_val, max_val: np.where((x > min_val) & (x >= max_val), g, 0),
+)
+
+
+@_activation(internal=True)
+def softplus_scaled(x, beta, threshold):
+    """``softplus(beta * x) / beta``, and ``x`` itself where ``beta * x`` is above a threshold."""
+    return np.where(x * beta > threshold, x, softplus(x * beta) / beta)
+
+
+softplus_scaled.vjp(
+    x=lambda g, x, beta, threshold: np.where(x * beta > threshold, g, g * sigmoid(x * beta))
+)

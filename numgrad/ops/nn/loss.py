@@ -1,0 +1,231 @@
+"""Losses of one prediction and one target, element by element; ``nn.functional`` reduces them.
+
+Targets have gradients too. A loss whose target is a probability has ``x`` first, as the others.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import numpy as np
+
+from numgrad.errors import NumgradValueError
+from numgrad.kernels.expr import resolve
+from numgrad.op import elementwise, primitive
+from numgrad.ops.nn.activation import real_elementwise
+from numgrad.ops.special import sigmoid, softplus
+
+_loss = partial(real_elementwise, method=False, internal=True)
+
+LOWEST_LOG = -100.0
+"""Logarithms of probabilities are not taken as smaller, so that a wrong certainty stays finite."""
+SMALLEST_VARIANCE = 1e-12
+"""Of a Bernoulli variable, in a denominator."""
+
+
+@_loss()
+def squared_error(x, target):
+    """Square of the difference."""
+    return np.square(x - target)
+
+
+squared_error.vjp(
+    x=lambda g, x, target: g * (2 * (x - target)),
+    target=lambda g, x, target: g * (2 * (target - x)),
+)
+
+
+def _magnitude_types(operands):
+    loop, dtype = resolve(np.true_divide, operands)  # floating or complex
+    return loop, resolve(np.absolute, [dtype])[1]
+
+
+@elementwise(types=_magnitude_types, method=False, internal=True, special=(0.0,))
+def absolute_error(x, target):
+    """Magnitude of the difference, of complex operands too."""
+    return np.abs(x - target)
+
+
+absolute_error.vjp(
+    x=lambda g, x, target: g * np.sign(x - target),
+    target=lambda g, x, target: g * np.sign(target - x),
+)
+
+
+@_loss(domain=(0.3, 3.0))
+def smooth_absolute_error(x, target, beta):
+    """Half the square of the difference over ``beta`` where it is smaller, else linear."""
+    d = np.abs(x - target)
+    return np.where(d < beta, 0.5 * (d * d) / beta, d - 0.5 * beta)
+
+
+def _smooth_slope(x, target, beta):
+    d = x - target
+    return np.where(np.abs(d) < beta, d / beta, np.sign(d))
+
+
+smooth_absolute_error.vjp(
+    x=lambda g, x, target, beta: g * _smooth_slope(x, target, beta),
+    target=lambda g, x, target, beta: g * _smooth_slope(target, x, beta),
+)
+
+
+@_loss(domain=(0.3, 3.0))
+def huber_error(x, target, delta):
+    """Half the square of the difference up to ``delta``, linear with that slope above."""
+    d = np.abs(x - target)
+    return np.where(d <= delta, 0.5 * (d * d), delta * (d - 0.5 * delta))
+
+
+def _huber_slope(x, target, delta):
+    d = x - target
+    return np.where(np.abs(d) <= delta, d, delta * np.sign(d))
+
+
+huber_error.vjp(
+    x=lambda g, x, target, delta: g * _huber_slope(x, target, delta),
+    target=lambda g, x, target, delta: g * _huber_slope(target, x, delta),
+)
+
+# -------------------------------------------------------------------------------- probabilities
+
+
+def _clamped(logarithm):
+    return np.where(logarithm < LOWEST_LOG, LOWEST_LOG, logarithm)
+
+
+@_loss(domain=(0.05, 0.95))
+def bernoulli_error(x, target):
+    """Negative log-likelihood of a probability ``x`` for a target between 0 and 1."""
+    return (target - 1) * _clamped(np.log1p(-x)) - target * _clamped(np.log(x))
+
+
+def _bernoulli_vjp(g, x, target):
+    variance = x * (1 - x)
+    return g * ((x - target) / np.where(variance < SMALLEST_VARIANCE, SMALLEST_VARIANCE, variance))
+
+
+bernoulli_error.vjp(
+    x=_bernoulli_vjp, target=lambda g, x: g * (_clamped(np.log1p(-x)) - _clamped(np.log(x)))
+)
+
+
+@_loss()
+def bernoulli_logit_error(x, target):
+    """``bernoulli_error`` of ``sigmoid(x)``, without its roundings."""
+    return (1 - target) * x + softplus(-x)
+
+
+bernoulli_logit_error.vjp(
+    x=lambda g, x, target: g * ((1 - target) - sigmoid(-x)), target=lambda g, x: -(g * x)
+)
+
+
+@_loss()
+def weighted_bernoulli_logit_error(x, target, weight):
+    """``bernoulli_logit_error`` in which the target 1 counts ``weight`` times."""
+    return (1 - target) * x + (1 + (weight - 1) * target) * softplus(-x)
+
+
+weighted_bernoulli_logit_error.vjp(
+    x=lambda g, x, target, weight: g * ((1 - target) - (1 + (weight - 1) * target) * sigmoid(-x)),
+    target=lambda g, x, weight: g * ((weight - 1) * softplus(-x) - x),
+    weight=lambda g, x, target: g * (target * softplus(-x)),
+)
+
+
+@primitive(internal=True, differentiable=False, method=False)
+def require_between(x, *, low, high, problem):
+    """Raise, and say what the problem is, unless all elements lie between two bounds."""
+    if x.size and not (x.min() >= low and x.max() <= high):
+        raise NumgradValueError(f"{problem} (elements run from {x.min()} to {x.max()})")
+    return np.ones((), np.bool_)
+
+
+@_loss(domain=(0.1, 2.0), special=(0.0,))
+def divergence_error(x, target):
+    """``target * (log(target) - x)``, 0 where the target is; ``x`` is a logarithm."""
+    zero = target == 0
+    return target * np.log(np.where(zero, 1, target)) - target * x
+
+
+divergence_error.vjp(
+    x=lambda g, target: -(g * target), target=lambda g, x, target: g * (np.log(target) + 1 - x)
+)
+
+
+@_loss()
+def log_divergence_error(x, target):
+    """``divergence_error`` of a target that is a logarithm too."""
+    return np.exp(target) * (target - x)
+
+
+log_divergence_error.vjp(
+    x=lambda g, target: -(g * np.exp(target)),
+    target=lambda g, x, target: g * (np.exp(target) * (target - x + 1)),
+)
+
+# ---------------------------------------------------------------------------------- likelihoods
+
+
+@_loss()
+def poisson_log_error(x, target):
+    """Negative log-likelihood of a count for the logarithm ``x`` of a rate, without Stirling's."""
+    return np.exp(x) - target * x
+
+
+poisson_log_error.vjp(x=lambda g, x, target: g * (np.exp(x) - target), target=lambda g, x: -(g * x))
+
+
+@_loss(domain=(0.2, 3.0))
+def poisson_error(x, target, eps):
+    """``poisson_log_error`` of ``log(x + eps)``, for a rate ``x``."""
+    return x - target * np.log(x + eps)
+
+
+poisson_error.vjp(
+    x=lambda g, x, target, eps: g * (1 - target / (x + eps)),
+    target=lambda g, x, eps: -(g * np.log(x + eps)),
+)
+
+
+@_loss(domain=(1.1, 4.0), special=(0.0, 1.0))
+def stirling(x):
+    """Stirling's approximation of ``log(x!)`` where ``x`` is above 1, else 0."""
+    safe = np.where(x > 1, x, 1)
+    return np.where(x > 1, safe * np.log(safe) - safe + 0.5 * np.log((2 * math.pi) * safe), 0)
+
+
+def _stirling_vjp(g, x):
+    safe = np.where(x > 1, x, 1)
+    return np.where(x > 1, g * (np.log(safe) + 0.5 / safe), 0)
+
+
+stirling.vjp(x=_stirling_vjp)
+
+
+@_loss(domain=(0.3, 2.0))
+def gaussian_error(x, target, var, eps):
+    """Negative log-likelihood of a normal variable, without its constant.
+
+    A variance below ``eps`` counts as ``eps``, and its gradient is the one there.
+    """
+    v = np.where(var < eps, eps, var)
+    return 0.5 * (np.log(v) + np.square(x - target) / v)
+
+
+def _gaussian_slope(x, target, var, eps):
+    return (x - target) / np.where(var < eps, eps, var)
+
+
+def _gaussian_vjp_var(g, x, target, var, eps):
+    v = np.where(var < eps, eps, var)
+    return g * (0.5 * (1 - np.square(x - target) / v) / v)
+
+
+gaussian_error.vjp(
+    x=lambda g, x, target, var, eps: g * _gaussian_slope(x, target, var, eps),
+    target=lambda g, x, target, var, eps: g * _gaussian_slope(target, x, var, eps),
+    var=_gaussian_vjp_var,
+)

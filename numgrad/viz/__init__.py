@@ -1,0 +1,6 @@
+"""Pictures of recorded graphs."""
+
+from numgrad.viz.drawing import Drawing as Drawing
+from numgrad.viz.recorded_graph import make_dot as make_dot
+
+__all__ = ["Drawing", "make_dot"]
