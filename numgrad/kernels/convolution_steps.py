@@ -12,6 +12,7 @@ from numgrad.kernels.jit import device, outlined
 @outlined
 def interleave(x, start, distance, samples, length, out):
     """``out[p, s] = x[start + s * distance + p]``: samples side by side, four at a time."""
+    one, step = np.uint64(1), np.uint64(samples)  # unsigned: no test for negative places
     whole = samples - samples % 4
     for s in range(0, whole, 4):
         left = start + s * distance
@@ -19,30 +20,47 @@ def interleave(x, start, distance, samples, length, out):
         b = x[left + distance : left + distance + length]
         c = x[left + 2 * distance : left + 2 * distance + length]
         d = x[left + 3 * distance : left + 3 * distance + length]
-        y = out[s:]
+        k = np.uint64(s)
         for p in range(length):
-            k = p * samples
-            y[k] = a[p]
-            y[k + 1] = b[p]
-            y[k + 2] = c[p]
-            y[k + 3] = d[p]
+            out[k] = a[p]
+            out[k + one] = b[p]
+            out[k + one + one] = c[p]
+            out[k + one + one + one] = d[p]
+            k += step
     for s in range(whole, samples):
         left = start + s * distance
         a = x[left : left + length]
-        y = out[s:]
+        k = np.uint64(s)
         for p in range(length):
-            y[p * samples] = a[p]
+            out[k] = a[p]
+            k += step
 
 
 @outlined
 def separate(x, start, distance, samples, length, extra, out):
     """``out[start + s * distance + p] = x[p, s] + extra``: each sample in its place."""
-    for s in range(samples):
-        a = x[s:]
+    one, step = np.uint64(1), np.uint64(samples)
+    whole = samples - samples % 4
+    for s in range(0, whole, 4):
         left = start + s * distance
-        y = out[left : left + length]
+        a = out[left : left + length]
+        b = out[left + distance : left + distance + length]
+        c = out[left + 2 * distance : left + 2 * distance + length]
+        d = out[left + 3 * distance : left + 3 * distance + length]
+        k = np.uint64(s)
         for p in range(length):
-            y[p] = a[p * samples] + extra
+            a[p] = x[k] + extra
+            b[p] = x[k + one] + extra
+            c[p] = x[k + one + one] + extra
+            d[p] = x[k + one + one + one] + extra
+            k += step
+    for s in range(whole, samples):
+        left = start + s * distance
+        a = out[left : left + length]
+        k = np.uint64(s)
+        for p in range(length):
+            a[p] = x[k] + extra
+            k += step
 
 
 @outlined
@@ -53,15 +71,14 @@ def unfold(x, columns, samples, top, rows, sizes):
     before_rows, before_columns, step_rows, step_columns = sizes[9], sizes[10], sizes[11], sizes[12]
     places = sizes[15]
     line = places * samples
-    at = 0
-    for c in range(sizes[1] // sizes[13]):
+    for j in range(kernel_columns):
+        shift = j * step_columns - before_columns
+        lo, hi, first = inside(shift, stride_columns, places, width)
         for i in range(kernel_rows):
-            for j in range(kernel_columns):
-                lo, hi, first = inside(
-                    j * step_columns - before_columns, stride_columns, places, width
-                )
-                for r in range(rows):
-                    row = (top + r) * stride_rows + i * step_rows - before_rows
+            upper = top * stride_rows + i * step_rows - before_rows
+            for c in range(sizes[1] // sizes[13]):
+                at = ((c * kernel_rows + i) * kernel_columns + j) * rows * line
+                for row in range(upper, upper + rows * stride_rows, stride_rows):
                     part = columns[at : at + line]
                     at += line
                     if row < 0 or row >= height:
@@ -97,15 +114,14 @@ def fold(x, columns, samples, top, rows, sizes):
     before_rows, before_columns, step_rows, step_columns = sizes[9], sizes[10], sizes[11], sizes[12]
     places = sizes[15]
     line = places * samples
-    at = 0
-    for c in range(sizes[1] // sizes[13]):
+    for j in range(kernel_columns):
+        shift = j * step_columns - before_columns
+        lo, hi, first = inside(shift, stride_columns, places, width)
         for i in range(kernel_rows):
-            for j in range(kernel_columns):
-                lo, hi, first = inside(
-                    j * step_columns - before_columns, stride_columns, places, width
-                )
-                for r in range(rows):
-                    row = (top + r) * stride_rows + i * step_rows - before_rows
+            upper = top * stride_rows + i * step_rows - before_rows
+            for c in range(sizes[1] // sizes[13]):
+                at = ((c * kernel_rows + i) * kernel_columns + j) * rows * line
+                for row in range(upper, upper + rows * stride_rows, stride_rows):
                     part = columns[at + lo * samples : at + hi * samples]
                     at += line
                     if row < 0 or row >= height:
