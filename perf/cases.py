@@ -98,4 +98,64 @@ def cases() -> list[Case]:
         }
         name = f"alternate/{parallel} with 500x500 matmul"
         found.append(Case(name, contestants, ("kernel", "product"), 1.2, add=True, rounds=2.0))
-    return found
+    return [*found, *training_cases()]
+
+
+def training_cases() -> list[Case]:
+    """Steps of optimizers and of training, against torch with its fastest implementation."""
+    both = ("numgrad", "torch")
+
+    def case(name: str, target: float | None, kind: str, **params: Any) -> Case:
+        return Case(name, _same(kind, both, **params), ("torch",), target)
+
+    def step(
+        name: str, tensors: str, target: float, dtype: str = "float64", **options: Any
+    ) -> Case:
+        label = f"step/{name}/{tensors}/{dtype}"
+        params = {"algorithm": name, "tensors": tensors, "dtype": dtype, "options": options}
+        return case(label, target, "optimizer", **params)
+
+    found = [step("Adam", "100 x 64", 1 / 12)]
+    for dtype in ("float32", "float64"):
+        for name, options in (("Adam", {}), ("AdamW", {}), ("SGD", {"momentum": 0.9})):
+            found.append(step(name, "8 x 1024x1024", 1 / 1.15, dtype, **options))
+        # 80 % of the bandwidth of a triad that moves as many bytes as Adam, which reads four
+        # arrays of 8 MiB elements and writes three
+        size = 7 * 8 * 1024 * 1024 // 3 * (1 if dtype == "float64" else 0.5)
+        contestants: dict[str, Contestant] = {
+            "numgrad": (
+                "numgrad",
+                "optimizer",
+                {"algorithm": "Adam", "tensors": "8 x 1024x1024", "dtype": dtype, "options": {}},
+            ),
+            "triad": ("numgrad", "bandwidth", {"size": int(size)}),
+        }
+        found.append(Case(f"step/Adam/bandwidth/{dtype}", contestants, ("triad",), 1 / 0.8))
+    for name in (
+        "Adadelta", "Adafactor", "Adagrad", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop", "Rprop",
+    ):  # fmt: skip
+        found.append(step(name, "4 x (256x256 + 256)", 1 / 3))
+    found.append(step("Muon", "4 x 256x256", 1.0, "float32"))
+    for search in (None, "strong_wolfe"):
+        tensors = "4 x (256x256 + 256)"
+        found.append(
+            case(f"step/LBFGS/{search}", 1.0, "lbfgs", tensors=tensors, line_search=search)
+        )
+    found.append(
+        case(
+            "step/SparseAdam/512 of 10000 x 64",
+            1.0,
+            "sparse_adam",
+            rows=10_000,
+            columns=64,
+            touched=512,
+        )
+    )
+    large = {"sizes": [64, 256, 256, 10], "batch": 128, "dtype": "float32", "loss": "cross_entropy"}
+    small = {"sizes": [10, 32, 1], "batch": 16, "dtype": "float64", "loss": "mse_loss"}
+    return [
+        *found,
+        case("train/MLP 64-256-256-10/float32", 1.0, "mlp", **large),
+        case("train/MLP 10-32-1/float64", 1 / 2.5, "mlp", **small),
+        case("train/CNN epoch/float32", 1.5, "cnn", samples=1437, batch=64),
+    ]

@@ -10,6 +10,7 @@ import sys
 from typing import Any
 
 import numpy as np
+import training
 from harness import Statement, serve
 
 RANGES = {"sqrt": (0.0, 100.0), "log": (1e-3, 100.0), "sin": (-100.0, 100.0)} | {
@@ -82,13 +83,34 @@ class NumPy:
         return Statement(f"f(x, axis={axis})", {"f": f, "x": numbers(1000, 1000)})
 
 
-class Numgrad:
+class Trained:
+    """What ``training`` says once for the libraries that have optimizers and modules."""
+
+    library: Any
+
+    def optimizer(self, **params: Any) -> Statement:
+        return training.optimizer(self.library, **params)
+
+    def lbfgs(self, **params: Any) -> Statement:
+        return training.lbfgs(self.library, **params)
+
+    def sparse_adam(self, **params: Any) -> Statement:
+        return training.sparse_adam(self.library, **params)
+
+    def mlp(self, **params: Any) -> Statement:
+        return training.mlp(self.library, **params)
+
+    def cnn(self, **params: Any) -> Statement:
+        return training.cnn(self.library, **params)
+
+
+class Numgrad(Trained):
     """This package."""
 
     def __init__(self) -> None:
         import numgrad
 
-        self.ng = numgrad
+        self.ng = self.library = numgrad
         self.version = numgrad.__version__
 
     def configure(self, threads: int, recording: bool) -> None:
@@ -129,6 +151,9 @@ class Numgrad:
         names = {"f": getattr(self.ng, function), "x": self.ng.tensor(numbers(1000, 1000))}
         return Statement(f"f(x, axis={axis})", names)
 
+    def bandwidth(self, **params: Any) -> Statement:
+        return training.bandwidth(**params)
+
     def alternation(self, part: str, parallel: str) -> Statement:
         """A parallel kernel and a matrix product, alone or in turns."""
         return Statement(
@@ -168,13 +193,13 @@ class Numgrad:
 CHAIN = "total(exp(tanh(a * b) + a)).backward(); a.grad = None; b.grad = None"
 
 
-class Torch:
+class Torch(Trained):
     """PyTorch, eager."""
 
     def __init__(self) -> None:
         import torch
 
-        self.torch = torch
+        self.torch = self.library = torch
         self.version = torch.__version__
 
     def configure(self, threads: int, recording: bool) -> None:

@@ -169,11 +169,12 @@ def kernel({arguments}, reverse):
 _BACKWARD = """
 def kernel({arguments}, reverse):
     steps, rows, width = ga.shape
-    {scratch}
+    start = np.zeros((rows, hs.shape[2]), np.{type})
     for back in range(steps):
         step = steps - 1 - back
         t = steps - 1 - step if reverse else step
         before = (t + 1 if reverse else t - 1) if step > 0 else t
+        carry = {carry}
         {before}
         for index in {range}(rows):
             row = int64(index)
@@ -187,17 +188,17 @@ _FORWARD_CALLS = {
     "lstm": "a[t, row], b[row], bias, c_before[row], hs[t, row], cs[t, row], gates[t, row]",
 }
 _BACKWARD_CALLS = {
-    "rnn": "g[t, row], gh[row], hs[t, row], ga[t, row]",
-    "gru": "g[t, row], gh_own[row], gates[t, row], h_before[row], ga[t, row], gb[t, row]",
-    "lstm": "g[t, row], gh[row], gc[row], gates[t, row], c_before[row], cs[t, row], ga[t, row]",
+    "rnn": "g[t, row], carry[row], hs[t, row], ga[t, row]",
+    "gru": "g[t, row], carry[row], gates[t, row], h_before[row], ga[t, row], gb[t, row]",
+    "lstm": "g[t, row], carry[row], gc[row], gates[t, row], c_before[row], cs[t, row], ga[t, row]",
 }
 _H_BEFORE = "h_before = hs[before] if step > 0 else h"
 _C_BEFORE = "c_before = cs[before] if step > 0 else c"
 _RECUR_GRU = """np.dot(gb[t], weight, gh)
         for row in range(rows):
             for k in range(gh.shape[1]):
-                gh_own[row, k] += gh[row, k]
-                gh[row, k] = gh_own[row, k]"""
+                start[row, k] += gh[row, k]
+                gh[row, k] = start[row, k]"""
 
 
 def _compile(
@@ -258,20 +259,21 @@ def recurrent_backward_kernel(kind: str, dtype: np.dtype, parallel: bool) -> Ker
     -------
     Kernel
         ``entry(g, weight, hs, ga, gh, ...)`` with the gradient of ``hs``, the gradient of ``a`` to
-        compute, and that of ``h``, zeros on entry; then for ``"gru"`` ``gates``, ``h`` and ``gb``,
+        compute, and that of ``h``; then for ``"gru"`` ``gates``, ``h`` and ``gb``,
         the gradient of the recurrent part of the gates, which for others is ``ga``; for ``"lstm"``
         ``gates``, ``c``, ``cs`` and ``gc``: the gradient of the last cell state on entry, of the
         first on return; at last ``reverse``.
     """
     arrays = {"g": 3, "weight": 2, "hs": 3, "ga": 3, "gh": 2}
-    before, scratch, recur = "pass", "pass", "np.dot(ga[t], weight, gh)"
+    # the gradient carried to the last time is zero, and of another width than ``gh`` in a cell
+    # whose states are projected
+    before, carry, recur = "pass", "gh if back > 0 else start", "np.dot(ga[t], weight, gh)"
     if kind == "gru":
         arrays |= {"gates": 3, "h": 2, "gb": 3}
-        before, recur = _H_BEFORE, _RECUR_GRU
-        scratch = "gh_own = np.zeros((rows, h.shape[1]), np.{type})"
+        before, carry, recur = _H_BEFORE, "start", _RECUR_GRU
     elif kind == "lstm":
         arrays |= {"gates": 3, "c": 2, "cs": 3, "gc": 2}
         before = _C_BEFORE
-    text = _BACKWARD.replace("{before}", before).replace("{scratch}", scratch)
+    text = _BACKWARD.replace("{before}", before).replace("{carry}", carry)
     text = text.replace("{recur}", recur).replace("{call}", _BACKWARD_CALLS[kind.split("_")[0]])
     return _compile("backward", kind, text, dtype, arrays, parallel)

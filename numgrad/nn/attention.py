@@ -219,7 +219,7 @@ class MultiheadAttention(Module):
         operands = zip((query, key, value), weights, biases, strict=True)
         return [F.linear(x, weight, bias) for x, weight, bias in operands]
 
-    def _by_head(self, x: Tensor) -> Tensor:
+    def _by_head(self, x: Any) -> Any:
         """(batch, length, features) as (batch, heads, length, features of a head)."""
         batch, length, _ = x.shape
         return np.swapaxes(x.reshape((batch, length, self.num_heads, self.head_dim)), 1, 2)

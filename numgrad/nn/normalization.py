@@ -56,6 +56,8 @@ class _BatchNorm(_Affine):
         track_running_stats: bool = True,
         device: Any = None,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
         super().__init__()
         self.num_features = num_features
@@ -63,7 +65,7 @@ class _BatchNorm(_Affine):
         self.momentum = momentum
         self.affine = affine
         self.track_running_stats = track_running_stats
-        self._make_parameters((num_features,), affine, affine, device, dtype)
+        self._make_parameters((num_features,), affine, affine and bias, device, dtype)
         if track_running_stats:
             dtype = np.float64 if dtype is None else dtype
             self.running_mean = Buffer(np.zeros(num_features, dtype))
@@ -91,10 +93,10 @@ class _BatchNorm(_Affine):
         input = asarray(input)
         self._check_input(input)
         learns = self.training and self.track_running_stats
-        tracked = learns and self.num_batches_tracked is not None
+        batches = self.num_batches_tracked if learns else None
         momentum = self.momentum
         if momentum is None:
-            momentum = 1 / (int(self.num_batches_tracked) + 1) if tracked else 0.0
+            momentum = 1 / (int(batches) + 1) if batches is not None else 0.0
         by_batch = self.training or self.running_mean is None
         out = F.batch_norm(
             input,
@@ -106,8 +108,8 @@ class _BatchNorm(_Affine):
             momentum,
             self.eps,
         )
-        if tracked:
-            self.num_batches_tracked.add_(1)
+        if batches is not None:
+            batches.add_(1)
         return out
 
     def _check_input(self, input: Tensor) -> None:
@@ -126,7 +128,8 @@ class _BatchNorm(_Affine):
         """The arguments of the constructor."""
         return (
             f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, "
-            f"affine={self.affine}, track_running_stats={self.track_running_stats}"
+            f"affine={self.affine}, bias={self.bias is not None}, "
+            f"track_running_stats={self.track_running_stats}"
         )
 
 
@@ -142,7 +145,7 @@ class BatchNorm1d(_BatchNorm):
     momentum
         Weight of the newest statistics in the running ones; None is the mean of all batches.
     affine
-        Whether there are ``weight`` and ``bias``, of shape (num_features,), at first 1 and 0.
+        Whether there is a ``weight``, of shape (num_features,), at first 1.
     track_running_stats
         Whether there are the buffers ``running_mean``, ``running_var`` and
         ``num_batches_tracked``, by which inputs are normalized in evaluation mode. Without them,
@@ -151,6 +154,8 @@ class BatchNorm1d(_BatchNorm):
         None or ``"cpu"``.
     dtype
         Of parameters and buffers, by default float64.
+    bias
+        Whether ``affine`` means a ``bias`` too, at first 0.
 
     Notes
     -----
@@ -162,7 +167,7 @@ class BatchNorm1d(_BatchNorm):
     >>> import numgrad as ng
     >>> layer = ng.nn.BatchNorm1d(2)
     >>> layer
-    BatchNorm1d(2, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True)
+    BatchNorm1d(2, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)
     >>> y = layer(ng.tensor([[1.0, 2.0], [3.0, 6.0]]))
     >>> layer.running_mean
     tensor([0.2, 0.4])
@@ -330,11 +335,13 @@ class GroupNorm(_Affine):
     eps
         Added to variances.
     affine
-        Whether there are ``weight`` and ``bias``, of shape (num_channels,), at first 1 and 0.
+        Whether there is a ``weight``, of shape (num_channels,), at first 1.
     device
         None or ``"cpu"``.
     dtype
         Of the parameters, by default float64.
+    bias
+        Whether ``affine`` means a ``bias`` too, at first 0.
 
     Raises
     ------
@@ -346,7 +353,7 @@ class GroupNorm(_Affine):
     >>> import numgrad as ng
     >>> layer = ng.nn.GroupNorm(2, 4)
     >>> layer
-    GroupNorm(2, 4, eps=1e-05, affine=True)
+    GroupNorm(2, 4, eps=1e-05, affine=True, bias=True)
     >>> layer(ng.ones((3, 4, 5))).shape
     (3, 4, 5)
     """
@@ -359,6 +366,8 @@ class GroupNorm(_Affine):
         affine: bool = True,
         device: Any = None,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
         super().__init__()
         if num_groups < 1 or num_channels % num_groups:
@@ -370,7 +379,7 @@ class GroupNorm(_Affine):
         self.num_channels = num_channels
         self.eps = eps
         self.affine = affine
-        self._make_parameters((num_channels,), affine, affine, device, dtype)
+        self._make_parameters((num_channels,), affine, affine and bias, device, dtype)
         self.reset_parameters()
 
     def forward(self, input: Any) -> Tensor:
@@ -379,4 +388,7 @@ class GroupNorm(_Affine):
 
     def extra_repr(self) -> str:
         """The arguments of the constructor."""
-        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
+        return (
+            f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
+            f"bias={self.bias is not None}"
+        )

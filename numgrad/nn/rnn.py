@@ -167,7 +167,7 @@ class _Recurrent(Module):
             for found, state in zip(last, final, strict=True):
                 found.append(state)
         y = concat(*ends, axis=-1) if len(ends) > 1 else ends[0]
-        finals = [stack(*found) for found in last]
+        finals = [stack(found) for found in last]
         if not batched:
             y, finals = y[:, 0], [state[:, 0] for state in finals]
         elif self.batch_first:
@@ -407,4 +407,4 @@ class LSTM(_Recurrent):
         for t in times[::-1] if reverse else times:
             y, c = lstm_sequence(a[t : t + 1], h, weight, bias, c)
             found[t] = h = F.linear(y[0], projection)
-        return stack(*[found[t] for t in times]), c
+        return stack([found[t] for t in times]), c

@@ -109,7 +109,7 @@ ELEMENTWISE = [
         lambda torch, x, a: functional(torch).elu(x, a.item())),
     Row("celu", ([0.0, -inf], 2.0), ([1, 0], None),
         lambda torch, x, a: functional(torch).celu(x, a.item())),
-    Row("hardtanh", ([0.0, 6.0, 3.0, -1.0, nan], 0.0, 6.0), ([0, 0, 1, 0, 0], None, None),
+    Row("hardtanh", ([0.0, 6.0, 3.0, -1.0], 0.0, 6.0), ([0, 0, 1, 0], None, None),
         lambda torch, x, a, b: functional(torch).hardtanh(x, a.item(), b.item())),
     Row("softplus_scaled", ([10.0, 11.0, -inf], 2.0, 20.0), ([1 / (1 + math.exp(-20)), 1, 0],
         None, None), lambda torch, x, a, b: functional(torch).softplus(x, a.item(), b.item())),

@@ -182,7 +182,7 @@ def test_changes_of_the_registries_show_as_attributes(lib):
 
 
 def test_registration_hooks(lib):
-    hooks = lib.nn.modules.module if lib is not ng else nn.module_hooks
+    hooks = lib.nn.modules.module if lib is not ng else nn
     seen, double = [], lib.nn.Parameter(lib.full((2,), 2.0))
 
     def note(kind):

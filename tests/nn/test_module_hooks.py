@@ -11,7 +11,7 @@ from numgrad import nn
 
 def everywhere(lib):
     """Where the hooks of all modules are registered."""
-    return nn.module_hooks if lib is ng else lib.nn.modules.module
+    return nn if lib is ng else lib.nn.modules.module
 
 
 class Removed(list):

@@ -27,7 +27,7 @@ LAYERS = [
     ("GroupNorm", (2, 4), {"affine": False, "eps": 0.1}, (3, 4)),
     ("BatchNorm1d", (4,), {}, (5, 4)),
     ("BatchNorm1d", (4,), {"momentum": None}, (5, 4, 3)),
-    ("BatchNorm1d", (4,), {"track_running_stats": False}, (5, 4, 3)),
+    ("BatchNorm1d", (4,), {"track_running_stats": False, "bias": False}, (5, 4, 3)),
     ("BatchNorm2d", (4,), {"affine": False, "momentum": 0.3, "eps": 0.1}, (2, 4, 3, 2)),
 ]
 
@@ -39,9 +39,7 @@ def pair(torch, name, args, options, dtype="float64"):
         for parameter in theirs.parameters():
             parameter.copy_(torch.tensor(draw(*parameter.shape)))
     copy_parameters(ours, theirs)
-    assert repr(ours).replace("elementwise_affine", "affine") == repr(theirs).replace(
-        "elementwise_affine", "affine"
-    )
+    assert repr(ours) == repr(theirs)
     return ours, theirs
 
 
@@ -70,26 +68,32 @@ def test_values_by_numpy():
     x, w, b = draw(4, 6, 5), draw(6), draw(6)
     column = (slice(None), None)
     np.testing.assert_allclose(
-        F.layer_norm(x, (6, 5)), standardized(x, (1, 2)), rtol=1e-12, atol=1e-14
+        F.layer_norm(x, (6, 5)), standardized(x, (1, 2)), rtol=1e-10, atol=1e-13
     )
     np.testing.assert_allclose(
         F.group_norm(x, 3, w, b),
         standardized(x.reshape(4, 3, 2, 5), (2, 3)).reshape(x.shape) * w[column] + b[column],
-        rtol=1e-12,
+        rtol=1e-10,
+        atol=1e-13,
     )
     np.testing.assert_allclose(
-        F.rms_norm(x, 5, eps=0.1), x / np.sqrt((x**2).mean(2, keepdims=True) + 0.1), rtol=1e-12
+        F.rms_norm(x, 5, eps=0.1),
+        x / np.sqrt((x**2).mean(2, keepdims=True) + 0.1),
+        rtol=1e-10,
+        atol=1e-13,
     )
     np.testing.assert_allclose(
         F.batch_norm(x, None, None, w, b, training=True),
         standardized(x, (0, 2)) * w[column] + b[column],
-        rtol=1e-12,
+        rtol=1e-10,
+        atol=1e-13,
     )
     m, v = draw(6), draw(6) ** 2
     np.testing.assert_allclose(
         F.batch_norm(x, ng.tensor(m), ng.tensor(v), w, b),
         (x - m[column]) / np.sqrt(v[column] + 1e-5) * w[column] + b[column],
-        rtol=1e-12,
+        rtol=1e-10,
+        atol=1e-13,
     )
 
 
@@ -125,8 +129,10 @@ def test_running_statistics():
     layer = nn.BatchNorm1d(3, momentum=0.25)
     x = draw(8, 3)
     layer(x)
-    np.testing.assert_allclose(layer.running_mean, 0.25 * x.mean(0), rtol=1e-12)
-    np.testing.assert_allclose(layer.running_var, 0.75 + 0.25 * x.var(0, ddof=1), rtol=1e-12)
+    np.testing.assert_allclose(layer.running_mean, 0.25 * x.mean(0), rtol=1e-10, atol=1e-13)
+    np.testing.assert_allclose(
+        layer.running_var, 0.75 + 0.25 * x.var(0, ddof=1), rtol=1e-10, atol=1e-13
+    )
     assert layer.num_batches_tracked.item() == 1
     assert not layer.running_mean.requires_grad
     assert list(layer.state_dict()) == [
@@ -147,7 +153,7 @@ def test_cumulative_average():
     for x in batches:
         layer(x)
     mean = np.mean([x.mean(0) for x in batches], axis=0)
-    np.testing.assert_allclose(layer.running_mean, mean, rtol=1e-12)
+    np.testing.assert_allclose(layer.running_mean, mean, rtol=1e-10, atol=1e-13)
 
 
 def test_statistics_stay_after_a_failed_call():
@@ -216,9 +222,9 @@ def test_same_bits_for_any_number_of_threads(monkeypatch):
 def test_normalize():
     x = draw(3, 4)
     np.testing.assert_allclose(
-        F.normalize(x), x / np.linalg.norm(x, axis=1, keepdims=True), rtol=1e-12
+        F.normalize(x), x / np.linalg.norm(x, axis=1, keepdims=True), rtol=1e-10, atol=1e-13
     )
-    np.testing.assert_allclose(F.normalize(x, 1, 0), x / np.abs(x).sum(0), rtol=1e-12)
+    np.testing.assert_allclose(F.normalize(x, 1, 0), x / np.abs(x).sum(0), rtol=1e-10, atol=1e-13)
     gradcheck(lambda x: F.normalize(x, 3.0), (ng.tensor(x, requires_grad=True),))
     torch = pytest.importorskip("torch")
     given, peer = ng.zeros((2, 3), requires_grad=True), torch.zeros(2, 3, requires_grad=True)

@@ -89,7 +89,7 @@ def scaled_dot_product_attention(
     return matmul(dropout(weights, dropout_p) if dropout_p > 0 else weights, value)
 
 
-def attention_weights(query: Tensor, key: Tensor, mask: Any, scale: float | None = None) -> Tensor:
+def attention_weights(query: Any, key: Any, mask: Any, scale: float | None = None) -> Any:
     """``softmax(query @ key.T * scale + mask)``, zeros for targets that ``mask`` leaves nothing."""
     if scale is None:
         scale = 1 / math.sqrt(query.shape[-1]) if query.shape[-1] else 1.0
@@ -111,7 +111,7 @@ def attention_weights(query: Tensor, key: Tensor, mask: Any, scale: float | None
     return np.where(empty, 0.0, softmax(scores, axis=-1)).astype(scores.dtype)
 
 
-def _for_heads(name: str, query: Tensor, x: Tensor) -> Tensor:
+def _for_heads(name: str, query: Tensor, x: Tensor) -> Any:
     """Heads of keys or values repeated for those of the query that share them."""
     heads, wanted = (t.shape[-3] if t.ndim > 2 else 1 for t in (x, query))
     if heads == 0 or wanted % heads or x.ndim < 3:

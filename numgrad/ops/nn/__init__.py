@@ -4,6 +4,9 @@ from numgrad.ops.nn import (
     activation as activation,
 )
 from numgrad.ops.nn import (
+    batch_normalization as batch_normalization,
+)
+from numgrad.ops.nn import (
     convolution as convolution,
 )
 from numgrad.ops.nn import (

@@ -105,7 +105,7 @@ def _backward(
     *more: Any,
     gb: np.ndarray | None = None,
 ) -> list[Any]:
-    """Gradients of ``a, h, weight, bias``."""  # fmt: skip
+    """Gradients of ``a, h, weight, bias``."""
     dtype, (steps, rows, _) = g.dtype, ga.shape
     gh = np.zeros(h.shape, dtype)
     weight = np.ascontiguousarray(weight, dtype)
@@ -121,10 +121,12 @@ def _backward(
         gw = matmul(gb[first].T, h)
         if steps > 1:
             later, earlier = (gb[:-1], hs[1:]) if first else (gb[1:], hs[:-1])
-            gw += matmul(later.reshape(-1, width).T, earlier.reshape((steps - 1) * rows, -1))
+            count = (steps - 1) * rows
+            earlier = earlier.reshape(count, h.shape[1])
+            gw += matmul(later.reshape(count, width).T, earlier)
         found[2] = gw
     if mask & 8:
-        found[3] = np.sum(gb.reshape(-1, width), axis=0)
+        found[3] = np.sum(gb, axis=(0, 1))
     return [x if mask >> k & 1 else None for k, x in enumerate(found)]
 
 
@@ -154,7 +156,7 @@ def _collected(order: Sequence[int], ga: dict, gb: dict, before: dict, gh: Any, 
         here, summed = matmul(matrix_transpose(gb[t]), before[t]), np.sum(gb[t], axis=0)
         gw = here if gw is None else gw + here
         gbias = summed if gbias is None else gbias + summed
-    return stack(*[ga[t] for t in sorted(order)]), gh, gw, gbias
+    return stack([ga[t] for t in sorted(order)]), gh, gw, gbias
 
 
 # ----------------------------------------------------------------------------------------- RNN
