@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -86,7 +87,7 @@ def mlp(library: Any, sizes: list[int], batch: int, dtype: str, loss: str) -> St
     """A training step: forward, loss, backward, Adam."""
     nn, of = library.nn, getattr(library, dtype)
     layers: list[Any] = []
-    for inputs, outputs in zip(sizes, sizes[1:], strict=False):
+    for inputs, outputs in pairwise(sizes):
         layers += [nn.Linear(inputs, outputs, dtype=of), nn.ReLU()]
     model = nn.Sequential(*layers[:-1])
     x = library.tensor(_draw(0, batch, sizes[0], dtype=dtype))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import numgrad as ng
-from numgrad.autograd.variable import Parameter
+from numgrad import nn
 from numgrad.io import safetensors, write_atomically
 from numgrad.io.structure import pack
 
@@ -137,7 +137,11 @@ def test_nesting_of_any_depth():
 
 
 def test_tensors_keep_what_they_are():
-    class_of = {ng.Tensor: ng.tensor([1.0, 2.0]), Parameter: Parameter([3.0])}
+    class_of = {
+        ng.Tensor: ng.tensor([1.0, 2.0]),
+        nn.Buffer: nn.Buffer(ng.zeros(1)),
+        nn.Parameter: nn.Parameter([3.0]),
+    }
     for kind, tensor in class_of.items():
         for flag in (False, True):
             back = round_trip(tensor.requires_grad_(flag))
@@ -172,7 +176,7 @@ def test_shared_objects_are_stored_once_and_shared_again():
 
 
 def test_shared_memory_of_parameters_is_checked_by_one_version():
-    p = Parameter([1.0, 2.0])
+    p = nn.Parameter([1.0, 2.0])
     q, d = round_trip((p, p.detach()))
     y = (q * q).sum()
     d.fill_(5.0)
@@ -234,6 +238,49 @@ def test_what_cannot_be_stored_is_named_with_its_place(tmp_path, value, error, m
     assert isinstance(caught.value, ng.NumgradError)
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["old"]
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(3, 4), nn.Linear(4, 3)
+        self.tied = self.second
+        self.register_buffer("count", ng.tensor(7))
+
+    def forward(self, x):
+        return self.second(np.tanh(self.first(x)))
+
+
+def steps(net, optimizer, count):
+    x = ng.tensor(np.linspace(-1.0, 1.0, 12).reshape(4, 3))
+    for _ in range(count):
+        optimizer.zero_grad()
+        ((net(x) - 0.5) ** 2).sum().backward()
+        optimizer.step()
+    return net.state_dict()
+
+
+def test_training_goes_on_from_a_file_as_if_never_interrupted(tmp_path):
+    net = Net()
+    optimizer = ng.optim.Adam(net.parameters(), lr=0.1)
+    state = steps(net, optimizer, 3)
+    ng.save({"net": state, "optimizer": optimizer.state_dict()}, tmp_path / "a")
+    kept = ng.load(tmp_path / "a")
+    assert same(kept["net"], state)
+    assert kept["net"]._metadata == state._metadata
+    assert same(kept["optimizer"], optimizer.state_dict())
+    assert np.shares_memory(*(kept["net"][f"{n}.weight"].numpy() for n in ("second", "tied")))
+
+    other = Net()
+    other.load_state_dict(kept["net"])
+    again = ng.optim.Adam(other.parameters(), lr=0.5)
+    again.load_state_dict(kept["optimizer"])
+    assert same(steps(other, again, 3), steps(net, optimizer, 3))
+
+
+def test_a_buffer_keeps_whether_it_persists():
+    for persistent in (False, True):
+        assert round_trip(nn.Buffer(ng.ones(2), persistent=persistent)).persistent is persistent
 
 
 def test_attributes_of_an_ordered_dict_are_not_dropped_silently():

@@ -174,6 +174,7 @@ def _padding(x: Operand, size: int, widths: Any, values: Any) -> Any:
 
 PARAMETERS: dict[str, Callable[..., Any]] = {
     "astype": lambda x, size, **params: {},
+    "average_windows": lambda x, size, **params: {},
     "copy": lambda x, size: {},
     "diagonal": lambda x, size, offset, axis1, axis2: {
         "axis1": x.axes(axis1),
@@ -184,6 +185,8 @@ PARAMETERS: dict[str, Callable[..., Any]] = {
     "getitem": lambda x, size, index: {"index": (slice(None), *_index(index))},
     "imag": lambda x, size: {},
     "matrix_transpose": _of_matrices,
+    "max_pool": lambda x, size, **params: {},
+    "max_pool_indices": lambda x, size, **params: {},
     "moveaxis": lambda x, size, source, destination: {
         "source": x.axes(source),
         "destination": x.axes(destination),
@@ -193,6 +196,7 @@ PARAMETERS: dict[str, Callable[..., Any]] = {
     "real": lambda x, size: {},
     "reshape": _other_shape,
     "split_at": lambda x, size, cuts, axis: {"axis": x.axes(axis)},
+    "spread_windows": lambda x, size, **params: {},
     "squeeze": _without_axes,
     "swapaxes": lambda x, size, axis1, axis2: {"axis1": x.axes(axis1), "axis2": x.axes(axis2)},
     "tril": _of_matrices,
@@ -326,6 +330,33 @@ def _take_backward(op: Op, operands: Sequence[Operand], params: dict[str, Any], 
     return out if shape == target else _call("reshape", out, shape=(size, *target))
 
 
+def _embedding(op: Op, operands: Sequence[Operand], params: dict[str, Any], size: int) -> Any:
+    weight, indices = operands
+    # how often a row is looked up is counted for each example
+    if indices.batched and (weight.batched or params["scale_grad_by_freq"]):
+        return NotImplemented
+    if not weight.batched:
+        return bind(op, (weight.value, indices.value), params)
+    # the rows of all examples side by side
+    rows, width = weight.shape
+    beside = _call("reshape", _call("swapaxes", weight.value, axis1=0, axis2=1), (rows, -1))
+    out = bind(op, (beside, indices.value), params)
+    out = _call("reshape", out, (*indices.shape, size, width))
+    return _call("moveaxis", out, -2, 0)
+
+
+def _embedding_backward(
+    op: Op, operands: Sequence[Operand], params: dict[str, Any], size: int
+) -> Any:
+    x, indices = operands
+    if indices.batched:
+        return NotImplemented
+    beside = _call("reshape", _call("moveaxis", x.value, 0, -2), (*indices.shape, -1))
+    out = bind(op, (beside, indices.value), params)
+    out = _call("reshape", out, (params["rows"], size, x.shape[-1]))
+    return _call("swapaxes", out, axis1=0, axis2=1)
+
+
 def _gather_along(op: Op, operands: Sequence[Operand], params: dict[str, Any], size: int) -> Any:
     changed = {"axis": operands[1].axes(params["axis"])}
     if "shape" in params:  # gather_along_backward
@@ -371,17 +402,72 @@ def _matmul(op: Op, operands: Sequence[Operand], params: dict[str, Any], size: i
     return _call("squeeze", out, axis=-1 if column or b.ndim == 1 else -2) if row else out
 
 
+def _linear(op: Op, operands: Sequence[Operand], params: dict[str, Any], size: int) -> Any:
+    x, weight, *bias = (o for o in operands if o.value is not None)
+    if x.ndim == 0 or weight.ndim != 2:
+        return NotImplemented  # an error, whose message one example gives
+    if not any(o.batched for o in (weight, *bias)):
+        return bind(op, tuple([o.value for o in (x, weight, *bias)]), {})
+    transpose = Operand(_call("matrix_transpose", weight.value), weight.batched)
+    out = _matmul(OPS["matmul"], (x, transpose), {}, size)
+    product = Operand(out, x.batched or weight.batched)
+    return _elementwise(OPS["add"], (product, *bias), {}, size) if bias else out
+
+
+# ------------------------------------------------------------------------------- convolutions
+
+
+def _convolution(op: Op, operands: Sequence[Operand], params: dict[str, Any], size: int) -> Any:
+    """Examples are more samples; where weights differ, they are groups of channels instead."""
+    first, second, *bias = operands
+    if not size:
+        return NotImplemented
+    if op.name != "convolution_weight" and not any([o.batched for o in operands[1:]]):
+        samples = first.shape[0]
+        merged = _call("reshape", first.value, shape=(size * samples, *first.shape[1:]))
+        out = bind(op, (merged, *[o.value for o in operands[1:]]), params)
+        return _call("reshape", out, shape=(size, samples, *out.shape[1:]))
+    first = _side_by_side(first, size)
+    if op.name == "convolution_weight":
+        others = [_side_by_side(second, size)]
+    else:
+        others = [None if o.value is None else _one_after_another(o, size) for o in (second, *bias)]
+    out = bind(op, (first, *others), {**params, "groups": size * params["groups"]})
+    axis = 0 if op.name == "convolution_weight" else 1
+    shape = (*out.shape[:axis], size, out.shape[axis] // size, *out.shape[axis + 1 :])
+    return _call("moveaxis", _call("reshape", out, shape=shape), source=axis, destination=0)
+
+
+def _side_by_side(x: Operand, size: int) -> Any:
+    """The channels of all examples along axis 1, after the samples."""
+    samples, channels, *rest = x.shape
+    moved = _call("moveaxis", x.repeated(size), source=0, destination=1)
+    return _call("reshape", moved, shape=(samples, size * channels, *rest))
+
+
+def _one_after_another(x: Operand, size: int) -> Any:
+    """The outputs of all examples along axis 0."""
+    outputs, *rest = x.shape
+    return _call("reshape", x.repeated(size), shape=(size * outputs, *rest))
+
+
 RULES: dict[str, Rule] = {
     "argmax": _argreduce,
     "argmin": _argreduce,
     "broadcast_to": _broadcast_to,
     "concat": _concat,
+    "convolution": _convolution,
+    "convolution_input": _convolution,
+    "convolution_weight": _convolution,
     "cumprod": _along_axis,
     "cumsum": _along_axis,
     "diagonal_backward": _diagonal_backward,
+    "embedding": _embedding,
+    "embedding_backward": _embedding_backward,
     "gather_along": _gather_along,
     "gather_along_backward": _gather_along,
     "getitem_backward": _getitem_backward,
+    "linear": _linear,
     "linear_recurrence": _linear_recurrence,
     "matmul": _matmul,
     "normalize_groups": _normalize_groups,

@@ -120,7 +120,9 @@ def walk(
                     else:
                         gradients, owned = call.backward(node.mask, g, values)
                         if call.row_sparse:
-                            gradients = _sparse_for_leaves(node.edges, gradients)
+                            gradients, owned = _sparse_for_leaves(
+                                node.edges, gradients, owned, mine
+                            )
             if saved and not retain:
                 node.saved = None
             if extras is not None and extras.post:
@@ -179,12 +181,21 @@ def walk(
     return found, list(leaves.values())
 
 
-def _sparse_for_leaves(edges: Sequence[Any], gradients: Sequence[Any]) -> list[Any]:
-    """The gradients, row-sparse ones made dense unless a leaf takes them."""
-    return [
-        g.dense() if type(g) is RowSparseArray and not isinstance(edge, Tensor) else g
-        for edge, g in zip(edges, gradients, strict=True)
-    ]
+def _sparse_for_leaves(
+    edges: Sequence[Any], gradients: Sequence[Any], owned: int, mine: Any
+) -> tuple[list[Any], int]:
+    """Row-sparse gradients made dense unless a leaf takes them; and which gradients are owned.
+
+    Rows may be those of what arrived at the node, so they are owned only if that was ``mine``.
+    """
+    found = list(gradients)
+    for k, (edge, g) in enumerate(zip(edges, gradients, strict=True)):
+        if type(g) is RowSparseArray:
+            if not isinstance(edge, Tensor):
+                found[k] = g.dense()
+            elif mine is not True:
+                owned &= ~(1 << k)
+    return found, owned
 
 
 def _found(task: Any, captured: dict[Any, Any], leaves: dict[int, list]) -> list[Any]:

@@ -19,9 +19,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from numgrad.autograd.variable import Parameter
 from numgrad.errors import NumgradError, NumgradTypeError, NumgradValueError
 from numgrad.io.safetensors import NAMES, Contents, Damage
+from numgrad.nn.parameter import Buffer, Parameter
 from numgrad.tensor import Tensor
 
 FORMAT = 1
@@ -37,7 +37,7 @@ CONTAINERS: dict[type, str] = {
     dict: "dict",
     OrderedDict: "OrderedDict",
 }
-TENSORS: dict[type, str] = {Tensor: "Tensor", Parameter: "Parameter"}
+TENSORS: dict[type, str] = {Tensor: "Tensor", Parameter: "Parameter", Buffer: "Buffer"}
 
 NOTES = "_metadata"
 """Attribute of the OrderedDict that a module's state_dict is, with versions of its parts."""
@@ -155,7 +155,8 @@ class _Packer:
         if id(tensor) not in self._numbers:
             self._numbers[id(tensor)] = len(self.tensors)
             name = self._store(tensor._array, path, Tensor)
-            self.tensors.append([TENSORS[type(tensor)], name, tensor.requires_grad])
+            entry = [TENSORS[type(tensor)], name, tensor.requires_grad]
+            self.tensors.append([*entry, tensor.persistent] if type(tensor) is Buffer else entry)
         return self._numbers[id(tensor)]
 
     def _store(self, array: np.ndarray, path: Path, owner: type | None = None) -> str:
@@ -299,11 +300,13 @@ class _Unpacker:
         for entry in structure["containers"]:
             self.containers.append(self._container(*entry))
 
-    def _tensor(self, kind: str, name: str, requires_grad: bool) -> Tensor:
+    def _tensor(self, kind: str, name: str, requires_grad: bool, *persistent: bool) -> Tensor:
         first = name not in self._bases
         base = self._bases.setdefault(name, Tensor(self.arrays[name]))
         if kind == "Parameter":
             return Parameter(base, requires_grad)
+        if kind == "Buffer":
+            return Buffer(base, persistent=persistent[0]).requires_grad_(requires_grad)  # pyright: ignore
         if kind != "Tensor":
             raise ValueError(f"no tensor is a {kind}")
         return (base if first else base.detach()).requires_grad_(requires_grad)

@@ -1,7 +1,7 @@
 """Steps of convolutions: one block of samples at a time.
 
 Imported by generated source only: importing this module imports Numba. What the steps are, and the
-order of ``sizes``, is in ``conv``. All arrays are flat.
+order of ``sizes``, are in ``conv``. All arrays are flat.
 """
 
 import numpy as np
@@ -137,7 +137,7 @@ def inside(shift, stride, places, width):
 
 @device
 def task_sizes(sizes, task):
-    """Of one task, a block of samples of one group: where its arrays start and how long they are."""
+    """Of one task, a block of samples of one group: where its arrays start, their sizes."""
     samples, channels, image, outputs = sizes[0], sizes[1], sizes[2] * sizes[3], sizes[4]
     groups, area, block = sizes[13], sizes[14] * sizes[15], sizes[16]
     group, first = task % groups, task // groups * block

@@ -26,6 +26,10 @@ from numgrad.nn.attention import MultiheadAttention as MultiheadAttention
 from numgrad.nn.containers import ModuleDict as ModuleDict
 from numgrad.nn.containers import ModuleList as ModuleList
 from numgrad.nn.containers import Sequential as Sequential
+from numgrad.nn.conv import Conv1d as Conv1d
+from numgrad.nn.conv import Conv2d as Conv2d
+from numgrad.nn.conv import ConvTranspose1d as ConvTranspose1d
+from numgrad.nn.conv import ConvTranspose2d as ConvTranspose2d
 from numgrad.nn.dropout import Dropout as Dropout
 from numgrad.nn.dropout import Dropout1d as Dropout1d
 from numgrad.nn.dropout import Dropout2d as Dropout2d
@@ -51,6 +55,25 @@ from numgrad.nn.loss import PoissonNLLLoss as PoissonNLLLoss
 from numgrad.nn.loss import SmoothL1Loss as SmoothL1Loss
 from numgrad.nn.loss import TripletMarginLoss as TripletMarginLoss
 from numgrad.nn.module import Module as Module
+from numgrad.nn.module_hooks import (
+    register_module_buffer_registration_hook as register_module_buffer_registration_hook,
+)
+from numgrad.nn.module_hooks import register_module_forward_hook as register_module_forward_hook
+from numgrad.nn.module_hooks import (
+    register_module_forward_pre_hook as register_module_forward_pre_hook,
+)
+from numgrad.nn.module_hooks import (
+    register_module_full_backward_hook as register_module_full_backward_hook,
+)
+from numgrad.nn.module_hooks import (
+    register_module_full_backward_pre_hook as register_module_full_backward_pre_hook,
+)
+from numgrad.nn.module_hooks import (
+    register_module_module_registration_hook as register_module_module_registration_hook,
+)
+from numgrad.nn.module_hooks import (
+    register_module_parameter_registration_hook as register_module_parameter_registration_hook,
+)
 from numgrad.nn.normalization import BatchNorm1d as BatchNorm1d
 from numgrad.nn.normalization import BatchNorm2d as BatchNorm2d
 from numgrad.nn.normalization import GroupNorm as GroupNorm
@@ -60,6 +83,12 @@ from numgrad.nn.parameter import Buffer as Buffer
 from numgrad.nn.parameter import Parameter as Parameter
 from numgrad.nn.parameter_containers import ParameterDict as ParameterDict
 from numgrad.nn.parameter_containers import ParameterList as ParameterList
+from numgrad.nn.pooling import AdaptiveAvgPool1d as AdaptiveAvgPool1d
+from numgrad.nn.pooling import AdaptiveAvgPool2d as AdaptiveAvgPool2d
+from numgrad.nn.pooling import AvgPool1d as AvgPool1d
+from numgrad.nn.pooling import AvgPool2d as AvgPool2d
+from numgrad.nn.pooling import MaxPool1d as MaxPool1d
+from numgrad.nn.pooling import MaxPool2d as MaxPool2d
 from numgrad.nn.rnn import GRU as GRU
 from numgrad.nn.rnn import LSTM as LSTM
 from numgrad.nn.rnn import RNN as RNN

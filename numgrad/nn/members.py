@@ -35,8 +35,8 @@ class Members:
 
     # --------------------------------------------------------------------------- registration
 
-    def _check_name(self, what: str, name: Any, members: str) -> Registry[Any]:
-        """The registry for a new member, if its name can be used."""
+    def _check_name(self, what: str, name: Any, members: str, free: bool = True) -> Registry[Any]:
+        """The registry for a new member, if its name can be used and, where asked for, is free."""
         found = self.__dict__.get(members)
         if found is None:
             raise _uninitialized(self, name)
@@ -47,7 +47,9 @@ class Members:
                 f"{what}: {name!r} cannot be the name of a member; it must not be empty nor "
                 "contain a dot, which separates the names of modules from those of their members"
             )
-        if name not in found and hasattr(self, name):
+        # not hasattr(self, ...): a subclass may look for attributes in members it does not have yet
+        taken = name in self.__dict__ or hasattr(type(self), name)
+        if free and taken and name not in found:
             raise NumgradKeyError(
                 f"{what}: {type(self).__name__} has an attribute {name!r} that is something else; "
                 "choose another name or delete that first"
@@ -109,8 +111,7 @@ class Members:
                 )
             tensor = registered("buffer", self, name, tensor)
         members[name] = tensor
-        (self._non_persistent_buffers_set.discard if persistent else
-         self._non_persistent_buffers_set.add)(name)  # fmt: skip
+        self._set_persistent(name, persistent)
 
     def register_module(self, name: str, module: Module | None) -> None:
         """Add a submodule, or None in the place of one: another name of ``add_module``."""
@@ -139,46 +140,55 @@ class Members:
 
     def __setattr__(self, name: str, value: Any) -> None:
         attributes = self.__dict__
+        kind = _kind_of(attributes, name) if name in attributes else None
         if isinstance(value, Parameter):
-            self._make_way(name, "_parameters")
+            self._make_way(name, "_parameters", kind)
+            self.register_parameter(name, value)
+        elif kind == "_parameters":
             self.register_parameter(name, value)
         elif isinstance(value, Members):
-            self._make_way(name, "_modules")
-            self.add_module(name, value)  # pyright: ignore
+            self._make_way(name, "_modules", kind)
+            self._put("_modules", name, value)
+        elif kind == "_modules":
+            self.add_module(name, value)
         elif isinstance(value, Buffer):
-            self._make_way(name, "_buffers")
-            self.register_buffer(name, value, value.persistent)
-        elif name in attributes and (kind := _kind_of(attributes, name)):
-            self._replace_member(kind, name, value)
+            self._make_way(name, "_buffers", kind)
+            self._put("_buffers", name, value)
+            self._set_persistent(name, value.persistent)
+        elif kind == "_buffers":
+            self.register_buffer(name, value, name not in self._non_persistent_buffers_set)
         elif name in KINDS:
-            for member in list(getattr(self, name)):
-                del getattr(self, name)[member]
-            attributes[name] = Registry(self, value)
+            self._replace_registry(name, value)
         else:
             object.__setattr__(self, name, value)
 
-    def _make_way(self, name: str, kind: str) -> None:
+    def _make_way(self, name: str, members: str, kind: str | None) -> None:
         """Remove an attribute that a member is to take the name of."""
         attributes = self.__dict__
-        if kind not in attributes:
+        if members not in attributes:
             raise _uninitialized(self, name)
-        if name not in attributes or name in attributes[kind] or name in KINDS:
-            return
-        other = _kind_of(attributes, name)
-        if other:
-            del attributes[other][name]
-            attributes["_non_persistent_buffers_set"].discard(name)
-        else:
-            del attributes[name]
+        if kind is None:
+            attributes.pop(name, None)
+        elif kind != members:
+            del attributes[kind][name]
+            self._non_persistent_buffers_set.discard(name)
 
-    def _replace_member(self, kind: str, name: str, value: Any) -> None:
-        """Assign what is neither Parameter, Buffer nor Module to the name of a member."""
-        if kind == "_buffers":
-            self.register_buffer(name, value, name not in self._non_persistent_buffers_set)
-        elif kind == "_parameters":
-            self.register_parameter(name, value)
-        else:
-            self.add_module(name, value)
+    def _put(self, members: str, name: str, value: Any) -> None:
+        """Add a module or buffer under a name that the class may use for something else."""
+        what = {"_modules": "module", "_buffers": "buffer"}[members]
+        found = self._check_name(f"setting a {what}", name, members, free=False)
+        found[name] = registered(what, self, name, value)
+
+    def _set_persistent(self, name: str, persistent: bool) -> None:
+        temporary = self._non_persistent_buffers_set
+        (temporary.discard if persistent else temporary.add)(name)
+
+    def _replace_registry(self, kind: str, members: Any) -> None:
+        old = self.__dict__[kind]
+        if members is not old:
+            members = dict(members)
+            old.clear()
+            self.__dict__[kind] = Registry(self, members)
 
     def __delattr__(self, name: str) -> None:
         kind = _kind_of(self.__dict__, name)

@@ -8,14 +8,9 @@ import numpy as np
 
 from numgrad.creation import zeros_like
 from numgrad.errors import NumgradRuntimeError, NumgradValueError
-from numgrad.optim.formula import FormulaOptimizer, Settings, formula, zero
-from numgrad.optim.validation import (
-    check_betas,
-    check_implementation,
-    check_lr,
-    check_range,
-    check_single,
-)
+from numgrad.optim.formula import Settings, formula, zero
+from numgrad.optim.formula_optimizer import FormulaOptimizer
+from numgrad.optim.validation import check_betas, check_implementation, check_lr, check_range
 from numgrad.tensor import Tensor
 
 
@@ -137,12 +132,10 @@ class Adam(FormulaOptimizer):
                 f"{name}: betas are {type(betas[0]).__name__} and {type(betas[1]).__name__}; give "
                 "two numbers or two Tensors"
             )
-        for number, beta in enumerate(betas):
-            if isinstance(beta, Tensor) and foreach and not capturable:
-                raise NumgradValueError(
-                    f"{name}: foreach with Tensor betas needs capturable=True; leave foreach out"
-                )
-            check_single(name, f"betas[{number}]", beta)
+        if isinstance(betas[0], Tensor) and foreach and not capturable:
+            raise NumgradValueError(
+                f"{name}: foreach with Tensor betas needs capturable=True; leave foreach out"
+            )
         check_implementation(name, fused=fused, foreach=foreach, differentiable=differentiable)
         super().__init__(
             params,

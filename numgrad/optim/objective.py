@@ -16,6 +16,7 @@ import numpy as np
 
 from numgrad.autograd import engine
 from numgrad.autograd.modes import enable_grad
+from numgrad.autograd.row_sparse import RowSparseTensor
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.optim.packing import Packing
 from numgrad.tensor import Tensor
@@ -182,9 +183,10 @@ class Constraint:
 # ----------------------------------------------------------------------------------- derivatives
 
 
-def packed(gradients: Iterable[Tensor | None], point: Point) -> np.ndarray:
-    """Gradients by the parameters as a vector."""
-    return point.packing.pack(None if g is None else g.detach().numpy() for g in gradients)
+def packed(gradients: Iterable[Any], point: Point) -> np.ndarray:
+    """Gradients by the parameters, also row-sparse ones, as a vector."""
+    dense = (g.to_dense() if isinstance(g, RowSparseTensor) else g for g in gradients)
+    return point.packing.pack(None if g is None else g.detach().numpy() for g in dense)
 
 
 def derivative_along(gradients: Sequence[Tensor | None], v: np.ndarray, point: Point) -> np.ndarray:

@@ -10,16 +10,7 @@ from numgrad.tensor import Tensor
 
 def check_lr(optimizer: str, lr: Any) -> None:
     """Raise unless a learning rate is a number, or a Tensor of one element, from 0 upwards."""
-    check_single(optimizer, "lr", lr)
     check_range(optimizer, "lr", lr)
-
-
-def check_single(optimizer: str, name: str, value: Any) -> None:
-    """Raise if ``value`` is a Tensor of more or less than one element."""
-    if isinstance(value, Tensor) and value.size != 1:
-        raise NumgradValueError(
-            f"{optimizer}: {name} is a Tensor of shape {value.shape}; it must have one element"
-        )
 
 
 def check_range(
@@ -32,6 +23,10 @@ def check_range(
     below: bool = False,
 ) -> None:
     """Raise unless ``low <= value <= high``, or ``< high`` where it must stay ``below``."""
+    if isinstance(value, Tensor) and value.size != 1:
+        raise NumgradValueError(
+            f"{optimizer}: {name} is a Tensor of shape {value.shape}; it must have one element"
+        )
     if not (low <= value < high if below else low <= value <= high):
         end = ")" if below else "]"
         bounds = f"at least {low:g}" if high == float("inf") else f"in [{low:g}, {high:g}{end}"

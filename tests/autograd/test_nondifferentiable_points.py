@@ -109,7 +109,7 @@ ELEMENTWISE = [
         lambda torch, x, a: functional(torch).elu(x, a.item())),
     Row("celu", ([0.0, -inf], 2.0), ([1, 0], None),
         lambda torch, x, a: functional(torch).celu(x, a.item())),
-    Row("hardtanh", ([0.0, 6.0, 3.0, -1.0, nan], 0.0, 6.0), ([0, 0, 1, 0, 0], None, None),
+    Row("hardtanh", ([0.0, 6.0, 3.0, -1.0], 0.0, 6.0), ([0, 0, 1, 0], None, None),
         lambda torch, x, a, b: functional(torch).hardtanh(x, a.item(), b.item())),
     Row("softplus_scaled", ([10.0, 11.0, -inf], 2.0, 20.0), ([1 / (1 + math.exp(-20)), 1, 0],
         None, None), lambda torch, x, a, b: functional(torch).softplus(x, a.item(), b.item())),
@@ -207,6 +207,10 @@ ALONG_AXES = [
     unary("logsumexp", lambda torch, x: torch.logsumexp(x, 0), [-inf, 0.0], [0, 1]),
     unary("logsumexp", lambda torch, x: torch.logsumexp(x, 0), [-inf, -inf], [nan, nan]),
     unary("logsumexp", lambda torch, x: torch.logsumexp(x, 0), [800.0, -800.0], [1, 0]),
+    unary("max_pool", lambda torch, x: torch.nn.functional.max_pool1d(x, 2),
+          [[1.0, 1.0, nan, 3.0, 2.0, nan]], [[1, 0, 1, 0, 0, 1]],
+          params={"kernel": (2,), "stride": (2,), "padding": (0,), "dilation": (1,),
+                  "ceil_mode": False}),
     unary("softmax", lambda torch, x: torch.softmax(x, 0), [-inf, 0.0], [0, 0]),
     unary("softmax", lambda torch, x: torch.softmax(x, 0), [-inf, -inf], [nan, nan]),
     unary("log_softmax", lambda torch, x: torch.log_softmax(x, 0), [800.0, -800.0], [-1, 1]),
@@ -251,7 +255,8 @@ SMOOTH = {
     "gru_sequence", "lstm_sequence",
     "region_backward", "masked_fill", "masked_scatter", "gelu", "gelu_tanh", "silu", "mish",
     "softsign", "squared_error", "weighted_bernoulli_logit_error", "log_divergence_error",
-    "poisson_log_error", "poisson_error", "nll_loss", "dropout",
+    "poisson_log_error", "poisson_error", "nll_loss", "dropout", "linear", "bilinear",
+    "convolution", "convolution_input", "convolution_weight", "average_windows", "spread_windows",
 }  # fmt: skip
 
 

@@ -151,6 +151,37 @@ def test_a_norm_that_is_not_finite(bad):
         np.testing.assert_equal(get_total_norm(p.grad, order).item(), bad)
 
 
+def test_a_norm_of_infinities_and_nans():
+    tensors = [ng.tensor([math.inf]), ng.tensor([1.0, math.nan]), ng.tensor([-math.inf])]
+    for order in (1, 2, 3, math.inf):
+        assert math.isnan(get_total_norm(tensors, order).item())
+        assert get_total_norm(tensors[::2], order).item() == math.inf
+
+
+def test_a_gradient_of_two_parameters_is_scaled_twice_as_in_pytorch():
+    p, q = ng.zeros(2, requires_grad=True), ng.zeros(2, requires_grad=True)
+    p.grad = q.grad = ng.tensor([3.0, 4.0])
+    clip_grads_with_norm_([p, q], 1.0, 2.0)
+    np.testing.assert_allclose(p.grad.numpy(), [0.75, 1.0], rtol=1e-5)
+
+
+def test_gradients_that_operations_write_one_by_one():
+    p, q = ng.zeros(2, requires_grad=True), ng.zeros(2, requires_grad=True)
+    q.grad = ng.tensor([0.0, 12.0])
+    with ng.inference_mode():
+        p.grad = ng.tensor([3.0, 4.0])
+        assert clip_grad_norm_([p, q], 6.5).item() == 13
+    with pytest.raises(RuntimeError, match="inference mode"):
+        clip_grad_norm_([p, q], 1.0)
+    p.grad = ng.tensor([3.0, 4.0])
+    saved = ng.tensor([1.0, 1.0], requires_grad=True)
+    with ng.autograd.graph.allow_mutation_on_saved_tensors():
+        y = (saved * p.grad).sum()
+        clip_grad_norm_(p, 1.0)
+        y.backward()
+    np.testing.assert_array_equal(saved.grad.numpy(), [3, 4])
+
+
 def test_gradients_within_the_bound_are_not_touched():
     p = ng.zeros(2, requires_grad=True)
     p.grad = ng.tensor([3.0, 4.0])
@@ -215,6 +246,26 @@ def test_values_are_clipped(dtype):
     assert p.grad.dtype == dtype
     np.testing.assert_array_equal(p.grad.numpy(), [-0.5, -0.5, 0.25, 0.5, math.nan])
     assert without.grad is None
+
+
+def test_row_sparse_gradients():
+    table, dense = ng.zeros((4, 2), requires_grad=True), ng.zeros(1, requires_grad=True)
+    rows = [[3.0, 0.0], [1.0, 2.0], [0.0, 4.0]]  # the first and the last are one
+    table.grad = ng.RowSparseTensor([2, 0, 2], rows, (4, 2))
+    dense.grad = ng.tensor([7.0])
+    whole = np.array([[1.0, 2], [0, 0], [3, 4], [0, 0]])
+    for order in (1, 2, 3, np.inf):
+        expected = np.linalg.norm([*whole.ravel(), 7.0], order)
+        total = get_total_norm([table.grad, dense.grad], order)
+        np.testing.assert_allclose(total.item(), expected)
+    total = np.linalg.norm([*whole.ravel(), 7.0])
+    np.testing.assert_allclose(clip_grad_norm_([table, dense], total / 2).item(), total)
+    np.testing.assert_allclose(table.grad.to_dense().numpy(), whole / 2, rtol=1e-6)
+    assert table.grad.is_sparse
+    clip_grad_value_([table, dense], 1.5)
+    np.testing.assert_allclose(table.grad.to_dense().numpy(), np.clip(whole / 2, 0, 1.5), rtol=1e-6)
+    assert table.grad.is_sparse
+    assert dense.grad.item() == 1.5
 
 
 def test_complex_values_have_no_order():

@@ -40,6 +40,10 @@ def place(x: Any, *, spread: bool = False) -> Region:
 # How to call what neither is elementwise, nor works along axes, nor declares samples: shapes of the
 # operands, and a function of the operation and the operands.
 CALLS: Calls = {
+    "bilinear": [
+        (((2, 3), (2, 4), (5, 3, 4), (5,)), lambda op, *operands: op(*operands)),
+        (((3,), (2,), (1, 3, 2)), lambda op, *operands: op(*operands)),
+    ],
     "clip": [
         (((2, 3),), lambda op, x: op(x, -0.5, 0.7)),
         (((2, 3), (3,)), lambda op, x, low: op(x, low)),

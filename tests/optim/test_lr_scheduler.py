@@ -32,15 +32,6 @@ PLATEAUS = [
 ]
 
 
-@pytest.fixture
-def torch():
-    torch = pytest.importorskip("torch")
-    dtype = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    yield torch
-    torch.set_default_dtype(dtype)
-
-
 # ------------------------------------------------------------------------------ against PyTorch
 
 

@@ -232,11 +232,25 @@ def test_a_closure_that_calls_backward_has_no_second_derivatives():
 def test_a_module_may_be_trained():
     x = np.linspace(-1, 1, 20)[:, None]
     generator = np.random.default_rng(0)
-    w = [ng.tensor(generator.normal(size=s), requires_grad=True) for s in ((1, 8), (8,), (8, 1))]
-    result = minimize(
-        w, lambda: ((np.tanh(x @ w[0] + w[1]) @ w[2] - np.sin(3 * x)) ** 2).mean(), "L-BFGS-B"
-    )
-    assert result.fun < 1e-3
+    model = ng.nn.Sequential(ng.nn.Linear(1, 8), ng.nn.Linear(8, 1))
+    for p in model.parameters():
+        p.detach().copy_(generator.normal(size=p.shape))
+
+    def loss():
+        return ((model[1](np.tanh(model[0](x))) - np.sin(3 * x)) ** 2).mean()
+
+    result = minimize(model.parameters(), loss, "L-BFGS-B")
+    assert result.fun == loss().item() < 1e-3
+
+
+@pytest.mark.parametrize("method", ["BFGS", "Newton-CG"])
+def test_row_sparse_gradients(method):
+    table = ng.nn.Embedding(4, 2, sparse=True, dtype="float64")
+    before = table.weight.detach().numpy().copy()
+    rows, target = np.array([2, 0, 2]), np.array([[1.0, 2.0], [3.0, 4.0], [2.0, 3.0]])
+    minimize(table.parameters(), lambda: ((table(rows) - target) ** 2).sum(), method)
+    expected = np.stack([[3, 4], before[1], [1.5, 2.5], before[3]])
+    np.testing.assert_allclose(table.weight.detach().numpy(), expected, atol=1e-5)
 
 
 def test_a_constant_far_from_the_start_has_no_gradient():

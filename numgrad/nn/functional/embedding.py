@@ -131,7 +131,7 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Tensor:
                 f"one_hot: indices of shape {indices.shape} do not tell the number of classes; "
                 "give num_classes"
             )
-        num_classes = int(indices.max()) + 1
+        num_classes = max(1, int(indices.max()) + 1)
     if num_classes < 1:
         raise NumgradValueError(f"one_hot: num_classes must be positive or -1, got {num_classes}")
     if indices.size and not 0 <= indices.min() <= indices.max() < num_classes:

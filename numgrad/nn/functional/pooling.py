@@ -36,8 +36,8 @@ def _window(
 def _check_padding(operation: str, padding: tuple[int, ...], reach: tuple[int, ...]) -> None:
     if any(2 * p > r for p, r in zip(padding, reach, strict=True)):
         raise NumgradValueError(
-            f"{operation}: padding {padding} is more than half of what a window spans, {reach}; use "
-            "less padding or a larger window"
+            f"{operation}: padding {padding} is more than half of what a window spans, {reach}; "
+            "use less padding or a larger window"
         )
 
 

@@ -148,8 +148,8 @@ def _convolution_backward(call, mask, g, x=None, w=None):
     if mask & 3:
         metas, p = call.metas, call.params
         geometry = plan(
-            metas[0].shape, metas[1].shape, call.results[0].dtype, p["stride"], p["padding"], p["dilation"],
-            p["groups"],
+            metas[0].shape, metas[1].shape, call.results[0].dtype, p["stride"], p["padding"],
+            p["dilation"], p["groups"],
         )  # fmt: skip
         gx, gw = geometry.gradients(
             mask & 3, g, None if x is None else conj(x), None if w is None else conj(w)

@@ -20,7 +20,7 @@ def _declare(**options: Any) -> Any:
 
 @_declare(
     method=False,
-    ref=lambda x, weight, bias=None: np.matmul(x, weight.T) + (0 if bias is None else bias),
+    ref=lambda x, weight, *bias: sum(bias, np.matmul(x, weight.T)),
     samples=[
         (((3, 4), (5, 4), (5,)), {}),
         (((3, 4), (5, 4)), {}),

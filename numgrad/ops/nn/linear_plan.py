@@ -32,7 +32,10 @@ class LinearMap(Planned):
         self.plans: dict[tuple, LinearPlan] = {}
 
     def run(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[np.ndarray, LinearPlan]:
-        x, w, b = (a if a is None or isinstance(a, np.ndarray) else np.asarray(a) for a in args)
+        x, w, b = (
+            a if a is None or isinstance(a, np.ndarray) else np.asarray(a)
+            for a in (*args, None)[:3]
+        )
         plan = self.plan(x, w, b)  # pyright: ignore
         dtype = plan.dtype
         out = np.empty(plan.shape, dtype)
@@ -187,7 +190,8 @@ class LinearPlan(Call):
             for k, meta in enumerate(self.metas)
         ]
         if mask & 4:
-            found[2] += conform(g.reshape(-1, self.sizes[2]).sum(0), self.metas[2])
+            m, _, n = self.sizes
+            found[2] += conform(g.reshape(m, n).sum(0), self.metas[2])
         return found
 
 

@@ -1,0 +1,4 @@
+"""Fixtures for tests that state what holds in two libraries."""
+
+from tests.autograd.conftest import lib as lib
+from tests.autograd.conftest import raises as raises
