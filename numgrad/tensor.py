@@ -588,8 +588,6 @@ def attach(op: Op) -> None:
                     setattr(Tensor, f"__i{op.dunder}__", methods.augmented(op, _acceptable))
     if op.method:
         for name in (op.name, *op.aliases):
-            if not hasattr(np.ndarray, name) and name in ("abs",):
-                continue
             setattr(Tensor, name, _method(op))
     if methods.has_inplace_form(op):
         for name in methods.inplace_names(op):

@@ -169,6 +169,9 @@ class Tensor:
     @property
     def _version(self) -> int:
         """Number of in-place changes to this tensor's memory."""
+    def abs(self) -> Tensor:
+        """Absolute value; of a complex operand its real magnitude."""
+
     def abs_(self) -> Tensor:
         """In-place form of ``absolute``; returns the tensor."""
     def absolute(self) -> Tensor:
