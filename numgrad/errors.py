@@ -35,5 +35,9 @@ class NumgradAttributeError(NumgradError, AttributeError):
     """A name that an object does not have."""
 
 
+class NumgradAssertionError(NumgradError, AssertionError):
+    """What must hold of an object does not, because it was changed."""
+
+
 class NumgradNotImplementedError(NumgradError, NotImplementedError):
     """Something that a user's own code would have to define, and does not."""

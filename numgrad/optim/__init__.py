@@ -3,12 +3,15 @@
 from numgrad.optim import lr_scheduler as lr_scheduler
 from numgrad.optim import swa_utils as swa_utils
 from numgrad.optim.adadelta import Adadelta as Adadelta
+from numgrad.optim.adafactor import Adafactor as Adafactor
 from numgrad.optim.adagrad import Adagrad as Adagrad
 from numgrad.optim.adam import Adam as Adam
 from numgrad.optim.adam import AdamW as AdamW
 from numgrad.optim.adamax import Adamax as Adamax
 from numgrad.optim.asgd import ASGD as ASGD
+from numgrad.optim.lbfgs import LBFGS as LBFGS
 from numgrad.optim.minimize import minimize as minimize
+from numgrad.optim.muon import Muon as Muon
 from numgrad.optim.nadam import NAdam as NAdam
 from numgrad.optim.optimizer import Optimizer as Optimizer
 from numgrad.optim.optimizer import (

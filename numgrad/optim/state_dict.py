@@ -86,7 +86,8 @@ def _fitted(value: Any, param: Tensor, uniform: Sequence[str], key: str = "") ->
     if isinstance(value, Tensor):
         array = value.detach().numpy().copy()
         if array.dtype.kind in "fc" and param.dtype.kind in "fc":
-            array = array.astype(param.dtype, copy=False)
+            real = array.dtype.kind == "f"  # LBFGS has real vectors for complex parameters
+            array = array.astype((param._array.real if real else param._array).dtype, copy=False)
         return Tensor(array)
     if isinstance(value, Mapping):
         return {name: _fitted(part, param, uniform, name) for name, part in value.items()}

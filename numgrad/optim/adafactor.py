@@ -1,0 +1,247 @@
+"""Adafactor: second moments of matrices kept as one number a row and a column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from numgrad.autograd.node import mark_all_written
+from numgrad.creation import zeros, zeros_like
+from numgrad.errors import NumgradRuntimeError, NumgradTypeError
+from numgrad.kernels import adafactor as kernels
+from numgrad.kernels import threads
+from numgrad.kernels.multi_tensor import collect
+from numgrad.optim.formula import as_float, zero
+from numgrad.optim.optimizer import Optimizer
+from numgrad.optim.validation import check_lr, check_range
+from numgrad.tensor import Tensor
+
+
+class Adafactor(Optimizer):
+    r"""Adafactor: updates scaled by factored second moments and clipped by their own size.
+
+    For a matrix :math:`p` of shape :math:`(n, m)` with gradient :math:`g` (stacks of matrices over
+    leading dimensions; vectors keep the full :math:`V`), at step :math:`t`:
+
+    .. math::
+        R &\leftarrow R + t^{\tau} (\tfrac1m \textstyle\sum_j g_{ij}^2 - R), \quad
+        C \leftarrow C + t^{\tau} (\tfrac1n \textstyle\sum_i g_{ij}^2 - C) \\
+        V &= R C / \max(\tfrac1n \textstyle\sum_i R_i, \epsilon_1), \quad
+        U = g / \sqrt{\max(V, \epsilon_1^2)} \\
+        p &\leftarrow (1 - \eta \lambda) p - \min(\eta, t^{-1/2}) \,
+        \frac{\max(\epsilon_2, \mathrm{rms}(p))}{\max(1, \mathrm{rms}(U) / d)} \, U
+
+    Parameters
+    ----------
+    params
+        Tensors, pairs ``(name, Tensor)``, or groups as dictionaries; real.
+    lr
+        Bound :math:`\eta` of the relative step, a number or a Tensor of one element.
+    beta2_decay
+        Exponent :math:`\tau`, at most 0, by which the second moments get slower.
+    eps
+        :math:`\epsilon_1`, least size of the divisor, None for the machine epsilon of each
+        parameter's dtype; :math:`\epsilon_2`, least size of a parameter.
+    d
+        Root mean square to which updates are clipped, at least 1.
+    weight_decay
+        Rate :math:`\lambda` at which parameters shrink.
+    foreach
+        Accepted for compatibility: one kernel steps all tensors at once.
+    maximize
+        Climb instead of descending.
+
+    Raises
+    ------
+    NumgradValueError
+        If a number is outside its range, or a Tensor ``lr`` has more than one element.
+    NumgradRuntimeError
+        By ``step``, if a parameter is complex or a gradient row-sparse.
+
+    References
+    ----------
+    N. Shazeer, M. Stern, "Adafactor: Adaptive Learning Rates with Sublinear Memory Cost", 2018.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> w = ng.tensor([[3.0, -2.0], [1.0, 4.0]], requires_grad=True)
+    >>> optimizer = ng.optim.Adafactor([w], lr=0.5)
+    >>> ng.sum(w * w).backward()
+    >>> optimizer.step()
+    >>> bool(ng.all(ng.abs(w.detach()) < ng.tensor([[3.0, 2.0], [1.0, 4.0]])))
+    True
+    >>> optimizer.state[w]["row_var"].shape, optimizer.state[w]["col_var"].shape
+    ((2, 1), (1, 2))
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float | Tensor = 0.01,
+        beta2_decay: float = -0.8,
+        eps: tuple[float | None, float] = (None, 0.001),
+        d: float = 1.0,
+        weight_decay: float = 0.0,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+    ) -> None:
+        name = self._name
+        check_lr(name, lr)
+        check_range(name, "beta2_decay", beta2_decay, float("-inf"), 0.0)
+        if eps[0] is not None:
+            check_range(name, "eps[0]", eps[0])
+        check_range(name, "eps[1]", eps[1])
+        check_range(name, "d", d, 1.0)
+        check_range(name, "weight_decay", weight_decay)
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "beta2_decay": beta2_decay,
+                "eps": eps,
+                "d": d,
+                "weight_decay": weight_decay,
+                "foreach": foreach,
+                "maximize": maximize,
+            },
+        )
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Update every parameter that has a gradient; returns what ``closure`` returned."""
+        loss = self._evaluate(closure)
+        work = []
+        for group in self.param_groups:
+            params = [param for param in group["params"] if param._grad is not None]
+            for param in params:
+                self._check(param)
+            work.append((group, params))
+        for group, params in work:
+            batches: dict[tuple[bool, np.dtype], list[Tensor]] = {}
+            for param in params:
+                batches.setdefault((param.ndim > 1, param.dtype), []).append(param)
+            for (matrices, _), members in batches.items():
+                if len(set(members)) < len(members):  # the same memory twice: one after the other
+                    for param in members:
+                        self._launch(group, matrices, [param])
+                else:
+                    self._launch(group, matrices, members)
+        return loss
+
+    def _check(self, param: Tensor) -> None:
+        """Raise unless the parameter, its gradient and its state can be used."""
+        where, grad = f"{self._name}.step: a parameter of shape {param.shape}", param._grad
+        assert grad is not None
+        if param.dtype.kind == "c":
+            raise NumgradRuntimeError(f"{where} is complex; optimize its parts, or use Adam")
+        if grad.is_sparse:
+            raise NumgradRuntimeError(
+                f"{where} has a row-sparse gradient; use SparseAdam, or an Embedding with "
+                "sparse=False"
+            )
+        if param.dtype not in (np.float32, np.float64):
+            raise NumgradTypeError(f"{where} has dtype {param.dtype}; use float32 or float64")
+        if not param._array.flags.writeable:
+            raise NumgradRuntimeError(
+                f"{where} lies in memory that must not be written; optimize a copy"
+            )
+        for name, shape in {"gradient": param.shape, **_state_shapes(param.shape)}.items():
+            kept = grad if name == "gradient" else self.state.get(param, {}).get(name)
+            if kept is not None and (kept.shape, kept.dtype) != (shape, param.dtype):
+                raise NumgradRuntimeError(
+                    f"{where} and dtype {param.dtype} has a {name} of shape {kept.shape} and dtype "
+                    f"{kept.dtype}, not {shape}; was the state of another one loaded?"
+                )
+
+    def _state_of(self, param: Tensor) -> dict[str, Any]:
+        state = self.state[param]
+        if not state:
+            state["step"] = zero()
+            for name, shape in _state_shapes(param.shape).items():
+                full = name == "variance"
+                state[name] = zeros_like(param) if full else zeros(shape, dtype=param.dtype)
+        return state
+
+    def _launch(self, group: dict[str, Any], matrices: bool, params: list[Tensor]) -> None:
+        states = [self._state_of(param) for param in params]
+        names = ("row_var", "col_var") if matrices else ("variance",)
+        kept = {name: [state[name] for state in states] for name in names}
+        steps = [state["step"] for state in states]
+        elements = [params, [param._grad for param in params]]
+        if not matrices:
+            elements.append(kept["variance"])
+        # what has the size of a parameter, and its count of steps; then what has sizes of its own
+        tables = [_Addresses(elements, steps)]
+        if matrices:
+            tables += [_Addresses([kept[name]], []) for name in names]
+        dtype = params[0].dtype
+        eps1, eps2 = group["eps"]
+        numbers = (
+            as_float(group["lr"]),
+            float(group["beta2_decay"]),
+            float(np.finfo(dtype).eps if eps1 is None else eps1),
+            float(eps2),
+            float(group["d"]),
+            float(group["weight_decay"]),
+            -1.0 if group["maximize"] else 1.0,
+        )
+        make = kernels.matrices_kernel if matrices else kernels.vectors_kernel
+        run = threads.choose(
+            partial(make, dtype),
+            partial(make, dtype, True),
+            tables[0].total * kernels.COST_NS,
+            partial(make, dtype, False, True),
+        )
+        run(*[part for table in tables for part in (table.pointers, table.starts)], *numbers)
+        for table in tables:
+            table.write_back()
+        mark_all_written([*params, *steps, *[t for several in kept.values() for t in several]])
+
+
+def _state_shapes(shape: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
+    """Shapes of the second moments of a parameter."""
+    if len(shape) < 2:
+        return {"variance": shape}
+    return {"row_var": (*shape[:-1], 1), "col_var": (*shape[:-2], 1, shape[-1])}
+
+
+class _Addresses:
+    """Where the arrays of tensors lie; those that a kernel cannot take are copied for the time.
+
+    Parameters
+    ----------
+    elements
+        Lists of Tensors of the same sizes and dtype; the second one is not written to.
+    uniform
+        Step counts, of one float64.
+    """
+
+    def __init__(self, elements: list[list[Any]], uniform: list[Tensor]) -> None:
+        count = len(elements[0])
+        arrays = [t._array for several in [*elements, uniform] for t in several]
+        self.arrays, self.copies = arrays, []
+        self.pointers = np.empty((len(arrays) // count, count), np.int64)
+        self.starts = np.empty(count + 1, np.int64)
+        dtype = arrays[0].dtype
+        self.total = collect(arrays, len(elements), 1, dtype, self.pointers, self.starts)
+        if self.total >= 0:
+            return
+        self.arrays = []
+        for k, array in enumerate(arrays):
+            native = np.dtype(dtype.type if k < len(elements) * count else np.float64)
+            plain = np.array(array, native, order="C")
+            self.arrays.append(plain)
+            if k // count != 1 or k >= len(elements) * count:
+                self.copies.append((array, plain))
+        native = self.arrays[0].dtype
+        self.total = collect(
+            self.arrays, len(elements), 1, native, self.pointers, self.starts
+        )
+
+    def write_back(self) -> None:
+        for array, plain in self.copies:
+            array[...] = plain

@@ -1,0 +1,343 @@
+"""L-BFGS: quasi-Newton steps from a limited history, with or without a line search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NoReturn
+
+import numpy as np
+
+from numgrad.errors import (
+    NumgradAssertionError,
+    NumgradRuntimeError,
+    NumgradTypeError,
+    NumgradValueError,
+)
+from numgrad.kernels import quasi_newton, threads
+from numgrad.kernels.linalg import dot_kernel
+from numgrad.kernels.multi_tensor import collect
+from numgrad.optim.flat import FlatParameters
+from numgrad.optim.formula import as_float
+from numgrad.optim.line_search import Trial, strong_wolfe
+from numgrad.optim.optimizer import Optimizer
+from numgrad.optim.validation import check_lr
+from numgrad.tensor import Tensor
+
+LEAST_CURVATURE = 1e-10
+"""A pair whose step and change of gradient have a smaller product is not remembered."""
+
+
+class LBFGS(Optimizer):
+    r"""Limited-memory BFGS: steps along :math:`-H g`, with :math:`H` from the latest steps.
+
+    Unlike other optimizers it computes the loss several times a step, up to ``max_iter`` iterations
+    of
+
+    .. math:: p \leftarrow p - t H g
+
+    where :math:`H` approximates the inverse Hessian. All parameters together are one vector;
+    complex ones count as pairs of real numbers, row-sparse gradients are made dense.
+
+    Parameters
+    ----------
+    params
+        Tensors or pairs ``(name, Tensor)``; there can be only one group.
+    lr
+        Step :math:`t`, or the first one tried by the line search; a number or a Tensor of one
+        element. The very first is divided by the sum of absolute values of the gradient, if that is
+        above 1.
+    max_iter
+        Iterations a step.
+    max_eval
+        Evaluations of the loss a step after which no iteration begins; ``max_iter * 5 // 4`` if
+        None.
+    tolerance_grad
+        Stop if no element of the gradient is larger.
+    tolerance_change
+        Stop if no parameter, or the loss, changes by more.
+    history_size
+        Pairs of a step and a change of the gradient that are remembered.
+    line_search_fn
+        None for fixed steps, or ``"strong_wolfe"``.
+
+    Raises
+    ------
+    NumgradValueError
+        If ``lr`` is negative or a Tensor of more than one element, or there is more than one group.
+    NumgradTypeError
+        By ``step``, without a closure.
+    NumgradRuntimeError
+        By ``step``, if ``line_search_fn`` is unknown.
+
+    References
+    ----------
+    D. C. Liu, J. Nocedal, "On the limited memory BFGS method for large scale optimization", 1989.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> x = ng.tensor([-1.5, 2.0], requires_grad=True)
+    >>> optimizer = ng.optim.LBFGS([x], max_iter=100, line_search_fn="strong_wolfe")
+    >>> def loss():  # Rosenbrock's function
+    ...     optimizer.zero_grad()
+    ...     value = (1 - x[0]) ** 2 + 100 * (x[1] - x[0] ** 2) ** 2
+    ...     value.backward()
+    ...     return value
+    >>> first = optimizer.step(loss)
+    >>> ng.round(x.detach(), 6)
+    tensor([1., 1.])
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float | Tensor = 1,
+        max_iter: int = 20,
+        max_eval: int | None = None,
+        tolerance_grad: float = 1e-07,
+        tolerance_change: float = 1e-09,
+        history_size: int = 100,
+        line_search_fn: str | None = None,
+    ) -> None:
+        check_lr(self._name, lr)
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "max_iter": max_iter,
+                "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
+                "tolerance_grad": tolerance_grad,
+                "tolerance_change": tolerance_change,
+                "history_size": history_size,
+                "line_search_fn": line_search_fn,
+            },
+        )
+        if len(self.param_groups) != 1:
+            self._refuse_groups(NumgradValueError)
+
+    def _refuse_groups(self, error: type[Exception]) -> NoReturn:
+        raise error(
+            f"{self._name}: got {len(self.param_groups)} parameter groups; all parameters are one "
+            "vector here, so give one group"
+        )
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Minimise the loss for up to ``max_iter`` iterations.
+
+        Parameters
+        ----------
+        closure
+            Clears the gradients, computes the loss, calls its ``backward`` and returns it. If it
+            raises, parameters and state are put back to what they were.
+
+        Returns
+        -------
+        Any
+            What the first call of ``closure`` returned.
+        """
+        if len(self.param_groups) != 1:
+            self._refuse_groups(NumgradAssertionError)
+        if closure is None:
+            raise NumgradTypeError(
+                f"{self._name}.step: needs a closure that computes the loss and its gradients, "
+                "since it does so several times; call step(closure)"
+            )
+        group = self.param_groups[0]
+        if group["line_search_fn"] not in (None, "strong_wolfe"):
+            raise NumgradRuntimeError(
+                f"{self._name}.step: line_search_fn is {group['line_search_fn']!r}; it must be "
+                "None or 'strong_wolfe'"
+            )
+        first = group["params"][0]
+        run = _Run(group, self.state.get(first, {}), partial(self._evaluate, closure))
+        try:
+            loss, state = run.minimise()
+        except BaseException:
+            run.restore()
+            raise
+        self.state[first].update(state)
+        return loss
+
+
+class _Run:
+    """One step: the memory of pairs, and where the parameters are."""
+
+    def __init__(
+        self, group: dict[str, Any], state: dict[str, Any], closure: Callable[[], Any]
+    ) -> None:
+        self.group, self.closure = group, closure
+        self.flat = FlatParameters("LBFGS", group["params"])
+        self.begin = self.flat.values()
+        self.moved = False
+        vector = self._vector
+        self.iterations, self.evaluations = state.get("n_iter", 0), state.get("func_evals", 0)
+        self.known = "d" in state
+        self.direction = vector(state.get("d"))
+        self.t = state.get("t")
+        self.changes = [vector(y) for y in state.get("old_dirs") or ()]
+        self.steps = [vector(s) for s in state.get("old_stps") or ()]
+        self.inverses = [float(r) for r in state.get("ro") or ()]
+        self.scale = float(state.get("H_diag", 1.0))
+        self.shares = state.get("al")
+        self.gradient_before = vector(state.get("prev_flat_grad"))
+        self.loss_before = state.get("prev_loss")
+
+    def _vector(self, kept: Tensor | None) -> np.ndarray:
+        """An array of the state in the dtype of the vector of parameters."""
+        array = np.zeros(self.flat.size) if kept is None else kept._array
+        if array.shape != (self.flat.size,):
+            raise NumgradRuntimeError(
+                f"LBFGS.step: the state has vectors of shape {array.shape} for {self.flat.size} "
+                "numbers in all parameters; was the state of others loaded?"
+            )
+        return np.require(array, self.flat.dtype, ("C", "A", "W"))
+
+    def state(self) -> dict[str, Any]:
+        """What the next step needs."""
+        counts = {"func_evals": self.evaluations, "n_iter": self.iterations}
+        if not self.known:
+            return counts
+        found = {
+            **counts,
+            "d": Tensor(self.direction),
+            "t": self.t,
+            "old_dirs": [Tensor(y) for y in self.changes],
+            "old_stps": [Tensor(s) for s in self.steps],
+            "ro": self.inverses,
+            "H_diag": self.scale,
+            "prev_flat_grad": Tensor(self.gradient_before),
+            "prev_loss": self.loss_before,
+        }
+        return found if self.shares is None else {**found, "al": self.shares}
+
+    def restore(self) -> None:
+        """Put the parameters back to where they were before the step."""
+        if self.moved:
+            self.flat.write(self.begin)
+
+    # ------------------------------------------------------------------------------- iterations
+
+    def minimise(self) -> tuple[Any, dict[str, Any]]:
+        """Iterate; the result of the first evaluation, and the new state."""
+        group = self.group
+        max_iter, max_eval = group["max_iter"], group["max_eval"]
+        tolerance_grad, tolerance_change = group["tolerance_grad"], group["tolerance_change"]
+        lr = as_float(group["lr"])
+        result, loss, gradient = self.evaluate()
+        evaluations = 1
+        self.evaluations += 1
+        if _largest(gradient) <= tolerance_grad:
+            return result, self.state()
+        origin = self.begin
+        for iteration in range(1, max_iter + 1):
+            self.iterations += 1
+            slope = self.new_direction(gradient)
+            self.gradient_before, self.loss_before, self.known = gradient, loss, True
+            self.t = lr
+            if self.iterations == 1:
+                self.t /= max(1.0, float(np.sum(np.abs(gradient), dtype=np.float64)))
+            if slope > -tolerance_change:
+                break
+            if group["line_search_fn"]:
+                found, count = strong_wolfe(
+                    partial(self.trial, origin),
+                    Trial(0.0, loss, slope, gradient),
+                    self.t,
+                    _largest(self.direction),
+                    tolerance_change,
+                    max_eval - evaluations,
+                )
+                self.t, loss, _, gradient = found
+                origin = self.move(origin, self.t)
+            else:
+                origin = self.move(origin, self.t)
+                count = int(iteration < max_iter)  # after the last one nothing looks at the loss
+                if count:
+                    _, loss, gradient = self.evaluate()
+            evaluations += count
+            self.evaluations += count
+            if (
+                evaluations >= max_eval
+                or _largest(gradient) <= tolerance_grad
+                or _largest(self.direction) * abs(self.t) <= tolerance_change
+                or abs(loss - self.loss_before) < tolerance_change
+            ):
+                break
+        return result, self.state()
+
+    def evaluate(self) -> tuple[Any, float, np.ndarray]:
+        """What the closure returns, as a number, and the gradient."""
+        result = self.closure()
+        loss = result.detach() if isinstance(result, Tensor) else result
+        return result, float(loss), self.flat.gradient()
+
+    def move(self, origin: np.ndarray, t: float) -> np.ndarray:
+        """Set the parameters to a point on the line, and return it."""
+        point = self.direction * self.flat.dtype.type(t)
+        point += origin
+        self.moved = True
+        self.flat.write(point)
+        return point
+
+    def trial(self, origin: np.ndarray, t: float) -> Trial:
+        """Loss, slope and gradient at a point on the line."""
+        self.move(origin, t)
+        _, loss, gradient = self.evaluate()
+        slope = np.empty(1, self.flat.dtype)
+        dot_kernel(self.flat.dtype)(gradient, self.direction, slope)
+        return Trial(t, loss, float(slope[0]), gradient)
+
+    # ------------------------------------------------------------------------------- directions
+
+    def new_direction(self, gradient: np.ndarray) -> float:
+        """Take up the latest pair and set the direction; returns the slope along it."""
+        if self.iterations == 1:
+            self.changes, self.steps, self.inverses, self.scale = [], [], [], 1.0
+        else:
+            self.remember(gradient)
+        count, dtype = len(self.steps), self.flat.dtype
+        pairs = np.empty((2, count), np.int64)
+        if count:
+            starts = np.empty(count + 1, np.int64)
+            found = collect([*self.steps, *self.changes], 2, -1, dtype, pairs, starts)
+            assert found >= 0, "vectors of the history are contiguous and of one dtype"
+        direction, shares = np.empty_like(gradient), np.empty(count)
+        run = self.chosen(quasi_newton.direction_kernel)
+        slope = run(pairs, np.array(self.inverses), self.scale, gradient, direction, shares)
+        self.direction = direction
+        if self.iterations > 1:
+            self.shares = shares.tolist()
+        return slope
+
+    def remember(self, gradient: np.ndarray) -> None:
+        """Put the latest step and change of the gradient into the history."""
+        step, change = np.empty_like(gradient), np.empty_like(gradient)
+        product, square = self.chosen(quasi_newton.pair_kernel)(
+            gradient, self.gradient_before, self.direction, float(self.t), step, change
+        )
+        if not product > LEAST_CURVATURE:  # nor if it is NaN
+            return
+        for history, new in (
+            (self.changes, change),
+            (self.steps, step),
+            (self.inverses, 1.0 / product),
+        ):
+            history.append(new)
+            del history[: max(0, len(history) - self.group["history_size"])]
+        self.scale = product / square
+
+    def chosen(self, kernel: Callable[..., Callable[..., Any]]) -> Callable[..., Any]:
+        """The variant of a kernel for the number of parameters."""
+        dtype = self.flat.dtype
+        return threads.choose(
+            partial(kernel, dtype),
+            partial(kernel, dtype, True),
+            self.flat.size * quasi_newton.PASS_NS,
+            partial(kernel, dtype, False, True),
+        )
+
+
+def _largest(vector: np.ndarray) -> float:
+    """Largest absolute value, 0 of none."""
+    return float(max(vector.max(initial=0), -vector.min(initial=0)))
