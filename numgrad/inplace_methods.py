@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.autograd.row_sparse import RowSparseTensor
 from numgrad.autograd.variable import Tensor, root
 from numgrad.errors import NumgradRuntimeError, NumgradValueError
 from numgrad.inplace import as_values, assign, inplace
@@ -57,7 +58,11 @@ def augmented(op: Op, acceptable: Callable[[Any], bool]) -> Callable[..., Any]:
     name = f"{op.dunder}_"
 
     def method(self: Tensor, other: Any) -> Any:
-        return inplace(op, name, self, (other,), {}) if acceptable(other) else NotImplemented
+        if not acceptable(other):
+            if not isinstance(other, RowSparseTensor):
+                return NotImplemented
+            other = other.to_dense()  # Python would make ``a = a + b`` of it
+        return inplace(op, name, self, (other,), {})
 
     return method
 

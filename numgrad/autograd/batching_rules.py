@@ -330,6 +330,33 @@ def _take_backward(op: Op, operands: Sequence[Operand], params: dict[str, Any], 
     return out if shape == target else _call("reshape", out, shape=(size, *target))
 
 
+def _embedding(op: Op, operands: Sequence[Operand], params: dict[str, Any], size: int) -> Any:
+    weight, indices = operands
+    # how often a row is looked up is counted for each example
+    if indices.batched and (weight.batched or params["scale_grad_by_freq"]):
+        return NotImplemented
+    if not weight.batched:
+        return bind(op, (weight.value, indices.value), params)
+    # the rows of all examples side by side
+    rows, width = weight.shape
+    beside = _call("reshape", _call("swapaxes", weight.value, axis1=0, axis2=1), (rows, -1))
+    out = bind(op, (beside, indices.value), params)
+    out = _call("reshape", out, (*indices.shape, size, width))
+    return _call("moveaxis", out, -2, 0)
+
+
+def _embedding_backward(
+    op: Op, operands: Sequence[Operand], params: dict[str, Any], size: int
+) -> Any:
+    x, indices = operands
+    if indices.batched:
+        return NotImplemented
+    beside = _call("reshape", _call("moveaxis", x.value, 0, -2), (*indices.shape, -1))
+    out = bind(op, (beside, indices.value), params)
+    out = _call("reshape", out, (params["rows"], size, x.shape[-1]))
+    return _call("swapaxes", out, axis1=0, axis2=1)
+
+
 def _gather_along(op: Op, operands: Sequence[Operand], params: dict[str, Any], size: int) -> Any:
     changed = {"axis": operands[1].axes(params["axis"])}
     if "shape" in params:  # gather_along_backward
@@ -421,6 +448,8 @@ RULES: dict[str, Rule] = {
     "cumprod": _along_axis,
     "cumsum": _along_axis,
     "diagonal_backward": _diagonal_backward,
+    "embedding": _embedding,
+    "embedding_backward": _embedding_backward,
     "gather_along": _gather_along,
     "gather_along_backward": _gather_along,
     "getitem_backward": _getitem_backward,

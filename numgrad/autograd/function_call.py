@@ -11,10 +11,12 @@ import numpy as np
 from numgrad.autograd.function_context import FunctionCtx
 from numgrad.autograd.hooks import user_code
 from numgrad.autograd.node import Node
+from numgrad.autograd.row_sparse import RowSparseTensor
 from numgrad.autograd.task import edge_of
 from numgrad.autograd.variable import Tensor
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 from numgrad.op.base import Call, Meta, Op, conform, state
+from numgrad.op.row_sparse import RowSparseArray
 
 
 class Definition(Protocol):
@@ -59,7 +61,7 @@ def _operation(name: str) -> Op:
 class FunctionCall(Call):
     """A call of a Function."""
 
-    __slots__ = ("ctx", "definition", "nout", "out_metas", "result", "saves_tensors")
+    __slots__ = ("ctx", "definition", "nout", "out_metas", "result", "row_sparse", "saves_tensors")
     materializes = False  # it is a matter of each ctx, and outputs that are no Tensors get None
     opaque = True
 
@@ -77,6 +79,7 @@ class FunctionCall(Call):
         self.nout, self.result = len(results), results[0]
         self.out_metas = () if single else results
         self.saves_tensors = bool(ctx._for_backward)
+        self.row_sparse = False  # until the backward returns such a gradient
 
     @property
     def results(self) -> tuple[Meta, ...]:
@@ -88,22 +91,26 @@ class FunctionCall(Call):
     def backward(self, mask: int, g: Any, saved: Sequence[Any]) -> tuple[list[Any], int]:
         parts = g if self.out_metas else [g]
         found = self._run([None if part is None else Tensor(part) for part in parts], mask, False)
-        return [
-            None if value is None else conform(value._array, meta)
-            for value, meta in zip(found, self.metas, strict=True)
-        ], 0
+        arrays: list[Any] = [None if value is None else value._array for value in found]
+        for k, meta in enumerate(self.metas):
+            if type(arrays[k]) is RowSparseArray:
+                self.row_sparse = True
+            elif arrays[k] is not None:
+                arrays[k] = conform(arrays[k], meta)
+        return arrays, 0
 
     def gradients(self, mask: int, g: Any, values: dict[str, Any]) -> list[Any]:
         parts = g if self.out_metas else [g]
         recording = state.grad_enabled
-        found = self._run(parts, mask, recording)
+        found = [
+            value.to_dense() if isinstance(value, RowSparseTensor) else value
+            for value in self._run(parts, mask, recording)
+        ]
         if recording and self.ctx._once:
             return self._dead_ends(parts, found)
         return found
 
-    def _run(
-        self, parts: Sequence[Tensor | None], mask: int, recording: bool
-    ) -> list[Tensor | None]:
+    def _run(self, parts: Sequence[Tensor | None], mask: int, recording: bool) -> list[Any]:
         """Gradients of the inputs in ``mask``, not yet summed to their shapes."""
         if self.ctx._materializes:
             parts = [
@@ -185,8 +192,10 @@ class DeadEnd(Call):
         return self.backward(mask, g, ())[0]
 
 
-def as_gradient(function: str, position: int, value: Any, meta: Meta) -> Tensor:
+def as_gradient(function: str, position: int, value: Any, meta: Meta) -> Any:
     """What a backward returned for an input, as a Tensor that can be summed to its shape.
+
+    A row-sparse one stays what it is if it has that shape and dtype.
 
     Raises
     ------
@@ -196,6 +205,10 @@ def as_gradient(function: str, position: int, value: Any, meta: Meta) -> Tensor:
         If its shape or dtype does not suit the input.
     """
     name = f"{function}.backward"
+    if isinstance(value, RowSparseTensor):
+        if (value.shape, value.dtype) == (meta.shape, meta.dtype):
+            return value
+        value = value.to_dense()
     if not isinstance(value, Tensor):
         if not isinstance(value, np.ndarray | np.generic | int | float | complex):
             raise NumgradTypeError(

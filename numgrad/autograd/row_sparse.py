@@ -200,6 +200,13 @@ class RowSparseTensor:
 
     __radd__ = __add__
 
+    def __sub__(self, other: Any) -> Any:
+        known = isinstance(other, Tensor | np.ndarray | RowSparseTensor)
+        return self + -other if known else NotImplemented
+
+    def __rsub__(self, other: Any) -> Any:
+        return -self + other
+
     def __mul__(self, factor: Any) -> Any:
         scaled = self._scaled(factor)
         return scaled if scaled is NotImplemented else self._of(self._array.with_values(scaled))

@@ -1,4 +1,7 @@
-"""Fit NIST's certified regression problems with SciPy driven by numgrad gradients."""
+"""Fit NIST's certified regression problems with SciPy driven by numgrad gradients.
+
+``demo digits`` trains networks instead.
+"""
 
 import argparse
 import importlib.util
@@ -8,7 +11,7 @@ import textwrap
 import time
 from pathlib import Path
 
-from numgrad.cli import nist
+from numgrad.cli import digits, nist
 from numgrad.cli.fit import Fit, fit_least_squares, fit_minimize
 from numgrad.cli.progress import Progress
 
@@ -52,10 +55,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--plot", type=Path, metavar="FILE", help=f"where to draw (default: {DEFAULT_PLOT})"
     )
     plot.add_argument("--no-plot", action="store_true", help="do not draw")
+    others = parser.add_subparsers(dest="other", title="other demos", metavar="")
+    digits.add_arguments(others.add_parser("digits", help=digits.HELP, description=digits.__doc__))
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the demo; 1 if a least-squares fit misses its digits, 2 for an unknown problem."""
+    if arguments.other == "digits":
+        return digits.run(arguments)
     if arguments.list:
         _print_list(arguments.json)
         return 0

@@ -18,8 +18,8 @@ its own, which would wait for each other; results therefore are bitwise the same
 threads. Convolutions with too many weights for that run on one thread, with large strips and
 products that BLAS shares out.
 
-The steps are in ``convolution_steps``. All arrays are flat; sizes come as one array, in the order of
-``SIZES``. One-dimensional convolutions have one row.
+The steps are in ``convolution_steps``. All arrays are flat; sizes come as one array, in the order
+of ``SIZES``. One-dimensional convolutions have one row.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ def convolution_gradient_kernel(
 ) -> Callable[..., None]:
     """Gradients for input (1 in the mask) and weights (2).
 
-    Called with mask, g, x, w, gx, gw, sizes. What the mask does not need may be empty. ``gw`` has a row of zeros for each chunk; the first
-    gets the sum.
+    Called with mask, g, x, w, gx, gw, sizes. What the mask does not need may be empty. ``gw`` has a
+    row of zeros for each chunk; the first gets the sum.
     """
     signature = "void(int64, {0}, {0}, {0}, {0}, {1}, int64[::1])"
     return _compile("convolution_gradient", _GRADIENT, signature, dtype, parallel, nogil)

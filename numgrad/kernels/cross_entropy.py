@@ -1,4 +1,4 @@
-"""Kernels of cross entropy with class indices, of logits and of logarithms of probabilities.
+"""Kernels of the cross entropy of logits with class indices.
 
 Note [Cross entropy in two passes]
 ----------------------------------
@@ -10,14 +10,16 @@ written here and read there. ``m`` and ``s`` are kept apart because ``x - (m + l
 the last digits of large logits.
 
 *Rows* (``inner == 1``) go through functions that are compiled by themselves, as in Note [Blocks of
-a reduction]; *columns* are handled in tiles, one class after the other. Results are bitwise the
-same for any number of threads. Targets are checked before anything is written.
+a reduction]; many short ones at once, so that vectors are filled. *Columns* are handled in tiles,
+one class after the other. Results are bitwise the same for any number of threads. Targets are
+checked before anything is written.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -28,8 +30,10 @@ TILE = 256
 """Columns handled side by side at most."""
 BLOCK = 1024
 """Elements of a row, or losses, that are summed without a wider accumulator."""
+SHORT = 64
+"""Classes up to which the exponentials of several rows are taken in one loop."""
 
-_HEADER = """
+HEADER = """
 import numpy as np
 from numba import float32, float64, int32, int64, prange
 from numgrad.kernels.accumulation import (
@@ -67,6 +71,31 @@ def sum_of_exponentials(row, shift):
             subtotal = add_any_order(subtotal, exp_{bits}(part[k] - shift))
         total += float64(subtotal)
     return {type}(total)
+
+
+@outlined
+def pass_over_short_rows(part, shifts, sums, logarithms, classes, scratch):
+    # exponentials and logarithms of several rows side by side
+    stay_apart()
+    for r in range(shifts.size):
+        row = part[r * classes : r * classes + classes]
+        apart = scratch[r * classes : r * classes + classes]
+        best = LOWEST
+        for k in range(classes):
+            best = select(row[k] > best, row[k], best)
+        for k in range(classes):
+            apart[k] = row[k] - best
+        shifts[r] = best
+    for k in range(scratch.size):
+        scratch[k] = exp_{bits}(scratch[k])
+    for r in range(shifts.size):
+        terms = scratch[r * classes : r * classes + classes]
+        total = ZERO
+        for k in range(classes):
+            total += terms[k]
+        sums[r] = total
+    for r in range(shifts.size):
+        logarithms[r] = log_{bits}(sums[r])
 
 
 @outlined
@@ -112,7 +141,7 @@ def weight_of_targets(target, weight, classes, ignored):
 
 # ``result`` holds the reduced loss and the weight it was divided by; ``reduction`` is 0 for losses
 # one by one, 1 for their sum, 2 for their mean.
-_FINISH = """
+FINISH = """
     if reduction != 0:
         divisor = counted if reduction == 2 else 1.0
         result[0] = {type}(sum_of(losses) / divisor)
@@ -145,6 +174,23 @@ def kernel(
 ):"""
     + _START
     + """
+    if classes <= {short}:
+        step = {block} // max(classes, 1)
+        for index in {range}(-(-outer // step)):
+            lo = int64(index) * step
+            hi = min(lo + step, outer)
+            scratch = np.empty((hi - lo) * classes, {numpy})
+            pass_over_short_rows(
+                x[lo * classes : hi * classes], shifts[lo:hi], sums[lo:hi], losses[lo:hi],
+                classes, scratch
+            )
+    else:
+        for index in {range}(outer):
+            k = int64(index)
+            row = x[k * classes : k * classes + classes]
+            shifts[k] = largest(row)
+            sums[k] = sum_of_exponentials(row, shifts[k])
+            losses[k] = log_{bits}(sums[k])
     for index in {range}(outer):
         k = int64(index)
         t = target[k]
@@ -152,18 +198,14 @@ def kernel(
             losses[k] = ZERO
         else:
             row = x[k * classes : k * classes + classes]
-            shift = largest(row)
-            total = sum_of_exponentials(row, shift)
-            logarithm = log_{bits}(total)
+            logarithm = losses[k]
             w = {type}(1) if weight.size == 0 else weight[t]
-            loss = sharp * w * (logarithm - (row[t] - shift))
+            loss = sharp * w * (logarithm - (row[t] - shifts[k]))
             if smoothing > 0:
-                loss += even * (whole * logarithm - sum_of_distances(row, shift, weight))
+                loss += even * (whole * logarithm - sum_of_distances(row, shifts[k], weight))
             losses[k] = loss
-            shifts[k] = shift
-            sums[k] = total
 """
-    + _FINISH
+    + FINISH
 )
 
 _FORWARD_COLUMNS = (
@@ -214,7 +256,7 @@ def kernel(
                     loss += even * (whole * logarithm - {type}(apart[j]))
                 losses[k] = loss
 """
-    + _FINISH
+    + FINISH
 )
 
 _BACKWARD_ROWS = (
@@ -302,52 +344,19 @@ def kernel(
 """
 )
 
-_PICK = (
-    """
 
-def kernel(x, target, weight, losses, result, outer, classes, inner, ignored, reduction):
-    counted, bad = weight_of_targets(target, weight, classes, ignored)
-    if bad >= 0:
-        return bad
-    for block in range(outer):
-        for j in range(inner):
-            k = block * inner + j
-            t = target[k]
-            if t == ignored:
-                losses[k] = ZERO
-            else:
-                w = {type}(1) if weight.size == 0 else weight[t]
-                losses[k] = -(x[(block * classes + t) * inner + j] * w)
-"""
-    + _FINISH
-)
-
-_PICK_BACKWARD = """
-
-def kernel(target, weight, g, result, out, outer, classes, inner, ignored, reduction):
-    divisor = result[1] if reduction != 0 else {type}(1)
-    for block in range(outer):
-        for j in range(inner):
-            k = block * inner + j
-            t = target[k]
-            if t != ignored:
-                scale = (g[k] if reduction == 0 else g[0]) / divisor
-                w = {type}(1) if weight.size == 0 else weight[t]
-                out[(block * classes + t) * inner + j] = -(scale * w)
-"""
-
-
-def _compile(
+def compile_loss(
     name: str, source: str, dtype: np.dtype, arguments: str, *, parallel: bool = False
-) -> Callable[..., int]:
+) -> Callable[..., Any]:
     """Compile a kernel; ``arguments`` has a letter for each: Array, Target, Size, Float."""
     single = dtype == np.float32
-    text = (_HEADER + source).format(
+    text = (HEADER + source).format(
         bits="f32" if single else "f64",
         block=BLOCK,
         integer="int32" if single else "int64",
         numpy=f"np.{dtype.name}",
         range="prange" if parallel else "range",
+        short=SHORT,
         tile=TILE,
         type=type_name(dtype),
     )
@@ -368,7 +377,7 @@ def _compile(
 
 
 @cache
-def cross_entropy_kernel(dtype: np.dtype, columns: bool, parallel: bool) -> Callable[..., int]:
+def cross_entropy_kernel(dtype: np.dtype, columns: bool, parallel: bool) -> Callable[..., Any]:
     """Compile the losses of logits.
 
     Returns
@@ -379,13 +388,13 @@ def cross_entropy_kernel(dtype: np.dtype, columns: bool, parallel: bool) -> Call
         is none. It gives the position of the first target that is no class, or -1.
     """
     source, tag = (_FORWARD_COLUMNS, "c") if columns else (_FORWARD_ROWS, "r")
-    return _compile(f"cross_entropy_{tag}", source, dtype, "ATAAAAASSSSFS", parallel=parallel)
+    return compile_loss(f"cross_entropy_{tag}", source, dtype, "ATAAAAASSSSFS", parallel=parallel)
 
 
 @cache
 def cross_entropy_backward_kernel(
     dtype: np.dtype, columns: bool, parallel: bool
-) -> Callable[..., None]:
+) -> Callable[..., Any]:
     """Compile the gradient of ``cross_entropy_kernel``.
 
     Returns
@@ -396,29 +405,4 @@ def cross_entropy_backward_kernel(
     """
     source, tag = (_BACKWARD_COLUMNS, "c") if columns else (_BACKWARD_ROWS, "r")
     name = f"cross_entropy_backward_{tag}"
-    return _compile(name, source, dtype, "ATAAAAAASSSSFS", parallel=parallel)
-
-
-@cache
-def likelihood_kernel(dtype: np.dtype) -> Callable[..., int]:
-    """Compile the losses of logarithms of probabilities.
-
-    Returns
-    -------
-    callable
-        ``entry(x, target, weight, losses, result, outer, classes, inner, ignored, reduction)``.
-    """
-    return _compile("nll_loss", _PICK, dtype, "ATAAASSSSS")
-
-
-@cache
-def likelihood_backward_kernel(dtype: np.dtype) -> Callable[..., None]:
-    """Compile the gradient of ``likelihood_kernel``.
-
-    Returns
-    -------
-    callable
-        ``entry(target, weight, g, result, out, outer, classes, inner, ignored, reduction)``;
-        ``out`` holds zeros.
-    """
-    return _compile("nll_loss_backward", _PICK_BACKWARD, dtype, "TAAAASSSSS")
+    return compile_loss(name, source, dtype, "ATAAAAAASSSSFS", parallel=parallel)

@@ -23,7 +23,10 @@ def kernel({arguments}, count):
 """
 
 _SIGNATURES = {
-    "largest": ("x, y, indices, sizes", "{0}, {0}, int64[::1], int64[::1]"),
+    "largest": (
+        "x, y, indices, rows, columns, steps, width, area",
+        "{0}, {0}, int64[::1], int64[:,::1], int64[:,::1], int64[::1], int64, int64",
+    ),
     "put_back": ("g, indices, gx, area, outputs", "{0}, int64[::1], {0}, int64, int64"),
     "average": (
         "x, y, rows, columns, width, area",

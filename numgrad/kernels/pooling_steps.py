@@ -3,43 +3,36 @@
 Imported by generated source only: importing this module imports Numba. Arrays are flat.
 """
 
-from numgrad.kernels.jit import device, outlined
-
-
-@device
-def reach(start, step, size, n):
-    """The ``lo <= i < hi`` among ``size`` places of a window with ``0 <= start + i * step < n``."""
-    lo = 0 if start >= 0 else -(start // step)
-    hi = (n - 1 - start) // step + 1
-    return lo, min(size, hi)
+from numgrad.kernels.intrinsics import select
+from numgrad.kernels.jit import outlined
 
 
 @outlined
-def largest(x, y, indices, sizes, image):
+def largest(x, y, indices, rows, columns, steps, width, area, image):
     """Largest element of each window, and its place in the image; the last NaN if there is one.
 
-    ``sizes``: image, output, window, stride, padding and dilation, of rows and columns each.
+    Windows are rows of (first place, number of elements), which are ``steps`` apart.
     """
-    height, width, rows, columns = sizes[0], sizes[1], sizes[2], sizes[3]
-    x = x[image * height * width : (image + 1) * height * width]
-    y = y[image * rows * columns : (image + 1) * rows * columns]
-    indices = indices[image * rows * columns : (image + 1) * rows * columns]
+    x = x[image * area : (image + 1) * area]
+    count = rows.shape[0] * columns.shape[0]
+    y, indices = y[image * count :], indices[image * count :]
+    down, across = steps[0] * width, steps[1]
     at = 0
-    for r in range(rows):
-        top = r * sizes[6] - sizes[8]
-        first_row, last_row = reach(top, sizes[10], sizes[4], height)
-        for c in range(columns):
-            left = c * sizes[7] - sizes[9]
-            first, last = reach(left, sizes[11], sizes[5], width)
-            place = (top + first_row * sizes[10]) * width + left + first * sizes[11]
+    for r in range(rows.shape[0]):
+        for c in range(columns.shape[0]):
+            place = rows[r, 0] * width + columns[c, 0]
             best = x[place]
-            for i in range(first_row, last_row):
-                k = (top + i * sizes[10]) * width + left + first * sizes[11]
-                for _ in range(first, last):
+            start = place
+            for _ in range(rows[r, 1]):
+                k = start
+                for _ in range(columns[c, 1]):
                     value = x[k]
-                    if value > best or value != value:
-                        best, place = value, k
-                    k += sizes[11]
+                    # no branches, which would be taken at random
+                    better = (value > best) | (value != value)
+                    best = select(better, value, best)
+                    place = select(better, k, place)
+                    k += across
+                start += down
             y[at] = best
             indices[at] = place
             at += 1

@@ -55,6 +55,25 @@ from numgrad.nn.loss import PoissonNLLLoss as PoissonNLLLoss
 from numgrad.nn.loss import SmoothL1Loss as SmoothL1Loss
 from numgrad.nn.loss import TripletMarginLoss as TripletMarginLoss
 from numgrad.nn.module import Module as Module
+from numgrad.nn.module_hooks import (
+    register_module_buffer_registration_hook as register_module_buffer_registration_hook,
+)
+from numgrad.nn.module_hooks import register_module_forward_hook as register_module_forward_hook
+from numgrad.nn.module_hooks import (
+    register_module_forward_pre_hook as register_module_forward_pre_hook,
+)
+from numgrad.nn.module_hooks import (
+    register_module_full_backward_hook as register_module_full_backward_hook,
+)
+from numgrad.nn.module_hooks import (
+    register_module_full_backward_pre_hook as register_module_full_backward_pre_hook,
+)
+from numgrad.nn.module_hooks import (
+    register_module_module_registration_hook as register_module_module_registration_hook,
+)
+from numgrad.nn.module_hooks import (
+    register_module_parameter_registration_hook as register_module_parameter_registration_hook,
+)
 from numgrad.nn.normalization import BatchNorm1d as BatchNorm1d
 from numgrad.nn.normalization import BatchNorm2d as BatchNorm2d
 from numgrad.nn.normalization import GroupNorm as GroupNorm

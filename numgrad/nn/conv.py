@@ -88,7 +88,7 @@ class _Convolution(Module):
             ("padding", none), ("dilation", one), ("output_padding", none), ("groups", 1),
         ):  # fmt: skip
             if getattr(self, name) != default:
-                text += f", {name}={getattr(self, name)!r}"
+                text += f", {name}={getattr(self, name)}"
         if self.bias is None:
             text += ", bias=False"
         if self.padding_mode != "zeros":

@@ -31,7 +31,8 @@ def functional_call(
     module
         The module; afterwards, and if it raises, it has its own again.
     parameter_and_buffer_dicts
-        Tensors by dotted name, or a sequence of such dictionaries. What is not named stays.
+        Tensors by dotted name, or a sequence of such dictionaries. What is not named stays. What
+        the module sets anew, such as a running mean, is put into the dictionary.
     args
         The arguments: a tuple, or a single one.
     kwargs
@@ -62,14 +63,21 @@ def functional_call(
     >>> ng.grad(loss)(ng.zeros((1, 2)))
     tensor([[1., 1.]])
     """
-    values = _merged(parameter_and_buffer_dicts)
+    dictionaries = _dictionaries(parameter_and_buffer_dicts)
+    values = _merged(dictionaries)
     places = {name: (owner, key) for name, owner, key in _places(module)}
     _check(values, places, strict)
     if tie_weights:
         values = _tied(values, places)
     given = () if args is None else args if isinstance(args, tuple) else (args,)
     with _replaced(values, places):
-        return module(*given, **(kwargs or {}))
+        result = module(*given, **(kwargs or {}))
+        after = {name: places[name][0].get(places[name][1]) for name in values}
+    for dictionary in dictionaries:
+        for name in list(dictionary):
+            if after[name] is not dictionary[name]:
+                dictionary[name] = after[name]  # pyright: ignore
+    return result
 
 
 def stack_module_state(models: Iterable[Module]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
@@ -129,12 +137,16 @@ def _stacked(name: str, tensors: list[Tensor]) -> Tensor:
     return found.requires_grad_() if wanted else found
 
 
-def _merged(given: Any) -> dict[str, Any]:
+def _dictionaries(given: Any) -> list[Values]:
     dictionaries = [given] if isinstance(given, Mapping) else list(given)
     if not all(isinstance(values, Mapping) for values in dictionaries):
         raise NumgradTypeError(
             "functional_call: takes a dictionary of Tensors by name, or a sequence of them"
         )
+    return dictionaries
+
+
+def _merged(dictionaries: Sequence[Values]) -> dict[str, Any]:
     merged: dict[str, Any] = {}
     for values in dictionaries:
         twice = [name for name in values if name in merged]

@@ -440,7 +440,9 @@ class RawInterpreter:
         if isinstance(op, Composite):
             return op.function(*args, **params)
         args, params = complete(op, args, params)
-        return op.run(args, params)[0]
+        # NumPy gives scalars for 0-d results, so a formula may pass some on
+        arrays = [np.asarray(a) if isinstance(a, np.generic) else a for a in args]
+        return op.run(arrays, params)[0]
 
 
 raw = RawInterpreter()

@@ -20,6 +20,7 @@ import numpy as np
 from numgrad.autograd.modes import no_grad
 from numgrad.errors import NumgradValueError
 from numgrad.nn.module import Module
+from numgrad.nn.utils.update_many import update_many
 from numgrad.optim.lr_scheduler.base import LRScheduler, check_optimizer, for_each_group
 from numgrad.optim.optimizer import Optimizer
 from numgrad.tensor import Tensor
@@ -128,8 +129,16 @@ def get_swa_multi_avg_fn() -> AverageMany:
 @no_grad()
 def _move_towards(averages: Sequence[Tensor], present: Sequence[Tensor], share: float) -> None:
     """Move each average by a part of its distance to the present value."""
-    for average, value in zip(averages, present, strict=True):
-        average.copy_(average + (value - average) * share)
+    if len(averages) != len(present):
+        raise NumgradValueError(
+            f"got {len(averages)} averages and {len(present)} present values; they go by pairs"
+        )
+    for k in update_many(_moved, [averages, present], share):
+        averages[k].copy_(_moved(averages[k], present[k], share)["average"])
+
+
+def _moved(average: Any, value: Any, share: Any) -> dict[str, Any]:
+    return {"average": average + (value - average) * share}
 
 
 def _check_decay(name: str, decay: float) -> None:

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.slow
 
 SIZE = 3
 INDICES = np.array([[2, -1, 0], [1, 1, -3]])
+ROWS = np.array([[2, 1, 0], [1, 1, 0]])
 
 # What the declarations of the table do not give: (shapes or operands, parameters)
 MORE = {
@@ -57,6 +58,16 @@ MORE = {
         (((3, 4), INDICES), {"axis": 0}),
         (((2, 3, 2), INDICES), {"axis": -2}),
         (((3,), np.array(1)), {"axis": 0}),
+    ],
+    "embedding": [
+        (((3, 2), ROWS), {}),
+        (((3, 2), np.array(1)), {"padding_idx": 1}),
+        (((3, 2), ROWS), {"scale_grad_by_freq": True, "padding_idx": 0}),
+    ],
+    "embedding_backward": [
+        (((2, 3, 2), ROWS), {"rows": 3, "padding_idx": None, "scaled": False}),
+        (((2, 3, 2), ROWS), {"rows": 4, "padding_idx": -4, "scaled": True}),
+        (((2,), np.array(1)), {"rows": 3, "padding_idx": None, "scaled": False}),
     ],
     "take_backward": [
         (((2, 3), INDICES), {"shape": (2, 3)}),

@@ -207,6 +207,10 @@ ALONG_AXES = [
     unary("logsumexp", lambda torch, x: torch.logsumexp(x, 0), [-inf, 0.0], [0, 1]),
     unary("logsumexp", lambda torch, x: torch.logsumexp(x, 0), [-inf, -inf], [nan, nan]),
     unary("logsumexp", lambda torch, x: torch.logsumexp(x, 0), [800.0, -800.0], [1, 0]),
+    unary("max_pool", lambda torch, x: torch.nn.functional.max_pool1d(x, 2),
+          [[1.0, 1.0, nan, 3.0, 2.0, nan]], [[1, 0, 1, 0, 0, 1]],
+          params={"kernel": (2,), "stride": (2,), "padding": (0,), "dilation": (1,),
+                  "ceil_mode": False}),
     unary("softmax", lambda torch, x: torch.softmax(x, 0), [-inf, 0.0], [0, 0]),
     unary("softmax", lambda torch, x: torch.softmax(x, 0), [-inf, -inf], [nan, nan]),
     unary("log_softmax", lambda torch, x: torch.log_softmax(x, 0), [800.0, -800.0], [-1, 1]),
@@ -252,6 +256,7 @@ SMOOTH = {
     "region_backward", "masked_fill", "masked_scatter", "gelu", "gelu_tanh", "silu", "mish",
     "softsign", "squared_error", "weighted_bernoulli_logit_error", "log_divergence_error",
     "poisson_log_error", "poisson_error", "nll_loss", "dropout", "linear", "bilinear",
+    "convolution", "convolution_input", "convolution_weight", "average_windows", "spread_windows",
 }  # fmt: skip
 
 

@@ -74,15 +74,19 @@ def test_arithmetic(rows):
         for total in (rows + other, other + rows):
             assert type(total) is ng.Tensor
             np.testing.assert_array_equal(total.numpy(), WHOLE + 1)
+        np.testing.assert_array_equal((rows - other).numpy(), WHOLE - 1)
+        np.testing.assert_array_equal((other - rows).numpy(), 1 - WHOLE)
     assert (rows + rows).nnz == 6
+    assert not dense(rows - rows).any()
     np.testing.assert_array_equal(dense(rows + rows), 2 * WHOLE)
     for double in (rows * 2, 2.0 * rows, rows * ng.tensor(2.0), rows / 0.5, -(rows * -2)):
         assert double.is_sparse
         np.testing.assert_array_equal(dense(double), 2 * WHOLE)
     with pytest.raises(TypeError):
         rows * np.ones(2)
-    with pytest.raises(TypeError):
-        rows + "1"
+    for operator in (lambda: rows + "1", lambda: rows - 1, lambda: 1 - rows, lambda: rows / rows):
+        with pytest.raises(TypeError):
+            operator()
     with pytest.raises(ng.NumgradValueError, match="shapes"):
         rows + ng.RowSparseTensor([0], [[1.0]], (4, 1))
     with pytest.raises(ng.NumgradTypeError, match="dtypes"):
@@ -108,6 +112,14 @@ def test_in_place_changes(rows):
     assert rows.zero_() is rows
     assert rows.nnz == 0
     np.testing.assert_array_equal(dense(rows), 0 * WHOLE)
+
+
+def test_rows_are_added_to_a_tensor_in_place(rows):
+    x = whole = ng.ones((4, 2))
+    x += rows
+    x -= 2 * rows
+    assert x is whole
+    np.testing.assert_array_equal(whole.numpy(), 1 - WHOLE)
 
 
 def test_no_array_is_made_unasked(rows):
@@ -265,11 +277,15 @@ def test_several_uses_in_one_forward(use):
     assert x.grad is None
 
 
+@pytest.mark.parametrize("last", [False, True])
 @pytest.mark.parametrize("n", [7, 9000])
-def test_large_tables_meet_rows(n):
+def test_large_tables_meet_rows(n, last):
     start = RNG.normal(size=(n, 3))
     w = ng.tensor(start, requires_grad=True)
-    (rows_of(w, TWICE) + np.sum(np.exp(w)) + rows_of(w, ONCE) + np.sum(w * w)).backward()
+    terms = [rows_of(w, TWICE), np.sum(np.exp(w)), rows_of(w, ONCE), np.sum(w * w)]
+    if last:  # what is computed last is differentiated first
+        terms.append(rows_of(w, ONCE) * 0.0)
+    sum(terms).backward()
     expected = gradient(TWICE, start) + gradient(ONCE, start) + np.exp(start) + 2 * start
     np.testing.assert_allclose(w.grad.numpy(), expected, rtol=1e-12, atol=1e-14)
 
@@ -436,6 +452,36 @@ def test_an_operation_of_the_users_may_return_rows():
         np.testing.assert_array_equal(w.grad.values.numpy(), [[2, 2, 2]])
     finally:
         del OPS["first_row_for_test"]
+
+
+class Lookup(ng.autograd.Function):
+    """Rows of a matrix, with a row-sparse gradient."""
+
+    @staticmethod
+    def forward(ctx, weight, indices):
+        ctx.indices, ctx.shape = indices, weight.shape
+        return ng.tensor(weight.numpy()[indices])
+
+    @staticmethod
+    def backward(ctx, g):
+        return ng.RowSparseTensor(ctx.indices, g.detach(), ctx.shape), None
+
+
+def test_a_function_of_the_users_may_return_rows():
+    w = leaf()
+    np.sum(Lookup.apply(w, ONCE) * 2.0).backward()
+    assert w.grad.is_sparse
+    np.testing.assert_array_equal(dense(w.grad)[:, 0], [0, 2, 0, 0, 2, 0])
+    np.sum(Lookup.apply(w * 3.0, ONCE) + Lookup.apply(w, ONCE)).backward()
+    assert not w.grad.is_sparse
+    np.testing.assert_array_equal(dense(w.grad)[:, 0], [0, 6, 0, 0, 6, 0])
+    (found,) = ng.autograd.grad(np.sum(Lookup.apply(w, ONCE)), w, create_graph=True)
+    assert not found.is_sparse
+    single = ng.RowSparseTensor([1], np.ones((1, 3), np.float32), (6, 3))
+    Lookup.backward = staticmethod(lambda ctx, g: (single, None))
+    w.grad = None
+    np.sum(Lookup.apply(w, ONCE)).backward()
+    np.testing.assert_array_equal(dense(w.grad), np.eye(6)[1][:, None] + np.zeros(3))
 
 
 # -------------------------------------------------------------------------------- against torch

@@ -151,6 +151,37 @@ def test_a_norm_that_is_not_finite(bad):
         np.testing.assert_equal(get_total_norm(p.grad, order).item(), bad)
 
 
+def test_a_norm_of_infinities_and_nans():
+    tensors = [ng.tensor([math.inf]), ng.tensor([1.0, math.nan]), ng.tensor([-math.inf])]
+    for order in (1, 2, 3, math.inf):
+        assert math.isnan(get_total_norm(tensors, order).item())
+        assert get_total_norm(tensors[::2], order).item() == math.inf
+
+
+def test_a_gradient_of_two_parameters_is_scaled_twice_as_in_pytorch():
+    p, q = ng.zeros(2, requires_grad=True), ng.zeros(2, requires_grad=True)
+    p.grad = q.grad = ng.tensor([3.0, 4.0])
+    clip_grads_with_norm_([p, q], 1.0, 2.0)
+    np.testing.assert_allclose(p.grad.numpy(), [0.75, 1.0], rtol=1e-5)
+
+
+def test_gradients_that_operations_write_one_by_one():
+    p, q = ng.zeros(2, requires_grad=True), ng.zeros(2, requires_grad=True)
+    q.grad = ng.tensor([0.0, 12.0])
+    with ng.inference_mode():
+        p.grad = ng.tensor([3.0, 4.0])
+        assert clip_grad_norm_([p, q], 6.5).item() == 13
+    with pytest.raises(RuntimeError, match="inference mode"):
+        clip_grad_norm_([p, q], 1.0)
+    p.grad = ng.tensor([3.0, 4.0])
+    saved = ng.tensor([1.0, 1.0], requires_grad=True)
+    with ng.autograd.graph.allow_mutation_on_saved_tensors():
+        y = (saved * p.grad).sum()
+        clip_grad_norm_(p, 1.0)
+        y.backward()
+    np.testing.assert_array_equal(saved.grad.numpy(), [3, 4])
+
+
 def test_gradients_within_the_bound_are_not_touched():
     p = ng.zeros(2, requires_grad=True)
     p.grad = ng.tensor([3.0, 4.0])

@@ -18,8 +18,18 @@ def _from_parts(a, b):
     return out
 
 
-NEURAL = {
-    "relu": lambda x: np.maximum(x, 0),
+def _scipy(name):
+    return getattr(importlib.import_module("scipy.special"), name)
+
+
+def _of_floats(function):
+    """NumPy computes in float16 for 8-bit integers; we do not."""
+    return lambda *args: function(
+        *[a if np.asarray(a).dtype.kind in "fc" else np.asarray(a, np.float64) for a in args]
+    )
+
+
+_OF_FLOATS = {
     "leaky_relu": lambda x, slope: np.where(x > 0, x, slope * x),
     "prelu": lambda x, slope: np.where(x > 0, x, slope * x),
     "elu": lambda x, alpha: np.where(x > 0, x, alpha * np.expm1(x)),
@@ -31,44 +41,41 @@ NEURAL = {
     ),
     "silu": lambda x: x * _scipy("expit")(x),
     "mish": lambda x: x * np.tanh(np.logaddexp(x, 0.0)),
-    "softsign": lambda x: x / (1 + np.abs(x * 1.0)),
+    "softsign": lambda x: x / (1 + np.abs(x)),
     "log_sigmoid": lambda x: _scipy("log_expit")(x),
     "hardtanh": lambda x, low, high: np.where(x <= low, low, np.where(x >= high, high, x)),
     "softplus_scaled": lambda x, beta, threshold: np.where(
         x * beta > threshold, x, np.logaddexp(x * beta, 0.0) / beta
     ),
-    "squared_error": lambda x, t: np.square(x - 1.0 * t),
-    "absolute_error": lambda x, t: np.abs(x - 1.0 * t),
+    "squared_error": lambda x, t: np.square(x - t),
+    "absolute_error": lambda x, t: np.abs(x - t),
     "smooth_absolute_error": lambda x, t, beta: np.where(
-        np.abs(x - 1.0 * t) < beta,
-        np.square(x - 1.0 * t) / 2 / beta,
-        np.abs(x - 1.0 * t) - beta / 2,
+        np.abs(x - t) < beta,
+        np.square(x - t) / 2 / beta,
+        np.abs(x - t) - beta / 2,
     ),
-    "huber_error": lambda x, t, delta: _scipy("huber")(delta, x - 1.0 * t),
+    "huber_error": lambda x, t, delta: _scipy("huber")(delta, x - t),
     "bernoulli_error": lambda x, t: (
-        -(t * np.maximum(np.log(x), -100) + (1.0 - t) * np.maximum(np.log1p(-1.0 * x), -100))
+        -(t * np.maximum(np.log(x), -100) + (1.0 - t) * np.maximum(np.log1p(-x), -100))
     ),
-    "bernoulli_logit_error": lambda x, t: (1.0 - t) * x + np.logaddexp(-1.0 * x, 0.0),
+    "bernoulli_logit_error": lambda x, t: (1.0 - t) * x + np.logaddexp(-x, 0.0),
     "weighted_bernoulli_logit_error": lambda x, t, w: (
-        (1.0 - t) * np.logaddexp(x, 0.0) + t * w * np.logaddexp(-1.0 * x, 0.0)
+        (1.0 - t) * np.logaddexp(x, 0.0) + t * w * np.logaddexp(-x, 0.0)
     ),
     "divergence_error": lambda x, t: _scipy("xlogy")(t, t) - t * x,
-    "log_divergence_error": lambda x, t: np.exp(t) * (1.0 * t - x),
-    "poisson_log_error": lambda x, t: np.exp(x) - 1.0 * t * x,
-    "poisson_error": lambda x, t, eps: x - t * np.log(x + 1.0 * eps),
+    "log_divergence_error": lambda x, t: np.exp(t) * (t - x),
+    "poisson_log_error": lambda x, t: np.exp(x) - t * x,
+    "poisson_error": lambda x, t, eps: x - t * np.log(x + eps),
     "stirling": lambda x: np.where(
         x > 1, x * np.log(np.maximum(x, 1)) - x + np.log(2 * np.pi * np.maximum(x, 1)) / 2, 0
     ),
     "gaussian_error": lambda x, t, var, eps: (
-        (np.log(np.maximum(var, eps)) + np.square(x - 1.0 * t) / np.maximum(var, eps)) / 2
+        (np.log(np.maximum(var, eps)) + np.square(x - t) / np.maximum(var, eps)) / 2
     ),
 }
+NEURAL = {name: _of_floats(function) for name, function in _OF_FLOATS.items()}
+NEURAL["relu"] = lambda x: np.maximum(x, 0)
 """Activations and losses: of real operands only, with floating results; ``relu`` keeps integers."""
-
-
-def _scipy(name):
-    return getattr(importlib.import_module("scipy.special"), name)
-
 
 OTHER = NEURAL | {
     "clip_below": lambda x, low: np.where(x < low, low, x),

@@ -9,7 +9,6 @@ their sum, where there are no weights.
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -18,11 +17,10 @@ import numpy as np
 
 from numgrad.creation import asarray
 from numgrad.errors import NumgradRuntimeError, NumgradValueError
-from numgrad.ops.arithmetic import clip
 from numgrad.ops.nn import cross_entropy as of_classes
 from numgrad.ops.nn import loss as ops
 from numgrad.ops.reduce import log_softmax
-from numgrad.ops.shape import astype, broadcast_to, expand_dims, reshape
+from numgrad.ops.shape import astype, broadcast_to, reshape
 from numgrad.tensor import Tensor
 
 REDUCTIONS = ("none", "mean", "sum")
@@ -35,7 +33,7 @@ def check_reduction(name: str, reduction: str, allowed: Sequence[str] = REDUCTIO
         raise NumgradValueError(f"{name}: reduction must be one of {words}, got {reduction!r}")
 
 
-def _reduced(losses: Tensor, reduction: str, weight: Any = None) -> Tensor:
+def reduced(losses: Tensor, reduction: str, weight: Any = None) -> Tensor:
     """Losses added up; with weights, their mean is divided by the sum of the weights."""
     if weight is not None:
         losses = losses * weight
@@ -90,7 +88,7 @@ def mse_loss(input: Any, target: Any, *, reduction: str = "mean", weight: Any = 
     """
     check_reduction("mse_loss", reduction)
     _warn_of_broadcast("mse_loss", input, target)
-    return _reduced(ops.squared_error(input, target), reduction, weight)
+    return reduced(ops.squared_error(input, target), reduction, weight)
 
 
 def l1_loss(input: Any, target: Any, *, reduction: str = "mean", weight: Any = None) -> Tensor:
@@ -104,7 +102,7 @@ def l1_loss(input: Any, target: Any, *, reduction: str = "mean", weight: Any = N
     """
     check_reduction("l1_loss", reduction)
     _warn_of_broadcast("l1_loss", input, target)
-    return _reduced(ops.absolute_error(input, target), reduction, weight)
+    return reduced(ops.absolute_error(input, target), reduction, weight)
 
 
 def smooth_l1_loss(
@@ -127,13 +125,15 @@ def smooth_l1_loss(
     if beta < 0:
         raise NumgradValueError(f"smooth_l1_loss: beta must not be negative, got {beta}")
     _warn_of_broadcast("smooth_l1_loss", input, target)
-    return _reduced(ops.smooth_absolute_error(input, target, float(beta)), reduction)
+    return reduced(ops.smooth_absolute_error(input, target, float(beta)), reduction)
 
 
 def huber_loss(
     input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None
 ) -> Tensor:
     """``d**2 / 2`` of differences ``d`` up to ``delta``, else ``delta * (abs(d) - delta / 2)``.
+
+    Arguments as for ``mse_loss``, but a mean is not divided by the weights, as in PyTorch.
 
     Raises
     ------
@@ -150,7 +150,7 @@ def huber_loss(
     if not delta > 0:
         raise NumgradValueError(f"huber_loss: delta must be positive, got {delta}")
     _warn_of_broadcast("huber_loss", input, target)
-    return _reduced(ops.huber_error(input, target, float(delta)), reduction, weight)
+    return _weighted(ops.huber_error(input, target, float(delta)), weight, reduction)
 
 
 # ----------------------------------------------------------------------------------- classes
@@ -255,7 +255,7 @@ def _of_probabilities(
                 f"class, shape {input.shape[axis : axis + 1]}"
             )
         target = target * reshape(weight, (-1, *(1,) * (input.ndim - axis - 1)))
-    return _reduced(-(log_softmax(input, axis=axis) * target).sum(axis=axis), reduction)
+    return reduced(-(log_softmax(input, axis=axis) * target).sum(axis=axis), reduction)
 
 
 def nll_loss(
@@ -364,275 +364,4 @@ def binary_cross_entropy_with_logits(
 
 
 def _weighted(losses: Tensor, weight: Any, reduction: str) -> Tensor:
-    return _reduced(losses if weight is None else losses * weight, reduction)
-
-
-# ------------------------------------------------------------------------------ distributions
-
-
-def kl_div(input: Any, target: Any, *, reduction: str = "mean", log_target: bool = False) -> Tensor:
-    """Kullback-Leibler divergence of the distribution of the input from that of the target.
-
-    Parameters
-    ----------
-    input
-        Logarithms of probabilities.
-    target
-        Probabilities, or their logarithms with ``log_target``.
-    reduction
-        ``"batchmean"`` divides the sum by the length of the first axis, which is the divergence;
-        ``"mean"``, the default as in PyTorch, divides by the number of elements, with a warning.
-        ``"sum"`` or ``"none"`` else.
-    log_target
-        Whether the target holds logarithms.
-
-    Examples
-    --------
-    >>> import numpy as np, numgrad as ng
-    >>> log_p = ng.tensor(np.log([[0.5, 0.5]]))
-    >>> round(ng.nn.functional.kl_div(log_p, [[1.0, 0.0]], reduction="batchmean").item(), 9)
-    0.693147181
-    """
-    check_reduction("kl_div", reduction, (*REDUCTIONS, "batchmean"))
-    input, target = asarray(input), asarray(target)
-    if reduction == "mean":
-        warnings.warn(
-            "kl_div: reduction='mean' divides by the number of elements, which is no divergence; "
-            "'batchmean' divides by the number of distributions",
-            UserWarning,
-            stacklevel=2,
-        )
-    op = ops.log_divergence_error if log_target else ops.divergence_error
-    losses = op(input, target)
-    if reduction != "batchmean":
-        return _reduced(losses, reduction)
-    if not input.ndim:
-        raise NumgradValueError("kl_div: 'batchmean' needs an input with a batch axis")
-    return losses.sum() / input.shape[0]
-
-
-def poisson_nll_loss(
-    input: Any,
-    target: Any,
-    log_input: bool = True,
-    full: bool = False,
-    *,
-    eps: float = 1e-8,
-    reduction: str = "mean",
-) -> Tensor:
-    """Negative log-likelihood of counts that have a Poisson distribution.
-
-    Parameters
-    ----------
-    input
-        Rates, or their logarithms with ``log_input``.
-    target
-        Counts.
-    log_input
-        Whether the input holds logarithms.
-    full
-        Add Stirling's approximation of ``log(target!)`` where the target is above 1.
-    eps
-        Added to rates before their logarithm is taken.
-    reduction
-        ``"mean"``, ``"sum"`` or ``"none"``.
-
-    Examples
-    --------
-    >>> import numgrad as ng
-    >>> ng.nn.functional.poisson_nll_loss(ng.tensor([0.0, 0.0]), ng.tensor([1.0, 3.0])).item()
-    1.0
-    """
-    check_reduction("poisson_nll_loss", reduction)
-    if log_input:
-        losses = ops.poisson_log_error(input, target)
-    else:
-        losses = ops.poisson_error(input, target, float(eps))
-    if full:
-        losses = losses + ops.stirling(target)
-    return _reduced(losses, reduction)
-
-
-def gaussian_nll_loss(
-    input: Any,
-    target: Any,
-    var: Any,
-    full: bool = False,
-    eps: float = 1e-6,
-    reduction: str = "mean",
-) -> Tensor:
-    """Negative log-likelihood of normal variables with mean ``input`` and variance ``var``.
-
-    Parameters
-    ----------
-    input, target
-        Means and what was observed.
-    var
-        Variances: a number, or an array in the shape of the input, which may lack the last axis or
-        have it with length 1.
-    full
-        Add the constant ``log(2 * pi) / 2``.
-    eps
-        Smallest variance; a smaller one counts as that, and gets the gradient there.
-    reduction
-        ``"mean"``, ``"sum"`` or ``"none"``.
-
-    Raises
-    ------
-    NumgradValueError
-        If a variance is negative, ``eps`` is not positive, or shapes do not fit.
-
-    Examples
-    --------
-    >>> import numgrad as ng
-    >>> ng.nn.functional.gaussian_nll_loss(ng.zeros(2), ng.tensor([0.0, 2.0]), ng.ones(2)).item()
-    1.0
-    """
-    name = "gaussian_nll_loss"
-    check_reduction(name, reduction)
-    if not eps > 0:
-        raise NumgradValueError(f"{name}: eps must be positive, got {eps}")
-    input, var = asarray(input), asarray(var)
-    shape = tuple(input.shape)
-    if var.ndim and tuple(var.shape) != shape:
-        if tuple(var.shape) == shape[:-1]:
-            var = expand_dims(var, -1)
-        elif tuple(var.shape) != (*shape[:-1], 1):
-            raise NumgradValueError(
-                f"{name}: input of shape {shape} and variances of shape {tuple(var.shape)} do not "
-                "fit; their shape is that of the input, without or with one element along the "
-                "last axis"
-            )
-    ops.require_between(
-        var, low=0.0, high=math.inf, problem=f"{name}: variances must not be negative"
-    )
-    losses = ops.gaussian_error(input, target, var, float(eps))
-    return _reduced(losses + 0.5 * math.log(2 * math.pi) if full else losses, reduction)
-
-
-# ------------------------------------------------------------------------------------- pairs
-
-
-def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    """Cosine of the angle between vectors along an axis; lengths below ``eps`` count as that.
-
-    Examples
-    --------
-    >>> import numgrad as ng
-    >>> ng.nn.functional.cosine_similarity(ng.tensor([[3.0, 4.0]]), ng.tensor([[3.0, 0.0]]))
-    tensor([0.6])
-    """
-    x1, x2 = asarray(x1), asarray(x2)
-    if x1.ndim < x2.ndim:  # the axis counts in the shape they broadcast to
-        x1 = reshape(x1, (*(1,) * (x2.ndim - x1.ndim), *x1.shape))
-    elif x2.ndim < x1.ndim:
-        x2 = reshape(x2, (*(1,) * (x1.ndim - x2.ndim), *x2.shape))
-    return (_direction(x1, dim, eps) * _direction(x2, dim, eps)).sum(axis=dim)
-
-
-def _direction(x: Tensor, axis: int, eps: float) -> Tensor:
-    # the square is limited before its root, whose gradient at 0 is infinite
-    return x / np.sqrt(clip((x * x).sum(axis=axis, keepdims=True), eps * eps, None))
-
-
-def pairwise_distance(
-    x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
-) -> Tensor:
-    """Norm of order ``p`` of ``x1 - x2 + eps`` along the last axis.
-
-    Examples
-    --------
-    >>> import numgrad as ng
-    >>> ng.nn.functional.pairwise_distance(ng.tensor([3.0, 4.0]), ng.zeros(2), eps=0.0).item()
-    5.0
-    """
-    return np.linalg.norm(asarray(x1) - asarray(x2) + eps, p, axis=-1, keepdims=keepdim)
-
-
-def cosine_embedding_loss(
-    input1: Any, input2: Any, target: Any, margin: float = 0.0, *, reduction: str = "mean"
-) -> Tensor:
-    """``1 - cos`` of pairs of vectors that belong together, else ``max(cos - margin, 0)``.
-
-    Parameters
-    ----------
-    input1, input2
-        Vectors of shape ``(n,)`` or ``(batch, n)``.
-    target
-        1 for pairs that belong together, -1 for others: shape ``()`` or ``(batch,)``.
-    margin
-        Cosine that others may have.
-    reduction
-        ``"mean"``, ``"sum"`` or ``"none"``.
-
-    Examples
-    --------
-    >>> import numgrad as ng
-    >>> x = ng.tensor([[3.0, 4.0]])
-    >>> round(ng.nn.functional.cosine_embedding_loss(x, [[3.0, 0.0]], ng.ones(1)).item(), 9)
-    0.4
-    """
-    name = "cosine_embedding_loss"
-    check_reduction(name, reduction)
-    input1, input2, target = asarray(input1), asarray(input2), asarray(target)
-    if target.ndim > 1 or target.ndim + 1 != input1.ndim or target.ndim + 1 != input2.ndim:
-        raise NumgradValueError(
-            f"{name}: inputs of shapes {tuple(input1.shape)} and {tuple(input2.shape)} and target "
-            f"of shape {tuple(target.shape)} do not fit; inputs are vectors or a batch of them, "
-            "and the target has one number for each pair"
-        )
-    tiny = 1e-12  # keeps the root of the squared lengths away from 0
-    lengths = ((input1 * input1).sum(axis=-1) + tiny) * ((input2 * input2).sum(axis=-1) + tiny)
-    cosine = (input1 * input2).sum(axis=-1) / np.sqrt(lengths)
-    apart = np.where(target == -1, clip(cosine - margin, 0, None), 0)
-    return _reduced(np.where(target == 1, 1 - cosine, apart), reduction)
-
-
-def triplet_margin_loss(
-    anchor: Any,
-    positive: Any,
-    negative: Any,
-    margin: float = 1.0,
-    p: float = 2.0,
-    eps: float = 1e-6,
-    swap: bool = False,
-    *,
-    reduction: str = "mean",
-) -> Tensor:
-    """``max(margin + d(anchor, positive) - d(anchor, negative), 0)`` of distances ``d``.
-
-    Parameters
-    ----------
-    anchor, positive, negative
-        Vectors along the last axis.
-    margin
-        How much nearer the positive has to be.
-    p, eps
-        Of ``pairwise_distance``.
-    swap
-        Take the distance of positive and negative where it is smaller than the anchor's.
-    reduction
-        ``"mean"``, ``"sum"`` or ``"none"``.
-
-    Examples
-    --------
-    >>> import numgrad as ng
-    >>> anchor, near, far = ng.zeros(2), ng.tensor([0.0, 1.0]), ng.tensor([0.0, 1.5])
-    >>> round(ng.nn.functional.triplet_margin_loss(anchor, near, far).item(), 9)
-    0.5
-    """
-    name = "triplet_margin_loss"
-    check_reduction(name, reduction)
-    if not margin > 0:
-        raise NumgradValueError(f"{name}: margin must be positive, got {margin}")
-    dims = [asarray(x).ndim for x in (anchor, positive, negative)]
-    if len(set(dims)) > 1:
-        raise NumgradValueError(
-            f"{name}: anchor, positive and negative have {dims[0]}, {dims[1]} and {dims[2]} axes "
-            "and must have equally many"
-        )
-    near = pairwise_distance(anchor, positive, p, eps)
-    far = pairwise_distance(anchor, negative, p, eps)
-    if swap:
-        far = np.minimum(far, pairwise_distance(positive, negative, p, eps))
-    return _reduced(clip(margin + near - far, 0, None), reduction)
+    return reduced(losses if weight is None else losses * weight, reduction)

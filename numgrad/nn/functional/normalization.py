@@ -11,11 +11,11 @@ from numgrad.autograd.modes import no_grad
 from numgrad.autograd.variable import Tensor
 from numgrad.creation import asarray
 from numgrad.errors import NumgradValueError
-from numgrad.ops.shape import broadcast_to
 from numgrad.ops.nn.batch_normalization import batch_normalize, normalize_by
 from numgrad.ops.nn.normalization import group_norm as _group_norm
 from numgrad.ops.nn.normalization import layer_norm as _layer_norm
 from numgrad.ops.nn.normalization import rms_norm as _rms_norm
+from numgrad.ops.shape import broadcast_to
 
 
 def batch_norm(
@@ -90,13 +90,12 @@ def batch_norm(
     out, mean, variance = batch_normalize(input, weight, bias, eps=eps)
     if not count:
         return out
-    with no_grad():
-        for running, new in (
-            (running_mean, mean),
-            (running_var, variance * (count / (count - 1))),
-        ):
-            if running is not None:
-                running.copy_((1 - momentum) * running + momentum * new)
+    unbiased = count / (count - 1)
+    for running, new, factor in ((running_mean, mean, 1), (running_var, variance, unbiased)):
+        if running is not None:
+            newest = momentum * factor * new.numpy(force=True)
+            with no_grad():
+                running.copy_((1 - momentum) * running.numpy(force=True) + newest)
     return out
 
 

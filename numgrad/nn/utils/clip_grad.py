@@ -1,33 +1,22 @@
-"""Clipping of gradients, by their norm or value by value.
-
-Note [Norms that do not overflow]
----------------------------------
-The squares of 1e200, or of 1e30 in float32, overflow, those of 1e-200 vanish, and the norm is none
-of that. The plain sum of powers is right wherever it is finite and well above what underflow may
-have lost; elsewhere the gradient is divided by its largest magnitude first. Norms of single
-gradients are put together in float64 in their order, so the total, like the kernels of each, is
-the same bit by bit for any number of threads.
-"""
+"""Clipping of gradients, by their norm or value by value."""
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterable
+from itertools import chain
 from types import GeneratorType
-from typing import TypeAlias
+from typing import Any
 
 import numpy as np
 
 from numgrad.autograd.modes import no_grad
 from numgrad.autograd.row_sparse import RowSparseTensor
-from numgrad.errors import NumgradRuntimeError, NumgradTypeError
+from numgrad.errors import NumgradTypeError
+from numgrad.nn.utils.norm import Gradient, total_norm
 from numgrad.nn.utils.tensors import Tensors, listed
-from numgrad.ops.reduce import max as largest
-from numgrad.ops.reduce import norm
+from numgrad.nn.utils.update_many import update_many
 from numgrad.tensor import Tensor
-
-Gradient: TypeAlias = Tensor | RowSparseTensor
 
 
 def clip_grad_norm_(
@@ -89,7 +78,7 @@ def clip_grad_norm_(
                 stacklevel=2,
             )
     grads = _gradients("clip_grad_norm_", parameters)
-    total = _total_norm("clip_grad_norm_", grads, norm_type, error_if_nonfinite)
+    total = total_norm("clip_grad_norm_", grads, norm_type, error_if_nonfinite)
     _scale(grads, max_norm, total)
     return _as_tensor(total, grads)
 
@@ -111,7 +100,7 @@ def get_total_norm(
     tensor(5.)
     """
     tensors = listed("get_total_norm", tensors, Gradient)
-    total = _total_norm("get_total_norm", tensors, norm_type, error_if_nonfinite)
+    total = total_norm("get_total_norm", tensors, norm_type, error_if_nonfinite)
     return _as_tensor(total, tensors)
 
 
@@ -135,7 +124,8 @@ def clip_grads_with_norm_(
     >>> print(w.grad.numpy().round(3))
     [0.3 0.4]
     """
-    _scale(_gradients("clip_grads_with_norm_", parameters), max_norm, _number(total_norm))
+    norm = float(total_norm.item() if isinstance(total_norm, Tensor) else total_norm)
+    _scale(_gradients("clip_grads_with_norm_", parameters), max_norm, norm)
 
 
 def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | None = None) -> None:
@@ -195,61 +185,18 @@ def _scale(grads: list[Gradient], max_norm: float, total: float) -> None:
     share = float(max_norm) / (total + 1e-6)
     if share >= 1:
         return
+    dense = [grad for grad in grads if isinstance(grad, Tensor)]
+    left = [dense[k] for k in update_many(_scaled, [dense], share)]
     with no_grad():
-        for grad in grads:
+        for grad in chain(left, (g for g in grads if isinstance(g, RowSparseTensor))):
             grad.mul_(share)
 
 
+def _scaled(grad: Any, share: Any) -> dict[str, Any]:
+    return {"grad": grad * share}
+
+
 def _as_tensor(total: float, tensors: list[Gradient]) -> Tensor:
-    dtypes = [np.finfo(t.dtype).dtype for t in tensors]
+    dtypes = [np.finfo(dtype).dtype for dtype in {t.dtype for t in tensors}]
     with np.errstate(over="ignore"):  # of a norm that float32 has no number for
         return Tensor(np.array(total).astype(np.result_type(*dtypes) if dtypes else np.float64))
-
-
-def _number(value: Tensor | float) -> float:
-    return float(value.item() if isinstance(value, Tensor) else value)
-
-
-# ------------------------------------------------------- norms: Note [Norms that do not overflow]
-
-
-def _total_norm(
-    name: str, tensors: list[Gradient], order: float, error_if_nonfinite: bool
-) -> float:
-    order = float(order)
-    for tensor in tensors:
-        if tensor.dtype.kind not in "fc":
-            raise NumgradTypeError(
-                f"{name}: a norm is that of floating or complex numbers, got dtype {tensor.dtype}"
-            )
-    with no_grad():
-        stored = [t.coalesce().values if isinstance(t, RowSparseTensor) else t for t in tensors]
-        norms = [_norm(t, order) for t in stored if t.size]
-        if order == 0:
-            total = math.fsum(norms)
-        else:
-            total = _norm(Tensor(np.array(norms)), order) if norms else 0.0
-    if error_if_nonfinite and not math.isfinite(total):
-        raise NumgradRuntimeError(
-            f"{name}: the norm of order {order} of {len(tensors)} gradients is {total}; find out "
-            "where they stop to be finite (ng.autograd.detect_anomaly), or pass "
-            "error_if_nonfinite=False"
-        )
-    return total
-
-
-def _norm(x: Tensor, order: float) -> float:
-    plain = _number(norm(x, order))
-    if order <= 0 or math.isinf(order) or _is_exact(plain, x, order):
-        return plain
-    scale = _number(largest(abs(x)))
-    if scale == 0 or not math.isfinite(scale):
-        return scale
-    return scale * _number(norm(x / scale, order))
-
-
-def _is_exact(plain: float, x: Tensor, order: float) -> bool:
-    """Whether no power in the sum of them overflowed, and what underflowed does not count."""
-    limits = np.finfo(x.dtype)
-    lost = (x.size * float(limits.tiny) / float(limits.eps)) ** (1 / order)
-    return lost < plain < math.inf

@@ -13,9 +13,8 @@ from numgrad.kernels import threads
 from numgrad.kernels.cross_entropy import (
     cross_entropy_backward_kernel,
     cross_entropy_kernel,
-    likelihood_backward_kernel,
-    likelihood_kernel,
 )
+from numgrad.kernels.likelihood import likelihood_backward_kernel, likelihood_kernel
 from numgrad.op import primitive
 from numgrad.ops.reduce import softmax, sum
 from numgrad.ops.shape import expand_dims

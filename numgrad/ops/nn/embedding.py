@@ -10,6 +10,7 @@ from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueErro
 from numgrad.kernels.row_sparse import gather_rows, scatter_rows
 from numgrad.op import primitive
 from numgrad.op.row_sparse import RowSparseArray
+from numgrad.ops.arithmetic import where
 from numgrad.ops.shape import expand_dims
 
 
@@ -174,15 +175,13 @@ def embedding_backward(x, indices, *, rows, padding_idx, scaled):
 def _looked_up(g, indices, rows, padding_idx, scaled):
     """The transpose: rows of ``g``, zero where the padding was looked up, over their counts."""
     found = embedding(g, indices)
-    if not scaled and padding_idx is None:
-        return found
-    flat = getattr(indices, "_array", indices)
-    factor = np.ones(flat.shape, g.dtype)
     if scaled:
-        factor /= np.bincount(flat.ravel(), minlength=rows)[flat]
+        ones = np.ones((*indices.shape, 1), g.dtype)
+        counts = embedding_backward(ones, indices, rows=rows, padding_idx=None, scaled=False)
+        found = found / embedding(counts, indices)
     if padding_idx is not None:
-        factor[flat == padding_idx % rows] = 0
-    return found * expand_dims(factor, -1)
+        found = where(expand_dims(indices == padding_idx % rows, axis=-1), 0, found)
+    return found
 
 
 embedding_backward.vjp(x=_looked_up)

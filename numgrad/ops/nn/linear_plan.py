@@ -190,7 +190,8 @@ class LinearPlan(Call):
             for k, meta in enumerate(self.metas)
         ]
         if mask & 4:
-            found[2] += conform(g.reshape(-1, self.sizes[2]).sum(0), self.metas[2])
+            m, _, n = self.sizes
+            found[2] += conform(g.reshape(m, n).sum(0), self.metas[2])
         return found
 
 

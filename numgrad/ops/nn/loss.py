@@ -57,12 +57,16 @@ absolute_error.vjp(
 def smooth_absolute_error(x, target, beta):
     """Half the square of the difference over ``beta`` where it is smaller, else linear."""
     d = np.abs(x - target)
-    return np.where(d < beta, 0.5 * (d * d) / beta, d - 0.5 * beta)
+    return np.where(d < beta, 0.5 * (d * d) / _divisor(beta), d - 0.5 * beta)
+
+
+def _divisor(beta):
+    return np.where(beta == 0, 1, beta)  # the branch that is not taken must not be infinite
 
 
 def _smooth_slope(x, target, beta):
     d = x - target
-    return np.where(np.abs(d) < beta, d / beta, np.sign(d))
+    return np.where(np.abs(d) < beta, d / _divisor(beta), np.sign(d))
 
 
 smooth_absolute_error.vjp(

@@ -50,25 +50,24 @@ def _windows(
     padding: tuple[int, ...],
     dilation: tuple[int, ...],
     ceil_mode: bool,
-) -> tuple[tuple[int, ...], np.ndarray]:
-    """Axes of the output, and the sizes that the kernel takes."""
-    out = []
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Windows along rows and columns, (first place, number of elements), and their steps."""
+    tables = []
     for axis, (n, k, s, p, d) in enumerate(
         zip(lengths, kernel, stride, padding, dilation, strict=True)
     ):
         count = output_length(name, lengths, axis, k, s, p, d, ceil_mode)
-        for start in range(-p, -p + count * s, s):
-            if not range(max(start % d, start), min(start + (k - 1) * d + 1, n), d) and n:
-                raise NumgradValueError(
-                    f"{name}: a window of {k} elements {d} apart lies outside of axis {axis} of "
-                    f"{lengths}; use less padding or dilation"
-                )
-        out.append(count)
-    one, zero = (1,) * (2 - len(lengths)), (0,) * (2 - len(lengths))
-    sizes = (
-        *one, *lengths, *one, *out, *one, *kernel, *one, *stride, *zero, *padding, *one, *dilation
-    )  # fmt: skip
-    return tuple(out), np.array(sizes, np.int64)
+        starts = np.arange(count) * s - p
+        first = np.where(starts < 0, starts % d, starts)
+        found = (np.minimum(starts + (k - 1) * d + 1, n) - first + d - 1) // d
+        if found.min() < 1:
+            raise NumgradValueError(
+                f"{name}: a window of {k} elements {d} apart lies outside of axis {axis} of "
+                f"{lengths}; use less padding or dilation"
+            )
+        tables.append(np.stack([first, found], axis=1))
+    rows, columns = (np.array([[0, 1]]), *tables)[-2:]
+    return rows, columns, np.array((1, *dilation)[-2:])
 
 
 def output_length(
@@ -95,12 +94,15 @@ def _search(x: np.ndarray, **options: Any) -> tuple[np.ndarray, np.ndarray]:
         raise NumgradTypeError(
             f"max_pool{rank}d: elements of dtype {x.dtype} have no order; use real numbers"
         )
-    lead = x.shape[: x.ndim - rank]
-    out, sizes = _windows(f"max_pool{rank}d", x.shape[x.ndim - rank :], **options)
-    y = np.empty((*lead, *out), x.dtype)
+    lead, lengths = x.shape[: x.ndim - rank], x.shape[x.ndim - rank :]
+    rows, columns, steps = _windows(f"max_pool{rank}d", lengths, **options)
+    y = np.empty((*lead, *(len(rows), len(columns))[-rank:]), x.dtype)
     indices = np.empty(y.shape, np.int64)
-    work = prod(out) * prod(options["kernel"])
-    _launch("largest", x.dtype, prod(lead), work, _flat(x), y.ravel(), indices.ravel(), sizes)
+    work = len(rows) * len(columns) * prod(options["kernel"])
+    _launch(
+        "largest", x.dtype, prod(lead), work, _flat(x), y.ravel(), indices.ravel(), rows, columns,
+        steps, lengths[-1], prod(lengths),
+    )  # fmt: skip
     return y, indices
 
 
