@@ -179,7 +179,8 @@ def _dispatcher(
     function.__name__ = function.__qualname__ = unique
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", numba.NumbaPerformanceWarning)
-        return numba.njit(
+        njit: Any = numba.njit
+        return njit(
             function,
             error_model="numpy",
             parallel=parallel,
