@@ -12,7 +12,7 @@ a place (``region``).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -122,11 +122,17 @@ def _fitted(name: str, value: Any, target: np.ndarray) -> Any:
 # --------------------------------------------------------------------------------------- writing
 
 
+def before_writing(targets: Iterable[Tensor]) -> None:
+    """Let graphs that may keep old values of Tensors copy them, before kernels write to these."""
+    if state.mutation is not None:
+        for target in targets:
+            state.mutation.before_write(target._array)
+
+
 @contextmanager
 def writing(target: Tensor) -> Iterator[None]:
     """Around a write to the memory of ``target``."""
-    if state.mutation is not None:
-        state.mutation.before_write(target._array)
+    before_writing((target,))
     yield
     if version_of(target) is not INFERENCE:
         mark_written(target)

@@ -11,6 +11,7 @@ import numpy as np
 from numgrad.autograd.node import mark_all_written
 from numgrad.creation import zeros, zeros_like
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
+from numgrad.inplace import before_writing
 from numgrad.kernels import adafactor as kernels
 from numgrad.kernels import threads
 from numgrad.kernels.multi_tensor import collect
@@ -196,10 +197,12 @@ class Adafactor(Optimizer):
             tables[0].total * kernels.COST_NS,
             partial(make, dtype, False, True),
         )
+        written = [*params, *steps, *[t for several in kept.values() for t in several]]
+        before_writing(written)
         run(*[part for table in tables for part in (table.pointers, table.starts)], *numbers)
         for table in tables:
             table.write_back()
-        mark_all_written([*params, *steps, *[t for several in kept.values() for t in several]])
+        mark_all_written(written)
 
 
 def _state_shapes(shape: tuple[int, ...]) -> dict[str, tuple[int, ...]]:

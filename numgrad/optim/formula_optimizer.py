@@ -11,6 +11,8 @@ from typing import Any
 from numgrad.autograd.node import mark_all_written, mark_version
 from numgrad.autograd.variable import Version
 from numgrad.errors import NumgradRuntimeError
+from numgrad.inplace import before_writing
+from numgrad.op.base import state as thread_state
 from numgrad.op.row_sparse import RowSparseArray
 from numgrad.ops.complex import imag, real
 from numgrad.ops.join import stack
@@ -189,6 +191,8 @@ class FormulaOptimizer(Optimizer):
         maximize = bool(group.get("maximize"))
         launches = prepare(self._name, self.formula, settings, maximize, arrays, len(params))
         launches.append(partial(self._mark, id(group), params, kept))
+        if thread_state.mutation is not None:
+            launches.insert(0, partial(before_writing, [*params, *kept]))
         return launches
 
     def _mark(self, group: int, params: list[Tensor], kept: list[Tensor]) -> None:
@@ -239,7 +243,8 @@ class FormulaOptimizer(Optimizer):
             [state[name]._array for name in states if name in self.formula.elements],
             [state[name]._array for name in states if name in self.formula.uniform],
         )
-        return [launch, partial(mark_all_written, [param, *kept])]
+        written = [param, *kept]
+        return [partial(before_writing, written), launch, partial(mark_all_written, written)]
 
     # ---------------------------------------------------------------------------------- recorded
 

@@ -11,6 +11,7 @@ import numpy as np
 from numgrad.autograd.node import mark_all_written
 from numgrad.creation import zeros_like
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
+from numgrad.inplace import before_writing
 from numgrad.optim.formula import as_float
 from numgrad.optim.optimizer import Optimizer
 from numgrad.optim.validation import check_lr, check_range
@@ -189,6 +190,8 @@ class Muon(Optimizer):
         average, p = state["momentum_buffer"]._array, param._array
         grad: np.ndarray = param._grad._array  # type: ignore[union-attr]
         momentum, lr = float(group["momentum"]), as_float(group["lr"])
+        written = [param, state["momentum_buffer"]]
+        before_writing(written)
         average += (1 - momentum) * (grad - average)
         ahead = grad + momentum * (average - grad) if group["nesterov"] else average
         update = orthogonalise(
@@ -197,7 +200,7 @@ class Muon(Optimizer):
         update *= lr * _scale(p.shape, group["adjust_lr_fn"])
         p *= 1 - lr * float(group["weight_decay"])
         p -= update
-        mark_all_written([param, state["momentum_buffer"]])
+        mark_all_written(written)
 
 
 def orthogonalise(

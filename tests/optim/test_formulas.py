@@ -271,6 +271,17 @@ def test_a_step_counts_as_a_write():
         y.backward()
 
 
+def test_a_step_may_change_what_a_graph_saved_where_that_is_allowed():
+    with ng.autograd.graph.allow_mutation_on_saved_tensors():
+        x = tensor([2.0])
+        y = x * x
+        x.grad = ng.ones(1)
+        ng.optim.Adam([x], lr=0.5).step()
+        x.grad = None
+        y.backward()
+    assert_array_equal(x.grad.numpy(), [4.0])
+
+
 def test_options_of_a_group_may_change_between_steps():
     x = tensor([1.0])
     optimizer = ng.optim.SGD([x], lr=0.5)
