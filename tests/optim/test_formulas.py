@@ -93,9 +93,8 @@ def reference_step(optimizer, group, param, state):
     if group.get("maximize"):
         values["g"] = -values["g"]
     values |= dict.fromkeys((*formula.elements, *formula.uniform))
-    values |= {
-        n: state[n].numpy() if n in state else np.zeros(param.shape) for n in settings.states
-    }
+    old = state or optimizer.new_state(param, group)
+    values |= {name: old[name].numpy() for name in settings.states}
     switches = dict(settings.switches)
     if optimizer.first_step_differs and settings.states and not state:
         switches["first"] = True
