@@ -85,7 +85,7 @@ class LBFGS(Optimizer):
     ...     value.backward()
     ...     return value
     >>> first = optimizer.step(loss)
-    >>> ng.round(x.detach(), 6)
+    >>> ng.round(x.detach(), 4)
     tensor([1., 1.])
     """
 

@@ -134,7 +134,7 @@ def test_reduced_axes_that_are_kept(op):
         lambda x: np.prod(x, axis=1, dtype=np.complex128),
     ],
 )
-@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+@pytest.mark.parametrize("dtype", [np.float64, pytest.param(np.complex128, marks=pytest.mark.slow)])
 def test_composed(f, dtype):
     check(f, [draw(OPS["sin"], (3, 4), dtype)])
 
