@@ -119,7 +119,14 @@ def manual_seed(seed: int) -> None:
 
 
 def draw_seed() -> int:
-    """A random integer below ``2**53`` from NumPy's global generator, to seed an operation with."""
+    """A random integer below ``2**53`` from NumPy's global generator, to seed an operation with.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> 0 <= ng.random.draw_seed() < 2**53
+    True
+    """
     return int(np.random.random_sample() * 2**53)
 
 

@@ -326,9 +326,7 @@ def vectors_kernel(dtype: np.dtype, parallel: bool = False, nogil: bool = False)
     Called with addresses of parameters, gradients, variances and step counts and where tensors
     start; then the numbers as for matrices.
     """
-    return _compile(
-        "vectors", _VECTORS, f"void({_ADDRESSES}, {_NUMBERS})", dtype, parallel, nogil
-    )
+    return _compile("vectors", _VECTORS, f"void({_ADDRESSES}, {_NUMBERS})", dtype, parallel, nogil)
 
 
 def _compile(

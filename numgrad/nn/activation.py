@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from numgrad.errors import NumgradValueError
 from numgrad.nn import functional as F
 from numgrad.nn.module import Module
-from numgrad.nn.parameter import Parameter
+from numgrad.nn.parameter import empty_parameter
 from numgrad.tensor import Tensor
 
 
@@ -127,8 +125,10 @@ class PReLU(Module):
         1, or the number of channels (axis 1).
     init
         First value of the slopes.
+    device
+        None or ``"cpu"``.
     dtype
-        Of the slopes; float64 by default.
+        Of the slopes, by default float64.
 
     Attributes
     ----------
@@ -142,10 +142,12 @@ class PReLU(Module):
     tensor([[-0.25,  4.  ]], grad_fn=<PreluBackward>)
     """
 
-    def __init__(self, num_parameters: int = 1, init: float = 0.25, *, dtype: Any = None) -> None:
+    def __init__(
+        self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None
+    ) -> None:
         super().__init__()
         self.num_parameters, self.init = num_parameters, init
-        self.weight = Parameter(Tensor(np.empty(num_parameters, dtype or np.float64)))
+        self.weight = empty_parameter((num_parameters,), dtype, device)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

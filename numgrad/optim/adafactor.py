@@ -238,9 +238,7 @@ class _Addresses:
             if k // count != 1 or k >= len(elements) * count:
                 self.copies.append((array, plain))
         native = self.arrays[0].dtype
-        self.total = collect(
-            self.arrays, len(elements), 1, native, self.pointers, self.starts
-        )
+        self.total = collect(self.arrays, len(elements), 1, native, self.pointers, self.starts)
 
     def write_back(self) -> None:
         for array, plain in self.copies:
