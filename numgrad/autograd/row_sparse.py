@@ -287,6 +287,8 @@ def _checked(indices: Any, values: Any, shape: tuple[int, ...]) -> RowSparseArra
 
 def as_tensor(g: Any) -> Any:
     """A gradient, an array or row-sparse, as users see it; Tensors and None stay what they are."""
+    if type(g) is np.ndarray:  # most often by far
+        return Tensor(g)
     if type(g) is RowSparseArray:
         return RowSparseTensor._of(g)
     return g if g is None or isinstance(g, Tensor | RowSparseTensor) else Tensor(g)

@@ -56,9 +56,9 @@ NONE = ModuleHooks()
 
 def call_hooked(module: Module, args: tuple, kwargs: dict[str, Any]) -> Any:
     """Run the forward of a module with all hooks: Note [Order of hooks]."""
-    own = module._hooks or NONE
+    own = module._module_hooks or NONE
     if not own.any() and not GLOBAL.any():
-        module._unmark()
+        module._unmark_hooked()
     ran: set[int] = set()
     try:
         return _call(module, own, args, kwargs, ran)

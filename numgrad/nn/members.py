@@ -35,7 +35,9 @@ class Members:
 
     # --------------------------------------------------------------------------- registration
 
-    def _check_name(self, what: str, name: Any, members: str, free: bool = True) -> Registry[Any]:
+    def _check_member_name(
+        self, what: str, name: Any, members: str, free: bool = True
+    ) -> Registry[Any]:
         """The registry for a new member, if its name can be used and, where asked for, is free."""
         found = self.__dict__.get(members)
         if found is None:
@@ -69,7 +71,7 @@ class Members:
             Before ``Module.__init__`` was called.
         """
         what = "register_parameter"
-        members = self._check_name(what, name, "_parameters")
+        members = self._check_member_name(what, name, "_parameters")
         if param is not None:
             if not isinstance(param, Parameter):
                 raise NumgradTypeError(
@@ -102,7 +104,7 @@ class Members:
             Before ``Module.__init__`` was called.
         """
         what = "register_buffer"
-        members = self._check_name(what, name, "_buffers")
+        members = self._check_member_name(what, name, "_buffers")
         if tensor is not None:
             if not isinstance(tensor, Tensor):
                 raise NumgradTypeError(
@@ -129,7 +131,7 @@ class Members:
         NumgradAttributeError
             Before ``Module.__init__`` was called.
         """
-        members = self._check_name("add_module", name, "_modules")
+        members = self._check_member_name("add_module", name, "_modules")
         if module is not None:
             if not isinstance(module, Members):
                 raise NumgradTypeError(
@@ -148,12 +150,12 @@ class Members:
             self.register_parameter(name, value)
         elif isinstance(value, Members):
             self._make_way(name, "_modules", kind)
-            self._put("_modules", name, value)
+            self._put_member("_modules", name, value)
         elif kind == "_modules":
             self.add_module(name, value)
         elif isinstance(value, Buffer):
             self._make_way(name, "_buffers", kind)
-            self._put("_buffers", name, value)
+            self._put_member("_buffers", name, value)
             self._set_persistent(name, value.persistent)
         elif kind == "_buffers":
             self.register_buffer(name, value, name not in self._non_persistent_buffers_set)
@@ -173,10 +175,10 @@ class Members:
             del attributes[kind][name]
             self._non_persistent_buffers_set.discard(name)
 
-    def _put(self, members: str, name: str, value: Any) -> None:
+    def _put_member(self, members: str, name: str, value: Any) -> None:
         """Add a module or buffer under a name that the class may use for something else."""
         what = {"_modules": "module", "_buffers": "buffer"}[members]
-        found = self._check_name(f"setting a {what}", name, members, free=False)
+        found = self._check_member_name(f"setting a {what}", name, members, free=False)
         found[name] = registered(what, self, name, value)
 
     def _set_persistent(self, name: str, persistent: bool) -> None:

@@ -2,7 +2,7 @@
 
 Note [Hooked modules]
 ---------------------
-A module without hooks must not pay for them: ``__call__`` tests one attribute, ``_hooked``. A
+A module without hooks must not pay for them: ``__call__`` tests one attribute, ``_is_hooked``. A
 module that gets a hook of its own has it set on the instance; a hook of all modules sets it on the
 class, where instances find it. It is taken back by the first call that finds no hook.
 """
@@ -41,27 +41,27 @@ def check_hook(operation: str, hook: Any) -> None:
 class Hooked:
     """A call that runs hooks, and their registration."""
 
-    _hooked = False
-    _hooks: ModuleHooks | None = None
+    _is_hooked = False
+    _module_hooks: ModuleHooks | None = None
     forward: Callable[..., Any]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run ``forward`` and the hooks: Note [Order of hooks] in ``hooked_call``."""
-        if self._hooked:
+        if self._is_hooked:
             return call_hooked(self, args, kwargs)  # pyright: ignore
         return self.forward(*args, **kwargs)
 
-    def _unmark(self) -> None:
+    def _unmark_hooked(self) -> None:
         """Say that there are no hooks: Note [Hooked modules]."""
-        Hooked._hooked = False
-        self.__dict__.pop("_hooked", None)
+        Hooked._is_hooked = False
+        self.__dict__.pop("_is_hooked", None)
 
-    def _own_hooks(self) -> ModuleHooks:
+    def _own_module_hooks(self) -> ModuleHooks:
         attributes = self.__dict__
-        if self._hooks is None:
-            attributes["_hooks"] = ModuleHooks()
-        attributes["_hooked"] = True
-        return attributes["_hooks"]
+        if self._module_hooks is None:
+            attributes["_module_hooks"] = ModuleHooks()
+        attributes["_is_hooked"] = True
+        return attributes["_module_hooks"]
 
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
@@ -94,7 +94,7 @@ class Hooked:
         tensor(6.)
         """
         check_hook("register_forward_pre_hook", hook)
-        return register(self._own_hooks().forward_pre, Hook(hook, with_kwargs), prepend)
+        return register(self._own_module_hooks().forward_pre, Hook(hook, with_kwargs), prepend)
 
     def register_forward_hook(
         self,
@@ -132,7 +132,7 @@ class Hooked:
         """
         check_hook("register_forward_hook", hook)
         found = Hook(hook, with_kwargs, always_call)
-        return register(self._own_hooks().forward, found, prepend)
+        return register(self._own_module_hooks().forward, found, prepend)
 
     def register_full_backward_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False
@@ -147,7 +147,7 @@ class Hooked:
             Its ``remove()`` takes the hook away.
         """
         check_hook("register_full_backward_pre_hook", hook)
-        return register(self._own_hooks().backward_pre, Hook(hook), prepend)
+        return register(self._own_module_hooks().backward_pre, Hook(hook), prepend)
 
     def register_full_backward_hook(
         self, hook: Callable[..., Any], prepend: bool = False
@@ -175,14 +175,14 @@ class Hooked:
         (tensor(3.),) (tensor(3.),)
         """
         check_hook("register_full_backward_hook", hook)
-        return register(self._own_hooks().backward, Hook(hook), prepend)
+        return register(self._own_module_hooks().backward, Hook(hook), prepend)
 
 
 # ------------------------------------------------------------------------- hooks of all modules
 
 
 def _mark_all() -> None:
-    Hooked._hooked = True
+    Hooked._is_hooked = True
 
 
 def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:

@@ -103,10 +103,10 @@ class State(Members):
         """Take what ``get_extra_state`` returned: to be overridden."""
         raise NumgradNotImplementedError(f"{type(self).__name__}: does not define set_extra_state")
 
-    def _overrides(self, name: str) -> bool:
+    def _overrides_method(self, name: str) -> bool:
         return getattr(type(self), name) is not getattr(State, name)
 
-    def _own_state(self) -> dict[str, Tensor]:
+    def _own_tensors(self) -> dict[str, Tensor]:
         """Parameters and persistent buffers of this module alone."""
         temporary = self._non_persistent_buffers_set
         return {
@@ -177,9 +177,9 @@ class State(Members):
         self, destination: dict[str, Any], prefix: str, keep_vars: bool
     ) -> None:
         """Write the state of this module alone: what a subclass may override."""
-        for name, tensor in self._own_state().items():
+        for name, tensor in self._own_tensors().items():
             destination[prefix + name] = tensor if keep_vars else tensor.detach()
-        if self._overrides("get_extra_state"):
+        if self._overrides_method("get_extra_state"):
             destination[prefix + EXTRA] = self.get_extra_state()
 
     # -------------------------------------------------------------------------------- loading
@@ -244,7 +244,9 @@ class State(Members):
         if not hooks:
             _raise(self, keys, errors, strict)
         undo: list[Callable[[], None]] = []
-        reversible = bool(hooks) or any(m._overrides("set_extra_state") for m in _inside(self))
+        reversible = bool(hooks) or any(
+            m._overrides_method("set_extra_state") for m in _inside(self)
+        )
         try:
             loading.run(undo if reversible else None)
             for module, hook in hooks:
@@ -294,7 +296,7 @@ class State(Members):
         at_once = loading is None
         if loading is None:
             loading = Loading()
-        expected = self._own_state()
+        expected = self._own_tensors()
         for name, tensor in expected.items():
             key = prefix + name
             if key not in state_dict:
@@ -310,7 +312,7 @@ class State(Members):
             else:
                 loading.write(*_copy(tensor, value))
         key = prefix + EXTRA
-        if self._overrides("set_extra_state"):
+        if self._overrides_method("set_extra_state"):
             if key in state_dict:
                 loading.write(*_extra(self, state_dict[key]))
             elif strict:

@@ -336,13 +336,13 @@ def test_modules_pay_for_hooks_only_while_there_are_some():
     x = ng.tensor(1.0)
     handle = model.register_forward_hook(lambda *args: None)
     everywhere(ng).register_module_forward_hook(lambda *args: None).remove()
-    assert model._hooked
+    assert model._is_hooked
     model(x)
-    assert model._hooked
+    assert model._is_hooked
     handle.remove()
     model(x)
-    assert not model._hooked
-    assert not nn.Module._hooked
+    assert not model._is_hooked
+    assert not nn.Module._is_hooked
 
 
 def test_hooks_must_be_callable():
@@ -366,4 +366,4 @@ def test_hooks_must_be_callable():
     ):
         with pytest.raises(TypeError, match=register.__name__):
             register(3)
-    assert not nn.Module._hooked
+    assert not nn.Module._is_hooked

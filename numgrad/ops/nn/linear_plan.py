@@ -148,33 +148,28 @@ class LinearPlan(Call):
         compute = linear_backward_kernel(
             dtype, mask, self.tiny, self._nogil((mask & 1) + (mask >> 1 & 1))
         )
-        empty, flat = np.empty, len(self.shape) == 2
+        flat = len(self.shape) == 2
+        if flat and direct and mask in (6, 7):
+            return _quick_backward(compute, self.sizes, dtype, mask)
         shape_x = metas[0].shape
 
+        def matrix(a: np.ndarray, *shape: int) -> np.ndarray:
+            return np.ascontiguousarray(a, dtype).reshape(shape)
+
         def backward(g: np.ndarray, *saved: np.ndarray) -> Any:
-            if not g.flags.c_contiguous:
-                g = np.ascontiguousarray(g)
-            if not flat:
-                g = g.reshape(m, n)
             gx = gw = gb = None
-            arguments = [g]
+            arguments = [matrix(g, m, n)]
             if mask & 1:
-                gx = empty(shape_x, dtype)
-                w = saved[-1]
-                if not (direct and w.flags.c_contiguous):
-                    w = np.ascontiguousarray(w, dtype)
-                arguments += (w, gx if flat else gx.reshape(m, inner))
+                gx = np.empty((m, inner), dtype)
+                arguments += (matrix(saved[-1], n, inner), gx)
             if mask & 2:
-                gw = empty((n, inner), dtype)
-                x = saved[0]
-                if not (direct and x.flags.c_contiguous):
-                    x = np.ascontiguousarray(x, dtype)
-                arguments += (x if flat else x.reshape(m, inner), gw)
+                gw = np.empty((n, inner), dtype)
+                arguments += (matrix(saved[0], m, inner), gw)
             if mask & 4:
-                gb = empty(n, dtype)
+                gb = np.empty(n, dtype)
                 arguments.append(gb)
             compute(*arguments)
-            found = [gx, gw, gb]
+            found = [gx if gx is None or flat else gx.reshape(shape_x), gw, gb]
             if not direct:
                 found = [
                     value if value is None else conform(value, meta)
@@ -193,6 +188,36 @@ class LinearPlan(Call):
             m, _, n = self.sizes
             found[2] += conform(g.reshape(m, n).sum(0), self.metas[2])
         return found
+
+
+def _quick_backward(
+    compute: Callable[..., None], sizes: tuple[int, int, int], dtype: np.dtype, mask: int
+) -> Callable[..., Any]:
+    """The backward of a layer with a bias, with or without a gradient of ``x``, written out."""
+    m, inner, n = sizes
+    empty, contiguous = np.empty, np.ascontiguousarray
+
+    def of_parameters(g: np.ndarray, x: np.ndarray) -> Any:
+        if not g.flags.c_contiguous:
+            g = contiguous(g)
+        if not x.flags.c_contiguous:
+            x = contiguous(x)
+        gw, gb = empty((n, inner), dtype), empty(n, dtype)
+        compute(g, x, gw, gb)
+        return [None, gw, gb], 6
+
+    def of_all(g: np.ndarray, x: np.ndarray, w: np.ndarray) -> Any:
+        if not g.flags.c_contiguous:
+            g = contiguous(g)
+        if not x.flags.c_contiguous:
+            x = contiguous(x)
+        if not w.flags.c_contiguous:
+            w = contiguous(w)
+        gx, gw, gb = empty((m, inner), dtype), empty((n, inner), dtype), empty(n, dtype)
+        compute(g, w, gx, x, gw, gb)
+        return [gx, gw, gb], 7
+
+    return of_all if mask == 7 else of_parameters
 
 
 def _check_shapes(x: tuple[int, ...], w: tuple[int, ...], b: tuple[int, ...] | None) -> None:
