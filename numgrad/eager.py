@@ -400,7 +400,7 @@ def _linear_entry(op: LinearMap) -> Callable[..., Any]:
                             edge_w = weight
                         elif weight._slot:
                             edge_w = (edge_w, weight._slot - 1)
-                    if b is not None and bias._requires_grad:
+                    if bias is not None and bias._requires_grad:
                         mask += 4
                         edge_b = bias._grad_fn
                         if edge_b is None:

@@ -364,6 +364,20 @@ def _gather_along(op: Op, operands: Sequence[Operand], params: dict[str, Any], s
     return bind(op, tuple([o.repeated(size) for o in operands]), changed)
 
 
+# ------------------------------------------------------------------------------ normalization
+
+
+def _normalize_groups(
+    op: Op, operands: Sequence[Operand], params: dict[str, Any], size: int
+) -> Any:
+    x, *parameters = operands
+    if any(p.batched for p in parameters):
+        return NotImplemented
+    outer, *rest = params["extents"]
+    arguments = (x.value, *(p.value for p in parameters))
+    return bind(op, arguments, {**params, "extents": (size * outer, *rest)})
+
+
 # ----------------------------------------------------------------------------------- products
 
 
@@ -456,6 +470,7 @@ RULES: dict[str, Rule] = {
     "linear": _linear,
     "linear_recurrence": _linear_recurrence,
     "matmul": _matmul,
+    "normalize_groups": _normalize_groups,
     "ravel": _ravel,
     "roll": _roll,
     "stack": _stack,

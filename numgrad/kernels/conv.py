@@ -7,11 +7,11 @@ A convolution is a matrix product of the weights ``(outputs, channels * kernel)`
 gradients are products with the transposes of either, the one for the input added back to where the
 columns came from.
 
-Columns are made for a *block* of samples and a *strip* of output rows at a time, so that they stay
-in cache. Within a block samples lie side by side, along the last axis: ``(channel, row, place,
-sample)``. Whatever the stride, dilation and padding, what is copied are runs of at least that many
-elements, where the rows of small images alone would be too short to copy fast. A block of one
-sample is used as it lies in memory.
+Columns are made for a *block* of samples and a *strip* of output rows, or a *segment* of one row,
+at a time, so that they stay in cache. Within a block samples lie side by side, along the last axis:
+``(channel, row, place, sample)``. Whatever the stride, dilation and padding, what is copied are
+runs of at least that many elements, where the rows of small images alone would be too short to copy
+fast. A block of one sample is used as it lies in memory.
 
 Threads share blocks. Products inside are kept below the size from which OpenBLAS uses threads of
 its own, which would wait for each other; results therefore are bitwise the same for any number of
@@ -35,10 +35,10 @@ from numgrad.kernels.jit import compile_kernel
 SIZES = (
     "samples", "channels", "height", "width", "outputs", "kernel_rows", "kernel_columns",
     "stride_rows", "stride_columns", "before_rows", "before_columns", "step_rows", "step_columns",
-    "groups", "out_rows", "out_columns", "block", "strip", "chunks",
+    "groups", "out_rows", "out_columns", "block", "strip", "chunks", "segment",
 )  # fmt: skip
 """``before``: padding in front; ``step``: dilation; ``block``: samples; ``strip``: output rows;
-``chunks``: of the blocks, what threads share."""
+``segment``: places of a row; ``chunks``: of the blocks, what threads share."""
 
 _FORWARD = """
 from numba import int64, prange

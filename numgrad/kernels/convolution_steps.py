@@ -12,6 +12,7 @@ from numgrad.kernels.jit import device, outlined
 @outlined
 def interleave(x, start, distance, samples, length, out):
     """``out[p, s] = x[start + s * distance + p]``: samples side by side, four at a time."""
+    one, step = np.uint64(1), np.uint64(samples)  # unsigned: no test for negative places
     whole = samples - samples % 4
     for s in range(0, whole, 4):
         left = start + s * distance
@@ -19,49 +20,65 @@ def interleave(x, start, distance, samples, length, out):
         b = x[left + distance : left + distance + length]
         c = x[left + 2 * distance : left + 2 * distance + length]
         d = x[left + 3 * distance : left + 3 * distance + length]
-        y = out[s:]
+        k = np.uint64(s)
         for p in range(length):
-            k = p * samples
-            y[k] = a[p]
-            y[k + 1] = b[p]
-            y[k + 2] = c[p]
-            y[k + 3] = d[p]
+            out[k] = a[p]
+            out[k + one] = b[p]
+            out[k + one + one] = c[p]
+            out[k + one + one + one] = d[p]
+            k += step
     for s in range(whole, samples):
         left = start + s * distance
         a = x[left : left + length]
-        y = out[s:]
+        k = np.uint64(s)
         for p in range(length):
-            y[p * samples] = a[p]
+            out[k] = a[p]
+            k += step
 
 
 @outlined
 def separate(x, start, distance, samples, length, extra, out):
     """``out[start + s * distance + p] = x[p, s] + extra``: each sample in its place."""
-    for s in range(samples):
-        a = x[s:]
+    one, step = np.uint64(1), np.uint64(samples)
+    whole = samples - samples % 4
+    for s in range(0, whole, 4):
         left = start + s * distance
-        y = out[left : left + length]
+        a = out[left : left + length]
+        b = out[left + distance : left + distance + length]
+        c = out[left + 2 * distance : left + 2 * distance + length]
+        d = out[left + 3 * distance : left + 3 * distance + length]
+        k = np.uint64(s)
         for p in range(length):
-            y[p] = a[p * samples] + extra
+            a[p] = x[k] + extra
+            b[p] = x[k + one] + extra
+            c[p] = x[k + one + one] + extra
+            d[p] = x[k + one + one + one] + extra
+            k += step
+    for s in range(whole, samples):
+        left = start + s * distance
+        a = out[left : left + length]
+        k = np.uint64(s)
+        for p in range(length):
+            a[p] = x[k] + extra
+            k += step
 
 
 @outlined
-def unfold(x, columns, samples, top, rows, sizes):
-    """Columns of some rows of the output: what the kernel covers, zero in the padding."""
+def unfold(x, columns, samples, top, rows, left, places, sizes):
+    """Columns of places in some rows of the output: what the kernel covers, zero in padding."""
     height, width, kernel_rows, kernel_columns = sizes[2], sizes[3], sizes[5], sizes[6]
     stride_rows, stride_columns = sizes[7], sizes[8]
-    before_rows, before_columns, step_rows, step_columns = sizes[9], sizes[10], sizes[11], sizes[12]
-    places = sizes[15]
+    before_rows, before_columns = sizes[9], sizes[10]
+    step_rows, step_columns = sizes[11], sizes[12]
     line = places * samples
-    at = 0
-    for c in range(sizes[1] // sizes[13]):
+    for j in range(kernel_columns):
+        shift = left * stride_columns + j * step_columns - before_columns
+        lo, hi, first = inside(shift, stride_columns, places, width)
         for i in range(kernel_rows):
-            for j in range(kernel_columns):
-                lo, hi, first = inside(
-                    j * step_columns - before_columns, stride_columns, places, width
-                )
-                for r in range(rows):
-                    row = (top + r) * stride_rows + i * step_rows - before_rows
+            upper = top * stride_rows + i * step_rows - before_rows
+            for c in range(sizes[1] // sizes[13]):
+                at = ((c * kernel_rows + i) * kernel_columns + j) * rows * line
+                for row in range(upper, upper + rows * stride_rows, stride_rows):
                     part = columns[at : at + line]
                     at += line
                     if row < 0 or row >= height:
@@ -90,22 +107,21 @@ def unfold(x, columns, samples, top, rows, sizes):
 
 
 @outlined
-def fold(x, columns, samples, top, rows, sizes):
+def fold(x, columns, samples, top, rows, left, places, sizes):
     """Add columns back to where ``unfold`` takes them from."""
     height, width, kernel_rows, kernel_columns = sizes[2], sizes[3], sizes[5], sizes[6]
     stride_rows, stride_columns = sizes[7], sizes[8]
-    before_rows, before_columns, step_rows, step_columns = sizes[9], sizes[10], sizes[11], sizes[12]
-    places = sizes[15]
+    before_rows, before_columns = sizes[9], sizes[10]
+    step_rows, step_columns = sizes[11], sizes[12]
     line = places * samples
-    at = 0
-    for c in range(sizes[1] // sizes[13]):
+    for j in range(kernel_columns):
+        shift = left * stride_columns + j * step_columns - before_columns
+        lo, hi, first = inside(shift, stride_columns, places, width)
         for i in range(kernel_rows):
-            for j in range(kernel_columns):
-                lo, hi, first = inside(
-                    j * step_columns - before_columns, stride_columns, places, width
-                )
-                for r in range(rows):
-                    row = (top + r) * stride_rows + i * step_rows - before_rows
+            upper = top * stride_rows + i * step_rows - before_rows
+            for c in range(sizes[1] // sizes[13]):
+                at = ((c * kernel_rows + i) * kernel_columns + j) * rows * line
+                for row in range(upper, upper + rows * stride_rows, stride_rows):
                     part = columns[at + lo * samples : at + hi * samples]
                     at += line
                     if row < 0 or row >= height:
@@ -157,6 +173,7 @@ def is_pointwise(sizes):
         and sizes[14] == sizes[2]
         and sizes[15] == sizes[3]
         and sizes[17] >= sizes[14]
+        and sizes[19] >= sizes[15]
     )
 
 
@@ -165,12 +182,12 @@ def convolve(x, w, bias, out, sizes, task):
     """The output of one task."""
     group, count, channels, outputs, image, area, x_start, y_start = task_sizes(sizes, task)
     covered = channels * sizes[5] * sizes[6]
-    rows_in_all, places_in_row, strip = sizes[14], sizes[15], sizes[17]
+    rows_in_all, places_in_row, strip, segment = sizes[14], sizes[15], sizes[17], sizes[19]
     weights = w[group * outputs * covered : (group + 1) * outputs * covered]
     weights = weights.reshape(outputs, covered)
     length = channels * image
-    largest = min(strip, rows_in_all) * places_in_row * count
-    alone = count == 1 and strip >= rows_in_all
+    largest = strip * segment * count
+    alone = count == 1 and strip == rows_in_all and segment == places_in_row
     inputs = x[x_start : x_start + length]
     if count > 1:
         inputs = np.empty(length * count, x.dtype)
@@ -182,21 +199,23 @@ def convolve(x, w, bias, out, sizes, task):
         y = np.empty(outputs * largest, x.dtype)
     for top in range(0, rows_in_all, strip):
         rows = min(strip, rows_in_all - top)
-        places = rows * places_in_row
-        across = places * count
-        if not pointwise:
-            unfold(inputs, columns, count, top, rows, sizes)
-        seen = columns[: covered * across].reshape(covered, across)
-        np.dot(weights, seen, y[: outputs * across].reshape(outputs, across))
-        for o in range(outputs):
-            extra = bias[group * outputs + o]
-            part = y[o * across : (o + 1) * across]
-            if alone:
-                for k in range(across):
-                    part[k] += extra
-            else:
-                start = y_start + o * area + top * places_in_row
-                separate(part, start, sizes[4] * area, count, places, extra, out)
+        for left in range(0, places_in_row, segment):
+            breadth = min(segment, places_in_row - left)
+            places = rows * breadth
+            across = places * count
+            if not pointwise:
+                unfold(inputs, columns, count, top, rows, left, breadth, sizes)
+            seen = columns[: covered * across].reshape(covered, across)
+            np.dot(weights, seen, y[: outputs * across].reshape(outputs, across))
+            for o in range(outputs):
+                extra = bias[group * outputs + o]
+                part = y[o * across : (o + 1) * across]
+                if alone:
+                    for k in range(across):
+                        part[k] += extra
+                else:
+                    start = y_start + o * area + top * places_in_row + left
+                    separate(part, start, sizes[4] * area, count, places, extra, out)
 
 
 @outlined
@@ -204,11 +223,11 @@ def pull(mask, g, x, w, gx, gw, sizes, task):
     """Gradients of one task: for its inputs if 1 is in the mask, added for its weights if 2 is."""
     group, count, channels, outputs, image, area, x_start, y_start = task_sizes(sizes, task)
     covered = channels * sizes[5] * sizes[6]
-    rows_in_all, places_in_row, strip = sizes[14], sizes[15], sizes[17]
+    rows_in_all, places_in_row, strip, segment = sizes[14], sizes[15], sizes[17], sizes[19]
     own = slice(group * outputs * covered, (group + 1) * outputs * covered)
     length = channels * image
-    largest = min(strip, rows_in_all) * places_in_row * count
-    alone = count == 1 and strip >= rows_in_all
+    largest = strip * segment * count
+    alone = count == 1 and strip == rows_in_all and segment == places_in_row
     pointwise = is_pointwise(sizes)
     columns = np.empty(covered * largest if mask & 1 or not pointwise else 0, g.dtype)
     product = np.empty((outputs, covered) if mask & 2 else (0, 0), g.dtype)
@@ -229,27 +248,29 @@ def pull(mask, g, x, w, gx, gw, sizes, task):
         y = np.empty(outputs * largest, g.dtype)
     for top in range(0, rows_in_all, strip):
         rows = min(strip, rows_in_all - top)
-        places = rows * places_in_row
-        across = places * count
-        if not alone:
-            for o in range(outputs):
-                start = y_start + o * area + top * places_in_row
-                part = y[o * across : (o + 1) * across]
-                interleave(g, start, sizes[4] * area, count, places, part)
-        pulled = y[: outputs * across].reshape(outputs, across)
-        if mask & 2:
-            seen = inputs
-            if not pointwise:
-                unfold(inputs, columns, count, top, rows, sizes)
-                seen = columns
-            np.dot(pulled, seen[: covered * across].reshape(covered, across).T, product)
-            total, flat = gw[own], product.reshape(outputs * covered)
-            for k in range(flat.size):
-                total[k] += flat[k]
-        if mask & 1:
-            weights = w[own].reshape(outputs, covered)
-            back = columns[: covered * across]
-            np.dot(weights.T, pulled, back.reshape(covered, across))
-            fold(added, back, count, top, rows, sizes)
+        for left in range(0, places_in_row, segment):
+            breadth = min(segment, places_in_row - left)
+            places = rows * breadth
+            across = places * count
+            if not alone:
+                for o in range(outputs):
+                    start = y_start + o * area + top * places_in_row + left
+                    part = y[o * across : (o + 1) * across]
+                    interleave(g, start, sizes[4] * area, count, places, part)
+            pulled = y[: outputs * across].reshape(outputs, across)
+            if mask & 2:
+                seen = inputs
+                if not pointwise:
+                    unfold(inputs, columns, count, top, rows, left, breadth, sizes)
+                    seen = columns
+                np.dot(pulled, seen[: covered * across].reshape(covered, across).T, product)
+                total, flat = gw[own], product.reshape(outputs * covered)
+                for k in range(flat.size):
+                    total[k] += flat[k]
+            if mask & 1:
+                weights = w[own].reshape(outputs, covered)
+                back = columns[: covered * across]
+                np.dot(weights.T, pulled, back.reshape(covered, across))
+                fold(added, back, count, top, rows, left, breadth, sizes)
     if mask & 1 and count > 1:
         separate(added, x_start, sizes[1] * image, count, length, g.dtype.type(0), gx)

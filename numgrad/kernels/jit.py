@@ -43,7 +43,7 @@ _loaded: dict[str, "Kernel"] = {}
 
 # Numba gives each function an entry point for Python and one for C; these are optimised again in
 # every kernel that links the function. Only kernels are called from Python, nothing from C.
-_WITHOUT_WRAPPERS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+_WITHOUT_WRAPPERS: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 def device(function: Callable) -> Callable:
@@ -179,7 +179,8 @@ def _dispatcher(
     function.__name__ = function.__qualname__ = unique
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", numba.NumbaPerformanceWarning)
-        return numba.njit(
+        njit: Any = numba.njit
+        return njit(
             function,
             error_model="numpy",
             parallel=parallel,

@@ -3,6 +3,8 @@
 Imported by generated source only: importing this module imports Numba. Arrays are flat.
 """
 
+import numpy as np
+
 from numgrad.kernels.intrinsics import select
 from numgrad.kernels.jit import outlined
 
@@ -16,16 +18,18 @@ def largest(x, y, indices, rows, columns, steps, width, area, image):
     x = x[image * area : (image + 1) * area]
     count = rows.shape[0] * columns.shape[0]
     y, indices = y[image * count :], indices[image * count :]
-    down, across = steps[0] * width, steps[1]
-    at = 0
+    # unsigned places: negative ones would be looked for at each access
+    down, across = np.uint64(steps[0] * width), np.uint64(steps[1])
+    at = np.uint64(0)
     for r in range(rows.shape[0]):
+        top, many_rows = np.uint64(rows[r, 0] * width), rows[r, 1]
         for c in range(columns.shape[0]):
-            place = rows[r, 0] * width + columns[c, 0]
+            start = place = top + np.uint64(columns[c, 0])
+            many_columns = columns[c, 1]
             best = x[place]
-            start = place
-            for _ in range(rows[r, 1]):
+            for _ in range(many_rows):
                 k = start
-                for _ in range(columns[c, 1]):
+                for _ in range(many_columns):
                     value = x[k]
                     # no branches, which would be taken at random
                     better = (value > best) | (value != value)
@@ -34,8 +38,8 @@ def largest(x, y, indices, rows, columns, steps, width, area, image):
                     k += across
                 start += down
             y[at] = best
-            indices[at] = place
-            at += 1
+            indices[at] = np.int64(place)
+            at += np.uint64(1)
 
 
 @outlined

@@ -202,24 +202,25 @@ _RECUR_GRU = """np.dot(gb[t], weight, gh)
 
 
 def _compile(
-    name: str, kind: str, text: str, dtype: np.dtype, arrays: dict[str, int], parallel: bool
-) -> Kernel:
+    name: str, kind: str, text: str, dtype: np.dtype, arrays: dict[str, int],
+    parallel: bool, nogil: bool,
+) -> Kernel:  # fmt: skip
     own = type_name(dtype)
     shapes = {1: "[::1]", 2: "[:,::1]", 3: "[:,:,::1]"}
     signature = ", ".join(own + shapes[ndim] for ndim in arrays.values())
     header = _HEADER.format(type=own, f=f"f{8 * dtype.itemsize}")
     text = text.replace("{range}", "prange" if parallel else "range").replace("{type}", own)
     return compile_kernel(
-        f"{kind}_{name}_{short(dtype)}{'_p' if parallel else ''}",
+        f"{kind}_{name}_{short(dtype)}{'_p' if parallel else '_n' if nogil else ''}",
         header + _CELLS[kind] + text.replace("{arguments}", ", ".join(arrays)),
         f"void({signature}, boolean)",
         parallel=parallel,
-        nogil=True,
+        nogil=nogil,
     )
 
 
 @cache
-def recurrent_kernel(kind: str, dtype: np.dtype, parallel: bool) -> Kernel:
+def recurrent_kernel(kind: str, dtype: np.dtype, parallel: bool, nogil: bool) -> Kernel:
     """Compile a layer's way through time: Note [Recurrent kernels].
 
     Parameters
@@ -230,6 +231,8 @@ def recurrent_kernel(kind: str, dtype: np.dtype, parallel: bool) -> Kernel:
         Of all arrays, float32 or float64.
     parallel
         Whether to share the rows of the batch among threads.
+    nogil
+        Whether other Python threads run meanwhile.
 
     Returns
     -------
@@ -248,11 +251,11 @@ def recurrent_kernel(kind: str, dtype: np.dtype, parallel: bool) -> Kernel:
         arrays |= {"c": 2, "cs": 3}
     text = _FORWARD.replace("{c_before}", _C_BEFORE if kind == "lstm" else "pass")
     text = text.replace("{call}", _FORWARD_CALLS[kind.split("_")[0]])
-    return _compile("forward", kind, text, dtype, arrays, parallel)
+    return _compile("forward", kind, text, dtype, arrays, parallel, nogil)
 
 
 @cache
-def recurrent_backward_kernel(kind: str, dtype: np.dtype, parallel: bool) -> Kernel:
+def recurrent_backward_kernel(kind: str, dtype: np.dtype, parallel: bool, nogil: bool) -> Kernel:
     """Compile the way back through time.
 
     Returns
@@ -276,4 +279,4 @@ def recurrent_backward_kernel(kind: str, dtype: np.dtype, parallel: bool) -> Ker
         before = _C_BEFORE
     text = _BACKWARD.replace("{before}", before).replace("{carry}", carry)
     text = text.replace("{recur}", recur).replace("{call}", _BACKWARD_CALLS[kind.split("_")[0]])
-    return _compile("backward", kind, text, dtype, arrays, parallel)
+    return _compile("backward", kind, text, dtype, arrays, parallel, nogil)

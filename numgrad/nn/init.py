@@ -103,7 +103,7 @@ def eye_(tensor: Tensor) -> Tensor:
     """
     if tensor.ndim != 2:
         raise NumgradValueError(f"eye_: the tensor has shape {tensor.shape}, and no two axes")
-    return _write("eye_", tensor, np.eye(*tensor.shape))
+    return _write("eye_", tensor, np.eye(tensor.shape[0], tensor.shape[1]))
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:

@@ -15,7 +15,7 @@ from numgrad.nn.parameter import Parameter
 class _Parameters(Module):
     """What a list and a dictionary of parameters have in common."""
 
-    def _put(self, name: str, value: Any) -> None:
+    def _store(self, name: str, value: Any) -> None:
         """Store a value; Tensors become parameters."""
         if isinstance(value, Tensor) and not isinstance(value, Parameter):
             value = Parameter(value)
@@ -74,7 +74,7 @@ class ParameterList(_Parameters):
         return getattr(self, str(absolute_index("ParameterList", index, self._size)))
 
     def __setitem__(self, index: int, value: Any) -> None:
-        self._put(str(absolute_index("ParameterList", index, self._size)), value)
+        self._store(str(absolute_index("ParameterList", index, self._size)), value)
 
     def __len__(self) -> int:
         return self._size
@@ -91,7 +91,7 @@ class ParameterList(_Parameters):
 
     def append(self, value: Any) -> Self:
         """Add a value at the end."""
-        self._put(str(self._size), value)
+        self._store(str(self._size), value)
         self._size += 1
         return self
 
@@ -158,7 +158,7 @@ class ParameterDict(_Parameters):
             raise NumgradKeyError(
                 f"ParameterDict: {key!r} is an attribute of every ParameterDict; choose another"
             )
-        self._put(key, value)
+        self._store(key, value)
         self._keys[key] = None
 
     def __delitem__(self, key: str) -> None:

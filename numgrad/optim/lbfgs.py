@@ -17,10 +17,10 @@ from numgrad.errors import (
 from numgrad.kernels import quasi_newton, threads
 from numgrad.kernels.linalg import dot_kernel
 from numgrad.kernels.multi_tensor import collect
-from numgrad.optim.flat import FlatParameters
 from numgrad.optim.formula import as_float
 from numgrad.optim.line_search import Trial, strong_wolfe
 from numgrad.optim.optimizer import Optimizer
+from numgrad.optim.packing import Packing
 from numgrad.optim.validation import check_lr
 from numgrad.tensor import Tensor
 
@@ -167,14 +167,18 @@ class _Run:
         self, group: dict[str, Any], state: dict[str, Any], closure: Callable[[], Any]
     ) -> None:
         self.group, self.closure = group, closure
-        self.flat = FlatParameters("LBFGS", group["params"])
-        self.begin = self.flat.values()
+        params = group["params"]
+        _check(params)
+        self.dtype = np.result_type(*[np.finfo(param.dtype).dtype for param in params])
+        self.packing = Packing(params, self.dtype)
+        self.size = self.packing.size
+        self.begin = self.packing.values()
         self.moved = False
         vector = self._vector
         self.iterations, self.evaluations = state.get("n_iter", 0), state.get("func_evals", 0)
         self.known = "d" in state
         self.direction = vector(state.get("d"))
-        self.t = state.get("t")
+        self.t = float(state.get("t", 0.0))
         self.changes = [vector(y) for y in state.get("old_dirs") or ()]
         self.steps = [vector(s) for s in state.get("old_stps") or ()]
         self.inverses = [float(r) for r in state.get("ro") or ()]
@@ -185,13 +189,13 @@ class _Run:
 
     def _vector(self, kept: Tensor | None) -> np.ndarray:
         """An array of the state in the dtype of the vector of parameters."""
-        array = np.zeros(self.flat.size) if kept is None else kept._array
-        if array.shape != (self.flat.size,):
+        array = np.zeros(self.size) if kept is None else kept._array
+        if array.shape != (self.size,):
             raise NumgradRuntimeError(
-                f"LBFGS.step: the state has vectors of shape {array.shape} for {self.flat.size} "
+                f"LBFGS.step: the state has vectors of shape {array.shape} for {self.size} "
                 "numbers in all parameters; was the state of others loaded?"
             )
-        return np.require(array, self.flat.dtype, ("C", "A", "W"))
+        return np.require(array, self.dtype, ("C", "A", "W"))
 
     def state(self) -> dict[str, Any]:
         """What the next step needs."""
@@ -214,7 +218,7 @@ class _Run:
     def restore(self) -> None:
         """Put the parameters back to where they were before the step."""
         if self.moved:
-            self.flat.write(self.begin)
+            self.packing.store(self.packing.unpack(self.begin))
 
     # ------------------------------------------------------------------------------- iterations
 
@@ -270,22 +274,22 @@ class _Run:
         """What the closure returns, as a number, and the gradient."""
         result = self.closure()
         loss = result.detach() if isinstance(result, Tensor) else result
-        return result, float(loss), self.flat.gradient()
+        return result, float(loss), self.packing.pack(map(_gradient, self.packing.tensors))
 
     def move(self, origin: np.ndarray, t: float) -> np.ndarray:
         """Set the parameters to a point on the line, and return it."""
-        point = self.direction * self.flat.dtype.type(t)
+        point = self.direction * self.dtype.type(t)
         point += origin
         self.moved = True
-        self.flat.write(point)
+        self.packing.store(self.packing.unpack(point))
         return point
 
     def trial(self, origin: np.ndarray, t: float) -> Trial:
         """Loss, slope and gradient at a point on the line."""
         self.move(origin, t)
         _, loss, gradient = self.evaluate()
-        slope = np.empty(1, self.flat.dtype)
-        dot_kernel(self.flat.dtype)(gradient, self.direction, slope)
+        slope = np.empty(1, self.dtype)
+        dot_kernel(self.dtype)(gradient, self.direction, slope)
         return Trial(t, loss, float(slope[0]), gradient)
 
     # ------------------------------------------------------------------------------- directions
@@ -296,7 +300,7 @@ class _Run:
             self.changes, self.steps, self.inverses, self.scale = [], [], [], 1.0
         else:
             self.remember(gradient)
-        count, dtype = len(self.steps), self.flat.dtype
+        count, dtype = len(self.steps), self.dtype
         pairs = np.empty((2, count), np.int64)
         if count:
             starts = np.empty(count + 1, np.int64)
@@ -314,28 +318,48 @@ class _Run:
         """Put the latest step and change of the gradient into the history."""
         step, change = np.empty_like(gradient), np.empty_like(gradient)
         product, square = self.chosen(quasi_newton.pair_kernel)(
-            gradient, self.gradient_before, self.direction, float(self.t), step, change
+            gradient, self.gradient_before, self.direction, self.t, step, change
         )
         if not product > LEAST_CURVATURE:  # nor if it is NaN
             return
-        for history, new in (
-            (self.changes, change),
-            (self.steps, step),
-            (self.inverses, 1.0 / product),
-        ):
-            history.append(new)
+        self.changes.append(change)
+        self.steps.append(step)
+        self.inverses.append(1.0 / product)
+        for history in (self.changes, self.steps, self.inverses):
             del history[: max(0, len(history) - self.group["history_size"])]
         self.scale = product / square
 
     def chosen(self, kernel: Callable[..., Callable[..., Any]]) -> Callable[..., Any]:
         """The variant of a kernel for the number of parameters."""
-        dtype = self.flat.dtype
+        dtype = self.dtype
         return threads.choose(
             partial(kernel, dtype),
             partial(kernel, dtype, True),
-            self.flat.size * quasi_newton.PASS_NS,
+            self.size * quasi_newton.PASS_NS,
             partial(kernel, dtype, False, True),
         )
+
+
+def _check(params: list[Tensor]) -> None:
+    """Raise unless parameters can be put into a vector and changed."""
+    for param in params:
+        where = f"LBFGS.step: a parameter of shape {param.shape}"
+        if param.dtype.kind not in "fc":
+            raise NumgradTypeError(
+                f"{where} has dtype {param.dtype}; use float32, float64, complex64 or complex128"
+            )
+        if not param._array.flags.writeable:
+            raise NumgradRuntimeError(
+                f"{where} lies in memory that must not be written; optimize a copy"
+            )
+
+
+def _gradient(param: Tensor) -> np.ndarray | None:
+    """The gradient of a parameter, all rows of a row-sparse one."""
+    grad: Any = param._grad
+    if grad is None:
+        return None
+    return grad._array.dense() if grad.is_sparse else grad._array
 
 
 def _largest(vector: np.ndarray) -> float:

@@ -82,11 +82,11 @@ def strong_wolfe(
     best = _lower(ends)
     close = False
     while count < max_iterations:
-        left, right = sorted(end.t for end in ends)
+        left, right = min(end.t for end in ends), max(end.t for end in ends)
         width = right - left
         if width * longest < tolerance_change:
             break
-        t = _interpolate(*ends, left, right)
+        t = _interpolate(ends[0], ends[1], left, right)
         # near an end the second time in a row, or at it: a tenth of the interval away from it
         margin = 0.1 * width
         near = min(right - t, t - left) < margin

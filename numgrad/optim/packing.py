@@ -1,4 +1,4 @@
-"""Several Tensors as one vector of float64, as minimizers for vectors see them."""
+"""Several Tensors as one real vector, as minimizers for vectors see them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,13 @@ from numgrad.tensor import Tensor
 
 
 class Packing:
-    """Where the elements of each Tensor are in the vector; complex ones are pairs of reals."""
+    """Where the elements of each Tensor are in the vector; complex ones are pairs of reals.
 
-    def __init__(self, tensors: Sequence[Tensor]) -> None:
+    The vector is of ``dtype``, float64 unless given.
+    """
+
+    def __init__(self, tensors: Sequence[Tensor], dtype: np.dtype | None = None) -> None:
+        self.dtype = np.dtype(np.float64) if dtype is None else dtype
         self.tensors = list(tensors)
         self.shapes = [t.shape for t in tensors]
         self.dtypes = [t.dtype for t in tensors]
@@ -27,7 +31,7 @@ class Packing:
 
     def pack(self, arrays: Iterable[Any]) -> np.ndarray:
         """One array for each Tensor, shaped like it, as a new vector; None counts as zeros."""
-        vector = np.zeros(self.size)
+        vector = np.zeros(self.size, self.dtype)
         for k, array in enumerate(arrays):
             if array is not None:
                 flat = np.ascontiguousarray(array, self.dtypes[k]).reshape(-1)

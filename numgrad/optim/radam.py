@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from numgrad.creation import zeros_like
-from numgrad.optim.formula import FormulaOptimizer, Settings, formula, zero
+from numgrad.optim.formula import Settings, formula, zero
+from numgrad.optim.formula_optimizer import FormulaOptimizer
 from numgrad.optim.validation import check_betas, check_lr, check_range
 from numgrad.tensor import Tensor
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from numgrad.creation import full_like, zeros_like
 from numgrad.errors import NumgradValueError
-from numgrad.optim.formula import FormulaOptimizer, Settings, as_float, formula, zero
+from numgrad.optim.formula import Settings, as_float, formula, zero
+from numgrad.optim.formula_optimizer import FormulaOptimizer
 from numgrad.optim.validation import check_lr
 from numgrad.tensor import Tensor
 

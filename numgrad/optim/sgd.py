@@ -6,7 +6,9 @@ from typing import Any
 
 from numgrad.creation import zeros_like
 from numgrad.errors import NumgradValueError
-from numgrad.optim.formula import FormulaOptimizer, Settings, formula
+from numgrad.optim.formula import Settings, formula
+from numgrad.optim.formula_optimizer import FormulaOptimizer
+from numgrad.optim.launch import Launch
 from numgrad.optim.validation import check_implementation, check_lr, check_range
 from numgrad.tensor import Tensor
 
@@ -136,15 +138,15 @@ class SGD(FormulaOptimizer):
             ("momentum_buffer",) if momentum else (),
         )
 
-    def _step_rows(self, group: dict[str, Any], param: Tensor) -> None:
+    def _prepare_rows(
+        self, group: dict[str, Any], param: Tensor, fresh: list[Tensor]
+    ) -> list[Launch]:
         if not group["momentum"]:
-            super()._step_rows(group, param)
-            return
-        rows = param._grad  # with a momentum rows move on when they have no gradient
-        assert rows is not None
+            return super()._prepare_rows(group, param, fresh)
+        rows: Any = param._grad  # with a momentum rows move on when they have no gradient
         try:
             param._grad = rows.to_dense()
-            self._step_compiled(group, [param])
+            return self._prepare(group, [param], fresh)
         finally:
             param._grad = rows
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from numgrad.creation import zeros_like
 from numgrad.errors import NumgradRuntimeError, NumgradValueError
-from numgrad.optim.formula import FormulaOptimizer, Settings, formula, zero
+from numgrad.optim.formula import Settings, formula, zero
+from numgrad.optim.formula_optimizer import FormulaOptimizer
 from numgrad.optim.validation import check_betas, check_lr
 from numgrad.tensor import Tensor
 

@@ -87,7 +87,8 @@ def _fitted(value: Any, param: Tensor, uniform: Sequence[str], key: str = "") ->
         array = value.detach().numpy().copy()
         if array.dtype.kind in "fc" and param.dtype.kind in "fc":
             real = array.dtype.kind == "f"  # LBFGS has real vectors for complex parameters
-            array = array.astype((param._array.real if real else param._array).dtype, copy=False)
+            dtype = np.finfo(param.dtype).dtype if real else param.dtype
+            array = array.astype(dtype, copy=False)
         return Tensor(array)
     if isinstance(value, Mapping):
         return {name: _fitted(part, param, uniform, name) for name, part in value.items()}

@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from numgrad.autograd.modes import no_grad
-from numgrad.errors import NumgradValueError
+from numgrad.errors import NumgradAssertionError, NumgradValueError
 from numgrad.nn.module import Module
 from numgrad.nn.utils.update_many import update_many
 from numgrad.optim.lr_scheduler.base import LRScheduler, check_optimizer, for_each_group
@@ -175,8 +175,10 @@ class AveragedModel(Module):
 
     Raises
     ------
+    NumgradAssertionError
+        If both functions are given.
     NumgradValueError
-        If both functions are given, or the device is another.
+        If the device is another.
 
     Examples
     --------
@@ -202,7 +204,7 @@ class AveragedModel(Module):
     ) -> None:
         super().__init__()
         if avg_fn is not None and multi_avg_fn is not None:
-            raise _BothAverages(
+            raise NumgradAssertionError(
                 "AveragedModel: got avg_fn and multi_avg_fn; give one of them, or neither for the "
                 "plain mean"
             )
@@ -249,10 +251,6 @@ class AveragedModel(Module):
     def _averaged(self, model: Module) -> list[Tensor]:
         buffers = model.buffers() if self.use_buffers else ()
         return [t.detach() for t in chain(model.parameters(), buffers)]
-
-
-class _BothAverages(NumgradValueError, AssertionError):
-    """Two ways to average: an AssertionError, too, as in PyTorch."""
 
 
 def _check_alike(ours: Sequence[Tensor], theirs: Sequence[Tensor]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
-from xml.sax.saxutils import escape
 
 from numgrad.viz.diagram import Box, Diagram
 from numgrad.viz.layout import Piece, lay_out
@@ -22,6 +21,8 @@ HEAD = 6.0
 
 _COLOURS = {"darkolivegreen1": "#caff70", "darkolivegreen3": "#a2cd5a"}
 """X11's names that SVG does not know."""
+
+_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What XML 1.0 does not allow, not even escaped."""
@@ -99,4 +100,4 @@ def _box(box: Box, size: tuple[float, float], middle: tuple[float, float]) -> It
 
 
 def _text(text: str) -> str:
-    return escape(_NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text))
+    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text).translate(_ESCAPES)

@@ -248,20 +248,24 @@ def test_leaving_the_loop_stops_the_workers():
     del iterator  # and so does dropping it
 
 
-def test_leaving_does_not_wait_for_a_slow_sample():
-    go_on = threading.Event()
+def test_leaving_waits_for_no_sample_and_begins_no_other():
+    go_on, asked = threading.Event(), []
 
     class Stuck(Squares):
         def __getitem__(self, index):
+            asked.append(index)
             if index:
                 go_on.wait(10)
             return index
 
     began = time.monotonic()
-    for _ in DataLoader(Stuck(), 1, num_workers=2):
+    for _ in DataLoader(Stuck(), 1, num_workers=1, prefetch_factor=5):
         break
     assert time.monotonic() - began < 5
     go_on.set()
+    while running():
+        time.sleep(0.005)
+    assert asked in ([0], [0, 1])
 
 
 class Broken(Squares):

@@ -66,6 +66,8 @@ CASES = [
     ((1, 2, 4, 70), (3, 2, 3, 3), {"padding": 1}),
     ((6, 8, 20, 24), (16, 8, 3, 3), {"padding": 1}),  # several strips
     ((37, 2, 3, 3), (3, 2, 2, 2), {"padding": "valid"}),  # several blocks
+    ((2, 16, 700), (16, 16, 3), {"padding": 1}),  # several segments
+    ((1, 16, 1400), (16, 16, 3), {"padding": 1, "stride": 2}),
     ((8, 128, 3, 3), (64, 128, 1, 1), {}),  # products that BLAS shares out
     ((8, 15, 3, 3), (64, 15, 3, 3), {"padding": 1}),
     ((2, 1, 2, 2), (1, 1, 2, 2), {"padding": 4}),  # windows that see padding only

@@ -7,6 +7,7 @@ import pytest
 
 import numgrad as ng
 from numgrad import nn
+from numgrad.kernels import threads
 from numgrad.testing import gradcheck
 from tests.nn.peers import compare, copy_parameters
 
@@ -196,3 +197,19 @@ def test_gradients_of_a_cell_whose_states_are_projected():
     layer = nn.LSTM(2, 5, proj_size=1)
     given = (ng.tensor(draw(2, 2, 2), requires_grad=True), *layer.parameters())
     gradcheck(lambda x, *_: layer(x)[0], given)
+
+
+@pytest.mark.slow
+def test_same_bits_for_any_number_of_threads(monkeypatch):
+    monkeypatch.setattr(threads, "WORK_PER_THREAD_NS", 1.0)
+    layer, x = nn.LSTM(3, 5), draw(4, 7, 3)
+    found = []
+    for count in (1, 2):
+        monkeypatch.setattr(threads, "worth", lambda work, count=count: count)
+        given = ng.tensor(x, requires_grad=True)
+        y, (_, c) = layer(given)
+        ng.autograd.backward([y, c], [np.ones(y.shape), np.ones(c.shape)])
+        found.append([y.detach().numpy(), given.grad.numpy(), layer.weight_hh_l0.grad.numpy()])
+        layer.zero_grad()
+    for serial, parallel in zip(*found, strict=True):
+        np.testing.assert_array_equal(serial, parallel)

@@ -199,9 +199,14 @@ CALLS: Calls = {
         (((3, 2, 2), (2,), (2,)), lambda op, *x: op(*x, eps=0.1)),
         (((4, 2),), lambda op, x: op(x, eps=0.1)),
     ],
+    # few elements: second derivatives go through time in formulas
     "rnn_sequence": [
-        (((2, 2, 2), (2, 2), (2, 2)), lambda op, *x: op(*x)),
-        (((2, 2, 2), (2, 2), (2, 2), (2,)), lambda op, *x: op(*x, nonlinearity="relu")),
+        (((2, 1, 2), (1, 2), (2, 2)), lambda op, *x: op(*x)),
+        (((1, 1, 2), (1, 2), (2, 2), (2,)), lambda op, *x: op(*x, nonlinearity="relu")),
+    ],
+    "gru_sequence": [(((2, 1, 3), (1, 1), (3, 1), (3,)), lambda op, *x: op(*x, reverse=True))],
+    "lstm_sequence": [
+        (((2, 1, 4), (1, 1), (4, 1), (4,), (1, 1)), lambda op, *x: op(*x, reverse=True)),
     ],
     "celu": [(((2, 3), ()), lambda op, x, alpha: op(x - 1.2, alpha))] * 3,
     "gaussian_error": [(((2, 3),) * 3, lambda op, x, t, var: op(x, t, var, 0.1))],

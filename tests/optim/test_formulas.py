@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import numgrad as ng
-from numgrad.optim.formula import FormulaOptimizer, as_float
+from numgrad.optim.formula import as_float
+from numgrad.optim.formula_optimizer import FormulaOptimizer
 from tests.optim import problems
 
 CASES = pytest.mark.parametrize(
@@ -92,9 +93,8 @@ def reference_step(optimizer, group, param, state):
     if group.get("maximize"):
         values["g"] = -values["g"]
     values |= dict.fromkeys((*formula.elements, *formula.uniform))
-    values |= {
-        n: state[n].numpy() if n in state else np.zeros(param.shape) for n in settings.states
-    }
+    old = state or optimizer.new_state(param, group)
+    values |= {name: old[name].numpy() for name in settings.states}
     switches = dict(settings.switches)
     if optimizer.first_step_differs and settings.states and not state:
         switches["first"] = True
@@ -227,6 +227,19 @@ def test_state_of_another_shape_is_refused_before_anything_changes():
         optimizer.step()
     assert_array_equal(x.detach().numpy(), kept)
     assert as_float(optimizer.state[x]["step"]) == 1
+
+
+def test_what_is_wrong_in_the_last_group_is_found_before_the_first_is_updated():
+    x, y = tensor(np.ones(2)), ng.tensor([1, 2])
+    optimizer = ng.optim.SGD([{"params": x}, {"params": y}], lr=0.5, momentum=0.9, dampening=0.5)
+    x.grad, y.grad = ng.ones(2), ng.tensor([1, 1])
+    with pytest.raises(ng.NumgradTypeError):
+        optimizer.step()
+    assert_array_equal(x.detach().numpy(), np.ones(2))
+    assert not optimizer.state.get(x)
+    y.grad = None
+    optimizer.step()
+    assert_array_equal(x.detach().numpy(), [0.5, 0.5])  # as in a first step
 
 
 def test_integer_parameters_are_refused():

@@ -251,6 +251,21 @@ def test_a_resumed_schedule_gives_the_same_bits(name):
     np.testing.assert_array_equal(run(opt, schedule, 30), expected)
 
 
+@pytest.mark.parametrize("name", ["milestones", "lambdas", "chain of three", "own cycle"])
+def test_states_can_be_saved_in_files(name, tmp_path):
+    opt = optimizer(ng)
+    schedule = SCHEDULES[name](lr_scheduler, opt)
+    run(opt, schedule, 20)
+    ng.save([opt.state_dict(), schedule.state_dict()], tmp_path / "state")
+    expected = run(opt, schedule, 20)
+    opt = optimizer(ng)
+    schedule = SCHEDULES[name](lr_scheduler, opt)
+    of_optimizer, of_schedule = ng.load(tmp_path / "state")
+    opt.load_state_dict(of_optimizer)
+    schedule.load_state_dict(of_schedule)
+    np.testing.assert_array_equal(run(opt, schedule, 20), expected)
+
+
 def test_a_resumed_plateau_gives_the_same_bits():
     def rates(schedule, losses):
         for loss in losses:

@@ -12,9 +12,14 @@ from numgrad.optim.muon import COEFFICIENTS, orthogonalise
 OPTIONS = [
     {},
     {"lr": 0.1, "nesterov": False, "momentum": 0.5, "weight_decay": 0.0},
-    {"lr": 0.02, "adjust_lr_fn": "match_rms_adamw", "ns_steps": 3, "ns_coefficients": (2, -1.5, 0.5)},
+    {
+        "lr": 0.02,
+        "adjust_lr_fn": "match_rms_adamw",
+        "ns_steps": 3,
+        "ns_coefficients": (2, -1.5, 0.5),
+    },
     {"lr": 0.02, "adjust_lr_fn": "original", "weight_decay": 0.5, "ns_steps": 0},
-]  # fmt: skip
+]
 SHAPES = [(4, 7), (9, 3), (5, 5), (1, 1)]
 
 

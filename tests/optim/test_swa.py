@@ -304,6 +304,18 @@ def test_statistics_are_those_of_all_batches(wrap):
     assert (model.training, model[0].training, model[1].training) == (False, False, True)
 
 
+def test_statistics_of_batch_normalization():
+    model = ng.nn.Sequential(ng.nn.Linear(2, 2), ng.nn.BatchNorm1d(2, momentum=0.3)).eval()
+    batches = np.random.default_rng(1).normal(size=(5, 4, 2))
+    update_bn([ng.tensor(b) for b in batches], model)
+    hidden = [model[0](ng.tensor(b)).detach().numpy() for b in batches]
+    norm = model[1]
+    np.testing.assert_allclose(norm.running_mean.numpy(), np.mean(hidden, axis=(0, 1)))
+    variances = [h.var(axis=0, ddof=1) for h in hidden]
+    np.testing.assert_allclose(norm.running_var.numpy(), np.mean(variances, axis=0))
+    assert (norm.momentum, norm.training, norm.num_batches_tracked.item()) == (0.3, False, 5)
+
+
 def test_nothing_is_recorded():
     grads = []
 

@@ -84,10 +84,18 @@ def test_two_twisted_ladders_are_untwisted():
     assert crossings(graph, order(graph)) == 0
 
 
+def test_origins_are_sorted_by_what_they_lead_to():
+    graph = layer(5, [(0, 3, 0), (1, 4, 0), (2, 3, 0)])
+    assert crossings(graph, graph.layers()) == 1
+    assert crossings(graph, order(graph)) == 0
+
+
 def test_boxes_are_near_where_they_are_used():
     # a chain of five; a leaf with its accumulator is used at its end
     chain = [(k, k + 1, 0) for k in range(5)]
     assert ranks(8, [*chain, (6, 7, 0), (7, 5, 0)]) == [0, 1, 2, 3, 4, 5, 3, 4]
+    # what two leaves lead to goes down with them
+    assert ranks(9, [*chain, (6, 8, 0), (7, 8, 0), (8, 5, 0)]) == [0, 1, 2, 3, 4, 5, 3, 3, 4]
 
 
 def test_a_chain_is_straight_whatever_hangs_on_it():
@@ -109,6 +117,18 @@ def test_long_edges_with_one_end_share_a_trunk_which_is_straight():
         assert len({round(x[v], 6) for v in bends}) == 1
         for upper, lower in pairwise(sorted(bends, key=graph.rank.__getitem__)):
             assert lower in graph.down[upper]
+
+
+@pytest.mark.parametrize("rows", [([2, 0, 3], [1, 4, 5]), ([0, 2, 3], [4, 1, 5])])
+def test_trunks_stay_straight_where_another_edge_crosses(rows):
+    # 0 -> 1 are boxes; 2 -> 4 and 3 -> 5 bends, between boxes that do not matter here
+    down = [[1], [], [4], [5], [], []]
+    up = [[], [0], [], [], [2], [3]]
+    upper, lower = rows
+    graph = layering.Layered(2, [0, 1, 0, 0, 1, 1], up, down, {}, [])
+    x = place(graph, [upper, lower], [50.0, 90.0, 2.0, 2.0, 2.0, 2.0], 10.0)
+    assert x[2] == pytest.approx(x[4])
+    assert x[3] == pytest.approx(x[5])
 
 
 def test_too_many_bends_leave_the_longest_edges_straight(monkeypatch):

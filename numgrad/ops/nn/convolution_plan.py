@@ -91,16 +91,16 @@ class Plan:
         while block > 1 and weights * block * places > _PRODUCT:
             block //= 2
         block = min(block, samples)
-        line = block * places  # columns of one row
-        self.shared = weights * max(line, min(_RUN, samples * rows * places)) <= _PRODUCT
-        bytes_of_line = covered * line * self.dtype.itemsize
+        self.shared = weights * min(_RUN, samples * rows * places) <= _PRODUCT
+        bytes_of_place = covered * block * self.dtype.itemsize
         if self.shared:
-            strip = min(_PRODUCT // (weights * line), _CACHED // bytes_of_line)
+            most = min(_PRODUCT // (weights * block), _CACHED // bytes_of_place)
+        elif covered == self.w[1] and rows * places == prod(self.x[2:]):
+            most = rows * places  # the columns are the input
         else:
-            pointwise = covered == self.w[1] and rows * places == prod(self.x[2:])
-            strip = rows if pointwise else _CACHED_BY_ALL // bytes_of_line
-        strip = min(max(strip, 1), rows)
-        strip = -(-rows // -(-rows // strip))  # of equal height
+            most = _CACHED_BY_ALL // bytes_of_place
+        segment = _even(places, max(most, 1))
+        strip = _even(rows, max(most // places, 1))
         tasks = -(-samples // block) * groups
         two = len(self.w) == 4
         ones, zeros = (1,) * (not two), (0,) * (not two)
@@ -110,7 +110,7 @@ class Plan:
             block, strip,
         )  # fmt: skip
         self.chunks = (tasks, tasks, min(tasks, _CHUNKS) if self.shared else 1)
-        self.sizes = [np.array([*sizes, count], np.int64) for count in self.chunks]
+        self.sizes = [np.array([*sizes, count, segment], np.int64) for count in self.chunks]
         per_place = _MULTIPLY_NS * weights / covered + _COPY_NS
         self.work = samples * rows * places * groups * covered * per_place
 
@@ -169,6 +169,11 @@ class Plan:
 
 
 plan = lru_cache(MAX_PLANS)(Plan)
+
+
+def _even(length: int, most: int) -> int:
+    """The length of parts of about equal length, at most ``most``."""
+    return -(-length // -(-length // most))
 
 
 def floating(name: str, *operands: np.ndarray | None) -> np.dtype:

@@ -32,20 +32,24 @@ from numgrad.ops.shape import matrix_transpose
 from numgrad.ops.special import sigmoid
 
 _GATE_NS = 4.0  # activation of one gate of one unit
+_MULTIPLY_NS = 0.05  # one multiplication and addition inside BLAS
+_NOGIL_NS = 100_000.0  # from which time on other Python threads run beside a kernel
 
 
 @cache
-def _entry(maker: Any, kind: str, dtype: np.dtype, parallel: bool) -> Any:
-    return maker(kind, dtype, parallel).entry
+def _entry(maker: Any, kind: str, dtype: np.dtype, parallel: bool, nogil: bool) -> Any:
+    return maker(kind, dtype, parallel, nogil).entry
 
 
 def _launch(maker: Any, kind: str, states: np.ndarray, *arguments: Any) -> None:
-    _, rows, hidden = states.shape
+    steps, rows, hidden = states.shape
+    gates = rows * hidden * GATES[kind][0]
+    long = steps * gates * (_GATE_NS + hidden * _MULTIPLY_NS) > _NOGIL_NS
     # threads share the rows of one time
     entry = threads.choose(
-        partial(_entry, maker, kind, states.dtype, False),
-        partial(_entry, maker, kind, states.dtype, True),
-        rows * hidden * GATES[kind][0] * _GATE_NS if rows > 1 else 0.0,
+        partial(_entry, maker, kind, states.dtype, False, long),
+        partial(_entry, maker, kind, states.dtype, True, True),
+        gates * _GATE_NS if rows > 1 else 0.0,
     )
     entry(*arguments)
 

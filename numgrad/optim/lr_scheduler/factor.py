@@ -116,6 +116,10 @@ class MultiStepLR(FactorLR):
     def _total_factor(self) -> float:
         return self.gamma ** bisect_right(sorted(self.milestones.elements()), self.last_epoch)
 
+    def state_dict(self) -> dict[str, Any]:
+        """Everything but the optimizer; ``milestones`` as a plain dictionary of counts."""
+        return super().state_dict() | {"milestones": dict(self.milestones)}
+
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Go on from where ``state_dict`` was taken."""
         super().load_state_dict(state_dict)

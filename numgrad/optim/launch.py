@@ -1,0 +1,184 @@
+"""Making a step of many tensors ready: what may fail is done before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+from numgrad.errors import NumgradRuntimeError, NumgradTypeError
+from numgrad.kernels import threads
+from numgrad.kernels.multi_tensor import UpdateKernel, collect, update_kernel
+from numgrad.optim.formula import Formula, Settings, as_float
+
+Launch = Callable[[], None]
+"""What remains of a step when nothing can fail any more."""
+
+FLOAT64 = np.dtype(np.float64)
+REAL = {
+    np.dtype(of): np.dtype(element)
+    for of, element in (
+        (np.float32, np.float32),
+        (np.float64, np.float64),
+        (np.complex64, np.float32),
+        (np.complex128, np.float64),
+    )
+}
+"""What elements of parameters are made of: complex ones are pairs."""
+
+
+@cache
+def update_of(
+    formula: Formula,
+    states: tuple[str, ...],
+    numbers: tuple[str, ...],
+    switches: tuple[tuple[str, bool], ...],
+    maximize: bool,
+    dtype: np.dtype,
+    shared: bool = False,
+) -> UpdateKernel:
+    """The kernel of a formula for the states in use; ``dtype`` is one of real elements."""
+
+    def read(p: Any, g: Any, **values: Any) -> dict[str, Any]:
+        return formula.function(p, -g if maximize else g, **values)
+
+    read.__name__ = formula.name
+    unused = {name: None for name in (*formula.elements, *formula.uniform) if name not in states}
+    return update_kernel(
+        read,
+        ("p", "g", *[name for name in states if name in formula.elements]),
+        [name for name in states if name in formula.uniform],
+        numbers,
+        {**dict(switches), **unused},
+        dtype,
+        shared,
+    )
+
+
+def prepare(
+    optimizer: str,
+    formula: Formula,
+    settings: Settings,
+    maximize: bool,
+    arrays: list[np.ndarray],
+    count: int,
+) -> list[Launch]:
+    """Launches that apply a formula to ``count`` tensors.
+
+    Parameters
+    ----------
+    optimizer
+        Its name, for errors.
+    arrays
+        The parameters, then their gradients, then each state array of all tensors.
+
+    Raises
+    ------
+    NumgradTypeError, NumgradRuntimeError
+        If a parameter has a dtype that is not optimized, or an array is not what belongs there.
+    """
+    launch = _prepare_plain(formula, settings, maximize, arrays, count)
+    if launch is not None:
+        return [launch]
+    return _prepare_pieces(optimizer, formula, settings, maximize, arrays, count)
+
+
+def _prepare_plain(
+    formula: Formula, settings: Settings, maximize: bool, arrays: list[np.ndarray], count: int
+) -> Launch | None:
+    """One launch, if all parameters have one dtype and all arrays are contiguous."""
+    numbers, switches, states = settings
+    dtype = arrays[0].dtype
+    element = REAL.get(dtype)
+    if element is None:
+        return None
+    pointers = np.empty((len(arrays) // count, count), np.int64)
+    starts = np.empty(count + 1, np.int64)
+    total = collect(arrays, elements_of(formula, settings), 1, dtype, pointers, starts)
+    if total < 0:
+        return None
+    kernel = update_of(formula, states, tuple(numbers), switches, maximize, element)
+    run = threads.choose(
+        kernel.entry,
+        partial(kernel.entry, True),
+        total * kernel.cost_ns,
+        partial(kernel.entry, False, True),
+    )
+    values = [v if type(v) is float else as_float(v) for v in numbers.values()]
+
+    def launch(alive: Any = arrays) -> None:  # addresses do not keep what lies there
+        run(pointers, starts, *values)
+
+    return launch
+
+
+def _prepare_pieces(
+    optimizer: str,
+    formula: Formula,
+    settings: Settings,
+    maximize: bool,
+    arrays: list[np.ndarray],
+    count: int,
+) -> list[Launch]:
+    """A launch for each dtype, on contiguous copies where arrays are not."""
+    columns = [arrays[k * count : (k + 1) * count] for k in range(len(arrays) // count)]
+    elements = elements_of(formula, settings)
+    pieces: dict[np.dtype, list[int]] = {}
+    for t, param in enumerate(columns[0]):
+        check(optimizer, formula, settings, [column[t] for column in columns])
+        pieces.setdefault(param.dtype, []).append(t)
+    launches: list[Launch] = []
+    for dtype, members in pieces.items():
+        chosen, copies = [], []
+        for k, column in enumerate(columns):
+            wanted = dtype if k < elements else FLOAT64
+            for t in members:
+                array = column[t]
+                plain = np.require(array, wanted, ("C", "A"))
+                if plain is not array and k != 1:
+                    copies.append((array, plain))
+                # an equal dtype may be another object, which the kernel does not know
+                chosen.append(plain if plain.dtype is wanted else plain.view(wanted))
+        launch = _prepare_plain(formula, settings, maximize, chosen, len(members))
+        assert launch is not None
+        launches += [launch, partial(_write_back, copies)]
+    return launches
+
+
+def _write_back(copies: list[tuple[np.ndarray, np.ndarray]]) -> None:
+    """Bring values from copies to where they belong."""
+    for array, plain in copies:
+        array[...] = plain
+
+
+def elements_of(formula: Formula, settings: Settings) -> int:
+    """How many arrays of a tensor have one value an element; the first of all."""
+    return 2 + sum([name in formula.elements for name in settings.states])
+
+
+def check(optimizer: str, formula: Formula, settings: Settings, arrays: list[Any]) -> None:
+    """Raise unless the formula can be applied to the arrays of a tensor."""
+    names = ("parameter", "gradient", *settings.states)
+    shape, dtype = arrays[0].shape, arrays[0].dtype
+    if dtype not in REAL:
+        raise NumgradTypeError(
+            f"{optimizer}.step: a parameter has dtype {dtype}; parameters must be float32, "
+            "float64, complex64 or complex128"
+        )
+    elements = elements_of(formula, settings)
+    for k, (name, array) in enumerate(zip(names, arrays, strict=True)):
+        wanted = (shape, dtype) if k < elements else ((), FLOAT64)
+        fits = array.dtype == wanted[1] and (k >= elements or array.shape == shape)
+        if not fits or (k >= elements and array.size != 1):
+            raise NumgradRuntimeError(
+                f"{optimizer}.step: {name} has shape {array.shape} and dtype {array.dtype} "
+                f"where shape {wanted[0]} and dtype {wanted[1]} belong; was the parameter "
+                "replaced, or the state of another one loaded?"
+            )
+        if k != 1 and not array.flags.writeable:
+            raise NumgradRuntimeError(
+                f"{optimizer}.step: {name} of shape {array.shape} lies in memory that must "
+                "not be written; optimize a copy"
+            )
