@@ -304,8 +304,7 @@ def test_batches_are_examples_one_by_one():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shape", [(500, 200), (2, 20, 2600)])
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(("shape", "dtype"), [((500, 200), "float64"), ((2, 20, 2600), "float32")])
 def test_same_bits_for_any_number_of_threads(shape, dtype):
     x, target, weight = problem(shape, dtype=dtype)
     before = ng.get_num_threads()
