@@ -40,6 +40,7 @@ from numgrad.creation import tensor as tensor
 from numgrad.creation import zeros as zeros
 from numgrad.creation import zeros_like as zeros_like
 from numgrad.errors import GradcheckError as GradcheckError
+from numgrad.errors import NumgradAssertionError as NumgradAssertionError
 from numgrad.errors import NumgradAttributeError as NumgradAttributeError
 from numgrad.errors import NumgradError as NumgradError
 from numgrad.errors import NumgradIndexError as NumgradIndexError
