@@ -185,16 +185,12 @@ CALLS: Calls = {
     "scatter_add": [(((2, 3), (2, 2)), lambda op, x, v: op(x, ALONG, v, axis=1))],
     "normalize_groups": [
         (((2, 4, 3), (4,), (4,)), lambda op, *x: op(*x, extents=(2, 2, 2, 3))),
-        (((3, 2, 2), (2, 2), (2, 2)), lambda op, *x: op(*x, extents=(3, 1, 4, 1))),
-        (((3, 4), (4,)), lambda op, x, w: op(x, w, extents=(3, 1, 4, 1), centered=False)),
-        (((3, 4), (4,)), lambda op, x, b: op(x, None, b, extents=(3, 1, 4, 1))),
+        (((3, 4), (4,)), lambda op, x, w: op(x, w, extents=(3, 2, 2, 1), centered=False)),
+        (((3, 4), (4,)), lambda op, x, b: op(x, None, b, extents=(3, 2, 2, 1))),
     ],
-    "layer_norm": [
-        (((3, 4), (4,), (4,)), lambda op, x, w, b: op(x, 4, w, b)),
-        (((2, 3, 2),), lambda op, x: op(x, (3, 2))),
-    ],
+    "layer_norm": [(((3, 2, 2), (2, 2), (2, 2)), lambda op, x, w, b: op(x, (2, 2), w, b))],
     "rms_norm": [(((3, 4), (4,)), lambda op, x, w: op(x, 4, w, 0.1))],
-    "group_norm": [(((2, 4, 2), (4,), (4,)), lambda op, x, w, b: op(x, 2, w, b))],
+    "group_norm": [(((2, 4, 3), (4,), (4,)), lambda op, x, w, b: op(x, 2, w, b))],
     "batch_normalize": [
         (((3, 2, 2), (2,), (2,)), lambda op, *x: op(*x, eps=0.1)),
         (((4, 2),), lambda op, x: op(x, eps=0.1)),
