@@ -13,7 +13,7 @@ import numgrad as ng
 from numgrad.op import OPS, Op
 
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
-PACKAGES = ("autograd", "cli", "data", "func", "io", "testing", "viz")
+PACKAGES = ("autograd", "cli", "data", "func", "io", "nn", "optim", "testing", "viz")
 MODULES = ("config", "creation", "errors", "inspection", "op", "random")
 
 
@@ -31,7 +31,7 @@ def public():
     """The public names of ``numgrad`` and of its public modules, apart from operations."""
     return {
         f"{module.__name__}.{name}": value
-        for module in (ng, ng.autograd, ng.data, ng.random, ng.testing, ng.viz)
+        for module in (ng, ng.autograd, ng.data, ng.nn, ng.optim, ng.random, ng.testing, ng.viz)
         for name, value in vars(module).items()
         if not name.startswith("_")
         and not isinstance(value, Op | ModuleType)
