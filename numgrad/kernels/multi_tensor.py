@@ -175,15 +175,30 @@ def update_kernel(
         source.extend("    " * depth + line for line in lines)
 
     put(1, "count = starts.size - 1", f"table = np.empty((count, {max(1, len(needed))}))")
+    for name in (
+        *[f"before{k}" for k in range(len(uniforms))],
+        *map("new{}".format, range(len(counted))),
+    ):
+        put(1, f"{name} = 0.0")
     put(1, f"for t in range({1 if shared else 'count'}):")
     for k in range(len(uniforms)):
         put(2, f"u{k} = load(float64, pointers[{count + k}, t], 0, {k}, {len(uniforms)})")
-    put(2, *before)
+    # mostly the same as those of the tensor before, and powers take a while
+    known = " and ".join(["t > 0", *[f"u{k} == before{k}" for k in range(len(uniforms))]])
+    put(2, f"if {known}:", *[f"    table[t, {k}] = table[t - 1, {k}]" for k in range(len(needed))])
+    put(3, "pass")
+    put(2, "else:")
+    put(3, *before)
     for k, value in enumerate(values[: len(needed)]):
-        put(2, f"table[t, {k}] = {value}")
-    for name, value in zip(counted, values[len(needed) :], strict=True):
+        put(3, f"table[t, {k}] = {value}")
+    for k, value in enumerate(values[len(needed) :]):
+        put(3, f"new{k} = {value}")
+    put(3, "pass")
+    for k in range(len(uniforms)):
+        put(2, f"before{k} = u{k}")
+    for j, name in enumerate(counted):
         k = list(uniforms).index(name)
-        put(2, f"store({value}, pointers[{count + k}, t], 0, {k}, {len(uniforms)})")
+        put(2, f"store(new{j}, pointers[{count + k}, t], 0, {k}, {len(uniforms)})")
     put(2, "pass")
     put(1, "total = starts[count]")
     put(1, f"length = max({TASK}, -(-total // {MAX_TASKS}))")
