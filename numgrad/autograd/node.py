@@ -22,9 +22,6 @@ from numgrad.op.base import OPS, Call, Meta
 next_sequence = count().__next__
 """Numbers that rise with time: nodes and in-place writes draw from the same series."""
 
-_RECENT = 16
-"""Writes that a version remembers for errors."""
-
 _TORCH_NAMES = {"self": 0, "input": 0, "other": 1}
 """Saved operands by the names PyTorch gives them: their position."""
 
@@ -45,8 +42,6 @@ def mark_all_written(tensors: Iterable[Tensor]) -> None:
         version.count += 1
         version.last = sequence
         version.recent.append(sequence)
-        if not version.count % _RECENT:
-            del version.recent[:-_RECENT]
 
 
 def mark_version(version: Version) -> None:
@@ -54,8 +49,6 @@ def mark_version(version: Version) -> None:
     version.count += 1
     version.last = next_sequence()
     version.recent.append(version.last)
-    if not version.count % _RECENT:
-        del version.recent[:-_RECENT]
 
 
 class Node:

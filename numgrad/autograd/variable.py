@@ -14,6 +14,7 @@ None per use.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -38,7 +39,7 @@ class Version:
         self.count = 0
         self.last = -1
         self.rebased = -1
-        self.recent: list[int] = []
+        self.recent: deque[int] = deque(maxlen=16)
         self.foreign = foreign
 
 

@@ -25,7 +25,7 @@ class Version:
     foreign: bool
     last: int
     rebased: int
-    recent: list[int]
+    recent: Any
     def __init__(self, *, foreign: bool = False) -> None: ...
 
 INFERENCE: Version

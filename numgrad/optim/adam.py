@@ -180,7 +180,7 @@ class Adam(FormulaOptimizer):
             state["max_exp_avg_sq"] = zeros_like(param)
         return state
 
-    def _active(self, group: dict[str, Any]) -> tuple[list[Tensor], list[Tensor]]:
+    def _active(self, group: dict[str, Any]) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
         if group["foreach"] and isinstance(group["lr"], Tensor) and not group["capturable"]:
             raise NumgradRuntimeError(
                 f"{self._name}.step: foreach with a Tensor lr needs capturable=True; set "

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import chain
 from operator import is_
 from typing import Any
+
+import numpy as np
 
 from numgrad.autograd.node import mark_all_written, mark_version
 from numgrad.autograd.variable import Version
@@ -22,6 +23,8 @@ from numgrad.optim.optimizer import Optimizer
 from numgrad.optim.rows import update_rows
 from numgrad.tensor import Tensor
 
+_DENSE = {Tensor}
+
 
 class _Owner:
     """Owns the state arrays of an optimizer.
@@ -30,15 +33,16 @@ class _Owner:
     ----------------------------
     A step writes to hundreds of state arrays, which hardly anybody saves for a backward. Counting
     each of these writes costs as much as the update, so the arrays share one version, which is
-    counted once. Those that users put there, with a version of their own, are ``foreign``. What is
-    known is compared with the state at each step, since users may replace it.
+    counted once. Those that users put there, with a version of their own, are foreign. ``known``
+    has the arrays of each group and its foreign Tensors; it is compared with the state at each
+    step, since users may replace that.
     """
 
     __slots__ = ("known", "version")
 
     def __init__(self) -> None:
         self.version = Version()
-        self.known: dict[int, tuple[Sequence[Tensor], Sequence[Tensor]]] = {}
+        self.known: dict[int, tuple[Sequence[np.ndarray], Sequence[Tensor]]] = {}
 
 
 class FormulaOptimizer(Optimizer):
@@ -87,13 +91,13 @@ class FormulaOptimizer(Optimizer):
         fresh: list[Tensor] = []
         try:
             for group in self.param_groups:
-                dense, sparse = self._active(group)
+                dense, grads, sparse = self._active(group)
                 for param in sparse:
                     launches += self._prepare_rows(group, param, fresh)
                 if dense and group.get("differentiable"):
                     launches.append(partial(self._step_recorded, group, dense))
                 elif dense:
-                    launches += self._prepare(group, dense, fresh)
+                    launches += self._prepare(group, dense, grads, fresh)
         except BaseException:
             for param in fresh:
                 self.state.pop(param, None)
@@ -102,20 +106,18 @@ class FormulaOptimizer(Optimizer):
             launch()
         return loss
 
-    def _active(self, group: dict[str, Any]) -> tuple[list[Tensor], list[Tensor]]:
-        """Parameters that have a gradient: dense, row-sparse."""
+    def _active(self, group: dict[str, Any]) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
+        """Parameters with a dense gradient, these gradients, and parameters with a sparse one."""
         params = group["params"]
-        grads = [param._grad for param in params]
-        kinds = set(map(type, grads))
-        if kinds == {Tensor}:
-            return params, []
-        dense, sparse = [], []
-        for param, grad in zip(params, grads, strict=True):
-            if grad is not None:
-                (sparse if grad.is_sparse else dense).append(param)
+        grads: list[Any] = [param._grad for param in params]
+        if set(map(type, grads)) == _DENSE:
+            return params, grads, []
+        given = [(p, g) for p, g in zip(params, grads, strict=True) if g is not None]
+        sparse = [p for p, g in given if g.is_sparse]
         if sparse:
             self._check_sparse(group, sparse[0])
-        return dense, sparse
+        dense = [(p, g) for p, g in given if not g.is_sparse]
+        return [p for p, _ in dense], [g for _, g in dense], sparse
 
     def _check_sparse(self, group: dict[str, Any], param: Tensor) -> None:
         """Raise unless a row-sparse gradient of ``param`` can be used."""
@@ -147,71 +149,97 @@ class FormulaOptimizer(Optimizer):
     # ---------------------------------------------------------------------------------- compiled
 
     def _prepare(
-        self, group: dict[str, Any], params: list[Tensor], fresh: list[Tensor]
+        self,
+        group: dict[str, Any],
+        params: list[Tensor],
+        grads: list[Tensor],
+        fresh: list[Tensor],
     ) -> list[Launch]:
         """Launches that step the parameters of a group."""
-        if len(set(params)) < len(params):  # the same memory twice: one after the other
-            alone = [self._prepare_distinct(group, [param], fresh) for param in params]
-            return list(chain.from_iterable(alone))
-        return self._prepare_distinct(group, params, fresh)
-
-    def _prepare_distinct(
-        self, group: dict[str, Any], params: list[Tensor], fresh: list[Tensor]
-    ) -> list[Launch]:
         settings = self.settings(group)
-        if not settings.states:
-            return self._prepare_uniform(settings, group, params, [])
-        states = list(map(self.state.__getitem__, params))
-        if all(states):
-            return self._prepare_uniform(settings, group, params, states)
-        launches: list[Launch] = []
-        if self.first_step_differs:
-            known = [param for param, state in zip(params, states, strict=True) if state]
-            if known:
-                launches += self._prepare_uniform(
-                    settings, group, known, list(filter(None, states))
-                )
-            params = [param for param, state in zip(params, states, strict=True) if not state]
-            settings = settings._replace(switches=(*settings.switches, ("first", True)))
-        states = [self.state_of(param, group, fresh) for param in params]
-        return launches + self._prepare_uniform(settings, group, params, states)
+        if settings.states:
+            states = list(map(self.state.__getitem__, params))
+            try:
+                kept = [state[name]._array for name in settings.states for state in states]
+            except KeyError:
+                return self._prepare_anew(settings, group, params, grads, fresh)
+            known = self._owner.known.get(id(group), ((), ()))[0]
+            if len(known) == len(kept) and all(map(is_, known, kept)):
+                return self._prepare_alike(settings, group, params, grads, kept)
+        return self._prepare_anew(settings, group, params, grads, fresh)
 
-    def _prepare_uniform(
+    def _prepare_anew(
         self,
         settings: Settings,
         group: dict[str, Any],
         params: list[Tensor],
-        states: list[dict[str, Any]],
+        grads: list[Tensor],
+        fresh: list[Tensor],
     ) -> list[Launch]:
-        """Launches for parameters that are all treated alike."""
-        kept = [state[name] for name in settings.states for state in states]
+        """As ``_prepare`` for parameters or states that were not there at the last step."""
+        launches: list[Launch] = []
+        if len(set(params)) < len(params):  # the same memory twice: one after the other
+            for param, grad in zip(params, grads, strict=True):
+                launches += self._prepare_anew(settings, group, [param], [grad], fresh)
+            return launches
+        if self.first_step_differs and settings.states:
+            new = [not self.state[param] for param in params]
+            if any(new) and not all(new):
+                for first in (False, True):
+                    chosen = [k for k, is_new in enumerate(new) if is_new == first]
+                    launches += self._prepare_anew(
+                        settings,
+                        group,
+                        [params[k] for k in chosen],
+                        [grads[k] for k in chosen],
+                        fresh,
+                    )
+                return launches
+            if new[0]:
+                settings = settings._replace(switches=(*settings.switches, ("first", True)))
+        kept: list[np.ndarray] = []
+        if settings.states:
+            states = [self.state_of(param, group, fresh) for param in params]
+            kept = self._own(id(group), [s[name] for name in settings.states for s in states])
+        return self._prepare_alike(settings, group, params, grads, kept)
+
+    def _prepare_alike(
+        self,
+        settings: Settings,
+        group: dict[str, Any],
+        params: list[Tensor],
+        grads: list[Tensor],
+        kept: list[np.ndarray],
+    ) -> list[Launch]:
+        """Launches for parameters that are all treated alike; ``kept`` are their states' arrays."""
         arrays = [p._array for p in params]
-        arrays += [p._grad._array for p in params]  # type: ignore[union-attr]
-        arrays += [t._array for t in kept]
+        arrays += [g._array for g in grads]
+        arrays += kept
         maximize = bool(group.get("maximize"))
         launches = prepare(self._name, self.formula, settings, maximize, arrays, len(params))
-        launches.append(partial(self._mark, id(group), params, kept))
+        foreign = self._owner.known[id(group)][1] if kept else None
+        launches.append(partial(self._mark, params, foreign))
         if thread_state.mutation is not None:
-            launches.insert(0, partial(before_writing, [*params, *kept]))
+            states = [self.state[param][name] for name in settings.states for param in params]
+            launches.insert(0, partial(before_writing, [*params, *states]))
         return launches
 
-    def _mark(self, group: int, params: list[Tensor], kept: list[Tensor]) -> None:
-        """Count the writes of a step."""
-        mark_all_written(params)
-        self._mark_states(group, kept)
-
-    def _mark_states(self, group: int, kept: list[Tensor]) -> None:
-        """Count a write to state arrays: Note [Version of the states]."""
+    def _own(self, group: int, tensors: list[Tensor]) -> list[np.ndarray]:
+        """The arrays of states, which now share a version: Note [Version of the states]."""
         owner = self._owner
-        known, foreign = owner.known.get(group, ((), ()))
-        if len(known) != len(kept) or not all(map(is_, known, kept)):
-            for tensor in kept:
-                if tensor._memory is None:
-                    tensor._memory = owner.version
-            foreign = [tensor for tensor in kept if tensor._memory is not owner.version]
-            owner.known[group] = kept, foreign
-        mark_version(owner.version)
-        if foreign:
+        for tensor in tensors:
+            if tensor._memory is None:
+                tensor._memory = owner.version
+        arrays = [tensor._array for tensor in tensors]
+        foreign = [tensor for tensor in tensors if tensor._memory is not owner.version]
+        owner.known[group] = arrays, foreign
+        return arrays
+
+    def _mark(self, params: list[Tensor], foreign: Sequence[Tensor] | None) -> None:
+        """Count the writes of a step; ``foreign`` is None where there are no states."""
+        mark_all_written(params)
+        if foreign is not None:
+            mark_version(self._owner.version)
             mark_all_written(foreign)
 
     @property

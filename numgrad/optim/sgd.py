@@ -143,12 +143,9 @@ class SGD(FormulaOptimizer):
     ) -> list[Launch]:
         if not group["momentum"]:
             return super()._prepare_rows(group, param, fresh)
-        rows: Any = param._grad  # with a momentum rows move on when they have no gradient
-        try:
-            param._grad = rows.to_dense()
-            return self._prepare(group, [param], fresh)
-        finally:
-            param._grad = rows
+        # with a momentum rows move on when they have no gradient
+        rows: Any = param._grad
+        return self._prepare(group, [param], [rows.to_dense()], fresh)
 
     def new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return {"momentum_buffer": zeros_like(param)}

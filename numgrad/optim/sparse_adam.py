@@ -114,11 +114,11 @@ class SparseAdam(FormulaOptimizer):
     def new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return {"step": zero(), "exp_avg": zeros_like(param), "exp_avg_sq": zeros_like(param)}
 
-    def _active(self, group: dict[str, Any]) -> tuple[list[Tensor], list[Tensor]]:
-        dense, sparse = super()._active(group)
+    def _active(self, group: dict[str, Any]) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
+        dense, grads, sparse = super()._active(group)
         if dense:
             raise NumgradRuntimeError(
                 f"{self._name}.step: the gradient of a parameter of shape {dense[0].shape} is "
                 "dense; use Adam for it, or an Embedding with sparse=True"
             )
-        return dense, sparse
+        return dense, grads, sparse
