@@ -192,6 +192,13 @@ def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandl
     -------
     RemovableHandle
         Its ``remove()`` takes the hook away.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> with ng.nn.register_module_forward_pre_hook(lambda module, args: print(module)):
+    ...     y = ng.nn.Identity()(ng.ones(1))
+    Identity()
     """
     check_hook("register_module_forward_pre_hook", hook)
     _mark_all()
@@ -204,6 +211,13 @@ def register_module_forward_hook(
     """Call ``hook(module, args, output)`` after the forward of every module.
 
     It may return another output. Parameters are those of ``Module.register_forward_hook``.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> with ng.nn.register_module_forward_hook(lambda module, args, output: 2 * output):
+    ...     ng.nn.Identity()(ng.ones(1))
+    tensor([2.])
     """
     check_hook("register_module_forward_hook", hook)
     _mark_all()
@@ -211,33 +225,81 @@ def register_module_forward_hook(
 
 
 def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call ``hook(module, grad_output)`` when gradients arrive at the results of any module."""
+    """Call ``hook(module, grad_output)`` when gradients arrive at the results of any module.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> with ng.nn.register_module_full_backward_pre_hook(lambda module, grad: print(grad)):
+    ...     ng.nn.Linear(2, 1)(ng.ones(2)).sum().backward()
+    (tensor([1.]),)
+    """
     check_hook("register_module_full_backward_pre_hook", hook)
     _mark_all()
     return register(GLOBAL.backward_pre, Hook(hook))
 
 
 def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call ``hook(module, grad_input, grad_output)`` when those of any module are computed."""
+    """Call ``hook(module, grad_input, grad_output)`` when those of any module are computed.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> x = ng.ones(2, requires_grad=True)
+    >>> with ng.nn.register_module_full_backward_hook(lambda module, to, of: print(to, of)):
+    ...     ng.nn.ReLU()(x).sum().backward()
+    (tensor([1., 1.]),) (tensor([1., 1.]),)
+    """
     check_hook("register_module_full_backward_hook", hook)
     _mark_all()
     return register(GLOBAL.backward, Hook(hook))
 
 
 def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call ``hook(module, name, parameter)`` when one is registered; it may return another."""
+    """Call ``hook(module, name, parameter)`` when one is registered; it may return another.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> names = []
+    >>> note = lambda module, name, parameter: names.append(name)
+    >>> with ng.nn.register_module_parameter_registration_hook(note):
+    ...     layer = ng.nn.Linear(2, 1)
+    >>> names
+    ['weight', 'bias']
+    """
     check_hook("register_module_parameter_registration_hook", hook)
     return register(_registration["parameter"], hook)
 
 
 def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call ``hook(module, name, buffer)`` when one is registered; it may return another."""
+    """Call ``hook(module, name, buffer)`` when one is registered; it may return another.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> names = []
+    >>> with ng.nn.register_module_buffer_registration_hook(lambda m, name, b: names.append(name)):
+    ...     layer = ng.nn.BatchNorm1d(2)
+    >>> names
+    ['running_mean', 'running_var', 'num_batches_tracked']
+    """
     check_hook("register_module_buffer_registration_hook", hook)
     return register(_registration["buffer"], hook)
 
 
 def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call ``hook(module, name, submodule)`` when one is registered; it may return another."""
+    """Call ``hook(module, name, submodule)`` when one is registered; it may return another.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> names = []
+    >>> with ng.nn.register_module_module_registration_hook(lambda m, name, s: names.append(name)):
+    ...     model = ng.nn.Sequential(ng.nn.ReLU())
+    >>> names
+    ['0']
+    """
     check_hook("register_module_module_registration_hook", hook)
     return register(_registration["module"], hook)
 
