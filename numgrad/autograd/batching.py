@@ -23,6 +23,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from numgrad.autograd import batching_rules_nn  # noqa: F401 (for the rules it adds)
 from numgrad.autograd.batching_rules import Operand, by_example, find_rule, first_example
 from numgrad.autograd.variable import Tensor
 from numgrad.errors import NumgradError, NumgradRuntimeError, NumgradValueError

@@ -58,18 +58,18 @@ class Operand:
         if not self.batched or missing <= 0:
             return self.value
         size, *rest = self.value.shape
-        return _call("reshape", self.value, shape=(size, *(1,) * missing, *rest))
+        return apply("reshape", self.value, shape=(size, *(1,) * missing, *rest))
 
     def repeated(self, size: int) -> Any:
         """The value with a batch axis, broadcast where it has none."""
         if self.batched:
             return self.value
-        return _call("broadcast_to", as_operand(self.value), shape=(size, *self.shape))
+        return apply("broadcast_to", as_operand(self.value), shape=(size, *self.shape))
 
     def flat(self) -> Operand:
         """The elements of each example along one axis."""
         lead = self.value.shape[:1] if self.batched else ()
-        value = _call("reshape", as_operand(self.value), shape=(*lead, prod(self.shape)))
+        value = apply("reshape", as_operand(self.value), shape=(*lead, prod(self.shape)))
         return Operand(value, self.batched)
 
 
@@ -86,7 +86,7 @@ def find_rule(op: Op) -> Rule | None:
         return _with_other_parameters
     rule = RULES.get(op.name)
     if rule is None and isinstance(op, Elementwise):
-        return _elementwise
+        return elementwise_rule
     if rule is None and isinstance(op, AxisOp) and "axis" in op.params:
         return _over_axes
     return rule
@@ -94,27 +94,29 @@ def find_rule(op: Op) -> Rule | None:
 
 def by_example(op: Op, operands: Sequence[Operand], params: dict[str, Any], size: int) -> Any:
     """Call the operation on one example after the other and stack the results."""
-    columns = [_call("unstack", o.value) if o.batched else (o.value,) * size for o in operands]
+    columns = [apply("unstack", o.value) if o.batched else (o.value,) * size for o in operands]
     rows = [bind(op, row, dict(params)) for row in zip(*columns, strict=True)]
     if isinstance(rows[0], tuple):
-        return tuple([_call("stack", *parts) for parts in zip(*rows, strict=True)])
-    return _call("stack", *rows)
+        return tuple([apply("stack", *parts) for parts in zip(*rows, strict=True)])
+    return apply("stack", *rows)
 
 
 def first_example(op: Op, operands: Sequence[Operand], params: dict[str, Any]) -> Any:
     """Call the operation on the first example alone."""
-    row = [_call("getitem", o.value, index=(0,)) if o.batched else o.value for o in operands]
+    row = [apply("getitem", o.value, index=(0,)) if o.batched else o.value for o in operands]
     return bind(op, tuple(row), dict(params))
 
 
-def _call(name: str, *args: Any, **params: Any) -> Any:
+def apply(name: str, *args: Any, **params: Any) -> Any:
+    """Call the operation of that name on whole batches."""
     return bind(OPS[name], args, params)
 
 
 # ----------------------------------------------------------------------------------- families
 
 
-def _elementwise(op: Op, operands: Sequence[Operand], params: dict[str, Any], size: int) -> Any:
+def elementwise_rule(op: Op, operands: Sequence[Operand], params: dict[str, Any], size: int) -> Any:
+    """Operands with axes of length 1 where an example has fewer than others."""
     ndim = max(o.ndim for o in operands)
     return bind(op, tuple([o.aligned(ndim) for o in operands]), params)
 
@@ -211,7 +213,7 @@ PARAMETERS: dict[str, Callable[..., Any]] = {
 
 def _ravel(op: Op, operands: Sequence[Operand], params: dict[str, Any], size: int) -> Any:
     (x,) = operands
-    return _call("reshape", x.value, shape=(size, prod(x.shape)), **params)
+    return apply("reshape", x.value, shape=(size, prod(x.shape)), **params)
 
 
 def _broadcast_to(op: Op, operands: Sequence[Operand], params: dict[str, Any], size: int) -> Any:
@@ -265,13 +267,13 @@ def _along_axis(op: Op, operands: Sequence[Operand], params: dict[str, Any], siz
 def _argreduce(op: Op, operands: Sequence[Operand], params: dict[str, Any], size: int) -> Any:
     out = _along_axis(op, operands, params, size)
     if params["axis"] is None and params["keepdims"]:
-        return _call("reshape", out, shape=(size, *(1,) * operands[0].ndim))
+        return apply("reshape", out, shape=(size, *(1,) * operands[0].ndim))
     return out
 
 
 def _roll(op: Op, operands: Sequence[Operand], params: dict[str, Any], size: int) -> Any:
     out = _along_axis(op, operands, params, size)
-    return _call("reshape", out, shape=operands[0].value.shape) if params["axis"] is None else out
+    return apply("reshape", out, shape=operands[0].value.shape) if params["axis"] is None else out
 
 
 def _linear_recurrence(
@@ -291,8 +293,8 @@ def _spread(indices: Operand, shape: tuple[int, ...], axis: int, size: int) -> A
     """
     count = shape[axis]
     lonely = (size, *(1,) * axis, count, *(1,) * (len(shape) - axis - 1))
-    value = _call("reshape", indices.value, shape=lonely)
-    return _call("broadcast_to", value, shape=(size, *shape))
+    value = apply("reshape", indices.value, shape=lonely)
+    return apply("broadcast_to", value, shape=(size, *shape))
 
 
 def _take(op: Op, operands: Sequence[Operand], params: dict[str, Any], size: int) -> Any:
@@ -305,11 +307,11 @@ def _take(op: Op, operands: Sequence[Operand], params: dict[str, Any], size: int
         return bind(op, (x.value, indices.value), {"axis": axis + 1})
     if not x.batched:
         out = bind(op, (x.value, indices.value), {"axis": axis})
-        return _call("moveaxis", out, source=axis, destination=0)
+        return apply("moveaxis", out, source=axis, destination=0)
     before, after = x.shape[:axis], x.shape[axis + 1 :]
     where = _spread(indices, (*before, prod(indices.shape), *after), axis, size)
-    out = _call("gather_along", x.value, where, axis=axis + 1)
-    return _call("reshape", out, shape=(size, *before, *indices.shape, *after))
+    out = apply("gather_along", x.value, where, axis=axis + 1)
+    return apply("reshape", out, shape=(size, *before, *indices.shape, *after))
 
 
 def _take_backward(op: Op, operands: Sequence[Operand], params: dict[str, Any], size: int) -> Any:
@@ -322,39 +324,12 @@ def _take_backward(op: Op, operands: Sequence[Operand], params: dict[str, Any], 
     whole = {"shape": (size, *shape), "axis": axis + 1}
     if indices.batched:
         around = (*shape[:axis], prod(indices.shape), *shape[axis + 1 :])
-        value = _call("reshape", x.repeated(size), shape=(size, *around))
+        value = apply("reshape", x.repeated(size), shape=(size, *around))
         where = _spread(indices, around, axis, size)
-        out = _call("gather_along_backward", value, where, **whole)
+        out = apply("gather_along_backward", value, where, **whole)
     else:
         out = bind(op, (x.value, indices.value), whole)
-    return out if shape == target else _call("reshape", out, shape=(size, *target))
-
-
-def _embedding(op: Op, operands: Sequence[Operand], params: dict[str, Any], size: int) -> Any:
-    weight, indices = operands
-    # how often a row is looked up is counted for each example
-    if indices.batched and (weight.batched or params["scale_grad_by_freq"]):
-        return NotImplemented
-    if not weight.batched:
-        return bind(op, (weight.value, indices.value), params)
-    # the rows of all examples side by side
-    rows, width = weight.shape
-    beside = _call("reshape", _call("swapaxes", weight.value, axis1=0, axis2=1), (rows, -1))
-    out = bind(op, (beside, indices.value), params)
-    out = _call("reshape", out, (*indices.shape, size, width))
-    return _call("moveaxis", out, -2, 0)
-
-
-def _embedding_backward(
-    op: Op, operands: Sequence[Operand], params: dict[str, Any], size: int
-) -> Any:
-    x, indices = operands
-    if indices.batched:
-        return NotImplemented
-    beside = _call("reshape", _call("moveaxis", x.value, 0, -2), (*indices.shape, -1))
-    out = bind(op, (beside, indices.value), params)
-    out = _call("reshape", out, (params["rows"], size, x.shape[-1]))
-    return _call("swapaxes", out, axis1=0, axis2=1)
+    return out if shape == target else apply("reshape", out, shape=(size, *target))
 
 
 def _gather_along(op: Op, operands: Sequence[Operand], params: dict[str, Any], size: int) -> Any:
@@ -364,24 +339,11 @@ def _gather_along(op: Op, operands: Sequence[Operand], params: dict[str, Any], s
     return bind(op, tuple([o.repeated(size) for o in operands]), changed)
 
 
-# ------------------------------------------------------------------------------ normalization
-
-
-def _normalize_groups(
-    op: Op, operands: Sequence[Operand], params: dict[str, Any], size: int
-) -> Any:
-    x, *parameters = operands
-    if any(p.batched for p in parameters):
-        return NotImplemented
-    outer, *rest = params["extents"]
-    arguments = (x.value, *(p.value for p in parameters))
-    return bind(op, arguments, {**params, "extents": (size * outer, *rest)})
-
-
 # ----------------------------------------------------------------------------------- products
 
 
-def _matmul(op: Op, operands: Sequence[Operand], params: dict[str, Any], size: int) -> Any:
+def matmul_rule(op: Op, operands: Sequence[Operand], params: dict[str, Any], size: int) -> Any:
+    """Products of stacks of matrices, or one of two matrices where that does."""
     a, b = operands
     if a.ndim == 0 or b.ndim == 0:
         return NotImplemented  # an error, whose message one example gives
@@ -389,66 +351,17 @@ def _matmul(op: Op, operands: Sequence[Operand], params: dict[str, Any], size: i
     if a.batched and a.ndim == 1 and not b.batched and b.ndim == 2:
         return bind(op, (a.value, b.value), {})
     if b.batched and b.ndim == 1 and not a.batched and a.ndim == 2:
-        return bind(op, (b.value, _call("matrix_transpose", a.value)), {})
+        return bind(op, (b.value, apply("matrix_transpose", a.value)), {})
     row, column = a.batched and a.ndim == 1, b.batched and b.ndim == 1
     if row:
-        a = Operand(_call("expand_dims", a.value, axis=1), True)
+        a = Operand(apply("expand_dims", a.value, axis=1), True)
     if column:
-        b = Operand(_call("expand_dims", b.value, axis=2), True)
+        b = Operand(apply("expand_dims", b.value, axis=2), True)
     ndim = max(a.ndim, b.ndim)
     out = bind(op, (a.aligned(ndim), b.aligned(ndim)), {})
     if column:
-        out = _call("squeeze", out, axis=-1)
-    return _call("squeeze", out, axis=-1 if column or b.ndim == 1 else -2) if row else out
-
-
-def _linear(op: Op, operands: Sequence[Operand], params: dict[str, Any], size: int) -> Any:
-    x, weight, *bias = (o for o in operands if o.value is not None)
-    if x.ndim == 0 or weight.ndim != 2:
-        return NotImplemented  # an error, whose message one example gives
-    if not any(o.batched for o in (weight, *bias)):
-        return bind(op, tuple([o.value for o in (x, weight, *bias)]), {})
-    transpose = Operand(_call("matrix_transpose", weight.value), weight.batched)
-    out = _matmul(OPS["matmul"], (x, transpose), {}, size)
-    product = Operand(out, x.batched or weight.batched)
-    return _elementwise(OPS["add"], (product, *bias), {}, size) if bias else out
-
-
-# ------------------------------------------------------------------------------- convolutions
-
-
-def _convolution(op: Op, operands: Sequence[Operand], params: dict[str, Any], size: int) -> Any:
-    """Examples are more samples; where weights differ, they are groups of channels instead."""
-    first, second, *bias = operands
-    if not size:
-        return NotImplemented
-    if op.name != "convolution_weight" and not any([o.batched for o in operands[1:]]):
-        samples = first.shape[0]
-        merged = _call("reshape", first.value, shape=(size * samples, *first.shape[1:]))
-        out = bind(op, (merged, *[o.value for o in operands[1:]]), params)
-        return _call("reshape", out, shape=(size, samples, *out.shape[1:]))
-    first = _side_by_side(first, size)
-    if op.name == "convolution_weight":
-        others = [_side_by_side(second, size)]
-    else:
-        others = [None if o.value is None else _one_after_another(o, size) for o in (second, *bias)]
-    out = bind(op, (first, *others), {**params, "groups": size * params["groups"]})
-    axis = 0 if op.name == "convolution_weight" else 1
-    shape = (*out.shape[:axis], size, out.shape[axis] // size, *out.shape[axis + 1 :])
-    return _call("moveaxis", _call("reshape", out, shape=shape), source=axis, destination=0)
-
-
-def _side_by_side(x: Operand, size: int) -> Any:
-    """The channels of all examples along axis 1, after the samples."""
-    samples, channels, *rest = x.shape
-    moved = _call("moveaxis", x.repeated(size), source=0, destination=1)
-    return _call("reshape", moved, shape=(samples, size * channels, *rest))
-
-
-def _one_after_another(x: Operand, size: int) -> Any:
-    """The outputs of all examples along axis 0."""
-    outputs, *rest = x.shape
-    return _call("reshape", x.repeated(size), shape=(size * outputs, *rest))
+        out = apply("squeeze", out, axis=-1)
+    return apply("squeeze", out, axis=-1 if column or b.ndim == 1 else -2) if row else out
 
 
 RULES: dict[str, Rule] = {
@@ -456,25 +369,21 @@ RULES: dict[str, Rule] = {
     "argmin": _argreduce,
     "broadcast_to": _broadcast_to,
     "concat": _concat,
-    "convolution": _convolution,
-    "convolution_input": _convolution,
-    "convolution_weight": _convolution,
     "cumprod": _along_axis,
     "cumsum": _along_axis,
     "diagonal_backward": _diagonal_backward,
-    "embedding": _embedding,
-    "embedding_backward": _embedding_backward,
     "gather_along": _gather_along,
     "gather_along_backward": _gather_along,
     "getitem_backward": _getitem_backward,
-    "linear": _linear,
     "linear_recurrence": _linear_recurrence,
-    "matmul": _matmul,
-    "normalize_groups": _normalize_groups,
+    "matmul": matmul_rule,
     "ravel": _ravel,
     "roll": _roll,
     "stack": _stack,
     "take": _take,
     "take_backward": _take_backward,
 }
-"""Rules of other operations by name, before those of families: Note [Rules of batching]."""
+"""Rules of other operations by name, before those of families: Note [Rules of batching].
+
+``batching_rules_nn`` adds those of neural networks.
+"""
