@@ -1,30 +1,16 @@
-"""Examples in docstrings run, and every public name says in one sentence what it is."""
+"""Every public name says in one sentence what it is; functions have an example.
 
-import doctest
-import importlib
+Examples are run by ``pytest --doctest-modules numgrad``.
+"""
+
 import inspect
-import pkgutil
 import re
 from types import ModuleType
 
 import pytest
 
 import numgrad as ng
-from numgrad.op import OPS, Op
-
-FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
-PACKAGES = ("autograd", "cli", "data", "func", "io", "nn", "optim", "testing", "viz")
-MODULES = ("config", "creation", "errors", "inspection", "op", "random")
-
-
-def modules():
-    """Names of all modules whose functions users call."""
-    found = [f"numgrad.{name}" for name in MODULES]
-    for name in PACKAGES:
-        package = importlib.import_module(f"numgrad.{name}")
-        found.append(package.__name__)
-        found += [m.name for m in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")]
-    return found
+from numgrad.op import Op
 
 
 def public():
@@ -63,23 +49,6 @@ def is_a_sentence(doc):
     unquoted = re.sub(r"``.*?``", "name", line)
     begins = line[:2] == "``" or line[:1].isupper() or line.lstrip("-")[:1].isdigit()
     return begins and unquoted.endswith(".") and not re.search(r"[^.]\.\s", unquoted)
-
-
-@pytest.fixture
-def operations_of_examples():
-    """Takes operations that an example registers out of the table again."""
-    before = set(OPS)
-    yield
-    for name in set(OPS) - before:
-        del OPS[name]
-        for method in {name, f"{name}_"} & set(vars(ng.Tensor)):
-            delattr(ng.Tensor, method)
-
-
-@pytest.mark.usefixtures("operations_of_examples")
-@pytest.mark.parametrize("name", modules())
-def test_examples_run(name):
-    assert doctest.testmod(importlib.import_module(name), optionflags=FLAGS).failed == 0
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@ from scipy import special
 import numgrad as ng
 from numgrad.nn import functional as F
 
+pytestmark = pytest.mark.slow
+
 nn = ng.nn
 X = np.array([[-30.0, -6.0, -1.5, -0.5, 0.25], [0.75, 1.0, 3.0, 6.5, 25.0]])
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805

@@ -9,6 +9,8 @@ from numgrad.nn import functional as F
 from numgrad.testing import gradcheck
 from tests.nn.peers import close, compare, copy_parameters
 
+pytestmark = pytest.mark.slow
+
 rng = np.random.default_rng(0)
 BATCH, TARGETS, SOURCES, FEATURES, HEADS = 2, 3, 4, 6, 2
 

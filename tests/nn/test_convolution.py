@@ -11,6 +11,8 @@ from numgrad.autograd.batching import BatchingInterpreter
 from numgrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from numgrad.testing import gradcheck, gradgradcheck
 
+pytestmark = pytest.mark.slow
+
 F = ng.nn.functional
 rng = np.random.default_rng(7)
 

@@ -11,6 +11,8 @@ from numgrad.autograd.batching import BatchingInterpreter
 from numgrad.nn import functional as F
 from numgrad.op.base import OPS, Call
 
+pytestmark = pytest.mark.slow
+
 inf, nan = np.inf, np.nan
 SHAPES = [(5, 3), (3,), (2, 3, 4), (2, 3, 2, 2), (2, 1), (0, 3), (2, 3, 0)]
 OPTIONS = list(itertools.product(("none", "sum", "mean"), (False, True), (0.0, 0.2)))

@@ -6,6 +6,8 @@ import pytest
 import numgrad as ng
 from numgrad.nn import functional as F
 
+pytestmark = pytest.mark.slow
+
 RNG = np.random.default_rng(11)
 WEIGHT = RNG.normal(size=(6, 3))
 INDICES = np.array([[1, 4, 1], [5, 0, 1]])

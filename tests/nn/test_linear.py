@@ -11,6 +11,8 @@ from numgrad.nn import functional as F
 from numgrad.op.base import OPS, Call
 from tests.nn.peers import compare, copy_parameters
 
+pytestmark = pytest.mark.slow
+
 LINEAR = OPS["linear"]
 SHAPES = {
     "tiny": (3, (2,), 4),

@@ -9,6 +9,8 @@ from scipy import special
 import numgrad as ng
 from numgrad.nn import functional as F
 
+pytestmark = pytest.mark.slow
+
 nn = ng.nn
 RNG = np.random.default_rng(0)
 REAL = RNG.standard_normal((2, 4, 3))

@@ -10,6 +10,8 @@ from numgrad.nn import functional as F
 from numgrad.testing import gradcheck
 from tests.nn.peers import compare, copy_parameters
 
+pytestmark = pytest.mark.slow
+
 rng = np.random.default_rng(0)
 
 

@@ -8,6 +8,8 @@ import pytest
 import numgrad as ng
 from numgrad.testing import gradcheck, gradgradcheck
 
+pytestmark = pytest.mark.slow
+
 F = ng.nn.functional
 rng = np.random.default_rng(3)
 

@@ -11,6 +11,8 @@ from numgrad.kernels import threads
 from numgrad.testing import gradcheck
 from tests.nn.peers import compare, copy_parameters
 
+pytestmark = pytest.mark.slow
+
 rng = np.random.default_rng(0)
 
 

@@ -7,6 +7,8 @@ from scipy import special
 import numgrad as ng
 from numgrad.nn import functional as F
 
+pytestmark = pytest.mark.slow
+
 inf, nan = np.inf, np.nan
 PAIRS = [
     ("Softmax", F.softmax, special.softmax),

@@ -8,6 +8,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import numgrad as ng
 
+pytestmark = pytest.mark.slow
+
 OPTIONS = [
     {"eps": (1e-9, 1e-3)},
     {"lr": 0.5, "weight_decay": 0.1, "d": 2.0, "beta2_decay": -0.5, "eps": (0.1, 0.2)},

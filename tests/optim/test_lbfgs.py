@@ -11,6 +11,8 @@ from numgrad.kernels import quasi_newton, threads
 from numgrad.kernels.multi_tensor import collect
 from numgrad.optim.line_search import Trial, strong_wolfe
 
+pytestmark = pytest.mark.slow
+
 DATA = np.random.default_rng(0).standard_normal((20, 6))
 LABELS = (np.random.default_rng(1).standard_normal(20) > 0) * 1.0
 

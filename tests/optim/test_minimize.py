@@ -11,6 +11,8 @@ import numgrad as ng
 from numgrad.cli import nist
 from numgrad.optim import minimize
 
+pytestmark = pytest.mark.slow
+
 GRADIENT = ["CG", "BFGS", "L-BFGS-B", "TNC", "SLSQP"]
 SECOND_ORDER = ["Newton-CG", "dogleg", "trust-ncg", "trust-exact", "trust-krylov", "trust-constr"]
 FREE = ["Nelder-Mead", "Powell", "COBYLA", "COBYQA"]

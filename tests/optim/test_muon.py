@@ -9,6 +9,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 import numgrad as ng
 from numgrad.optim.muon import COEFFICIENTS, orthogonalise
 
+pytestmark = pytest.mark.slow
+
 OPTIONS = [
     {},
     {"lr": 0.1, "nesterov": False, "momentum": 0.5, "weight_decay": 0.0},

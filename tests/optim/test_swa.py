@@ -19,6 +19,8 @@ from numgrad.optim.swa_utils import (
 )
 from tests.optim.schedules import optimizer, run
 
+pytestmark = pytest.mark.slow
+
 
 class Model(ng.nn.Module):
     """Two parameters of different dtypes, a floating and an integer buffer."""
