@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.creation import zeros_like
-from numgrad.optim.formula import Settings, formula, zero
+from numgrad.optim.formula import formula
 from numgrad.optim.formula_optimizer import FormulaOptimizer
 from numgrad.optim.validation import check_lr, check_range
 from numgrad.tensor import Tensor
@@ -111,17 +110,3 @@ class Adadelta(FormulaOptimizer):
                 "differentiable": differentiable,
             },
         )
-
-    def settings(self, group: dict[str, Any]) -> Settings:
-        return Settings(
-            {name: group[name] for name in ("lr", "rho", "eps", "weight_decay")},
-            (("decay", group["weight_decay"] != 0),),
-            ("square_avg", "acc_delta", "step"),
-        )
-
-    def new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        return {
-            "step": zero(),
-            "square_avg": zeros_like(param),
-            "acc_delta": zeros_like(param),
-        }

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.creation import full_like
-from numgrad.optim.formula import Settings, formula, zero
+from numgrad.optim.formula import formula, zero
 from numgrad.optim.formula_optimizer import FormulaOptimizer
 from numgrad.optim.validation import check_implementation, check_lr, check_range
 from numgrad.tensor import Tensor
@@ -119,13 +119,6 @@ class Adagrad(FormulaOptimizer):
                 "differentiable": differentiable,
                 "fused": fused,
             },
-        )
-
-    def settings(self, group: dict[str, Any]) -> Settings:
-        return Settings(
-            {name: group[name] for name in ("lr", "lr_decay", "eps", "weight_decay")},
-            (("decay", group["weight_decay"] != 0),),
-            ("sum", "step"),
         )
 
     def new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.creation import zeros_like
 from numgrad.errors import NumgradRuntimeError, NumgradValueError
-from numgrad.optim.formula import Settings, formula, zero
+from numgrad.optim.formula import formula
 from numgrad.optim.formula_optimizer import FormulaOptimizer
 from numgrad.optim.validation import check_betas, check_implementation, check_lr, check_range
 from numgrad.tensor import Tensor
@@ -154,31 +153,8 @@ class Adam(FormulaOptimizer):
             },
         )
 
-    def settings(self, group: dict[str, Any]) -> Settings:
-        beta1, beta2 = group["betas"]
-        weight_decay = group["weight_decay"]
-        states = _AMSGRAD if group["amsgrad"] else _PLAIN
-        return Settings(
-            {
-                "lr": group["lr"],
-                "beta1": beta1,
-                "beta2": beta2,
-                "eps": group["eps"],
-                "weight_decay": weight_decay,
-            },
-            (("decay", weight_decay != 0), ("decoupled", group["decoupled_weight_decay"])),
-            states,
-        )
-
-    def new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        state = {
-            "step": zero(),
-            "exp_avg": zeros_like(param),
-            "exp_avg_sq": zeros_like(param),
-        }
-        if group["amsgrad"]:
-            state["max_exp_avg_sq"] = zeros_like(param)
-        return state
+    def states_of(self, group: dict[str, Any]) -> tuple[str, ...]:
+        return _AMSGRAD if group["amsgrad"] else _PLAIN
 
     def _active(self, group: dict[str, Any]) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
         if group["foreach"] and isinstance(group["lr"], Tensor) and not group["capturable"]:

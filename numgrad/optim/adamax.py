@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.creation import zeros_like
-from numgrad.optim.formula import Settings, formula, zero
+from numgrad.optim.formula import formula
 from numgrad.optim.formula_optimizer import FormulaOptimizer
 from numgrad.optim.validation import check_betas, check_lr, check_range
 from numgrad.tensor import Tensor
@@ -107,20 +106,3 @@ class Adamax(FormulaOptimizer):
                 "capturable": capturable,
             },
         )
-
-    def settings(self, group: dict[str, Any]) -> Settings:
-        beta1, beta2 = group["betas"]
-        return Settings(
-            {
-                "lr": group["lr"],
-                "beta1": beta1,
-                "beta2": beta2,
-                "eps": group["eps"],
-                "weight_decay": group["weight_decay"],
-            },
-            (("decay", group["weight_decay"] != 0),),
-            ("exp_avg", "exp_inf", "step"),
-        )
-
-    def new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        return {"step": zero(), "exp_avg": zeros_like(param), "exp_inf": zeros_like(param)}

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.creation import full, ones, zeros_like
-from numgrad.optim.formula import Settings, as_float, formula, zero
+from numgrad.optim.formula import as_float, formula, zero
 from numgrad.optim.formula_optimizer import FormulaOptimizer
 from numgrad.optim.validation import check_lr, check_range
 from numgrad.tensor import Tensor
@@ -111,13 +111,6 @@ class ASGD(FormulaOptimizer):
                 "differentiable": differentiable,
                 "capturable": capturable,
             },
-        )
-
-    def settings(self, group: dict[str, Any]) -> Settings:
-        return Settings(
-            {name: group[name] for name in ("lr", "lambd", "alpha", "t0", "weight_decay")},
-            (("decay", group["weight_decay"] != 0),),
-            ("ax", "eta", "mu", "step"),
         )
 
     def new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:

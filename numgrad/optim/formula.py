@@ -39,6 +39,8 @@ class Formula:
         states = code.co_varnames[2 : code.co_argcount]
         self.uniform = tuple(uniform)
         self.elements = tuple(name for name in states if name not in uniform)
+        last = code.co_argcount + code.co_kwonlyargcount
+        self.keywords = code.co_varnames[code.co_argcount : last]
         self.__doc__ = function.__doc__
 
     def __call__(self, *arrays: Any, **numbers: Any) -> dict[str, Any]:

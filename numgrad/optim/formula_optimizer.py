@@ -11,13 +11,14 @@ import numpy as np
 
 from numgrad.autograd.node import mark_all_written, mark_version
 from numgrad.autograd.variable import Version
+from numgrad.creation import zeros_like
 from numgrad.errors import NumgradRuntimeError
 from numgrad.inplace import before_writing
 from numgrad.op.base import state as thread_state
 from numgrad.op.row_sparse import RowSparseArray
 from numgrad.ops.complex import imag, real
 from numgrad.ops.join import stack
-from numgrad.optim.formula import Formula, Settings, as_float
+from numgrad.optim.formula import Formula, Settings, as_float, zero
 from numgrad.optim.launch import REAL, Launch, check, prepare, update_of
 from numgrad.optim.optimizer import Optimizer
 from numgrad.optim.rows import update_rows
@@ -45,28 +46,67 @@ class _Owner:
         self.known: dict[int, tuple[Sequence[np.ndarray], Sequence[Tensor]]] = {}
 
 
+PARTS = {
+    "beta1": ("betas", 0),
+    "beta2": ("betas", 1),
+    "etaminus": ("etas", 0),
+    "etaplus": ("etas", 1),
+    "smallest": ("step_sizes", 0),
+    "largest": ("step_sizes", 1),
+}
+"""Numbers of formulas that are parts of an option; others are options of the same name."""
+SWITCHES: dict[str, Callable[[dict[str, Any]], bool]] = {
+    "decay": lambda group: bool(group["weight_decay"] != 0),
+    "decoupled": lambda group: bool(group["decoupled_weight_decay"]),
+    "nesterov": lambda group: bool(group["nesterov"]),
+}
+"""Switches of formulas, and how the options of a group set them."""
+FIRST = "first"
+"""The switch of formulas whose first step is another one."""
+
+
 class FormulaOptimizer(Optimizer):
-    """An optimizer that applies ``formula`` to every parameter of a group at once."""
+    """An optimizer that applies ``formula`` to every parameter of a group at once.
+
+    The keywords of the formula say which options it reads: see ``PARTS`` and ``SWITCHES``.
+    """
 
     formula: Formula
+    _numbers: tuple[str, ...]
+    _parts: tuple[tuple[str, str, int], ...]
+    _switches: tuple[tuple[str, Callable[[dict[str, Any]], bool]], ...]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "formula" in cls.__dict__:
+            keywords = cls.formula.keywords
             cls._uniform_states = cls.formula.uniform
+            cls._parts = tuple((n, *PARTS[n]) for n in keywords if n in PARTS)
+            cls._switches = tuple((n, SWITCHES[n]) for n in keywords if n in SWITCHES)
+            known = (*PARTS, *SWITCHES, FIRST)
+            cls._numbers = tuple(n for n in keywords if n not in known)
 
     def settings(self, group: dict[str, Any]) -> Settings:
         """Numbers, switches and states in use for a group, from its options."""
-        raise NotImplementedError
+        numbers = {name: group[name] for name in self._numbers}
+        for name, option, part in self._parts:
+            numbers[name] = group[option][part]
+        switches = tuple([(name, read(group)) for name, read in self._switches])
+        return Settings(numbers, switches, self.states_of(group))
+
+    def states_of(self, group: dict[str, Any]) -> tuple[str, ...]:
+        """The state arrays in use for a group."""
+        return (*self.formula.elements, *self.formula.uniform)
 
     def new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        """The state of a parameter before its first step."""
-        raise NotImplementedError
+        """The state of a parameter before its first step: zeros where nothing else is said."""
+        uniform = self.formula.uniform
+        return {
+            name: zero() if name in uniform else zeros_like(param) for name in self.states_of(group)
+        }
 
     takes_sparse = False
     """Whether gradients may be row-sparse; the formula is then applied to their rows alone."""
-    first_step_differs = False
-    """Whether the formula has a switch ``first`` for parameters without a state."""
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update every parameter that has a gradient.
@@ -182,7 +222,7 @@ class FormulaOptimizer(Optimizer):
             for param, grad in zip(params, grads, strict=True):
                 launches += self._prepare_anew(settings, group, [param], [grad], fresh)
             return launches
-        if self.first_step_differs and settings.states:
+        if FIRST in self.formula.keywords and settings.states:
             new = [not self.state[param] for param in params]
             if any(new) and not all(new):
                 for first in (False, True):
@@ -196,7 +236,7 @@ class FormulaOptimizer(Optimizer):
                     )
                 return launches
             if new[0]:
-                settings = settings._replace(switches=(*settings.switches, ("first", True)))
+                settings = settings._replace(switches=(*settings.switches, (FIRST, True)))
         kept: list[np.ndarray] = []
         if settings.states:
             states = [self.state_of(param, group, fresh) for param in params]
@@ -284,8 +324,9 @@ class FormulaOptimizer(Optimizer):
                 self._step_one_recorded(settings, group, param)
 
     def _step_one_recorded(self, settings: Settings, group: dict[str, Any], param: Tensor) -> None:
-        first = bool(self.first_step_differs and settings.states and not self.state[param])
-        switches = {**dict(settings.switches), **({"first": True} if first else {})}
+        switches = dict(settings.switches)
+        if FIRST in self.formula.keywords and settings.states and not self.state[param]:
+            switches[FIRST] = True
         state = self.state_of(param, group) if settings.states else {}
         grad = param._grad
         assert grad is not None

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.creation import zeros_like
-from numgrad.optim.formula import Settings, formula, zero
+from numgrad.optim.formula import formula
 from numgrad.optim.formula_optimizer import FormulaOptimizer
 from numgrad.optim.validation import check_betas, check_lr, check_range
 from numgrad.tensor import Tensor
@@ -129,21 +128,3 @@ class RAdam(FormulaOptimizer):
                 "differentiable": differentiable,
             },
         )
-
-    def settings(self, group: dict[str, Any]) -> Settings:
-        beta1, beta2 = group["betas"]
-        weight_decay = group["weight_decay"]
-        return Settings(
-            {
-                "lr": group["lr"],
-                "beta1": beta1,
-                "beta2": beta2,
-                "eps": group["eps"],
-                "weight_decay": weight_decay,
-            },
-            (("decay", weight_decay != 0), ("decoupled", group["decoupled_weight_decay"])),
-            ("exp_avg", "exp_avg_sq", "step"),
-        )
-
-    def new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        return {"step": zero(), "exp_avg": zeros_like(param), "exp_avg_sq": zeros_like(param)}

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.creation import zeros_like
-from numgrad.optim.formula import Settings, formula, zero
+from numgrad.optim.formula import formula
 from numgrad.optim.formula_optimizer import FormulaOptimizer
 from numgrad.optim.validation import check_lr, check_range
 from numgrad.tensor import Tensor
@@ -131,18 +130,10 @@ class RMSprop(FormulaOptimizer):
             },
         )
 
-    def settings(self, group: dict[str, Any]) -> Settings:
-        states = ["square_avg"]
-        if group["centered"]:
-            states.append("grad_avg")
-        if group["momentum"] > 0:
-            states.append("momentum_buffer")
-        return Settings(
-            {name: group[name] for name in ("lr", "alpha", "eps", "weight_decay", "momentum")},
-            (("decay", group["weight_decay"] != 0),),
-            (*states, "step"),
+    def states_of(self, group: dict[str, Any]) -> tuple[str, ...]:
+        return (
+            "square_avg",
+            *(["grad_avg"] if group["centered"] else []),
+            *(["momentum_buffer"] if group["momentum"] > 0 else []),
+            "step",
         )
-
-    def new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        names = self.settings(group).states
-        return {name: zero() if name == "step" else zeros_like(param) for name in names}

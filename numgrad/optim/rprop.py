@@ -8,7 +8,7 @@ import numpy as np
 
 from numgrad.creation import full_like, zeros_like
 from numgrad.errors import NumgradValueError
-from numgrad.optim.formula import Settings, as_float, formula, zero
+from numgrad.optim.formula import as_float, formula, zero
 from numgrad.optim.formula_optimizer import FormulaOptimizer
 from numgrad.optim.validation import check_lr
 from numgrad.tensor import Tensor
@@ -108,14 +108,6 @@ class Rprop(FormulaOptimizer):
                 "differentiable": differentiable,
                 "capturable": capturable,
             },
-        )
-
-    def settings(self, group: dict[str, Any]) -> Settings:
-        (etaminus, etaplus), (smallest, largest) = group["etas"], group["step_sizes"]
-        return Settings(
-            {"etaminus": etaminus, "etaplus": etaplus, "smallest": smallest, "largest": largest},
-            (),
-            ("prev", "step_size", "step"),
         )
 
     def new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:

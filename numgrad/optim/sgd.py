@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from numgrad.creation import zeros_like
 from numgrad.errors import NumgradValueError
-from numgrad.optim.formula import Settings, formula
+from numgrad.optim.formula import formula
 from numgrad.optim.formula_optimizer import FormulaOptimizer
 from numgrad.optim.launch import Launch
 from numgrad.optim.validation import check_implementation, check_lr, check_range
@@ -83,7 +82,6 @@ class SGD(FormulaOptimizer):
     """
 
     formula = sgd
-    first_step_differs = True
     takes_sparse = True
 
     def __init__(
@@ -125,18 +123,8 @@ class SGD(FormulaOptimizer):
             },
         )
 
-    def settings(self, group: dict[str, Any]) -> Settings:
-        weight_decay, momentum = group["weight_decay"], group["momentum"]
-        return Settings(
-            {
-                "lr": group["lr"],
-                "momentum": momentum,
-                "dampening": group["dampening"],
-                "weight_decay": weight_decay,
-            },
-            (("decay", bool(weight_decay != 0)), ("nesterov", group["nesterov"])),
-            ("momentum_buffer",) if momentum else (),
-        )
+    def states_of(self, group: dict[str, Any]) -> tuple[str, ...]:
+        return ("momentum_buffer",) if group["momentum"] else ()
 
     def _prepare_rows(
         self, group: dict[str, Any], param: Tensor, fresh: list[Tensor]
@@ -146,6 +134,3 @@ class SGD(FormulaOptimizer):
         # with a momentum rows move on when they have no gradient
         rows: Any = param._grad
         return self._prepare(group, [param], [rows.to_dense()], fresh)
-
-    def new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        return {"momentum_buffer": zeros_like(param)}

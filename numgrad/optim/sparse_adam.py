@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.creation import zeros_like
 from numgrad.errors import NumgradRuntimeError, NumgradValueError
-from numgrad.optim.formula import Settings, formula, zero
+from numgrad.optim.formula import formula
 from numgrad.optim.formula_optimizer import FormulaOptimizer
 from numgrad.optim.validation import check_betas, check_lr
 from numgrad.tensor import Tensor
@@ -102,17 +101,6 @@ class SparseAdam(FormulaOptimizer):
                     f"{self._name}: parameter {position} of a group is {param.dtype}; complex "
                     "parameters have no row-sparse Adam, use Adam with dense gradients"
                 )
-
-    def settings(self, group: dict[str, Any]) -> Settings:
-        beta1, beta2 = group["betas"]
-        return Settings(
-            {"lr": group["lr"], "beta1": beta1, "beta2": beta2, "eps": group["eps"]},
-            (),
-            ("exp_avg", "exp_avg_sq", "step"),
-        )
-
-    def new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        return {"step": zero(), "exp_avg": zeros_like(param), "exp_avg_sq": zeros_like(param)}
 
     def _active(self, group: dict[str, Any]) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
         dense, grads, sparse = super()._active(group)

@@ -96,7 +96,7 @@ def reference_step(optimizer, group, param, state):
     old = state or optimizer.new_state(param, group)
     values |= {name: old[name].numpy() for name in settings.states}
     switches = dict(settings.switches)
-    if optimizer.first_step_differs and settings.states and not state:
+    if "first" in formula.keywords and settings.states and not state:
         switches["first"] = True
     numbers = {n: as_float(v) for n, v in settings.numbers.items()}
     new = formula(**values, **numbers, **switches)
