@@ -7,7 +7,7 @@ import pytest
 
 import numgrad as ng
 from numgrad.autograd import forward_ad as fw
-from numgrad.op import AxisOp, primitive
+from numgrad.op import AxisOp, Elementwise, primitive
 from numgrad.op.base import OPS, state
 from numgrad.testing import gradcheck
 from numgrad.testing.samples import draw
@@ -92,10 +92,11 @@ WRITING = {f"numgrad.ops.{name}" for name in ("write", "scatter", "masked", "emb
 @pytest.mark.slow
 @pytest.mark.parametrize("op", **by_name([op for op in TABLE if accepts_complex(op)]))
 def test_every_operation_on_complex_operands(op):
-    for case in cases(op, np.complex128):
+    for number, case in enumerate(cases(op, np.complex128)):
         moving = {k for k, smooth in enumerate(case.differentiable) if smooth}
         check(case.function, case.operands, moving)
         beside_real = len(moving) > 1 and op.function.__module__ not in WRITING
+        beside_real &= not (isinstance(op, Elementwise) and number)  # shapes do not matter to it
         for k in moving if beside_real else ():
             mixed = [a.real.copy() if j == k else a for j, a in enumerate(case.operands)]
             check(case.function, mixed, moving)
