@@ -178,12 +178,17 @@ class FormulaOptimizer(Optimizer):
     def state_of(
         self, param: Tensor, group: dict[str, Any], fresh: list[Tensor] | None = None
     ) -> dict[str, Any]:
-        """The state of a parameter, made now if this is its first step, and noted in ``fresh``."""
+        """The state of a parameter; what it lacks is made now, and noted in ``fresh`` if all is new.
+
+        Part of it is lacking after an option of the group was switched on, such as ``amsgrad``.
+        """
         state = self.state[param]
-        if not state:
-            state.update(self.new_state(param, group))
-            if fresh is not None:
+        missing = [name for name in self.states_of(group) if name not in state]
+        if missing:
+            if not state and fresh is not None:
                 fresh.append(param)
+            new = self.new_state(param, group)
+            state.update({name: new[name] for name in missing})
         return state
 
     # ---------------------------------------------------------------------------------- compiled

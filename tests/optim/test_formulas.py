@@ -293,6 +293,21 @@ def test_options_of_a_group_may_change_between_steps():
     assert_array_equal(x.detach().numpy(), [1 - 0.5 - 0.25 - 0.125 - 0.125 * 1.5])
 
 
+@pytest.mark.parametrize(
+    ("name", "option", "key"),
+    [("Adam", "amsgrad", "max_exp_avg_sq"), ("RMSprop", "centered", "grad_avg")],
+)
+def test_an_option_that_needs_more_state_may_be_switched_on(name, option, key):
+    x = tensor([1.0, 2.0])
+    optimizer = optimizer_class(name)([x])
+    for _ in range(2):
+        x.grad = ng.ones(2)
+        optimizer.step()
+        optimizer.param_groups[0][option] = True
+    assert optimizer.state[x][key].shape == (2,)
+    assert as_float(optimizer.state[x]["step"]) == 2
+
+
 # --------------------------------------------------------------------------------- state
 
 
