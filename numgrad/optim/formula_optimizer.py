@@ -178,7 +178,7 @@ class FormulaOptimizer(Optimizer):
     def state_of(
         self, param: Tensor, group: dict[str, Any], fresh: list[Tensor] | None = None
     ) -> dict[str, Any]:
-        """The state of a parameter; what it lacks is made now, and noted in ``fresh`` if all is new.
+        """The state of a parameter; what it lacks is made now, and all new ones noted in ``fresh``.
 
         Part of it is lacking after an option of the group was switched on, such as ``amsgrad``.
         """
