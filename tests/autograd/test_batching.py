@@ -176,7 +176,14 @@ def test_batch_is_the_examples(op):
         assert_equal(case.at_once(args), case.one_by_one(args), case)
 
 
-@pytest.mark.parametrize("op", **by_name([op for op in OPERATIONS if op.formulas]))
+# one rule serves all elementwise operations: a few of them, with one, two and three operands
+SOME = ("exp", "multiply", "subtract", "power", "where", "clip_below", "prelu", "gaussian_error")
+RECORDED = [
+    op for op in OPERATIONS if op.formulas and (not isinstance(op, Elementwise) or op.name in SOME)
+]
+
+
+@pytest.mark.parametrize("op", **by_name(RECORDED))
 def test_gradients_through_a_batch(op):
     for case in cases(op):
         args = tensors(case.args, requires_grad=True)
