@@ -408,6 +408,7 @@ AFTER = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", AFTER)
 @pytest.mark.parametrize("name", GRAPHS)
 def test_a_graph_is_released_with_its_result(name, after):

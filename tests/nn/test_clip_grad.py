@@ -13,6 +13,8 @@ from numgrad.nn.utils import (
     get_total_norm,
 )
 
+pytestmark = pytest.mark.slow
+
 ORDERS = [2.0, 1, 3, 0.5, math.inf, -math.inf, -2, -1.5]
 SHAPES = [(3, 4), (), (5,), (0, 2), (2, 1, 3)]
 

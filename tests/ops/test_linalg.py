@@ -47,6 +47,7 @@ def layouts(x):
     yield x[::-1].copy()[::-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shapes", SHAPES + EMPTY, ids=str)
 @pytest.mark.parametrize("dtype", ["int32", "float32", "float64", "complex64", "complex128"])
 def test_values_and_gradients_in_all_layouts(shapes, dtype):

@@ -15,6 +15,8 @@ from numgrad.optim.formula import as_float
 from numgrad.optim.formula_optimizer import FormulaOptimizer
 from tests.optim import problems
 
+pytestmark = pytest.mark.slow
+
 CASES = pytest.mark.parametrize(
     ("name", "options"), problems.CASES, ids=map(problems.case_id, problems.CASES)
 )
@@ -139,7 +141,6 @@ def test_random_groups_step_by_the_formula(case, shapes, seed, data):
                 assert_allclose(optimizer.state[param][key].numpy(), value, rtol=1e-13, atol=1e-15)
 
 
-@pytest.mark.slow
 @NAMES
 def test_steps_are_bitwise_the_same_for_any_number_of_threads(name):
     rng = np.random.default_rng(0)
@@ -334,7 +335,6 @@ def test_a_saved_state_resumes_bitwise(name, options):
 DIFFERENTIABLE = [c for c in problems.CASES if "maximize" not in c[1] or c[0] == "SGD"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "options"), DIFFERENTIABLE, ids=map(problems.case_id, DIFFERENTIABLE)
 )

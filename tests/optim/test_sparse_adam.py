@@ -7,6 +7,8 @@ import pytest
 
 import numgrad as ng
 
+pytestmark = pytest.mark.slow
+
 RNG = np.random.default_rng(23)
 WEIGHT = RNG.normal(size=(7, 3))
 LOOKUPS = [RNG.integers(0, 7, 5) for _ in range(10)]
