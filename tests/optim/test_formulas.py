@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import numgrad as ng
+from numgrad.kernels import multi_tensor
 from numgrad.optim.formula import as_float
 from numgrad.optim.formula_optimizer import FormulaOptimizer
 from tests.optim import problems
@@ -195,6 +196,24 @@ def test_a_group_may_mix_dtypes_and_layouts():
             other.step()
         assert_array_equal(param.detach().numpy(), alone.detach().numpy())
         assert param.dtype == a.dtype
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.complex128])
+def test_addresses_that_numpy_is_asked_for_are_those_that_are_read(monkeypatch, dtype):
+    rng = np.random.default_rng(2)
+    start = [rng.standard_normal(s).astype(dtype) for s in [(3, 4), (), (0, 2), (5,)]]
+    found = []
+    for asked in (False, True):
+        if asked:
+            monkeypatch.setattr(multi_tensor, "_reader", lambda: None)
+        params = [*map(tensor, start), ng.from_numpy(start[0].T.copy().T).requires_grad_()]
+        optimizer = ng.optim.Adam(params)
+        for param in params:
+            param.grad = ng.tensor(np.ones(param.shape, dtype))
+        optimizer.step()
+        found.append(problems.arrays(params, optimizer))
+    for a, b in zip(*found, strict=True):
+        assert_array_equal(a, b)
 
 
 def test_a_parameter_in_foreign_memory_is_changed_there():
