@@ -21,10 +21,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Atom = tuple[Any, ...]
-"""``("axis", k)``, or ``("//", a, b)`` and ``("%", a, b)`` with terms in place of ``a`` and ``b``."""
+"""``("axis", k)``, or ``("//", a, b)`` and ``("%", a, b)`` where ``a`` and ``b`` are terms."""
 Terms = tuple[tuple[tuple[Atom, ...], int], ...]
 """Products of atoms with their coefficients, sorted; the constant belongs to the empty product."""
-Length = "int | Size"
 
 
 def _terms(found: dict[tuple[Atom, ...], int]) -> Terms:
