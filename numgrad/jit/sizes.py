@@ -30,18 +30,21 @@ def _terms(found: dict[tuple[Atom, ...], int]) -> Terms:
     return tuple(sorted(((k, c) for k, c in found.items() if c), key=repr))
 
 
-def _constant(value: int) -> Terms:
+def constant(value: int) -> Terms:
+    """A number as terms."""
     return (((), value),) if value else ()
 
 
-def _add(a: Terms, b: Terms, factor: int = 1) -> Terms:
+def add(a: Terms, b: Terms, factor: int = 1) -> Terms:
+    """``a + factor * b``."""
     found = dict(a)
     for product, coefficient in b:
         found[product] = found.get(product, 0) + factor * coefficient
     return _terms(found)
 
 
-def _multiply(a: Terms, b: Terms) -> Terms:
+def multiply(a: Terms, b: Terms) -> Terms:
+    """``a * b``."""
     found: dict[tuple[Atom, ...], int] = {}
     for p, c in a:
         for q, d in b:
@@ -50,7 +53,7 @@ def _multiply(a: Terms, b: Terms) -> Terms:
     return _terms(found)
 
 
-def _value(terms: Terms) -> int | None:
+def value_of(terms: Terms) -> int | None:
     """The number, if there is no atom."""
     if not terms:
         return 0
@@ -65,12 +68,12 @@ def _axis(terms: Terms) -> Atom | None:
     return None
 
 
-def _atoms(terms: Terms) -> set[Atom]:
+def atoms_of(terms: Terms) -> set[Atom]:
     """Every axis that the terms depend on."""
     found: set[Atom] = set()
     for product, _ in terms:
         for atom in product:
-            found |= {atom} if atom[0] == "axis" else _atoms(atom[1]) | _atoms(atom[2])
+            found |= {atom} if atom[0] == "axis" else atoms_of(atom[1]) | atoms_of(atom[2])
     return found
 
 
@@ -84,7 +87,7 @@ class Guard:
 
     def text(self, names: Callable[[int], str]) -> str:
         """The relation as a Python expression."""
-        return f"{_text(self.left, names)} {self.sign} {_text(self.right, names)}"
+        return f"{text_of(self.left, names)} {self.sign} {text_of(self.right, names)}"
 
 
 @dataclass
@@ -117,7 +120,7 @@ class Sizes:
         if not isinstance(length, Size):
             return length
         terms = self.known(length.terms)
-        value = _value(terms)
+        value = value_of(terms)
         return Size(self, terms) if value is None else value
 
     def known(self, terms: Terms) -> Terms:
@@ -126,23 +129,24 @@ class Sizes:
             return terms
         total: Terms = ()
         for product, coefficient in terms:
-            part = _constant(coefficient)
+            part = constant(coefficient)
             for atom in product:
-                part = _multiply(part, self._known_atom(atom))
-            total = _add(total, part)
+                part = multiply(part, self._known_atom(atom))
+            total = add(total, part)
         return total
 
     def _known_atom(self, atom: Atom) -> Terms:
         if atom[0] == "axis":
             found = self._known.get(atom)
             return (((atom,), 1),) if found is None else self.known(found)
-        return _divide(atom[0], self.known(atom[1]), self.known(atom[2]))
+        return divide(atom[0], self.known(atom[1]), self.known(atom[2]))
 
     def hint(self, length: int | Size) -> int:
         """The length in the call that is traced."""
-        return self._hint(length.terms) if isinstance(length, Size) else length
+        return self.hint_of(length.terms) if isinstance(length, Size) else length
 
-    def _hint(self, terms: Terms) -> int:
+    def hint_of(self, terms: Terms) -> int:
+        """The value of terms in the call that is traced."""
         total = 0
         for product, coefficient in terms:
             part = coefficient
@@ -150,26 +154,26 @@ class Sizes:
                 if atom[0] == "axis":
                     part *= self.hints[atom[1]]
                 elif atom[0] == "//":
-                    part *= self._hint(atom[1]) // self._hint(atom[2])
+                    part *= self.hint_of(atom[1]) // self.hint_of(atom[2])
                 else:
-                    part *= self._hint(atom[1]) % self._hint(atom[2])
+                    part *= self.hint_of(atom[1]) % self.hint_of(atom[2])
             total += part
         return total
 
     def holds(self, sign: str, a: int | Size, b: int | Size) -> bool:
         """Whether ``a sign b`` (``==`` or ``<``), noted as a guard unless it always holds."""
-        left, right = (self.known(_as_terms(x)) for x in (a, b))
-        difference = _add(left, right, -1)
-        value = _value(difference)
+        left, right = (self.known(terms_of(x)) for x in (a, b))
+        difference = add(left, right, -1)
+        value = value_of(difference)
         if value is not None:
             return value == 0 if sign == "==" else value < 0
         least = self._least(difference)
         if least is not None and (least > 0 if sign == "==" else least >= 0):
             return False
-        opposite = self._least(_add(right, left, -1))
+        opposite = self._least(add(right, left, -1))
         if opposite is not None and opposite > 0:
             return sign == "<"
-        x, y = self._hint(left), self._hint(right)
+        x, y = self.hint_of(left), self.hint_of(right)
         if sign == "<":
             self._note("<" if x < y else ">=", left, right)
             return x < y
@@ -203,27 +207,27 @@ class Sizes:
         # of two axes the later one goes
         for mine, other in sorted(pairs, key=lambda p: repr(_axis(p[0]) or ()), reverse=True):
             axis = _axis(mine)
-            if axis is not None and axis not in _atoms(other):
+            if axis is not None and axis not in atoms_of(other):
                 self._known[axis] = other
                 return
 
     def specialise(self, length: int | Size) -> int:
         """The length as a number, which becomes part of what the kernel is made for."""
-        terms = self.known(_as_terms(length))
-        value = _value(terms)
+        terms = self.known(terms_of(length))
+        value = value_of(terms)
         if value is not None:
             return value
-        value = self._hint(terms)
-        self.equate(terms, _constant(value))
+        value = self.hint_of(terms)
+        self.equate(terms, constant(value))
         return value
 
     def text(self, length: int | Size, names: Callable[[int], str]) -> str:
         """A length as a Python expression; ``names`` gives that of axis ``k``."""
-        return _text(self.known(_as_terms(length)), names)
+        return text_of(self.known(terms_of(length)), names)
 
     def axes(self, lengths: Iterable[int | Size]) -> set[int]:
         """Numbers of the symbolic axes that lengths depend on."""
-        return {atom[1] for length in lengths for atom in _atoms(self.known(_as_terms(length)))}
+        return {atom[1] for length in lengths for atom in atoms_of(self.known(terms_of(length)))}
 
 
 class Size:
@@ -244,26 +248,26 @@ class Size:
 
     def __add__(self, other: Any) -> Any:
         terms = _operand(other)
-        return NotImplemented if terms is None else self._of(_add(self.terms, terms))
+        return NotImplemented if terms is None else self._of(add(self.terms, terms))
 
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Any:
         terms = _operand(other)
-        return NotImplemented if terms is None else self._of(_add(self.terms, terms, -1))
+        return NotImplemented if terms is None else self._of(add(self.terms, terms, -1))
 
     def __rsub__(self, other: Any) -> Any:
         terms = _operand(other)
-        return NotImplemented if terms is None else self._of(_add(terms, self.terms, -1))
+        return NotImplemented if terms is None else self._of(add(terms, self.terms, -1))
 
     def __mul__(self, other: Any) -> Any:
         terms = _operand(other)
-        return NotImplemented if terms is None else self._of(_multiply(self.terms, terms))
+        return NotImplemented if terms is None else self._of(multiply(self.terms, terms))
 
     __rmul__ = __mul__
 
     def __neg__(self) -> Any:
-        return self._of(_multiply(self.terms, _constant(-1)))
+        return self._of(multiply(self.terms, constant(-1)))
 
     def __pos__(self) -> Size:
         return self
@@ -291,7 +295,7 @@ class Size:
         left, right = known(left), known(right)
         if self.sizes.holds("==", Size(self.sizes, right), 0):
             raise ZeroDivisionError("division of a length by zero")
-        return self._of(_divide(sign, left, right))
+        return self._of(divide(sign, left, right))
 
     def __truediv__(self, other: Any) -> Any:
         return self._number() / other
@@ -301,9 +305,9 @@ class Size:
 
     def __pow__(self, other: Any) -> Any:
         if type(other) is int and 0 <= other <= 8:
-            terms = _constant(1)
+            terms = constant(1)
             for _ in range(other):
-                terms = _multiply(terms, self.terms)
+                terms = multiply(terms, self.terms)
             return self._of(terms)
         return self._number() ** other
 
@@ -374,20 +378,21 @@ def _operand(value: Any) -> Terms | None:
         return value.sizes.known(value.terms)
     if isinstance(value, bool) or not isinstance(value, int):
         return None
-    return _constant(value)
+    return constant(value)
 
 
-def _as_terms(length: int | Size) -> Terms:
-    return length.terms if isinstance(length, Size) else _constant(length)
+def terms_of(length: int | Size) -> Terms:
+    """A length as terms."""
+    return length.terms if isinstance(length, Size) else constant(length)
 
 
-def _divide(sign: str, a: Terms, b: Terms) -> Terms:
+def divide(sign: str, a: Terms, b: Terms) -> Terms:
     """Quotient rounded down, or remainder, done as far as coefficients go."""
-    x, y = _value(a), _value(b)
+    x, y = value_of(a), value_of(b)
     if x is not None and y is not None:
-        return _constant(x // y if sign == "//" else x % y)
+        return constant(x // y if sign == "//" else x % y)
     if a == b:
-        return _constant(1 if sign == "//" else 0)
+        return constant(1 if sign == "//" else 0)
     if y is not None and y > 0:
         if y == 1:
             return a if sign == "//" else ()
@@ -395,8 +400,8 @@ def _divide(sign: str, a: Terms, b: Terms) -> Terms:
         rest = tuple((p, c) for p, c in a if c % y)
         if whole:
             if sign == "%":
-                return _divide(sign, rest, b)
-            return _add(whole, _divide(sign, rest, b))
+                return divide(sign, rest, b)
+            return add(whole, divide(sign, rest, b))
         if not rest:
             return ()
     quotient = _exact(a, b)
@@ -423,7 +428,7 @@ def _exact(a: Terms, b: Terms) -> Terms | None:
     return _terms(dict(out))
 
 
-def _text(terms: Terms, names: Callable[[int], str]) -> str:
+def text_of(terms: Terms, names: Callable[[int], str]) -> str:
     """Terms as an expression that Python and Numba read alike."""
     if not terms:
         return "0"
@@ -432,7 +437,7 @@ def _text(terms: Terms, names: Callable[[int], str]) -> str:
         factors = [
             names(atom[1])
             if atom[0] == "axis"
-            else f"(({_text(atom[1], names)}) {atom[0]} ({_text(atom[2], names)}))"
+            else f"(({text_of(atom[1], names)}) {atom[0]} ({text_of(atom[2], names)}))"
             for atom in product
         ]
         if coefficient != 1 or not factors:
