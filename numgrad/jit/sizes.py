@@ -16,7 +16,7 @@ from then on: equal lengths have one symbol.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -138,23 +138,21 @@ class Sizes:
             return (((atom,), 1),) if found is None else self.known(found)
         return _divide(atom[0], self.known(atom[1]), self.known(atom[2]))
 
+    def number(self, length: int | Size) -> int | None:
+        """``k`` if the length is that of axis ``k`` as it stands, else None."""
+        axis = _axis(_as_terms(length))
+        return None if axis is None else axis[1]
+
     def hint(self, length: int | Size) -> int:
         """The length in the call that is traced."""
         return self._hint(length.terms) if isinstance(length, Size) else length
 
     def _hint(self, terms: Terms) -> int:
-        total = 0
-        for product, coefficient in terms:
-            part = coefficient
-            for atom in product:
-                if atom[0] == "axis":
-                    part *= self.hints[atom[1]]
-                elif atom[0] == "//":
-                    part *= self._hint(atom[1]) // self._hint(atom[2])
-                else:
-                    part *= self._hint(atom[1]) % self._hint(atom[2])
-            total += part
-        return total
+        return _evaluate(terms, self.hints)
+
+    def evaluate(self, length: int | Size, lengths: Mapping[int, int]) -> int:
+        """A length where axis ``k`` has ``lengths[k]`` elements."""
+        return _evaluate(self.known(_as_terms(length)), lengths)
 
     def holds(self, sign: str, a: int | Size, b: int | Size) -> bool:
         """Whether ``a sign b`` (``==`` or ``<``), noted as a guard unless it always holds."""
@@ -379,6 +377,20 @@ def _operand(value: Any) -> Terms | None:
 
 def _as_terms(length: int | Size) -> Terms:
     return length.terms if isinstance(length, Size) else _constant(length)
+
+
+def _evaluate(terms: Terms, lengths: Mapping[int, int] | Sequence[int]) -> int:
+    total = 0
+    for product, coefficient in terms:
+        part = coefficient
+        for atom in product:
+            if atom[0] == "axis":
+                part *= lengths[atom[1]]
+            else:
+                a, b = (_evaluate(side, lengths) for side in atom[1:])
+                part *= a // b if atom[0] == "//" else a % b
+        total += part
+    return total
 
 
 def _divide(sign: str, a: Terms, b: Terms) -> Terms:
