@@ -16,65 +16,29 @@ from then on: equal lengths have one symbol.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import math
+import operator
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-Atom = tuple[Any, ...]
-"""``("axis", k)``, or ``("//", a, b)`` and ``("%", a, b)`` where ``a`` and ``b`` are terms."""
-Terms = tuple[tuple[tuple[Atom, ...], int], ...]
-"""Products of atoms with their coefficients, sorted; the constant belongs to the empty product."""
+import numpy as np
 
-
-def _terms(found: dict[tuple[Atom, ...], int]) -> Terms:
-    return tuple(sorted(((k, c) for k, c in found.items() if c), key=repr))
-
-
-def constant(value: int) -> Terms:
-    """A number as terms."""
-    return (((), value),) if value else ()
-
-
-def add(a: Terms, b: Terms, factor: int = 1) -> Terms:
-    """``a + factor * b``."""
-    found = dict(a)
-    for product, coefficient in b:
-        found[product] = found.get(product, 0) + factor * coefficient
-    return _terms(found)
-
-
-def multiply(a: Terms, b: Terms) -> Terms:
-    """``a * b``."""
-    found: dict[tuple[Atom, ...], int] = {}
-    for p, c in a:
-        for q, d in b:
-            product = tuple(sorted((*p, *q), key=repr))
-            found[product] = found.get(product, 0) + c * d
-    return _terms(found)
-
-
-def value_of(terms: Terms) -> int | None:
-    """The number, if there is no atom."""
-    if not terms:
-        return 0
-    return terms[0][1] if len(terms) == 1 and not terms[0][0] else None
-
-
-def _axis(terms: Terms) -> Atom | None:
-    """The axis that the terms are, if they are nothing else."""
-    if len(terms) == 1 and terms[0][1] == 1 and len(terms[0][0]) == 1:
-        atom = terms[0][0][0]
-        return atom if atom[0] == "axis" else None
-    return None
-
-
-def atoms_of(terms: Terms) -> set[Atom]:
-    """Every axis that the terms depend on."""
-    found: set[Atom] = set()
-    for product, _ in terms:
-        for atom in product:
-            found |= {atom} if atom[0] == "axis" else atoms_of(atom[1]) | atoms_of(atom[2])
-    return found
+from numgrad.jit.polynomial import (
+    Atom,
+    Terms,
+    add,
+    atoms_of,
+    axis_of,
+    constant,
+    divide,
+    evaluate,
+    least,
+    multiply,
+    solve,
+    text_of,
+    value_of,
+)
 
 
 @dataclass(frozen=True)
@@ -141,24 +105,22 @@ class Sizes:
             return (((atom,), 1),) if found is None else self.known(found)
         return divide(atom[0], self.known(atom[1]), self.known(atom[2]))
 
+    def number(self, length: int | Size) -> int | None:
+        """``k`` if the length is that of axis ``k`` as it stands, else None."""
+        axis = axis_of(terms_of(length))
+        return None if axis is None else axis[1]
+
     def hint(self, length: int | Size) -> int:
         """The length in the call that is traced."""
-        return self.hint_of(length.terms) if isinstance(length, Size) else length
+        return self.hint_of(terms_of(length))
 
     def hint_of(self, terms: Terms) -> int:
         """The value of terms in the call that is traced."""
-        total = 0
-        for product, coefficient in terms:
-            part = coefficient
-            for atom in product:
-                if atom[0] == "axis":
-                    part *= self.hints[atom[1]]
-                elif atom[0] == "//":
-                    part *= self.hint_of(atom[1]) // self.hint_of(atom[2])
-                else:
-                    part *= self.hint_of(atom[1]) % self.hint_of(atom[2])
-            total += part
-        return total
+        return evaluate(terms, self.hints)
+
+    def evaluate(self, length: int | Size, lengths: Mapping[int, int]) -> int:
+        """A length where axis ``k`` has ``lengths[k]`` elements."""
+        return evaluate(self.known(terms_of(length)), lengths)
 
     def holds(self, sign: str, a: int | Size, b: int | Size) -> bool:
         """Whether ``a sign b`` (``==`` or ``<``), noted as a guard unless it always holds."""
@@ -167,10 +129,10 @@ class Sizes:
         value = value_of(difference)
         if value is not None:
             return value == 0 if sign == "==" else value < 0
-        least = self._least(difference)
-        if least is not None and (least > 0 if sign == "==" else least >= 0):
+        bound = least(difference)
+        if bound is not None and (bound > 0 if sign == "==" else bound >= 0):
             return False
-        opposite = self._least(add(right, left, -1))
+        opposite = least(add(right, left, -1))
         if opposite is not None and opposite > 0:
             return sign == "<"
         x, y = self.hint_of(left), self.hint_of(right)
@@ -183,18 +145,6 @@ class Sizes:
             self._note("!=", left, right)
         return x == y
 
-    def _least(self, terms: Terms) -> int | None:
-        """A bound from below, if no term but the constant is negative: axes are at least 2."""
-        total = 0
-        for product, coefficient in terms:
-            if not product:
-                total += coefficient
-            elif coefficient < 0:
-                return None
-            elif all(atom[0] == "axis" for atom in product):
-                total += coefficient * 2 ** len(product)
-        return total
-
     def _note(self, sign: str, left: Terms, right: Terms) -> None:
         guard = Guard(sign, left, right)
         if guard not in self.guards:
@@ -202,14 +152,12 @@ class Sizes:
 
     def equate(self, left: Terms, right: Terms) -> None:
         """Rely on the equality of two lengths from now on."""
+        left, right = self.known(left), self.known(right)
         self._note("==", left, right)
-        pairs = ((left, right), (right, left))
-        # of two axes the later one goes
-        for mine, other in sorted(pairs, key=lambda p: repr(_axis(p[0]) or ()), reverse=True):
-            axis = _axis(mine)
-            if axis is not None and axis not in atoms_of(other):
-                self._known[axis] = other
-                return
+        found = solve(add(left, right, -1))
+        if found is not None:
+            axis, terms = found
+            self._known[axis] = terms
 
     def specialise(self, length: int | Size) -> int:
         """The length as a number, which becomes part of what the kernel is made for."""
@@ -248,29 +196,38 @@ class Size:
 
     def __add__(self, other: Any) -> Any:
         terms = _operand(other)
-        return NotImplemented if terms is None else self._of(add(self.terms, terms))
-
-    __radd__ = __add__
+        if terms is None:
+            return self._with_number(operator.add, other)
+        return self._of(add(self.terms, terms))
 
     def __sub__(self, other: Any) -> Any:
         terms = _operand(other)
-        return NotImplemented if terms is None else self._of(add(self.terms, terms, -1))
-
-    def __rsub__(self, other: Any) -> Any:
-        terms = _operand(other)
-        return NotImplemented if terms is None else self._of(add(terms, self.terms, -1))
+        if terms is None:
+            return self._with_number(operator.sub, other)
+        return self._of(add(self.terms, terms, -1))
 
     def __mul__(self, other: Any) -> Any:
         terms = _operand(other)
-        return NotImplemented if terms is None else self._of(multiply(self.terms, terms))
+        if terms is None:
+            return self._with_number(operator.mul, other)
+        return self._of(multiply(self.terms, terms))
 
-    __rmul__ = __mul__
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __rsub__(self, other: Any) -> Any:
+        terms = _operand(other)
+        if terms is None:
+            return self._with_number(lambda a, b: b - a, other)
+        return self._of(add(terms, self.terms, -1))
 
     def __neg__(self) -> Any:
         return self._of(multiply(self.terms, constant(-1)))
 
     def __pos__(self) -> Size:
         return self
+
+    def __abs__(self) -> Any:
+        return -self if self < 0 else self
 
     def __floordiv__(self, other: Any) -> Any:
         return self._divided("//", self, other)
@@ -287,10 +244,16 @@ class Size:
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
 
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
     def _divided(self, sign: str, a: Any, b: Any) -> Any:
         left, right = _operand(a), _operand(b)
         if left is None or right is None:
-            return NotImplemented
+            function = operator.floordiv if sign == "//" else operator.mod
+            if a is self:
+                return self._with_number(function, b)
+            return self._with_number(lambda x, y: function(y, x), a)
         known = self.sizes.known
         left, right = known(left), known(right)
         if self.sizes.holds("==", Size(self.sizes, right), 0):
@@ -318,35 +281,52 @@ class Size:
         make = self.sizes.on_number
         return self.__index__() if make is None else make(self)
 
+    def _with_number(self, function: Callable[[Any, Any], Any], other: Any) -> Any:
+        known = isinstance(other, float | complex | np.number | np.ndarray)
+        return function(self._number(), other) if known else NotImplemented
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        function = _OPERATORS.get(ufunc.__name__)
+        if function is not None and not options and all(_operand(x) is not None for x in inputs):
+            return function(*(int(x) if isinstance(x, np.generic) else x for x in inputs))
+        numbers = [x._number() if isinstance(x, Size) else x for x in inputs]
+        return getattr(ufunc, method)(*numbers, **options)
+
     # ------------------------------------------------------------------------- comparisons
 
     def __eq__(self, other: object) -> bool:
+        if isinstance(other, float):
+            return other.is_integer() and self == int(other)
         if _operand(other) is None:
             return NotImplemented
         return self.sizes.holds("==", self, other)  # pyright: ignore
 
     def __ne__(self, other: object) -> bool:
-        if _operand(other) is None:
-            return NotImplemented
-        return not self.sizes.holds("==", self, other)  # pyright: ignore
+        same = self.__eq__(other)
+        return same if same is NotImplemented else not same
 
     def __lt__(self, other: Any) -> Any:
+        if isinstance(other, float):
+            return self < math.ceil(other) if math.isfinite(other) else other > 0
         return NotImplemented if _operand(other) is None else self.sizes.holds("<", self, other)
 
     def __gt__(self, other: Any) -> Any:
+        if isinstance(other, float):
+            return self > math.floor(other) if math.isfinite(other) else other < 0
         return NotImplemented if _operand(other) is None else self.sizes.holds("<", other, self)
 
     def __le__(self, other: Any) -> Any:
+        if isinstance(other, float):
+            return self <= math.floor(other) if math.isfinite(other) else other > 0
         return NotImplemented if _operand(other) is None else not (self > other)
 
     def __ge__(self, other: Any) -> Any:
+        if isinstance(other, float):
+            return self >= math.ceil(other) if math.isfinite(other) else other < 0
         return NotImplemented if _operand(other) is None else not (self < other)
 
     def __bool__(self) -> bool:
         return not self.sizes.holds("==", self, 0)
-
-    def __abs__(self) -> Any:
-        return -self if self < 0 else self
 
     # ---------------------------------------------------------------- looking at the number
 
@@ -372,75 +352,57 @@ class Size:
     def __hash__(self) -> int:
         return hash(self.__index__())
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.asarray(self.__index__(), dtype)
+
+    def __format__(self, spec: str) -> str:
+        return format(self.__index__(), spec) if spec else repr(self)
+
+    def __lshift__(self, other: Any) -> Any:
+        return self * 2**other
+
+    def __rshift__(self, other: Any) -> Any:
+        return self // 2**other
+
+    def __and__(self, other: Any) -> Any:
+        return self.__index__() & other
+
+    def __or__(self, other: Any) -> Any:
+        return self.__index__() | other
+
+    def __xor__(self, other: Any) -> Any:
+        return self.__index__() ^ other
+
+    def __invert__(self) -> Any:
+        return -self - 1
+
+    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
+
+
+_OPERATORS: dict[str, Callable[..., Any]] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "floor_divide": operator.floordiv,
+    "remainder": operator.mod,
+    "negative": operator.neg,
+    "absolute": operator.abs,
+    "equal": operator.eq,
+    "not_equal": operator.ne,
+    "less": operator.lt,
+    "less_equal": operator.le,
+    "greater": operator.gt,
+    "greater_equal": operator.ge,
+}
+"""What NumPy's scalars call instead of what Python's numbers do."""
+
 
 def _operand(value: Any) -> Terms | None:
     if isinstance(value, Size):
         return value.sizes.known(value.terms)
-    if isinstance(value, bool) or not isinstance(value, int):
-        return None
-    return constant(value)
+    return constant(int(value)) if isinstance(value, int | np.integer | np.bool) else None
 
 
 def terms_of(length: int | Size) -> Terms:
     """A length as terms."""
     return length.terms if isinstance(length, Size) else constant(length)
-
-
-def divide(sign: str, a: Terms, b: Terms) -> Terms:
-    """Quotient rounded down, or remainder, done as far as coefficients go."""
-    x, y = value_of(a), value_of(b)
-    if x is not None and y is not None:
-        return constant(x // y if sign == "//" else x % y)
-    if a == b:
-        return constant(1 if sign == "//" else 0)
-    if y is not None and y > 0:
-        if y == 1:
-            return a if sign == "//" else ()
-        whole = tuple((p, c // y) for p, c in a if c % y == 0)
-        rest = tuple((p, c) for p, c in a if c % y)
-        if whole:
-            if sign == "%":
-                return divide(sign, rest, b)
-            return add(whole, divide(sign, rest, b))
-        if not rest:
-            return ()
-    quotient = _exact(a, b)
-    if quotient is not None:
-        return quotient if sign == "//" else ()
-    return ((((sign, a, b),), 1),)
-
-
-def _exact(a: Terms, b: Terms) -> Terms | None:
-    """``a / b`` for a product ``b`` that every term of ``a`` contains."""
-    if len(b) != 1:
-        return None
-    product, coefficient = b[0]
-    out = []
-    for p, c in a:
-        left = list(p)
-        for atom in product:
-            if atom not in left:
-                return None
-            left.remove(atom)
-        if c % coefficient:
-            return None
-        out.append((tuple(left), c // coefficient))
-    return _terms(dict(out))
-
-
-def text_of(terms: Terms, names: Callable[[int], str]) -> str:
-    """Terms as an expression that Python and Numba read alike."""
-    if not terms:
-        return "0"
-    parts = []
-    for product, coefficient in terms:
-        factors = [
-            names(atom[1])
-            if atom[0] == "axis"
-            else f"(({text_of(atom[1], names)}) {atom[0]} ({text_of(atom[2], names)}))"
-            for atom in product
-        ]
-        if coefficient != 1 or not factors:
-            factors.insert(0, str(coefficient))
-        parts.append("*".join(factors))
-    return " + ".join(parts) if len(parts) > 1 else parts[0]
