@@ -11,7 +11,7 @@ several threads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -24,8 +24,9 @@ from numgrad.jit.lower.expand import Expansion
 from numgrad.jit.lower.kernel import KernelWriter, Written
 from numgrad.jit.lower.statements import first_stored, reachable
 from numgrad.jit.lower.terms import BUFFER, CONSTANT, OPAQUE, SCALAR, SIZE, Term, count
-from numgrad.jit.sizes import Terms as Length
-from numgrad.jit.sizes import text_of, value_of
+from numgrad.jit.polynomial import Terms as Length
+from numgrad.jit.polynomial import text_of, value_of
+from numgrad.jit.sizes import Size, Sizes
 from numgrad.kernels import threads
 from numgrad.kernels.jit import Kernel, compile_kernel
 
@@ -248,10 +249,8 @@ class Program:
         self.steps.append(segment)
         number = len(self.steps)
         node = segment.node
-        self._namespace[f"s{number}"] = partial(_run_segment, node)
-        axes = sorted(
-            {k for value in node.params.values() for k in self.graph.sizes.axes_of(value)}
-        )
+        self._namespace[f"s{number}"] = partial(_run_segment, node, self.graph.sizes)
+        axes = sorted(self.graph.sizes.axes(_lengths_in(list(node.params.values()))))
         for k in axes:
             self._lengths[k] = f"n{k}"
         lengths = "{" + ", ".join(f"{k}: n{k}" for k in axes) + "}"
@@ -300,22 +299,23 @@ def _first_call(step: KernelStep, namespace: dict[str, Any], name: str, *argumen
     entry(*arguments)
 
 
-def _run_segment(node: Node, given: tuple, lengths: dict[int, int]) -> tuple[Any, ...]:
-    sizes = _sizes_of(node)
-
-    def length(n: Any) -> int:
-        return n if sizes is None else sizes.evaluate(n, lengths)
-
-    found = compute(node, list(given), length)
-    return tuple([np.ascontiguousarray(f) if np.ndim(f) else np.asarray(f) for f in found])
+def _run_segment(
+    node: Node, sizes: Sizes, given: tuple, lengths: dict[int, int]
+) -> tuple[Any, ...]:
+    """The results of a node, contiguous."""
+    found = compute(node, list(given), lambda n: sizes.evaluate(n, lengths))
+    return tuple([np.asarray(f, order="C") for f in found])
 
 
-def _sizes_of(node: Node) -> Any:
-    for value in (*node.outputs, *node.inputs):
-        for n in value.shape:
-            if hasattr(n, "sizes"):
-                return n.sizes  # pyright: ignore
-    return None
+def _lengths_in(value: Any) -> Iterator[Size]:
+    """The symbolic lengths in a parameter, however deep they are."""
+    if isinstance(value, Size):
+        yield value
+    elif isinstance(value, tuple | list):
+        for part in value:
+            yield from _lengths_in(part)
+    elif isinstance(value, slice):
+        yield from _lengths_in((value.start, value.stop, value.step))
 
 
 __all__ = ["KernelStep", "Options", "Program", "Segment", "compile_graph", "count", "value_of"]

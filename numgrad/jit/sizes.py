@@ -39,6 +39,7 @@ from numgrad.jit.polynomial import (
     text_of,
     value_of,
 )
+from numgrad.op.abstract import AbstractLength
 
 
 @dataclass(frozen=True)
@@ -178,7 +179,7 @@ class Sizes:
         return {atom[1] for length in lengths for atom in atoms_of(self.known(terms_of(length)))}
 
 
-class Size:
+class Size(AbstractLength):
     """A length that a compiled function reads when it is called: Note [Sizes]."""
 
     __slots__ = ("sizes", "terms")

@@ -19,7 +19,7 @@ from numgrad.jit.lower.write import (
     runs,
     text,
 )
-from numgrad.jit.sizes import constant, multiply, value_of
+from numgrad.jit.polynomial import constant, multiply, value_of
 from numgrad.kernels.expr import Emitter, type_name
 from numgrad.kernels.reduction_loops import numpy_name
 from numgrad.kernels.reduction_plan import step_of
@@ -238,9 +238,7 @@ class KernelWriter(Writer):
         produced = {s.term.number for s in loop.statements()}
         rows = {f"a{s.term.number}": s for s in nest.rows}
         for name in nest.arguments:
-            if name not in rows and not (name[1:].isdigit() and int(name[1:]) in produced):
-                self.arguments[name] = None
-            elif name not in rows and int(name[1:]) in self.exported:
+            if (name not in rows and not (name[1:].isdigit() and int(name[1:]) in produced)) or (name not in rows and int(name[1:]) in self.exported):
                 self.arguments[name] = None
         self.need(loop.length)
         self.need(nest.per_iteration)

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from numgrad.jit.lower.terms import CONSTANT, ONE, OPAQUE, REDUCE, SIZE, VIEW, Term
-from numgrad.jit.sizes import Terms as Length
-from numgrad.jit.sizes import add, constant, divide, multiply
+from numgrad.jit.polynomial import Terms as Length
+from numgrad.jit.polynomial import add, divide, multiply
 from numgrad.kernels.expr import INT64, Reader, Symbol
 
 Index = tuple[Length, ...]

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.jit.sizes import Sizes, constant, multiply, terms_of
-from numgrad.jit.sizes import Terms as Length
+from numgrad.jit.polynomial import Terms as Length
+from numgrad.jit.polynomial import constant, multiply
+from numgrad.jit.sizes import Sizes, terms_of
 from numgrad.kernels.expr import LIBRARY
 
 ONE = constant(1)

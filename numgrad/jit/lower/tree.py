@@ -30,8 +30,8 @@ from numgrad.jit.lower.statements import (
     single_loop,
 )
 from numgrad.jit.lower.terms import ONE, Term
-from numgrad.jit.sizes import Terms as Length
-from numgrad.jit.sizes import multiply, value_of
+from numgrad.jit.polynomial import Terms as Length
+from numgrad.jit.polynomial import multiply, value_of
 
 LANES = 128
 """Iterations of a loop whose index runs innermost that are computed side by side."""
@@ -235,7 +235,7 @@ def _walks_as_one(outer: Loop, inner: Loop, bodies: Bodies) -> bool:
         reduced = {loop for loop in statement.reduced.values() if loop is not None}
         made = {loop for loop in statement.loops if loop is not None}
         for group in (reduced, made):
-            if ours[0] & group and not ours[1] <= group or ours[1] & group and not ours[0] <= group:
+            if (ours[0] & group and not ours[1] <= group) or (ours[1] & group and not ours[0] <= group):
                 return False
         if not all(_linear(offset, outer, inner) for offset in _touched(statement, bodies)):
             return False

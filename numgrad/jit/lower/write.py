@@ -23,7 +23,6 @@ from numgrad.jit.lower.statements import (
     LOOP,
     Bodies,
     Index,
-    Loops,
     Statement,
     loads,
     loops_in,
@@ -31,9 +30,9 @@ from numgrad.jit.lower.statements import (
 )
 from numgrad.jit.lower.terms import ONE, REDUCE, Term, count
 from numgrad.jit.lower.tree import LANES, Item, Loop
-from numgrad.jit.sizes import Terms as Length
-from numgrad.jit.sizes import add, constant, multiply, text_of
-from numgrad.kernels.expr import BOOL, Emitter, Symbol, in_order, type_name
+from numgrad.jit.polynomial import Terms as Length
+from numgrad.jit.polynomial import add, constant, multiply, text_of
+from numgrad.kernels.expr import Emitter, Symbol, in_order, type_name
 from numgrad.kernels.reduction_loops import numpy_name
 from numgrad.kernels.reduction_plan import identity, step_of
 
