@@ -379,7 +379,7 @@ class NestWriter(Writer):
                 self.store(depth, s, self.names[symbol])
         elif self.lane is not None and self.lane in s.reduced.values():
             self._accumulate(depth, s, f"lane{term.number}", value)
-        elif not any(s.reduced.values()):
+        elif not self._reduced_loops(s):
             self.names[self.bodies.load(term, s.index)] = value
             if self.storage[term.number].memory:
                 self.store(depth, s, value)
@@ -444,8 +444,8 @@ class NestWriter(Writer):
             self.need(lengths[loop])
             self.put(depth, f"for i{loop} in range({text(lengths[loop])}):")
             depth += 1
-        if self.storage[term.number].lanes:
-            self.put(depth, "for lane in range(width):")
+        if self.lane is not None and self.lane in s.loops:
+            self.put(depth, "for lane in range(width):", f"    i{self.lane} = base + lane")
             depth += 1
         self.store(depth, s, self._identity(term), keep_zeros=True)
 
