@@ -183,8 +183,9 @@ class KernelWriter(Writer):
         body += [f"    {self.use('touch', 'accumulation')}({name})" for name in kept]
         if len(body) == len(functions) + 1:
             body.append("    pass")
+        source = "\n".join(body).replace("@SCOPES@", str(len(self.scopes))) + "\n"
         return Written(
-            "\n".join(body) + "\n", self.emitter, self.arrays, self.results, self.scalars,
+            source, self.emitter, self.arrays, self.results, self.scalars,
             self.lengths, " + ".join(work) or "0", nests,
         )  # fmt: skip
 

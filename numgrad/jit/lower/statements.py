@@ -325,7 +325,7 @@ def align(statements: Sequence[Statement], bodies: Bodies, loops: Loops) -> None
         if number in of_term or index[:1] == ("flat",):
             continue
         for axis, part in enumerate(index):
-            loop = single_loop(part)
+            loop = single_loop(tuple([term for term in part if term[0]]))  # shifted or not
             if loop is not None:
                 first = walks.setdefault((number, axis), loop)
                 loops.unify(first, loop, groups)
