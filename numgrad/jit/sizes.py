@@ -394,9 +394,7 @@ _FLOATS = (float, complex)
 def _operand(value: Any) -> Terms | None:
     if isinstance(value, Size):
         return value.sizes.known(value.terms)
-    if isinstance(value, bool) or not isinstance(value, int):
-        return None
-    return _constant(value)
+    return _constant(int(value)) if isinstance(value, int | np.integer) else None
 
 
 def _as_terms(length: int | Size) -> Terms:

@@ -8,7 +8,7 @@ import numpy as np
 
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.op import composite, primitive
-from numgrad.op.base import OPS
+from numgrad.op.base import OPS, Meta
 from numgrad.ops.arithmetic import where
 from numgrad.ops.index import take
 from numgrad.ops.shape import as_operand, broadcast_to, ravel
@@ -77,6 +77,9 @@ def mask_ranks(mask, *, size):
             f"{size}; it needs one for each"
         )
     return np.where(mask, counts - 1, 0)
+
+
+mask_ranks.shape(lambda mask, *, size: Meta(mask.shape, np.dtype(np.int64)))
 
 
 @composite(errors=[(((3,), (3,), (3,)), {}, "NumgradTypeError")])

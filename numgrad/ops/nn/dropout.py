@@ -52,4 +52,5 @@ def dropout(x, *, p, seed, group=1):
     return out
 
 
+dropout.shape(lambda x, *, p, seed, group: x)
 dropout.vjp(x=lambda g, p, seed, group: dropout(g, p=p, seed=seed, group=group))
