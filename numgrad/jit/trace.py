@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, Self
 
 import numpy as np
@@ -187,6 +188,18 @@ class Tracer:
             shape = tuple(shape)
             op, params = OPS["broadcast_to"], {"shape": shape}
             (value,) = self.add(op, (value,), params, [(shape, value.dtype)])
+        return TracedArray(self, value)
+
+    def unit(self, shape: tuple[int, ...], place: int, dtype: np.dtype) -> TracedArray:
+        """Zeros with a 1 at one place: a stack of constants, so that reading one folds."""
+        numbers = [self.constant(0, dtype), self.constant(1, dtype)]
+        if not shape:
+            return TracedArray(self, numbers[1])
+        count = prod(shape)
+        values = [numbers[k == place] for k in range(count)]
+        (value,) = self.add(OPS["stack"], values, {"axis": 0}, [((count,), dtype)])
+        if len(shape) > 1:
+            (value,) = self.add(OPS["reshape"], (value,), {"shape": shape}, [(shape, dtype)])
         return TracedArray(self, value)
 
     def differentiable(self, x: Any) -> TracedArray:
