@@ -26,7 +26,7 @@ from numgrad.kernels.index import (
     scatter_add_kernel,
 )
 from numgrad.op import View, composite, primitive
-from numgrad.op.abstract import AbstractLength
+from numgrad.op.abstract import AbstractLength, broadcast_lengths
 from numgrad.op.axis import normalize_axes
 from numgrad.op.base import Meta, bind
 from numgrad.ops.shape import as_operand, broadcast_to, permute_dims, reshape
@@ -278,7 +278,7 @@ def take_along_axis(x, indices, axis=-1):
         )
     (axis,) = normalize_axes("take_along_axis", axis, len(x.shape))
     try:
-        around = np.broadcast_shapes(
+        around = broadcast_lengths(
             (*x.shape[:axis], 1, *x.shape[axis + 1 :]),
             (*indices.shape[:axis], 1, *indices.shape[axis + 1 :]),
         )
@@ -418,7 +418,7 @@ def _merge(shape: tuple[int, ...], arrays: list[tuple[int, np.ndarray]]) -> np.n
     if len(arrays) == 1:
         return arrays[0][1]
     try:
-        np.broadcast_shapes(*[a.shape for _, a in arrays])
+        broadcast_lengths(*[a.shape for _, a in arrays])
     except ValueError:
         shapes = ", ".join(str(a.shape) for _, a in arrays)
         raise NumgradIndexError(

@@ -12,6 +12,7 @@ import numpy as np
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels.expr import check_dtype
 from numgrad.op import Primitive, composite, view
+from numgrad.op.abstract import broadcast_lengths
 from numgrad.op.axis import normalize_axes
 from numgrad.op.base import Call, Meta, bind
 from numgrad.ops.index import getitem
@@ -327,6 +328,6 @@ def meshgrid(*arrays, indexing="xy", sparse=False, copy_=True, **options):
     if indexing == "xy" and rank > 1:
         grids = [swapaxes(grid, 0, 1) for grid in grids]
     if not sparse:
-        shape = np.broadcast_shapes(*[grid.shape for grid in grids])
+        shape = broadcast_lengths(*[grid.shape for grid in grids])
         grids = [broadcast_to(grid, shape) for grid in grids]
     return tuple(copy(grid) for grid in grids) if wants_copy else tuple(grids)

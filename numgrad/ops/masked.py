@@ -8,6 +8,7 @@ import numpy as np
 
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.op import composite, primitive
+from numgrad.op.abstract import broadcast_lengths
 from numgrad.op.base import OPS, Meta
 from numgrad.ops.arithmetic import where
 from numgrad.ops.index import take
@@ -27,7 +28,7 @@ def _mask(operation: str, mask: Any) -> Any:
 
 def _common_shape(operation: str, x: Any, mask: Any) -> tuple[int, ...]:
     try:
-        return np.broadcast_shapes(x.shape, mask.shape)
+        return broadcast_lengths(x.shape, mask.shape)
     except ValueError:
         raise NumgradValueError(
             f"{operation}: operand of shape {tuple(x.shape)} and mask of shape "

@@ -7,6 +7,7 @@ import numpy as np
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels.expr import check_dtype
 from numgrad.op import View, composite, primitive, view
+from numgrad.op.abstract import broadcast_lengths
 from numgrad.op.axis import normalize_axes
 from numgrad.op.base import OPS, bind
 
@@ -138,7 +139,7 @@ def broadcast_arrays(*arrays):
     """The operands broadcast against each other."""
     arrays = [as_operand(a) for a in arrays]
     try:
-        shape = np.broadcast_shapes(*[a.shape for a in arrays])
+        shape = broadcast_lengths(*[a.shape for a in arrays])
     except ValueError:
         shapes = ", ".join(str(a.shape) for a in arrays)
         raise NumgradValueError(
