@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, Self
 
 import numpy as np
@@ -79,6 +80,9 @@ class Tracer:
         self._inputs: dict[int, tuple[Any, TracedArray]] = {}
         self._frozen: dict[int, np.ndarray] = {}
         self._alive: list[np.ndarray] = []
+        self.units: dict[Value, int] = {}
+        """Arrays that are 1 at one place and else 0, and the place."""
+        self._zeros: set[Value] = set()
         self._constants: dict[tuple, Value] = {}
         self._before: dict[str, Any] | None = None
 
@@ -188,6 +192,36 @@ class Tracer:
             op, params = OPS["broadcast_to"], {"shape": shape}
             (value,) = self.add(op, (value,), params, [(shape, value.dtype)])
         return TracedArray(self, value)
+
+    def unit(self, shape: tuple[int, ...], place: int, dtype: np.dtype) -> TracedArray:
+        """Zeros with a 1 at one place: a stack of constants, so that reading one folds."""
+        return TracedArray(self, self.unit_value(shape, place, dtype))
+
+    def unit_value(self, shape: tuple[int, ...], place: int, dtype: np.dtype) -> Value:
+        """The value of ``unit``, of which views are known to be such or nothing but zeros."""
+        numbers = [self.constant(0, dtype), self.constant(1, dtype)]
+        if not shape:
+            return numbers[1]
+        count = prod(shape)
+        values = [numbers[k == place] for k in range(count)]
+        (value,) = self.add(OPS["stack"], values, {"axis": 0}, [((count,), dtype)])
+        if len(shape) > 1:
+            (value,) = self.add(OPS["reshape"], (value,), {"shape": shape}, [(shape, dtype)])
+        self.units[value] = place
+        return value
+
+    def zero_value(self, shape: Shape, dtype: np.dtype) -> Value:
+        """Zeros that a gradient does not have to be multiplied with: there is none."""
+        value = self.graph.constant(0, dtype)
+        if shape:
+            op, params = OPS["broadcast_to"], {"shape": shape}
+            (value,) = self.add(op, (value,), params, [(shape, dtype)])
+        self._zeros.add(value)
+        return value
+
+    def is_zero(self, array: Any) -> bool:
+        """Whether an array is known to be zeros for want of a dependence."""
+        return type(array) is TracedArray and array.value in self._zeros
 
     def differentiable(self, x: Any) -> TracedArray:
         """An argument to be differentiated: a number is one of float64, not of its type."""
