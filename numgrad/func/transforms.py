@@ -12,6 +12,7 @@ from numgrad.autograd import engine
 from numgrad.autograd.modes import enable_grad
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.func.tree import leaves, map_leaves, rebuild
+from numgrad.op.abstract import zeros
 from numgrad.op.base import OPS, state
 from numgrad.tensor import Tensor
 
@@ -33,7 +34,7 @@ class _Inputs:
         self.trees = [args[number] for number in self.numbers]
         given = [leaf for tree in self.trees for leaf in leaves(tree)]
         self.tensors = [_differentiable(name, leaf, nested) for leaf in given]
-        self.as_tensors = any(isinstance(leaf, Tensor) for leaf in given)
+        self.as_tensors = state.tracer is not None or any(isinstance(x, Tensor) for x in given)
         remaining = iter(self.tensors)
         replaced = {
             number: map_leaves(lambda _: next(remaining), tree)
@@ -76,7 +77,9 @@ def _differentiable(name: str, leaf: Any, nested: bool) -> Tensor:
         array = leaf._array
     else:
         array = np.array(leaf)
-    if array.dtype.kind in "iu" and not isinstance(leaf, Tensor | np.ndarray):
+    if state.tracer is not None:
+        array = state.tracer.differentiable(leaf)
+    elif array.dtype.kind in "iu" and not isinstance(leaf, Tensor | np.ndarray):
         array = array.astype(np.float64)  # Python numbers: f(3) means f(3.0)
     if array.dtype.kind not in "fc":
         raise NumgradTypeError(
@@ -109,9 +112,13 @@ def _scalar(name: str, function: Callable, value: Any) -> Tensor:
     return value
 
 
+def _zeros_like(tensor: Tensor) -> Tensor:
+    return Tensor(zeros(tensor._array.shape, tensor._array.dtype))
+
+
 def _gradients(value: Tensor, inputs: _Inputs) -> list[Tensor]:
     if not value._requires_grad:
-        return [Tensor(np.zeros_like(t._array)) for t in inputs.tensors]
+        return [_zeros_like(t) for t in inputs.tensors]
     found = engine.dense_grad(
         value, inputs.tensors, create_graph=inputs.as_tensors, materialize_grads=True
     )
@@ -281,7 +288,7 @@ def hessian(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable
                     value, inputs.tensors, create_graph=True, materialize_grads=True
                 )
             else:
-                first = [Tensor(np.zeros_like(t._array)) for t in inputs.tensors]
+                first = [_zeros_like(t) for t in inputs.tensors]
             rows = [
                 inputs.result(
                     [inputs.kind(j) for j in _jacobian_rows(g, inputs, inputs.as_tensors)]

@@ -20,6 +20,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
+from numgrad.op.abstract import AbstractLength
+
 Atom = tuple[Any, ...]
 """``("axis", k)``, or ``("//", a, b)`` and ``("%", a, b)`` where ``a`` and ``b`` are terms."""
 Terms = tuple[tuple[tuple[Atom, ...], int], ...]
@@ -224,7 +228,7 @@ class Sizes:
         return {atom[1] for length in lengths for atom in _atoms(self.known(_as_terms(length)))}
 
 
-class Size:
+class Size(AbstractLength):
     """A length that a compiled function reads when it is called: Note [Sizes]."""
 
     __slots__ = ("sizes", "terms")
@@ -242,23 +246,38 @@ class Size:
 
     def __add__(self, other: Any) -> Any:
         terms = _operand(other)
-        return NotImplemented if terms is None else self._of(_add(self.terms, terms))
+        if terms is None:
+            return self._number() + other if isinstance(other, _FLOATS) else NotImplemented
+        return self._of(_add(self.terms, terms))
 
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Any:
         terms = _operand(other)
-        return NotImplemented if terms is None else self._of(_add(self.terms, terms, -1))
+        if terms is None:
+            return self._number() - other if isinstance(other, _FLOATS) else NotImplemented
+        return self._of(_add(self.terms, terms, -1))
 
     def __rsub__(self, other: Any) -> Any:
         terms = _operand(other)
-        return NotImplemented if terms is None else self._of(_add(terms, self.terms, -1))
+        if terms is None:
+            return other - self._number() if isinstance(other, _FLOATS) else NotImplemented
+        return self._of(_add(terms, self.terms, -1))
 
     def __mul__(self, other: Any) -> Any:
         terms = _operand(other)
-        return NotImplemented if terms is None else self._of(_multiply(self.terms, terms))
+        if terms is None:
+            return self._number() * other if isinstance(other, _FLOATS) else NotImplemented
+        return self._of(_multiply(self.terms, terms))
 
     __rmul__ = __mul__
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *operands: Any, **options: Any) -> Any:
+        given = [x._number() if isinstance(x, Size) else x for x in operands]
+        return getattr(ufunc, method)(*given, **options)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.asarray(self.__index__(), dtype)
 
     def __neg__(self) -> Any:
         return self._of(_multiply(self.terms, _constant(-1)))
@@ -365,6 +384,9 @@ class Size:
 
     def __hash__(self) -> int:
         return hash(self.__index__())
+
+
+_FLOATS = (float, complex)
 
 
 def _operand(value: Any) -> Terms | None:

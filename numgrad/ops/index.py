@@ -26,6 +26,7 @@ from numgrad.kernels.index import (
     scatter_add_kernel,
 )
 from numgrad.op import View, composite, primitive
+from numgrad.op.abstract import AbstractLength
 from numgrad.op.axis import normalize_axes
 from numgrad.op.base import bind
 from numgrad.ops.shape import as_operand, broadcast_to, permute_dims, reshape
@@ -47,6 +48,11 @@ def is_basic(index: Any) -> bool:
     return False
 
 
+def is_basic_part(part: Any) -> bool:
+    """Whether a part of an index is an integer, a slice, None or Ellipsis."""
+    return type(part) in _BASIC or isinstance(part, AbstractLength)
+
+
 class Subscript(View):
     """The operation behind ``x[index]``: Note [Indices]."""
 
@@ -57,9 +63,9 @@ class Subscript(View):
     def __call__(self, x: Any, index: Any) -> Any:
         x = as_operand(x)
         parts = index if type(index) is tuple else (index,)
-        if not all(type(part) in _BASIC for part in parts):
+        if not all(map(is_basic_part, parts)):
             parts = tuple([_plain(part, x.shape) for part in parts])
-            if not all(type(part) in _BASIC for part in parts):
+            if not all(map(is_basic_part, parts)):
                 return _advanced(x, parts)
         return bind(self, (x,), {"index": parts})
 
@@ -269,9 +275,7 @@ def take_along_axis(x, indices, axis=-1):
 
 def _plain(part: Any, shape: tuple[int, ...]) -> Any:
     """A part of an index as an integer, slice, None, Ellipsis, array of integers or of bools."""
-    if type(part) in _BASIC:
-        return part
-    if isinstance(part, slice):
+    if is_basic_part(part) or isinstance(part, slice):
         return part
     array = getattr(part, "_array", None)
     if array is None:
