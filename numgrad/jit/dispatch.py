@@ -12,6 +12,7 @@ the wrong kind, foreign byte order, subclasses), tries once more, and traces.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -280,14 +281,17 @@ class Writer:
 
     def _of_length(self, expected: int | Size, text: str) -> Iterator[str]:
         sizes = self.layout.sizes
+        expected = sizes.resolve(expected)
         axis = sizes.number(expected)
         if axis is not None and axis not in self._bound:
             self._bound.add(axis)
             yield f"({self._length(axis)} := {text}) > 1"
-        elif isinstance(sizes.resolve(expected), int):
-            yield f"{text} == {sizes.resolve(expected)}"
-        else:  # an expression whose axes may not be read yet
-            self._late.append(f"{text} == {sizes.text(expected, self._length)}")
+            return
+        condition = f"{text} == {sizes.text(expected, self._length)}"
+        if sizes.axes([expected]) <= self._bound:
+            yield condition
+        else:
+            self._late.append(condition)
 
     def _of_lengths(self) -> Iterator[str]:
         """Relations between lengths, after all arguments are read."""
@@ -436,7 +440,9 @@ def dispatcher(
         lines += writer.block(**how)
         names.update(writer.layout.names)
     lines.append(f"    {last}")
-    exec(compile("\n".join(lines), f"<dispatcher of {name}>", "exec"), names)
+    # among our own files, so that no line of it is taken for the user's
+    path = os.path.join(os.path.dirname(__file__), f"<dispatcher of {name}>")
+    exec(compile("\n".join(lines), path, "exec"), names)
     function = names["_function"]
     function.__name__ = function.__qualname__ = name
     return function
