@@ -48,7 +48,7 @@ class Program:
         known: dict[Value, Any] = dict(zip(graph.inputs, inputs, strict=True))
         for node in graph.nodes:
             if node.op != INPUT:
-                results = _compute(node, [known[v] for v in node.inputs], length)
+                results = compute(node, [known[v] for v in node.inputs], length)
                 known.update(zip(node.outputs, results, strict=True))
             for value in node.outputs:
                 _check(value, known[value], length)
@@ -66,7 +66,8 @@ def _lengths(graph: Graph, inputs: Sequence[Any]) -> dict[int, int]:
     return found
 
 
-def _compute(node: Node, given: list[Any], length: Callable[[Any], int]) -> tuple[Any, ...]:
+def compute(node: Node, given: list[Any], length: Callable[[Any], int]) -> tuple[Any, ...]:
+    """The results of one node; ``length`` gives the number that a length is."""
     if node.op == CONSTANT:
         (value,) = node.outputs
         number = node.params["value"]
