@@ -71,8 +71,7 @@ def compute(node: Node, given: list[Any], length: Callable[[Any], int]) -> tuple
     if node.op == CONSTANT:
         (value,) = node.outputs
         number = node.params["value"]
-        plain = value.weak or number is None  # None: an operand that a primitive goes without
-        return (number if plain else np.asarray(number, value.dtype),)
+        return (number if value.weak else np.asarray(number, value.dtype),)
     if node.op == SIZE:
         return (length(node.params["size"]),)
     if node.op == CALL:
@@ -81,7 +80,10 @@ def compute(node: Node, given: list[Any], length: Callable[[Any], int]) -> tuple
     params = {
         name: _index(value, length) if node.op.name == "getitem" else with_lengths(value, length)
         for name, value in node.params.items()
+        if name != "absent"
     }
+    for place in node.params.get("absent", ()):  # operands that a primitive goes without
+        given.insert(place, None)
     out, call = node.op.run(given, params)
     results = (*(out if type(out) is tuple else (out,)),)
     if isinstance(node.op, Primitive) and node.op.auxiliaries:
@@ -115,8 +117,6 @@ def _index(index: tuple[Any, ...], length: Callable[[Any], int]) -> tuple[Any, .
 
 
 def _check(value: Value, given: Any, length: Callable[[Any], int]) -> None:
-    if given is None:
-        return
     shape = tuple(length(n) for n in value.shape)
     same = np.shape(given) == shape
     if value.weak:
