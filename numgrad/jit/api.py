@@ -94,7 +94,12 @@ class Jitted:
 
     def _specialise(self, arguments: Arguments, key: tuple) -> Any:
         new = Specialisation(
-            len(self.specialisations), arguments, key, self._options, self._choices["dynamic"]
+            len(self.specialisations),
+            arguments,
+            key,
+            self._options,
+            self._choices["dynamic"],
+            self._like,
         )
         self.specialisations = [*self.specialisations, new]
         self._renew()
@@ -103,12 +108,32 @@ class Jitted:
             out = self._parameters.on(new.enter_anyway(), arguments.values)
         return out
 
+    def _like(self, function: Callable[..., Any]) -> Jitted:
+        """Another function, jitted with the same choices."""
+        return Jitted(
+            function, {**self._choices, "static_argnums": (), "static_argnames": (), "donate": ()}
+        )
 
-def jit(f: Any = None, *, static_argnums: Any = (), static_argnames: Any = (), dynamic: bool = True,
-        parallel: Any = "auto", contract: bool = False, donate: Any = (), cache: bool = True) -> Any:
+
+def jit(
+    f: Any = None,
+    *,
+    static_argnums: Any = (),
+    static_argnames: Any = (),
+    dynamic: bool = True,
+    parallel: Any = "auto",
+    contract: bool = False,
+    donate: Any = (),
+    cache: bool = True,
+) -> Any:
     choices = {
-        "static_argnums": static_argnums, "static_argnames": static_argnames, "dynamic": dynamic,
-        "parallel": parallel, "contract": contract, "donate": donate, "cache": cache,
+        "static_argnums": static_argnums,
+        "static_argnames": static_argnames,
+        "dynamic": dynamic,
+        "parallel": parallel,
+        "contract": contract,
+        "donate": donate,
+        "cache": cache,
     }
     if f is None:
         return functools.partial(jit, **choices)

@@ -29,7 +29,15 @@ from numgrad.autograd.variable import Tensor
 from numgrad.op.base import Op
 from numgrad.random import Generator
 
-_LIBRARIES = {"builtins", "llvmlite", "numba", "numgrad", "numpy", "scipy", *sys.stdlib_module_names}
+_LIBRARIES = {
+    "builtins",
+    "llvmlite",
+    "numba",
+    "numgrad",
+    "numpy",
+    "scipy",
+    *sys.stdlib_module_names,
+}
 _LIBRARIES -= {"__main__", "this"}
 _ATOMS = (type(None), bool, int, float, complex, str, bytes, np.generic, np.dtype, type(Ellipsis))
 _LEAVES = (np.ndarray, Tensor, np.random.Generator, np.random.RandomState, Generator, Op)

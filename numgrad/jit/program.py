@@ -133,7 +133,10 @@ class Program:
         graph, expansion = self.graph, self.expansion
         roots = [expansion.of[v] for v in graph.roots()]
         effects = [
-            expansion.of[v] for k, node in enumerate(expansion.opaque) for v in node.outputs if k >= 0
+            expansion.of[v]
+            for k, node in enumerate(expansion.opaque)
+            for v in node.outputs
+            if k >= 0
         ]
         needed = reachable([*roots, *effects]) if expansion.opaque else reachable(roots)
         stored = first_stored([*roots, *effects])

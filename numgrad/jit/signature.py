@@ -249,7 +249,9 @@ class Leaf:
     @property
     def array(self) -> Any:
         """The ndarray, or the number."""
-        return self.value._array if self.kind == TENSOR else self.value
+        if self.kind == TENSOR:
+            return self.value._array
+        return np.asarray(self.value) if self.kind == SCALAR else self.value
 
     def key(self, dynamic: bool, recorded: bool) -> tuple:
         """What a compiled function is made for."""
@@ -399,7 +401,7 @@ def _leaf(function: str, path: str, value: Any, donated: bool) -> Leaf:
         return Leaf(NUMBER, value, value, path)
     if isinstance(value, np.generic) and value.dtype.kind in "biufc":
         check_dtype("jit", value.dtype)
-        return Leaf(SCALAR, np.asarray(value), value, path)
+        return Leaf(SCALAR, value, value, path)
     if isinstance(value, _STATIC) or callable(value):
         return Leaf(STATIC, value, value, path)
     if hasattr(value, "__array__"):

@@ -1,25 +1,28 @@
-"""A function made for one kind of arguments: traced, compiled, and called if they are of that kind.
-"""
+"""A function made for one kind of arguments: traced, compiled, and called if they are of that kind."""
 
 from __future__ import annotations
 
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from numgrad.autograd import engine
 from numgrad.autograd.variable import Tensor
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 from numgrad.jit import options as backend
 from numgrad.jit.closure import IDENTITY, VALUE, Place, Surroundings, is_atom
+from numgrad.jit.arrays import TracedArray
+from numgrad.jit.cut import cut, Cut
 from numgrad.jit.dispatch import NAMES, Input, Layout, Result, Writer, dispatcher
 from numgrad.jit.graph import Graph, Value
 from numgrad.jit.options import Options, Program
 from numgrad.jit.signature import NUMBER, STATIC, TENSOR, Arguments, flatten
 from numgrad.jit.sizes import Size
+from numgrad.jit.tape import Differentiable, without_hooks
 from numgrad.jit.trace import Tracer
 from numgrad.op.base import state
 
@@ -36,6 +39,9 @@ class Traced:
     results: list[Result]
     nesting: Any
     surroundings: Surroundings
+    recorded: list[int] = field(default_factory=list)
+    wanted: list[int] = field(default_factory=list)
+    parts: Cut | None = None
 
 
 def trace(arguments: Arguments, *, dynamic: bool, recorded: bool) -> Traced:
@@ -71,6 +77,7 @@ def trace(arguments: Arguments, *, dynamic: bool, recorded: bool) -> Traced:
         leaves: list[Any] = []
         nesting = flatten(out, leaves)
         results = [_result(parameters.name, tracer, leaf) for leaf in leaves]
+        gradients = _Gradients(tracer, leaves, given) if recorded else None
     for captured in tracer.captured:
         place = surroundings.arrays.get(id(captured.source))
         inputs[captured.value] = Input(captured.value, None, place, captured.source)
@@ -80,9 +87,52 @@ def trace(arguments: Arguments, *, dynamic: bool, recorded: bool) -> Traced:
     graph.outputs = [r.value for r in results if r.value is not None]
     for number, result in enumerate(r for r in results if r.value is not None):
         result.number = number
-    traced = Traced(graph, [inputs[v] for v in graph.inputs], results, nesting, surroundings)
+    ordered = [inputs[v] for v in graph.inputs if v in inputs]
+    traced = Traced(graph, ordered, results, nesting, surroundings)
     _check_writes(parameters.name, traced)
+    if gradients is not None and gradients.found:
+        numbers = {id(leaf): r.number for leaf, r in zip(leaves, results, strict=True)}
+        traced.recorded = [numbers[id(t)] for t in gradients.outputs]
+        positions = {entry.value: n for n, entry in enumerate(ordered)}
+        traced.wanted = [positions[tracer.value(t)] for t in gradients.targets]
+        traced.parts = cut(graph, [e.value for e in ordered], gradients.cotangents, gradients.found)
     return traced
+
+
+class _Gradients:
+    """Gradients of what a function returned, traced after it.
+
+    Attributes
+    ----------
+    outputs
+        The Tensors that are differentiated.
+    cotangents
+        Inputs of the graph for the gradients that arrive at these.
+    targets, found
+        The Tensors that have gradients, and those.
+    """
+
+    def __init__(self, tracer: Tracer, leaves: list[Any], given: list[Any]) -> None:
+        unique = {id(t): t for t in leaves if isinstance(t, Tensor) and t.requires_grad}
+        self.outputs = list(unique.values())
+        self.cotangents: list[Value] = []
+        self.targets: list[Tensor] = []
+        self.found: list[Value] = []
+        if not self.outputs:
+            return
+        captured = [c.source for c in tracer.captured]
+        candidates = [t for t in (*given, *captured) if isinstance(t, Tensor) and t._requires_grad]
+        cotangents = []
+        for tensor in self.outputs:
+            value = tracer.value(tensor)
+            self.cotangents.append(tracer.graph.input(value.shape, value.dtype))
+            cotangents.append(Tensor(TracedArray(tracer, self.cotangents[-1])))  # pyright: ignore
+        with without_hooks([t for t in captured if isinstance(t, Tensor)]):
+            found = engine.grad(self.outputs, candidates, cotangents, allow_unused=True)
+        for target, g in zip(candidates, found, strict=True):
+            if g is not None:
+                self.targets.append(target)
+                self.found.append(tracer.value(g))
 
 
 def _result(function: str, tracer: Tracer, leaf: Any) -> Result:
@@ -158,7 +208,13 @@ class Specialisation:
     """
 
     def __init__(
-        self, number: int, arguments: Arguments, key: tuple, options: Options, dynamic: bool
+        self,
+        number: int,
+        arguments: Arguments,
+        key: tuple,
+        options: Options,
+        dynamic: bool,
+        jit: Callable[..., Any],
     ) -> None:
         self.key = key
         mode = key[-1]
@@ -167,14 +223,21 @@ class Specialisation:
         self.path_of = {leaf.path: leaf for leaf in arguments.leaves}
         traced, parameters = self.traced, arguments.parameters
         donated = tuple(
-            n for n, entry in enumerate(traced.inputs) if entry.leaf is not None and entry.leaf.donated
+            n
+            for n, entry in enumerate(traced.inputs)
+            if entry.leaf is not None and entry.leaf.donated
         )
-        begin = time.perf_counter()
-        self.program: Program = backend.backend(
-            traced.graph,
-            Options(options.name, options.parallel, options.contract, options.cache, donated),
-        )
-        self.seconds = time.perf_counter() - begin
+        self.seconds = 0.0
+        self.options = replace(options, donated=donated)
+        self.tape: Differentiable | None = None
+        if traced.parts is None:
+            self.program = self._compile(traced.graph, options.name)
+        else:
+            self.tape = Differentiable(
+                options.name, traced.parts, self._compile, jit, traced.graph.outputs,
+                traced.recorded, traced.wanted,
+            )  # fmt: skip
+            self.program = self.tape.forward
         dynamic_leaves = arguments.dynamic
         positions = {entry.value: n for n, entry in enumerate(traced.inputs)}
         self.layout = Layout(
@@ -191,10 +254,17 @@ class Specialisation:
             guards=needed_guards(traced.surroundings, traced.inputs),
             sizes=traced.graph.sizes,
             run=self.program.run,
+            record=self.tape,
             number=number,
         )
         self.writer = Writer(self.layout)
         self.enter = self._function(surroundings=True)
+
+    def _compile(self, graph: Graph, name: str) -> Program:
+        begin = time.perf_counter()
+        program = backend.backend(graph, replace(self.options, name=name))
+        self.seconds += time.perf_counter() - begin
+        return program
 
     def _function(self, *, surroundings: bool) -> Callable[..., Any]:
         """The function that returns ``MISS`` unless the arguments suit."""
