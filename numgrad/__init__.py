@@ -64,6 +64,7 @@ from numgrad.func import value_and_grad as value_and_grad
 from numgrad.io import load as load
 from numgrad.io import save as save
 from numgrad.jit.api import jit as jit
+from numgrad.jit.stats import jit_stats as jit_stats
 from numgrad.tensor import Tensor as Tensor
 
 # isort: split

@@ -5,6 +5,7 @@ import threading
 
 from numgrad.errors import NumgradValueError
 
+
 def _flag(name: str, default: bool) -> bool:
     """An environment variable that is 0 or 1."""
     text = os.environ.get(name, "")

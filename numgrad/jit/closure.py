@@ -20,7 +20,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -79,8 +79,18 @@ class Place:
     parent: Place | None = None
 
     @property
+    def is_length(self) -> bool:
+        """Whether it is the number of elements of a container."""
+        return self.access.startswith("_len(")
+
+    def read(self) -> Any:
+        """What is found there now."""
+        names = {"_len": len, "_holder": self.holder, "_key": self.key}
+        return eval(self.access.replace("{0}", "_holder").replace("{1}", "_key"), names)
+
+    @property
     def path(self) -> Iterator[Place]:
-        """This place and those that lead to it."""
+        """The place itself and those that lead to it."""
         place: Place | None = self
         while place is not None:
             yield place
@@ -149,7 +159,7 @@ class Surroundings:
             for name, part in value.keywords.items():
                 yield _fixed(part, value, f"{{0}}.keywords[{name!r}]", f".{name}")
         elif isinstance(value, dict):
-            yield Place(len(value), VALUE, value, "len({0})", "[...]")
+            yield Place(len(value), VALUE, value, "_len({0})", "[...]")
             for key, part in value.items():
                 simple = type(key) in (str, int)
                 access = f"{{0}}[{key!r}]" if simple else "{0}[{1}]"
@@ -157,7 +167,7 @@ class Surroundings:
         elif isinstance(value, list | tuple):
             fixed = isinstance(value, tuple)
             if not fixed:
-                yield Place(len(value), VALUE, value, "len({0})", "[...]")
+                yield Place(len(value), VALUE, value, "_len({0})", "[...]")
             for number, part in enumerate(value):
                 make = _fixed if fixed else _place
                 yield make(part, value, f"{{0}}[{number}]", f"[{number}]")
@@ -268,9 +278,8 @@ def _names(code: CodeType) -> tuple[frozenset[str], frozenset[str]]:
             names.add(instruction.argval)
         elif instruction.opname in ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR"):
             attributes.add(instruction.argval)
-        elif instruction.opname == "LOAD_CONST" and isinstance(instruction.argval, str):
-            if instruction.argval.isidentifier():  # getattr(self, "name")
-                attributes.add(instruction.argval)
+        elif instruction.opname == "LOAD_CONST" and type(instruction.argval) is str:
+            attributes.add(instruction.argval)  # for getattr(self, "name")
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             inner = _names(constant)
@@ -289,6 +298,3 @@ def _type_name(value: Any) -> str:
 
 def _name(value: Callable[..., Any]) -> str:
     return getattr(value, "__name__", type(value).__name__)
-
-
-__all__ = ["CellType", "Place", "Surroundings"]

@@ -132,7 +132,7 @@ def _is_note(value: Value) -> bool:
 
 
 def _used(graph: Graph, given: dict[Value, Any], results: Sequence[Value]) -> list[Value]:
-    """Which of the ``given`` values ``results`` are computed from, and those that have their axes."""
+    """Which ``given`` values ``results`` are computed from, and those that have their axes."""
     used: dict[Value, None] = {}
     seen: set[Value] = set()
     stack = list(results)

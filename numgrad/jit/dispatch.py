@@ -13,6 +13,7 @@ the wrong kind, foreign byte order, subclasses), tries once more, and traces.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,15 +24,13 @@ from numgrad import config
 from numgrad.autograd.node import mark_written
 from numgrad.autograd.variable import TENSORS, Tensor, refresh
 from numgrad.eager import new_tensor
-from numgrad.jit.closure import FIXED, IDENTITY, VALUE, Place
+from numgrad.jit.closure import FIXED, IDENTITY, Place
 from numgrad.jit.graph import Value
 from numgrad.jit.signature import (
-    ARRAY,
     LEAF,
     MISSING,
     NUMBER,
     SCALAR,
-    STATIC,
     TENSOR,
     Leaf,
     Nesting,
@@ -40,6 +39,9 @@ from numgrad.jit.signature import (
 )
 from numgrad.jit.sizes import Guard, Size, Sizes
 from numgrad.op.base import state
+
+RECORDING, PLAIN = 2, 1
+"""Two of the values of ``state.mode``."""
 
 MISS: Any = type("Miss", (), {})()
 """What a specialisation returns for arguments that it was not made for."""
@@ -51,19 +53,21 @@ def _refreshed(tensor: Tensor) -> bool:
 
 
 NAMES: dict[str, Any] = {
+    "_Exception": Exception,
     "_MISS": MISS,
     "_Tensor": Tensor,
     "_asarray": np.asarray,
     "_compact": np.ascontiguousarray,
     "_config": config,
-    "_copyto": np.copyto,
     "_missing": MISSING,
     "_ndarray": np.ndarray,
     "_new": new_tensor,
     "_refreshed": _refreshed,
     "_same": same,
     "_state": state,
+    "_len": len,
     "_tensors": TENSORS,
+    "_type": type,
     "_written": mark_written,
     "_calls": 0,
 }
@@ -120,8 +124,6 @@ class Layout:
 
     Attributes
     ----------
-    header
-        Parameter list of the function.
     parameters, nestings
         Names of the parameters, and the nesting of each (see ``Arguments``).
     leaves
@@ -144,7 +146,6 @@ class Layout:
         What is called with the inputs.
     """
 
-    header: str
     parameters: list[str]
     nestings: list[tuple[Nesting] | None]
     leaves: list[Leaf]
@@ -163,18 +164,19 @@ class Layout:
 
 
 class Writer:
-    """Writes the source of one specialisation."""
+    """Writes the source of one specialisation, in the forms that are needed of it."""
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
         self._held: dict[int, str] = {}
-        self._temporaries = 0
-        self._bound: set[int] = set()
+        self._assigned: dict[str, str] = {}  # locals and what they are read from, in order
         self._arrays: dict[int, str] = {}  # input number -> the local that holds its ndarray
         self._owners: dict[int, str] = {}  # input number -> the local that holds the Tensor
         self._late: list[str] = []
-        self._conditions = list(self._write_conditions())
-        self._surroundings = list(self._write_surroundings())
+        self._arguments = list(self._of_arguments())
+        self._captured = list(self._of_captured())
+        self._relations = list(self._of_relations())
+        self._surroundings = list(map(self._of_place, layout.guards))
 
     # --------------------------------------------------------------------------------- names
 
@@ -186,18 +188,25 @@ class Writer:
             self.layout.names[name] = value
         return name
 
-    def _local(self) -> str:
-        self._temporaries += 1
-        return f"_t{self._temporaries}"
+    def _let(self, text: str, name: str | None = None) -> tuple[str, str]:
+        """A local for an expression, and the expression that assigns and has its value."""
+        if text.isidentifier() and name is None:
+            return text, text
+        name = name or f"_t{len(self._assigned)}"
+        self._assigned[name] = text
+        return name, f"({name} := {text})"
 
-    def _length(self, axis: int) -> str:
+    @staticmethod
+    def _length(axis: int) -> str:
         return f"_n{axis}"
 
-    # ---------------------------------------------------------------------------- conditions
+    def _key(self, key: Any) -> str:
+        return repr(key) if type(key) in (str, int) else self._hold(key)
 
-    def _write_conditions(self) -> Iterator[str]:
+    # ----------------------------------------------------------------------------- arguments
+
+    def _of_arguments(self) -> Iterator[str]:
         layout = self.layout
-        yield f"_state.mode == {layout.mode}"
         numbers = {id(i.leaf): n for n, i in enumerate(layout.inputs) if i.leaf is not None}
         leaves = iter(layout.leaves)
         for name, nesting in zip(layout.parameters, layout.nestings, strict=True):
@@ -205,7 +214,6 @@ class Writer:
                 yield f"{name} is _missing"
             else:
                 yield from self._of_nesting(nesting[0], name, leaves, numbers)
-        yield from self._of_lengths()
 
     def _of_nesting(
         self, nesting: Nesting, text: str, leaves: Iterator[Leaf], numbers: dict[int, int]
@@ -215,66 +223,50 @@ class Writer:
             yield from self._of_leaf(leaf, text, numbers.get(id(leaf)))
             return
         kind, keys, parts = nesting
-        name = text
-        if not text.isidentifier():
-            name = self._local()
-            text = f"({name} := {text})"
-        yield f"type({text}) is {self._hold(kind)}"
+        name, walrus = self._let(text)
+        yield f"_type({walrus}) is {self._hold(kind)}"
         if keys is not None:
             yield f"[*{name}] == {self._hold(list(keys))}" if keys else f"not {name}"
         elif not is_named_tuple(kind):
-            yield f"len({name}) == {len(parts)}"
+            yield f"_len({name}) == {len(parts)}"
         for number, part in enumerate(parts):
             key = str(number) if keys is None else self._key(keys[number])
             yield from self._of_nesting(part, f"{name}[{key}]", leaves, numbers)
 
-    def _key(self, key: Any) -> str:
-        return repr(key) if type(key) in (str, int) else self._hold(key)
-
     def _of_leaf(self, leaf: Leaf, text: str, number: int | None) -> Iterator[str]:
-        name = text
-        if not text.isidentifier():
-            name = self._local()
-            text = f"({name} := {text})"
-        if leaf.kind == STATIC:
-            yield self._equal(text, name, leaf.value)
-            return
-        kind = {NUMBER: type(leaf.given), SCALAR: type(leaf.given)}.get(leaf.kind, None)
-        if kind is not None:
-            yield f"type({text}) is {self._hold(kind)}"
-        elif leaf.kind == ARRAY:
-            yield f"type({text}) is _ndarray"
-        assert number is not None
-        if leaf.kind == NUMBER:
-            self._arrays[number] = name
-        elif leaf.kind == SCALAR:
-            self._arrays[number] = f"_asarray({name})"
+        name, walrus = self._let(text)
+        if number is None:
+            yield self._equal(walrus, name, leaf.value)
+        elif leaf.kind in (NUMBER, SCALAR):
+            yield f"_type({walrus}) is {self._hold(type(leaf.value))}"
+            self._arrays[number] = name if leaf.kind == NUMBER else f"_asarray({name})"
         elif leaf.kind == TENSOR:
-            yield from self._of_tensor(number, text, name, leaf.value)
+            yield from self._of_tensor(number, name, walrus, leaf.value)
         else:
-            yield from self._of_array(number, name, name)
+            yield f"_type({walrus}) is _ndarray"
+            yield from self._of_array(number, name)
 
-    def _of_tensor(self, number: int, text: str, name: str, tensor: Tensor) -> Iterator[str]:
-        yield f"type({text}) in _tensors"
-        if self.layout.mode == 2:
+    def _of_tensor(self, number: int, name: str, walrus: str, tensor: Tensor) -> Iterator[str]:
+        yield f"_type({walrus}) in _tensors"
+        if self.layout.mode == RECORDING:
             yield f"({name}._memory is None or _refreshed({name}))"
             yield f"{name}._requires_grad is {tensor._requires_grad}"
         self._owners[number] = name
-        array = self._local()
-        yield f"type({array} := {name}._array) is _ndarray"
-        yield from self._of_array(number, array, array)
+        array, walrus = self._let(f"{name}._array")
+        yield f"_type({walrus}) is _ndarray"
+        yield from self._of_array(number, array)
 
-    def _of_array(self, number: int, text: str, name: str) -> Iterator[str]:
+    def _of_array(self, number: int, name: str) -> Iterator[str]:
         """Conditions on dtype and rank, and the reading of lengths."""
         value = self.layout.inputs[number].value
-        yield f"{text}.dtype is {self._hold(value.dtype)}"
+        yield f"{name}.dtype is {self._hold(value.dtype)}"
         self._arrays[number] = name
         if value.ndim < 2:
             yield f"{name}.ndim == {value.ndim}"
-            lengths = [f"len({name})"]
+            lengths = [f"_len({name})"]
         else:
-            shape = self._local()
-            yield f"len({shape} := {name}.shape) == {value.ndim}"
+            shape, walrus = self._let(f"{name}.shape")
+            yield f"_len({walrus}) == {value.ndim}"
             lengths = [f"{shape}[{k}]" for k in range(value.ndim)]
         for expected, length in zip(value.shape, lengths, strict=False):
             yield from self._of_length(expected, length)
@@ -283,35 +275,20 @@ class Writer:
         sizes = self.layout.sizes
         expected = sizes.resolve(expected)
         axis = sizes.number(expected)
-        if axis is not None and axis not in self._bound:
-            self._bound.add(axis)
-            yield f"({self._length(axis)} := {text}) > 1"
+        if axis is not None and self._length(axis) not in self._assigned:
+            yield f"{self._let(text, self._length(axis))[1]} > 1"
             return
         condition = f"{text} == {sizes.text(expected, self._length)}"
-        if sizes.axes([expected]) <= self._bound:
+        if all(self._length(k) in self._assigned for k in sizes.axes([expected])):
             yield condition
         else:
             self._late.append(condition)
 
-    def _of_lengths(self) -> Iterator[str]:
-        """Relations between lengths, after all arguments are read."""
-        self._captured = list(self._of_captured())
-        if not self._captured:
-            yield from self._relations()
-
-    def _relations(self) -> Iterator[str]:
-        yield from self._late
-        sizes = self.layout.sizes
-        for guard in sizes.guards:
-            left, right = sizes.known(guard.left), sizes.known(guard.right)
-            if left != right or guard.sign not in ("==", ">="):
-                yield Guard(guard.sign, left, right).text(self._length)
-
-    def _equal(self, text: str, name: str, value: Any) -> str:
-        held = self._hold(value)
+    def _equal(self, walrus: str, name: str, value: Any) -> str:
         if value is None or type(value) is bool:
-            return f"{text} is {value}"
-        return f"({text} is {held} or _same({name}, {held}))"
+            return f"{walrus} is {value}"
+        held = self._hold(value)
+        return f"({walrus} is {held} or _same({name}, {held}))"
 
     # -------------------------------------------------------------------------- surroundings
 
@@ -323,56 +300,61 @@ class Writer:
         for number, entry in enumerate(self.layout.inputs):
             if entry.leaf is not None:
                 continue
-            held = entry.place is None or entry.place.treatment == FIXED
-            text = self._hold(entry.source) if held else self._access(entry.place)
-            name = self._local()
+            place = entry.place
+            read = place is not None and place.treatment != FIXED
+            name, walrus = self._let(
+                self._access(place) if read else self._hold(entry.source)  # pyright: ignore
+            )
             if isinstance(entry.source, Tensor):
-                yield from self._of_tensor(number, f"({name} := {text})", name, entry.source)
+                yield from self._of_tensor(number, name, walrus, entry.source)
             else:
-                yield f"type({name} := {text}) is _ndarray"
-                yield from self._of_array(number, name, name)
+                yield f"_type({walrus}) is _ndarray"
+                yield from self._of_array(number, name)
 
-    def _write_surroundings(self) -> Iterator[str]:
-        for place in self.layout.guards:
-            text = self._access(place)
-            if place.treatment == VALUE:
-                if place.access.startswith("len("):
-                    yield f"{text} == {place.value}"
-                else:
-                    name = self._local()
-                    yield self._equal(f"({name} := {text})", name, place.value)
-            elif place.treatment == IDENTITY:
-                yield f"{text} is {self._hold(place.value)}"
-        yield from self._captured
-        if self._captured:
-            yield from self._relations()
+    def _of_place(self, place: Place) -> str:
+        """The condition that something around the function is what it was."""
+        text = self._access(place)
+        if place.treatment == IDENTITY:
+            return f"{text} is {self._hold(place.value)}"
+        if place.is_length:
+            return f"{text} == {place.value}"
+        name, walrus = self._let(text)
+        return self._equal(walrus, name, place.value)
+
+    def _of_relations(self) -> Iterator[str]:
+        """Conditions on lengths, for when all of them are read."""
+        yield from self._late
+        sizes = self.layout.sizes
+        for guard in sizes.guards:
+            left, right = sizes.known(guard.left), sizes.known(guard.right)
+            if left != right:
+                yield Guard(guard.sign, left, right).text(self._length)
 
     # ----------------------------------------------------------------------------------- body
 
     def _argument(self, number: int) -> str:
         """An input as the program takes it."""
-        entry, name = self.layout.inputs[number], self._arrays[number]
-        if entry.value.ndim == 0:
+        name = self._arrays[number]
+        if self.layout.inputs[number].value.ndim == 0:
             return name
         return f"{name} if {name}.flags.c_contiguous else _compact({name})"
 
-    def _body(self) -> Iterator[str]:
+    def _body(self, arguments: list[str]) -> list[str]:
         layout = self.layout
-        yield "_calls += 1"
-        arguments = ", ".join(map(self._argument, range(len(layout.inputs))))
+        inputs = range(len(layout.inputs))
         if layout.record is None:
-            yield f"_r = {self._hold(layout.run)}({arguments})"
+            lines = [f"_r = {self._hold(layout.run)}({', '.join(arguments)})"]
         else:
-            owners = ", ".join(
-                self._owners.get(n, self._arrays[n]) for n in range(len(layout.inputs))
-            )
-            yield f"_r = {self._hold(layout.record)}(({owners},), ({arguments},))"
+            owners = "".join(f"{self._owners.get(n, self._arrays[n])}, " for n in inputs)
+            given = "".join(f"{argument}, " for argument in arguments)
+            lines = [f"_r = {self._hold(layout.record)}(({owners}), ({given}))"]
         count = sum(result.number is not None for result in layout.results)
         for position, number in enumerate(layout.writes):
-            yield f"_copyto({self._arrays[number]}, _r[{count + position}])"
+            lines.append(f"_store({self._arrays[number]}, _r[{count + position}])")
             if number in self._owners:
-                yield f"_written({self._owners[number]})"
-        yield f"return {self._returned(layout.nesting, iter(layout.results))}"
+                lines.append(f"_written({self._owners[number]})")
+        lines.append(f"return {self._returned(layout.nesting, iter(layout.results))}")
+        return lines
 
     def _returned(self, nesting: Nesting, results: Iterator[Result]) -> str:
         if nesting is LEAF:
@@ -385,19 +367,16 @@ class Writer:
             return text if kind is dict else f"{self._hold(kind)}({text})"
         if kind is list:
             return f"[{', '.join(texts)}]"
-        inside = ", ".join(texts)
-        if kind is not tuple:
-            return f"{self._hold(kind)}({inside})"
-        return f"({inside}{',' if texts else ''})"
+        inside = "".join(f"{text}, " for text in texts)
+        return f"({inside})" if kind is tuple else f"{self._hold(kind)}({inside})"
 
     def _result(self, result: Result) -> str:
         layout = self.layout
         if result.size is not None:
             return layout.sizes.text(result.size, self._length)
-        if result.number is None:
-            return self._hold(result.constant)
         value = result.value
-        assert value is not None
+        if value is None:
+            return self._hold(result.constant)
         text = f"_r[{result.number}]"
         if value.weak:
             return f"{self._hold(value.operand)}({text})"
@@ -405,40 +384,80 @@ class Writer:
             return text
         if layout.as_tensors:
             array = text if value.ndim else f"_asarray({text}, {self._hold(value.dtype)})"
-            return f"{'_new' if layout.mode == 3 else '_Tensor'}({array})"
+            return f"{'_Tensor' if layout.mode in (RECORDING, PLAIN) else '_new'}({array})"
         return text if value.ndim else f"{self._hold(value.dtype.type)}({text})"
 
-    # --------------------------------------------------------------------------------- results
+    # --------------------------------------------------------------------------------- forms
 
-    def block(self, *, surroundings: bool = True) -> list[str]:
-        """The statements that try this specialisation."""
-        conditions = [*self._conditions]
-        if surroundings:
-            conditions += self._surroundings
-        else:
-            conditions += [*self._captured, *(self._relations() if self._captured else ())]
-        body = [f"        {line}" for line in self._body()]
-        test = " and ".join(conditions)
-        if not self._surroundings:
-            return [f"    if {test}:", *body]
+    def hot(self) -> list[str]:
+        """The statements that take a call as it comes if it suits."""
+        mode = f"_state.mode == {self.layout.mode}"
+        conditions = [mode, *self._arguments]
+        around = [*self._surroundings, *self._captured]
+        if not around:
+            return self._tried([*conditions, *self._relations], ["_calls += 1", *self._run()])
+        return self._guarded(
+            [*conditions, *around, *self._relations], ["_calls += 1", *self._run()]
+        )
+
+    def cold(self, *, surroundings: bool = True, run: bool = True) -> list[str]:
+        """The same for arguments whose key is known to suit.
+
+        Without ``surroundings`` it does not matter what was closed over; without ``run`` the
+        arrays are returned and nothing is computed.
+        """
+        around = [*(self._surroundings if surroundings else ()), *self._captured]
+        conditions = [*self._arguments, *around, *self._relations] or ["True"]
+        arrays = "".join(f"{self._arrays[n]}, " for n in range(len(self.layout.inputs)))
+        return self._guarded(conditions, self._run() if run else [f"return ({arrays})"])
+
+    def raw(self) -> list[str]:
+        """The same for arguments that suit for sure."""
+        body = self._body([self._arrays[n] for n in range(len(self.layout.inputs))])
+        needed = set(_NAME.findall("\n".join(body)))
+        lines: list[str] = []
+        for name, text in reversed(self._assigned.items()):
+            if name in needed:
+                needed |= set(_NAME.findall(text))
+                lines.insert(0, f"{name} = {text}")
+        return [f"    {line}" for line in (*lines, *body)]
+
+    def _run(self) -> list[str]:
+        return self._body([self._argument(n) for n in range(len(self.layout.inputs))])
+
+    def _tried(self, conditions: list[str], body: list[str]) -> list[str]:
+        return [f"    if {' and '.join(conditions)}:", *(f"        {line}" for line in body)]
+
+    def _guarded(self, conditions: list[str], body: list[str]) -> list[str]:
+        """The same where looking at the surroundings may fail: a name may be gone."""
         return [
             "    try:",
-            f"        _ok = {test}",
-            "    except Exception:",
+            f"        _ok = {' and '.join(conditions)}",
+            "    except _Exception:",
             "        _ok = False",
-            "    if _ok:",
-            *body,
+            *self._tried(["_ok"], body),
         ]
 
 
-def dispatcher(
-    name: str, header: str, writers: Sequence[Writer], last: str, names: dict[str, Any], **how: bool
+_NAME = re.compile(r"\b_[tn]\d+\b")
+
+
+def _store(target: np.ndarray, value: Any) -> None:
+    """Write to the memory of an input, unless the program has done so."""
+    if value is not target:
+        np.copyto(target, value)
+
+
+NAMES["_store"] = _store
+
+
+def compiled(
+    name: str, header: str, blocks: Sequence[list[str]], last: str, names: dict[str, Any]
 ) -> Callable[..., Any]:
-    """The function that tries specialisations in turn and then executes the statement ``last``."""
+    """The function that executes blocks of statements in turn, and then the statement ``last``."""
     lines = [f"def _function({header}):", "    global _calls"]
-    for writer in writers:
-        lines += writer.block(**how)
-        names.update(writer.layout.names)
+    for block in blocks:
+        lines += block
     lines.append(f"    {last}")
     # among our own files, so that no line of it is taken for the user's
     path = os.path.join(os.path.dirname(__file__), f"<dispatcher of {name}>")

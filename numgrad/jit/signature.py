@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.autograd.variable import Tensor
+from numgrad.autograd.variable import Tensor, refresh
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels.expr import check_dtype
 
@@ -101,8 +101,14 @@ def parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter]:
     try:
         found = inspect.signature(inner, follow_wrapped=False)
     except (TypeError, ValueError):  # a builtin without a signature
-        found = inspect.signature(lambda *args, **kwargs: None)
-    return list(found.parameters.values())
+        found = _ANY
+    listed = list(found.parameters.values())
+    if any(p.name.startswith("_") for p in listed):  # names that dispatchers use
+        return list(_ANY.parameters.values())
+    return listed
+
+
+_ANY = inspect.signature(lambda *args, **kwargs: None)
 
 
 class Parameters:
@@ -334,7 +340,7 @@ class Arguments:
         return self.rebuild([leaf.value for leaf in self.leaves])
 
     def key(self, dynamic: bool, recorded: bool) -> tuple:
-        """What a compiled function is made for."""
+        """What a compiled function is made for; the last part is for the mode of the thread."""
         return tuple(self.nestings), tuple([leaf.key(dynamic, recorded) for leaf in self.leaves])
 
     @property
@@ -358,9 +364,13 @@ def same(a: Any, b: Any) -> bool:
 
 def same_key(a: tuple, b: tuple) -> bool:
     """Whether arguments with one key can use what was made for the other."""
-    return a[0] == b[0] and all(
-        x[:2] == y[:2] and (same(x[2], y[2]) if x[0] == STATIC else x == y)
-        for x, y in zip(a[1], b[1], strict=True)
+    return (
+        a[-1] == b[-1]
+        and a[0] == b[0]
+        and all(
+            x[:2] == y[:2] and (same(x[2], y[2]) if x[0] == STATIC else x == y)
+            for x, y in zip(a[1], b[1], strict=True)
+        )
     )
 
 
@@ -390,6 +400,7 @@ def _leaf(function: str, path: str, value: Any, donated: bool) -> Leaf:
     kind = type(value)
     if isinstance(value, Tensor):
         check_dtype("jit", value._array.dtype)
+        refresh(value)
         return Leaf(TENSOR, value, value, path, donated)
     if isinstance(value, np.ndarray):
         array = np.asarray(value)

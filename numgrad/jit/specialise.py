@@ -1,4 +1,4 @@
-"""A function made for one kind of arguments: traced, compiled, and called if they are of that kind."""
+"""A function made for one kind of arguments: traced, compiled, called if they are of that kind."""
 
 from __future__ import annotations
 
@@ -12,22 +12,19 @@ import numpy as np
 
 from numgrad.autograd import engine
 from numgrad.autograd.variable import Tensor
-from numgrad.errors import NumgradRuntimeError, NumgradTypeError
+from numgrad.errors import NumgradNotImplementedError, NumgradRuntimeError, NumgradTypeError
 from numgrad.jit import options as backend
-from numgrad.jit.closure import IDENTITY, VALUE, Place, Surroundings, is_atom
 from numgrad.jit.arrays import TracedArray
-from numgrad.jit.cut import cut, Cut
-from numgrad.jit.dispatch import NAMES, Input, Layout, Result, Writer, dispatcher
+from numgrad.jit.closure import IDENTITY, VALUE, Place, Surroundings, is_atom
+from numgrad.jit.cut import Cut, cut
+from numgrad.jit.dispatch import NAMES, RECORDING, Input, Layout, Result, Writer, compiled
 from numgrad.jit.graph import Graph, Value
 from numgrad.jit.options import Options, Program
+from numgrad.jit.progress import announced
 from numgrad.jit.signature import NUMBER, STATIC, TENSOR, Arguments, flatten
 from numgrad.jit.sizes import Size
 from numgrad.jit.tape import Differentiable, without_hooks
-from numgrad.jit.trace import Tracer
-from numgrad.op.base import state
-
-INFERENCE_MODE, RECORDING, PLAIN = 3, 2, 1
-"""What goes on in a thread, as ``state.mode`` says it: the last is ``no_grad``."""
+from numgrad.jit.trace import Captured, Tracer
 
 
 @dataclass
@@ -79,8 +76,9 @@ def trace(arguments: Arguments, *, dynamic: bool, recorded: bool) -> Traced:
         results = [_result(parameters.name, tracer, leaf) for leaf in leaves]
         gradients = _Gradients(tracer, leaves, given) if recorded else None
     for captured in tracer.captured:
-        place = surroundings.arrays.get(id(captured.source))
-        inputs[captured.value] = Input(captured.value, None, place, captured.source)
+        source = _source(tracer, captured, surroundings)
+        place = surroundings.arrays.get(id(source))
+        inputs[captured.value] = Input(captured.value, None, place, source)
         if captured.frozen:
             _warn_of_frozen(parameters.name, captured)
     graph = tracer.graph
@@ -91,12 +89,25 @@ def trace(arguments: Arguments, *, dynamic: bool, recorded: bool) -> Traced:
     traced = Traced(graph, ordered, results, nesting, surroundings)
     _check_writes(parameters.name, traced)
     if gradients is not None and gradients.found:
-        numbers = {id(leaf): r.number for leaf, r in zip(leaves, results, strict=True)}
-        traced.recorded = [numbers[id(t)] for t in gradients.outputs]
+        traced.recorded = [results[k].number or 0 for k in gradients.places]
         positions = {entry.value: n for n, entry in enumerate(ordered)}
         traced.wanted = [positions[tracer.value(t)] for t in gradients.targets]
         traced.parts = cut(graph, [e.value for e in ordered], gradients.cotangents, gradients.found)
     return traced
+
+
+def _source(tracer: Tracer, captured: Captured, surroundings: Surroundings) -> Any:
+    """Of Tensors and arrays over the same memory the one to read at each call."""
+    aliases = tracer.aliases.get(captured.value, ())
+    found = list({id(x): x for x in (captured.source, *aliases)}.values())
+    recorded = [t for t in found if isinstance(t, Tensor) and t._requires_grad]
+    if len(recorded) > 1:
+        raise NumgradNotImplementedError(
+            f"jit: two Tensors of shape {recorded[0].shape} that require grad share one memory, "
+            "and a compiled function knows them by it; clone() one of them"
+        )
+    placed = [t for t in found if id(t) in surroundings.arrays]
+    return (*recorded, *placed, captured.source)[0]
 
 
 class _Gradients:
@@ -104,8 +115,8 @@ class _Gradients:
 
     Attributes
     ----------
-    outputs
-        The Tensors that are differentiated.
+    places, outputs
+        Which leaves are differentiated, and these.
     cotangents
         Inputs of the graph for the gradients that arrive at these.
     targets, found
@@ -113,19 +124,23 @@ class _Gradients:
     """
 
     def __init__(self, tracer: Tracer, leaves: list[Any], given: list[Any]) -> None:
-        unique = {id(t): t for t in leaves if isinstance(t, Tensor) and t.requires_grad}
-        self.outputs = list(unique.values())
+        self.places = [k for k, t in enumerate(leaves) if isinstance(t, Tensor) and t.requires_grad]
+        self.outputs = [leaves[k] for k in self.places]
         self.cotangents: list[Value] = []
         self.targets: list[Tensor] = []
         self.found: list[Value] = []
         if not self.outputs:
             return
+        graph = tracer.graph
+        before = len(graph.nodes)
         captured = [c.source for c in tracer.captured]
-        candidates = [t for t in (*given, *captured) if isinstance(t, Tensor) and t._requires_grad]
+        captured += [t for aliases in tracer.aliases.values() for t in aliases]
+        tensors = {id(t): t for t in (*given, *captured) if isinstance(t, Tensor)}
+        candidates = [t for t in tensors.values() if t._requires_grad]
         cotangents = []
         for tensor in self.outputs:
             value = tracer.value(tensor)
-            self.cotangents.append(tracer.graph.input(value.shape, value.dtype))
+            self.cotangents.append(graph.input(value.shape, value.dtype))
             cotangents.append(Tensor(TracedArray(tracer, self.cotangents[-1])))  # pyright: ignore
         with without_hooks([t for t in captured if isinstance(t, Tensor)]):
             found = engine.grad(self.outputs, candidates, cotangents, allow_unused=True)
@@ -133,6 +148,9 @@ class _Gradients:
             if g is not None:
                 self.targets.append(target)
                 self.found.append(tracer.value(g))
+        if not self.found:  # all that requires grad was made inside
+            del graph.nodes[before:]
+            graph.inputs = [value for value in graph.inputs if value not in self.cotangents]
 
 
 def _result(function: str, tracer: Tracer, leaf: Any) -> Result:
@@ -179,6 +197,8 @@ def needed_guards(surroundings: Surroundings, inputs: list[Input]) -> list[Place
     needed: dict[int, Place] = {}
 
     def need(place: Place) -> None:
+        if place.is_length and place.read() != place.value:
+            return  # a list that the function itself fills while it is traced
         for part in reversed(list(place.path)):
             if part.treatment in (IDENTITY, VALUE):
                 needed.setdefault(id(part), part)
@@ -198,13 +218,17 @@ class Specialisation:
     Attributes
     ----------
     key
-        See ``Arguments.key``; with the mode of the thread.
-    program
-        What computes.
+        See ``Arguments.key``; the mode of the thread comes last.
     traced
         What it was made from.
-    seconds
-        Time it took to compile.
+    layout
+        What its dispatcher depends on.
+    program
+        What computes; of a function that is recorded on the tape, its forward.
+    tape
+        Forward and backward of a function that is recorded.
+    reason
+        What set the call that it was made for apart from earlier ones.
     """
 
     def __init__(
@@ -216,32 +240,35 @@ class Specialisation:
         dynamic: bool,
         jit: Callable[..., Any],
     ) -> None:
-        self.key = key
-        mode = key[-1]
-        recorded = mode == RECORDING and any(leaf.kind == TENSOR for leaf in arguments.leaves)
-        self.traced = trace(arguments, dynamic=dynamic, recorded=recorded)
-        self.path_of = {leaf.path: leaf for leaf in arguments.leaves}
-        traced, parameters = self.traced, arguments.parameters
-        donated = tuple(
-            n
-            for n, entry in enumerate(traced.inputs)
-            if entry.leaf is not None and entry.leaf.donated
+        self.key, self.options = key, options
+        self.reason: str | None = None
+        self.seconds, self.compiles, self.cache_hits = 0.0, 0, 0
+        leaves = arguments.dynamic
+        as_tensors = not leaves or any(leaf.kind == TENSOR for leaf in leaves)
+        self.traced = trace(
+            arguments, dynamic=dynamic, recorded=as_tensors and key[-1] == RECORDING
         )
-        self.seconds = 0.0
-        self.options = replace(options, donated=donated)
+        traced, parameters, name = self.traced, arguments.parameters, options.name
         self.tape: Differentiable | None = None
+        inputs = enumerate(traced.inputs)
+        if traced.parts is None:  # the tape keeps inputs for the backward
+            donated = [n for n, entry in inputs if entry.leaf is not None and entry.leaf.donated]
+            self.options = replace(options, donated=tuple(donated))
         if traced.parts is None:
-            self.program = self._compile(traced.graph, options.name)
+            self.program = self._compile(traced.graph, name)
         else:
             self.tape = Differentiable(
-                options.name, traced.parts, self._compile, jit, traced.graph.outputs,
-                traced.recorded, traced.wanted,
-            )  # fmt: skip
+                name,
+                traced.parts,
+                self._compile,
+                jit,
+                traced.graph.outputs,
+                traced.recorded,
+                traced.wanted,
+            )
             self.program = self.tape.forward
-        dynamic_leaves = arguments.dynamic
         positions = {entry.value: n for n, entry in enumerate(traced.inputs)}
         self.layout = Layout(
-            header=parameters.header,
             parameters=parameters.names,
             nestings=arguments.nestings,
             leaves=arguments.leaves,
@@ -249,8 +276,8 @@ class Specialisation:
             results=traced.results,
             nesting=traced.nesting,
             writes=[positions[target] for target, _ in traced.graph.writes],
-            as_tensors=not dynamic_leaves or any(leaf.kind == TENSOR for leaf in dynamic_leaves),
-            mode=mode,
+            as_tensors=as_tensors,
+            mode=key[-1],
             guards=needed_guards(traced.surroundings, traced.inputs),
             sizes=traced.graph.sizes,
             run=self.program.run,
@@ -258,29 +285,56 @@ class Specialisation:
             number=number,
         )
         self.writer = Writer(self.layout)
-        self.enter = self._function(surroundings=True)
+        self._header, self._name = parameters.header, name
+        self._forms: dict[str, Callable[..., Any]] = {}
 
     def _compile(self, graph: Graph, name: str) -> Program:
         begin = time.perf_counter()
-        program = backend.backend(graph, replace(self.options, name=name))
+        with announced(f"compiling {name} ({len(graph.nodes)} operations)"):
+            program = backend.backend(graph, replace(self.options, name=name))
         self.seconds += time.perf_counter() - begin
+        self.compiles += 1
+        self.cache_hits += bool(getattr(program, "cached", False))
         return program
 
-    def _function(self, *, surroundings: bool) -> Callable[..., Any]:
-        """The function that returns ``MISS`` unless the arguments suit."""
-        name = self.layout.header
-        return dispatcher(
-            name, self.layout.header, [self.writer], "return _MISS", dict(NAMES),
-            surroundings=surroundings,
-        )  # fmt: skip
+    def _form(self, name: str, block: Callable[[], list[str]]) -> Callable[..., Any]:
+        """A function of one form of the specialisation (see ``Writer``), made when needed."""
+        found = self._forms.get(name)
+        if found is None:
+            names = {**NAMES, **self.layout.names}
+            lines = block()
+            names.update(self.layout.names)  # writing may have added some
+            found = compiled(self._name, self._header, [lines], "return _MISS", names)
+            self._forms[name] = found
+        return found
 
+    @property
+    def enter(self) -> Callable[..., Any]:
+        """Call it if arguments of its key suit; else it returns ``MISS``."""
+        return self._form("enter", self.writer.cold)
+
+    @property
     def enter_anyway(self) -> Callable[..., Any]:
-        """The same for a function whose surroundings changed while it was traced."""
-        return self._function(surroundings=False)
+        """The same whatever became of the surroundings, which tracing may have changed."""
+        return self._form("anyway", lambda: self.writer.cold(surroundings=False))
 
+    @property
+    def arrays(self) -> Callable[..., Any]:
+        """The arrays that would be handed to the program, or ``MISS``."""
+        return self._form("arrays", lambda: self.writer.cold(run=False))
 
-def mode_of_thread() -> int:
-    """What goes on in this thread, without hooks for saved tensors and the search for anomalies."""
-    if state.inference:
-        return INFERENCE_MODE
-    return RECORDING if state.grad_enabled else PLAIN
+    @property
+    def arrays_anyway(self) -> Callable[..., Any]:
+        """The same whatever became of the surroundings."""
+        return self._form("arrays anyway", lambda: self.writer.cold(surroundings=False, run=False))
+
+    @property
+    def raw(self) -> Callable[..., Any]:
+        """Call it without looking at the arguments."""
+        return self._form("raw", self.writer.raw)
+
+    @property
+    def programs(self) -> list[Program]:
+        """What was compiled so far, the backward included."""
+        backward = None if self.tape is None else self.tape.compiled_backward
+        return [self.program] if backward is None else [self.program, backward]

@@ -76,7 +76,7 @@ class Differentiable:
         self.mask = sum(1 << k for k in wanted)
         positions = {value: k for k, value in enumerate(parts.forward.inputs)}
         self.written = {positions[target] for target, _ in parts.forward.writes}
-        self._backward: Program | None = None
+        self.compiled_backward: Program | None = None
         self._again: Callable[..., Any] | None = None
 
     def __call__(self, owners: tuple, arrays: tuple) -> list[Any]:
@@ -112,9 +112,9 @@ class Differentiable:
 
     def backward(self) -> Program:
         """The program of the backward, compiled when first needed."""
-        if self._backward is None:
-            self._backward = self._compile(self.parts.backward, f"{self.name}_backward")
-        return self._backward
+        if self.compiled_backward is None:
+            self.compiled_backward = self._compile(self.parts.backward, f"{self.name}_backward")
+        return self.compiled_backward
 
     def again(self) -> Callable[..., Any]:
         """The backward as a jitted function of Tensors, which can be differentiated."""
