@@ -80,7 +80,7 @@ def compute(node: Node, given: Sequence[Any], length: Callable[[Any], int]) -> t
         return tuple(node.params["function"](*given))
     assert isinstance(node.op, Op)
     params = {
-        name: _index(value, length) if node.op.name == "getitem" else with_lengths(value, length)
+        name: _index(value, length) if name == "index" else with_lengths(value, length)
         for name, value in node.params.items()
         if name != "absent"
     }

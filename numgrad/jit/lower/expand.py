@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from numgrad.jit.graph import CONSTANT, INPUT, SIZE, Graph, Node, Value
+from numgrad.jit.lower.lookup import LOOKUP
+from numgrad.jit.lower.placing import PLACING
 from numgrad.jit.lower.terms import BUFFER, OPAQUE, SCALAR, Term, Terms, count
 from numgrad.kernels.expr import AXIS, BOOL, FLOAT32, FLOAT64, Reader, Symbol, in_order
 from numgrad.op.axis import AxisOp
@@ -223,6 +225,8 @@ VIEWS: dict[str, Callable[..., Term | None]] = {
     "matmul": _matmul,
     "real": _part("real"),
     "imag": _part("imag"),
+    **PLACING,
+    **LOOKUP,
 }
 """How operations that are neither elementwise nor along axes are read, by name; None: opaque."""
 

@@ -145,6 +145,10 @@ class KernelWriter(Writer):
             common = [a for a, b in zip(common, other, strict=False) if a is b]
         lanes = path[0].lanes and not (len(common) > 1 and common[1].rows)
         open_loops = {loop for each in common for loop in each.merged}
+        for each in reversed(path):  # a scan takes up what the loops inside of its own left
+            if statement.scanned is None or each.loop == statement.scanned:
+                break
+            open_loops.difference_update(each.merged)
         axes = tuple(
             a
             for a, loop in enumerate(statement.loops)
@@ -260,6 +264,8 @@ class KernelWriter(Writer):
         if row:  # a task is to be long against putting its results together
             least = f"max({least}, -(-8 * ({row}) // max({inner}, 1)))"
         self.put(1, f"total{k} = {total}")
+        if nest.serial:
+            least = f"total{k}, 1"
         self.put(1, f"step{k} = max({least}, -(-total{k} // {MAX_TASKS}))")
         if unit > 1:
             self.put(1, f"step{k} = -(-step{k} // {unit}) * {unit}")
