@@ -249,7 +249,7 @@ class Size(AbstractLength):
     def __add__(self, other: Any) -> Any:
         terms = _operand(other)
         if terms is None:
-            return self._number() + other if isinstance(other, _FLOATS) else NotImplemented
+            return self.as_number() + other if isinstance(other, _FLOATS) else NotImplemented
         return self._of(_add(self.terms, terms))
 
     __radd__ = __add__
@@ -257,25 +257,25 @@ class Size(AbstractLength):
     def __sub__(self, other: Any) -> Any:
         terms = _operand(other)
         if terms is None:
-            return self._number() - other if isinstance(other, _FLOATS) else NotImplemented
+            return self.as_number() - other if isinstance(other, _FLOATS) else NotImplemented
         return self._of(_add(self.terms, terms, -1))
 
     def __rsub__(self, other: Any) -> Any:
         terms = _operand(other)
         if terms is None:
-            return other - self._number() if isinstance(other, _FLOATS) else NotImplemented
+            return other - self.as_number() if isinstance(other, _FLOATS) else NotImplemented
         return self._of(_add(terms, self.terms, -1))
 
     def __mul__(self, other: Any) -> Any:
         terms = _operand(other)
         if terms is None:
-            return self._number() * other if isinstance(other, _FLOATS) else NotImplemented
+            return self.as_number() * other if isinstance(other, _FLOATS) else NotImplemented
         return self._of(_multiply(self.terms, terms))
 
     __rmul__ = __mul__
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *operands: Any, **options: Any) -> Any:
-        given = [x._number() if isinstance(x, Size) else x for x in operands]
+        given = [x.as_number() if isinstance(x, Size) else x for x in operands]
         return getattr(ufunc, method)(*given, **options)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -313,10 +313,10 @@ class Size(AbstractLength):
         return self._of(_divide(sign, left, right))
 
     def __truediv__(self, other: Any) -> Any:
-        return self._number() / other
+        return self.as_number() / other
 
     def __rtruediv__(self, other: Any) -> Any:
-        return other / self._number()
+        return other / self.as_number()
 
     def __pow__(self, other: Any) -> Any:
         if type(other) is int and 0 <= other <= 8:
@@ -324,12 +324,13 @@ class Size(AbstractLength):
             for _ in range(other):
                 terms = _multiply(terms, self.terms)
             return self._of(terms)
-        return self._number() ** other
+        return self.as_number() ** other
 
     def __rpow__(self, other: Any) -> Any:
-        return other ** self._number()
+        return other ** self.as_number()
 
-    def _number(self) -> Any:
+    def as_number(self) -> Any:
+        """The length as a traced number."""
         make = self.sizes.on_number
         return self.__index__() if make is None else make(self)
 
