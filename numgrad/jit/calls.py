@@ -14,7 +14,7 @@ from numgrad.jit.graph import Shape, Value
 from numgrad.jit.infer import primitive_results
 from numgrad.jit.shapes import broadcast, hinted
 from numgrad.jit.sizes import Size
-from numgrad.jit.views import VIEWS
+from numgrad.jit.views import VIEWS, canonical_index, to_shape
 from numgrad.kernels.expr import check_dtype
 from numgrad.op.axis import AxisCall, AxisOp, normalize_axes
 from numgrad.op.base import Call, Meta, Op
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 _IDENTITIES = ("conjugate", "positive")
 """Operations that give real numbers back."""
+
+
+INDEXED = ("getitem_backward", "index_put")
+"""Operations that write at a basic index."""
 
 
 class _Traced:
@@ -182,6 +186,20 @@ def _view(tracer: Tracer, op: View, arrays: list[Any], params: dict[str, Any]) -
     return traced if many else traced[0], call
 
 
+def _index(
+    tracer: Tracer, name: str, values: list[Any], metas: list[Any], params: dict[str, Any]
+) -> dict[str, Any]:
+    """A canonical index, and what is written there with an axis for each of its slices."""
+    shape = params["shape"] if name == "getitem_backward" else metas[0].shape
+    index = params["index"] if type(params["index"]) is tuple else (params["index"],)
+    parts, out, kept = canonical_index(name, shape, index)
+    written = values[-1]
+    if len(out) != len(kept) and written.shape:
+        full = VIEWS["broadcast_to"](tracer, written, shape=tuple(out))
+        values[-1] = to_shape(tracer, full, kept)
+    return params | {"index": parts}
+
+
 def _primitive(
     tracer: Tracer, op: Op, arrays: list[Any], params: dict[str, Any]
 ) -> tuple[Any, Call]:
@@ -190,7 +208,9 @@ def _primitive(
         if value is not None:
             check_dtype(op.name, value.dtype)
     metas = [None if v is None else Meta(tracer.resolved(v.shape), v.dtype) for v in given]
-    params, outs, aux = primitive_results(op, metas, params)
+    if op.name in INDEXED:
+        params = _index(tracer, op.name, given, metas, params)
+    outs, aux = primitive_results(op, metas, params)
     node_params = params
     absent = tuple([k for k, v in enumerate(given) if v is None])
     if absent:

@@ -66,13 +66,14 @@ def _lengths(graph: Graph, inputs: Sequence[Any]) -> dict[int, int]:
     return found
 
 
-def compute(node: Node, given: list[Any], length: Callable[[Any], int]) -> tuple[Any, ...]:
+def compute(node: Node, given: Sequence[Any], length: Callable[[Any], int]) -> tuple[Any, ...]:
+    """Results of one node for operands as NumPy has them; ``length`` gives the number of a size."""
+    given = list(given)
     """The results of one node; ``length`` gives the number that a length is."""
     if node.op == CONSTANT:
         (value,) = node.outputs
         number = node.params["value"]
-        plain = value.weak or number is None  # None: an operand that a primitive goes without
-        return (number if plain else np.asarray(number, value.dtype),)
+        return (number if value.weak else np.asarray(number, value.dtype),)
     if node.op == SIZE:
         return (length(node.params["size"]),)
     if node.op == CALL:
@@ -81,7 +82,10 @@ def compute(node: Node, given: list[Any], length: Callable[[Any], int]) -> tuple
     params = {
         name: _index(value, length) if node.op.name == "getitem" else with_lengths(value, length)
         for name, value in node.params.items()
+        if name != "absent"
     }
+    for place in node.params.get("absent", ()):  # operands that a primitive goes without
+        given.insert(place, None)
     out, call = node.op.run(given, params)
     results = (*(out if type(out) is tuple else (out,)),)
     if isinstance(node.op, Primitive) and node.op.auxiliaries:
@@ -90,6 +94,15 @@ def compute(node: Node, given: list[Any], length: Callable[[Any], int]) -> tuple
         np.asarray(result).item() if value.weak else result
         for value, result in zip(node.outputs, results, strict=True)
     )
+
+
+def parameters(node: Node, length: Callable[[Any], Any]) -> dict[str, Any]:
+    """The parameters of an operation as its caller would write them, with numbers for lengths."""
+    index = node.name == "getitem"
+    return {
+        name: _index(value, length) if index else with_lengths(value, length)
+        for name, value in node.params.items()
+    }
 
 
 def with_lengths(value: Any, length: Callable[[Any], int]) -> Any:
@@ -115,8 +128,6 @@ def _index(index: tuple[Any, ...], length: Callable[[Any], int]) -> tuple[Any, .
 
 
 def _check(value: Value, given: Any, length: Callable[[Any], int]) -> None:
-    if given is None:
-        return
     shape = tuple(length(n) for n in value.shape)
     same = np.shape(given) == shape
     if value.weak:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, Self
 
 import numpy as np
@@ -76,9 +77,14 @@ class Tracer:
         self.ended = False
         self.line: str | None = None
         """Where nodes come from, if not from the line that runs."""
+        self.aliases: dict[Value, list[Any]] = {}
+        """Further Tensors and arrays over the memory of something captured."""
         self._inputs: dict[int, tuple[Any, TracedArray]] = {}
         self._frozen: dict[int, np.ndarray] = {}
         self._alive: list[np.ndarray] = []
+        self.units: dict[Value, int] = {}
+        """Arrays that are 1 at one place and else 0, and the place."""
+        self._zeros: set[Value] = set()
         self._constants: dict[tuple, Value] = {}
         self._before: dict[str, Any] | None = None
 
@@ -143,6 +149,9 @@ class Tracer:
     def _capture(self, array: np.ndarray, source: Any) -> TracedArray:
         found = self._inputs.get(id(array))
         if found is not None:
+            known = self.aliases.setdefault(found[1].value, [])
+            if all(source is not other for other in known):
+                known.append(source)
             return found[1]
         if source is array and not self.is_source(array):
             return self._freeze(array)
@@ -188,6 +197,36 @@ class Tracer:
             op, params = OPS["broadcast_to"], {"shape": shape}
             (value,) = self.add(op, (value,), params, [(shape, value.dtype)])
         return TracedArray(self, value)
+
+    def unit(self, shape: tuple[int, ...], place: int, dtype: np.dtype) -> TracedArray:
+        """Zeros with a 1 at one place: a stack of constants, so that reading one folds."""
+        return TracedArray(self, self.unit_value(shape, place, dtype))
+
+    def unit_value(self, shape: tuple[int, ...], place: int, dtype: np.dtype) -> Value:
+        """The value of ``unit``, of which views are known to be such or nothing but zeros."""
+        numbers = [self.constant(0, dtype), self.constant(1, dtype)]
+        if not shape:
+            return numbers[1]
+        count = prod(shape)
+        values = [numbers[k == place] for k in range(count)]
+        (value,) = self.add(OPS["stack"], values, {"axis": 0}, [((count,), dtype)])
+        if len(shape) > 1:
+            (value,) = self.add(OPS["reshape"], (value,), {"shape": shape}, [(shape, dtype)])
+        self.units[value] = place
+        return value
+
+    def zero_value(self, shape: Shape, dtype: np.dtype) -> Value:
+        """Zeros that a gradient does not have to be multiplied with: there is none."""
+        value = self.graph.constant(0, dtype)
+        if shape:
+            op, params = OPS["broadcast_to"], {"shape": shape}
+            (value,) = self.add(op, (value,), params, [(shape, dtype)])
+        self._zeros.add(value)
+        return value
+
+    def is_zero(self, array: Any) -> bool:
+        """Whether an array is known to be zeros for want of a dependence."""
+        return type(array) is TracedArray and array.value in self._zeros
 
     def differentiable(self, x: Any) -> TracedArray:
         """An argument to be differentiated: a number is one of float64, not of its type."""

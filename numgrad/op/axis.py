@@ -165,8 +165,9 @@ class AxisCall(Call):
         if formula.uses_g:
             given["g"] = g
         value = formula.function(**given)
-        if np.shape(value) != self.metas[0].shape:
-            value = bind(OPS["broadcast_to"], (value, self.metas[0].shape), {})
+        wanted = self.metas[0].shape
+        if np.ndim(value) != len(wanted) or np.shape(value) != wanted:
+            value = bind(OPS["broadcast_to"], (value, wanted), {})
         return value
 
 

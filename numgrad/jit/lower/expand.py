@@ -130,7 +130,9 @@ class Expansion:
                 found = terms.constant(symbol.detail, np.dtype(symbol.dtype))
             elif symbol.op == "reduce":
                 full = terms.broadcast(args[0], shape)
-                found = terms.insert(terms.reduce(symbol.detail, full, axes), axes) if axes else full
+                found = (
+                    terms.insert(terms.reduce(symbol.detail, full, axes), axes) if axes else full
+                )
             elif symbol.op == "cast":
                 found = terms.cast(args[0], symbol.dtype)
             else:

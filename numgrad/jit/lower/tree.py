@@ -148,9 +148,7 @@ def _level(
     while left:
         waiting = set(left)
         ready = [
-            k
-            for k in left
-            if not remaining[k] and not any(p in waiting for p, _ in reads.waits[k])
+            k for k in left if not remaining[k] and not any(p in waiting for p, _ in reads.waits[k])
         ]
         if ready:
             items += [statements[k] for k in ready]
@@ -243,7 +241,9 @@ def _walks_as_one(outer: Loop, inner: Loop, bodies: Bodies) -> bool:
         reduced = {loop for loop in statement.reduced.values() if loop is not None}
         made = {loop for loop in statement.loops if loop is not None}
         for group in (reduced, made):
-            if (ours[0] & group and not ours[1] <= group) or (ours[1] & group and not ours[0] <= group):
+            if (ours[0] & group and not ours[1] <= group) or (
+                ours[1] & group and not ours[0] <= group
+            ):
                 return False
         if not all(_linear(offset, outer, inner) for offset in _touched(statement, bodies)):
             return False

@@ -447,7 +447,9 @@ class NestWriter(Writer):
         kind = term.detail[0]
         step = step_of(kind, term.dtype)
         if term.dtype.kind == "f" and step in ("sum", "multiply"):
-            return self.use("add_any_order" if step == "sum" else "multiply_any_order", "intrinsics")
+            return self.use(
+                "add_any_order" if step == "sum" else "multiply_any_order", "intrinsics"
+            )
         return self.use("add" if step == "sum" else step, "accumulation")
 
     def _clear(self, depth: int, s: Statement, first: int) -> None:
