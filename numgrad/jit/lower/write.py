@@ -171,7 +171,7 @@ class Writer:
             return
         guard = [a for a in symbol.args if a.op != "computed"]
         self.counter += 1
-        name = self.names[symbol] = f"x{self.counter}"
+        name = self.names[symbol] = f"e{self.counter}"
         flags = self._block(depth, guard)
         self.put(depth, f"{name} = {self.read(term, index, *flags)}")
 
