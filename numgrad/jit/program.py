@@ -320,7 +320,7 @@ def _first_call(step: KernelStep, namespace: dict[str, Any], name: str, *argumen
 def _fail(graph: Graph, *inputs: Any) -> None:
     """Raise the error that an operation has for these inputs, as running them one by one does."""
     evaluate.compile_graph(graph).run(*inputs)
-    raise NumgradAssertionError("a compiled function found an error that its operations do not raise")
+    raise NumgradAssertionError("a compiled function saw an error that its operations do not raise")
 
 
 def _run_segment(

@@ -156,6 +156,18 @@ def _embedding_backward(terms: Terms, node: Node, args: list[Term]) -> Term | No
     return scatter(terms, x, place, 0, len(indices.shape), shape)
 
 
+def _index_add(terms: Terms, node: Node, args: list[Term]) -> Term | None:
+    x, indices, source = args
+    alpha = node.params.get("alpha", 1)
+    axis = _axis(node, len(x.shape))
+    place = positions(terms, indices, x.shape[axis])
+    if place is None or alpha != 1 or x.dtype.kind == "b":
+        return None
+    place = spread(terms, terms.reshape(place, (count(place.shape),)), axis, source.shape)
+    added = scatter(terms, terms.cast(source, x.dtype), place, axis, 1, x.shape)
+    return terms.map("add", (x, added), x.dtype)
+
+
 def _extreme(kind: str) -> Read:
     def read(terms: Terms, node: Node, args: list[Term]) -> Term | None:
         (x,) = args
@@ -222,6 +234,7 @@ LOOKUP: dict[str, Read] = {
     "gather_along_backward": _gather_along_backward,
     "embedding": _embedding,
     "embedding_backward": _embedding_backward,
+    "index_add": _index_add,
     "argmax": _extreme("max"),
     "argmin": _extreme("min"),
     "cumsum": _scan("sum"),

@@ -12,7 +12,8 @@ from numgrad.jit.polynomial import Terms as Length
 from numgrad.jit.polynomial import add, constant, divide, value_of
 from numgrad.jit.sizes import Size
 
-Read = Callable[[Terms, Node, list[Term]], Term | None]
+Read = Callable[[Terms, Node, list[Term]], Term | list[Term] | None]
+"""Gives the result of a node, or all of its results; None where other code has to compute it."""
 
 MANY = 16
 """Arrays from which on joining is left to NumPy: every element asks which one it belongs to."""
@@ -178,9 +179,14 @@ def _axes(node: Node, rank: int) -> tuple[int, int, int]:
     )
 
 
+def _iota(terms: Terms, node: Node, args: list[Term]) -> Term:
+    return terms.iota(_shape(terms, node))
+
+
 PLACING: dict[str, Read] = {
     "getitem_backward": _getitem_backward,
     "index_put": _index_put,
+    "iota": _iota,
     "pad_constant": _pad_constant,
     "concat": _concat,
     "stack": _stack,
@@ -191,4 +197,3 @@ PLACING: dict[str, Read] = {
     "diagonal_backward": _diagonal_backward,
 }
 """How operations are read as terms, by name; None where other code has to compute them."""
-

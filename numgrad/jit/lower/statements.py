@@ -162,8 +162,9 @@ class Statement:
         if term.op == REDUCE:
             gone = term.detail[1]
         elif term.op == SCATTER:
-            self.scattered, span = term.detail[1]
-            gone = range(self.scattered, self.scattered + span)
+            axis, span = term.detail[1]
+            self.scattered = axis
+            gone = range(axis, axis + span)
         if gone:
             lengths = term.args[0].shape
             self.reduced = {a: None if lengths[a] == ONE else new_loop(lengths[a]) for a in gone}
@@ -301,8 +302,9 @@ class Bodies:
         if term.op == SIZE:
             return self.reader.make("index", (), INT64, term.detail)
         if term.op == IOTA:
-            place = ravel(term.shape, index) if term.detail is None else index[term.detail]
-            return self.reader.make("index", (), INT64, place)
+            axis, divisor = term.detail
+            place = ravel(term.shape, index) if axis is None else index[axis]
+            return self.reader.make("index", (), INT64, divide("//", place, divisor))
         if term.op == CHOOSE:
             return self._chosen(term, index, guard)
         if term.op == GATHER:

@@ -148,9 +148,11 @@ class Terms:
         """Elements of one of several operands: see ``choose``."""
         return self.make(CHOOSE, tuple(args), args[0].dtype, (kind, detail), shape)
 
-    def iota(self, shape: tuple[Length, ...], axis: int | None = None) -> Term:
-        """The place of each element along an axis, or in C order."""
-        return self.make(IOTA, (), np.dtype(np.int64), axis, shape)
+    def iota(
+        self, shape: tuple[Length, ...], axis: int | None = None, divisor: Length = ONE
+    ) -> Term:
+        """The place of each element along an axis, or in C order, divided and rounded down."""
+        return self.make(IOTA, (), np.dtype(np.int64), (axis, divisor), shape)
 
     def broadcast(self, x: Term, shape: tuple[Length, ...]) -> Term:
         """``x`` with a larger shape."""

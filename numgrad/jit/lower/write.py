@@ -181,9 +181,7 @@ class Writer:
 
     def reads(self, symbol: Symbol) -> frozenset[int]:
         """The numbers of the terms that a symbol reads."""
-        return self._gather(
-            symbol, self._reads, lambda s: {s.detail[0]} if s.op == "load" else ()
-        )
+        return self._gather(symbol, self._reads, lambda s: {s.detail[0]} if s.op == "load" else ())
 
     def _load_loops(self, load: Symbol) -> set[int]:
         if load.op == "index":
