@@ -1,0 +1,1 @@
+"""Values and gradients by formulas derived and loops written by hand: what a compiler can reach."""

@@ -1,0 +1,45 @@
+"""Mean softmax cross-entropy of logits with class indices, and its gradient in the logits."""
+
+import numpy as np
+from numba import njit, prange
+
+from numgrad.kernels.accumulation import ordered_maximum
+from numgrad.kernels.intrinsics import add_any_order
+from numgrad.kernels.vmath.exponential import exp_f64
+from numgrad.kernels.vmath.logarithm import log_f64
+
+
+@njit(error_model="numpy")
+def fused(row, label, scale, out):
+    """Loss of one row; ``out`` becomes its gradient times ``scale``."""
+    largest = -np.inf
+    for k in range(row.size):
+        largest = ordered_maximum(largest, row[k])
+    total = 0.0
+    for k in range(row.size):
+        e = exp_f64(row[k] - largest)
+        out[k] = e
+        total = add_any_order(total, e)
+    factor = scale / total
+    for k in range(row.size):
+        out[k] *= factor
+    out[label] -= scale
+    return log_f64(total) - (row[label] - largest)
+
+
+@njit(error_model="numpy")
+def serial(x, labels):
+    """Value and gradient on one thread."""
+    grad, total = np.empty(x.shape), 0.0
+    for i in range(x.shape[0]):
+        total += fused(x[i], labels[i], 1.0 / x.shape[0], grad[i])
+    return total / x.shape[0], grad
+
+
+@njit(error_model="numpy", parallel=True)
+def parallel(x, labels):
+    """Value and gradient, rows shared by the threads."""
+    grad, losses = np.empty(x.shape), np.empty(x.shape[0])
+    for i in prange(x.shape[0]):
+        losses[i] = fused(x[i], labels[i], 1.0 / x.shape[0], grad[i])
+    return losses.sum() / x.shape[0], grad
