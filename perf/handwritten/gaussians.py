@@ -53,8 +53,8 @@ def fused(p, x, columns, out):
 
 
 @njit(error_model="numpy")
-def serial(p, x):
-    """Jacobian on one thread; it does not depend on what is fitted."""
+def serial(p, x, y):
+    """Jacobian on one thread; the observations ``y`` do not enter it."""
     out, columns = np.empty((x.size, 6)), np.empty((6, BLOCK))
     for lo in range(0, x.size, BLOCK):
         hi = min(lo + BLOCK, x.size)
@@ -63,7 +63,7 @@ def serial(p, x):
 
 
 @njit(error_model="numpy", parallel=True)
-def parallel(p, x):
+def parallel(p, x, y):
     """Jacobian, blocks shared by the threads."""
     out = np.empty((x.size, 6))
     for k in prange(-(-x.size // BLOCK)):

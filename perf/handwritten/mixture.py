@@ -260,7 +260,7 @@ def finished(alphas, icf, n, gamma, m, factors, value, total, first, second):
 
 
 @njit(error_model="numpy")
-def serial(alphas, means, icf, x, gamma, m):
+def serial(alphas, means, icf, x, gamma=1.0, m=0):
     """Value and gradient in ``alphas, means, icf`` on one thread."""
     K, d = means.shape
     factors, constants = unpacked(alphas, icf, d)
@@ -270,7 +270,7 @@ def serial(alphas, means, icf, x, gamma, m):
 
 
 @njit(error_model="numpy", parallel=True)
-def parallel(alphas, means, icf, x, gamma, m):
+def parallel(alphas, means, icf, x, gamma=1.0, m=0):
     """Value and gradient, the samples shared by two threads."""
     parts = 2
     K, d = means.shape
