@@ -167,9 +167,9 @@ def _gaussians_arguments(points: int) -> tuple:
 
 def _gaussians(np: Any, *_: Any, **sizes: int) -> Callable:
     def f(p: Any, x: Any, y: Any) -> Any:
-        first = p[0] * np.exp(-(((x - p[1]) / p[2]) ** 2))
-        second = p[3] * np.exp(-(((x - p[4]) / p[5]) ** 2))
-        return first + second - y
+        peaks = p.reshape(-1, 3)
+        amplitudes, centres, widths = peaks[:, 0, None], peaks[:, 1, None], peaks[:, 2, None]
+        return np.sum(amplitudes * np.exp(-(((x - centres) / widths) ** 2)), axis=0) - y
 
     return f
 

@@ -1,1 +1,12 @@
 """Values and gradients by formulas derived and loops written by hand: what a compiler can reach."""
+
+from typing import Any
+
+INNER: dict[str, Any] = {
+    "error_model": "numpy",
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+}
+"""Options of functions that only kernels call: entry points double the time to compile them."""
+SUMS = {"reassoc", "contract"}
+"""What sums allow: terms in any order, products and sums in one rounding."""

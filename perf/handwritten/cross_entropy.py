@@ -3,13 +3,14 @@
 import numpy as np
 from numba import njit, prange
 
+from handwritten import INNER
 from numgrad.kernels.accumulation import ordered_maximum
 from numgrad.kernels.intrinsics import add_any_order
 from numgrad.kernels.vmath.exponential import exp_f64
 from numgrad.kernels.vmath.logarithm import log_f64
 
 
-@njit(error_model="numpy")
+@njit(**INNER)
 def fused(row, label, scale, out):
     """Loss of one row; ``out`` becomes its gradient times ``scale``."""
     largest = -np.inf
@@ -37,9 +38,15 @@ def serial(x, labels):
 
 
 @njit(error_model="numpy", parallel=True)
-def parallel(x, labels):
-    """Value and gradient, rows shared by the threads."""
-    grad, losses = np.empty(x.shape), np.empty(x.shape[0])
+def shared(x, labels, grad):
+    """The value; writes the gradient, rows shared by the threads."""
+    losses = np.empty(x.shape[0])
     for i in prange(x.shape[0]):
         losses[i] = fused(x[i], labels[i], 1.0 / x.shape[0], grad[i])
-    return losses.sum() / x.shape[0], grad
+    return losses.sum() / x.shape[0]
+
+
+def parallel(x, labels):
+    """Value and gradient, in an array of NumPy's own, which lies in huge pages."""
+    grad = np.empty(x.shape)
+    return shared(x, labels, grad), grad

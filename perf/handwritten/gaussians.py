@@ -6,13 +6,14 @@ Parameters are ``a, c, w`` of the first peak, then of the second; the Jacobian i
 import numpy as np
 from numba import njit, prange
 
+from handwritten import INNER
 from numgrad.kernels.vmath.exponential import exp_f64
 
 BLOCK = 128
 """Points whose columns are computed side by side before they are written as rows."""
 
 
-@njit(error_model="numpy")
+@njit(**INNER)
 def peak(x, amplitude, centre, width, wrt_amplitude, wrt_centre, wrt_width):
     """Derivatives of one peak at all points in its three parameters."""
     reciprocal = 1.0 / width
@@ -26,7 +27,7 @@ def peak(x, amplitude, centre, width, wrt_amplitude, wrt_centre, wrt_width):
         wrt_width[i] = inner * u
 
 
-@njit(error_model="numpy")
+@njit(**INNER)
 def write_rows(columns, out):
     """``out = columns.T``."""
     c0, c1, c2, c3, c4, c5 = columns
@@ -41,7 +42,7 @@ def write_rows(columns, out):
         flat[k + np.uint64(5)] = c5[i]
 
 
-@njit(error_model="numpy")
+@njit(**INNER)
 def fused(p, x, columns, out):
     """The rows of one block of points."""
     n = x.size

@@ -3,15 +3,15 @@
 import numpy as np
 from numba import njit, prange
 
+from handwritten import INNER, SUMS
 from numgrad.kernels.intrinsics import add_any_order
 from numgrad.kernels.vmath.exponential import sigmoid_f64, softplus_f64
 
 BLOCK = 128
 """Rows that are read twice, the second time from cache."""
-SUMS = {"reassoc", "contract"}
 
 
-@njit(error_model="numpy", fastmath=SUMS)
+@njit(**INNER, fastmath=SUMS)
 def products(rows, w, z):
     """``z = rows @ w``, four rows at a time."""
     whole = rows.shape[0] // 4
@@ -32,7 +32,7 @@ def products(rows, w, z):
         z[k] = s0
 
 
-@njit(error_model="numpy", fastmath=SUMS)
+@njit(**INNER, fastmath=SUMS)
 def add_products(rows, residual, grad):
     """``grad += residual @ rows``, four rows at a time."""
     whole = rows.shape[0] // 4
@@ -48,7 +48,7 @@ def add_products(rows, residual, grad):
             grad[j] += c0 * row[j]
 
 
-@njit(error_model="numpy")
+@njit(**INNER)
 def losses(z, y):
     """Sum of the losses; leaves their derivatives in ``z``."""
     total = 0.0
@@ -58,7 +58,7 @@ def losses(z, y):
     return total
 
 
-@njit(error_model="numpy")
+@njit(**INNER)
 def fused(w, x, y, grad):
     """Sum of the losses of some rows; their gradient goes to ``grad``."""
     total = 0.0

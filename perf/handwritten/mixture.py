@@ -14,16 +14,16 @@ from math import lgamma, log, pi
 import numpy as np
 from numba import njit, prange
 
+from handwritten import INNER, SUMS
 from numgrad.kernels.accumulation import stay_apart
 from numgrad.kernels.intrinsics import select
 from numgrad.kernels.vmath.exponential import exp_f64
 from numgrad.kernels.vmath.logarithm import log_f64
 
 BLOCK = 128
-SUMS = {"reassoc", "contract"}
 
 
-@njit(error_model="numpy", fastmath=SUMS)
+@njit(**INNER, fastmath=SUMS)
 def add_row(u, factors, x):
     """``u += factors @ x`` for one row of factors, up to eight at a time."""
     stay_apart()
@@ -56,18 +56,20 @@ def add_row(u, factors, x):
             u[b] += f0 * x0[b]
 
 
-@njit(error_model="numpy", fastmath=SUMS)
+@njit(**INNER, fastmath=SUMS)
 def centred(x, mean, out):
     """``out = x - mean``, one row a dimension."""
+    stay_apart()
     for i in range(mean.size):
         row, to, m = x[i], out[i], mean[i]
         for b in range(row.size):
             to[b] = row[b] - m
 
 
-@njit(error_model="numpy", fastmath=SUMS)
+@njit(**INNER, fastmath=SUMS)
 def log_density(xc, factor, constant, u, out):
     """``out = constant - |factor @ xc|**2 / 2`` for a block of samples."""
+    stay_apart()
     for b in range(out.size):
         out[b] = constant
     for i in range(factor.shape[0]):
@@ -78,9 +80,10 @@ def log_density(xc, factor, constant, u, out):
             out[b] -= 0.5 * u[b] * u[b]
 
 
-@njit(error_model="numpy")
+@njit(**INNER)
 def responsibilities(terms, top, totals):
     """Sum of the samples' log-likelihoods; ``terms`` become the components' shares."""
+    stay_apart()
     top[:] = terms[0]
     for k in range(1, terms.shape[0]):
         row = terms[k]
@@ -106,9 +109,10 @@ def responsibilities(terms, top, totals):
     return value
 
 
-@njit(error_model="numpy", fastmath=SUMS)
+@njit(**INNER, fastmath=SUMS)
 def add_moments(weight, xc, weighted, total, first, second):
     """Adds the block's ``sum(w)``, ``sum(w xc)`` and ``sum(w xc xc.T)``, its lower half."""
+    stay_apart()
     d = first.size
     for b in range(weight.size):
         total[0] += weight[b]
@@ -165,9 +169,10 @@ def add_moments(weight, xc, weighted, total, first, second):
             second[d - 1, j] += a0
 
 
-@njit(error_model="numpy")
+@njit(**INNER)
 def moments(x, means, factors, constants, total, first, second):
     """Sum of the samples' log-likelihoods; adds the moments they give to each component."""
+    stay_apart()
     K, d = means.shape
     room = np.empty((3, d * BLOCK))
     shares, u, top = np.empty(K * BLOCK), np.empty(BLOCK), np.empty(BLOCK)
@@ -192,9 +197,10 @@ def moments(x, means, factors, constants, total, first, second):
     return value
 
 
-@njit(error_model="numpy")
+@njit(**INNER)
 def unpacked(alphas, icf, d):
     """The factors as matrices, and the components' constant terms."""
+    stay_apart()
     K = alphas.size
     factors, constants = np.zeros((K, d, d)), np.empty(K)
     for k in range(K):
@@ -210,9 +216,10 @@ def unpacked(alphas, icf, d):
     return factors, constants
 
 
-@njit(error_model="numpy", fastmath=SUMS)
+@njit(**INNER, fastmath=SUMS)
 def finished(alphas, icf, n, gamma, m, factors, value, total, first, second):
     """Value and gradients from the moments, constants and prior included."""
+    stay_apart()
     K, d = first.shape
     grad_alphas, grad_means, grad_icf = np.empty(K), np.empty((K, d)), np.empty(icf.shape)
     largest, mass = alphas.max(), 0.0
