@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit, prange
 
-from handwritten import INNER
+from handwritten import INNER, total
 from numgrad.kernels.intrinsics import add_any_order
 from numgrad.kernels.vmath.exponential import exp_f64
 from numgrad.kernels.vmath.hyperbolic import tanh_f64
@@ -14,15 +14,15 @@ BLOCK = 4096
 @njit(**INNER)
 def fused(a, b, grad_a, grad_b):
     """The sum over one block; writes its gradients."""
-    total = 0.0
+    value = 0.0
     for i in range(a.size):
         t = tanh_f64(a[i] * b[i])
         e = exp_f64(t + a[i])
         inner = e * (1.0 - t * t)
         grad_a[i] = inner * b[i] + e
         grad_b[i] = inner * a[i]
-        total = add_any_order(total, e)
-    return total
+        value = add_any_order(value, e)
+    return value
 
 
 @njit(error_model="numpy")
@@ -39,7 +39,7 @@ def shared(a, b, grad_a, grad_b):
     for k in prange(totals.size):
         lo, hi = k * BLOCK, min(k * BLOCK + BLOCK, a.size)
         totals[k] = fused(a[lo:hi], b[lo:hi], grad_a[lo:hi], grad_b[lo:hi])
-    return totals.sum()
+    return total(totals)
 
 
 def parallel(a, b):

@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit, prange
 
-from handwritten import INNER
+from handwritten import INNER, total
 from numgrad.kernels.accumulation import ordered_maximum
 from numgrad.kernels.intrinsics import add_any_order
 from numgrad.kernels.vmath.exponential import exp_f64
@@ -16,25 +16,25 @@ def fused(row, label, scale, out):
     largest = -np.inf
     for k in range(row.size):
         largest = ordered_maximum(largest, row[k])
-    total = 0.0
+    mass = 0.0
     for k in range(row.size):
         e = exp_f64(row[k] - largest)
         out[k] = e
-        total = add_any_order(total, e)
-    factor = scale / total
+        mass = add_any_order(mass, e)
+    factor = scale / mass
     for k in range(row.size):
         out[k] *= factor
     out[label] -= scale
-    return log_f64(total) - (row[label] - largest)
+    return log_f64(mass) - (row[label] - largest)
 
 
 @njit(error_model="numpy")
 def serial(x, labels):
     """Value and gradient on one thread."""
-    grad, total = np.empty(x.shape), 0.0
+    grad, value = np.empty(x.shape), 0.0
     for i in range(x.shape[0]):
-        total += fused(x[i], labels[i], 1.0 / x.shape[0], grad[i])
-    return total / x.shape[0], grad
+        value += fused(x[i], labels[i], 1.0 / x.shape[0], grad[i])
+    return value / x.shape[0], grad
 
 
 @njit(error_model="numpy", parallel=True)
@@ -43,7 +43,7 @@ def shared(x, labels, grad):
     losses = np.empty(x.shape[0])
     for i in prange(x.shape[0]):
         losses[i] = fused(x[i], labels[i], 1.0 / x.shape[0], grad[i])
-    return losses.sum() / x.shape[0]
+    return total(losses) / x.shape[0]
 
 
 def parallel(x, labels):

@@ -73,6 +73,15 @@ def fused(w, x, y, grad):
     return total
 
 
+@njit(**INNER)
+def mean(values, grads, count):
+    """Value and gradient from the sums of several parts."""
+    for k in range(1, values.size):
+        values[0] += values[k]
+        grads[0] += grads[k]
+    return values[0] / count, grads[0] / count
+
+
 @njit(error_model="numpy")
 def serial(w, x, y):
     """Value and gradient on one thread."""
@@ -85,9 +94,9 @@ def serial(w, x, y):
 def parallel(w, x, y):
     """Value and gradient, eight parts shared by the threads."""
     parts = 8
-    grads, totals = np.empty((parts, w.size)), np.empty(parts)
+    grads, values = np.empty((parts, w.size)), np.empty(parts)
     rows = -(-y.size // parts)
     for k in prange(parts):
         lo, hi = min(k * rows, y.size), min(k * rows + rows, y.size)
-        totals[k] = fused(w, x[lo:hi], y[lo:hi], grads[k])
-    return totals.sum() / y.size, grads.sum(axis=0) / y.size
+        values[k] = fused(w, x[lo:hi], y[lo:hi], grads[k])
+    return mean(values, grads, y.size)

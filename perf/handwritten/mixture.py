@@ -266,14 +266,38 @@ def finished(alphas, icf, n, gamma, m, factors, value, total, first, second):
     return value, (grad_alphas, grad_means, grad_icf)
 
 
+@njit(**INNER)
+def room(parts, K, d):
+    """Zeros for the values and the moments of several parts."""
+    return (
+        np.zeros(parts),
+        np.zeros((parts, K)),
+        np.zeros((parts, K, d)),
+        np.zeros((parts, K, d, d)),
+    )
+
+
+@njit(**INNER)
+def joined(values, total, first, second):
+    """The parts' sums."""
+    for p in range(1, values.size):
+        values[0] += values[p]
+        total[0] += total[p]
+        first[0] += first[p]
+        second[0] += second[p]
+    return values[0], total[0], first[0], second[0]
+
+
 @njit(error_model="numpy")
 def serial(alphas, means, icf, x, gamma=1.0, m=0):
     """Value and gradient in ``alphas, means, icf`` on one thread."""
     K, d = means.shape
     factors, constants = unpacked(alphas, icf, d)
-    total, first, second = np.zeros(K), np.zeros((K, d)), np.zeros((K, d, d))
-    value = moments(x, means, factors, constants, total, first, second)
-    return finished(alphas, icf, x.shape[0], gamma, m, factors, value, total, first, second)
+    _, total, first, second = room(1, K, d)
+    value = moments(x, means, factors, constants, total[0], first[0], second[0])
+    return finished(
+        alphas, icf, x.shape[0], gamma, m, factors, value, total[0], first[0], second[0]
+    )
 
 
 @njit(error_model="numpy", parallel=True)
@@ -282,16 +306,10 @@ def parallel(alphas, means, icf, x, gamma=1.0, m=0):
     parts = 2
     K, d = means.shape
     factors, constants = unpacked(alphas, icf, d)
-    values = np.empty(parts)
-    total, first = np.zeros((parts, K)), np.zeros((parts, K, d))
-    second = np.zeros((parts, K, d, d))
+    values, total, first, second = room(parts, K, d)
     rows = -(-x.shape[0] // parts)
     for p in prange(parts):
         part = x[p * rows : min(p * rows + rows, x.shape[0])]
         values[p] = moments(part, means, factors, constants, total[p], first[p], second[p])
-    total[0] += total[1]
-    first[0] += first[1]
-    second[0] += second[1]
-    return finished(
-        alphas, icf, x.shape[0], gamma, m, factors, values.sum(), total[0], first[0], second[0]
-    )
+    value, sums, firsts, seconds = joined(values, total, first, second)
+    return finished(alphas, icf, x.shape[0], gamma, m, factors, value, sums, firsts, seconds)
