@@ -46,10 +46,10 @@ class EagerInterpreter:
         args, params = complete(op, args, params)
         operands, arrays = [], []
         for a in args:
-            operand, array = _operand(op, a)
+            operand, array = self.operand(op, a)
             operands.append(operand)
             arrays.append(array)
-        out, call = op.run(arrays, params)
+        out, call = self.run(op, arrays, params)
         mask = 0
         if state.grad_enabled and op.differentiable:
             for k, a in enumerate(operands):
@@ -65,6 +65,14 @@ class EagerInterpreter:
         if isinstance(op, View) and isinstance(operands[0], Tensor) and op.shares(arrays[0], out):
             _link(tensor, operands[0], tensor._slot)
         return tensor
+
+    def operand(self, op: Op, a: Any) -> tuple[Any, Any]:
+        """An argument as it is kept, and as an array or number to compute with."""
+        return _operand(op, a)
+
+    def run(self, op: Op, arrays: list[Any], params: dict[str, Any]) -> tuple[Any, Call]:
+        """The result, or several, and the record of the call."""
+        return op.run(arrays, params)
 
     def entry(self, op: Op) -> Callable[..., Any]:
         """The function behind ``op(...)``: Note [Hot path]."""

@@ -9,6 +9,10 @@ class NumgradTypeError(NumgradError, TypeError):
     """An argument of the wrong kind or dtype."""
 
 
+class NumgradTraceError(NumgradTypeError):
+    """What a function cannot do while ``ng.jit`` traces it, since there are no numbers yet."""
+
+
 class NumgradValueError(NumgradError, ValueError):
     """An argument of the right kind with a value that cannot be used, such as a shape."""
 

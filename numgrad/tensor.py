@@ -31,6 +31,7 @@ from numgrad.errors import (
     NumgradTypeError,
     NumgradValueError,
 )
+from numgrad.op.abstract import AbstractArray, AbstractLength
 from numgrad.op.base import OPS, Call, Meta, Op, install_eager, state
 from numgrad.ops.index import getitem, is_basic
 
@@ -189,7 +190,10 @@ def _delete_data(self: Tensor) -> None:
 
 def _detach(self: Tensor) -> Tensor:
     """A tensor over the same memory that no graph leads to."""
-    return Tensor(self._array, memory=shared_version(self))
+    array: Any = self._array
+    if state.tracer is not None:
+        array = state.tracer.lift(self)
+    return Tensor(array, memory=shared_version(self))
 
 
 def _backward(
@@ -300,6 +304,8 @@ def _contains(self: Tensor, value: Any) -> bool:
 
 def _repr(self: Tensor) -> str:
     array = self._array
+    if isinstance(array, AbstractArray):
+        return f"tensor({array!r})"
     text = np.array2string(array, separator=", ", prefix="tensor(")
     parts = [text]
     if array.size == 0:
@@ -451,7 +457,8 @@ def _reflected(op: Op) -> Callable[..., Any]:
 
 def _acceptable(value: Any) -> bool:
     return isinstance(
-        value, Tensor | np.ndarray | int | float | complex | np.generic | list | tuple
+        value,
+        Tensor | np.ndarray | int | float | complex | np.generic | list | tuple | AbstractLength,
     )
 
 

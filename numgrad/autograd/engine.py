@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from threading import Thread
 from typing import Any
 
@@ -21,6 +22,7 @@ from numgrad.autograd.task import GradientEdge, Task, edge_of
 from numgrad.autograd.variable import Tensor, refresh
 from numgrad.autograd.walk import walk
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
+from numgrad.op.abstract import ones, zeros
 from numgrad.op.base import OPS, Meta, state
 
 _ONES = {np.dtype(name): np.ones((), name) for name in ("float32", "float64")}
@@ -203,7 +205,7 @@ def grad(
         if g is None:
             meta = _meta(target)
             if materialize_grads:
-                g = np.zeros((*lead, *meta.shape), meta.dtype)
+                g = zeros((*lead, *meta.shape), meta.dtype)
             elif not allow_unused:
                 raise NumgradRuntimeError(
                     f"grad: input {position} of shape {meta.shape} is not used by the outputs; "
@@ -347,7 +349,7 @@ def _root_gradient(operation: str, position: int, root: Any, g: Any, batched: bo
         )
     meta = _meta(root)
     if g is None and not batched:
-        if np.prod(meta.shape) != 1:
+        if prod(meta.shape) != 1:
             raise NumgradRuntimeError(
                 f"{operation}: root {position} has shape {meta.shape}; only a root of one element "
                 "has an implied gradient, pass one of its shape or sum it first"
@@ -357,7 +359,7 @@ def _root_gradient(operation: str, position: int, root: Any, g: Any, batched: bo
                 f"{operation}: root {position} is complex; pass its gradient, or take the real "
                 "part or absolute value first"
             )
-        return Tensor(np.ones(meta.shape, meta.dtype))
+        return Tensor(ones(meta.shape, meta.dtype))
     given = g if isinstance(g, Tensor) else Tensor(np.asarray(g))
     if batched and (g is None or given.ndim == 0 or given.shape[1:] != meta.shape):
         raise NumgradRuntimeError(

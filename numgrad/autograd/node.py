@@ -17,6 +17,7 @@ from numgrad.autograd.hooks import RemovableHandle, leaf_hooks, node_extras
 from numgrad.autograd.saved import Guard, Packed, check_version, pack, stale
 from numgrad.autograd.variable import Parameter, Tensor, Version, extra, shared_version
 from numgrad.errors import NumgradAttributeError, NumgradRuntimeError, NumgradTypeError
+from numgrad.op.abstract import ARRAYS, zeros
 from numgrad.op.base import OPS, Call, Meta
 
 next_sequence = count().__next__
@@ -152,7 +153,7 @@ class Node:
             return Tensor(kept.array) if kept.tensor is None else kept.tensor
         origin = kept.origin if kind is Packed else None
         array = kept.unpack() if kind is Packed else kept
-        if not isinstance(array, np.ndarray):
+        if not isinstance(array, ARRAYS):
             return kept
         if name == "y":
             return Tensor(array, array.dtype.kind in "fc", self, slot)
@@ -255,7 +256,7 @@ class Node:
         call = self.call
         if call.out_metas and call.materializes:
             parts = [
-                Tensor(np.zeros(m.shape, m.dtype)) if part is None else part
+                Tensor(zeros(m.shape, m.dtype)) if part is None else part
                 for part, m in zip(parts, call.out_metas, strict=True)
             ]
         g: Any = tuple(parts) if call.out_metas else parts[0]

@@ -138,12 +138,44 @@ def normalize_axes(operation: str, axis: Any, ndim: int) -> tuple[int, ...]:
     return tuple(sorted(result))
 
 
-class AxisPlan(Call):
+class AxisCall(Call):
+    """A call of an operation along axes.
+
+    ``axes`` are those, ``kept`` is the operand's shape with length 1 along them, ``count`` the
+    number of elements that are reduced to one.
+    """
+
+    __slots__ = ("axes", "count", "kept")
+    op: AxisOp
+
+    def implied(self, name: str, k: int) -> Any:
+        return self.count
+
+    def gradient(self, k: int, g: Any, values: dict[str, Any]) -> Any:
+        """The formula on Tensors or ndarrays: ``g`` and ``y`` get the reduced axes back."""
+        if not self.op.keeps_shape:
+            reshape = OPS["reshape"]
+            g = bind(reshape, (g, self.kept), {})
+            if "y" in values:
+                values = {**values, "y": bind(reshape, (values["y"], self.kept), {})}
+        formula = self.op.formulas["x"]
+        given = self.arguments(formula, k, values)
+        if "axis" in given:
+            given["axis"] = self.axes
+        if formula.uses_g:
+            given["g"] = g
+        value = formula.function(**given)
+        wanted = self.metas[0].shape
+        if np.ndim(value) != len(wanted) or np.shape(value) != wanted:
+            value = bind(OPS["broadcast_to"], (value, wanted), {})
+        return value
+
+
+class AxisPlan(AxisCall):
     """How an operation along axes is computed for an operand of given dtype and shape."""
 
     __slots__ = (
         "allocate",
-        "axes",
         "columns",
         "counts",
         "dtype",
@@ -152,7 +184,6 @@ class AxisPlan(Call):
         "functions",
         "inverse",
         "keeps",
-        "kept",
         "large",
         "order",
         "scalars",
@@ -160,7 +191,6 @@ class AxisPlan(Call):
         "simple",
         "sizes",
     )
-    op: AxisOp
 
     def __init__(self, op: AxisOp, x: np.ndarray, params: dict[str, Any]) -> None:
         check_dtype(op.name, x.dtype)
@@ -187,9 +217,10 @@ class AxisPlan(Call):
             first, last = len(others), x.ndim
         count = prod(shape[first:last])
         self.counts = (prod(shape[:first]), count, prod(shape[last:]))
+        self.count = float(count)
         self.columns = self.counts[2] != 1
         self.sizes = self.counts if self.columns else self.counts[:2]
-        self.scalars = (float(count),) if op.takes_n else ()
+        self.scalars = (self.count,) if op.takes_n else ()
         self.simple = self.order is None and prod(self.shape) > 0
         if not op.empty and count == 0 and prod(self.shape):
             raise NumgradValueError(
@@ -330,9 +361,6 @@ class AxisPlan(Call):
     def differentiable(self, k: int) -> bool:
         return self.dtype.kind in "fc" and "x" in self.op.formulas
 
-    def implied(self, name: str, k: int) -> Any:
-        return float(self.counts[1])
-
     def _gradient_symbol(self, values: dict[str, Symbol]) -> Any:
         formula = self.op.formulas["x"]
         given: dict[str, Any] = {name: values[name] for name in formula.needs}
@@ -341,24 +369,6 @@ class AxisPlan(Call):
         if formula.uses_g:
             given["g"] = values["g"]
         return formula.function(**given)
-
-    def gradient(self, k: int, g: Any, values: dict[str, Any]) -> Any:
-        """The formula on Tensors or ndarrays: ``g`` and ``y`` get the reduced axes back."""
-        if not self.op.keeps_shape:
-            reshape = OPS["reshape"]
-            g = bind(reshape, (g, self.kept), {})
-            if "y" in values:
-                values = {**values, "y": bind(reshape, (values["y"], self.kept), {})}
-        formula = self.op.formulas["x"]
-        given = self.arguments(formula, k, values)
-        if "axis" in given:
-            given["axis"] = self.axes
-        if formula.uses_g:
-            given["g"] = g
-        value = formula.function(**given)
-        if np.shape(value) != self.metas[0].shape:
-            value = bind(OPS["broadcast_to"], (value, self.metas[0].shape), {})
-        return value
 
     def backward(self, mask: int, g: np.ndarray, saved: Sequence[Any]) -> tuple[Any, int]:
         function = self.functions[mask] = self._compile_backward(mask)
@@ -387,7 +397,7 @@ class AxisPlan(Call):
             "dtype": meta.dtype,
             "entry": self._entry("backward", mask, accumulate),
             "sizes": self.sizes,
-            "count": float(self.counts[1]),
+            "count": self.count,
             "compact": np.ascontiguousarray,
             "order": order,
             "inverse": self.inverse,

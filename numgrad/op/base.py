@@ -55,6 +55,8 @@ class State(threading.local):
     """The innermost of them."""
     transforms: int = 0
     """How many functional transforms, one within the other, are calling a user's function."""
+    tracer: Any = None
+    """What records the operations of a function that is being compiled, if one is."""
     plain: bool = True
     """Whether a backward may start at once: no interpreter, no other backward, no transform."""
 
@@ -211,6 +213,7 @@ class Op:
         self.internal = internal  # a part of other operations, without a public name
         self.formulas: dict[str, Formula] = {}
         self.jvp_formula: Callable[..., Any] | None = None
+        self.shape_rule: Callable[..., Any] | None = None
         self._enter: Callable[..., Any] | None = None
         if register:
             if self.name in OPS:
@@ -286,6 +289,16 @@ class Op:
         """
         self.jvp_formula = function
         return self
+
+    def shape(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Declare how shapes and dtypes of what is computed follow from those of the inputs.
+
+        ``function`` takes a ``Meta`` for each input (None for one left out) and all parameters; it
+        returns what the body does, with a ``Meta`` for each array. Lengths may be symbols, so it
+        computes with them and compares them as little as it can.
+        """
+        self.shape_rule = function
+        return function
 
     # What a family provides.
 

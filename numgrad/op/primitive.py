@@ -33,14 +33,8 @@ class Primitive(Op):
         self.outputs = outputs
         self.row_sparse = row_sparse
         self.backward_kernel: Callable[..., Any] | None = None
-        self.shape_rule: Callable[..., Any] | None = None
         self.saved_names: dict[tuple[int, int], tuple[str, ...]] = {}
         super().__init__(function, **options)
-
-    def shape(self, function: Callable[..., Any]) -> Primitive:
-        """Declare how shape and dtype of the output follow from those of the inputs."""
-        self.shape_rule = function
-        return self
 
     def vjp_kernel(self, function: Callable[..., Any]) -> Primitive:
         """Declare the backward by hand: ``function(call, mask, g, **saved)`` -> list of gradients.

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.ops.product_plan import MatMul
+from numgrad.op.base import Meta
+from numgrad.ops.product_plan import MatMul, product_shape
 from numgrad.ops.shape import expand_dims, matrix_transpose, squeeze
 
 
@@ -63,6 +64,11 @@ def matmul(a, b):
     Axes before the last two are stacks of matrices and broadcast against each other.
     """
     return np.matmul(a, b)
+
+
+@matmul.shape
+def _matmul_result(a, b):
+    return Meta(product_shape(a.shape, b.shape), np.result_type(a.dtype, b.dtype))
 
 
 matmul.vjp(a=_matmul_vjp_a, b=_matmul_vjp_b)

@@ -20,6 +20,7 @@ import numpy as np
 from numgrad.errors import NumgradValueError
 from numgrad.kernels import linalg, threads
 from numgrad.kernels.expr import check_dtype
+from numgrad.op.abstract import broadcast_lengths
 from numgrad.op.base import Call, Meta, conform
 from numgrad.op.elementwise import MAX_PLANS, Planned
 
@@ -59,6 +60,28 @@ def _layout(x: np.ndarray) -> str:
     if x.ndim > 1 and (x.T if x.ndim == 2 else x.swapaxes(-1, -2)).flags.c_contiguous:
         return "transposed"
     return "loose"
+
+
+def product_shape(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Shape of the product of operands of two shapes."""
+    if not a or not b:
+        raise NumgradValueError(
+            f"matmul: shapes {a} and {b}: a 0-d operand has no axis to sum over; use multiply"
+        )
+    inner = b[-2] if len(b) > 1 else b[0]
+    if a[-1] != inner:
+        raise NumgradValueError(
+            f"matmul: shapes {a} and {b}: the last axis of the first ({a[-1]}) must equal the "
+            f"{'second to last' if len(b) > 1 else 'only'} axis of the second ({inner}); "
+            "transpose or reshape one"
+        )
+    try:
+        batch = broadcast_lengths(a[:-2], b[:-2])
+    except ValueError:
+        raise NumgradValueError(
+            f"matmul: shapes {a} and {b}: the leading axes {a[:-2]} and {b[:-2]} do not broadcast"
+        ) from None
+    return batch + a[-2:-1] + (b[-1:] if len(b) > 1 else ())
 
 
 class ProductPlan(Call):
@@ -120,27 +143,10 @@ class ProductPlan(Call):
 
     def _arrange_shapes(self, a: tuple[int, ...], b: tuple[int, ...]) -> None:
         """Find form, sizes (m, k, n) and the shape of the result."""
-        if not a or not b:
-            raise NumgradValueError(
-                f"matmul: shapes {a} and {b}: a 0-d operand has no axis to sum over; use multiply"
-            )
-        inner = b[-2] if len(b) > 1 else b[0]  # pyright: ignore
-        if a[-1] != inner:
-            raise NumgradValueError(
-                f"matmul: shapes {a} and {b}: the last axis of the first ({a[-1]}) must equal the "
-                f"{'second to last' if len(b) > 1 else 'only'} axis of the second ({inner}); "
-                "transpose or reshape one"
-            )
+        self.shape = product_shape(a, b)
         m = a[-2] if len(a) > 1 else 1
         n = b[-1] if len(b) > 1 else 1
-        try:
-            batch = np.broadcast_shapes(a[:-2], b[:-2])
-        except ValueError:
-            raise NumgradValueError(
-                f"matmul: shapes {a} and {b}: the leading axes {a[:-2]} and {b[:-2]} do not "
-                "broadcast"
-            ) from None
-        self.shape = batch + a[-2:-1] + (b[-1:] if len(b) > 1 else ())
+        batch = broadcast_lengths(a[:-2], b[:-2])
         self.batch: Any = None
         if len(a) == 1 and len(b) <= 2:
             self.form = "dot" if len(b) == 1 else "vm"

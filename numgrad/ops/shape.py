@@ -7,6 +7,8 @@ import numpy as np
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels.expr import check_dtype
 from numgrad.op import View, composite, primitive, view
+from numgrad.op.abstract import broadcast_lengths
+from numgrad.op.axis import normalize_axes
 from numgrad.op.base import OPS, bind
 
 
@@ -137,7 +139,7 @@ def broadcast_arrays(*arrays):
     """The operands broadcast against each other."""
     arrays = [as_operand(a) for a in arrays]
     try:
-        shape = np.broadcast_shapes(*[a.shape for a in arrays])
+        shape = broadcast_lengths(*[a.shape for a in arrays])
     except ValueError:
         shapes = ", ".join(str(a.shape) for a in arrays)
         raise NumgradValueError(
@@ -309,6 +311,14 @@ def roll(x, *, shift, axis=None):
     return np.roll(x, shift, axis)
 
 
+@roll.shape
+def _roll_result(x, *, shift, axis):
+    if axis is not None:
+        for a in axis if isinstance(axis, tuple | list) else (axis,):
+            normalize_axes("roll", a, x.ndim)
+    return x
+
+
 roll.vjp(x=lambda g, shift, axis: roll(g, _opposite(shift), axis))
 
 
@@ -321,6 +331,7 @@ def copy(x):
     return np.array(x, order="C")
 
 
+copy.shape(lambda x: x)
 copy.vjp(x=lambda g: g)
 
 

@@ -34,7 +34,7 @@ def dropout(x, *, p, seed, group=1):
         raise NumgradTypeError(
             f"dropout: the input must be floating or complex, got {x.dtype}; convert with astype"
         )
-    x = np.ascontiguousarray(x)
+    x = np.asarray(x, order="C")  # ascontiguousarray gives 0-d an axis
     out = np.empty(x.shape, x.dtype)
     if not out.size:
         return out
@@ -52,4 +52,5 @@ def dropout(x, *, p, seed, group=1):
     return out
 
 
+dropout.shape(lambda x, *, p, seed, group: x)
 dropout.vjp(x=lambda g, p, seed, group: dropout(g, p=p, seed=seed, group=group))

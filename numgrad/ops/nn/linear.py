@@ -9,8 +9,9 @@ import numpy as np
 
 from numgrad.errors import NumgradValueError
 from numgrad.op import composite
+from numgrad.op.base import Meta
 from numgrad.ops.matmul import matmul
-from numgrad.ops.nn.linear_plan import LinearMap
+from numgrad.ops.nn.linear_plan import LinearMap, check_shapes
 from numgrad.ops.shape import as_operand, expand_dims, matrix_transpose, reshape
 
 
@@ -47,6 +48,14 @@ def linear(x, weight, bias=None):
 def _rows(x: Any) -> Any:
     """The leading axes as one."""
     return reshape(x, (prod(x.shape[:-1]), x.shape[-1]))
+
+
+@linear.shape
+def _linear_result(x, weight, bias):
+    given = [m for m in (x, weight, bias) if m is not None]
+    check_shapes(x.shape, weight.shape, None if bias is None else bias.shape)
+    shape = (*x.shape[:-1], weight.shape[0])
+    return Meta(shape, np.result_type(*[m.dtype for m in given]))
 
 
 linear.vjp(

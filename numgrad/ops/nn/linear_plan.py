@@ -81,7 +81,7 @@ class LinearPlan(Call):
             check_dtype(op.name, a.dtype)
         metas = tuple(_ABSENT if a is None else Meta(a.shape, a.dtype) for a in (x, w, b))
         super().__init__(op, metas, {})
-        _check_shapes(x.shape, w.shape, None if b is None else b.shape)
+        check_shapes(x.shape, w.shape, None if b is None else b.shape)
         self.dtype = np.result_type(*[a.dtype for a in given])
         self.direct = all(a.dtype == self.dtype for a in given)
         n, inner = w.shape
@@ -220,7 +220,8 @@ def _quick_backward(
     return of_all if mask == 7 else of_parameters
 
 
-def _check_shapes(x: tuple[int, ...], w: tuple[int, ...], b: tuple[int, ...] | None) -> None:
+def check_shapes(x: tuple[int, ...], w: tuple[int, ...], b: tuple[int, ...] | None) -> None:
+    """Raise unless the shapes suit each other."""
     if len(w) != 2:
         raise NumgradValueError(
             f"linear: the weight has shape {w}; it must have two axes, (outputs, inputs)"

@@ -1,0 +1,1 @@
+"""The whole of a function, its gradient included, as one native kernel."""
