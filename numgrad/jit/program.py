@@ -195,9 +195,9 @@ class Program:
     def _argument(self, term: Term) -> str:
         """A term as an argument of a kernel: an array, or a number."""
         name = self._name(term)
-        if term.shape or term.op == SCALAR:
+        if term.shape or (term.op == SCALAR and self.graph.inputs[term.detail].weak):
             return name
-        return f"{name}.item()" if term.op == OPAQUE else f"{name}[0]"
+        return f"{name}.item()" if term.in_memory else f"{name}[0]"
 
     def _dtype(self, dtype: np.dtype) -> str:
         name = f"dtype_{dtype.name}"

@@ -13,6 +13,7 @@ import numpy as np
 from numgrad.errors import NumgradValueError
 from numgrad.kernels.index import scatter_add_kernel
 from numgrad.op import composite, primitive
+from numgrad.op.abstract import ones
 from numgrad.op.base import Meta
 from numgrad.ops.arithmetic import where
 from numgrad.ops.index import _flat, _outer_inner, check_integers, getitem, take
@@ -376,7 +377,7 @@ def _factors(g, x, positions, values):
 multiply_at.shape(lambda x, positions, values: x)
 multiply_at.vjp(
     x=lambda g, meta_x, positions, values: (
-        g * np.conj(multiply_at(np.ones(meta_x.shape, meta_x.dtype), positions, values))
+        g * np.conj(multiply_at(ones(meta_x.shape, meta_x.dtype), positions, values))
     ),
     values=_factors,
 )

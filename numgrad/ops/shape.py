@@ -7,15 +7,17 @@ import numpy as np
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels.expr import check_dtype
 from numgrad.op import View, composite, primitive, view
-from numgrad.op.abstract import broadcast_lengths
+from numgrad.op.abstract import AbstractLength, broadcast_lengths
 from numgrad.op.axis import normalize_axes
-from numgrad.op.base import OPS, bind
+from numgrad.op.base import OPS, Meta, bind
 
 
 def as_operand(x: Any) -> Any:
     """``x`` with a ``shape``: composites look at shapes before they call an operation."""
     if hasattr(x, "shape"):
         return x
+    if isinstance(x, AbstractLength):
+        return x.as_number()
     if isinstance(x, list | tuple) and any(hasattr(part, "grad_fn") for part in x):
         return OPS["stack"](*x)
     array = np.asarray(x)
@@ -323,6 +325,15 @@ roll.vjp(x=lambda g, shift, axis: roll(g, _opposite(shift), axis))
 
 
 # ------------------------------------------------------------------------------------- copies
+
+
+@primitive(internal=True, differentiable=False, method=False)
+def iota(*, length):
+    """The integers below ``length``."""
+    return np.arange(length)
+
+
+iota.shape(lambda *, length: Meta((length,), np.dtype(np.int64)))
 
 
 @primitive(ref=np.copy, linear=True, samples=[(((3, 4),), {})])

@@ -143,7 +143,7 @@ class Writer:
             if symbol.op == "load":
                 number, index = symbol.detail
                 self.counter += 1
-                name = f"x{self.counter}"
+                name = f"e{self.counter}"
                 self.put(depth, f"{name} = {self.read(self.bodies.terms[number], index)}")
                 self.names[symbol] = name
             elif symbol.op == "index":

@@ -10,6 +10,7 @@ import numpy as np
 from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueError
 from numgrad.kernels.row_sparse import gather_rows, scatter_rows
 from numgrad.op import primitive
+from numgrad.op.abstract import ones
 from numgrad.op.base import Meta
 from numgrad.op.row_sparse import RowSparseArray
 from numgrad.ops.arithmetic import where
@@ -196,8 +197,8 @@ def _looked_up(g, indices, rows, padding_idx, scaled):
     """The transpose: rows of ``g``, zero where the padding was looked up, over their counts."""
     found = embedding(g, indices)
     if scaled:
-        ones = np.ones((*indices.shape, 1), g.dtype)
-        counts = embedding_backward(ones, indices, rows=rows, padding_idx=None, scaled=False)
+        each = ones((*indices.shape, 1), g.dtype)
+        counts = embedding_backward(each, indices, rows=rows, padding_idx=None, scaled=False)
         found = found / embedding(counts, indices)
     if padding_idx is not None:
         found = where(expand_dims(indices == padding_idx % rows, axis=-1), 0, found)
