@@ -177,7 +177,7 @@ class Surroundings:
                     yield _place(vars(value)[name], value, f"{{0}}.{name}", f".{name}")
         elif isinstance(value, type | BuiltinFunctionType | np.ufunc | set | frozenset):
             return
-        elif hasattr(value, "__numgrad_jit__"):
+        elif hasattr(type(value), "__numgrad_jit__"):
             yield Place(value.__wrapped__, FIXED, value, "{0}.__wrapped__", _name(value))
         else:
             yield from self._of_object(value)

@@ -1,0 +1,1 @@
+"""The call path is tested with the reference backend: nothing is compiled."""
