@@ -1,1 +1,0 @@
-"""The call path is tested with the reference backend: nothing is compiled."""
