@@ -208,9 +208,8 @@ class Surroundings:
                     continue
                 for function in _functions(member):
                     self._read_code(function, kind)
-                if is_atom(member) and not _is_library(base.__module__):
-                    yield _place(getattr(value, name), value, f"{{0}}.{name}", f".{name}")
-                elif type(member).__name__ == "member_descriptor" and hasattr(value, name):
+                slot = type(member).__name__ == "member_descriptor" and hasattr(value, name)
+                if slot or (is_atom(member) and not _is_library(base.__module__)):
                     yield _place(getattr(value, name), value, f"{{0}}.{name}", f".{name}")
                 break
         attributes = getattr(value, "__dict__", None)

@@ -278,7 +278,7 @@ def test_strings_bools_and_functions_are_static_by_themselves():
 
 
 def test_static_arguments_that_cannot_be():
-    with pytest.raises(ng.NumgradTypeError, match="static argument x .* is an array"):
+    with pytest.raises(ng.NumgradTypeError, match=r"static argument x .* is an array"):
         ng.jit(lambda x: x, static_argnums=0)(np.ones(2))
 
     class Strange:
@@ -321,7 +321,7 @@ def test_an_argument_that_is_nothing_jit_knows():
         rate = 0.5
 
     fast = ng.jit(lambda x, c: x * c.rate)
-    with pytest.raises(ng.NumgradTypeError, match="the argument c of .* is a Config"):
+    with pytest.raises(ng.NumgradTypeError, match=r"the argument c of .* is a Config"):
         fast(np.ones(2), Config())
     static = ng.jit(lambda x, c: x * c.rate, static_argnames="c")
     np.testing.assert_array_equal(static(np.ones(2), Config()), [0.5, 0.5])
