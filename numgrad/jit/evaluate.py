@@ -66,7 +66,9 @@ def _lengths(graph: Graph, inputs: Sequence[Any]) -> dict[int, int]:
     return found
 
 
-def compute(node: Node, given: list[Any], length: Callable[[Any], int]) -> tuple[Any, ...]:
+def compute(node: Node, given: Sequence[Any], length: Callable[[Any], int]) -> tuple[Any, ...]:
+    """Results of one node for operands as NumPy has them; ``length`` gives the number of a size."""
+    given = list(given)
     """The results of one node; ``length`` gives the number that a length is."""
     if node.op == CONSTANT:
         (value,) = node.outputs

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from numgrad.errors import NumgradTypeError, NumgradValueError
-from numgrad.jit import evaluate
-from numgrad.jit.graph import Graph
 
 
 @dataclass(frozen=True)
@@ -55,7 +52,3 @@ class Program(Protocol):
     def run(self, *inputs: Any) -> tuple[Any, ...]:
         """Outputs of the graph, then what it writes, for C-contiguous arrays and numbers."""
         ...
-
-
-backend: Callable[[Graph, Options], Program] = evaluate.compile_graph
-"""What makes a program of a graph."""

@@ -72,6 +72,7 @@ class Sizes:
     on_number: Callable[[Size], Any] | None = None
     """Makes a traced number of a size, for true division."""
     _known: dict[Atom, Terms] = field(default_factory=dict)
+    _resolved: dict[Terms, Terms] = field(default_factory=dict)
 
     def axis(self, length: int) -> int | Size:
         """A new symbol for the length of an axis; 0 and 1 stay what they are."""
@@ -92,12 +93,16 @@ class Sizes:
         """Terms with axes replaced by what they were found to equal."""
         if not self._known:
             return terms
+        found = self._resolved.get(terms)
+        if found is not None:
+            return found
         total: Terms = ()
         for product, coefficient in terms:
             part = constant(coefficient)
             for atom in product:
                 part = multiply(part, self._known_atom(atom))
             total = add(total, part)
+        self._resolved[terms] = total
         return total
 
     def _known_atom(self, atom: Atom) -> Terms:
@@ -126,16 +131,9 @@ class Sizes:
     def holds(self, sign: str, a: int | Size, b: int | Size) -> bool:
         """Whether ``a sign b`` (``==`` or ``<``), noted as a guard unless it always holds."""
         left, right = (self.known(terms_of(x)) for x in (a, b))
-        difference = add(left, right, -1)
-        value = value_of(difference)
-        if value is not None:
-            return value == 0 if sign == "==" else value < 0
-        bound = least(difference)
-        if bound is not None and (bound > 0 if sign == "==" else bound >= 0):
-            return False
-        opposite = least(add(right, left, -1))
-        if opposite is not None and opposite > 0:
-            return sign == "<"
+        found = _decided(sign, left, right)
+        if found is not None:
+            return found
         x, y = self.hint_of(left), self.hint_of(right)
         if sign == "<":
             self._note("<" if x < y else ">=", left, right)
@@ -145,6 +143,13 @@ class Sizes:
         else:
             self._note("!=", left, right)
         return x == y
+
+    def always(self, sign: str, a: int | Size, b: int | Size) -> bool:
+        """Whether ``a sign b`` (``==``, ``<`` or ``<=``) is certain; nothing is noted."""
+        left, right = (self.known(terms_of(x)) for x in (a, b))
+        if sign == "<=":
+            return _decided("<", right, left) is False
+        return _decided(sign, left, right) is True
 
     def _note(self, sign: str, left: Terms, right: Terms) -> None:
         guard = Guard(sign, left, right)
@@ -159,6 +164,7 @@ class Sizes:
         if found is not None:
             axis, terms = found
             self._known[axis] = terms
+            self._resolved.clear()
 
     def specialise(self, length: int | Size) -> int:
         """The length as a number, which becomes part of what the kernel is made for."""
@@ -262,10 +268,10 @@ class Size(AbstractLength):
         return self._of(divide(sign, left, right))
 
     def __truediv__(self, other: Any) -> Any:
-        return self._number() / other
+        return self.as_number() / other
 
     def __rtruediv__(self, other: Any) -> Any:
-        return other / self._number()
+        return other / self.as_number()
 
     def __pow__(self, other: Any) -> Any:
         if type(other) is int and 0 <= other <= 8:
@@ -273,24 +279,25 @@ class Size(AbstractLength):
             for _ in range(other):
                 terms = multiply(terms, self.terms)
             return self._of(terms)
-        return self._number() ** other
+        return self.as_number() ** other
 
     def __rpow__(self, other: Any) -> Any:
-        return other ** self._number()
+        return other ** self.as_number()
 
-    def _number(self) -> Any:
+    def as_number(self) -> Any:
+        """The length as a traced number."""
         make = self.sizes.on_number
         return self.__index__() if make is None else make(self)
 
     def _with_number(self, function: Callable[[Any, Any], Any], other: Any) -> Any:
         known = isinstance(other, float | complex | np.number | np.ndarray)
-        return function(self._number(), other) if known else NotImplemented
+        return function(self.as_number(), other) if known else NotImplemented
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         function = _OPERATORS.get(ufunc.__name__)
         if function is not None and not options and all(_operand(x) is not None for x in inputs):
             return function(*(int(x) if isinstance(x, np.generic) else x for x in inputs))
-        numbers = [x._number() if isinstance(x, Size) else x for x in inputs]
+        numbers = [x.as_number() if isinstance(x, Size) else x for x in inputs]
         return getattr(ufunc, method)(*numbers, **options)
 
     # ------------------------------------------------------------------------- comparisons
@@ -402,6 +409,21 @@ def _operand(value: Any) -> Terms | None:
     if isinstance(value, Size):
         return value.sizes.known(value.terms)
     return constant(int(value)) if isinstance(value, int | np.integer | np.bool) else None
+
+
+def _decided(sign: str, left: Terms, right: Terms) -> bool | None:
+    """Whether ``left sign right`` (``==`` or ``<``) in every call, or None if that depends."""
+    difference = add(left, right, -1)
+    value = value_of(difference)
+    if value is not None:
+        return value == 0 if sign == "==" else value < 0
+    bound = least(difference)
+    if bound is not None and (bound > 0 if sign == "==" else bound >= 0):
+        return False
+    opposite = least(add(right, left, -1))
+    if opposite is not None and opposite > 0:
+        return sign == "<"
+    return None
 
 
 def terms_of(length: int | Size) -> Terms:

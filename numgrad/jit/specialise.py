@@ -12,7 +12,6 @@ import numpy as np
 from numgrad.autograd import engine
 from numgrad.autograd.variable import Tensor
 from numgrad.errors import NumgradNotImplementedError, NumgradRuntimeError, NumgradTypeError
-from numgrad.jit import options as backend
 from numgrad.jit.arrays import TracedArray
 from numgrad.jit.closure import IDENTITY, VALUE, Place, Surroundings, is_atom
 from numgrad.jit.cut import Cut, cut
@@ -20,6 +19,7 @@ from numgrad.jit.dispatch import NAMES, RECORDING, Input, Layout, Result, Writer
 from numgrad.jit.graph import Graph, Value
 from numgrad.jit.messages import warn
 from numgrad.jit.options import Options, Program
+from numgrad.jit.program import compile_graph
 from numgrad.jit.progress import announced
 from numgrad.jit.signature import NUMBER, STATIC, TENSOR, Arguments, flatten
 from numgrad.jit.sizes import Size
@@ -289,7 +289,7 @@ class Specialisation:
     def _compile(self, graph: Graph, name: str) -> Program:
         begin = time.perf_counter()
         with announced(f"compiling {name} ({len(graph.nodes)} operations)"):
-            program = backend.backend(graph, replace(self.options, name=name))
+            program = compile_graph(graph, replace(self.options, name=name))
         self.seconds += time.perf_counter() - begin
         self.compiles += 1
         self.cache_hits += bool(getattr(program, "cached", False))
