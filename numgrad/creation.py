@@ -6,18 +6,34 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.autograd.modes import no_grad
 from numgrad.autograd.variable import INFERENCE, Version
 from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.inplace import assign
 from numgrad.kernels.expr import check_dtype
-from numgrad.op.base import state
+from numgrad.op.abstract import AbstractArray, AbstractLength
+from numgrad.op.abstract import ones as filled_ones
+from numgrad.op.abstract import zeros as filled_zeros
+from numgrad.op.base import OPS, state
 from numgrad.tensor import Tensor, check_differentiable
 
 
-def _finish(name: str, array: np.ndarray, requires_grad: bool) -> Tensor:
+def _finish(name: str, array: Any, requires_grad: bool) -> Tensor:
     check_dtype(name, array.dtype)
     if requires_grad:
         check_differentiable(array.dtype)
+    if state.tracer is not None and not isinstance(array, AbstractArray):
+        array = state.tracer.made(array)
     return Tensor(array, requires_grad, memory=INFERENCE if state.inference else None)
+
+
+def _filled(name: str, shape: Any, number: Any, dtype: Any, requires_grad: bool) -> Tensor:
+    """A Tensor with one number everywhere; in a trace its lengths may be symbols."""
+    lengths = shape if isinstance(shape, tuple | list) else (shape,)
+    if state.tracer is None or not all(isinstance(n, int | AbstractLength) for n in lengths):
+        return _finish(name, np.full(shape, number, dtype), requires_grad)
+    check_dtype(name, np.dtype(dtype))
+    return _finish(name, state.tracer.filled(tuple(lengths), number, dtype), requires_grad)
 
 
 def _to_array(name: str, data: Any, dtype: Any, copy: bool | None) -> np.ndarray:
@@ -85,6 +101,8 @@ def tensor(data: Any, dtype: Any = None, requires_grad: bool = False, **unknown:
     """
     if unknown:
         _refuse_unknown("tensor", unknown)
+    if state.tracer is not None and _is_traced(data):
+        return _traced("tensor", data, dtype, requires_grad)
     return _finish("tensor", _to_array("tensor", data, dtype, True), requires_grad)
 
 
@@ -104,6 +122,8 @@ def asarray(data: Any, dtype: Any = None, copy: bool | None = None) -> Tensor:
     """
     if isinstance(data, Tensor) and not copy and (dtype is None or data.dtype == dtype):
         return data
+    if state.tracer is not None and _is_traced(data):
+        return _traced("asarray", data, dtype, False)
     array = _to_array("asarray", data, dtype, copy)
     shared = isinstance(data, np.ndarray) and np.may_share_memory(array, data)
     return Tensor(array, memory=Version(foreign=True) if shared else None)
@@ -133,6 +153,8 @@ def zeros(shape: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     tensor([[0., 0.],
             [0., 0.]])
     """
+    if state.tracer is not None:
+        return _filled("zeros", shape, 0, dtype or np.float64, requires_grad)
     return _finish("zeros", np.zeros(shape, dtype or np.float64), requires_grad)
 
 
@@ -145,6 +167,8 @@ def ones(shape: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     >>> ng.ones(3, requires_grad=True)
     tensor([1., 1., 1.], requires_grad=True)
     """
+    if state.tracer is not None:
+        return _filled("ones", shape, 1, dtype or np.float64, requires_grad)
     return _finish("ones", np.ones(shape, dtype or np.float64), requires_grad)
 
 
@@ -157,6 +181,8 @@ def empty(shape: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     >>> ng.empty((2, 3)).shape
     (2, 3)
     """
+    if state.tracer is not None:
+        return _filled("empty", shape, 0, dtype or np.float64, requires_grad)
     return _finish("empty", np.empty(shape, dtype or np.float64), requires_grad)
 
 
@@ -169,9 +195,21 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, requires_grad: bool = F
     >>> ng.full(3, 0.5)
     tensor([0.5, 0.5, 0.5])
     """
+    if state.tracer is not None:
+        return _full("full", shape, fill_value, dtype, requires_grad)
     if isinstance(fill_value, Tensor):
         fill_value = fill_value._array
     return _finish("full", np.full(shape, fill_value, dtype), requires_grad)
+
+
+def _full(name: str, shape: Any, value: Any, dtype: Any, requires_grad: bool) -> Tensor:
+    """``full`` in a trace, where lengths may be symbols and the value traced."""
+    if dtype is None:
+        dtype = value.dtype if isinstance(value, Tensor) else np.asarray(value).dtype
+    out = _filled(name, shape, 0, dtype, False)
+    with no_grad():
+        assign(name, out, value)
+    return out.requires_grad_(requires_grad)
 
 
 def eye(n: int, m: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
@@ -200,7 +238,39 @@ def arange(
     """
     if stop is None:
         start, stop = 0, start
+    bounds = (start, stop, step)
+    if state.tracer is not None and any(isinstance(b, AbstractLength) for b in bounds):
+        return _traced_range(*bounds, dtype)
     return _finish("arange", np.arange(start, stop, step, dtype=dtype), requires_grad)
+
+
+def _traced_range(start: Any, stop: Any, step: Any, dtype: Any) -> Tensor:
+    """``arange`` of a trace, where bounds may be symbols."""
+    if not all(isinstance(b, int | AbstractLength) for b in (start, stop, step)):
+        raise NumgradTypeError(
+            "arange: the length of an axis and numbers that are not integers do not mix while a "
+            "function is compiled; use ng.arange(n) * step + start"
+        )
+    count = -((start - stop) // step)
+    out = OPS["iota"](length=count if count > 0 else 0) * step + start
+    return out if dtype is None else OPS["astype"](out, dtype=dtype)
+
+
+def _is_traced(data: Any) -> bool:
+    """Whether there is anything in a nesting whose numbers are not known yet."""
+    if isinstance(data, list | tuple):
+        return any(map(_is_traced, data))
+    return isinstance(data, Tensor | AbstractLength)
+
+
+def _traced(name: str, data: Any, dtype: Any, requires_grad: bool) -> Tensor:
+    """A copy of what holds traced values, without a history."""
+    with no_grad():
+        if isinstance(data, list | tuple):
+            data = OPS["stack"]([_traced(name, part, None, False) for part in data])
+        out = OPS["positive"](data) if data.dtype.kind != "b" else OPS["copy"](data)
+        out = out if dtype is None else OPS["astype"](out, dtype=dtype)
+    return _finish(name, state.tracer.lift(out).copy(), requires_grad)
 
 
 def linspace(
@@ -224,7 +294,10 @@ def linspace(
 
 
 def _like(name: str, x: Any, dtype: Any) -> tuple[tuple[int, ...], np.dtype]:
-    array = x._array if isinstance(x, Tensor) else np.asarray(x)
+    if state.tracer is not None:
+        array = state.tracer.lift(x)
+    else:
+        array = x._array if isinstance(x, Tensor) else np.asarray(x)
     return array.shape, np.dtype(dtype) if dtype is not None else array.dtype
 
 
@@ -237,7 +310,7 @@ def zeros_like(x: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor
     >>> ng.zeros_like([1, 2])
     tensor([0, 0])
     """
-    return _finish("zeros_like", np.zeros(*_like("zeros_like", x, dtype)), requires_grad)
+    return _finish("zeros_like", filled_zeros(*_like("zeros_like", x, dtype)), requires_grad)
 
 
 def ones_like(x: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
@@ -249,7 +322,7 @@ def ones_like(x: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     >>> ng.ones_like([0.5, 2.0])
     tensor([1., 1.])
     """
-    return _finish("ones_like", np.ones(*_like("ones_like", x, dtype)), requires_grad)
+    return _finish("ones_like", filled_ones(*_like("ones_like", x, dtype)), requires_grad)
 
 
 def empty_like(x: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
@@ -261,7 +334,9 @@ def empty_like(x: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor
     >>> ng.empty_like([1, 2]).dtype
     dtype('int64')
     """
-    return _finish("empty_like", np.empty(*_like("empty_like", x, dtype)), requires_grad)
+    shape, kind = _like("empty_like", x, dtype)
+    array = np.empty(shape, kind) if state.tracer is None else filled_zeros(shape, kind)
+    return _finish("empty_like", array, requires_grad)
 
 
 def full_like(x: Any, fill_value: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
@@ -274,4 +349,6 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, requires_grad: bool = 
     tensor([7., 7.])
     """
     shape, kind = _like("full_like", x, dtype)
+    if state.tracer is not None:
+        return _full("full_like", shape, fill_value, kind, requires_grad)
     return _finish("full_like", np.full(shape, fill_value, kind), requires_grad)

@@ -39,6 +39,7 @@ from numgrad.autograd.variable import (
     version_of,
 )
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
+from numgrad.op.abstract import AbstractArray
 from numgrad.op.base import OPS, Meta, Op, state
 from numgrad.op.elementwise import Elementwise
 from numgrad.ops.shape import as_operand
@@ -51,13 +52,15 @@ def check_target(name: str, target: Tensor) -> None:
     if not isinstance(target, Tensor):
         raise NumgradTypeError(f"{name}: the target is a {type(target).__name__}, not a Tensor")
     refresh(target)
-    array = target._array
-    if _overlaps(array):
+    array = memory_of(target)
+    if isinstance(array, AbstractArray):
+        array.check_writable(name)
+    elif _overlaps(array):
         raise NumgradRuntimeError(
             f"{name}: the target of shape {array.shape} shows single elements several times, as "
             "broadcast_to gives them, so a write has no meaning; clone() it first"
         )
-    if not array.flags.writeable:
+    elif not array.flags.writeable:
         raise NumgradRuntimeError(
             f"{name}: the memory of the target of shape {array.shape} is read-only; clone() it"
         )
@@ -68,6 +71,26 @@ def check_target(name: str, target: Tensor) -> None:
         )
     if state.grad_enabled:
         check_no_leaf(name, target)
+
+
+def memory_of(tensor: Tensor) -> Any:
+    """The array of a tensor, which in a trace is abstract."""
+    return tensor._array if state.tracer is None else state.tracer.lift(tensor)
+
+
+def _store(target: Tensor, array: Any) -> None:
+    """Write an array, which broadcasts, to the memory of a tensor."""
+    if state.tracer is None:
+        np.copyto(target._array, array, casting="unsafe")
+    else:
+        state.tracer.store(target, array)
+
+
+def _may_share(a: Any, b: Any) -> bool:
+    """Whether a write to one array may change the other; values of a trace never change."""
+    if isinstance(a, AbstractArray) or isinstance(b, AbstractArray):
+        return False
+    return np.may_share_memory(a, b)
 
 
 def _overlaps(array: np.ndarray) -> bool:
@@ -105,7 +128,7 @@ def as_values(name: str, value: Any, dtype: np.dtype) -> Any:
     return value
 
 
-def _fitted(name: str, value: Any, target: np.ndarray) -> Any:
+def _fitted(name: str, value: Any, target: Any) -> Any:
     """``value`` without leading axes of length 1 too many, if it broadcasts to ``target``."""
     shape = tuple(value.shape)
     surplus = max(len(shape) - target.ndim, 0)
@@ -144,16 +167,17 @@ def assign(name: str, target: Tensor, value: Any, *, part_of: Tensor | None = No
     If ``target`` was made for this write only, ``part_of`` is the tensor that the user writes to.
     """
     check_target(name, target)
-    value = _fitted(name, as_values(name, value, target._array.dtype), target._array)
-    array = value._array if isinstance(value, Tensor) else value
+    memory = memory_of(target)
+    value = _fitted(name, as_values(name, value, memory.dtype), memory)
+    array = memory_of(value) if isinstance(value, Tensor) else value
     source = edge_of(value) if isinstance(value, Tensor) and value.requires_grad else None
     recorded = _is_recorded(target, source is not None) and target._array.dtype.kind in "fc"
     if recorded:
         check_view(name, target if part_of is None else part_of)
-    if np.may_share_memory(array, target._array):
+    if _may_share(array, memory):
         array = array.copy()
     with writing(target):
-        np.copyto(target._array, array, casting="unsafe")
+        _store(target, array)
     if recorded:
         rebase(target, source, Meta(array.shape, array.dtype))
     _tell_interpreters(target, value)
@@ -187,7 +211,7 @@ def inplace(op: Op, name: str, target: Tensor, args: tuple, params: dict[str, An
     twin = _as_before(target)
     before = partial(_before_write, target, twin)
     result = op(twin, *map(before, args), **{k: before(value) for k, value in params.items()})
-    if tuple(result.shape) != target._array.shape:
+    if tuple(result.shape) != memory_of(target).shape:
         raise NumgradValueError(
             f"{name}: a result of shape {tuple(result.shape)} does not fit the target of shape "
             f"{target._array.shape}; use the operation that returns a new tensor"
@@ -201,7 +225,7 @@ def inplace(op: Op, name: str, target: Tensor, args: tuple, params: dict[str, An
     if not (same and result._requires_grad):
         return assign(name, target, result)
     with writing(target):
-        np.copyto(target._array, result._array)
+        _store(target, result._array)
     take_history(target, result._grad_fn, result._slot)
     _tell_interpreters(target, result)
     return target
@@ -212,7 +236,7 @@ def _as_before(tensor: Tensor) -> Tensor:
     if state.grad_enabled and is_recorded_leaf(tensor):
         return OPS["copy"](tensor)  # the gradient is to reach the leaf itself
     twin = Tensor(
-        tensor._array.copy(), tensor._requires_grad, tensor._grad_fn, max(tensor._slot, 0)
+        memory_of(tensor).copy(), tensor._requires_grad, tensor._grad_fn, max(tensor._slot, 0)
     )
     for active in state.interpreters:
         active.duplicate(tensor, twin)
@@ -223,7 +247,7 @@ def _before_write(target: Tensor, twin: Tensor, value: Any) -> Any:
     """An argument as it is before ``target``, of which ``twin`` is a copy, is written to."""
     if value is target:
         return twin
-    if isinstance(value, Tensor) and np.may_share_memory(value._array, target._array):
+    if isinstance(value, Tensor) and _may_share(value._array, target._array):
         refresh(value)
         return _as_before(value)
     return value

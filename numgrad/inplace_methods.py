@@ -13,7 +13,7 @@ from numgrad.errors import NumgradRuntimeError, NumgradValueError
 from numgrad.inplace import as_values, assign, inplace
 from numgrad.op.base import OPS, Op
 from numgrad.op.elementwise import Elementwise
-from numgrad.ops.index import is_basic
+from numgrad.ops.index import is_basic, is_basic_part
 
 OTHERS = (
     "clip", "round", "nan_to_num", "deg2rad", "rad2deg", "cumsum", "cumprod", "tril", "triu",
@@ -75,7 +75,8 @@ def matmul_augmented(self: Tensor, other: Any) -> Tensor:
 def setitem(self: Tensor, index: Any, value: Any) -> None:
     """``self[index] = value`` for any index of NumPy's."""
     index = tuple(map(_as_int, index)) if type(index) is tuple else _as_int(index)
-    if is_basic(index):
+    parts = index if type(index) is tuple else (index,)
+    if is_basic(index) or all(map(is_basic_part, parts)):
         assign("setitem", self[index], value, part_of=self)
     else:
         value = as_values("setitem", value, self._array.dtype)

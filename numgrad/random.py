@@ -6,11 +6,16 @@ global one, ``np.random``, which ``manual_seed`` sets and ``checkpoint`` puts ba
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from numgrad.errors import NumgradTypeError
+from numgrad.op.abstract import AbstractLength, broadcast_lengths
+from numgrad.op.base import OPS, state
+from numgrad.ops.shape import as_operand
 from numgrad.tensor import Tensor
 
 
@@ -25,37 +30,58 @@ class Generator:
 
     def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Tensor:
         """Normal numbers of mean ``loc`` and standard deviation ``scale``."""
-        return _wrap(self.generator.normal(_plain(loc), _plain(scale), size))
+        return _draw(self.generator.normal, (loc, scale), size)
 
     def standard_normal(self, size: Any = None, dtype: Any = np.float64) -> Tensor:
         """Normal numbers of mean 0 and standard deviation 1, float64 or float32."""
-        return _wrap(self.generator.standard_normal(size, dtype))
+        return _draw(self.generator.standard_normal, (), size, dtype)
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Tensor:
         """Numbers spread evenly over the interval from ``low`` up to ``high``."""
-        return _wrap(self.generator.uniform(_plain(low), _plain(high), size))
+        return _draw(self.generator.uniform, (low, high), size)
 
     def random(self, size: Any = None, dtype: Any = np.float64) -> Tensor:
         """Numbers spread evenly over the interval from 0 up to 1, float64 or float32."""
-        return _wrap(self.generator.random(size, dtype))
+        return _draw(self.generator.random, (), size, dtype)
 
     def integers(
         self, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64,
         endpoint: bool = False,
     ) -> Tensor:  # fmt: skip
         """Integers from ``low`` up to ``high``, which is left out unless ``endpoint``."""
-        return _wrap(self.generator.integers(_plain(low), _plain(high), size, dtype, endpoint))
+        if high is None:
+            low, high = 0, low
+        draw = partial(self.generator.integers, endpoint=endpoint)
+        return _draw(draw, (low, high), size, dtype)
 
     def permutation(self, x: Any, axis: int = 0) -> Tensor:
         """The rows of ``x``, or the integers below ``x``, in random order."""
-        return _wrap(self.generator.permutation(_plain(x), axis))
+        if state.tracer is None:
+            return _wrap(self.generator.permutation(_plain(x), axis))
+        if isinstance(x, int | AbstractLength):
+            return _places(self.generator.permutation, x)
+        x = as_operand(x)
+        return OPS["take"](x, _places(self.generator.permutation, x.shape[axis]), axis=axis)
 
     def choice(
         self, a: Any, size: Any = None, replace: bool = True, p: Any = None, axis: int = 0,
         shuffle: bool = True,
     ) -> Tensor:  # fmt: skip
         """Random rows of ``a``, or integers below ``a``, with probabilities ``p``."""
-        return _wrap(self.generator.choice(_plain(a), size, replace, _plain(p), axis, shuffle))
+        if state.tracer is None:
+            return _wrap(self.generator.choice(_plain(a), size, replace, _plain(p), axis, shuffle))
+        rows = None if isinstance(a, int | AbstractLength) else as_operand(a)
+        count = a if rows is None else rows.shape[axis]
+        weights = () if p is None else (as_operand(p),)
+
+        def draw(count: Any, *rest: Any) -> Any:
+            given = rest[0] if weights else None
+            lengths = tuple([int(n) for n in rest[len(weights) :]])
+            return self.generator.choice(int(count), lengths, replace, given, 0, shuffle)
+
+        shape = () if size is None else tuple(size) if isinstance(size, tuple | list) else (size,)
+        found = state.tracer.draw(draw, shape, np.int64, count, *weights, *shape)
+        return found if rows is None else OPS["take"](rows, found, axis=axis)
 
 
 def generator_of(
@@ -118,8 +144,10 @@ def manual_seed(seed: int) -> None:
     np.random.seed(seed)
 
 
-def draw_seed() -> int:
+def draw_seed() -> Any:
     """A random integer below ``2**53`` from NumPy's global generator, to seed an operation with.
+
+    While a function is compiled it is drawn anew at each call of that.
 
     Examples
     --------
@@ -127,7 +155,32 @@ def draw_seed() -> int:
     >>> 0 <= ng.random.draw_seed() < 2**53
     True
     """
+    if state.tracer is not None:
+        return state.tracer.draw(lambda: np.random.random_sample() * 2**53, (), np.int64)
     return int(np.random.random_sample() * 2**53)
+
+
+def _places(permutation: Callable[..., Any], count: Any) -> Tensor:
+    """The integers below ``count`` in random order, drawn at each call of a traced function."""
+    return state.tracer.draw(lambda n: permutation(int(n)), (count,), np.int64, count)
+
+
+def _draw(method: Callable[..., Any], bounds: tuple, size: Any, dtype: Any = None) -> Tensor:
+    """Numbers between bounds, in an array of a size or of the shape that these broadcast to."""
+    more = () if dtype is None else (dtype,)
+    if state.tracer is None:
+        return _wrap(method(*map(_plain, bounds), size, *more))
+    operands = [b if isinstance(b, int | float) else as_operand(b) for b in bounds]
+    if size is None:
+        shape = broadcast_lengths(*[getattr(b, "shape", ()) for b in operands])
+    else:
+        shape = tuple(size) if isinstance(size, tuple | list) else (size,)
+
+    def draw(*given: Any) -> Any:
+        lengths = tuple([int(n) for n in given[len(bounds) :]])
+        return method(*given[: len(bounds)], lengths, *more)
+
+    return state.tracer.draw(draw, shape, np.dtype(dtype or np.float64), *operands, *shape)
 
 
 def _plain(value: Any) -> Any:

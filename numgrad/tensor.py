@@ -18,8 +18,10 @@ from numgrad.autograd.variable import (
     NO_GRAD_VIEW,
     Parameter,
     Tensor,
+    gradient_of,
     refresh,
     root,
+    set_gradient,
     shared_version,
     version_of,
 )
@@ -43,7 +45,8 @@ assert _ops is not None
 
 def _get_grad(self: Tensor) -> Tensor | RowSparseTensor | None:
     """Gradient accumulated by ``backward``; None before the first."""
-    if self._grad is None and self._requires_grad and self.grad_fn is not None:
+    found = gradient_of(self)
+    if found is None and self._requires_grad and self.grad_fn is not None:
         if hooks.retains_grad(self):
             return None
         warnings.warn(
@@ -52,12 +55,12 @@ def _get_grad(self: Tensor) -> Tensor | RowSparseTensor | None:
             UserWarning,
             stacklevel=2,
         )
-    return self._grad
+    return found
 
 
 def _set_grad(self: Tensor, value: Any) -> None:
     if value is None:
-        self._grad = None
+        set_gradient(self, None)
         return
     if not isinstance(value, Tensor | RowSparseTensor):
         raise NumgradTypeError(f"grad: must be a Tensor or None, got {type(value).__name__}")
@@ -71,11 +74,11 @@ def _set_grad(self: Tensor, value: Any) -> None:
         raise NumgradRuntimeError(
             f"grad: has dtype {value._array.dtype}, the tensor {self._array.dtype}"
         )
-    self._grad = value
+    set_gradient(self, value)
 
 
 def _delete_grad(self: Tensor) -> None:
-    self._grad = None
+    set_gradient(self, None)
 
 
 def _get_grad_fn(self: Tensor) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 
 from numgrad.autograd.node import mark_written
 from numgrad.autograd.row_sparse import as_tensor
-from numgrad.autograd.variable import Tensor
+from numgrad.autograd.variable import Tensor, gradient_of, set_gradient
 from numgrad.op.base import OPS
 
 SMALL = 16384
@@ -70,9 +70,9 @@ def accumulate(found: Iterable[Sequence[Any]]) -> None:
 
 
 def _add_to(tensor: Tensor, g: Any, owned: bool) -> None:
-    present = tensor._grad
+    present = gradient_of(tensor)
     if isinstance(g, Tensor):
-        tensor._grad = OPS["positive"](g) if present is None else present + g
+        set_gradient(tensor, OPS["positive"](g) if present is None else present + g)
         return
     if present is not None:
         total = add_into(present._array, g)

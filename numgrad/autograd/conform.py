@@ -18,10 +18,10 @@ def conform_tensor(value: Any, meta: Meta) -> Tensor:
             return Tensor(conform(np.asarray(value), meta))
         value = Tensor(state.tracer.lift(value, meta.dtype))
     shape = value.shape
-    if shape != meta.shape:
-        lead = len(shape) - len(meta.shape)
+    lead = len(shape) - len(meta.shape)
+    if lead or shape != meta.shape:
         axes = tuple(range(lead)) + tuple(
-            lead + i for i, n in enumerate(meta.shape) if n == 1 and shape[lead + i] != 1
+            lead + i for i, n in enumerate(meta.shape) if shape and n == 1 and shape[lead + i] != 1
         )
         if axes:
             value = bind(OPS["sum"], (value,), {"axis": axes})

@@ -18,12 +18,12 @@ from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 
+from numgrad.autograd.history import region_of
 from numgrad.autograd.jvp import RECORDING, pushforward, reads_call, takes_tangent
 from numgrad.autograd.node import Node
 from numgrad.autograd.variable import Extra, Tensor, extra, root, shared_version
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 from numgrad.op.base import OPS, Call, Composite, Op, bind, complete, state
-from numgrad.ops.region import Region
 
 __all__ = [
     "UnpackedDualTensor",
@@ -100,7 +100,7 @@ class ForwardInterpreter:
         if of_owner is None:
             return None
         with self.below():
-            where = Region(owner._array, tensor._array)
+            where = region_of(owner, tensor)
             found = bind(OPS["region"], (of_owner,), {"where": where})
         if isinstance(found._memory, Tensor):  # else a copy, which does not follow the root
             self.set_tangent(tensor, found)
@@ -156,7 +156,7 @@ class ForwardInterpreter:
             if self._own_tangent(target) is not None:
                 present[...] = source
             else:
-                where = Region(owner._array, target._array)
+                where = region_of(owner, target)
                 whole = bind(
                     OPS["copy_slices"], (self._own_tangent(owner), source), {"where": where}
                 )

@@ -26,6 +26,13 @@ from numgrad.op.view import ViewCall
 from numgrad.ops.region import Region
 
 
+def region_of(owner: Tensor, view: Tensor) -> Any:
+    """Where a view lies in its root."""
+    if state.tracer is None:
+        return Region(owner._array, view._array)
+    return state.tracer.region(owner, view)
+
+
 def record(call: Call, mask: int, edges: tuple, saved: tuple) -> Node:
     """A new node, with its saved values packed and its line remembered where that is asked for."""
     if saved and state.saved_hooks:
@@ -92,7 +99,7 @@ def rebase(target: Tensor, source: Any, value: Meta) -> None:
     owner = root(target)
     version = shared_version(owner)
     version.rebased = version.last
-    where = Region(owner._array, target._array)
+    where = region_of(owner, target)
     op: Any = OPS["copy_slices"]
     mask = bool(owner._requires_grad) | (source is not None) << 1
     edges = (edge_of(owner) if mask & 1 else None, source)
@@ -109,7 +116,7 @@ def _replay(view: Tensor, owner: Tensor) -> None:
         view._grad_fn, view._slot, view._requires_grad = None, 0, False
         return
     _check_opaque("a view whose base was changed in place", view)
-    where = Region(owner._array, view._array)
+    where = region_of(owner, view)
     call = ViewCall(OPS["region"], (where.whole,), {"where": where}, view._array)
     before, output = view._grad_fn, max(view._slot - 1, 0)
     view._grad_fn, view._slot = record(call, 1, (edge_of(owner),), ()), 0

@@ -36,6 +36,8 @@ def walk_recorded(
     captured: dict[tuple[int, int], Any] = {}
 
     def deliver(edge: Any, g: Any) -> None:
+        if state.tracer is not None and state.tracer.is_zero(g._array):
+            return
         if isinstance(edge, Tensor):
             waiting = leaves.setdefault(id(edge), [edge, None, False])
             waiting[1] = g if waiting[1] is None else waiting[1] + g

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.errors import NumgradRuntimeError
+from numgrad.op.base import state
 
 
 class Version:
@@ -171,6 +172,18 @@ def extra(tensor: Tensor) -> Extra:
     if found is None:
         found = tensor._extra = Extra()
     return found
+
+
+def gradient_of(tensor: Tensor) -> Any:
+    """The accumulated gradient; in a trace that of a captured tensor becomes an input."""
+    return tensor._grad if state.tracer is None else state.tracer.gradient(tensor)
+
+
+def set_gradient(tensor: Tensor, value: Any) -> None:
+    """Replace the accumulated gradient; in a trace this happens at each call."""
+    if state.tracer is not None:
+        state.tracer.remember_gradient(tensor)
+    tensor._grad = value
 
 
 _replay: Callable[[Tensor, Tensor], None]

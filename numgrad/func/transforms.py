@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -194,22 +195,70 @@ def grad(
     return differentiated
 
 
+def _jacobians(values: list[Tensor], inputs: _Inputs) -> list[list[Any]]:
+    """For each value, for each input, an array of shape ``value.shape + input.shape``.
+
+    In a trace by columns where these are fewer. It costs nothing there that rows are computed in
+    order to be differentiated: what is not used is never computed.
+    """
+    if state.tracer is not None:
+        real = all(t._array.dtype.kind == "f" for t in (*values, *inputs.tensors))
+        count = sum(t._array.size for t in inputs.tensors)
+        if real and count <= sum(value._array.size for value in values):
+            return _jacobian_columns(values, inputs)
+    return [_jacobian_rows(value, inputs, inputs.as_tensors) for value in values]
+
+
+def _jacobian_columns(values: list[Tensor], inputs: _Inputs) -> list[list[Any]]:
+    """The Jacobian of a trace by forward products: a backward of a backward for each column."""
+    weights = [Tensor(zeros(v._array.shape, v._array.dtype), v._requires_grad) for v in values]
+    roots = [k for k, v in enumerate(values) if v._requires_grad]
+    chosen = [weights[k] for k in roots]
+    pulled: Any = [None] * len(inputs.tensors)
+    if roots:
+        pulled = engine.dense_grad(
+            [values[k] for k in roots], inputs.tensors, chosen, create_graph=True,
+            allow_unused=True,
+        )  # fmt: skip
+    table: list[list[Any]] = [[] for _ in values]
+    for t, row in zip(inputs.tensors, pulled, strict=True):
+        columns: list[list[Any]] = [[] for _ in values]
+        shape = tuple(int(n) for n in t._array.shape)
+        for place in range(prod(shape)):
+            found: Any = ()
+            if row is not None and row._requires_grad:
+                unit = Tensor(state.tracer.unit(shape, place, t._array.dtype))
+                found = engine.dense_grad(row, chosen, unit, create_graph=True, allow_unused=True)
+            by_value = dict(zip(roots, found, strict=False))
+            for k, column in enumerate(columns):
+                part = by_value.get(k)
+                column.append(_zeros_like(values[k]) if part is None else part)
+        for k, (value, column) in enumerate(zip(values, columns, strict=True)):
+            whole = value._array.shape + shape
+            stacked = OPS["stack"](column, axis=-1) if column else None
+            table[k].append(
+                Tensor(zeros(whole, value._array.dtype))
+                if stacked is None
+                else OPS["reshape"](stacked, whole)
+            )
+    return table
+
+
 def _jacobian_rows(value: Tensor, inputs: _Inputs, create_graph: bool) -> list[Any]:
     """For each input an array of shape ``value.shape + input.shape``, a backward for each row."""
     shape, size = value._array.shape, value._array.size
     if not value._requires_grad:
-        return [Tensor(np.zeros(shape + t._array.shape, t._array.dtype)) for t in inputs.tensors]
+        return [Tensor(zeros(shape + t._array.shape, t._array.dtype)) for t in inputs.tensors]
+    if state.tracer is not None:
+        shape = tuple(int(n) for n in shape)
+        size = prod(shape)
     if create_graph:
-        flat = value.reshape(-1)
-        rows = [
-            engine.grad(flat[k], inputs.tensors, create_graph=True, materialize_grads=True)
-            for k in range(size)
-        ]
+        rows = [_row(value, inputs, shape, k) for k in range(size)]
         stack, reshape = OPS["stack"], OPS["reshape"]
         return [
             reshape(stack([row[p] for row in rows]), shape + t._array.shape)
             if size
-            else Tensor(np.zeros(shape + t._array.shape, t._array.dtype))
+            else Tensor(zeros(shape + t._array.shape, t._array.dtype))
             for p, t in enumerate(inputs.tensors)
         ]
     out = [np.zeros((size, *t._array.shape), t._array.dtype) for t in inputs.tensors]
@@ -226,6 +275,15 @@ def _jacobian_rows(value: Tensor, inputs: _Inputs, create_graph: bool) -> list[A
     return [
         Tensor(a.reshape(shape + t._array.shape)) for a, t in zip(out, inputs.tensors, strict=True)
     ]
+
+
+def _row(value: Tensor, inputs: _Inputs, shape: tuple[int, ...], place: int) -> Any:
+    """Gradients of one element."""
+    if state.tracer is None:
+        root, unit = value.reshape(-1)[place], None
+    else:
+        root, unit = value, Tensor(state.tracer.unit(shape, place, value._array.dtype))
+    return engine.grad(root, inputs.tensors, unit, create_graph=True, materialize_grads=True)
 
 
 def jacobian(
@@ -252,7 +310,7 @@ def jacobian(
             value, aux = _output("jacobian", inputs.call(f, kwargs), has_aux)
             if not isinstance(value, Tensor):
                 value = Tensor(np.asarray(value, dtype=np.float64))
-            found = _jacobian_rows(value, inputs, inputs.as_tensors)
+            (found,) = _jacobians([value], inputs)
         result = inputs.result([inputs.kind(j) for j in found])
         return (result, map_leaves(inputs.kind, aux)) if has_aux else result
 
@@ -289,12 +347,8 @@ def hessian(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable
                 )
             else:
                 first = [_zeros_like(t) for t in inputs.tensors]
-            rows = [
-                inputs.result(
-                    [inputs.kind(j) for j in _jacobian_rows(g, inputs, inputs.as_tensors)]
-                )
-                for g in first
-            ]
+            table = _jacobians(list(first), inputs)
+            rows = [inputs.result([inputs.kind(j) for j in row]) for row in table]
         return inputs.result(rows)
 
     return differentiated

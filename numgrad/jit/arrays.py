@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
-from numgrad.errors import NumgradTraceError
+from numgrad.errors import NumgradRuntimeError, NumgradTraceError
 from numgrad.jit.graph import Shape, Value
+from numgrad.jit.memory import Step, shares_memory, steps_between
+from numgrad.jit.shapes import hinted
 from numgrad.op.abstract import AbstractArray
 
 if TYPE_CHECKING:
@@ -31,25 +33,76 @@ def user_line() -> str | None:
     return None
 
 
-class _Flags:
-    c_contiguous = writeable = True
-
-
 class TracedArray(AbstractArray):
-    """An array of a trace: the value of the graph that it is.
+    """An array of a trace: the value of the graph that it is now.
 
-    ``base`` is the array of which it is a view, as for ndarrays.
+    ``base`` is the array of which it is a view, as for ndarrays: Note [Memory of a trace] in
+    ``memory``. ``locked`` says why nobody may write to it.
     """
 
-    __slots__ = ("_value", "base", "tracer")
+    __slots__ = ("_seen", "_value", "base", "contiguous", "locked", "steps", "tracer", "version")
 
-    def __init__(self, tracer: Tracer, value: Value, base: TracedArray | None = None) -> None:
+    def __init__(
+        self,
+        tracer: Tracer,
+        value: Value,
+        base: TracedArray | None = None,
+        steps: tuple[Step, ...] = (),
+        contiguous: bool = True,
+    ) -> None:
         self.tracer, self._value, self.base = tracer, value, base
+        self.steps, self.contiguous = steps, contiguous
+        self.locked: str | None = None if base is None else base.locked
+        self.version = 0
+        """Number of writes to the memory, counted by the array that is no view."""
+        self._seen = 0 if base is None else base.version
 
     @property
     def value(self) -> Value:
         """The value of the graph."""
+        if self.base is not None and self._seen != self.base.version:
+            self._value = self._read()
+            self._seen = self.base.version
         return self._value
+
+    def _read(self) -> Value:
+        assert self.base is not None
+        value = self.base.value
+        for step in self.steps:
+            value = step.apply(self.tracer, value)
+        return value
+
+    def view(self, value: Value) -> TracedArray:
+        """What was made of this array by views: one of its base if it shares memory, as NumPy's."""
+        tail = steps_between(self.value, value)
+        if tail is None:
+            return TracedArray(self.tracer, value)
+        base = self if self.base is None else self.base
+        shares, contiguous = shares_memory(self.contiguous, tail)
+        if not shares:
+            return TracedArray(self.tracer, value)
+        return TracedArray(self.tracer, value, base, (*self.steps, *tail), contiguous)
+
+    def write(self, value: Value) -> None:
+        """Replace the elements."""
+        base = self.base
+        if base is None:
+            self._value = value
+            self.version += 1
+            return
+        seen = [base.value]
+        for step in self.steps[:-1]:
+            seen.append(step.apply(self.tracer, seen[-1]))
+        part = value
+        for step, before in zip(reversed(self.steps), reversed(seen), strict=False):
+            part = step.put(self.tracer, before, part)
+        base.write(part)
+        self._value, self._seen = value, base.version
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether it shows single elements several times."""
+        return any(step.name == "broadcast_to" for step in self.steps)
 
     @property
     def shape(self) -> Shape:
@@ -63,15 +116,19 @@ class TracedArray(AbstractArray):
         self._check_alive()
         return self._value.dtype
 
-    @property
-    def flags(self) -> type[_Flags]:
-        """What is asked of the memory of ndarrays."""
-        self._check_alive()
-        return _Flags
-
     def copy(self) -> TracedArray:
         """The same value, of which this is no view."""
         return TracedArray(self.tracer, self.value)
+
+    def check_writable(self, name: str) -> None:
+        """Raise if a write has no meaning or is not allowed."""
+        if self.overlaps:
+            raise NumgradRuntimeError(
+                f"{name}: the target of shape {hinted(self.shape)} shows single elements several "
+                "times, as broadcast_to gives them, so a write has no meaning; clone() it first"
+            )
+        if self.locked is not None:
+            raise NumgradTraceError(f"{_at(user_line())}{name}: {self.locked}")
 
     def _check_alive(self) -> None:
         if self.tracer.ended:

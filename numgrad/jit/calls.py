@@ -14,7 +14,7 @@ from numgrad.jit.graph import Shape, Value
 from numgrad.jit.infer import primitive_results
 from numgrad.jit.shapes import broadcast, hinted
 from numgrad.jit.sizes import Size
-from numgrad.jit.views import VIEWS
+from numgrad.jit.views import VIEWS, canonical_index, to_shape
 from numgrad.kernels.expr import check_dtype
 from numgrad.op.axis import AxisCall, AxisOp, normalize_axes
 from numgrad.op.base import Call, Meta, Op
@@ -28,6 +28,12 @@ if TYPE_CHECKING:
 
 _IDENTITIES = ("conjugate", "positive")
 """Operations that give real numbers back."""
+
+
+REGIONS = ("copy_slices", "region_backward")
+"""Operations on the place of a view in its root."""
+INDEXED = ("getitem_backward", "index_put")
+"""Operations that write at a basic index."""
 
 
 class _Traced:
@@ -97,8 +103,8 @@ def record_call(
     return _primitive(tracer, op, arrays, params)
 
 
-def _array(tracer: Tracer, value: Value, base: TracedArray | None = None) -> TracedArray:
-    return TracedArray(tracer, value, base)
+def _array(tracer: Tracer, value: Value) -> TracedArray:
+    return TracedArray(tracer, value)
 
 
 def _value(tracer: Tracer, a: Any) -> Value:
@@ -167,19 +173,46 @@ def _axis(
 def _view(tracer: Tracer, op: View, arrays: list[Any], params: dict[str, Any]) -> tuple[Any, Call]:
     values = [_strong(tracer, a) for a in arrays]
     check_dtype(op.name, values[0].dtype)
-    lower = VIEWS.get(op.name)
-    if lower is None:
+    if op.name == "region":
+        found = params["where"].find(tracer, values[0])
+    elif op.name in VIEWS:
+        found = VIEWS[op.name](tracer, *values, **params)
+    else:
         raise NumgradTypeError(f"{op.name}: cannot be traced")
-    found = lower(tracer, *values, **params)
     metas = tuple([Meta(tracer.resolved(v.shape), v.dtype) for v in values])
     many = type(found) is tuple
     outs = found if many else (found,)
-    base = None
-    if isinstance(arrays[0], TracedArray) and op.name != "astype":
-        base = arrays[0] if arrays[0].base is None else arrays[0].base
-    traced = tuple([_array(tracer, o, base) for o in outs])
+    source = arrays[0]
+    looks = isinstance(source, TracedArray) and (op.name != "astype" or not params["copy"])
+    traced = tuple([source.view(o) if looks else _array(tracer, o) for o in outs])
     call = TracedCall(tracer, op, metas, params, outs, many=many)
     return traced if many else traced[0], call
+
+
+def _region(
+    tracer: Tracer, op: Op, values: list[Any], metas: list[Any], params: dict[str, Any]
+) -> tuple[Any, Call]:
+    """What is written at a place, or its gradient."""
+    where = params["where"]
+    if op.name == "copy_slices":
+        out = where.replace(tracer, *values)
+    else:
+        out = where.scatter(tracer, values[0])
+    return _array(tracer, out), TracedCall(tracer, op, tuple(metas), params, (out,))
+
+
+def _index(
+    tracer: Tracer, name: str, values: list[Any], metas: list[Any], params: dict[str, Any]
+) -> dict[str, Any]:
+    """A canonical index, and what is written there with an axis for each of its slices."""
+    shape = params["shape"] if name == "getitem_backward" else metas[0].shape
+    index = params["index"] if type(params["index"]) is tuple else (params["index"],)
+    parts, out, kept = canonical_index(name, shape, index)
+    written = values[-1]
+    if len(out) != len(kept) and written.shape:
+        full = VIEWS["broadcast_to"](tracer, written, shape=tuple(out))
+        values[-1] = to_shape(tracer, full, kept)
+    return params | {"index": parts}
 
 
 def _primitive(
@@ -190,7 +223,11 @@ def _primitive(
         if value is not None:
             check_dtype(op.name, value.dtype)
     metas = [None if v is None else Meta(tracer.resolved(v.shape), v.dtype) for v in given]
-    params, outs, aux = primitive_results(op, metas, params)
+    if op.name in REGIONS:
+        return _region(tracer, op, given, metas, params)
+    if op.name in INDEXED:
+        params = _index(tracer, op.name, given, metas, params)
+    outs, aux = primitive_results(op, metas, params)
     node_params = params
     absent = tuple([k for k, v in enumerate(given) if v is None])
     if absent:

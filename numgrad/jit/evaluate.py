@@ -96,6 +96,15 @@ def compute(node: Node, given: Sequence[Any], length: Callable[[Any], int]) -> t
     )
 
 
+def parameters(node: Node, length: Callable[[Any], Any]) -> dict[str, Any]:
+    """The parameters of an operation as its caller would write them, with numbers for lengths."""
+    index = node.name == "getitem"
+    return {
+        name: _index(value, length) if index else with_lengths(value, length)
+        for name, value in node.params.items()
+    }
+
+
 def with_lengths(value: Any, length: Callable[[Any], int]) -> Any:
     """A parameter with numbers in the place of symbolic lengths, however deep they are."""
     if isinstance(value, Size):

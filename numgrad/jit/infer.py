@@ -13,17 +13,13 @@ import numpy as np
 
 from numgrad.errors import NumgradError
 from numgrad.jit.shapes import hinted, specialised
-from numgrad.jit.views import canonical_index
 from numgrad.op.base import Meta, Op, raw, state
-
-_INDEXED = ("getitem_backward", "index_put")
 
 
 def primitive_results(
     op: Op, metas: Sequence[Meta | None], params: dict[str, Any]
-) -> tuple[dict[str, Any], tuple[Meta, ...], tuple[Meta, ...]]:
-    """Parameters in canonical form, and what the outputs and auxiliaries of a call are."""
-    params = _canonical(op, metas, params)
+) -> tuple[tuple[Meta, ...], tuple[Meta, ...]]:
+    """What the outputs and the auxiliaries of a call are."""
     if op.shape_rule is None:
         found = _by_running(op, metas, params)
     else:
@@ -37,15 +33,7 @@ def primitive_results(
     if op.auxiliaries:
         found, aux = found
     outs = tuple(found) if getattr(op, "outputs", False) else (found,)
-    return params, outs, tuple(aux)
-
-
-def _canonical(op: Op, metas: Sequence[Meta | None], params: dict[str, Any]) -> dict[str, Any]:
-    if op.name not in _INDEXED:
-        return params
-    shape = params["shape"] if op.name == "getitem_backward" else metas[0].shape  # pyright: ignore
-    index = params["index"] if type(params["index"]) is tuple else (params["index"],)
-    return params | {"index": canonical_index(op.name, shape, index)[0]}
+    return outs, tuple(aux)
 
 
 def _by_running(op: Op, metas: Sequence[Meta | None], params: dict[str, Any]) -> Any:

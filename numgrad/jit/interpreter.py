@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from numgrad.autograd.variable import Tensor
+from numgrad.autograd.variable import Tensor, refresh
 from numgrad.eager import EagerInterpreter
 from numgrad.jit.calls import record_call
 from numgrad.op.abstract import AbstractLength
@@ -23,6 +23,8 @@ class TraceInterpreter(EagerInterpreter):
     def operand(self, op: Op, a: Any) -> tuple[Any, Any]:
         """An argument as the tape keeps it, and as a traced array or a number."""
         if isinstance(a, Tensor):
+            if a._memory is not None:
+                refresh(a)
             return a, self.tracer.lift(a)
         if a is None or type(a) in (int, float, complex):
             return a, a

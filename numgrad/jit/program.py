@@ -23,21 +23,14 @@ from numgrad.jit.graph import Graph, Node
 from numgrad.jit.lower.expand import Expansion
 from numgrad.jit.lower.kernel import KernelWriter, Written
 from numgrad.jit.lower.statements import first_stored, reachable
-from numgrad.jit.lower.terms import BUFFER, CONSTANT, OPAQUE, SCALAR, SIZE, Term, count
+from numgrad.jit.lower.terms import BUFFER, CONSTANT, OPAQUE, SCALAR, SIZE, Term
+from numgrad.jit.options import Options
+from numgrad.jit.passes import optimize
 from numgrad.jit.polynomial import Terms as Length
-from numgrad.jit.polynomial import text_of, value_of
+from numgrad.jit.polynomial import text_of
 from numgrad.jit.sizes import Size, Sizes
 from numgrad.kernels import threads
 from numgrad.kernels.jit import Kernel, compile_kernel
-
-
-@dataclass(frozen=True)
-class Options:
-    """How a graph is compiled; see ``ng.jit``."""
-
-    name: str = "function"
-    parallel: bool | str = "auto"
-    contract: bool = False
 
 
 def compile_graph(graph: Graph, options: Options | None = None) -> Program:
@@ -101,6 +94,7 @@ class Program:
 
     def __init__(self, graph: Graph, options: Options) -> None:
         self.graph, self.options = graph, options
+        self.passes = optimize(graph)
         self.expansion = Expansion(graph)
         self.steps: list[KernelStep | Segment] = []
         self._namespace: dict[str, Any] = {"empty": np.empty, "full": np.full, "array": np.array}
@@ -133,7 +127,10 @@ class Program:
         graph, expansion = self.graph, self.expansion
         roots = [expansion.of[v] for v in graph.roots()]
         effects = [
-            expansion.of[v] for k, node in enumerate(expansion.opaque) for v in node.outputs if k >= 0
+            expansion.of[v]
+            for k, node in enumerate(expansion.opaque)
+            for v in node.outputs
+            if k >= 0
         ]
         needed = reachable([*roots, *effects]) if expansion.opaque else reachable(roots)
         stored = first_stored([*roots, *effects])
@@ -198,9 +195,9 @@ class Program:
     def _argument(self, term: Term) -> str:
         """A term as an argument of a kernel: an array, or a number."""
         name = self._name(term)
-        if term.shape or term.op == SCALAR:
+        if term.shape or (term.op == SCALAR and self.graph.inputs[term.detail].weak):
             return name
-        return f"{name}.item()" if term.op == OPAQUE else f"{name}[0]"
+        return f"{name}.item()" if term.in_memory else f"{name}[0]"
 
     def _dtype(self, dtype: np.dtype) -> str:
         name = f"dtype_{dtype.name}"
@@ -316,6 +313,3 @@ def _lengths_in(value: Any) -> Iterator[Size]:
             yield from _lengths_in(part)
     elif isinstance(value, slice):
         yield from _lengths_in((value.start, value.stop, value.step))
-
-
-__all__ = ["KernelStep", "Options", "Program", "Segment", "compile_graph", "count", "value_of"]

@@ -268,10 +268,10 @@ class Size(AbstractLength):
         return self._of(divide(sign, left, right))
 
     def __truediv__(self, other: Any) -> Any:
-        return self._number() / other
+        return self.as_number() / other
 
     def __rtruediv__(self, other: Any) -> Any:
-        return other / self._number()
+        return other / self.as_number()
 
     def __pow__(self, other: Any) -> Any:
         if type(other) is int and 0 <= other <= 8:
@@ -279,24 +279,25 @@ class Size(AbstractLength):
             for _ in range(other):
                 terms = multiply(terms, self.terms)
             return self._of(terms)
-        return self._number() ** other
+        return self.as_number() ** other
 
     def __rpow__(self, other: Any) -> Any:
-        return other ** self._number()
+        return other ** self.as_number()
 
-    def _number(self) -> Any:
+    def as_number(self) -> Any:
+        """The length as a traced number."""
         make = self.sizes.on_number
         return self.__index__() if make is None else make(self)
 
     def _with_number(self, function: Callable[[Any, Any], Any], other: Any) -> Any:
         known = isinstance(other, float | complex | np.number | np.ndarray)
-        return function(self._number(), other) if known else NotImplemented
+        return function(self.as_number(), other) if known else NotImplemented
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         function = _OPERATORS.get(ufunc.__name__)
         if function is not None and not options and all(_operand(x) is not None for x in inputs):
             return function(*(int(x) if isinstance(x, np.generic) else x for x in inputs))
-        numbers = [x._number() if isinstance(x, Size) else x for x in inputs]
+        numbers = [x.as_number() if isinstance(x, Size) else x for x in inputs]
         return getattr(ufunc, method)(*numbers, **options)
 
     # ------------------------------------------------------------------------- comparisons

@@ -14,18 +14,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, Self
 
 import numpy as np
 
-from numgrad.autograd.variable import Tensor, refresh
+from numgrad.autograd.variable import Tensor
 from numgrad.errors import NumgradTypeError
 from numgrad.jit.arrays import TracedArray, user_line
-from numgrad.jit.graph import Graph, Meta, Shape, Value
+from numgrad.jit.graph import CALL, Graph, Shape, Value
+from numgrad.jit.graph import Meta as Result
 from numgrad.jit.interpreter import TraceInterpreter
+from numgrad.jit.memory import TracedRegion, fitted
 from numgrad.jit.shapes import same_shape
 from numgrad.jit.sizes import Size
-from numgrad.op.base import OPS, Op, state
+from numgrad.jit.views import to_shape
+from numgrad.op.base import OPS, Meta, Op, state
 
 
 @dataclass(frozen=True)
@@ -40,11 +44,25 @@ class Captured:
         The Tensor or ndarray it is read from at each call.
     frozen
         Whether ``source`` is an ndarray that plain NumPy made during the trace.
+    array
+        The array that it was in the trace.
+    gradient
+        Whether what is read is ``source.grad``.
     """
 
     value: Value
     source: Any
     frozen: bool
+    array: Any
+    gradient: bool = False
+
+
+@dataclass(frozen=True)
+class GradientWrite:
+    """What ``.grad`` of a captured tensor is set to at the end of each call."""
+
+    tensor: Tensor
+    value: Value | None
 
 
 class Tracer:
@@ -63,6 +81,10 @@ class Tracer:
         What was recorded.
     captured
         Inputs of the graph after the arguments.
+    gradients
+        What ``.grad`` of captured tensors holds after each call, where the function changes it.
+    without_gradient
+        Captured tensors whose ``.grad`` the function found to be None: it relies on that.
     """
 
     def __init__(
@@ -72,13 +94,24 @@ class Tracer:
         self.sizes = self.graph.sizes
         self.sizes.on_number = self._size_as_number
         self.captured: list[Captured] = []
+        self.gradients: list[GradientWrite] = []
+        self.without_gradient: list[Tensor] = []
         self.dynamic, self.is_source = dynamic, is_source or _always
         self.ended = False
         self.line: str | None = None
         """Where nodes come from, if not from the line that runs."""
+        self.aliases: dict[Value, list[Any]] = {}
+        """Further Tensors and arrays over the memory of something captured."""
         self._inputs: dict[int, tuple[Any, TracedArray]] = {}
         self._frozen: dict[int, np.ndarray] = {}
         self._alive: list[np.ndarray] = []
+        self.units: dict[Value, int] = {}
+        """Arrays that are 1 at one place and else 0, and the place."""
+        self._zeros: set[Value] = set()
+        self._gradients: dict[int, tuple[Tensor, Any]] = {}
+        self._standins: dict[int, Any] = {}
+        self._stored: dict[int, Value] = {}
+        self._arguments: list[tuple[Value, TracedArray]] = []
         self._constants: dict[tuple, Value] = {}
         self._before: dict[str, Any] | None = None
 
@@ -91,14 +124,35 @@ class Tracer:
     def __exit__(self, *exception: object) -> None:
         assert self._before is not None
         state.set(**self._before)
+        self._collect_gradients()
         self.ended = True
+        if exception[0] is not None:
+            return
+        captured = [(found.value, self._inputs[id(found.array)][1]) for found in self.captured]
+        for target, array in (*self._arguments, *captured):
+            if array.value is not self._stored.get(id(array), target):
+                self.graph.writes.append((target, array.value))
 
     # ------------------------------------------------------------------------------- arguments
 
-    def array(self, shape: Sequence[int], dtype: Any, requires_grad: bool = False) -> Tensor:
-        """An argument that is an array."""
+    def array(
+        self,
+        shape: Sequence[int],
+        dtype: Any,
+        requires_grad: bool = False,
+        *,
+        donated: bool = False,
+    ) -> Tensor:
+        """An argument that is an array; one that is donated may be written to."""
         value = self.graph.input(self._symbols(shape), np.dtype(dtype))
-        return Tensor(TracedArray(self, value), requires_grad)  # pyright: ignore
+        array = TracedArray(self, value)
+        self._arguments.append((value, array))
+        if not donated:
+            array.locked = (
+                "the target is an argument of the compiled function, which belongs to the caller; "
+                "clone() it, or say with donate=... that its memory may be used"
+            )
+        return Tensor(array, requires_grad)  # pyright: ignore
 
     def number(self, value: Any) -> Tensor:
         """An argument that is a Python number of the type of ``value``."""
@@ -120,8 +174,6 @@ class Tracer:
     def lift(self, x: Any, dtype: Any = None) -> TracedArray:
         """Anything as a traced array; a number promotes like one unless a dtype is given."""
         if isinstance(x, Tensor):
-            if x._memory is not None:
-                refresh(x)
             array: Any = x._array
             return array if type(array) is TracedArray else self._capture(array, x)
         if type(x) is TracedArray:
@@ -143,11 +195,18 @@ class Tracer:
     def _capture(self, array: np.ndarray, source: Any) -> TracedArray:
         found = self._inputs.get(id(array))
         if found is not None:
+            known = self.aliases.setdefault(found[1].value, [])
+            if all(source is not other for other in known):
+                known.append(source)
             return found[1]
         if source is array and not self.is_source(array):
             return self._freeze(array)
         value = self.graph.input(self._symbols(array.shape), array.dtype)
         return self._enter_captured(array, value, source, False)
+
+    def made(self, array: np.ndarray) -> TracedArray:
+        """An array that numgrad made during the trace, as memory of its own."""
+        return self._freeze(array).copy()
 
     def _freeze(self, array: np.ndarray) -> TracedArray:
         """An array of the trace's own, as it is now; it may be written to and used again."""
@@ -163,9 +222,15 @@ class Tracer:
         return self._enter_captured(twin, value, twin, True)
 
     def _enter_captured(
-        self, array: np.ndarray, value: Value, source: Any, frozen: bool
+        self,
+        array: np.ndarray,
+        value: Value,
+        source: Any,
+        frozen: bool,
+        *,
+        gradient: bool = False,
     ) -> TracedArray:
-        self.captured.append(Captured(value, source, frozen))
+        self.captured.append(Captured(value, source, frozen, array, gradient))
         traced = TracedArray(self, value)
         self._inputs[id(array)] = (array, traced)
         return traced
@@ -189,6 +254,36 @@ class Tracer:
             (value,) = self.add(op, (value,), params, [(shape, value.dtype)])
         return TracedArray(self, value)
 
+    def unit(self, shape: tuple[int, ...], place: int, dtype: np.dtype) -> TracedArray:
+        """Zeros with a 1 at one place: a stack of constants, so that reading one folds."""
+        return TracedArray(self, self.unit_value(shape, place, dtype))
+
+    def unit_value(self, shape: tuple[int, ...], place: int, dtype: np.dtype) -> Value:
+        """The value of ``unit``, of which views are known to be such or nothing but zeros."""
+        numbers = [self.constant(0, dtype), self.constant(1, dtype)]
+        if not shape:
+            return numbers[1]
+        count = prod(shape)
+        values = [numbers[k == place] for k in range(count)]
+        (value,) = self.add(OPS["stack"], values, {"axis": 0}, [((count,), dtype)])
+        if len(shape) > 1:
+            (value,) = self.add(OPS["reshape"], (value,), {"shape": shape}, [(shape, dtype)])
+        self.units[value] = place
+        return value
+
+    def zero_value(self, shape: Shape, dtype: np.dtype) -> Value:
+        """Zeros that a gradient does not have to be multiplied with: there is none."""
+        value = self.graph.constant(0, dtype)
+        if shape:
+            op, params = OPS["broadcast_to"], {"shape": shape}
+            (value,) = self.add(op, (value,), params, [(shape, dtype)])
+        self._zeros.add(value)
+        return value
+
+    def is_zero(self, array: Any) -> bool:
+        """Whether an array is known to be zeros for want of a dependence."""
+        return type(array) is TracedArray and array.value in self._zeros
+
     def differentiable(self, x: Any) -> TracedArray:
         """An argument to be differentiated: a number is one of float64, not of its type."""
         array = self.lift(x)
@@ -210,6 +305,132 @@ class Tracer:
         params = {"dtype": dtype, "copy": True}
         return self.add(OPS["astype"], (value,), params, [(value.shape, dtype)])[0]
 
+    # ----------------------------------------------------------------------------------- memory
+
+    def store(self, target: Tensor, value: Any) -> None:
+        """Write a value, which broadcasts, to the memory of a tensor."""
+        array = self.lift(target)
+        array.write(fitted(self, self.lift(value).value, array.shape, array.dtype))
+
+    def region(self, owner: Tensor, view: Tensor) -> TracedRegion:
+        """Where a view lies in its root."""
+        whole, part = self.lift(owner), self.lift(view)
+        metas = [Meta(a.shape, a.dtype) for a in (whole, part)]
+        return TracedRegion(*metas, part.steps[len(whole.steps) :])
+
+    def summed(self, value: Value, shape: Shape) -> Value:
+        """The sum over the axes along which ``shape`` was broadcast to that of the value."""
+        lengths, lead = self.resolved(value.shape), value.ndim - len(shape)
+        axes = (
+            *range(lead),
+            *[lead + k for k, n in enumerate(shape) if n == 1 and lengths[lead + k] != 1],
+        )
+        if axes:
+            params = {"axis": axes, "dtype": None, "keepdims": False}
+            kept = tuple([n for k, n in enumerate(lengths) if k not in axes])
+            (value,) = self.add(OPS["sum"], (value,), params, [(kept, value.dtype)])
+        return to_shape(self, value, shape)
+
+    # ---------------------------------------------------------------------------------- effects
+
+    def effect(
+        self, function: Callable[..., tuple], operands: Sequence[Any], targets: Sequence[Tensor]
+    ) -> None:
+        """Call a function at each call, which changes captured tensors.
+
+        It gets the operands as ndarrays and returns the arrays of the targets.
+        """
+        arrays = [self.lift(target) for target in targets]
+        for target, array in zip(targets, arrays, strict=True):
+            self._flush(target, array)
+        outs = self.call(function, operands, [(a.shape, a.dtype) for a in arrays], targets)
+        for array, out in zip(arrays, outs, strict=True):
+            array.write(out)
+            self._stored[id(array)] = out
+
+    def call(
+        self,
+        function: Callable[..., tuple],
+        operands: Sequence[Any],
+        results: Sequence[Result],
+        targets: Sequence[Tensor] = (),
+    ) -> tuple[Value, ...]:
+        """Append a node that calls a Python function with effects."""
+        values = [self.strong(self.lift(x).value) for x in operands]
+        writes = tuple([self._input_of(self.lift(t)) for t in targets])
+        params = {"function": function, "effects": True, "writes": writes}
+        return self.add(CALL, values, params, results)
+
+    def draw(
+        self, function: Callable[..., Any], shape: Shape, dtype: Any, *operands: Any
+    ) -> Tensor:
+        """An array that a function gives at each call, from a random state for instance."""
+        dtype = np.dtype(dtype)
+
+        def drawn(*given: Any) -> tuple:
+            return (np.asarray(function(*given)).astype(dtype, copy=False),)
+
+        (value,) = self.call(drawn, operands, [(tuple(shape), dtype)])
+        return Tensor(TracedArray(self, value))  # pyright: ignore
+
+    def _flush(self, target: Tensor, array: TracedArray) -> None:
+        """Store what was written to a captured tensor, before a call looks at it."""
+        value = array.value
+        if value is self._stored.get(id(array), self._input_of(array)):
+            return
+
+        def store(given: np.ndarray) -> tuple:
+            np.copyto(target._array, given)
+            return (target._array,)
+
+        (out,) = self.call(store, [array], [(array.shape, array.dtype)], [target])
+        array.write(out)
+        self._stored[id(array)] = out
+
+    def _input_of(self, array: TracedArray) -> Value:
+        """The input that a captured tensor is."""
+        return next(c.value for c in self.captured if self._inputs[id(c.array)][1] is array)
+
+    # -------------------------------------------------------------------------------- gradients
+
+    def gradient(self, tensor: Tensor) -> Any:
+        """What ``.grad`` of a tensor holds; if that is from before the trace, an input."""
+        if type(tensor._array) is TracedArray:
+            return tensor._grad
+        present = tensor._grad
+        if id(tensor) in self._gradients:
+            return present
+        self._gradients[id(tensor)] = (tensor, present)
+        if present is None:
+            self.without_gradient.append(tensor)
+            return None
+        array = present._array
+        if not isinstance(array, np.ndarray):
+            raise NumgradTypeError(
+                "backward: a row-sparse gradient from before the compiled function cannot be added "
+                "to; call zero_grad() first"
+            )
+        value = self.graph.input(self._symbols(array.shape), array.dtype)
+        traced = self._enter_captured(array, value, tensor, False, gradient=True)
+        tensor._grad = Tensor(traced)  # pyright: ignore
+        self._standins[id(tensor)] = tensor._grad
+        return tensor._grad
+
+    def remember_gradient(self, tensor: Tensor) -> None:
+        """Note what ``.grad`` was before the trace, to put it back in the end."""
+        self._gradients.setdefault(id(tensor), (tensor, tensor._grad))
+
+    def _collect_gradients(self) -> None:
+        """Find out what ``.grad`` is to hold after each call, and undo it for now."""
+        for key, (tensor, entry) in self._gradients.items():
+            final = tensor._grad
+            tensor._grad = entry
+            if final is entry or final is self._standins.get(key):
+                continue
+            if type(tensor._array) is not TracedArray:
+                value = None if final is None else self.lift(final).value
+                self.gradients.append(GradientWrite(tensor, value))
+
     # ------------------------------------------------------------------------------------ nodes
 
     def add(
@@ -217,7 +438,7 @@ class Tracer:
         op: Op | str,
         values: Sequence[Value],
         params: dict[str, Any],
-        results: Sequence[Meta],
+        results: Sequence[Result],
         *,
         weak: bool = False,
     ) -> tuple[Value, ...]:

@@ -52,6 +52,8 @@ def to_shape(tracer: Tracer, x: Value, shape: Sequence[Length]) -> Value:
     shape = tracer.resolved(tuple(shape))
     if tracer.same_shape(x.shape, shape):
         return x
+    if x in tracer.units and all(type(n) is int for n in shape):
+        return tracer.unit_value(shape, tracer.units[x], x.dtype)  # pyright: ignore
     return _add(tracer, "reshape", x, {"shape": shape}, shape)
 
 
@@ -263,7 +265,22 @@ def take_parts(tracer: Tracer, x: Value, parts: tuple, shape: Sequence[Length]) 
         isinstance(p, slice) and p.step == 1 and same(p.start, 0) and same(p.stop, n)
         for p, n in zip(parts, tracer.resolved(x.shape), strict=True)
     )
+    if not full and x in tracer.units:
+        return _part_of_unit(tracer, x, parts)
     return x if full else _add(tracer, "getitem", x, {"index": parts}, shape)
+
+
+def _part_of_unit(tracer: Tracer, x: Value, parts: tuple) -> Value:
+    """What is seen of zeros with a 1 somewhere: again that, or zeros alone."""
+    seen = np.arange(prod(x.shape)).reshape(x.shape)  # pyright: ignore
+    for axis, part in reversed(list(enumerate(parts))):
+        cut = isinstance(part, slice)
+        chosen = np.arange(part.start, part.stop, part.step) if cut else part.__index__()
+        seen = np.take(seen, chosen, axis)
+    (found,) = np.nonzero(seen.reshape(-1) == tracer.units[x])
+    if found.size:
+        return tracer.unit_value(seen.shape, int(found[0]), x.dtype)
+    return tracer.zero_value(seen.shape, x.dtype)
 
 
 def _getitem(tracer: Tracer, x: Value, *, index: Any) -> Value:

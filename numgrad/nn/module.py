@@ -104,11 +104,11 @@ class Module(Hooked, State, Walkers):
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients of all parameters, or set them to zeros."""
         for param in self.parameters():
-            g = param.grad
-            if g is None:
-                continue
             if set_to_none:
                 param.grad = None
+                continue
+            g = param.grad
+            if g is None:
                 continue
             if g.grad_fn is not None:
                 g.detach_()

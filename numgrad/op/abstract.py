@@ -23,6 +23,10 @@ class AbstractLength:
 
     __slots__ = ()
 
+    def as_number(self) -> Any:
+        """The length as a number to compute with."""
+        raise NotImplementedError
+
 
 class AbstractArray:
     """Shape and dtype of an array whose elements are not known yet: Note [Tracing].

@@ -290,7 +290,7 @@ class Op:
         self.jvp_formula = function
         return self
 
-    def shape(self, function: Callable[..., Any]) -> Op:
+    def shape(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Declare how shapes and dtypes of what is computed follow from those of the inputs.
 
         ``function`` takes a ``Meta`` for each input (None for one left out) and all parameters; it
@@ -298,7 +298,7 @@ class Op:
         computes with them and compares them as little as it can.
         """
         self.shape_rule = function
-        return self
+        return function
 
     # What a family provides.
 

@@ -30,7 +30,7 @@ class View(Op):
             params = params | dict(zip(self.inputs[1:], rest, strict=False))
         return out, ViewCall(self, metas, params, out)
 
-    def shares(self, x: np.ndarray, out: np.ndarray) -> bool:
+    def shares(self, x: Any, out: Any) -> bool:
         """Whether ``out``, made from ``x``, looks at the memory of ``x``."""
         base = out.base
         return out is x or (base is not None and (base is x or base is x.base))

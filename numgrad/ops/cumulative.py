@@ -15,6 +15,7 @@ from numgrad.kernels.expr import check_dtype
 from numgrad.kernels.recurrence import recurrence_kernel
 from numgrad.op import OPS, composite, primitive
 from numgrad.op.axis import normalize_axes
+from numgrad.op.base import Meta
 from numgrad.ops.extend import pad_constant
 from numgrad.ops.index import getitem
 from numgrad.ops.join import concat
@@ -52,7 +53,7 @@ def _launch(kernel: Any, arrays: tuple, shape: tuple[int, ...], axis: int) -> No
     entry(*[a.ravel() for a in arrays], *sizes)
 
 
-def _accumulated_dtype(operation: str, x: np.ndarray, dtype: Any) -> np.dtype:
+def _accumulated_dtype(operation: str, x: np.ndarray | Meta, dtype: Any) -> np.dtype:
     if dtype is not None:
         dtype = np.dtype(dtype)
         check_dtype(operation, dtype)
@@ -76,6 +77,12 @@ def _forward(operation: str, x: np.ndarray, axis: int | None, dtype: Any) -> np.
     return out
 
 
+def _forward_result(operation: str, x: Meta, axis: int | None, dtype: Any) -> Meta:
+    shape = (prod(x.shape),) if axis is None else x.shape
+    normalize_axes(operation, 0 if axis is None else axis, len(shape))
+    return Meta(shape, _accumulated_dtype(operation, x, dtype))
+
+
 def _shaped(operation: str, g: Any, meta: Any, axis: int | None) -> tuple[tuple[int, ...], int]:
     """Shape in which the operation ran along an axis, and that axis."""
     if axis is None:
@@ -92,6 +99,9 @@ def _shaped(operation: str, g: Any, meta: Any, axis: int | None) -> tuple[tuple[
 def cumsum(x, *, axis=None, dtype=None):
     """Sum of all elements up to each one along an axis; without one, of the flattened operand."""
     return _forward("cumsum", x, axis, dtype)
+
+
+cumsum.shape(lambda x, *, axis, dtype: _forward_result("cumsum", x, axis, dtype))
 
 
 def _cumsum_vjp(g, meta_x, axis):
@@ -119,6 +129,9 @@ def _cumsum_backward(call, mask, g):
 def cumprod(x, *, axis=None, dtype=None):
     """Product of all elements up to each one along an axis, or of the flattened operand."""
     return _forward("cumprod", x, axis, dtype)
+
+
+cumprod.shape(lambda x, *, axis, dtype: _forward_result("cumprod", x, axis, dtype))
 
 
 def _before(y: Any, axis: int, fill: float, reverse: bool = False) -> Any:
@@ -193,12 +206,7 @@ def linear_recurrence(a, b, *, axis=-1, reverse=False):
 
     With ``reverse`` it starts at the end. Operands have the same shape and floating dtype.
     """
-    if a.shape != b.shape:
-        raise NumgradValueError(
-            f"linear_recurrence: shapes {a.shape} and {b.shape} differ; they must be equal"
-        )
-    dtype = np.result_type(a.dtype, b.dtype, np.float32)
-    check_dtype("linear_recurrence", dtype)
+    dtype = _recurrence_result(a, b, axis=axis, reverse=reverse).dtype
     (axis,) = normalize_axes("linear_recurrence", axis, a.ndim)
     a, b = np.ascontiguousarray(a, dtype), np.ascontiguousarray(b, dtype)
     out = np.empty(a.shape, dtype)
@@ -206,6 +214,18 @@ def linear_recurrence(a, b, *, axis=-1, reverse=False):
         sizes = prod(a.shape[:axis]), a.shape[axis], prod(a.shape[axis + 1 :])
         recurrence_kernel(dtype)(a.ravel(), b.ravel(), out.ravel(), *sizes, reverse)
     return out
+
+
+@linear_recurrence.shape
+def _recurrence_result(a, b, *, axis, reverse):
+    if a.ndim != b.ndim or a.shape != b.shape:
+        raise NumgradValueError(
+            f"linear_recurrence: shapes {a.shape} and {b.shape} differ; they must be equal"
+        )
+    dtype = np.result_type(a.dtype, b.dtype, np.float32)
+    check_dtype("linear_recurrence", dtype)
+    normalize_axes("linear_recurrence", axis, a.ndim)
+    return Meta(a.shape, dtype)
 
 
 def _recurrence_vjp(g, a, axis, reverse):

@@ -8,7 +8,7 @@ import numpy as np
 
 from numgrad.errors import NumgradValueError
 from numgrad.op import composite, primitive, view
-from numgrad.op.base import OPS
+from numgrad.op.base import OPS, Meta
 from numgrad.ops.shape import as_operand
 
 
@@ -23,6 +23,7 @@ def tril(x, *, k=0):
     return _triangle("tril", np.tril, x, k)
 
 
+tril.shape(lambda x, *, k: _checked_triangle("tril", x))
 tril.vjp(x=lambda g, k: tril(g, k=k))
 
 
@@ -37,13 +38,18 @@ def triu(x, *, k=0):
     return _triangle("triu", np.triu, x, k)
 
 
+triu.shape(lambda x, *, k: _checked_triangle("triu", x))
 triu.vjp(x=lambda g, k: triu(g, k=k))
 
 
 def _triangle(operation: str, function: Any, x: np.ndarray, k: int) -> np.ndarray:
+    return function(_checked_triangle(operation, x), k)
+
+
+def _checked_triangle(operation: str, x: Any) -> Any:
     if x.ndim == 0:
         raise NumgradValueError(f"{operation}: needs an operand with axes, got a 0-d one")
-    return function(x, k)
+    return x
 
 
 @view(
@@ -78,6 +84,7 @@ def diagonal_backward(x, *, shape, offset=0, axis1=0, axis2=1):
     return out
 
 
+diagonal_backward.shape(lambda x, *, shape, offset, axis1, axis2: Meta(tuple(shape), x.dtype))
 diagonal_backward.vjp(
     x=lambda g, offset, axis1, axis2: diagonal(g, offset=offset, axis1=axis1, axis2=axis2)
 )

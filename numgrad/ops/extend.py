@@ -9,6 +9,7 @@ import numpy as np
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.op import composite, primitive
 from numgrad.op.axis import normalize_axes
+from numgrad.op.base import Meta
 from numgrad.ops.index import getitem, take
 from numgrad.ops.shape import as_index, as_operand, broadcast_to, copy, expand_dims, reshape
 
@@ -92,6 +93,12 @@ def _widths(pad_width: Any, ndim: int) -> tuple[tuple[int, int], ...]:
 def pad_constant(x, *, widths, values=0):
     """The operand with ``values`` added at both ends of each axis."""
     return np.pad(x, widths, constant_values=values)
+
+
+@pad_constant.shape
+def _pad_result(x, *, widths, values):
+    shape = [n + before + after for n, (before, after) in zip(x.shape, widths, strict=True)]
+    return Meta(tuple(shape), x.dtype)
 
 
 pad_constant.vjp(

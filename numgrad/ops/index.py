@@ -26,9 +26,9 @@ from numgrad.kernels.index import (
     scatter_add_kernel,
 )
 from numgrad.op import View, composite, primitive
-from numgrad.op.abstract import AbstractLength
+from numgrad.op.abstract import AbstractLength, broadcast_lengths
 from numgrad.op.axis import normalize_axes
-from numgrad.op.base import bind
+from numgrad.op.base import Meta, bind
 from numgrad.ops.shape import as_operand, broadcast_to, permute_dims, reshape
 
 _BASIC = (int, slice, type(None), type(Ellipsis))
@@ -107,6 +107,7 @@ def getitem_backward(x, *, shape, index):
     return out
 
 
+getitem_backward.shape(lambda x, *, shape, index: Meta(tuple(shape), x.dtype))
 getitem_backward.vjp(x=lambda g, index: getitem(g, index))
 
 
@@ -127,14 +128,19 @@ def _check_range(operation: str, bad: int, indices: np.ndarray, shape: Any, axis
         )
 
 
-def _integers(operation: str, indices: np.ndarray) -> np.ndarray:
+def check_integers(operation: str, indices: Any) -> None:
+    """Raise unless ``indices``, an array or a ``Meta``, are integers or an empty list."""
     if indices.dtype.kind not in "iu":
-        if indices.size == 0 and indices.dtype == np.float64:  # an empty list
-            return indices.astype(np.int64)
+        if indices.dtype == np.float64 and prod(indices.shape) == 0:
+            return
         raise NumgradIndexError(
             f"{operation}: indices must be integers, got dtype {indices.dtype}; convert them with "
             "astype(int)"
         )
+
+
+def _integers(operation: str, indices: np.ndarray) -> np.ndarray:
+    check_integers(operation, indices)
     return np.asarray(indices, np.int64, order="C")  # ascontiguousarray gives 0-d an axis
 
 
@@ -167,6 +173,15 @@ def take(x, indices, *, axis=None):
     return out
 
 
+@take.shape
+def _take_result(x, indices, *, axis):
+    check_integers("take", indices)
+    if axis is None:
+        return Meta(indices.shape, x.dtype)
+    (axis,) = normalize_axes("take", axis, x.ndim)
+    return Meta(x.shape[:axis] + indices.shape + x.shape[axis + 1 :], x.dtype)
+
+
 take.vjp(x=lambda g, indices, meta_x, axis: take_backward(g, indices, meta_x.shape, axis))
 
 
@@ -185,6 +200,7 @@ def take_backward(x, indices, *, shape, axis=None):
     return out
 
 
+take_backward.shape(lambda x, indices, *, shape, axis: Meta(tuple(shape), x.dtype))
 take_backward.vjp(x=lambda g, indices, axis: take(g, indices, axis=axis))
 
 
@@ -213,6 +229,13 @@ def gather_along(x, indices, *, axis):
     return out
 
 
+@gather_along.shape
+def _gather_along_result(x, indices, *, axis):
+    check_integers("take_along_axis", indices)
+    _shared_axis("gather_along", x.shape, indices.shape, axis)
+    return Meta(indices.shape, x.dtype)
+
+
 gather_along.vjp(
     x=lambda g, indices, meta_x, axis: gather_along_backward(g, indices, meta_x.shape, axis)
 )
@@ -232,6 +255,9 @@ def gather_along_backward(x, indices, *, shape, axis):
     return out
 
 
+gather_along_backward.shape(
+    lambda x, indices, *, shape, axis: Meta(tuple(shape), x.dtype),
+)
 gather_along_backward.vjp(x=lambda g, indices, axis: gather_along(g, indices, axis=axis))
 
 
@@ -252,7 +278,7 @@ def take_along_axis(x, indices, axis=-1):
         )
     (axis,) = normalize_axes("take_along_axis", axis, len(x.shape))
     try:
-        around = np.broadcast_shapes(
+        around = broadcast_lengths(
             (*x.shape[:axis], 1, *x.shape[axis + 1 :]),
             (*indices.shape[:axis], 1, *indices.shape[axis + 1 :]),
         )
@@ -392,7 +418,7 @@ def _merge(shape: tuple[int, ...], arrays: list[tuple[int, np.ndarray]]) -> np.n
     if len(arrays) == 1:
         return arrays[0][1]
     try:
-        np.broadcast_shapes(*[a.shape for _, a in arrays])
+        broadcast_lengths(*[a.shape for _, a in arrays])
     except ValueError:
         shapes = ", ".join(str(a.shape) for _, a in arrays)
         raise NumgradIndexError(

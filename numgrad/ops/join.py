@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from math import prod
+from typing import Any, NoReturn
 
 import numpy as np
 
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels.expr import check_dtype
 from numgrad.op import Primitive, composite, view
+from numgrad.op.abstract import broadcast_lengths
 from numgrad.op.axis import normalize_axes
-from numgrad.op.base import Call, bind
+from numgrad.op.base import Call, Meta, bind
 from numgrad.ops.index import getitem
 from numgrad.ops.shape import (
     as_index,
@@ -89,11 +91,32 @@ def concat(*inputs, axis=0):
     rest = first.shape[:axis] + first.shape[axis + 1 :]
     for a in inputs:
         if a.ndim != first.ndim or a.shape[:axis] + a.shape[axis + 1 :] != rest:
-            shapes = ", ".join(str(a.shape) for a in inputs)
-            raise NumgradValueError(
-                f"concat: shapes {shapes} differ in more than axis {axis}; only that one may"
-            )
+            _refuse_concat(inputs, axis)
     return np.concatenate(inputs, axis)
+
+
+@concat.shape
+def _concat_result(*inputs, axis):
+    dtype = np.result_type(*[a.dtype for a in inputs])
+    if axis is None:
+        return Meta((sum(prod(a.shape) for a in inputs),), dtype)
+    first = inputs[0]
+    if first.ndim == 0:
+        raise NumgradValueError("concat: 0-d arrays have no axis to join along; use stack")
+    (axis,) = normalize_axes("concat", as_index("concat", axis), first.ndim)
+    rest = first.shape[:axis] + first.shape[axis + 1 :]
+    for a in inputs:
+        if a.ndim != first.ndim or a.shape[:axis] + a.shape[axis + 1 :] != rest:
+            _refuse_concat(inputs, axis)
+    length = sum(a.shape[axis] for a in inputs)
+    return Meta((*first.shape[:axis], length, *first.shape[axis + 1 :]), dtype)
+
+
+def _refuse_concat(inputs: Sequence[Any], axis: int) -> NoReturn:
+    shapes = ", ".join(str(a.shape) for a in inputs)
+    raise NumgradValueError(
+        f"concat: shapes {shapes} differ in more than axis {axis}; only that one may"
+    )
 
 
 def _part(g: Any, index: int, metas: Sequence[Any], axis: int | None) -> Any:
@@ -120,12 +143,24 @@ concat.vjp(inputs=_part)
 )
 def stack(*inputs, axis=0):
     """Arrays of one shape along a new axis."""
+    _new_axis(inputs, axis)
+    return np.stack(inputs, axis)
+
+
+def _new_axis(inputs: Sequence[Any], axis: Any) -> int:
+    """The axis along which arrays of one shape are stacked, from the front."""
     first = inputs[0]
-    if any(a.shape != first.shape for a in inputs):
+    if any(a.ndim != first.ndim or a.shape != first.shape for a in inputs):
         shapes = ", ".join(str(a.shape) for a in inputs)
         raise NumgradValueError(f"stack: shapes {shapes} differ; they must be equal")
-    normalize_axes("stack", as_index("stack", axis), first.ndim + 1)
-    return np.stack(inputs, axis)
+    return normalize_axes("stack", as_index("stack", axis), first.ndim + 1)[0]
+
+
+@stack.shape
+def _stack_result(*inputs, axis):
+    axis, shape = _new_axis(inputs, axis), inputs[0].shape
+    dtype = np.result_type(*[a.dtype for a in inputs])
+    return Meta((*shape[:axis], len(inputs), *shape[axis:]), dtype)
 
 
 stack.vjp(
@@ -293,6 +328,6 @@ def meshgrid(*arrays, indexing="xy", sparse=False, copy_=True, **options):
     if indexing == "xy" and rank > 1:
         grids = [swapaxes(grid, 0, 1) for grid in grids]
     if not sparse:
-        shape = np.broadcast_shapes(*[grid.shape for grid in grids])
+        shape = broadcast_lengths(*[grid.shape for grid in grids])
         grids = [broadcast_to(grid, shape) for grid in grids]
     return tuple(copy(grid) for grid in grids) if wants_copy else tuple(grids)

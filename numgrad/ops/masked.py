@@ -8,7 +8,8 @@ import numpy as np
 
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.op import composite, primitive
-from numgrad.op.base import OPS
+from numgrad.op.abstract import broadcast_lengths
+from numgrad.op.base import OPS, Meta
 from numgrad.ops.arithmetic import where
 from numgrad.ops.index import take
 from numgrad.ops.shape import as_operand, broadcast_to, ravel
@@ -27,7 +28,7 @@ def _mask(operation: str, mask: Any) -> Any:
 
 def _common_shape(operation: str, x: Any, mask: Any) -> tuple[int, ...]:
     try:
-        return np.broadcast_shapes(x.shape, mask.shape)
+        return broadcast_lengths(x.shape, mask.shape)
     except ValueError:
         raise NumgradValueError(
             f"{operation}: operand of shape {tuple(x.shape)} and mask of shape "
@@ -77,6 +78,9 @@ def mask_ranks(mask, *, size):
             f"{size}; it needs one for each"
         )
     return np.where(mask, counts - 1, 0)
+
+
+mask_ranks.shape(lambda mask, *, size: Meta(mask.shape, np.dtype(np.int64)))
 
 
 @composite(errors=[(((3,), (3,), (3,)), {}, "NumgradTypeError")])

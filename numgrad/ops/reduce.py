@@ -8,6 +8,7 @@ import numpy as np
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels.expr import Symbol
 from numgrad.op import axiswise, composite
+from numgrad.op.abstract import ones
 
 
 @axiswise(ref=np.sum, linear=True)
@@ -55,7 +56,7 @@ def _others_by_neighbours(x, axis):
     flat = reshape(moved, (*shape[: len(kept)], -1))
     if flat.shape[-1] == 0:
         return x
-    one = np.ones((*flat.shape[:-1], 1), flat.dtype)
+    one = ones((*flat.shape[:-1], 1), flat.dtype)
     before = cumprod(concat([one, flat[..., :-1]], axis=-1), axis=-1)
     after = flip(cumprod(concat([one, flip(flat[..., 1:], axis=-1)], axis=-1), axis=-1), axis=-1)
     return permute_dims(reshape(before * after, shape), axes=tuple(np.argsort(order).tolist()))

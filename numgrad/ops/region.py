@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.op import view
+from numgrad.op.abstract import zeros
 from numgrad.op.base import CONSUMES, Call, Meta, conform
 from numgrad.op.primitive import Primitive, PrimitiveCall
 
@@ -144,6 +145,6 @@ def copy_slices(x, source, *, where):
 
 
 copy_slices.vjp(
-    x=lambda g, where: copy_slices(g, np.zeros((), where.part.dtype), where=where),
+    x=lambda g, where: copy_slices(g, zeros((), where.part.dtype), where=where),
     source=lambda g, where: region(g, where=where),
 )

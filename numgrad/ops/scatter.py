@@ -5,6 +5,7 @@ Duplicates, the conversion of values and what a gradient reaches are those of No
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,19 @@ import numpy as np
 from numgrad.errors import NumgradValueError
 from numgrad.kernels.index import scatter_add_kernel
 from numgrad.op import composite, primitive
+from numgrad.op.abstract import ones
+from numgrad.op.base import Meta
 from numgrad.ops.arithmetic import where
-from numgrad.ops.index import _flat, _outer_inner, getitem, take
+from numgrad.ops.index import _flat, _outer_inner, check_integers, getitem, take
 from numgrad.ops.shape import as_operand, broadcast_to, ravel, reshape, roll
-from numgrad.ops.write import check_cast, check_indices, last_writes, one_axis, put
+from numgrad.ops.write import (
+    check_cast,
+    check_dtypes,
+    check_indices,
+    last_writes,
+    one_axis,
+    put,
+)
 
 # ------------------------------------------------------------------- the same indices for all
 
@@ -24,10 +34,7 @@ def _along(operation: str, x: np.ndarray, index: np.ndarray, axis: Any) -> tuple
     """Indices with one axis, in range, and the axis they are for, not negative."""
     axis = one_axis(operation, axis, x.ndim)
     if index.ndim > 1:
-        raise NumgradValueError(
-            f"{operation}: the index must have one axis, got shape {index.shape}; use scatter for "
-            "an index for each element"
-        )
+        raise _several_axes(operation, index.shape)
     return check_indices(operation, index, x.shape, axis).reshape(-1), axis
 
 
@@ -35,12 +42,36 @@ def _check_source(
     operation: str, x: np.ndarray, index: np.ndarray, source: np.ndarray, axis: int
 ) -> None:
     check_cast(operation, source, x.dtype)
-    shape = (*x.shape[:axis], index.size, *x.shape[axis + 1 :])
-    if source.shape != shape:
+    _check_shapes(operation, x, index, source, axis)
+
+
+def _check_shapes(operation: str, x: Any, index: Any, source: Any, axis: int) -> None:
+    count = prod(index.shape)
+    shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
+    if source.ndim != len(shape) or source.shape != shape:
         raise NumgradValueError(
-            f"{operation}: {index.size} indices along axis {axis} of shape {x.shape} need a source "
+            f"{operation}: {count} indices along axis {axis} of shape {x.shape} need a source "
             f"of shape {shape}, got {source.shape}; use broadcast_to or reshape"
         )
+
+
+def _along_result(operation: str, x: Meta, index: Meta, source: Meta | None, axis: Any) -> Meta:
+    """What is checked of shapes and dtypes; the result is like ``x``."""
+    axis = one_axis(operation, axis, x.ndim)
+    check_integers(operation, index)
+    if index.ndim > 1:
+        raise _several_axes(operation, index.shape)
+    if source is not None:
+        check_dtypes(operation, source, x.dtype)
+        _check_shapes(operation, x, index, source, axis)
+    return x
+
+
+def _several_axes(operation: str, shape: Any) -> NumgradValueError:
+    return NumgradValueError(
+        f"{operation}: the index must have one axis, got shape {shape}; use scatter for an index "
+        "for each element"
+    )
 
 
 def _written(x: np.ndarray, index: np.ndarray, source: np.ndarray, axis: int) -> np.ndarray:
@@ -106,6 +137,12 @@ def _added(g, index, axis, alpha):
     return taken if alpha == 1 else taken * alpha.conjugate()
 
 
+@index_add.shape
+def _index_add_result(x, index, source, *, axis, alpha):
+    dtype = source.dtype if alpha == 1 else np.result_type(source.dtype, alpha)
+    return _along_result("index_add", x, index, Meta(source.shape, dtype), axis)
+
+
 index_add.vjp(x=lambda g: g, source=_added)
 
 
@@ -126,6 +163,9 @@ def index_copy(x, index, source, *, axis):
     return _written(x, index, source, axis)
 
 
+index_copy.shape(
+    lambda x, index, source, *, axis: _along_result("index_copy", x, index, source, axis)
+)
 index_copy.vjp(x=lambda g, index, axis: index_fill(g, index, 0, axis=axis), source=_kept_values)
 
 
@@ -148,13 +188,25 @@ def index_fill(x, index, value, *, axis):
     tensor([5., 0., 5.])
     """
     if value.ndim:
-        raise NumgradValueError(
-            f"index_fill: the value must be a number or 0-d, got shape {value.shape}; use "
-            "index_copy to write an array"
-        )
+        raise _no_number(value.shape)
     index, axis = _along("index_fill", x, index, axis)
     check_cast("index_fill", value, x.dtype)
     return _written(x, index, value, axis)
+
+
+@index_fill.shape
+def _index_fill_result(x, index, value, *, axis):
+    if value.ndim:
+        raise _no_number(value.shape)
+    check_dtypes("index_fill", value, x.dtype)
+    return _along_result("index_fill", x, index, None, axis)
+
+
+def _no_number(shape: Any) -> NumgradValueError:
+    return NumgradValueError(
+        f"index_fill: the value must be a number or 0-d, got shape {shape}; use index_copy to "
+        "write an array"
+    )
 
 
 index_fill.vjp(x=lambda g, index, axis: index_fill(g, index, 0, axis=axis), value=_kept_values)
@@ -177,6 +229,12 @@ def flat_positions(indices, *, shape, axis, caller):
         )
         stride *= shape[k]
     return positions
+
+
+@flat_positions.shape
+def _positions_result(indices, *, shape, axis, caller):
+    check_integers(caller, indices)
+    return Meta(indices.shape, np.dtype(np.int64))
 
 
 def _scattered(operation: str, x: Any, index: Any, source: Any, axis: Any) -> tuple[Any, Any, Any]:
@@ -316,9 +374,10 @@ def _factors(g, x, positions, values):
     return reshape(take(found, np.argsort(order)), shape)
 
 
+multiply_at.shape(lambda x, positions, values: x)
 multiply_at.vjp(
     x=lambda g, meta_x, positions, values: (
-        g * np.conj(multiply_at(np.ones(meta_x.shape, meta_x.dtype), positions, values))
+        g * np.conj(multiply_at(ones(meta_x.shape, meta_x.dtype), positions, values))
     ),
     values=_factors,
 )

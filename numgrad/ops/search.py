@@ -14,6 +14,7 @@ from numgrad.kernels.argreduce import argreduce_kernel
 from numgrad.kernels.expr import check_dtype
 from numgrad.op import primitive
 from numgrad.op.axis import normalize_axes
+from numgrad.op.base import Meta
 
 _ELEMENT_NS = 0.5
 
@@ -60,3 +61,15 @@ def argmax(x, *, axis=None, keepdims=False):
 def argmin(x, *, axis=None, keepdims=False):
     """Index of the first smallest element along an axis, or in the flattened operand."""
     return _search("argmin", x, axis, keepdims)
+
+
+def _search_result(kind: str, x: Meta, axis: int | None, keepdims: bool) -> Meta:
+    if axis is None:
+        return Meta((1,) * x.ndim if keepdims else (), np.dtype(np.int64))
+    (axis,) = normalize_axes(kind, axis, x.ndim)
+    kept = (1,) if keepdims else ()
+    return Meta(x.shape[:axis] + kept + x.shape[axis + 1 :], np.dtype(np.int64))
+
+
+argmax.shape(lambda x, *, axis, keepdims: _search_result("argmax", x, axis, keepdims))
+argmin.shape(lambda x, *, axis, keepdims: _search_result("argmin", x, axis, keepdims))

@@ -7,13 +7,17 @@ import numpy as np
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels.expr import check_dtype
 from numgrad.op import View, composite, primitive, view
-from numgrad.op.base import OPS, bind
+from numgrad.op.abstract import AbstractLength, broadcast_lengths
+from numgrad.op.axis import normalize_axes
+from numgrad.op.base import OPS, Meta, bind
 
 
 def as_operand(x: Any) -> Any:
     """``x`` with a ``shape``: composites look at shapes before they call an operation."""
     if hasattr(x, "shape"):
         return x
+    if isinstance(x, AbstractLength):
+        return x.as_number()
     if isinstance(x, list | tuple) and any(hasattr(part, "grad_fn") for part in x):
         return OPS["stack"](*x)
     array = np.asarray(x)
@@ -137,7 +141,7 @@ def broadcast_arrays(*arrays):
     """The operands broadcast against each other."""
     arrays = [as_operand(a) for a in arrays]
     try:
-        shape = np.broadcast_shapes(*[a.shape for a in arrays])
+        shape = broadcast_lengths(*[a.shape for a in arrays])
     except ValueError:
         shapes = ", ".join(str(a.shape) for a in arrays)
         raise NumgradValueError(
@@ -309,10 +313,27 @@ def roll(x, *, shift, axis=None):
     return np.roll(x, shift, axis)
 
 
+@roll.shape
+def _roll_result(x, *, shift, axis):
+    if axis is not None:
+        for a in axis if isinstance(axis, tuple | list) else (axis,):
+            normalize_axes("roll", a, x.ndim)
+    return x
+
+
 roll.vjp(x=lambda g, shift, axis: roll(g, _opposite(shift), axis))
 
 
 # ------------------------------------------------------------------------------------- copies
+
+
+@primitive(internal=True, differentiable=False, method=False)
+def iota(*, length):
+    """The integers below ``length``."""
+    return np.arange(length)
+
+
+iota.shape(lambda *, length: Meta((length,), np.dtype(np.int64)))
 
 
 @primitive(ref=np.copy, linear=True, samples=[(((3, 4),), {})])
@@ -321,6 +342,7 @@ def copy(x):
     return np.array(x, order="C")
 
 
+copy.shape(lambda x: x)
 copy.vjp(x=lambda g: g)
 
 

@@ -24,7 +24,7 @@ from numgrad.kernels.expr import check_dtype
 from numgrad.kernels.index import scatter_add_kernel
 from numgrad.op import Primitive, composite, primitive
 from numgrad.op.axis import normalize_axes
-from numgrad.op.base import OPS, bind, complete
+from numgrad.op.base import OPS, Meta, bind, complete
 from numgrad.op.view import checked
 from numgrad.ops.arithmetic import where
 from numgrad.ops.extend import pad_constant
@@ -34,6 +34,7 @@ from numgrad.ops.index import (
     _flat,
     _integers,
     _plain,
+    check_integers,
     getitem,
     take,
 )
@@ -56,6 +57,13 @@ def check_cast(operation: str, values: Any, dtype: np.dtype) -> None:
         f"{operation}: values of dtype {values.dtype} cannot be written into an array of dtype "
         f"{dtype}; convert one of them with astype"
     )
+
+
+def check_dtypes(operation: str, values: Meta, dtype: np.dtype) -> None:
+    """``check_cast`` where the value of a single integer is not known yet."""
+    if values.shape == () and values.dtype.kind in "iu" and dtype.kind in "iu":
+        return
+    check_cast(operation, values, dtype)
 
 
 def converted(operation: str, values: Any, dtype: np.dtype) -> Any:
@@ -117,6 +125,9 @@ def last_writes(indices, *, size):
     return (writer[flat] == order).reshape(indices.shape)
 
 
+last_writes.shape(lambda indices, *, size: Meta(indices.shape, np.dtype(bool)))
+
+
 @primitive(
     linear=True,
     method=False,
@@ -169,6 +180,13 @@ def put(x, indices, values, *, accumulate=False):
     else:
         flat[indices] = values
     return out
+
+
+@put.shape
+def _put_result(x, indices, values, *, accumulate):
+    check_integers("put", indices)
+    check_dtypes("put", values, x.dtype)
+    return x
 
 
 def _put_values(g, indices, meta_x, meta_values, accumulate):
@@ -297,6 +315,12 @@ def index_put(x, values, *, index, accumulate=False):
     else:
         out[index] = values
     return out
+
+
+@index_put.shape
+def _index_put_result(x, values, *, index, accumulate):
+    check_dtypes("index_put", values, x.dtype)
+    return x
 
 
 index_put.vjp(

@@ -122,6 +122,8 @@ class LBFGS(Optimizer):
             "vector here, so give one group"
         )
 
+    _needs_closure = True
+
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Minimise the loss for up to ``max_iter`` iterations.
 

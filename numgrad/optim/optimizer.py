@@ -11,12 +11,15 @@ from typing import Any
 
 from numgrad.autograd.hooks import RemovableHandle
 from numgrad.autograd.modes import enable_grad, no_grad, set_grad_enabled
+from numgrad.autograd.variable import gradient_of, set_gradient
 from numgrad.errors import (
     NumgradNotImplementedError,
     NumgradRuntimeError,
+    NumgradTraceError,
     NumgradTypeError,
     NumgradValueError,
 )
+from numgrad.op.base import state
 from numgrad.optim import state_dict as states
 from numgrad.tensor import Tensor
 
@@ -70,6 +73,8 @@ def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(step)
     def wrapper(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        if state.tracer is not None:
+            return _traced_step(self, *args, **kwargs)
         before = self._optimizer_step_pre_hooks
         after = self._optimizer_step_post_hooks
         if not (before or after or _global_pre_hooks or _global_post_hooks):
@@ -91,6 +96,37 @@ def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
 
     wrapper.hooked = True  # type: ignore[attr-defined]
     return wrapper
+
+
+def _traced_step(optimizer: Optimizer, closure: Callable[[], Any] | None = None) -> Any:
+    """A step in a function that is being compiled: the real one, at each call.
+
+    It gets the gradients that the function computed; every parameter has a new value from then on.
+    """
+    if closure is not None and optimizer._needs_closure:
+        raise NumgradTraceError(
+            f"{type(optimizer).__name__}.step: calls the closure as often as it likes, so it "
+            "cannot be part of a compiled function; compile the closure, and take the step outside"
+        )
+    loss = optimizer._evaluate(closure)
+    params = [p for group in optimizer.param_groups for p in group["params"]]
+    stepped = [p for p in params if gradient_of(p) is not None]
+
+    def step(*gradients: Any) -> tuple:
+        before = [p._grad for p in params]
+        try:
+            for p in params:
+                p._grad = None
+            for p, g in zip(stepped, gradients, strict=True):
+                p._grad = Tensor(g)
+            optimizer.step()
+        finally:
+            for p, g in zip(params, before, strict=True):
+                p._grad = g
+        return tuple(p._array for p in stepped)
+
+    state.tracer.effect(step, [gradient_of(p) for p in stepped], stepped)
+    return loss
 
 
 class Optimizer:
@@ -125,6 +161,8 @@ class Optimizer:
 
     _uniform_states: tuple[str, ...] = ("step",)
     """State arrays of one float64, whatever the dtype of their parameter."""
+    _needs_closure = False
+    """Whether a step calls its closure several times."""
     _optimizer_step_pre_hooks: OrderedDict[int, Callable[..., Any]]
     _optimizer_step_post_hooks: OrderedDict[int, Callable[..., Any]]
     _optimizer_state_dict_pre_hooks: OrderedDict[int, Callable[..., Any]]
@@ -351,9 +389,9 @@ class Optimizer:
         """
         for group in self.param_groups:
             for tensor in group["params"]:
-                grad = tensor._grad
-                if grad is None or set_to_none:
-                    tensor._grad = None
+                grad = None if set_to_none else gradient_of(tensor)
+                if grad is None:
+                    set_gradient(tensor, None)
                     continue
                 if grad.grad_fn is not None:
                     grad.detach_()

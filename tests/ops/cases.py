@@ -93,6 +93,11 @@ CALLS: Calls = {
     "gather_along": [(((2, 3),), lambda op, x: op(x, ALONG, axis=1))],
     "gather_along_backward": [(((2, 2),), lambda op, x: op(x, ALONG, shape=(2, 3), axis=1))],
     "tile": [(((2, 3),), lambda op, x: op(x, (2, 1, 2)))],
+    "dropout": [
+        (((3, 4),), lambda op, x: op(x, 1, p=0.4)),
+        (((2, 3, 4),), lambda op, x: op(x, 1, p=0.4, group=4)),
+        (((),), lambda op, x: op(x, 2, p=0.1)),
+    ],
     "repeat": [
         (((2, 3),), lambda op, x: op(x, 2)),
         (((2, 3),), lambda op, x: op(x, [0, 2, 1], axis=1)),
@@ -261,7 +266,7 @@ EMPTY: Calls = {
     "nll_loss": [
         (((0, 3),), lambda op, x: op(x, np.zeros(0, int), ignore_index=-1, reduction="sum")),
     ],
-    "dropout": [(((0, 3),), lambda op, x: op(x, p=0.5, seed=1))],
+    "dropout": [(((0, 3),), lambda op, x: op(x, 1, p=0.5))],
     "matmul": [
         (((0, 3), (3, 2)), lambda op, a, b: op(a, b)),
         (((2, 0), (0, 3)), lambda op, a, b: op(a, b)),

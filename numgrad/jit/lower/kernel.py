@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from numgrad.jit.lower.statements import Bodies, Statement, loads, make_statements
+from numgrad.jit.lower.statements import (
+    Bodies,
+    Statement,
+    expensive,
+    loads,
+    make_statements,
+)
 from numgrad.jit.lower.terms import BUFFER, OPAQUE, SCALAR, Term, Terms, count
 from numgrad.jit.lower.tree import LANES, Item, Loop, build
 from numgrad.jit.lower.write import (
@@ -137,8 +143,8 @@ class KernelWriter(Writer):
         for reader in readers:
             other = self.loops_of[reader.term.number][1]
             common = [a for a, b in zip(common, other, strict=False) if a is b]
+        lanes = path[0].lanes and not (len(common) > 1 and common[1].rows)
         open_loops = {loop for each in common for loop in each.merged}
-        lanes = path[0].lanes
         axes = tuple(
             a
             for a, loop in enumerate(statement.loops)
@@ -146,20 +152,21 @@ class KernelWriter(Writer):
         )
         if not lanes:
             return Storage(f"a{number}", axes, memory=bool(axes))
-        together = not axes and all(
-            self.loops_of[r.term.number][1] == path for r in readers
-        ) and self._same_run(statement, readers) and not statement.reduced
+        together = not axes and not statement.reduced and self._same_run(statement, readers)
         return Storage(f"a{number}", axes, lanes=True, memory=not together)
 
     def _same_run(self, statement: Statement, readers: Sequence[Statement]) -> bool:
         """Whether readers follow a statement without a loop in between."""
         _, path = self.loops_of[statement.term.number]
-        run: list[Item] = []
+        run: list[Statement] = []
         for item in path[-1].items:
-            run = [*run, item] if isinstance(item, Statement) else []
-            if item in readers and statement not in run:
-                return False
-        return True
+            if isinstance(item, Loop):
+                run = [] if statement not in run else run
+                if statement in run:
+                    break
+            else:
+                run.append(item)
+        return statement in run and all(reader in run for reader in readers)
 
     # ------------------------------------------------------------------------------------- source
 
@@ -183,8 +190,9 @@ class KernelWriter(Writer):
         body += [f"    {self.use('touch', 'accumulation')}({name})" for name in kept]
         if len(body) == len(functions) + 1:
             body.append("    pass")
+        source = "\n".join(body).replace("@SCOPES@", str(len(self.scopes))) + "\n"
         return Written(
-            "\n".join(body) + "\n", self.emitter, self.arrays, self.results, self.scalars,
+            source, self.emitter, self.arrays, self.results, self.scalars,
             self.lengths, " + ".join(work) or "0", nests,
         )  # fmt: skip
 
@@ -321,37 +329,16 @@ def _worth_keeping(stored: Iterable[Term], items: Sequence[Item]) -> list[Term]:
     for item in items:
         if not isinstance(item, Loop):
             continue
-        seen: dict[int, tuple] = {}
+        seen: dict[int, tuple[int, ...]] = {}
         for statement, path in paths(item):
             body = bodies.body(statement)
             around = {loop for each in path for loop in each.merged}
-            for term, index, needed in _expensive(body, bodies):
+            for term, needed in expensive(body, bodies):
                 place = tuple(map(id, path))
                 wasted = bool(around - needed) and path[0].lanes
-                if wasted or seen.setdefault(term.number, (place, index))[0] != place:
+                if wasted or seen.setdefault(term.number, place) != place:
                     found[term.number] = term
     return list(found.values())
-
-
-def _expensive(body: object, bodies: Bodies) -> list[tuple[Term, object, set[int]]]:
-    from numgrad.jit.lower.statements import loops_in
-
-    found = []
-    seen: set[int] = set()
-    stack = [body]
-    while stack:
-        symbol = stack.pop()
-        if id(symbol) in seen:
-            continue
-        seen.add(id(symbol))
-        if symbol in bodies.of_symbol:  # pyright: ignore
-            term, index = bodies.of_symbol[symbol]  # pyright: ignore
-            needed: set[int] = set()
-            for part in index:
-                needed |= loops_in(part)
-            found.append((term, index, needed))
-        stack.extend(symbol.args)  # pyright: ignore
-    return found
 
 
 __all__ = ["BUFFER", "OPAQUE", "SCALAR", "KernelWriter", "Written"]

@@ -16,12 +16,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-import numpy as np
-
 from numgrad.jit.lower.terms import CONSTANT, ONE, OPAQUE, REDUCE, SIZE, VIEW, Term
 from numgrad.jit.polynomial import Terms as Length
 from numgrad.jit.polynomial import add, divide, multiply
-from numgrad.kernels.expr import INT64, Reader, Symbol
+from numgrad.kernels.expr import INT64, Reader, Symbol, in_order
 
 Index = tuple[Length, ...]
 
@@ -237,6 +235,16 @@ def loads(root: Symbol) -> list[Symbol]:
     return out
 
 
+def expensive(body: Symbol, bodies: Bodies) -> list[tuple[Term, set[int]]]:
+    """The expensive terms that a body computes, each with the loops that its element depends on."""
+    found = []
+    for symbol in in_order([body], {}):
+        if symbol in bodies.of_symbol:
+            term, index = bodies.of_symbol[symbol]
+            found.append((term, set().union(*map(loops_in, index))))
+    return found
+
+
 def first_stored(roots: Iterable[Term]) -> dict[int, Term]:
     """The terms that have to be stored, by number: results, reductions, operands of other code."""
     found: dict[int, Term] = {t.number: t for t in roots}
@@ -272,7 +280,7 @@ class Loops:
     def __init__(self, hint: Callable[[Length], int]) -> None:
         self.lengths: list[Length] = []
         self._parent: list[int] = []
-        self._hint = hint
+        self.hint_of = hint
 
     def new(self, length: Length) -> int:
         """A new loop."""
@@ -289,7 +297,7 @@ class Loops:
 
     def hint(self, loop: int) -> int:
         """The length in the call that was traced."""
-        return max(self._hint(self.lengths[loop]), 1)
+        return max(self.hint_of(self.lengths[loop]), 1)
 
     def unify(self, a: int, b: int, groups: dict[int, set[int]]) -> None:
         """Make two loops one, unless a statement has both: ``groups`` are its loops by statement."""
@@ -325,7 +333,7 @@ def align(statements: Sequence[Statement], bodies: Bodies, loops: Loops) -> None
         if number in of_term or index[:1] == ("flat",):
             continue
         for axis, part in enumerate(index):
-            loop = single_loop(part)
+            loop = single_loop(tuple([term for term in part if term[0]]))  # shifted or not
             if loop is not None:
                 first = walks.setdefault((number, axis), loop)
                 loops.unify(first, loop, groups)
@@ -344,8 +352,3 @@ def make_statements(
     statements = [Statement(t, loops.new) for t in ordered]
     align(statements, Bodies(stored), loops)
     return statements, loops
-
-
-def dtype_bytes(dtype: np.dtype) -> int:
-    """Size of one element in memory."""
-    return dtype.itemsize

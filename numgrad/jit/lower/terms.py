@@ -140,6 +140,8 @@ class Terms:
 
     def drop(self, x: Term, axes: tuple[int, ...]) -> Term:
         """``x`` without axes, which have length 1."""
+        if x.op == VIEW and x.detail == ("insert", axes):
+            return x.args[0]
         shape = tuple([n for a, n in enumerate(x.shape) if a not in axes])
         return self.view("drop", x, axes, shape) if axes else x
 

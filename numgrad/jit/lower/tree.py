@@ -9,8 +9,12 @@ only after it. Among equals the loop whose steps in memory are the widest is put
 the innermost one walks along rows. Two loops without anything between them that walk through all
 arrays as one are merged.
 
-When the loop inside would be short, the outer one is cut into blocks whose index runs innermost, in
-SIMD lanes (``Loop.lanes``): samples side by side, the short loops outside of them.
+Note [Lanes]
+------------
+An outermost loop may be cut into blocks of iterations that are computed side by side
+(``Loop.lanes``), for two reasons. A loop inside may be too short for SIMD: then the index of the
+block runs innermost. And what is computed once an iteration may be expensive: then it is computed
+for a whole block at once, between loops over the rows of the block (``Loop.rows``).
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from numgrad.jit.lower.statements import (
     Index,
     Loops,
     Statement,
+    expensive,
     loads,
     loop_index,
     loops_in,
@@ -35,8 +40,10 @@ from numgrad.jit.polynomial import multiply, value_of
 
 LANES = 128
 """Iterations of a loop whose index runs innermost that are computed side by side."""
-SHORT = 24
+SHORT = 48
 """Iterations below which an innermost loop does not pay."""
+WIDE = 512
+"""Elements of an iteration from which a block of them does not stay in a cache."""
 
 
 @dataclass(eq=False)
@@ -52,6 +59,7 @@ class Loop:
     items: list[Loop | Statement] = field(default_factory=list)
     merged: tuple[int, ...] = ()
     lanes: bool = False
+    rows: bool = False
 
     def statements(self) -> list[Statement]:
         """Every statement inside, in order."""
@@ -110,7 +118,7 @@ def _steps(term: Term, index: Index, loops: Loops) -> dict[int, int]:
         if loop is not None:
             found[loop] = max(found.get(loop, 0), stride)
         if n != ONE:
-            stride *= max(loops._hint(n), 1)
+            stride *= max(loops.hint_of(n), 1)
     return found
 
 
@@ -140,9 +148,7 @@ def _level(
     while left:
         waiting = set(left)
         ready = [
-            k
-            for k in left
-            if not remaining[k] and not any(p in waiting for p, _ in reads.waits[k])
+            k for k in left if not remaining[k] and not any(p in waiting for p, _ in reads.waits[k])
         ]
         if ready:
             items += [statements[k] for k in ready]
@@ -235,7 +241,9 @@ def _walks_as_one(outer: Loop, inner: Loop, bodies: Bodies) -> bool:
         reduced = {loop for loop in statement.reduced.values() if loop is not None}
         made = {loop for loop in statement.loops if loop is not None}
         for group in (reduced, made):
-            if (ours[0] & group and not ours[1] <= group) or (ours[1] & group and not ours[0] <= group):
+            if (ours[0] & group and not ours[1] <= group) or (
+                ours[1] & group and not ours[0] <= group
+            ):
                 return False
         if not all(_linear(offset, outer, inner) for offset in _touched(statement, bodies)):
             return False
@@ -289,18 +297,33 @@ def _coefficient(offset: Length, loop: int) -> Length | None:
 
 
 def _choose_lanes(top: Loop, bodies: Bodies, loops: Loops) -> None:
-    """Let the outermost loop run innermost if the loops inside are short."""
-    inner = _innermost(top)
-    if top in inner or loops.hint(top.loop) < SHORT:
+    """Cut the outermost loop into blocks where that pays: Note [Lanes]."""
+    children = [item for item in top.items if isinstance(item, Loop)]
+    if not children or _hint(top, loops) < SHORT:
         return
-    longest = max(_hint(loop, loops) for loop in inner)
-    if longest < SHORT:
+    short = [max(_hint(x, loops) for x in _innermost(child)) < SHORT for child in children]
+    once = {
+        term
+        for statement in top.statements()
+        for term, needed in expensive(bodies.body(statement), bodies)
+        if needed <= set(top.merged)
+    }
+    inside = sum(_size(child, loops) for child in children)
+    if any(short) or (once and inside < WIDE):
         top.lanes = True
+        for child, is_short in zip(children, short, strict=True):
+            child.rows = not is_short
+
+
+def _size(loop: Loop, loops: Loops) -> float:
+    """Elements computed inside."""
+    inner = sum(_size(item, loops) if isinstance(item, Loop) else 1 for item in loop.items)
+    return _hint(loop, loops) * inner
 
 
 def _hint(loop: Loop, loops: Loops) -> int:
     value = value_of(loop.length)
-    return value if value is not None else max(loops._hint(loop.length), 1)
+    return value if value is not None else max(loops.hint_of(loop.length), 1)
 
 
 def _innermost(loop: Loop) -> list[Loop]:

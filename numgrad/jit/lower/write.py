@@ -143,7 +143,7 @@ class Writer:
             if symbol.op == "load":
                 number, index = symbol.detail
                 self.counter += 1
-                name = f"x{self.counter}"
+                name = f"e{self.counter}"
                 self.put(depth, f"{name} = {self.read(self.bodies.terms[number], index)}")
                 self.names[symbol] = name
             elif symbol.op == "index":
@@ -251,6 +251,12 @@ class NestWriter(Writer):
         for each in _all_loops(loop):
             self.zeros.update(each.merged[:-1])
         self.lane = loop.loop if loop.lanes else None
+        self.in_rows = {
+            id(s)
+            for item in loop.items
+            if isinstance(item, Loop) and item.rows
+            for s in item.statements()
+        }
 
     # ------------------------------------------------------------------------------- the function
 
@@ -313,7 +319,13 @@ class NestWriter(Writer):
                 continue
             self._run(depth, run, path)
             run = []
-            self._loop(depth, item, path)
+            if item.rows:
+                before = dict(self.names)
+                self.put(depth, "for lane in range(width):", f"    i{self.top.loop} = base + lane")
+                self._loop(depth + 1, item, path)
+                self.names = before
+            else:
+                self._loop(depth, item, path)
         self._run(depth, run, path)
 
     def _loop(self, depth: int, loop: Loop, path: list[Loop]) -> None:
@@ -345,7 +357,7 @@ class NestWriter(Writer):
         """Statements one after the other, at the same place in the loops."""
         if not run:
             return
-        if self.lane is None:
+        if not self._side_by_side(run[0]):
             for s in run:
                 self._statement(depth, s)
             return
@@ -365,6 +377,10 @@ class NestWriter(Writer):
             else:
                 self._accumulate(depth, s, f"acc{s.term.number}", value)
 
+    def _side_by_side(self, s: Statement) -> bool:
+        """Whether the index of a block runs innermost around a statement."""
+        return self.lane is not None and id(s) not in self.in_rows
+
     def _statement(self, depth: int, s: Statement) -> None:
         (value,) = self.values(depth, [self.bodies.body(s)])
         term = s.term
@@ -377,9 +393,9 @@ class NestWriter(Writer):
                 self.names[symbol] = f"r{term.number}"
             if self.storage[term.number].memory:
                 self.store(depth, s, self.names[symbol])
-        elif self.lane is not None and self.lane in s.reduced.values():
+        elif self._side_by_side(s) and self.lane in s.reduced.values():
             self._accumulate(depth, s, f"lane{term.number}", value)
-        elif not any(s.reduced.values()):
+        elif not self._reduced_loops(s):
             self.names[self.bodies.load(term, s.index)] = value
             if self.storage[term.number].memory:
                 self.store(depth, s, value)
@@ -409,7 +425,7 @@ class NestWriter(Writer):
         In lanes, a loop over lanes that is no reduction is inside of all others.
         """
         path = self.paths[id(s)]
-        if self.lane is not None and not self._is_over(s, self.top):
+        if self._side_by_side(s) and not self._is_over(s, self.top):
             return None
         depth = len(path)
         while depth > 0 and self._is_over(s, path[depth - 1]):
@@ -431,7 +447,9 @@ class NestWriter(Writer):
         kind = term.detail[0]
         step = step_of(kind, term.dtype)
         if term.dtype.kind == "f" and step in ("sum", "multiply"):
-            return self.use("add_any_order" if step == "sum" else "multiply_any_order", "intrinsics")
+            return self.use(
+                "add_any_order" if step == "sum" else "multiply_any_order", "intrinsics"
+            )
         return self.use("add" if step == "sum" else step, "accumulation")
 
     def _clear(self, depth: int, s: Statement, first: int) -> None:
@@ -444,8 +462,8 @@ class NestWriter(Writer):
             self.need(lengths[loop])
             self.put(depth, f"for i{loop} in range({text(lengths[loop])}):")
             depth += 1
-        if self.storage[term.number].lanes:
-            self.put(depth, "for lane in range(width):")
+        if self._side_by_side(s) and self.lane in s.loops:
+            self.put(depth, "for lane in range(width):", f"    i{self.lane} = base + lane")
             depth += 1
         self.store(depth, s, self._identity(term), keep_zeros=True)
 
@@ -471,8 +489,8 @@ class NestWriter(Writer):
         """Compute before a loop what does not change in it."""
         inside = loop.statements()
         changing = {u for each in _all_loops(loop) for u in each.merged}
-        if self.lane is not None:
-            changing.add(self.lane)
+        if inside and self._side_by_side(inside[0]):
+            changing.add(self.top.loop)
         made = {s.term.number for s in inside}
         roots = [self.bodies.body(s) for s in inside]
         for symbol in in_order(roots, self.names):

@@ -29,10 +29,10 @@ def _applied(name: str, input: Any, p: float, training: bool, inplace: bool, gro
     input = asarray(input)
     if not training or p == 0:
         return input
-    params = {"p": float(p), "seed": draw_seed(), "group": group}
+    params = {"p": float(p), "group": group}
     if inplace:
-        return write(_dropout, f"{name}_", input, (), params)
-    return _dropout(input, **params)
+        return write(_dropout, f"{name}_", input, (draw_seed(),), params)
+    return _dropout(input, draw_seed(), **params)
 
 
 def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:

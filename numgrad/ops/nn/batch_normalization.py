@@ -13,7 +13,15 @@ import numpy as np
 from numgrad.errors import NumgradValueError
 from numgrad.kernels.normalization import channel_map_kernel, channel_sums_kernel
 from numgrad.op import primitive
-from numgrad.ops.nn.normalization import Extents, computing_dtype, flat, launch, per_channel
+from numgrad.op.base import Meta
+from numgrad.ops.nn.normalization import (
+    Extents,
+    check_channels,
+    computing_dtype,
+    flat,
+    launch,
+    per_channel,
+)
 from numgrad.ops.shape import reshape
 
 
@@ -91,6 +99,16 @@ def batch_normalize(x, weight=None, bias=None, *, eps=1e-5):
     rstd = 1 / np.sqrt(variance[0] + dtype.type(eps))
     out = _scaled(x, mean[0], rstd * weight, bias, extents)
     return (out, mean[0], variance[0]), (rstd,)
+
+
+@batch_normalize.shape
+def _batch_result(x, weight, bias, *, eps):
+    width = _channels("batch_normalize", x)[2]
+    dtype = computing_dtype("batch_normalize", x, weight, bias)
+    check_channels("batch_normalize", "weight", weight, width)
+    check_channels("batch_normalize", "bias", bias, width)
+    each = Meta((width,), dtype)
+    return (Meta(x.shape, dtype), each, each), (each,)
 
 
 def _centered(x: Any, extents: Extents) -> tuple[Any, int]:
@@ -183,6 +201,15 @@ def normalize_by(x, mean, variance, weight=None, bias=None, *, eps=1e-5):
     bias = per_channel(operation, "bias", bias, width, 0, dtype)
     scale = weight / np.sqrt(variance + dtype.type(eps))
     return _scaled(np.ascontiguousarray(x, dtype), mean, scale, bias, extents)
+
+
+@normalize_by.shape
+def _by_result(x, mean, variance, weight, bias, *, eps):
+    given = {"mean": mean, "variance": variance, "weight": weight, "bias": bias}
+    dtype = computing_dtype("normalize_by", x, *given.values())
+    for name, value in given.items():
+        check_channels("normalize_by", name, value, _channels("normalize_by", x)[2])
+    return Meta(x.shape, dtype)
 
 
 def _by_scale(g, weight, variance, extents, eps):

@@ -20,7 +20,8 @@ import numpy as np
 
 from numgrad.errors import NumgradValueError
 from numgrad.op import primitive
-from numgrad.ops.nn.convolution_plan import floating, plan
+from numgrad.op.base import Meta
+from numgrad.ops.nn.convolution_plan import floating, output_shape, plan
 from numgrad.ops.reduce import sum
 
 _GEOMETRIES = (
@@ -62,12 +63,23 @@ def convolution(x, w, b, *, stride, padding, dilation, groups):
     """Correlation of samples with kernels, plus a bias unless that is None."""
     dtype = floating(f"conv{w.ndim - 2}d", x, w, b)
     geometry = plan(x.shape, w.shape, dtype, stride, padding, dilation, groups)
-    if b is not None and b.shape != w.shape[:1]:
+    _check_bias(w, b)
+    return geometry.forward(x, w, b)
+
+
+def _check_bias(w: Any, b: Any) -> None:
+    if b is not None and (b.ndim != 1 or b.shape != w.shape[:1]):
         raise NumgradValueError(
             f"conv{w.ndim - 2}d: a bias of shape {b.shape} does not fit a weight of shape "
             f"{w.shape}; it needs a number for each of the {w.shape[0]} outputs"
         )
-    return geometry.forward(x, w, b)
+
+
+@convolution.shape
+def _convolution_result(x, w, b, **geometry):
+    dtype = floating(f"conv{w.ndim - 2}d", x, w, b)
+    _check_bias(w, b)
+    return Meta(output_shape(x.shape, w.shape, **geometry), dtype)
 
 
 @primitive(internal=True, method=False, samples=_samples(2, 1, 0, False))
@@ -94,8 +106,24 @@ def convolution_weight(x, out, *, shape, stride, padding, dilation, groups):
     return gw
 
 
-def _same_output(out: np.ndarray, shape: tuple[int, ...]) -> None:
-    if out.shape != shape:
+@convolution_input.shape
+def _input_result(out, w, *, shape, groups, **geometry):
+    dtype = floating(f"conv_transpose{w.ndim - 2}d", out, w)
+    x = (out.shape[0], w.shape[1] * groups, *shape)
+    _same_output(out, output_shape(x, w.shape, groups=groups, **geometry))
+    return Meta(x, dtype)
+
+
+@convolution_weight.shape
+def _weight_result(x, out, *, shape, groups, **geometry):
+    dtype = floating("convolution_weight", x, out)
+    w = (out.shape[1], x.shape[1] // groups, *shape)
+    _same_output(out, output_shape(x.shape, w, groups=groups, **geometry))
+    return Meta(w, dtype)
+
+
+def _same_output(out: Any, shape: tuple[int, ...]) -> None:
+    if out.ndim != len(shape) or out.shape != shape:
         raise NumgradValueError(
             f"convolution: an output of shape {out.shape} does not belong to input and weight, "
             f"whose output has shape {shape}"

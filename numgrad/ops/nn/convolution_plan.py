@@ -24,6 +24,7 @@ import numpy as np
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels import conv, threads
 from numgrad.kernels.expr import check_dtype
+from numgrad.op.base import Meta
 from numgrad.op.elementwise import MAX_PLANS
 
 Shape = tuple[int, ...]
@@ -46,6 +47,25 @@ _COPY_NS = 0.3
 _NOGIL_NS = 100_000.0
 
 
+def output_shape(
+    x: Shape, w: Shape, stride: Shape, padding: Pairs, dilation: Shape, groups: int
+) -> Shape:
+    """Shape of the output ``y``: Note [Sizes of a convolution]."""
+    name = f"conv{len(w) - 2}d"
+    _check(name, x, w, stride, dilation, groups)
+    out = []
+    for n, k, s, (before, after), d in zip(x[2:], w[2:], stride, padding, dilation, strict=True):
+        places = n + before + after - d * (k - 1) - 1
+        if places < 0:
+            raise NumgradValueError(
+                f"{name}: a kernel of shape {w[2:]} with dilation {dilation} is larger than the "
+                f"input of shape {x[2:]} with padding {padding}; use a smaller kernel, less "
+                "dilation or more padding"
+            )
+        out.append(places // s + 1)
+    return (x[0], w[0], *out)
+
+
 class Plan:
     """Shapes, strips and kernels of the convolutions of three arrays."""
 
@@ -59,22 +79,8 @@ class Plan:
         dilation: Shape,
         groups: int,
     ) -> None:
-        name = f"conv{len(w) - 2}d"
         self.x, self.w, self.dtype = x, w, dtype
-        _check(name, x, w, stride, dilation, groups)
-        out = []
-        for n, k, s, (before, after), d in zip(
-            x[2:], w[2:], stride, padding, dilation, strict=True
-        ):
-            places = n + before + after - d * (k - 1) - 1
-            if places < 0:
-                raise NumgradValueError(
-                    f"{name}: a kernel of shape {w[2:]} with dilation {dilation} is larger than "
-                    f"the input of shape {x[2:]} with padding {padding}; use a smaller kernel, "
-                    "less dilation or more padding"
-                )
-            out.append(places // s + 1)
-        self.y = (x[0], w[0], *out)
+        self.y = output_shape(x, w, stride, padding, dilation, groups)
         self.empty = not (prod(x) and prod(w) and prod(self.y))
         if not self.empty:
             self._arrange(stride, padding, dilation, groups)
@@ -176,7 +182,7 @@ def _even(length: int, most: int) -> int:
     return -(-length // -(-length // most))
 
 
-def floating(name: str, *operands: np.ndarray | None) -> np.dtype:
+def floating(name: str, *operands: np.ndarray | Meta | None) -> np.dtype:
     """The dtype that operands, not all of them integers, have together."""
     dtype = np.result_type(*[a.dtype for a in operands if a is not None])
     check_dtype(name, dtype)

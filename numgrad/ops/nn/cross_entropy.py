@@ -16,6 +16,7 @@ from numgrad.kernels.cross_entropy import (
 )
 from numgrad.kernels.likelihood import likelihood_backward_kernel, likelihood_kernel
 from numgrad.op import primitive
+from numgrad.op.base import Meta
 from numgrad.ops.reduce import softmax, sum
 from numgrad.ops.shape import expand_dims
 
@@ -42,6 +43,16 @@ def _operands(
     name: str, x: np.ndarray, target: np.ndarray, weight: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Raveled operands of a kernel, once shapes and dtypes are found to fit."""
+    _check_operands(name, x, target, weight)
+    if weight is None:
+        weight = _NO_WEIGHT[x.dtype]
+    else:
+        weight = np.ascontiguousarray(weight, x.dtype)
+    target = np.ascontiguousarray(target, np.int64).ravel()
+    return np.ascontiguousarray(x).ravel(), target, weight
+
+
+def _check_operands(name: str, x: Any, target: Any, weight: Any) -> None:
     if x.dtype not in _ELEMENT_NS:
         raise NumgradTypeError(
             f"{name}: the input must be float32 or float64, got {x.dtype}; convert with astype"
@@ -53,24 +64,24 @@ def _operands(
             f"takes too, have the shape of the input, {x.shape}"
         )
     expected = x.shape[:1] + x.shape[2:] if x.ndim != 1 else ()
-    if not x.ndim or target.shape != expected:
+    if not x.ndim or target.ndim != len(expected) or target.shape != expected:
         shape = f"{expected} for this input" if x.ndim else "an input with a class axis"
         raise NumgradValueError(
             f"{name}: input of shape {x.shape} and target of shape {target.shape} do not fit; the "
             f"classes lie along axis 1 (axis 0 without a batch), so the target needs {shape}"
         )
-    if weight is None:
-        weight = _NO_WEIGHT[x.dtype]
-    else:
+    if weight is not None:
         classes = x.shape[class_axis(x.ndim)]
-        if weight.shape != (classes,):
+        if weight.ndim != 1 or weight.shape != (classes,):
             raise NumgradValueError(
                 f"{name}: the weight has shape {weight.shape} and needs one number for each class, "
                 f"shape ({classes},)"
             )
-        weight = np.ascontiguousarray(weight, x.dtype)
-    target = np.ascontiguousarray(target, np.int64).ravel()
-    return np.ascontiguousarray(x).ravel(), target, weight
+
+
+def _losses_result(name: str, x: Any, target: Any, weight: Any, reduction: str) -> Meta:
+    _check_operands(name, x, target, weight)
+    return Meta(target.shape if reduction == "none" else (), x.dtype)
 
 
 def _raise_for(name: str, bad: int, x: np.ndarray, target: np.ndarray, ignore_index: int) -> None:
@@ -120,6 +131,11 @@ def _of_rows(slope, g, target, result, ndim, ignore_index, reduction):
     return np.where(expand_dims(target != ignore_index, axis), slope * g, 0)
 
 
+@class_distribution.shape
+def _distribution_result(target, weight, *, shape, dtype, ignore_index, label_smoothing):
+    return Meta(tuple(shape), np.dtype(dtype))
+
+
 @primitive(internal=True, method=False, auxiliaries=("rows", "result"))
 def cross_entropy(x, target, weight=None, *, ignore_index, reduction, label_smoothing):
     """Negative logarithm of the ``softmax`` of logits at class indices."""
@@ -135,6 +151,12 @@ def cross_entropy(x, target, weight=None, *, ignore_index, reduction, label_smoo
     if bad >= 0:
         _raise_for(name, bad, x, indices, ignore_index)
     return out, (rows, result)
+
+
+@cross_entropy.shape
+def _cross_entropy_result(x, target, weight, *, ignore_index, reduction, label_smoothing):
+    out = _losses_result("cross_entropy", x, target, weight, reduction)
+    return out, (Meta((2, prod(target.shape)), x.dtype), Meta((2,), x.dtype))
 
 
 def _cross_entropy_vjp(
@@ -180,6 +202,11 @@ def nll_loss(x, target, weight=None, *, ignore_index, reduction):
     if bad >= 0:
         _raise_for("nll_loss", bad, x, indices, ignore_index)
     return out, (result,)
+
+
+@nll_loss.shape
+def _nll_loss_result(x, target, weight, *, ignore_index, reduction):
+    return _losses_result("nll_loss", x, target, weight, reduction), (Meta((2,), x.dtype),)
 
 
 def _nll_loss_vjp(g, target, weight, meta_x, result, ignore_index, reduction):

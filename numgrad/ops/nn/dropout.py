@@ -18,13 +18,8 @@ _ELEMENT_NS = 0.4  # a random number, read and written
     internal=True,
     method=False,
     linear=True,
-    samples=[
-        (((3, 4),), {"p": 0.4, "seed": 1}),
-        (((2, 3, 4),), {"p": 0.4, "seed": 1, "group": 4}),
-        (((),), {"p": 0.1, "seed": 2}),
-    ],
 )
-def dropout(x, *, p, seed, group=1):
+def dropout(x, seed, *, p, group=1):
     """The operand with random elements set to zero and the others divided by ``1 - p``.
 
     Elements are dropped with probability ``p``, ``group`` of them in C order together; a seed
@@ -34,7 +29,7 @@ def dropout(x, *, p, seed, group=1):
         raise NumgradTypeError(
             f"dropout: the input must be floating or complex, got {x.dtype}; convert with astype"
         )
-    x = np.ascontiguousarray(x)
+    x = np.asarray(x, order="C")  # ascontiguousarray gives 0-d an axis
     out = np.empty(x.shape, x.dtype)
     if not out.size:
         return out
@@ -48,8 +43,9 @@ def dropout(x, *, p, seed, group=1):
         size * _ELEMENT_NS,
     )
     scale = 0.0 if p == 1 else 1 / (1 - p)
-    entry(source, to, seed, round(p * 2**BITS), scale, group)
+    entry(source, to, int(seed), round(p * 2**BITS), scale, group)
     return out
 
 
-dropout.vjp(x=lambda g, p, seed, group: dropout(g, p=p, seed=seed, group=group))
+dropout.shape(lambda x, seed, *, p, group: x)
+dropout.vjp(x=lambda g, seed, p, group: dropout(g, seed, p=p, group=group))

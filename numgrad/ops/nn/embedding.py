@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,8 @@ import numpy as np
 from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueError
 from numgrad.kernels.row_sparse import gather_rows, scatter_rows
 from numgrad.op import primitive
+from numgrad.op.abstract import ones
+from numgrad.op.base import Meta
 from numgrad.op.row_sparse import RowSparseArray
 from numgrad.ops.arithmetic import where
 from numgrad.ops.shape import expand_dims
@@ -16,13 +19,17 @@ from numgrad.ops.shape import expand_dims
 
 def _integers(indices: np.ndarray) -> np.ndarray:
     """Indices as int64 on one axis."""
-    empty_list = indices.size == 0 and indices.dtype == np.float64
+    _check_integers(indices)
+    return np.ascontiguousarray(indices, np.int64).ravel()
+
+
+def _check_integers(indices: Any) -> None:
+    empty_list = indices.dtype == np.float64 and prod(indices.shape) == 0
     if indices.dtype.kind not in "iu" and not empty_list:
         raise NumgradTypeError(
             f"embedding: indices must be integers, got dtype {indices.dtype}; convert them with "
             "astype(int)"
         )
-    return np.ascontiguousarray(indices, np.int64).ravel()
 
 
 def checked_indices(indices: np.ndarray, weight: np.ndarray) -> np.ndarray:
@@ -35,7 +42,7 @@ def checked_indices(indices: np.ndarray, weight: np.ndarray) -> np.ndarray:
     return flat
 
 
-def _check_table(weight: np.ndarray) -> None:
+def _check_table(weight: Any) -> None:
     if weight.ndim != 2:
         raise NumgradValueError(
             f"embedding: the table must have two axes, rows and what is in them; got shape "
@@ -117,15 +124,29 @@ def embedding(weight, indices, *, padding_idx=None, scale_grad_by_freq=False, sp
     flat = _integers(indices)
     _check_table(weight)
     if sparse and scale_grad_by_freq:
-        raise NumgradValueError(
-            "embedding: scale_grad_by_freq needs a dense gradient; leave sparse out"
-        )
+        raise _no_sparse_scaling()
     padding_row(padding_idx, weight.shape[0])
     out = np.empty((*indices.shape, weight.shape[1]), weight.dtype)
     bad = gather_rows(np.ascontiguousarray(weight), flat, out)
     if bad >= 0:
         raise _out_of_range(flat[bad], weight)
     return out
+
+
+@embedding.shape
+def _embedding_result(weight, indices, *, padding_idx, scale_grad_by_freq, sparse):
+    _check_integers(indices)
+    _check_table(weight)
+    if sparse and scale_grad_by_freq:
+        raise _no_sparse_scaling()
+    padding_row(padding_idx, weight.shape[0])
+    return Meta((*indices.shape, weight.shape[1]), weight.dtype)
+
+
+def _no_sparse_scaling() -> NumgradValueError:
+    return NumgradValueError(
+        "embedding: scale_grad_by_freq needs a dense gradient; leave sparse out"
+    )
 
 
 embedding.vjp(
@@ -176,12 +197,15 @@ def _looked_up(g, indices, rows, padding_idx, scaled):
     """The transpose: rows of ``g``, zero where the padding was looked up, over their counts."""
     found = embedding(g, indices)
     if scaled:
-        ones = np.ones((*indices.shape, 1), g.dtype)
-        counts = embedding_backward(ones, indices, rows=rows, padding_idx=None, scaled=False)
+        each = ones((*indices.shape, 1), g.dtype)
+        counts = embedding_backward(each, indices, rows=rows, padding_idx=None, scaled=False)
         found = found / embedding(counts, indices)
     if padding_idx is not None:
         found = where(expand_dims(indices == padding_idx % rows, axis=-1), 0, found)
     return found
 
 
+embedding_backward.shape(
+    lambda x, indices, *, rows, padding_idx, scaled: Meta((rows, x.shape[-1]), x.dtype)
+)
 embedding_backward.vjp(x=_looked_up)

@@ -13,6 +13,7 @@ import numpy as np
 from numgrad.errors import NumgradValueError
 from numgrad.kernels.expr import resolve
 from numgrad.op import elementwise, primitive
+from numgrad.op.base import Meta
 from numgrad.ops.nn.activation import real_elementwise
 from numgrad.ops.special import sigmoid, softplus
 
@@ -145,6 +146,9 @@ def require_between(x, *, low, high, problem):
     if x.size and not (x.min() >= low and x.max() <= high):
         raise NumgradValueError(f"{problem} (elements run from {x.min()} to {x.max()})")
     return np.ones((), np.bool_)
+
+
+require_between.shape(lambda x, *, low, high, problem: Meta((), np.dtype(bool)))
 
 
 @_loss(domain=(0.1, 2.0), special=(0.0,))

@@ -20,6 +20,7 @@ from numgrad.kernels import threads
 from numgrad.kernels.expr import check_dtype
 from numgrad.kernels.normalization import channel_sums_kernel, rows_backward_kernel, rows_kernel
 from numgrad.op import composite, primitive
+from numgrad.op.base import Meta
 from numgrad.ops.shape import as_operand, reshape
 
 Extents = tuple[int, int, int, int]
@@ -45,7 +46,7 @@ def launch(maker: Any, options: tuple, extents: Extents, passes: int, *arguments
     entry(*arguments, *extents)
 
 
-def computing_dtype(operation: str, *operands: np.ndarray | None) -> np.dtype:
+def computing_dtype(operation: str, *operands: np.ndarray | Meta | None) -> np.dtype:
     """The real floating dtype in which operands are computed with."""
     dtype = np.result_type(np.float32, *(a.dtype for a in operands if a is not None))
     check_dtype(operation, dtype)
@@ -68,12 +69,17 @@ def per_channel(
     """A weight or bias as the kernels take it: one number for each channel."""
     if a is None:
         return np.full(width, fill, dtype)
-    if a.size != width:
-        raise NumgradValueError(
-            f"{operation}: {name} of shape {a.shape} has {a.size} elements, there are {width} "
-            "channels; give one for each"
-        )
+    check_channels(operation, name, a, width)
     return flat(a, dtype)
+
+
+def check_channels(operation: str, name: str, a: Any, width: int) -> None:
+    """Raise unless a weight or bias, if there is one, has a number for each channel."""
+    if a is not None and prod(a.shape) != width:
+        raise NumgradValueError(
+            f"{operation}: {name} of shape {a.shape} has {prod(a.shape)} elements, there are "
+            f"{width} channels; give one for each"
+        )
 
 
 @primitive(
@@ -112,6 +118,19 @@ def normalize_groups(x, weight=None, bias=None, *, extents, eps=1e-5, centered=T
             arrays = [arrays[0], weight, out.ravel(), rstd]
         launch(rows_kernel, (dtype, centered), extents, 3, *arrays, eps)
     return out, (mean, rstd)
+
+
+@normalize_groups.shape
+def _groups_result(x, weight, bias, *, extents, eps, centered):
+    operation = "normalize_groups"
+    if bias is not None and not centered:
+        raise NumgradTypeError(f"{operation}: takes a bias only with centered=True; add it after")
+    dtype = computing_dtype(operation, x, weight, bias)
+    outer, groups, channels, _ = extents
+    check_channels(operation, "weight", weight, groups * channels)
+    check_channels(operation, "bias", bias, groups * channels)
+    rows = Meta((outer * groups,), dtype)
+    return Meta(x.shape, dtype), (rows, rows)
 
 
 def _standardized(x: Any, extents: Extents, eps: float, centered: bool) -> tuple[Any, Any]:

@@ -16,6 +16,7 @@ from numgrad.kernels import threads
 from numgrad.kernels.expr import check_dtype
 from numgrad.kernels.pooling import pooling_kernel
 from numgrad.op import primitive
+from numgrad.op.base import Meta
 from numgrad.ops.index import gather_along, gather_along_backward
 from numgrad.ops.shape import reshape
 
@@ -23,6 +24,7 @@ Axis = tuple[tuple[int, int, int], ...]
 """The windows along an axis: start, stop, divisor."""
 
 _ELEMENT_NS = 1.5
+_INT64 = np.dtype(np.int64)
 
 
 def _launch(step: str, dtype: np.dtype, images: int, work: int, *arguments: Any) -> None:
@@ -87,13 +89,17 @@ def output_length(
     return count
 
 
+def _no_order(rank: int, dtype: np.dtype) -> NumgradTypeError:
+    return NumgradTypeError(
+        f"max_pool{rank}d: elements of dtype {dtype} have no order; use real numbers"
+    )
+
+
 def _search(x: np.ndarray, **options: Any) -> tuple[np.ndarray, np.ndarray]:
     rank = len(options["kernel"])
     check_dtype("max_pool", x.dtype)
     if x.dtype.kind not in "iuf":
-        raise NumgradTypeError(
-            f"max_pool{rank}d: elements of dtype {x.dtype} have no order; use real numbers"
-        )
+        raise _no_order(rank, x.dtype)
     lead, lengths = x.shape[: x.ndim - rank], x.shape[x.ndim - rank :]
     rows, columns, steps = _windows(f"max_pool{rank}d", lengths, **options)
     y = np.empty((*lead, *(len(rows), len(columns))[-rank:]), x.dtype)
@@ -129,6 +135,30 @@ def max_pool_indices(x, *, kernel, stride, padding, dilation, ceil_mode):
     return _search(
         x, kernel=kernel, stride=stride, padding=padding, dilation=dilation, ceil_mode=ceil_mode
     )[1]
+
+
+def _pool_result(x: Meta, *, ceil_mode: bool, **options: Any) -> Meta:
+    rank = len(options["kernel"])
+    if x.dtype.kind not in "iuf":
+        raise _no_order(rank, x.dtype)
+    lengths = x.shape[x.ndim - rank :]
+    windows = zip(*options.values(), strict=True)
+    after = [
+        output_length(f"max_pool{rank}d", lengths, axis, *window, ceil_mode)
+        for axis, window in enumerate(windows)
+    ]
+    return Meta((*x.shape[: x.ndim - rank], *after), x.dtype)
+
+
+@max_pool.shape
+def _max_pool_result(x, *, kernel, stride, padding, dilation, ceil_mode):
+    found = _pool_result(
+        x, kernel=kernel, stride=stride, padding=padding, dilation=dilation, ceil_mode=ceil_mode
+    )
+    return found, (Meta(found.shape, _INT64),)
+
+
+max_pool_indices.shape(lambda x, **options: Meta(_pool_result(x, **options).shape, _INT64))
 
 
 def _flattened(x: Any, rank: int) -> Any:
@@ -215,10 +245,7 @@ _AVERAGES = (((0, 2, 2), (1, 4, 3), (3, 4, 2)), ((0, 1, 2), (2, 3, 1)))
 def average_windows(x, *, windows):
     """Sum of each window over its divisor; ``windows`` has an ``Axis`` for each last axis."""
     if x.dtype.kind not in "fc":
-        raise NumgradTypeError(
-            f"avg_pool{len(windows)}d: needs a floating dtype, got {x.dtype}; convert it with "
-            "astype"
-        )
+        raise _not_floating(len(windows), x.dtype)
     return _run("average", x, x.shape[x.ndim - len(windows) :], windows)
 
 
@@ -236,6 +263,22 @@ def spread_windows(x, *, windows, shape):
     return _run("spread", x, shape, windows)
 
 
+@average_windows.shape
+def _average_result(x, *, windows):
+    if x.dtype.kind not in "fc":
+        raise _not_floating(len(windows), x.dtype)
+    return Meta((*x.shape[: x.ndim - len(windows)], *map(len, windows)), x.dtype)
+
+
+def _not_floating(rank: int, dtype: np.dtype) -> NumgradTypeError:
+    return NumgradTypeError(
+        f"avg_pool{rank}d: needs a floating dtype, got {dtype}; convert it with astype"
+    )
+
+
+spread_windows.shape(
+    lambda x, *, windows, shape: Meta((*x.shape[: x.ndim - len(windows)], *shape), x.dtype)
+)
 average_windows.vjp(
     x=lambda g, meta_x, windows: spread_windows(
         g, windows=windows, shape=tuple(meta_x.shape[len(meta_x.shape) - len(windows) :])

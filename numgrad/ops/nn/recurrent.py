@@ -25,6 +25,7 @@ from numgrad.kernels import threads
 from numgrad.kernels.expr import check_dtype
 from numgrad.kernels.recurrent import GATES, recurrent_backward_kernel, recurrent_kernel
 from numgrad.op import primitive
+from numgrad.op.base import Meta
 from numgrad.ops.index import getitem
 from numgrad.ops.join import concat, stack
 from numgrad.ops.matmul import matmul
@@ -54,42 +55,50 @@ def _launch(maker: Any, kind: str, states: np.ndarray, *arguments: Any) -> None:
     entry(*arguments)
 
 
+def _states(kind: str, a: Any, h: Any, weight: Any, bias: Any, *cell: Any) -> tuple[Meta, Meta]:
+    """What the states of all times and the gates that are kept are, for operands that fit."""
+    name, gates = f"{kind.split('_')[0]}_sequence", GATES[kind][0]
+    operands = [x for x in (a, h, weight, bias, *cell) if x is not None]
+    dtype = np.result_type(np.float32, *(x.dtype for x in operands))
+    check_dtype(name, dtype)
+    if dtype.kind == "c":
+        raise NumgradTypeError(f"{name}: complex operands have no gates; pass real ones")
+    ranks = [x.ndim for x in (a, h, weight)] == [3, 2, 2] and all(c.ndim == 2 for c in cell)
+    hidden = weight.shape[0] // gates if ranks else 0
+    steps, rows = a.shape[:2] if ranks else (0, 0)
+    fits = (
+        ranks
+        and steps > 0
+        and a.shape[2] == gates * hidden == weight.shape[0]
+        and h.shape == (rows, weight.shape[1])
+        and (weight.shape[1] == hidden or (steps == 1 and kind != "gru"))
+        and (bias is None or (bias.ndim == 1 and bias.shape[0] == gates * hidden))
+        and all(c.shape == (rows, hidden) for c in cell)
+    )
+    if not fits:
+        seen = ", ".join(str(x.shape) for x in operands)
+        raise NumgradValueError(
+            f"{name}: operands of shapes {seen} do not fit; expected (time, batch, {gates} * "
+            f"hidden) with at least one time, states (batch, hidden), a weight ({gates} * "
+            f"hidden, hidden) and a bias ({gates} * hidden,)"
+        )
+    kept = GATES[kind][1] * hidden
+    return Meta((steps, rows, hidden), dtype), Meta((steps, rows, kept), dtype)
+
+
 class _Layer:
     """Checked operands of one layer as its kernels take them."""
 
     def __init__(self, kind: str, a: Any, h: Any, weight: Any, bias: Any, *cell: Any) -> None:
-        name, gates = f"{kind.split('_')[0]}_sequence", GATES[kind][0]
-        operands = [x for x in (a, h, weight, bias, *cell) if x is not None]
-        dtype = np.result_type(np.float32, *(x.dtype for x in operands))
-        check_dtype(name, dtype)
-        if dtype.kind == "c":
-            raise NumgradTypeError(f"{name}: complex operands have no gates; pass real ones")
-        hidden = weight.shape[0] // gates if weight.ndim == 2 else 0
-        steps, rows = a.shape[:2] if a.ndim == 3 else (0, 0)
-        fits = (
-            steps > 0
-            and a.shape[2] == gates * hidden == weight.shape[0]
-            and h.shape == (rows, weight.shape[1])
-            and (weight.shape[1] == hidden or (steps == 1 and kind != "gru"))
-            and (bias is None or bias.shape == (gates * hidden,))
-            and all(c.shape == (rows, hidden) for c in cell)
-        )
-        if not fits:
-            seen = ", ".join(str(x.shape) for x in operands)
-            raise NumgradValueError(
-                f"{name}: operands of shapes {seen} do not fit; expected (time, batch, {gates} * "
-                f"hidden) with at least one time, states (batch, hidden), a weight ({gates} * "
-                f"hidden, hidden) and a bias ({gates} * hidden,)"
-            )
+        states, kept = _states(kind, a, h, weight, bias, *cell)
+        dtype = states.dtype
         self.kind, self.dtype = kind, dtype
         self.a, self.h, self.weight, *self.cell = (
             np.ascontiguousarray(x, dtype) for x in (a, h, weight, *cell)
         )
-        width = gates * hidden
+        width = weight.shape[0]
         self.bias = np.zeros(width, dtype) if bias is None else np.ascontiguousarray(bias, dtype)
-        self.states = np.empty((steps, rows, hidden), dtype)
-        kept = GATES[kind][1]
-        self.kept = np.empty((steps, rows, kept * hidden), dtype)
+        self.states, self.kept = (np.empty(meta.shape, dtype) for meta in (states, kept))
 
     def forward(self, *more: Any) -> None:
         if self.states.size:
@@ -179,14 +188,23 @@ _SAMPLES = [{}, {"reverse": True}]
 )
 def rnn_sequence(a, h, weight, bias=None, *, nonlinearity="tanh", reverse=False):
     """States ``h' = tanh(a + h @ weight.T + bias)`` at all times, or ``relu`` of that."""
+    layer = _Layer(_rnn_kind(nonlinearity), a, h, weight, bias)
+    layer.forward(reverse)
+    return layer.states
+
+
+def _rnn_kind(nonlinearity: str) -> str:
     kind = f"rnn_{nonlinearity}"
     if kind not in GATES:
         raise NumgradValueError(
             f"rnn_sequence: there is no nonlinearity {nonlinearity!r}; choose 'tanh' or 'relu'"
         )
-    layer = _Layer(kind, a, h, weight, bias)
-    layer.forward(reverse)
-    return layer.states
+    return kind
+
+
+@rnn_sequence.shape
+def _rnn_result(a, h, weight, bias, *, nonlinearity, reverse):
+    return _states(_rnn_kind(nonlinearity), a, h, weight, bias)[0]
 
 
 def _rnn_history(g, a, h, weight, bias, nonlinearity, reverse):
@@ -242,6 +260,12 @@ def gru_sequence(a, h, weight, bias=None, *, reverse=False):
     layer = _Layer("gru", a, h, weight, bias)
     layer.forward(layer.kept, reverse)
     return layer.states, (layer.kept,)
+
+
+@gru_sequence.shape
+def _gru_result(a, h, weight, bias, *, reverse):
+    states, kept = _states("gru", a, h, weight, bias)
+    return states, (kept,)
 
 
 def _gru_history(g, a, h, weight, bias, reverse):
@@ -312,6 +336,12 @@ def lstm_sequence(a, h, weight, bias, c, *, reverse=False):
     cells = np.empty(layer.states.shape, layer.dtype)
     layer.forward(layer.kept, layer.cell[0], cells, reverse)
     return (layer.states, cells[0 if reverse else -1].copy()), (layer.kept, cells)
+
+
+@lstm_sequence.shape
+def _lstm_result(a, h, weight, bias, c, *, reverse):
+    states, kept = _states("lstm", a, h, weight, bias, c)
+    return (states, Meta(states.shape[1:], states.dtype)), (kept, states)
 
 
 def _lstm_history(g, a, h, weight, bias, c, reverse):
