@@ -19,6 +19,7 @@ from numpy import uint32 as uint32
 from numpy import uint64 as uint64
 
 from numgrad import autograd as autograd
+from numgrad import config as config
 from numgrad import random as random
 from numgrad.autograd.modes import enable_grad as enable_grad
 from numgrad.autograd.modes import inference_mode as inference_mode
@@ -62,6 +63,8 @@ from numgrad.func import jacobian as jacobian
 from numgrad.func import value_and_grad as value_and_grad
 from numgrad.io import load as load
 from numgrad.io import save as save
+from numgrad.jit.api import jit as jit
+from numgrad.jit.stats import jit_stats as jit_stats
 from numgrad.tensor import Tensor as Tensor
 
 # isort: split

@@ -5,6 +5,18 @@ import threading
 
 from numgrad.errors import NumgradValueError
 
+
+def _flag(name: str, default: bool) -> bool:
+    """An environment variable that is 0 or 1."""
+    text = os.environ.get(name, "")
+    return default if text not in ("0", "1") else text == "1"
+
+
+jit: bool = _flag("NUMGRAD_JIT", True)
+"""Whether ``ng.jit`` compiles; without, functions run eagerly (``NUMGRAD_JIT=0``)."""
+check_jit: bool = _flag("NUMGRAD_CHECK_JIT", False)
+"""Whether each compiled call is compared with an eager one (``NUMGRAD_CHECK_JIT=1``)."""
+
 _lock = threading.Lock()
 _num_threads: int | None = None
 

@@ -100,6 +100,8 @@ class Tracer:
         self.ended = False
         self.line: str | None = None
         """Where nodes come from, if not from the line that runs."""
+        self.aliases: dict[Value, list[Any]] = {}
+        """Further Tensors and arrays over the memory of something captured."""
         self._inputs: dict[int, tuple[Any, TracedArray]] = {}
         self._frozen: dict[int, np.ndarray] = {}
         self._alive: list[np.ndarray] = []
@@ -193,6 +195,9 @@ class Tracer:
     def _capture(self, array: np.ndarray, source: Any) -> TracedArray:
         found = self._inputs.get(id(array))
         if found is not None:
+            known = self.aliases.setdefault(found[1].value, [])
+            if all(source is not other for other in known):
+                known.append(source)
             return found[1]
         if source is array and not self.is_source(array):
             return self._freeze(array)

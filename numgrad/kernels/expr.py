@@ -307,10 +307,13 @@ _WITH_RARE = frozenset({"sin", "cos", "tan", "power", "float_power"})
 _SLOW_FOR_ALL = frozenset({"power", "float_power"})
 # C functions behind the device functions of ``special``.
 EXTERNALS = {
-    "gammaln": "gammaln",
-    "gamma": "__pyx_fuse_1gamma",
-    "digamma": "__pyx_fuse_1psi",
-    "erfinv": "__pyx_fuse_0erfinv",
+    name: f"scipy.special.cython_special:{function}"
+    for name, function in {
+        "gammaln": "gammaln",
+        "gamma": "__pyx_fuse_1gamma",
+        "digamma": "__pyx_fuse_1psi",
+        "erfinv": "__pyx_fuse_0erfinv",
+    }.items()
 }
 _INTRINSIC = {
     "sqrt": "sqrt", "absolute": "fabs", "fabs": "fabs", "floor": "floor", "ceil": "ceil",

@@ -190,7 +190,7 @@ def _scoped(builder: Any, access: Any, scope: int, scopes: int) -> None:
 
 
 def _at(context: Any, builder: Any, dtype: Any, address: Any, index: Any) -> Any:
-    pointer = builder.inttoptr(address, context.get_value_type(dtype).as_pointer())
+    pointer = builder.inttoptr(address, context.get_data_type(dtype).as_pointer())
     return builder.gep(pointer, [index], inbounds=True)
 
 
@@ -202,7 +202,7 @@ def load(typingctx, like, address, index, scope, scopes):
     def codegen(context, builder, signature, args):
         value = builder.load(_at(context, builder, dtype, args[1], args[2]))
         _scoped(builder, value, scope.literal_value, scopes.literal_value)
-        return value
+        return context.data_model_manager[dtype].from_data(builder, value)
 
     return dtype(like, address, index, scope, scopes), codegen
 
@@ -212,7 +212,8 @@ def store(typingctx, value, address, index, scope, scopes):
     """Set element ``index`` of the array at ``address``: Note [Alias scopes]."""
 
     def codegen(context, builder, signature, args):
-        access = builder.store(args[0], _at(context, builder, value, args[1], args[2]))
+        data = context.data_model_manager[value].as_data(builder, args[0])
+        access = builder.store(data, _at(context, builder, value, args[1], args[2]))
         _scoped(builder, access, scope.literal_value, scopes.literal_value)
         return context.get_dummy_value()
 

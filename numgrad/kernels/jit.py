@@ -21,6 +21,8 @@ contiguous array may be passed where the signature says ``A``.
 
 import hashlib
 import importlib
+import importlib.machinery
+import importlib.util
 import os
 import pickle
 import platform
@@ -74,6 +76,12 @@ class Kernel:
     from_cache: bool
     compile_result: Any = field(repr=False)
 
+    @property
+    def address(self) -> int:
+        """Where the function is that other machine code calls, by Numba's calling convention."""
+        result = self.compile_result
+        return result.library.get_pointer_to_function(result.fndesc.llvm_func_name)
+
     def llvm(self) -> str:
         """LLVM IR after optimisation, from a fresh compilation of ``source``."""
         return str(_fresh_library(self)._final_module)
@@ -104,8 +112,8 @@ def compile_kernel(
     parallel, nogil
         Numba's options of these names.
     externals
-        C functions from ``scipy.special.cython_special`` that ``source`` calls, as written there;
-        they are made known to the linker before the machine code is loaded.
+        Native functions that ``source`` calls, as ``module:function``; they are made known to the
+        linker before the machine code is loaded. See Note [External functions].
     functions
         Users' own compiled functions that ``source`` calls, by the names it uses. Nothing tells
         what they in turn depend on, so such kernels are compiled anew in each process.
@@ -369,28 +377,63 @@ def clear_cache() -> int:
     return count
 
 
-# ------------------------------------------------------------------------------- C functions
+# ------------------------------------------------------------------------- external functions
+
+# Note [External functions]
+# Addresses change with every process, so machine code on disk refers to native functions by
+# symbols. ``module:function`` is either a C function that a Cython module exports (SciPy's BLAS and
+# special functions), or a kernel of ours that others call: its module has a function ``address``
+# that compiles or loads it.
 
 _linked: set[str] = set()
 
 
-def external_symbol(function: str) -> str:
-    """The linker's name for a function of ``scipy.special.cython_special``."""
-    return f"numgrad_scipy_special_{function}"
+def external_symbol(external: str) -> str:
+    """The linker's name for the function ``module:function``."""
+    return "numgrad_" + re.sub(r"\W", "_", external)
 
 
-def _link_external(function: str) -> None:
-    if function in _linked:
+def _link_external(external: str) -> None:
+    if external in _linked:
         return
-    import ctypes
-
     from llvmlite import binding
 
-    module = importlib.import_module("scipy.special.cython_special")
-    capsule = module.__pyx_capi__[function]
+    module_name, function = external.split(":")
+    if module_name.startswith("scipy."):
+        address = _pointer(_extension(module_name).__pyx_capi__[function])
+    else:
+        address = importlib.import_module(module_name).address(function)
+    binding.add_symbol(external_symbol(external), address)
+    _linked.add(external)
+
+
+def _extension(name: str) -> Any:
+    """A compiled module of SciPy.
+
+    ``scipy.linalg`` as a whole takes 0.2 s to import, and BLAS needs nothing of it: that module is
+    loaded alone, and not left for others to find, who expect it inside its package.
+    """
+    package = name.rpartition(".")[0]
+    if package != "scipy.linalg" or package in sys.modules:
+        return importlib.import_module(name)
+    import scipy
+
+    directory = os.path.join(scipy.__path__[0], "linalg")
+    spec = importlib.machinery.PathFinder.find_spec(name, [directory])
+    if spec is None or spec.loader is None:
+        return importlib.import_module(name)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    if sys.modules.get(name) is module:  # Cython puts it there
+        del sys.modules[name]
+    return module
+
+
+def _pointer(capsule: Any) -> int:
+    import ctypes
+
     get_name = ctypes.pythonapi.PyCapsule_GetName
     get_name.restype, get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
     get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
     get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    binding.add_symbol(external_symbol(function), get_pointer(capsule, get_name(capsule)))
-    _linked.add(function)
+    return get_pointer(capsule, get_name(capsule))

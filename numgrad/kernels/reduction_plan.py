@@ -35,33 +35,40 @@ class Slot:
         return self.step == "sum"
 
 
+def step_of(kind: str, dtype: np.dtype) -> str:
+    """How two partial results are put together: a function of ``accumulation``, or ``sum``."""
+    if kind == "sum":
+        return "sum" if dtype.kind == "f" else "add"
+    if kind in ("max", "min"):
+        if dtype.kind == "b":
+            return "either" if kind == "max" else "both"
+        if dtype.kind == "f":
+            return f"{kind}imum"
+        step = "larger" if kind == "max" else "smaller"
+        return step if dtype.kind in "iu" else f"{step}_complex"
+    return {"prod": "multiply", "any": "either", "all": "both"}[kind]
+
+
+def identity(kind: str, dtype: np.dtype) -> object:
+    """The result of reducing nothing, which changes no other."""
+    if kind in ("max", "min"):
+        if dtype.kind == "b":
+            return kind == "min"
+        if dtype.kind in "iu":
+            return np.iinfo(dtype).min if kind == "max" else np.iinfo(dtype).max
+        limit = -np.inf if kind == "max" else np.inf
+        return limit if dtype.kind == "f" else complex(limit, limit)
+    return {"sum": 0, "prod": 1, "any": False, "all": True}[kind]
+
+
 def _slots(symbol: Symbol, number: int) -> list[Slot]:
     """The accumulators of a reduction: two for a complex sum, else one."""
     kind, dtype = symbol.detail, symbol.dtype
     name = f"s{number}"
-    if kind == "sum" and dtype.kind in "fc":
-        real = np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
-        parts = (".real", ".imag") if dtype.kind == "c" else ("",)
-        return [Slot(name + part[1:2], real, "sum", 0, part) for part in parts]
-    step, identity = {
-        "sum": ("add", 0),
-        "prod": ("multiply", 1),
-        "any": ("either", False),
-        "all": ("both", True),
-        "max": ("larger", None),
-        "min": ("smaller", None),
-    }[kind]
-    if identity is None:
-        limit = {"larger": -np.inf, "smaller": np.inf}[step]
-        if dtype.kind == "b":
-            step, identity = ("either", False) if kind == "max" else ("both", True)
-        elif dtype.kind in "iu":
-            identity = np.iinfo(dtype).min if kind == "max" else np.iinfo(dtype).max
-        elif dtype.kind == "f":
-            step, identity = f"{kind}imum", limit
-        else:
-            step, identity = f"{step}_complex", complex(limit, limit)
-    return [Slot(name, dtype, step, identity, "")]
+    if kind == "sum" and dtype.kind == "c":
+        real = np.dtype(f"f{dtype.itemsize // 2}")
+        return [Slot(name + part[1:2], real, "sum", 0, part) for part in (".real", ".imag")]
+    return [Slot(name, dtype, step_of(kind, dtype), identity(kind, dtype), "")]
 
 
 class Plan:

@@ -16,7 +16,8 @@ _UNARY = types.float64(types.float64, types.int32)
 
 
 def _external(name: str, signature: Any) -> Any:
-    return types.ExternalFunction(external_symbol(name), signature)
+    symbol = external_symbol(f"scipy.special.cython_special:{name}")
+    return types.ExternalFunction(symbol, signature)
 
 
 _gammaln = _external("gammaln", _UNARY)

@@ -235,7 +235,12 @@ class AxisPlan(AxisCall):
         self.floating = self.dtype.kind in "fc"
         self.large = self.order is None and prod(self.counts) > LARGE
         self.keeps = sum({"x": 1, "y": 2}[n] for n in self.saves(1)) if op.formulas else 0
+        self.entry: Callable[..., Any] = self._compile_forward
+
+    def _compile_forward(self, *arguments: Any) -> None:
+        """The entry point until it is called: a plan may be asked for a dtype only."""
         self.entry = self._entry("forward", 0, False)
+        self.entry(*arguments)
 
     def _input(self, reader: Reader) -> Symbol:
         return reader.input("x", self.metas[0].dtype)

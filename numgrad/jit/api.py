@@ -1,0 +1,418 @@
+"""``ng.jit``: a function that is compiled when it is called with a new kind of arguments."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from types import MethodType
+from typing import Any, Generic, Literal, ParamSpec, TypeVar, overload
+
+from numgrad import config
+from numgrad.errors import NumgradAttributeError, NumgradRuntimeError, NumgradTypeError
+from numgrad.jit.check import checked
+from numgrad.jit.dispatch import MISS, NAMES, RECORDING, compiled
+from numgrad.jit.graph import Graph
+from numgrad.jit.options import Options
+from numgrad.jit.reasons import difference
+from numgrad.jit.report import report
+from numgrad.jit.signature import Arguments, Parameters, same_key
+from numgrad.jit.specialise import Specialisation, trace
+from numgrad.jit.stats import FUNCTIONS, Statistics
+from numgrad.op.base import state
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+RETRACES = 8
+"""After how many retraces of one function there is a warning."""
+
+HOT = 8
+"""How many specialisations a dispatcher tries at once; others are found by their keys."""
+
+_INFERENCE, _PLAIN = 3, 1
+
+_lock = threading.RLock()
+"""Held while anything is traced or compiled."""
+
+
+def _new_lock() -> None:
+    global _lock
+    _lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):  # another thread of the parent may have held it
+    os.register_at_fork(after_in_child=_new_lock)
+
+
+class Jitted(Generic[P, R]):
+    """A function with its compiled forms; made by ``ng.jit``.
+
+    Attributes
+    ----------
+    specialisations
+        What was compiled so far, in that order: one for each kind of arguments, and for each state
+        of what else the function read.
+    """
+
+    __numgrad_jit__ = True
+    __wrapped__: Callable[P, R]
+    __name__: str
+
+    def __init__(self, function: Callable[P, R], choices: dict[str, Any]) -> None:
+        functools.update_wrapper(self, function)
+        self._choices = choices
+        self._parameters = Parameters(
+            function, choices["static_argnums"], choices["static_argnames"], choices["donate"]
+        )
+        self._options = Options(
+            self._parameters.name, choices["parallel"], choices["contract"], choices["cache"]
+        )
+        self.specialisations: list[Specialisation] = []
+        self._bound: dict[int, tuple[Any, Jitted]] = {}
+        self._slow_calls = 0
+        # a class of its own, whose ``__call__`` is the dispatcher: Python looks it up there, and
+        # no argument is packed and unpacked on the way
+        family = type(self)
+        self.__class__ = type(family.__name__, (family,), {"__module__": family.__module__})
+        self._names: dict[str, Any] = {"_calls": 0}
+        self._renew()
+        FUNCTIONS.add(self)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function, compiled."""
+        return self._miss(self._parameters.bind(args, kwargs))
+
+    def _renew(self) -> None:
+        """Write the dispatcher anew."""
+        listed = self._parameters.names
+        values = "".join(f"{name}, " for name in listed)
+        hot = self.specialisations[-HOT:]
+        blocks = [
+            ["    if not _config.jit or _config.check_jit:", f"        return _miss(({values}))"]
+        ]
+        blocks += [s.writer.hot() for s in hot]
+        names = {**NAMES, "_miss": self._miss, "_calls": self._names["_calls"]}
+        for specialisation in hot:
+            names.update(specialisation.layout.names)
+        function = compiled(
+            self._parameters.name,
+            self._parameters.header,
+            blocks,
+            f"return _miss(({values}))",
+            names,
+        )
+        self._names = names
+        type(self).__call__ = staticmethod(function)  # pyright: ignore
+
+    # -------------------------------------------------------------------------- other calls
+
+    def _miss(self, values: Sequence[Any]) -> Any:
+        """A call that no specialisation took as it came."""
+        if state.interpreters or not config.jit:
+            return self._parameters.call(values)
+        self._slow_calls += 1
+        arguments = Arguments.of(self._parameters, values)
+        key = self._key(arguments)
+        if config.check_jit:
+            return checked(arguments, self._suitable(arguments, key))
+        out = self._try(arguments, key)
+        if out is MISS:
+            found = self._suitable(arguments, key)
+            out = self._parameters.on(found.enter, arguments.values)
+            if out is MISS:
+                out = self._parameters.on(found.enter_anyway, arguments.values)
+        return out
+
+    def _key(self, arguments: Arguments) -> tuple:
+        mode = _INFERENCE if state.inference else RECORDING if state.grad_enabled else _PLAIN
+        return (*arguments.key(self._choices["dynamic"], mode == RECORDING), mode)
+
+    def _try(self, arguments: Arguments, key: tuple) -> Any:
+        for found in reversed(self.specialisations):
+            if same_key(found.key, key):
+                out = self._parameters.on(found.enter, arguments.values)
+                if out is not MISS:
+                    return out
+        return MISS
+
+    def _suitable(self, arguments: Arguments, key: tuple) -> Specialisation:
+        """A specialisation for arguments, compiled now if there is none."""
+        with _lock:
+            for found in reversed(self.specialisations):
+                if same_key(found.key, key):
+                    arrays = self._parameters.on(found.arrays, arguments.values)
+                    if arrays is not MISS:
+                        return found
+            new = self._specialise(arguments, key)
+            self.specialisations = [*self.specialisations, new]
+            self._renew()
+            return new
+
+    def _specialise(self, arguments: Arguments, key: tuple) -> Specialisation:
+        count = len(self.specialisations)
+        reason = None
+        if count:
+            near = next((s for s in reversed(self.specialisations) if same_key(s.key, key)), None)
+            near = near or self.specialisations[-1]
+            reason = difference(near.layout, near.key, arguments, key)
+        new = Specialisation(
+            count, arguments, key, self._options, self._choices["dynamic"], self._like
+        )
+        new.reason = reason
+        if count == RETRACES:
+            warnings.warn(
+                f"jit: {self._parameters.name} was traced again {count} times, each time at the "
+                f"cost of a compilation; the last time because {reason}. Pass numbers that change "
+                "as arguments, or as arrays of shape (), and keep lengths out of branches and "
+                "loops (ng.jit_stats() shows what was compiled)",
+                UserWarning,
+                stacklevel=_caller(),
+            )
+        return new
+
+    def _like(self, function: Callable[..., Any]) -> Jitted:
+        """Another function, jitted with the same choices."""
+        none = {"static_argnums": (), "static_argnames": (), "donate": ()}
+        return Jitted(function, {**self._choices, **none})
+
+    # -------------------------------------------------------------------------- as a function
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """As a method: compiled for each object on its own, whose attributes are read."""
+        if instance is None:
+            return self
+        attributes = getattr(instance, "__dict__", None)
+        name = self.__name__
+        if attributes is None or type(instance).__dict__.get(name) is not self:
+            found = self._bound.get(id(instance))
+            if found is None:
+                found = self._bound[id(instance)] = (instance, self._method(instance))
+            return found[1]
+        found = attributes[name] = self._method(instance)  # found there from now on
+        return found
+
+    def _method(self, instance: Any) -> Jitted:
+        choices = dict(self._choices)
+        for option in ("static_argnums", "donate"):
+            given = choices[option]
+            listed = (given,) if isinstance(given, int | str) else given
+            choices[option] = tuple(k - 1 if type(k) is int and k > 0 else k for k in listed)
+        return Jitted(MethodType(self.__wrapped__, instance), choices)
+
+    def __reduce__(self) -> Any:
+        function = self.__wrapped__
+        if isinstance(function, MethodType):
+            name = function.__name__
+            if isinstance(getattr(type(function.__self__), name, None), Jitted):
+                return getattr, (function.__self__, name)
+        found: Any = sys.modules.get(getattr(function, "__module__", None) or "")
+        for part in getattr(function, "__qualname__", "").split("."):
+            found = getattr(found, part, None)
+        if found is self:  # a decorated function is found by its name
+            return function.__qualname__
+        return Jitted, (function, self._choices)
+
+    def __repr__(self) -> str:
+        return f"<jitted {self.__wrapped__!r}>"
+
+    # --------------------------------------------------------------------------- seeing inside
+
+    @property
+    def statistics(self) -> Statistics:
+        """What the function was called, traced and compiled so far."""
+        module, name = getattr(self, "__module__", ""), getattr(self, "__qualname__", repr(self))
+        found = self.specialisations
+        return Statistics(
+            f"{module}.{name}",
+            self._names["_calls"] + self._slow_calls,
+            len(found),
+            sum(s.compiles for s in found),
+            sum(s.cache_hits for s in found),
+            sum(s.seconds for s in found),
+        )
+
+    def _last(self, what: str) -> Specialisation:
+        if not self.specialisations:
+            raise NumgradRuntimeError(
+                f"{what}: {self._parameters.name} is not compiled yet; call it once"
+            )
+        return self.specialisations[-1]
+
+    @property
+    def raw(self) -> Callable[P, R]:
+        """The function compiled last, without any look at its arguments.
+
+        They must be of the same kinds, dtypes, ranks and nesting as in the call that it was
+        compiled for, and C-contiguous; anything else ends in wrong numbers or worse.
+        """
+        return self._last("raw").raw
+
+    def graph(self, *args: P.args, **kwargs: P.kwargs) -> Graph:
+        """The operations that a call with these arguments consists of; nothing is compiled."""
+        values = self._parameters.bind(args, kwargs)
+        arguments = Arguments.of(self._parameters, values)
+        with _lock:
+            return trace(arguments, dynamic=self._choices["dynamic"], recorded=False).graph
+
+    def _texts(self, what: str) -> str:
+        self._last(what)
+        texts = []
+        for specialisation in self.specialisations:
+            for program in specialisation.programs:
+                text = getattr(program, what, None)
+                if text is None:
+                    raise NumgradAttributeError(
+                        f"{what}: {self._parameters.name} was not compiled to native code"
+                    )
+                texts.append(text)
+        return "\n".join(texts)
+
+    @property
+    def source(self) -> str:
+        """The generated source of all that was compiled so far."""
+        return self._texts("source")
+
+    @property
+    def llvm(self) -> str:
+        """LLVM IR of all that was compiled so far, after optimisation."""
+        return self._texts("llvm")
+
+    @property
+    def asm(self) -> str:
+        """Assembly of all that was compiled so far."""
+        return self._texts("asm")
+
+    def report(self) -> str:
+        """What was compiled so far, why, from what and into what."""
+        return report(self._parameters.name, self.specialisations, self.statistics)
+
+
+def _caller() -> int:
+    """``stacklevel`` of the first frame outside of this package and its dispatchers."""
+    home = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(home):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+@overload
+def jit(
+    f: Callable[P, R],
+    *,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+    dynamic: bool = True,
+    parallel: bool | Literal["auto"] = "auto",
+    contract: bool = False,
+    donate: int | str | Sequence[int | str] = (),
+    cache: bool = True,
+) -> Jitted[P, R]: ...
+
+
+@overload
+def jit(
+    f: None = None,
+    *,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+    dynamic: bool = True,
+    parallel: bool | Literal["auto"] = "auto",
+    contract: bool = False,
+    donate: int | str | Sequence[int | str] = (),
+    cache: bool = True,
+) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
+
+
+def jit(
+    f: Any = None,
+    *,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+    dynamic: bool = True,
+    parallel: bool | Literal["auto"] = "auto",
+    contract: bool = False,
+    donate: int | str | Sequence[int | str] = (),
+    cache: bool = True,
+) -> Any:
+    """Compile a function, with all the gradients in it, to one native kernel.
+
+    The first call with a new kind of arguments runs the function on stand-ins for them and compiles
+    the operations that it applies; later calls run the compiled code alone. A kind is: how the
+    arguments nest, their dtypes and ranks and which lengths are 0 or 1, and the values of static
+    arguments and of numbers that the function reads from outside.
+
+    Parameters
+    ----------
+    f
+        A function of arrays, Tensors, numbers, and tuples, lists and dicts of these. Without it,
+        the result is a decorator.
+    static_argnums, static_argnames
+        Arguments whose values the function is compiled for, by position or name: what decides a
+        branch, an axis, a number of steps.
+    dynamic
+        Whether lengths are read at run time; else each shape is compiled for.
+    parallel
+        Whether loops run in several threads; ``"auto"`` decides by their work.
+    contract
+        Whether a product and a sum of different operations may become one instruction, which
+        rounds once: faster, and the last bit may differ from eager code.
+    donate
+        Arguments, by position or name, whose memory may be overwritten: the function may write to
+        them in place, and results may take their place.
+    cache
+        Whether compiled code is kept on disk.
+
+    Returns
+    -------
+    callable
+        The function: ndarrays in, ndarrays out; a Tensor among the arguments, Tensors out. What is
+        read from outside (globals, enclosed variables, attributes) is read at each call.
+
+    Raises
+    ------
+    NumgradTypeError
+        If ``f`` cannot be called, or an option is of the wrong kind.
+    NumgradValueError
+        If an option names an argument that does not exist.
+
+    Notes
+    -----
+    Python code that is not made of operations, such as ``print``, runs only while the function is
+    traced. ``ng.config.jit = False`` runs everything eagerly, ``ng.config.check_jit = True``
+    compares each call with an eager one.
+
+    Examples
+    --------
+    >>> import numpy as np, numgrad as ng
+    >>> @ng.jit
+    ... def loss(w, x):
+    ...     return np.sum(np.tanh(x @ w) ** 2)
+    >>> x = np.eye(2)
+    >>> loss(np.zeros(2), x)
+    np.float64(0.0)
+    >>> step = ng.jit(ng.value_and_grad(loss))
+    >>> value, gradient = step(np.zeros(2), x)
+    >>> gradient
+    array([0., 0.])
+    """
+    choices = {
+        "static_argnums": static_argnums,
+        "static_argnames": static_argnames,
+        "dynamic": dynamic,
+        "parallel": parallel,
+        "contract": contract,
+        "donate": donate,
+        "cache": cache,
+    }
+    if not isinstance(dynamic, bool):
+        raise NumgradTypeError(f"jit: dynamic is a bool, got {dynamic!r}")
+    if f is None:
+        return functools.partial(jit, **choices)
+    if not callable(f):
+        raise NumgradTypeError(f"jit: compiles functions, got {type(f).__name__}")
+    return Jitted(f, choices)

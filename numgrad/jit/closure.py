@@ -1,0 +1,300 @@
+"""What a function reads besides its arguments: enclosed variables, globals, attributes.
+
+Note [Places]
+-------------
+A compiled function gets the arrays and Tensors that Python code finds in its surroundings as
+inputs. It must look for them at each call where the code would look, since a global may be bound
+anew and an attribute replaced. So before a function is traced, all it can reach is listed with the
+*place* where it is found: an expression that reads it again. Numbers found on the way are noted
+with their values, functions and objects by their identity: a compiled function is good as long as
+these are the same.
+
+Which attributes of an object count is told by the names in the code that can get at it. The code
+of libraries is taken for constant, and its globals are not searched.
+"""
+
+from __future__ import annotations
+
+import dis
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from numgrad.autograd.variable import Tensor
+from numgrad.op.base import Op
+from numgrad.random import Generator
+
+_LIBRARIES = {
+    "builtins",
+    "llvmlite",
+    "numba",
+    "numgrad",
+    "numpy",
+    "scipy",
+    *sys.stdlib_module_names,
+}
+_LIBRARIES -= {"__main__", "this"}
+_ATOMS = (type(None), bool, int, float, complex, str, bytes, np.generic, np.dtype, type(Ellipsis))
+_LEAVES = (np.ndarray, Tensor, np.random.Generator, np.random.RandomState, Generator, Op)
+_LIMIT = 20_000
+"""How many objects are looked at."""
+
+FIXED, IDENTITY, VALUE, READ = "fixed", "identity", "value", "read"
+"""How a place is treated: as constant, guarded by identity or value, or read at each call."""
+
+
+@dataclass
+class Place:
+    """Where something is found.
+
+    Attributes
+    ----------
+    value
+        What was found there.
+    treatment
+        One of the four above.
+    holder
+        The object that the place is in, known for sure if the guards before this one hold.
+    access
+        How to read it, as an expression in ``{0}`` for the holder and ``{1}`` for ``key``.
+    key
+        Key of a dictionary, if it is not simple.
+    name
+        How a reader would write it.
+    parent
+        The place of the holder; None for the function itself.
+    """
+
+    value: Any
+    treatment: str
+    holder: Any
+    access: str
+    name: str
+    key: Any = None
+    parent: Place | None = None
+
+    @property
+    def is_length(self) -> bool:
+        """Whether it is the number of elements of a container."""
+        return self.access.startswith("_len(")
+
+    def read(self) -> Any:
+        """What is found there now."""
+        names = {"_len": len, "_holder": self.holder, "_key": self.key}
+        return eval(self.access.replace("{0}", "_holder").replace("{1}", "_key"), names)
+
+    @property
+    def path(self) -> Iterator[Place]:
+        """The place itself and those that lead to it."""
+        place: Place | None = self
+        while place is not None:
+            yield place
+            place = place.parent
+
+
+class Surroundings:
+    """Everything that a function can reach, by place.
+
+    Attributes
+    ----------
+    arrays
+        The place of each array and Tensor, by identity.
+    guards
+        What must stay the same in any case: numbers, functions, lengths of containers.
+    """
+
+    def __init__(self, roots: list[tuple[str, Any]], libraries: bool = False) -> None:
+        self.names: set[str] = {"__call__", "__getattr__"}
+        while True:
+            known = len(self.names)
+            self.arrays: dict[int, Place] = {}
+            self.guards: list[Place] = []
+            self._seen: set[int] = set()
+            self._queue: list[Place] = [
+                Place(value, FIXED, value, "{0}", name) for name, value in roots
+            ]
+            self._walk()
+            if len(self.names) == known:
+                break
+
+    def _walk(self) -> None:
+        queue = self._queue
+        for count, place in enumerate(queue):  # grows meanwhile
+            if count > _LIMIT:
+                return
+            value = place.value
+            if place.treatment in (IDENTITY, VALUE):
+                self.guards.append(place)
+            if id(value) in self._seen or is_atom(value):
+                continue
+            self._seen.add(id(value))
+            if isinstance(value, _LEAVES):
+                if isinstance(value, np.ndarray | Tensor):
+                    self.arrays[id(value)] = place
+                continue
+            for part in self._parts(value):
+                part.parent = place
+                part.name = f"{place.name}{part.name}" if part.name[:1] in ".[" else part.name
+                if place.treatment != FIXED and part.treatment == FIXED and part.access != "{0}":
+                    part.treatment = FIXED
+                queue.append(part)
+
+    # ------------------------------------------------------------------------ what is in what
+
+    def _parts(self, value: Any) -> Iterator[Place]:
+        if isinstance(value, FunctionType):
+            yield from self._of_function(value)
+        elif isinstance(value, MethodType):
+            yield Place(value.__func__, FIXED, value, "{0}.__func__", value.__name__)
+            yield Place(value.__self__, FIXED, value, "{0}.__self__", _type_name(value.__self__))
+        elif isinstance(value, partial):
+            yield Place(value.func, FIXED, value, "{0}.func", ".func")
+            for number, part in enumerate(value.args):
+                yield _fixed(part, value, f"{{0}}.args[{number}]", f".args[{number}]")
+            for name, part in value.keywords.items():
+                yield _fixed(part, value, f"{{0}}.keywords[{name!r}]", f".{name}")
+        elif isinstance(value, dict):
+            yield Place(len(value), VALUE, value, "_len({0})", "[...]")
+            for key, part in value.items():
+                simple = type(key) in (str, int)
+                access = f"{{0}}[{key!r}]" if simple else "{0}[{1}]"
+                yield _place(part, value, access, f"[{key!r}]", key)
+        elif isinstance(value, list | tuple):
+            fixed = isinstance(value, tuple)
+            if not fixed:
+                yield Place(len(value), VALUE, value, "_len({0})", "[...]")
+            for number, part in enumerate(value):
+                make = _fixed if fixed else _place
+                yield make(part, value, f"{{0}}[{number}]", f"[{number}]")
+        elif isinstance(value, ModuleType):
+            if _top(value.__name__) not in _LIBRARIES:
+                for name in sorted(self.names & vars(value).keys()):
+                    yield _place(vars(value)[name], value, f"{{0}}.{name}", f".{name}")
+        elif isinstance(value, type | BuiltinFunctionType | np.ufunc | set | frozenset):
+            return
+        elif hasattr(value, "__numgrad_jit__"):
+            yield Place(value.__wrapped__, FIXED, value, "{0}.__wrapped__", _name(value))
+        else:
+            yield from self._of_object(value)
+
+    def _of_function(self, function: FunctionType) -> Iterator[Place]:
+        code = function.__code__
+        names, attributes = _names(code)
+        self.names |= attributes
+        library = _top(function.__globals__.get("__name__", "")) in _LIBRARIES
+        for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+            try:
+                value = cell.cell_contents
+            except ValueError:  # not assigned yet
+                continue
+            place = (_fixed if library else _place)(value, cell, "{0}.cell_contents", name)
+            yield place
+        defaults = function.__defaults__ or ()
+        for number, value in enumerate(defaults):
+            yield _fixed(value, defaults, f"{{0}}[{number}]", f"default {number}")
+        for name, value in (function.__kwdefaults__ or {}).items():
+            yield _fixed(value, function.__kwdefaults__, f"{{0}}[{name!r}]", name)
+        if library:
+            return
+        for name in names:
+            found = function.__globals__.get(name, function)
+            if isinstance(found, ModuleType):
+                yield Place(found, FIXED, function.__globals__, f"{{0}}[{name!r}]", name)
+            elif found is not function:
+                yield _place(found, function.__globals__, f"{{0}}[{name!r}]", name)
+
+    def _of_object(self, value: Any) -> Iterator[Place]:
+        kind = type(value)
+        for name in sorted(self.names):
+            for base in kind.__mro__:
+                member = vars(base).get(name)
+                if member is None:
+                    continue
+                for function in _functions(member):
+                    self._read_code(function, kind)
+                if is_atom(member) and _top(base.__module__) not in _LIBRARIES:
+                    yield _place(member, kind, f"{{0}}.{name}", f".{name}")
+                elif type(member).__name__ == "member_descriptor" and hasattr(value, name):
+                    yield _place(getattr(value, name), value, f"{{0}}.{name}", f".{name}")
+                break
+        attributes = getattr(value, "__dict__", None)
+        if type(attributes) is dict:
+            for name in sorted(self.names & attributes.keys()):
+                yield _place(attributes[name], attributes, f"{{0}}[{name!r}]", f".{name}")
+
+    def _read_code(self, function: FunctionType, kind: type) -> None:
+        """Note the names in a method, and what else it reads."""
+        self.names |= _names(function.__code__)[1]
+        if id(function) not in self._seen:
+            place = Place(function, FIXED, function, "{0}", f"{kind.__name__}.{function.__name__}")
+            self._queue.append(place)
+
+
+def _place(value: Any, holder: Any, access: str, name: str, key: Any = None) -> Place:
+    """A place whose content may change."""
+    if is_atom(value):
+        treatment = VALUE
+    elif isinstance(value, np.ndarray | Tensor):
+        treatment = READ
+    else:
+        treatment = IDENTITY
+    return Place(value, treatment, holder, access, name, key)
+
+
+def _fixed(value: Any, holder: Any, access: str, name: str) -> Place:
+    """A place whose content cannot change."""
+    treatment = READ if isinstance(value, np.ndarray | Tensor) else FIXED
+    return Place(value, treatment, holder, access, name)
+
+
+def is_atom(value: Any) -> bool:
+    """Whether a value counts by what it is: numbers, strings, tuples of them."""
+    if type(value) is tuple:
+        return all(map(is_atom, value))
+    return isinstance(value, _ATOMS)
+
+
+def _functions(member: Any) -> Iterator[FunctionType]:
+    if isinstance(member, FunctionType):
+        yield member
+    elif isinstance(member, staticmethod | classmethod):
+        yield from _functions(member.__func__)
+    elif isinstance(member, property) and member.fget is not None:
+        yield from _functions(member.fget)
+
+
+@lru_cache(maxsize=4096)
+def _names(code: CodeType) -> tuple[frozenset[str], frozenset[str]]:
+    """The globals and the attributes that code, and functions defined in it, look up."""
+    names: set[str] = set()
+    attributes: set[str] = set()
+    for instruction in dis.get_instructions(code):
+        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            names.add(instruction.argval)
+        elif instruction.opname in ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR"):
+            attributes.add(instruction.argval)
+        elif instruction.opname == "LOAD_CONST" and type(instruction.argval) is str:
+            attributes.add(instruction.argval)  # for getattr(self, "name")
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            inner = _names(constant)
+            names |= inner[0]
+            attributes |= inner[1]
+    return frozenset(names), frozenset(attributes)
+
+
+def _top(module: str | None) -> str:
+    return (module or "").partition(".")[0]
+
+
+def _type_name(value: Any) -> str:
+    return type(value).__name__.lower()
+
+
+def _name(value: Callable[..., Any]) -> str:
+    return getattr(value, "__name__", type(value).__name__)

@@ -1,0 +1,141 @@
+"""Reference backend: a graph's operations one by one on ndarrays, as eager code runs them.
+
+What passes and generated kernels compute is held to it, and it is there to debug with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from numgrad.errors import NumgradAssertionError
+from numgrad.jit.graph import CALL, CONSTANT, INPUT, SIZE, Graph, Node, Value
+from numgrad.jit.sizes import Size
+from numgrad.op.base import Op
+from numgrad.op.primitive import Primitive
+
+Step = Callable[[list[Any]], tuple[Any, ...]]
+
+
+def compile_graph(graph: Graph, options: Any = None) -> Program:
+    """The program that computes ``graph``; there are no options."""
+    return Program(graph)
+
+
+class Program:
+    """A graph that can be run; results are checked to be what the graph says they are."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+
+    def run(self, *inputs: Any) -> tuple[np.ndarray, ...]:
+        """Outputs, then what is to be written to inputs: new contiguous arrays.
+
+        ``inputs`` are ndarrays, and Python numbers for weak values.
+        """
+        graph = self.graph
+        if len(inputs) != len(graph.inputs):
+            raise NumgradAssertionError(
+                f"graph: takes {len(graph.inputs)} inputs, got {len(inputs)}"
+            )
+        lengths = _lengths(graph, inputs)
+
+        def length(n: Any) -> Any:
+            return graph.sizes.evaluate(n, lengths)
+
+        known: dict[Value, Any] = dict(zip(graph.inputs, inputs, strict=True))
+        for node in graph.nodes:
+            if node.op != INPUT:
+                results = compute(node, [known[v] for v in node.inputs], length)
+                known.update(zip(node.outputs, results, strict=True))
+            for value in node.outputs:
+                _check(value, known[value], length)
+        return tuple(np.array(known[value], value.dtype, order="C") for value in graph.roots())
+
+
+def _lengths(graph: Graph, inputs: Sequence[Any]) -> dict[int, int]:
+    """The length of each symbolic axis, from the arguments that have it."""
+    found: dict[int, int] = {}
+    for value, given in zip(graph.inputs, inputs, strict=True):
+        for expected, n in zip(value.shape, np.shape(given), strict=True):
+            axis = graph.sizes.number(expected)
+            if axis is not None:
+                found[axis] = n
+    return found
+
+
+def compute(node: Node, given: Sequence[Any], length: Callable[[Any], int]) -> tuple[Any, ...]:
+    """Results of one node for operands as NumPy has them; ``length`` gives the number of a size."""
+    given = list(given)
+    """The results of one node; ``length`` gives the number that a length is."""
+    if node.op == CONSTANT:
+        (value,) = node.outputs
+        number = node.params["value"]
+        return (number if value.weak else np.asarray(number, value.dtype),)
+    if node.op == SIZE:
+        return (length(node.params["size"]),)
+    if node.op == CALL:
+        return tuple(node.params["function"](*given))
+    assert isinstance(node.op, Op)
+    params = {
+        name: _index(value, length) if node.op.name == "getitem" else with_lengths(value, length)
+        for name, value in node.params.items()
+        if name != "absent"
+    }
+    for place in node.params.get("absent", ()):  # operands that a primitive goes without
+        given.insert(place, None)
+    out, call = node.op.run(given, params)
+    results = (*(out if type(out) is tuple else (out,)),)
+    if isinstance(node.op, Primitive) and node.op.auxiliaries:
+        results += tuple(call.aux)
+    return tuple(
+        np.asarray(result).item() if value.weak else result
+        for value, result in zip(node.outputs, results, strict=True)
+    )
+
+
+def parameters(node: Node, length: Callable[[Any], Any]) -> dict[str, Any]:
+    """The parameters of an operation as its caller would write them, with numbers for lengths."""
+    index = node.name == "getitem"
+    return {
+        name: _index(value, length) if index else with_lengths(value, length)
+        for name, value in node.params.items()
+    }
+
+
+def with_lengths(value: Any, length: Callable[[Any], int]) -> Any:
+    """A parameter with numbers in the place of symbolic lengths, however deep they are."""
+    if isinstance(value, Size):
+        return length(value)
+    if isinstance(value, tuple | list):
+        return type(value)(with_lengths(part, length) for part in value)
+    if isinstance(value, slice):
+        parts = (value.start, value.stop, value.step)
+        return slice(*(with_lengths(part, length) for part in parts))
+    return value
+
+
+def _index(index: tuple[Any, ...], length: Callable[[Any], int]) -> tuple[Any, ...]:
+    """A canonical index as NumPy understands it: it has no number for what is before the start."""
+    found = []
+    for part in with_lengths(index, length):
+        if isinstance(part, slice) and part.step < 0 and part.stop < 0:
+            part = slice(part.start, None, part.step)
+        found.append(part)
+    return tuple(found)
+
+
+def _check(value: Value, given: Any, length: Callable[[Any], int]) -> None:
+    shape = tuple(length(n) for n in value.shape)
+    same = np.shape(given) == shape
+    if value.weak:
+        same = same and not isinstance(given, np.ndarray)
+    else:
+        same = same and isinstance(given, np.ndarray | np.generic) and given.dtype == value.dtype
+    if not same:
+        kind = getattr(given, "dtype", type(given).__name__)
+        raise NumgradAssertionError(
+            f"graph: {value!r} came out with shape {np.shape(given)} and dtype {kind}"
+        )

@@ -1,0 +1,344 @@
+"""One kernel: statements brought into loops, memory for what they store, the entry point."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from numgrad.jit.lower.statements import (
+    Bodies,
+    Statement,
+    expensive,
+    loads,
+    make_statements,
+)
+from numgrad.jit.lower.terms import BUFFER, OPAQUE, SCALAR, Term, Terms, count
+from numgrad.jit.lower.tree import LANES, Item, Loop, build
+from numgrad.jit.lower.write import (
+    MAX_TASKS,
+    TASK,
+    Nest,
+    NestWriter,
+    Storage,
+    Writer,
+    paths,
+    runs,
+    text,
+)
+from numgrad.jit.polynomial import constant, multiply, value_of
+from numgrad.kernels.expr import Emitter, type_name
+from numgrad.kernels.reduction_loops import numpy_name
+from numgrad.kernels.reduction_plan import step_of
+
+_MEMORY_NS = 0.3
+
+
+@dataclass
+class Written:
+    """A kernel's source and what calling it takes.
+
+    Attributes
+    ----------
+    arrays, scalars, lengths
+        What the entry point takes: terms in memory (results last), numbers, axes of ``sizes``.
+    work
+        Nanoseconds of serial work, as an expression of lengths.
+    """
+
+    body: str
+    emitter: Emitter
+    arrays: list[Term]
+    results: list[Term]
+    scalars: list[Term]
+    lengths: list[str]
+    work: str
+    nests: list[Nest]
+
+    @property
+    def arguments(self) -> list[str]:
+        """The parameters of the entry point."""
+        given = [f"x{t.number}" for t in (*self.arrays, *self.results)]
+        return [*given, *(f"r{t.number}" for t in self.scalars), *self.lengths]
+
+    def source(self, *, parallel: bool) -> str:
+        """The source of the serial or the parallel variant."""
+        loop = "prange" if parallel else "range"
+        return self.emitter.header() + self.body.replace("@RANGE@", loop)
+
+    def signature(self) -> str:
+        """Numba's signature of the entry point."""
+        parts = [
+            f"{type_name(t.dtype)}[{', '.join([':'] * (len(t.shape) - 1) + ['::1'])}]"
+            if t.shape
+            else f"{type_name(t.dtype)}[::1]"
+            for t in (*self.arrays, *self.results)
+        ]
+        parts += [type_name(t.dtype) for t in self.scalars]
+        parts += ["int64"] * len(self.lengths)
+        return f"void({', '.join(parts)})"
+
+
+class KernelWriter(Writer):
+    """Writes the entry point of a kernel.
+
+    Parameters
+    ----------
+    stored
+        Terms that this kernel computes and keeps.
+    exported
+        The numbers of those that it has to hand out.
+    """
+
+    def __init__(self, terms: Terms, stored: Sequence[Term], exported: set[int]) -> None:
+        stored, self.statements, self.items = arrange(terms, stored)
+        self.exported = exported
+        self.terms = {t.number: t for t in stored}
+        bodies = Bodies(stored)
+        super().__init__(bodies, {}, Emitter(), {})
+        self.loops_of: dict[int, tuple[int, list[Loop]]] = {}
+        self._place_statements()
+        self.outside: dict[int, Term] = {}
+        self._find_storage()
+
+    def _place_statements(self) -> None:
+        for number, item in enumerate(self.items):
+            if isinstance(item, Statement):
+                self.loops_of[item.term.number] = (number, [])
+            else:
+                for statement, path in paths(item):
+                    self.loops_of[statement.term.number] = (number, path)
+
+    # ----------------------------------------------------------------------------------- storage
+
+    def _find_storage(self) -> None:
+        readers: dict[int, list[Statement]] = {}
+        for statement in self.statements:
+            for symbol in loads(self.bodies.body(statement)):
+                readers.setdefault(symbol.detail[0], []).append(statement)
+        for number, term in self.bodies.terms.items():
+            if number not in self.terms:
+                self.outside[number] = term
+                memory = term.op == BUFFER or bool(term.shape)
+                name = f"a{number}" if memory else f"r{number}"
+                axes = tuple(range(len(term.shape)))
+                self.storage[number] = Storage(name, axes, whole=True, memory=memory)
+        for statement in self.statements:
+            term = statement.term
+            self.storage[term.number] = self._storage(statement, readers.get(term.number, []))
+
+    def _storage(self, statement: Statement, readers: list[Statement]) -> Storage:
+        term = statement.term
+        number = term.number
+        item, path = self.loops_of[number]
+        if not path:
+            return Storage(f"r{number}", (), whole=True, memory=False)
+        over_top = bool(set(path[0].merged) & set(statement.reduced.values()))  # pyright: ignore
+        if over_top and not any(loop is not None for loop in statement.loops):
+            return Storage(f"r{number}", (), whole=True, memory=False)
+        everything = tuple(range(len(term.shape)))
+        elsewhere = any(self.loops_of[r.term.number][0] != item for r in readers)
+        if number in self.exported or elsewhere or over_top:
+            return Storage(f"a{number}", everything, whole=True)
+        common = list(path)
+        for reader in readers:
+            other = self.loops_of[reader.term.number][1]
+            common = [a for a, b in zip(common, other, strict=False) if a is b]
+        lanes = path[0].lanes and not (len(common) > 1 and common[1].rows)
+        open_loops = {loop for each in common for loop in each.merged}
+        axes = tuple(
+            a
+            for a, loop in enumerate(statement.loops)
+            if loop is not None and loop not in open_loops
+        )
+        if not lanes:
+            return Storage(f"a{number}", axes, memory=bool(axes))
+        together = not axes and not statement.reduced and self._same_run(statement, readers)
+        return Storage(f"a{number}", axes, lanes=True, memory=not together)
+
+    def _same_run(self, statement: Statement, readers: Sequence[Statement]) -> bool:
+        """Whether readers follow a statement without a loop in between."""
+        _, path = self.loops_of[statement.term.number]
+        run: list[Statement] = []
+        for item in path[-1].items:
+            if isinstance(item, Loop):
+                run = [] if statement not in run else run
+                if statement in run:
+                    break
+            else:
+                run.append(item)
+        return statement in run and all(reader in run for reader in readers)
+
+    # ------------------------------------------------------------------------------------- source
+
+    def write(self) -> Written:
+        """The kernel."""
+        nests: list[Nest] = []
+        functions: list[str] = []
+        work: list[str] = []
+        kept: list[str] = []
+        for item in self.items:
+            if isinstance(item, Statement):
+                self._statement(item)
+                continue
+            writer = NestWriter(len(nests), item, self.bodies, self.storage, self.emitter)
+            nest = writer.write()
+            nests.append(nest)
+            functions += [*nest.lines, "", ""]
+            work.append(self._call(nest, kept))
+        head = self._addresses(kept)
+        body = [*functions, f"def kernel({', '.join(self._parameters())}):", *head, *self.lines]
+        body += [f"    {self.use('touch', 'accumulation')}({name})" for name in kept]
+        if len(body) == len(functions) + 1:
+            body.append("    pass")
+        source = "\n".join(body).replace("@SCOPES@", str(len(self.scopes))) + "\n"
+        return Written(
+            source, self.emitter, self.arrays, self.results, self.scalars,
+            self.lengths, " + ".join(work) or "0", nests,
+        )  # fmt: skip
+
+    def _parameters(self) -> list[str]:
+        names = list(self.arguments)
+        self.results = [t for n, t in self.terms.items() if n in self.exported]
+        self.arrays = [
+            t for n, t in self.outside.items() if self.storage[n].memory and f"a{n}" in names
+        ]
+        self.scalars = [
+            t for n, t in self.outside.items() if not self.storage[n].memory and f"r{n}" in names
+        ]
+        self.lengths = sorted({n for n in names if n.startswith("n")}, key=lambda n: int(n[1:]))
+        given = [f"x{t.number}" for t in (*self.arrays, *self.results)]
+        return [*given, *(f"r{t.number}" for t in self.scalars), *self.lengths]
+
+    def _addresses(self, kept: list[str]) -> list[str]:
+        lines = []
+        for number, term in self.terms.items():
+            place = self.storage[number]
+            if place.whole and place.memory and number not in self.exported:
+                size = count(term.shape)
+                self.need(size)
+                lines.append(f"    x{number} = np.empty({text(size)}, {numpy_name(term.dtype)})")
+                lines.append(f"    a{number} = int64(x{number}.ctypes.data)")
+                kept.append(f"x{number}")
+        self._parameters()
+        for term in (*self.arrays, *self.results):
+            if self.storage[term.number].memory:
+                lines.append(f"    a{term.number} = int64(x{term.number}.ctypes.data)")
+        return lines
+
+    def _statement(self, statement: Statement) -> None:
+        """A number, computed between the nests."""
+        (value,) = self.values(1, [self.bodies.body(statement)])
+        number = statement.term.number
+        self.put(1, f"r{number} = {value}")
+        self._hand_out(number, f"r{number}")
+
+    def _hand_out(self, number: int, value: str) -> None:
+        """A number is known."""
+        term = self.terms[number]
+        self.names[self.bodies.load(term, ())] = value
+        if number in self.exported:
+            first = ", ".join(["0"] * max(len(term.shape), 1))
+            self.put(1, f"x{number}[{first}] = {value}")
+
+    def _call(self, nest: Nest, kept: list[str]) -> str:
+        """Run a nest; returns the expression of its work."""
+        k, loop = nest.number, nest.loop
+        produced = {s.term.number for s in loop.statements()}
+        rows = {f"a{s.term.number}": s for s in nest.rows}
+        for name in nest.arguments:
+            if (name not in rows and not (name[1:].isdigit() and int(name[1:]) in produced)) or (name not in rows and int(name[1:]) in self.exported):
+                self.arguments[name] = None
+        self.need(loop.length)
+        self.need(nest.per_iteration)
+        total, inner = text(loop.length), text(nest.per_iteration)
+        unit = LANES if loop.lanes else 1
+        value = value_of(nest.per_iteration)
+        least = f"-(-{TASK} // max({inner}, 1))" if value is None else str(-(-TASK // max(value, 1)))
+        row = " + ".join(text(count(s.term.shape)) for s in nest.rows)
+        for s in nest.rows:
+            self.need(count(s.term.shape))
+        if row:  # a task is to be long against putting its results together
+            least = f"max({least}, -(-8 * ({row}) // max({inner}, 1)))"
+        self.put(1, f"total{k} = {total}")
+        self.put(1, f"step{k} = max({least}, -(-total{k} // {MAX_TASKS}))")
+        if unit > 1:
+            self.put(1, f"step{k} = -(-step{k} // {unit}) * {unit}")
+        self.put(1, f"tasks{k} = max(1, -(-total{k} // step{k}))")
+        for s in (*nest.scalars, *nest.rows):
+            n = s.term.number
+            size = text(count(s.term.shape)) if s in nest.rows else "1"
+            self.put(1, f"p{n} = np.empty((tasks{k} + 1, {size}), {numpy_name(s.term.dtype)})")
+            if s in nest.rows:
+                self.put(1, f"q{n} = int64(p{n}.ctypes.data)")
+                kept.append(f"p{n}")
+        self.put(1, f"for task{k} in @RANGE@(tasks{k}):")
+        given = [f"task{k} * step{k}", f"min(task{k} * step{k} + step{k}, total{k})"]
+        for name in nest.arguments:
+            if name in rows:
+                term = rows[name].term
+                size = text(multiply(count(term.shape), constant(term.dtype.itemsize)))
+                given.append(f"q{term.number} + task{k} * ({size})")
+            else:
+                given.append(name)
+        call = f"nest_{k}({', '.join(given)})"
+        if nest.scalars:
+            call = ", ".join(f"p{s.term.number}[task{k}, 0]" for s in nest.scalars) + f" = {call}"
+        self.put(2, call)
+        for s in (*nest.scalars, *nest.rows):
+            self._finish(s, k, s in nest.rows)
+        cost = nest.cost_ns / max(runs(loop.items), 1) + _MEMORY_NS
+        return f"{cost:.3g} * ({total}) * ({inner})"
+
+    def _finish(self, s: Statement, k: int, row: bool) -> None:
+        """Put the partial results of tasks together."""
+        term = s.term
+        n = term.number
+        size = text(count(term.shape)) if row else "1"
+        function = self.use(f"finish_{step_of(term.detail[0], term.dtype)}", "accumulation")
+        self.put(1, f"{function}(p{n}, tasks{k}, {size}, 1)")
+        if not row:
+            self.put(1, f"r{n} = p{n}[0, 0]")
+            self._hand_out(n, f"r{n}")
+        elif n in self.exported:
+            self.put(1, f"f{n} = x{n}.reshape({size})", f"for e in range({size}):")
+            self.put(2, f"f{n}[e] = p{n}[0, e]")
+        else:
+            self.put(1, f"f{n} = x{n}", f"for e in range({size}):")
+            self.put(2, f"f{n}[e] = p{n}[0, e]")
+
+
+def arrange(
+    terms: Terms, stored: Sequence[Term]
+) -> tuple[list[Term], list[Statement], list[Item]]:
+    """Statements and loops for stored terms, more of which are stored where that saves work."""
+    hint = terms.sizes.hint_of
+    kept = list(stored)
+    while True:
+        statements, loops = make_statements(kept, hint)
+        items = build(statements, loops)
+        more = _worth_keeping(kept, items)
+        if not more:
+            return kept, statements, items
+        kept += more
+
+
+def _worth_keeping(stored: Iterable[Term], items: Sequence[Item]) -> list[Term]:
+    """Expensive terms that would be computed at several places of the same nest."""
+    bodies = Bodies(stored)
+    found: dict[int, Term] = {}
+    for item in items:
+        if not isinstance(item, Loop):
+            continue
+        seen: dict[int, tuple[int, ...]] = {}
+        for statement, path in paths(item):
+            body = bodies.body(statement)
+            around = {loop for each in path for loop in each.merged}
+            for term, needed in expensive(body, bodies):
+                place = tuple(map(id, path))
+                wasted = bool(around - needed) and path[0].lanes
+                if wasted or seen.setdefault(term.number, place) != place:
+                    found[term.number] = term
+    return list(found.values())
+
+
+__all__ = ["BUFFER", "OPAQUE", "SCALAR", "KernelWriter", "Written"]

@@ -1,0 +1,542 @@
+"""The source of a kernel: loops written out, values read and stored at addresses.
+
+Note [Nests]
+------------
+Each outermost loop of a kernel is a function of its own, a *nest*, that does a range of iterations,
+a *task*. Tasks depend on lengths alone; what is reduced over the outermost loop is reduced for each
+task, and the partial results are put together in order of the tasks, sums with compensation. The
+serial and the parallel variant run the same tasks, so results are bitwise the same for any number
+of threads.
+
+Note [Accumulators]
+-------------------
+A reduction over the innermost loops is accumulated in a variable. Where loops of the result lie
+inside of a reduced one, the storage of the result holds the partial sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from numgrad.jit.lower.statements import (
+    LOOP,
+    Bodies,
+    Index,
+    Statement,
+    loads,
+    loops_in,
+    ravel,
+)
+from numgrad.jit.lower.terms import ONE, REDUCE, Term, count
+from numgrad.jit.lower.tree import LANES, Item, Loop
+from numgrad.jit.polynomial import Terms as Length
+from numgrad.jit.polynomial import add, constant, multiply, text_of
+from numgrad.kernels.expr import Emitter, Symbol, in_order, type_name
+from numgrad.kernels.reduction_loops import numpy_name
+from numgrad.kernels.reduction_plan import identity, step_of
+
+TASK = 4096
+"""Elements that a task computes at least."""
+MAX_TASKS = 1024
+
+
+@dataclass
+class Storage:
+    """Where a stored term is kept.
+
+    Attributes
+    ----------
+    axes
+        The axes that memory has; those of loops that are open wherever the term is used are left
+        out.
+    lanes
+        Whether there is a last axis for the iterations side by side.
+    whole
+        Whether it outlives its nest: an argument or a temporary of the kernel.
+    """
+
+    name: str
+    axes: tuple[int, ...]
+    lanes: bool = False
+    whole: bool = False
+    memory: bool = True
+
+
+@dataclass
+class Nest:
+    """A nest as written: its function, and what calling it takes."""
+
+    number: int
+    loop: Loop
+    lines: list[str]
+    arguments: list[str]
+    scalars: list[Statement]
+    rows: list[Statement]
+    cost_ns: float = 0.0
+    per_iteration: Length = ()
+
+
+def name_of(k: int) -> str:
+    """The name of a length or of the index of a loop."""
+    return f"n{k}" if k < LOOP else f"i{k - LOOP}"
+
+
+def text(length: Length) -> str:
+    """An expression of lengths and loop indices."""
+    return text_of(length, name_of)
+
+
+def _without(length: Length, zeros: set[int]) -> Length:
+    """A length with the indices of some loops at 0."""
+    if not zeros:
+        return length
+    kept = []
+    for product, coefficient in length:
+        factors = []
+        for atom in product:
+            if atom[0] == "axis":
+                if atom[1] - LOOP in zeros:
+                    break
+                factors.append(atom)
+            else:
+                factors.append((atom[0], _without(atom[1], zeros), _without(atom[2], zeros)))
+        else:
+            kept.append((tuple(factors), coefficient))
+    return tuple(kept)
+
+
+class Writer:
+    """Writes values and stores; keeps track of what they need from outside."""
+
+    def __init__(
+        self,
+        bodies: Bodies,
+        storage: dict[int, Storage],
+        emitter: Emitter,
+        names: dict[Symbol, str],
+    ) -> None:
+        self.bodies, self.storage, self.emitter = bodies, storage, emitter
+        self.names = dict(names)
+        self.lines: list[str] = []
+        self.zeros: set[int] = set()
+        self.arguments: dict[str, None] = {}
+        self.scopes: dict[str, int] = {}
+        self.counter = 0
+        self._depends: dict[Symbol, frozenset[int]] = {}
+        self._reads: dict[Symbol, frozenset[int]] = {}
+
+    def use(self, function: str, module: str) -> str:
+        """Import a function of the kernel library."""
+        self.emitter.imports[function] = f"numgrad.kernels.{module}:{function}"
+        return function
+
+    def put(self, depth: int, *lines: str) -> None:
+        """Append lines."""
+        self.lines += ["    " * depth + line for line in lines]
+
+    # ------------------------------------------------------------------------------------ values
+
+    def values(self, depth: int, roots: list[Symbol]) -> list[str]:
+        """Write what computes symbols; their texts."""
+        for symbol in in_order(roots, self.names):
+            if symbol.op == "load":
+                number, index = symbol.detail
+                self.counter += 1
+                name = f"e{self.counter}"
+                self.put(depth, f"{name} = {self.read(self.bodies.terms[number], index)}")
+                self.names[symbol] = name
+            elif symbol.op == "index":
+                self.need(symbol.detail)
+                self.names[symbol] = f"int64({text(symbol.detail)})"
+        lines, values = self.emitter.block(roots, self.names, slow=True)
+        self.put(depth, *lines)
+        return values
+
+    def depends(self, symbol: Symbol) -> frozenset[int]:
+        """The loops that a symbol depends on."""
+        return self._gather(symbol, self._depends, self._load_loops)
+
+    def reads(self, symbol: Symbol) -> frozenset[int]:
+        """The numbers of the terms that a symbol reads."""
+        return self._gather(symbol, self._reads, lambda load: {load.detail[0]})
+
+    def _load_loops(self, load: Symbol) -> set[int]:
+        _, index = load.detail
+        parts = [index[1]] if index[:1] == ("flat",) else index
+        return {u for part in parts for u in loops_in(_without(part, self.zeros))}
+
+    def _gather(
+        self,
+        root: Symbol,
+        known: dict[Symbol, frozenset[int]],
+        of_load: Callable[[Symbol], Iterable[int]],
+    ) -> frozenset[int]:
+        if root not in known:
+            for symbol in in_order([root], known):  # pyright: ignore
+                found: set[int] = set()
+                for a in symbol.args:
+                    found |= known[a]
+                if symbol.op == "load":
+                    found |= set(of_load(symbol))
+                known[symbol] = frozenset(found)
+        return known[root]
+
+    # ------------------------------------------------------------------------------------ memory
+
+    def _place(self, term: Term, index: Index, *, keep_zeros: bool = False) -> tuple[str, str]:
+        """Name of the address and text of the offset of an element."""
+        place = self.storage[term.number]
+        zeros = set() if keep_zeros else self.zeros
+        if index[:1] == ("flat",):
+            offset: Length = _without(index[1], zeros)  # pyright: ignore
+        else:
+            shape = [term.shape[a] for a in place.axes]
+            parts = tuple(_without(index[a], zeros) for a in place.axes)
+            offset = ravel(shape, parts)
+        if place.lanes:
+            offset = multiply(offset, constant(LANES))
+            where = f"{text(offset)} + lane" if offset else "lane"
+        else:
+            where = text(offset)
+        self.need(offset)
+        if place.whole:
+            self.arguments[place.name] = None
+        return place.name, where
+
+    def _scope(self, name: str) -> str:
+        return f"{self.scopes.setdefault(name, len(self.scopes))}, @SCOPES@"
+
+    def read(self, term: Term, index: Index) -> str:
+        place = self.storage[term.number]
+        if not place.memory:
+            self.arguments[place.name] = None
+            return place.name
+        name, where = self._place(term, index)
+        load = self.use("load", "intrinsics")
+        return f"{load}({type_name(term.dtype)}, {name}, {where}, {self._scope(name)})"
+
+    def store(self, depth: int, s: Statement, value: str, *, keep_zeros: bool = False) -> None:
+        name, where = self._place(s.term, s.index, keep_zeros=keep_zeros)
+        store = self.use("store", "intrinsics")
+        self.put(depth, f"{store}({value}, {name}, {where}, {self._scope(name)})")
+
+    def need(self, length: Length) -> None:
+        for product, _ in length:
+            for atom in product:
+                if atom[0] == "axis":
+                    if atom[1] < LOOP:
+                        self.arguments[f"n{atom[1]}"] = None
+                else:
+                    self.need(atom[1])
+                    self.need(atom[2])
+
+
+class NestWriter(Writer):
+    """Writes the function of one nest."""
+
+    def __init__(
+        self,
+        number: int,
+        loop: Loop,
+        bodies: Bodies,
+        storage: dict[int, Storage],
+        emitter: Emitter,
+    ) -> None:
+        super().__init__(bodies, storage, emitter, {})
+        self.number, self.top = number, loop
+        self.statements = loop.statements()
+        self.produced = {s.term.number for s in self.statements}
+        self.paths = {id(s): path for s, path in paths(loop)}
+        for each in _all_loops(loop):
+            self.zeros.update(each.merged[:-1])
+        self.lane = loop.loop if loop.lanes else None
+        self.in_rows = {
+            id(s)
+            for item in loop.items
+            if isinstance(item, Loop) and item.rows
+            for s in item.statements()
+        }
+
+    # ------------------------------------------------------------------------------- the function
+
+    def write(self) -> Nest:
+        """The nest."""
+        before = self.emitter.cost_ns
+        reduced = [s for s in self.statements if self._first_reduced(s) == 0]
+        scalars = [s for s in reduced if not self._in_memory(s)]
+        rows = [s for s in reduced if self._in_memory(s)]
+        body = self.lines = []
+        for s in scalars:
+            body.append(f"    acc{s.term.number} = {self._identity(s.term)}")
+        for s in rows:
+            self._clear(1, s, 0)
+        self._hoist(1, self.top)
+        if self.top.lanes:
+            self.put(1, f"for base in range(lo, hi, {LANES}):")
+            self.put(2, f"width = min({LANES}, hi - base)")
+            self._items(2, self.top.items, [self.top])
+        else:
+            self._open(1, self.top, "lo", "hi")
+            self._items(2, self.top.items, [self.top])
+        allocations = self._allocations()
+        if scalars:
+            self.put(1, "return " + ", ".join(f"acc{s.term.number}" for s in scalars))
+        head = [f"@{self.use('outlined', 'jit')}"]
+        given = ["lo", "hi", *self.arguments]
+        head.append(f"def nest_{self.number}({', '.join(given)}):")
+        head.append(f"    {self.use('stay_apart', 'accumulation')}()")
+        head += allocations
+        total = len(self.scopes)
+        lines = [line.replace("@SCOPES@", str(total)) for line in (*head, *body)]
+        return Nest(
+            self.number, self.top, lines, list(self.arguments), scalars, rows,
+            self.emitter.cost_ns - before, _elements(self.top.items),
+        )  # fmt: skip
+
+    def _allocations(self) -> list[str]:
+        """Allocate what lives in the nest only, and keep it alive to the end."""
+        lines = []
+        for s in self.statements:
+            place, number = self.storage[s.term.number], s.term.number
+            if place.whole or not place.memory:
+                continue
+            shape = [s.term.shape[a] for a in place.axes]
+            size = count([*shape, constant(LANES)] if place.lanes else shape)
+            self.need(size)
+            lines.append(f"    m{number} = np.empty({text(size)}, {numpy_name(s.term.dtype)})")
+            lines.append(f"    {place.name} = int64(m{number}.ctypes.data)")
+            self.put(1, f"{self.use('touch', 'accumulation')}(m{number})")
+        return lines
+
+    # ------------------------------------------------------------------------------------- loops
+
+    def _items(self, depth: int, items: Sequence[Item], path: list[Loop]) -> None:
+        run: list[Statement] = []
+        for item in items:
+            if isinstance(item, Statement):
+                run.append(item)
+                continue
+            self._run(depth, run, path)
+            run = []
+            if item.rows:
+                before = dict(self.names)
+                self.put(depth, "for lane in range(width):", f"    i{self.top.loop} = base + lane")
+                self._loop(depth + 1, item, path)
+                self.names = before
+            else:
+                self._loop(depth, item, path)
+        self._run(depth, run, path)
+
+    def _loop(self, depth: int, loop: Loop, path: list[Loop]) -> None:
+        inside = loop.statements()
+        starting = [s for s in inside if self._first_reduced(s) == len(path)]
+        for s in starting:
+            if self._in_memory(s):
+                self._clear(depth, s, len(path))
+        for s in inside:
+            if self._partial_from(s) == len(path):
+                self.put(depth, f"acc{s.term.number} = {self._identity(s.term)}")
+        before = dict(self.names)
+        self._hoist(depth, loop)
+        self._open(depth, loop, "0", text(loop.length))
+        self.need(loop.length)
+        self._items(depth + 1, loop.items, [*path, loop])
+        self.names = before
+        for s in inside:
+            if self._partial_from(s) == len(path):
+                if s in starting:
+                    self._settled(depth, s)
+                else:
+                    self._add_to_storage(depth, s, f"acc{s.term.number}")
+
+    def _open(self, depth: int, loop: Loop, start: str, stop: str) -> None:
+        self.put(depth, f"for i{loop.loop} in range({start}, {stop}):")
+
+    def _run(self, depth: int, run: list[Statement], path: list[Loop]) -> None:
+        """Statements one after the other, at the same place in the loops."""
+        if not run:
+            return
+        if not self._side_by_side(run[0]):
+            for s in run:
+                self._statement(depth, s)
+            return
+        before = dict(self.names)
+        over = [s for s in run if self.lane in s.reduced.values()]
+        for s in over:
+            self.put(depth, f"lane{s.term.number} = {self._identity(s.term)}")
+        self.put(depth, "for lane in range(width):")
+        self.put(depth + 1, f"i{self.lane} = base + lane")
+        for s in run:
+            self._statement(depth + 1, s)
+        self.names = before
+        for s in over:
+            value = f"lane{s.term.number}"
+            if self._in_memory(s) and self._partial_from(s) is None:
+                self._add_to_storage(depth, s, value)
+            else:
+                self._accumulate(depth, s, f"acc{s.term.number}", value)
+
+    def _side_by_side(self, s: Statement) -> bool:
+        """Whether the index of a block runs innermost around a statement."""
+        return self.lane is not None and id(s) not in self.in_rows
+
+    def _statement(self, depth: int, s: Statement) -> None:
+        (value,) = self.values(depth, [self.bodies.body(s)])
+        term = s.term
+        if term.op != REDUCE:
+            symbol = self.bodies.load(term, s.index)
+            if value.isidentifier():
+                self.names[symbol] = value
+            else:
+                self.put(depth, f"r{term.number} = {value}")
+                self.names[symbol] = f"r{term.number}"
+            if self.storage[term.number].memory:
+                self.store(depth, s, self.names[symbol])
+        elif self._side_by_side(s) and self.lane in s.reduced.values():
+            self._accumulate(depth, s, f"lane{term.number}", value)
+        elif not self._reduced_loops(s):
+            self.names[self.bodies.load(term, s.index)] = value
+            if self.storage[term.number].memory:
+                self.store(depth, s, value)
+        elif self._partial_from(s) is not None:
+            self._accumulate(depth, s, f"acc{term.number}", value)
+        else:
+            self._add_to_storage(depth, s, value)
+
+    # ------------------------------------------------------------------------------ accumulators
+
+    def _reduced_loops(self, s: Statement) -> set[int]:
+        return {loop for loop in s.reduced.values() if loop is not None}
+
+    def _is_over(self, s: Statement, loop: Loop) -> bool:
+        return bool(self._reduced_loops(s) & set(loop.merged))
+
+    def _first_reduced(self, s: Statement) -> int | None:
+        """The depth of the outermost loop that the statement reduces over."""
+        for depth, loop in enumerate(self.paths[id(s)]):
+            if self._is_over(s, loop):
+                return depth
+        return None
+
+    def _partial_from(self, s: Statement) -> int | None:
+        """The depth of the outermost loop of those, innermost, that a variable accumulates over.
+
+        In lanes, a loop over lanes that is no reduction is inside of all others.
+        """
+        path = self.paths[id(s)]
+        if self._side_by_side(s) and not self._is_over(s, self.top):
+            return None
+        depth = len(path)
+        while depth > 0 and self._is_over(s, path[depth - 1]):
+            depth -= 1
+        return depth if depth < len(path) else None
+
+    def _in_memory(self, s: Statement) -> bool:
+        """Whether the storage of a reduction holds its partial results."""
+        first = self._first_reduced(s)
+        return first is not None and self._partial_from(s) != first
+
+    def _identity(self, term: Term) -> str:
+        return self.emitter.constant(identity(term.detail[0], term.dtype), term.dtype)
+
+    def _accumulate(self, depth: int, s: Statement, name: str, value: str) -> None:
+        self.put(depth, f"{name} = {self._step(s.term)}({name}, {value})")
+
+    def _step(self, term: Term) -> str:
+        kind = term.detail[0]
+        step = step_of(kind, term.dtype)
+        if term.dtype.kind == "f" and step in ("sum", "multiply"):
+            return self.use(
+                "add_any_order" if step == "sum" else "multiply_any_order", "intrinsics"
+            )
+        return self.use("add" if step == "sum" else step, "accumulation")
+
+    def _clear(self, depth: int, s: Statement, first: int) -> None:
+        """Set storage that partial results are added to."""
+        term = s.term
+        path = self.paths[id(s)][first:]
+        inner = [u for loop in path for u in loop.merged if u in s.loops]
+        lengths = {u: term.shape[a] for a, u in enumerate(s.loops)}
+        for loop in inner:
+            self.need(lengths[loop])
+            self.put(depth, f"for i{loop} in range({text(lengths[loop])}):")
+            depth += 1
+        if self._side_by_side(s) and self.lane in s.loops:
+            self.put(depth, "for lane in range(width):", f"    i{self.lane} = base + lane")
+            depth += 1
+        self.store(depth, s, self._identity(term), keep_zeros=True)
+
+    def _add_to_storage(self, depth: int, s: Statement, value: str) -> None:
+        name = f"b{s.term.number}_{self.counter}"
+        self.counter += 1
+        self.put(depth, f"{name} = {self.read(s.term, s.index)}")
+        step = step_of(s.term.detail[0], s.term.dtype)
+        if s.term.dtype.kind == "f" and step in ("sum", "multiply"):
+            new = f"{name} {'+' if step == 'sum' else '*'} {value}"
+        else:
+            new = f"{self._step(s.term)}({name}, {value})"
+        self.store(depth, s, new)
+
+    def _settled(self, depth: int, s: Statement) -> None:
+        """A reduction that a variable accumulated is complete."""
+        name = f"acc{s.term.number}"
+        self.names[self.bodies.load(s.term, s.index)] = name
+        if self.storage[s.term.number].memory:
+            self.store(depth, s, name)
+
+    def _hoist(self, depth: int, loop: Loop) -> None:
+        """Compute before a loop what does not change in it."""
+        inside = loop.statements()
+        changing = {u for each in _all_loops(loop) for u in each.merged}
+        if inside and self._side_by_side(inside[0]):
+            changing.add(self.top.loop)
+        made = {s.term.number for s in inside}
+        roots = [self.bodies.body(s) for s in inside]
+        for symbol in in_order(roots, self.names):
+            if symbol.op in ("const", "index"):
+                continue
+            if self.depends(symbol) & changing or self.reads(symbol) & made:
+                continue
+            if self.reads(symbol) & self.produced and not self._available(symbol):
+                continue
+            self.values(depth, [symbol])
+
+    def _available(self, symbol: Symbol) -> bool:
+        """Whether what a symbol reads of this nest has been computed."""
+        return all(
+            load in self.names or load.detail[0] not in self.produced for load in loads(symbol)
+        )
+
+
+def paths(loop: Loop) -> list[tuple[Statement, list[Loop]]]:
+    found: list[tuple[Statement, list[Loop]]] = []
+
+    def visit(item: Item, path: list[Loop]) -> None:
+        if isinstance(item, Statement):
+            found.append((item, path))
+        else:
+            for inner in item.items:
+                visit(inner, [*path, item])
+
+    visit(loop, [])
+    return found
+
+
+def _all_loops(loop: Loop) -> list[Loop]:
+    return [loop, *(x for item in loop.items if isinstance(item, Loop) for x in _all_loops(item))]
+
+
+def _elements(items: Sequence[Item]) -> Length:
+    """Elements that items compute, those of a run counted once."""
+    total: Length = ONE if any(isinstance(item, Statement) for item in items) else ()
+    for item in items:
+        if isinstance(item, Loop):
+            total = add(total, multiply(item.length, _elements(item.items)))
+    return total
+
+
+def runs(items: Sequence[Item]) -> int:
+    """The number of places in the loops where statements are."""
+    here = int(any(isinstance(item, Statement) for item in items))
+    return here + sum(runs(item.items) for item in items if isinstance(item, Loop))

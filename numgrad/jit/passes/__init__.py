@@ -1,0 +1,67 @@
+"""Passes: rewriting a graph so that less is computed, and what is left lies better in memory.
+
+Each pass keeps what a graph means: elementwise results bit by bit (Note [Exact algebra]), sums
+within their error bound. None looks at the length of an axis, so none adds a guard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from numgrad.jit.graph import Graph
+from numgrad.jit.passes.algebra import simplify_algebra
+from numgrad.jit.passes.broadcasts import move_broadcasts
+from numgrad.jit.passes.common import join_common
+from numgrad.jit.passes.constants import fold_constants
+from numgrad.jit.passes.dead import drop_dead
+from numgrad.jit.passes.products import simplify_products
+from numgrad.jit.passes.products import transposed as transposed
+from numgrad.jit.passes.reductions import simplify_reductions
+from numgrad.jit.passes.views import simplify_views
+
+VERIFY = False
+"""Whether graphs are verified after every pass, as tests do."""
+
+_ROUNDS = 8
+
+PASSES: tuple[Callable[[Graph], int], ...] = (
+    drop_dead,
+    join_common,
+    simplify_views,
+    move_broadcasts,
+    fold_constants,
+    simplify_algebra,
+    simplify_reductions,
+    simplify_products,
+)
+
+
+@dataclass(frozen=True)
+class Record:
+    """What one run of a pass did: nodes replaced or removed, and how many there were."""
+
+    name: str
+    changed: int
+    before: int
+    after: int
+
+
+def optimize(graph: Graph) -> list[Record]:
+    """Run the passes in turn until none changes anything; says what each run did."""
+    graph.resolve_sizes()
+    records: list[Record] = []
+    idle = 0
+    for number in range(_ROUNDS * len(PASSES)):
+        run = PASSES[number % len(PASSES)]
+        before = len(graph.nodes)
+        changed = run(graph)
+        if VERIFY:
+            graph.verify()
+        if changed:
+            records.append(Record(run.__name__, changed, before, len(graph.nodes)))
+        idle = 0 if changed else idle + 1
+        if idle == len(PASSES):
+            break
+    drop_dead(graph)
+    return records

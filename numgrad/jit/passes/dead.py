@@ -1,0 +1,22 @@
+"""What nobody reads is not computed."""
+
+from __future__ import annotations
+
+from numgrad.jit.graph import CALL, INPUT, Graph
+
+_EFFECTS = ("require_between",)
+"""Operations that are there for the error they may raise."""
+
+
+def drop_dead(graph: Graph) -> int:
+    """Remove nodes that no result depends on; calls stay, they may have effects."""
+    needed = set(graph.roots())
+    kept = []
+    for node in reversed(graph.nodes):
+        stays = node.op in (INPUT, CALL) or node.name in _EFFECTS
+        if stays or any(v in needed for v in node.outputs):
+            needed.update(node.inputs)
+            kept.append(node)
+    dropped = len(graph.nodes) - len(kept)
+    graph.nodes = kept[::-1]
+    return dropped

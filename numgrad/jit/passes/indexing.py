@@ -1,0 +1,136 @@
+"""Indexing closer to where arrays come from: less is computed, and parts are found again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from numgrad.jit.graph import Length, Node, Value
+from numgrad.jit.passes.rewriting import Rewriting, is_full, is_one, length_of
+from numgrad.jit.shapes import same, same_shape
+
+
+def simplify_getitem(to: Rewriting, node: Node) -> Value | None:
+    """What an index of ``node`` into the result of another node comes to."""
+    (x,), (out,) = node.inputs, node.outputs
+    index = node.params["index"]
+    if all(map(is_full, index, x.shape)):
+        return x
+    rule = _RULES.get(x.node.name)
+    return None if rule is None else rule(to, x, index, out)
+
+
+def _of_getitem(to: Rewriting, x: Value, index: tuple, out: Value) -> Value:
+    rest = iter(index)
+    parts = [
+        _composed(part, next(rest)) if isinstance(part, slice) else part
+        for part in x.node.params["index"]
+    ]
+    return to.getitem(x.node.inputs[0], parts)
+
+
+def _composed(inner: slice, outer: Any) -> Any:
+    """The index that takes ``outer`` of what ``inner`` takes."""
+    start, step = inner.start, inner.step
+    if not isinstance(outer, slice):
+        return start + outer * step
+    return slice(start + outer.start * step, start + outer.stop * step, step * outer.step)
+
+
+def _of_permute(to: Rewriting, x: Value, index: tuple, out: Value) -> Value:
+    axes = x.node.params["axes"]
+    parts: list[Any] = [None] * len(axes)
+    for part, axis in zip(index, axes, strict=True):
+        parts[axis] = part
+    left = [axis for part, axis in zip(index, axes, strict=True) if isinstance(part, slice)]
+    order = [sorted(left).index(axis) for axis in left]
+    return to.permute(to.getitem(x.node.inputs[0], parts), order)
+
+
+def _of_broadcast(to: Rewriting, x: Value, index: tuple, out: Value) -> Value:
+    (origin,) = x.node.inputs
+    parts = list(index[x.ndim - origin.ndim :])
+    kept = []
+    for k, n in enumerate(origin.shape):
+        if is_one(n):
+            parts[k] = slice(0, 1, 1) if isinstance(parts[k], slice) else 0
+        kept += [n] if isinstance(parts[k], slice) else []
+    return to.broadcast(to.getitem(origin, parts), out.shape)
+
+
+def _of_reshape(to: Rewriting, x: Value, index: tuple, out: Value) -> Value | None:
+    """Where the reshape does nothing but insert and drop axes of length 1."""
+    (origin,) = x.node.inputs
+    before = [a for a, n in enumerate(origin.shape) if not is_one(n)]
+    after = [a for a, n in enumerate(x.shape) if not is_one(n)]
+    if not same_shape(
+        tuple(origin.shape[a] for a in before), tuple(x.shape[a] for a in after)
+    ) or any(
+        is_one(n) and isinstance(part, slice) and not is_one(length_of(part))
+        for part, n in zip(index, x.shape, strict=True)
+    ):
+        return None
+    parts: list[Any] = [slice(0, 1, 1)] * origin.ndim
+    for a, b in zip(before, after, strict=True):
+        parts[a] = index[b]
+    return to.reshape(to.getitem(origin, parts), out.shape)
+
+
+def _of_stack(to: Rewriting, x: Value, index: tuple, out: Value) -> Value | None:
+    axis = x.node.params["axis"] % x.ndim
+    chosen = index[axis]
+    if type(chosen) is not int or x.node.inputs[chosen].dtype != x.dtype:
+        return None
+    return to.getitem(x.node.inputs[chosen], (*index[:axis], *index[axis + 1 :]))
+
+
+def _of_concat(to: Rewriting, x: Value, index: tuple, out: Value) -> Value | None:
+    axis = x.node.params["axis"]
+    if axis is None:
+        return None
+    axis %= x.ndim
+    part, offset = index[axis], 0
+    if isinstance(part, slice) and not same(part.step, 1):
+        return None
+    first, stop = (part.start, part.stop) if isinstance(part, slice) else (part, part + 1)
+    always = to.graph.sizes.always
+    for operand in x.node.inputs:
+        end = offset + operand.shape[axis]
+        if always("<=", offset, first) and always("<=", stop, end) and operand.dtype == x.dtype:
+            moved = _shifted(part, offset)
+            return to.getitem(operand, (*index[:axis], moved, *index[axis + 1 :]))
+        offset = end
+    return None
+
+
+def _shifted(part: Any, offset: Length) -> Any:
+    if isinstance(part, slice):
+        return slice(part.start - offset, part.stop - offset, part.step)
+    return part - offset
+
+
+def _of_getitem_backward(to: Rewriting, x: Value, index: tuple, out: Value) -> Value | None:
+    return x.node.inputs[0] if same_index(x.node.params["index"], index) else None
+
+
+def same_index(a: Sequence[Any], b: Sequence[Any]) -> bool:
+    """Whether two canonical indices name the same elements in every call."""
+    return len(a) == len(b) and all(map(_same_part, a, b))
+
+
+def _same_part(a: Any, b: Any) -> bool:
+    if isinstance(a, slice) and isinstance(b, slice):
+        pairs = ((a.start, b.start), (a.stop, b.stop), (a.step, b.step))
+        return all(same(x, y) for x, y in pairs)
+    return not isinstance(a, slice) and not isinstance(b, slice) and same(a, b)
+
+
+_RULES: dict[str, Callable[[Rewriting, Value, tuple, Value], Value | None]] = {
+    "getitem": _of_getitem,
+    "permute_dims": _of_permute,
+    "broadcast_to": _of_broadcast,
+    "reshape": _of_reshape,
+    "stack": _of_stack,
+    "concat": _of_concat,
+    "getitem_backward": _of_getitem_backward,
+}

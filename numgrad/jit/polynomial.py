@@ -1,0 +1,177 @@
+"""Polynomials with integer coefficients over lengths of axes, quotients and remainders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+Atom = tuple[Any, ...]
+"""``("axis", k)``, or ``("//", a, b)`` and ``("%", a, b)`` where ``a`` and ``b`` are terms."""
+Terms = tuple[tuple[tuple[Atom, ...], int], ...]
+"""Products of atoms with their coefficients, sorted; the constant belongs to the empty product."""
+
+
+def _sorted(found: dict[tuple[Atom, ...], int]) -> Terms:
+    return tuple(sorted(((k, c) for k, c in found.items() if c), key=repr))
+
+
+def constant(value: int) -> Terms:
+    """A number as terms."""
+    return (((), value),) if value else ()
+
+
+def add(a: Terms, b: Terms, factor: int = 1) -> Terms:
+    """``a + factor * b``."""
+    found = dict(a)
+    for product, coefficient in b:
+        found[product] = found.get(product, 0) + factor * coefficient
+    return _sorted(found)
+
+
+def multiply(a: Terms, b: Terms) -> Terms:
+    """``a * b``."""
+    found: dict[tuple[Atom, ...], int] = {}
+    for p, c in a:
+        for q, d in b:
+            product = tuple(sorted((*p, *q), key=repr))
+            found[product] = found.get(product, 0) + c * d
+    return _sorted(found)
+
+
+def value_of(terms: Terms) -> int | None:
+    """The number, if there is no atom."""
+    if not terms:
+        return 0
+    return terms[0][1] if len(terms) == 1 and not terms[0][0] else None
+
+
+def axis_of(terms: Terms) -> Atom | None:
+    """The axis that the terms are, if they are nothing else."""
+    if len(terms) == 1 and terms[0][1] == 1 and len(terms[0][0]) == 1:
+        atom = terms[0][0][0]
+        return atom if atom[0] == "axis" else None
+    return None
+
+
+def atoms_of(terms: Terms) -> set[Atom]:
+    """Every axis that the terms depend on."""
+    found: set[Atom] = set()
+    for product, _ in terms:
+        for atom in product:
+            found |= {atom} if atom[0] == "axis" else atoms_of(atom[1]) | atoms_of(atom[2])
+    return found
+
+
+def evaluate(terms: Terms, lengths: Mapping[int, int] | Sequence[int]) -> int:
+    """The number that the terms are where axis ``k`` has the length ``lengths[k]``."""
+    total = 0
+    for product, coefficient in terms:
+        part = coefficient
+        for atom in product:
+            if atom[0] == "axis":
+                part *= lengths[atom[1]]
+            else:
+                a, b = (evaluate(side, lengths) for side in atom[1:])
+                part *= a // b if atom[0] == "//" else a % b
+        total += part
+    return total
+
+
+def least(terms: Terms) -> int | None:
+    """A bound from below, where it is plain: axes are at least 2."""
+    total = 0
+    for product, coefficient in terms:
+        part = coefficient
+        for atom in product:
+            bound = _least_of(atom)
+            if bound is None:
+                return None
+            part *= bound
+        if product and coefficient < 0:
+            return None
+        total += part
+    return total
+
+
+def _least_of(atom: Atom) -> int | None:
+    """A bound from below that is not negative."""
+    if atom[0] == "axis":
+        return 2
+    a, b = least(atom[1]), least(atom[2])
+    fits = b is not None and b > 0 and (atom[0] == "%" or (a is not None and a >= 0))
+    return 0 if fits else None
+
+
+def solve(terms: Terms) -> tuple[Atom, Terms] | None:
+    """An axis, and what it equals where the terms are 0; of several axes the last one."""
+    found = None
+    for product, coefficient in terms:
+        if len(product) != 1 or product[0][0] != "axis":
+            continue
+        (axis,) = product
+        rest = tuple(t for t in terms if t[0] != product)
+        if axis in atoms_of(rest) or any(c % coefficient for _, c in rest):
+            continue
+        if found is None or axis[1] > found[0][1]:
+            found = axis, _sorted({p: -c // coefficient for p, c in rest})
+    return found
+
+
+def divide(sign: str, a: Terms, b: Terms) -> Terms:
+    """Quotient rounded down, or remainder, done as far as coefficients go."""
+    x, y = value_of(a), value_of(b)
+    if x is not None and y is not None:
+        return constant(x // y if sign == "//" else x % y)
+    if a == b:
+        return constant(1 if sign == "//" else 0)
+    if y is not None and y > 0:
+        if y == 1:
+            return a if sign == "//" else ()
+        whole = tuple((p, c // y) for p, c in a if c % y == 0)
+        rest = tuple((p, c) for p, c in a if c % y)
+        if whole:
+            if sign == "%":
+                return divide(sign, rest, b)
+            return add(whole, divide(sign, rest, b))
+        if not rest:
+            return ()
+    quotient = _exact(a, b)
+    if quotient is not None:
+        return quotient if sign == "//" else ()
+    return ((((sign, a, b),), 1),)
+
+
+def _exact(a: Terms, b: Terms) -> Terms | None:
+    """``a / b`` for a product ``b`` that every term of ``a`` contains."""
+    if len(b) != 1:
+        return None
+    product, coefficient = b[0]
+    out = []
+    for p, c in a:
+        left = list(p)
+        for atom in product:
+            if atom not in left:
+                return None
+            left.remove(atom)
+        if c % coefficient:
+            return None
+        out.append((tuple(left), c // coefficient))
+    return _sorted(dict(out))
+
+
+def text_of(terms: Terms, names: Callable[[int], str]) -> str:
+    """Terms as an expression that Python and Numba read alike."""
+    if not terms:
+        return "0"
+    parts = []
+    for product, coefficient in terms:
+        factors = [
+            names(atom[1])
+            if atom[0] == "axis"
+            else f"(({text_of(atom[1], names)}) {atom[0]} ({text_of(atom[2], names)}))"
+            for atom in product
+        ]
+        if abs(coefficient) != 1 or not factors:
+            factors.insert(0, str(abs(coefficient)))
+        parts.append(("-" if coefficient < 0 else "") + "*".join(factors))
+    return " + ".join(parts).replace("+ -", "- ")

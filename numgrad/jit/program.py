@@ -1,0 +1,315 @@
+"""A compiled graph: kernels, what runs between them, and the Python function around all of it.
+
+Note [Steps]
+------------
+What our kernels compute is cut where other code has to run: an operation without a form of its own,
+a call of a Python function. Everything that does not wait for such a *segment* goes into one
+kernel, then come the segments whose operands are ready, then the next kernel. The function that
+calls them in order is generated, so that a call decides nothing but whether the work is worth
+several threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from numgrad.jit.evaluate import compute
+from numgrad.jit.graph import Graph, Node
+from numgrad.jit.lower.expand import Expansion
+from numgrad.jit.lower.kernel import KernelWriter, Written
+from numgrad.jit.lower.statements import first_stored, reachable
+from numgrad.jit.lower.terms import BUFFER, CONSTANT, OPAQUE, SCALAR, SIZE, Term
+from numgrad.jit.options import Options
+from numgrad.jit.passes import optimize
+from numgrad.jit.polynomial import Terms as Length
+from numgrad.jit.polynomial import text_of
+from numgrad.jit.sizes import Size, Sizes
+from numgrad.kernels import threads
+from numgrad.kernels.jit import Kernel, compile_kernel
+
+
+def compile_graph(graph: Graph, options: Options | None = None) -> Program:
+    """The program that computes ``graph``; kernels are compiled when they are first called."""
+    return Program(graph, options or Options())
+
+
+class KernelStep:
+    """A kernel of a program in its serial and parallel variants, each compiled when needed."""
+
+    def __init__(self, name: str, written: Written) -> None:
+        self.name, self.written = name, written
+        self.kernels: dict[tuple[bool, bool], Kernel] = {}
+
+    def kernel(self, parallel: bool = False, nogil: bool = False) -> Kernel:
+        """A variant."""
+        found = self.kernels.get((parallel, nogil))
+        if found is None:
+            written = self.written
+            found = self.kernels[parallel, nogil] = compile_kernel(
+                self.name,
+                written.source(parallel=parallel),
+                written.signature(),
+                parallel=parallel,
+                nogil=nogil,
+                externals=written.emitter.externals,
+                functions=written.emitter.namespace,
+            )
+        return found
+
+    def launch(self, work_ns: float, *arguments: Any) -> None:
+        """Run with as many threads as are worth while."""
+        used = threads.worth(work_ns)
+        if used < 2:
+            self.kernel(nogil=True).entry(*arguments)
+        else:
+            threads.launch(self.kernel(True, True).entry, used, *arguments)
+
+
+@dataclass
+class Segment:
+    """Other code that runs between kernels: a node computed by its operation."""
+
+    node: Node
+    results: list[Term] = field(default_factory=list)
+
+
+class Program:
+    """A graph made ready to run.
+
+    Attributes
+    ----------
+    steps
+        Kernels and segments in order.
+    shell
+        The source of the function around them.
+    run
+        Takes the inputs of the graph (C-contiguous ndarrays, numbers); returns its outputs and what
+        is to be written to inputs.
+    """
+
+    def __init__(self, graph: Graph, options: Options) -> None:
+        self.graph, self.options = graph, options
+        self.passes = optimize(graph)
+        self.expansion = Expansion(graph)
+        self.steps: list[KernelStep | Segment] = []
+        self._namespace: dict[str, Any] = {"empty": np.empty, "full": np.full, "array": np.array}
+        self._lengths: dict[int, str] = {}
+        self.shell = self._write_shell()
+        exec(compile(self.shell, f"<{options.name} compiled>", "exec"), self._namespace)
+        self.run: Callable[..., tuple[Any, ...]] = self._namespace["run"]
+
+    @property
+    def source(self) -> str:
+        """The source of every kernel and of the function around them."""
+        parts = [
+            f"# kernel {step.name}\n{step.written.source(parallel=False)}"
+            for step in self.steps
+            if isinstance(step, KernelStep)
+        ]
+        return "\n\n".join([*parts, self.shell])
+
+    # ------------------------------------------------------------------------------------- stages
+
+    def _stages(self, terms: Sequence[Term]) -> dict[int, int]:
+        """After how many groups of segments each term can be computed."""
+        found: dict[int, int] = {}
+        for term in reachable(terms):
+            stage = max((found[a.number] for a in term.args), default=0)
+            found[term.number] = stage + (term.op == OPAQUE)
+        return found
+
+    def _write_shell(self) -> str:
+        graph, expansion = self.graph, self.expansion
+        roots = [expansion.of[v] for v in graph.roots()]
+        effects = [
+            expansion.of[v]
+            for k, node in enumerate(expansion.opaque)
+            for v in node.outputs
+            if k >= 0
+        ]
+        needed = reachable([*roots, *effects]) if expansion.opaque else reachable(roots)
+        stored = first_stored([*roots, *effects])
+        stages = self._stages(needed)
+        last = max((stages[t.number] for t in needed), default=0)
+        segments: dict[int, list[Segment]] = {}
+        seen: set[int] = set()
+        for term in needed:
+            if term.op == OPAQUE and term.detail[0] not in seen:
+                seen.add(term.detail[0])
+                node = expansion.opaque[term.detail[0]]
+                results = [expansion.of[v] for v in node.outputs]
+                segments.setdefault(stages[term.number], []).append(Segment(node, results))
+        self._exported = {t.number for t in roots}
+        for term in needed:
+            if term.op == OPAQUE:
+                self._exported.update(a.number for a in term.args)
+        body: list[str] = []
+        for stage in range(last + 1):
+            for segment in segments.get(stage, ()):
+                body += self._segment(segment)
+            ready = [t for t in stored.values() if stages[t.number] == stage]
+            later = [t for t in stored.values() if stages[t.number] > stage]
+            if ready:
+                body += self._kernel(ready, later)
+        lines = [f"def run({', '.join(f'x{k}' for k in range(len(graph.inputs)))}):"]
+        returned = [self._result(t, v.weak) for t, v in zip(roots, graph.roots(), strict=True)]
+        lines += self._read_lengths(body, returned)
+        lines += body
+        lines.append(f"    return ({', '.join(returned)}{',' if len(returned) == 1 else ''})")
+        return "\n".join(lines) + "\n"
+
+    def _read_lengths(self, body: list[str], returned: list[str]) -> list[str]:
+        found: dict[int, str] = {}
+        sizes = self.graph.sizes
+        for k, value in enumerate(self.graph.inputs):
+            for axis, length in enumerate(value.shape):
+                number = sizes.number(length)
+                if number is not None:
+                    found.setdefault(number, f"x{k}.shape[{axis}]")
+        return [f"    n{k} = {found[k]}" for k in sorted(self._lengths)]
+
+    def _text(self, length: Length) -> str:
+        def name(k: int) -> str:
+            self._lengths[k] = f"n{k}"
+            return f"n{k}"
+
+        return text_of(length, name)
+
+    def _shape(self, term: Term) -> str:
+        if not term.shape:
+            return "1"
+        parts = [self._text(n) for n in term.shape]
+        return parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
+
+    # -------------------------------------------------------------------------------------- steps
+
+    def _name(self, term: Term) -> str:
+        """The variable that holds a term."""
+        return f"x{term.detail}" if term.op in (BUFFER, SCALAR) else f"t{term.number}"
+
+    def _argument(self, term: Term) -> str:
+        """A term as an argument of a kernel: an array, or a number."""
+        name = self._name(term)
+        if term.shape or (term.op == SCALAR and self.graph.inputs[term.detail].weak):
+            return name
+        return f"{name}.item()" if term.in_memory else f"{name}[0]"
+
+    def _dtype(self, dtype: np.dtype) -> str:
+        name = f"dtype_{dtype.name}"
+        self._namespace[name] = dtype
+        return name
+
+    def _kernel(self, ready: list[Term], later: list[Term]) -> list[str]:
+        """Allocate results and call a kernel."""
+        exported = {t.number for t in ready if t.number in self._exported}
+        for term in reachable(later):
+            exported.update(t.number for t in term.args)
+        exported &= {t.number for t in ready}
+        written = KernelWriter(self.expansion.terms, ready, exported).write()
+        number = sum(isinstance(step, KernelStep) for step in self.steps)
+        step = KernelStep(f"jit_{self.options.name}_{number}", written)
+        self.steps.append(step)
+        lines = [
+            f"    t{t.number} = empty({self._shape(t)}, {self._dtype(t.dtype)})"
+            for t in written.results
+        ]
+        given = [self._argument(t) for t in written.arrays]
+        given += [f"t{t.number}" for t in written.results]
+        given += [self._argument(t) for t in written.scalars]
+        for name in written.lengths:
+            self._lengths[int(name[1:])] = name
+        arguments = ", ".join([*given, *written.lengths])
+        entry = f"k{number}"
+        self._namespace[entry] = partial(_first_call, step, self._namespace, entry)
+        self._namespace[f"launch{number}"] = step.launch
+        limit = 2 * threads.WORK_PER_THREAD_NS
+        work = written.work
+        if self.options.parallel is False or work == "0":
+            lines.append(f"    {entry}({arguments})")
+        elif self.options.parallel is True:
+            lines.append(f"    launch{number}(1e18, {arguments})")
+        else:
+            lines.append(f"    work = {work}")
+            lines.append(f"    if work < {limit:.6g}:")
+            lines.append(f"        {entry}({arguments})")
+            lines.append("    else:")
+            lines.append(f"        launch{number}(work, {arguments})")
+        return lines
+
+    def _segment(self, segment: Segment) -> list[str]:
+        """Call an operation on ndarrays."""
+        self.steps.append(segment)
+        number = len(self.steps)
+        node = segment.node
+        self._namespace[f"s{number}"] = partial(_run_segment, node, self.graph.sizes)
+        axes = sorted(self.graph.sizes.axes(_lengths_in(list(node.params.values()))))
+        for k in axes:
+            self._lengths[k] = f"n{k}"
+        lengths = "{" + ", ".join(f"{k}: n{k}" for k in axes) + "}"
+        given = [self._operand(t, v.weak) for t, v in zip(
+            (self.expansion.of[v] for v in node.inputs), node.inputs, strict=True)]  # fmt: skip
+        results = "".join(f"t{t.number}, " for t in segment.results)
+        call = f"s{number}(({''.join(g + ', ' for g in given)}), {lengths})"
+        return [f"    {results}= {call}" if results else f"    {call}"]
+
+    def _operand(self, term: Term, weak: bool) -> str:
+        if term.op == CONSTANT:
+            name = f"c{term.number}"
+            value = term.detail
+            self._namespace[name] = (
+                value if weak or value is None else np.asarray(value, term.dtype)
+            )
+            return name
+        if term.op == SIZE:
+            return self._text(term.detail)
+        if term.shape or term.op == OPAQUE:
+            return self._name(term)
+        if term.op == SCALAR:
+            return f"array({self._name(term)})" if not weak else self._name(term)
+        return f"{self._name(term)}.reshape(())"
+
+    def _result(self, term: Term, weak: bool) -> str:
+        """What is returned of a term: nothing that the caller handed in."""
+        name = self._name(term)
+        if term.op == CONSTANT:
+            value = repr(term.detail) if np.isfinite(term.detail) else f"float('{term.detail}')"
+            return f"array({value}, {self._dtype(term.dtype)})[()]"
+        if term.op == SIZE:
+            return f"array({self._text(term.detail)})[()]"
+        if term.op == SCALAR:
+            return f"array({name}, {self._dtype(term.dtype)})[()]"
+        if term.op == BUFFER:
+            return f"array({name})"
+        if term.shape:
+            return name
+        return f"{name}[()]" if term.op == OPAQUE else f"{name}[0]"
+
+
+def _first_call(step: KernelStep, namespace: dict[str, Any], name: str, *arguments: Any) -> None:
+    """Compile the serial variant and put its entry point in the place of this function."""
+    entry = namespace[name] = step.kernel().entry
+    entry(*arguments)
+
+
+def _run_segment(
+    node: Node, sizes: Sizes, given: tuple, lengths: dict[int, int]
+) -> tuple[Any, ...]:
+    """The results of a node, contiguous."""
+    found = compute(node, list(given), lambda n: sizes.evaluate(n, lengths))
+    return tuple([np.asarray(f, order="C") for f in found])
+
+
+def _lengths_in(value: Any) -> Iterator[Size]:
+    """The symbolic lengths in a parameter, however deep they are."""
+    if isinstance(value, Size):
+        yield value
+    elif isinstance(value, tuple | list):
+        for part in value:
+            yield from _lengths_in(part)
+    elif isinstance(value, slice):
+        yield from _lengths_in((value.start, value.stop, value.step))

@@ -1,0 +1,82 @@
+"""What compiled functions have cost so far: ``ng.jit_stats()``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakSet
+
+FUNCTIONS: WeakSet[Any] = WeakSet()
+"""Every jitted function that is alive."""
+
+
+@dataclass
+class Statistics:
+    """Counts of one jitted function.
+
+    Attributes
+    ----------
+    name
+        Its module and name.
+    calls
+        How often it was called, eager calls left out.
+    traces
+        How often its Python code ran to be traced.
+    compiles
+        How many programs were made of its graphs.
+    cache_hits
+        How many of these came from disk.
+    seconds
+        Time that making them took.
+    """
+
+    name: str
+    calls: int = 0
+    traces: int = 0
+    compiles: int = 0
+    cache_hits: int = 0
+    seconds: float = 0.0
+
+
+class StatisticsTable(tuple[Statistics, ...]):
+    """Statistics of several functions, shown as a table."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        if not self:
+            return "no jitted functions"
+        width = max(len(row.name) for row in self)
+        head = (
+            f"{'function':{width}} {'calls':>9} {'traces':>7} {'compiles':>9} {'hits':>5} {'s':>7}"
+        )
+        rows = [
+            f"{row.name:{width}} {row.calls:9} {row.traces:7} {row.compiles:9} "
+            f"{row.cache_hits:5} {row.seconds:7.2f}"
+            for row in self
+        ]
+        return "\n".join([head, *rows])
+
+
+def jit_stats() -> StatisticsTable:
+    """What each jitted function was called, traced and compiled so far.
+
+    Returns
+    -------
+    tuple of Statistics
+        One for each function that was called, in alphabetical order; shown as a table.
+
+    Examples
+    --------
+    >>> import numpy as np, numgrad as ng
+    >>> @ng.jit
+    ... def double(x):
+    ...     return 2 * x
+    >>> for n in (3, 4, 5):
+    ...     y = double(np.ones(n))
+    >>> stats = next(s for s in ng.jit_stats() if s.name.endswith("double"))
+    >>> stats.calls, stats.traces
+    (3, 1)
+    """
+    found = [function.statistics for function in list(FUNCTIONS)]
+    return StatisticsTable(sorted((s for s in found if s.calls), key=lambda s: s.name))

@@ -1,0 +1,272 @@
+"""Products called inside kernels: values, layouts, sizes that change the method, batches, cache."""
+
+import multiprocessing
+import os
+import subprocess
+import sys
+import threading
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from numgrad.kernels import jit, products
+
+GEMM = """
+from numba import {dtype}
+from numgrad.kernels.blas import gemm
+
+def kernel(trans_a, trans_b, m, n, k, a, lda, b, ldb, c, ldc, add):
+    gemm({dtype}, trans_a, trans_b, m, n, k, a, lda, b, ldb, c, ldc, add)
+"""
+BATCHED = """
+from numba import {dtype}
+from numgrad.kernels.blas import batched_gemm
+
+def kernel(sizes, a, lda, stride_a, b, ldb, stride_b, c, ldc, stride_c, add):
+    count, trans_a, trans_b, m, n, k = sizes
+    batched_gemm(
+        {dtype}, count, trans_a, trans_b, m, n, k,
+        a, lda, stride_a, b, ldb, stride_b, c, ldc, stride_c, add,
+    )
+"""
+BATCHED_SIGNATURE = f"void(UniTuple(int64, 6), {', '.join(['int64'] * 10)})"
+OPERATION = (lambda x: x, lambda x: x.T, lambda x: x.conj().T)
+
+
+def compile_gemm(dtype):
+    return jit.compile_kernel(
+        f"test_gemm_{dtype}",
+        GEMM.format(dtype=dtype),
+        f"void({', '.join(['int64'] * 12)})",
+        externals=[products.external("gemm", dtype)],
+    )
+
+
+gemm_entry = cache(lambda dtype: compile_gemm(dtype).entry)
+
+
+@cache
+def batched_entry(dtype):
+    return jit.compile_kernel(
+        f"test_batched_gemm_{dtype}",
+        BATCHED.format(dtype=dtype),
+        BATCHED_SIGNATURE,
+        externals=[products.external("batched_gemm", dtype)],
+    ).entry
+
+
+def draw(rng, dtype, *shape):
+    x = rng.normal(size=shape)
+    if np.dtype(dtype).kind == "c":
+        x = x + 1j * rng.normal(size=shape)
+    return x.astype(dtype)
+
+
+def stored(rng, dtype, shape, trans, gap=0):
+    """A matrix whose op has that shape, with ``gap`` elements of NaN behind each row."""
+    rows, columns = shape[::-1] if trans else shape
+    x = np.full((rows, columns + gap), np.nan, dtype)
+    x[:, :columns] = draw(rng, dtype, rows, columns)
+    return x[:, :columns], max(columns + gap, 1)
+
+
+def check(dtype, m, n, k, trans_a=0, trans_b=0, add=0, gap=0):
+    """Compare with NumPy in higher precision, and see that nothing else is written."""
+    rng = np.random.default_rng([m, n, k, trans_a, trans_b])
+    a, lda = stored(rng, dtype, (m, k), trans_a, gap)
+    b, ldb = stored(rng, dtype, (k, n), trans_b, gap)
+    whole = np.full((m, n + gap), np.nan, dtype)
+    c = whole[:, :n]
+    if add:
+        c[...] = draw(rng, dtype, m, n)
+    wide = np.clongdouble if np.dtype(dtype).kind == "c" else np.longdouble
+    x, y = OPERATION[trans_a](a).astype(wide), OPERATION[trans_b](b).astype(wide)
+    start = c.astype(wide) if add else np.zeros((m, n), wide)
+    expected = x @ y + start
+    # each product and each sum rounds once; complex ones are four products and two sums
+    bound = (abs(x) @ abs(y) + abs(start)) * (k + 2) * 2 * np.finfo(dtype).eps
+    addresses = [z.ctypes.data for z in (a, b, whole)]
+    gemm_entry(dtype)(
+        trans_a, trans_b, m, n, k,
+        addresses[0], lda, addresses[1], ldb, addresses[2], max(n + gap, 1), add,
+    )  # fmt: skip
+    assert (abs(c - expected) <= bound).all(), (dtype, m, n, k, trans_a, trans_b, add, gap)
+    assert np.isnan(whole[:, n:]).all()
+
+
+# methods meet at 64 and 64**3 multiplications, at vectors, and at tiles of 4 x 16 (4 x 8 doubles)
+LENGTHS = (0, 1, 3, 8, 17, 33)
+
+
+@pytest.mark.parametrize("dtype", products.DTYPES)
+def test_products_of_all_small_sizes_and_transposes(dtype):
+    operations = range(3 if dtype.startswith("complex") else 2)
+    cases = [(m, n, k) for m in LENGTHS for n in LENGTHS for k in (0, 1, 5, 33)]
+    for number, (m, n, k) in enumerate(cases):
+        for trans_a in operations:
+            for trans_b in operations:
+                check(dtype, m, n, k, trans_a, trans_b, number % 2, number % 3)
+
+
+@pytest.mark.parametrize("dtype", products.DTYPES)
+@pytest.mark.parametrize("add", [0, 1])
+def test_products_beyond_the_blocks_of_each_method(dtype, add):
+    last = 2 if dtype.startswith("complex") else 1
+    for trans_a in (0, last):
+        for trans_b in (0, last):
+            for sizes in (
+                (70, 65, 90),  # BLAS
+                (5, 40, 600),  # several blocks of the axis that is summed
+                (9, 3, 700),
+                (1, 70, 600),
+                (1, 9, 2500),
+                (70, 1, 600),
+                (6, 1, 2500),
+            ):
+                check(dtype, *sizes, trans_a, trans_b, add, gap=add)
+
+
+def test_rows_that_lie_over_each_other():
+    # a leading dimension below the length of a row: BLAS would refuse
+    rng = np.random.default_rng(0)
+    row, b = rng.normal(size=90), rng.normal(size=(90, 80))
+    c = np.empty((70, 80))
+    gemm_entry("float64")(
+        0, 0, 70, 80, 90, row.ctypes.data, 0, b.ctypes.data, 80, c.ctypes.data, 80, 0
+    )
+    np.testing.assert_allclose(c, np.broadcast_to(row @ b, c.shape), rtol=1e-12)
+
+
+def test_not_a_number_and_infinity_reach_the_result():
+    for m, n, k in ((2, 2, 2), (5, 9, 7), (1, 40, 9), (9, 1, 40)):
+        a, b = np.ones((m, k)), np.ones((k, n))
+        a[-1, -1], b[0, 0] = np.inf, np.nan
+        c = np.empty((m, n))
+        gemm_entry("float64")(
+            0, 0, m, n, k, a.ctypes.data, k, b.ctypes.data, n, c.ctypes.data, n, 0
+        )
+        np.testing.assert_array_equal(c, a @ b)
+
+
+def test_blocks_of_a_small_product_have_the_bits_of_the_whole():
+    rng = np.random.default_rng(1)
+    m, n, k = 23, 37, 300
+    a, b = (draw(rng, "float32", *shape) for shape in ((m, k), (k, n)))
+    whole, parts = np.empty((m, n), np.float32), np.empty((m, n), np.float32)
+    entry, size = gemm_entry("float32"), 4
+    at_a, at_b = a.ctypes.data, b.ctypes.data
+    entry(0, 0, m, n, k, at_a, k, at_b, n, whole.ctypes.data, n, 0)
+    for low, high in ((0, 5), (5, 6), (6, 23)):
+        for left, right in ((0, 3), (3, 20), (20, 37)):
+            entry(
+                0, 0, high - low, right - left, k,
+                at_a + low * k * size, k, at_b + left * size, n,
+                parts.ctypes.data + (low * n + left) * size, n, 0,
+            )  # fmt: skip
+    rows = slice(6, 23)
+    np.testing.assert_array_equal(parts[rows], whole[rows])
+    np.testing.assert_array_equal(parts[:5], whole[:5])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex64"])
+@pytest.mark.parametrize("share", ["", "a", "b", "c", "ac", "bc"])
+def test_batches(dtype, share):
+    rng = np.random.default_rng(2)
+    for count in (0, 1, 3):
+        for trans_a, trans_b in ((0, 0), (1, 0), (0, 1), (1, 1)):
+            for add in (0, 1):
+                m, n, k = 5, 6, 4
+                shape_a = (k, m) if trans_a else (m, k)
+                shape_b = (n, k) if trans_b else (k, n)
+                a = draw(rng, dtype, 1 if "a" in share else count, *shape_a)
+                b = draw(rng, dtype, 1 if "b" in share else count, *shape_b)
+                c = draw(rng, dtype, 1 if "c" in share else count, m, n)
+                x = a.swapaxes(1, 2) if trans_a else a
+                y = b.swapaxes(1, 2) if trans_b else b
+                each = np.broadcast_to(x, (count, m, k)) @ np.broadcast_to(y, (count, k, n))
+                expected = each.sum(axis=0)[None] if "c" in share else each
+                if add:
+                    expected = expected + c
+                strides = [
+                    0 if name in share else rows * columns
+                    for name, (rows, columns) in (("a", shape_a), ("b", shape_b), ("c", (m, n)))
+                ]
+                batched_entry(dtype)(
+                    (count, trans_a, trans_b, m, n, k),
+                    a.ctypes.data, shape_a[1], strides[0], b.ctypes.data, shape_b[1], strides[1],
+                    c.ctypes.data, n, strides[2], add,
+                )  # fmt: skip
+                limit = 100 * np.finfo(dtype).eps
+                np.testing.assert_allclose(c, expected, rtol=limit, atol=limit)
+
+
+def product(m=70, n=80, k=90):
+    """A product large enough for BLAS."""
+    rng = np.random.default_rng(3)
+    a, b = rng.normal(size=(m, k)), rng.normal(size=(k, n))
+    c = np.empty((m, n))
+    gemm_entry("float64")(0, 0, m, n, k, a.ctypes.data, k, b.ctypes.data, n, c.ctypes.data, n, 0)
+    np.testing.assert_allclose(c, a @ b, rtol=1e-11, atol=1e-11)
+    return c
+
+
+def test_another_process_loads_it_without_the_rest_of_scipy():
+    compile_gemm("float64")
+    program = (
+        "import sys\n"
+        "from tests.kernels import test_blas\n"
+        "print(test_blas.compile_gemm('float64').from_cache, 'scipy.linalg' in sys.modules)\n"
+        "test_blas.product()\n"
+        "import scipy.linalg.cython_blas\n"
+        "print(hasattr(scipy.linalg, 'cython_blas'))\n"
+    )
+    root = Path(jit.__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(root)},
+        cwd=root,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert done.stdout.split() == ["True", "False", "True"]
+
+
+def test_python_threads_may_multiply_at_once():
+    expected = product()
+    failures = []
+
+    def work():
+        try:
+            for _ in range(20):
+                np.testing.assert_allclose(product(), expected, rtol=1e-13, atol=1e-13)
+        except Exception as error:
+            failures.append(error)
+
+    workers = [threading.Thread(target=work) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(120)
+    assert not failures
+
+
+def _child(queue):
+    queue.put(product())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_products_after_fork():
+    expected = product()
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=_child, args=(queue,))
+    child.start()
+    found = queue.get(timeout=120)
+    child.join(60)
+    assert child.exitcode == 0
+    np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-13)
