@@ -78,10 +78,11 @@ def check(f, arrays, moving=None, h=1e-6, rtol=1e-6):
 @pytest.mark.slow
 @pytest.mark.parametrize("op", **by_name(TABLE))
 def test_every_operation(op):
-    for case in cases(op):
+    for number, case in enumerate(cases(op)):
         moving = {k for k, smooth in enumerate(case.differentiable) if smooth}
         check(case.function, case.operands, moving)
-        for k in moving if len(moving) > 1 else ():  # the other operands are constants
+        alone = len(moving) > 1 and not (isinstance(op, Elementwise) and number)
+        for k in moving if alone else ():  # the other operands are constants
             check(case.function, case.operands, {k})
 
 
