@@ -99,7 +99,7 @@ def summed(x, shape):
 
 
 @pytest.mark.parametrize("shapes", SHAPES, ids=str)
-@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize("dtype", ["float64", pytest.param("complex128", marks=pytest.mark.slow)])
 def test_second_derivatives(shapes, dtype):
     small = [tuple(min(n, 3) if n > 4 else n for n in s) for s in shapes]
     if shapes[0][-1] > 4:
