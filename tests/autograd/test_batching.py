@@ -139,7 +139,7 @@ class Case:
 
 # One rule serves all elementwise operations: these are tried with any of their operands batched,
 # the others with one choice each, in turn.
-ANY_OPERANDS = ("copysign", "multiply", "power", "where")
+ANY_OPERANDS = ("copysign", "multiply", "where")
 
 
 def cases(op):

@@ -334,7 +334,7 @@ class Case:
 
 # Elementwise operations differ by their formulas, and share the loops around them: these go through
 # every layout, the others through some.
-EVERY_LAYOUT = {"multiply", "power", "where"}
+EVERY_LAYOUT = {"multiply", "where"}
 _NAMES = [op.name for op in TABLE]
 
 
