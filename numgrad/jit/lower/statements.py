@@ -24,12 +24,14 @@ from numgrad.jit.lower.terms import (
     IOTA,
     ONE,
     OPAQUE,
+    PART,
     REDUCE,
     SCAN,
     SCATTER,
     SIZE,
     VIEW,
     Term,
+    ravel,
 )
 from numgrad.jit.polynomial import Terms as Length
 from numgrad.jit.polynomial import add, atoms_of, constant, divide, multiply
@@ -110,17 +112,6 @@ def source_index(term: Term, index: Index) -> Index:
             add(index[-1], ends[a]) if a in ends else next(rest) for a in range(len(source))
         )
     return unravel(ravel(term.shape, index), source)  # reshape
-
-
-def ravel(shape: Sequence[Length], index: Index) -> Length:
-    """The offset of an element of a C-contiguous array."""
-    offset: Length = ()
-    stride = ONE
-    for n, i in zip(reversed(shape), reversed(index), strict=True):
-        if n != ONE:
-            offset = add(offset, multiply(i, stride))
-            stride = multiply(stride, n)
-    return offset
 
 
 def unravel(offset: Length, shape: Sequence[Length]) -> Index:
@@ -305,6 +296,8 @@ class Bodies:
             axis, divisor = term.detail
             place = ravel(term.shape, index) if axis is None else index[axis]
             return self.reader.make("index", (), INT64, divide("//", place, divisor))
+        if term.op == PART:
+            return self.at(term.args[0], index, guard)
         if term.op == CHOOSE:
             return self._chosen(term, index, guard)
         if term.op == GATHER:
@@ -396,6 +389,8 @@ def first_stored(roots: Iterable[Term]) -> dict[int, Term]:
             found.update((a.number, a) for a in term.args)
         elif term.op == GATHER and _is_costly(term.args[0]):
             found[term.args[0].number] = term.args[0]
+        elif term.op == PART:
+            found[term.number] = term
         elif term.op == VIEW and term.detail[0] == "reshape":
             found[term.args[0].number] = term.args[0]
     return {n: t for n, t in found.items() if not (t.in_memory or t.op in (CONSTANT, SIZE))}
