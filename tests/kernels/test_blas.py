@@ -226,35 +226,40 @@ def kernel(trans_a, trans_b, m, n, k, a, lda, b, ldb, c, ldc):
 """
 
 
-def test_shared_out_products_have_the_bits_of_those_of_one_thread():
-    parallel = jit.compile_kernel(
+@cache
+def parallel_entry():
+    return jit.compile_kernel(
         "test_parallel_gemm",
         PARALLEL,
         f"void({', '.join(['int64'] * 11)})",
         externals=[products.external("parallel_gemm", "float32")],
     ).entry
+
+
+def shared_out(count, trans_a, trans_b, a, b, c):
+    """The product of float32 matrices by at most ``count`` threads."""
+    (m, n), k = c.shape, a.shape[0 if trans_a else 1]
+    threads.launch(
+        parallel_entry(), count, trans_a, trans_b, m, n, k,
+        a.ctypes.data, a.shape[1], b.ctypes.data, b.shape[1], c.ctypes.data, n,
+    )  # fmt: skip
+    return c
+
+
+def test_shared_out_products_have_the_bits_of_those_of_one_thread():
     rng = np.random.default_rng(4)
     for m, n, k in ((133, 70, 300), (6, 700, 800), (1, 1700, 1700), (1700, 1, 1700), (130, 131, 5)):
         for trans_a, trans_b in ((0, 0), (1, 0), (0, 1)):
             a = draw(rng, "float32", *((k, m) if trans_a else (m, k)))
             b = draw(rng, "float32", *((n, k) if trans_b else (k, n)))
-            given = (
-                trans_a,
-                trans_b,
-                m,
-                n,
-                k,
-                a.ctypes.data,
-                a.shape[1],
-                b.ctypes.data,
-                b.shape[1],
-            )
             alone = np.empty((m, n), np.float32)
-            gemm_entry("float32")(*given, alone.ctypes.data, n, 0, 1)
+            gemm_entry("float32")(
+                trans_a, trans_b, m, n, k, a.ctypes.data, a.shape[1], b.ctypes.data, b.shape[1],
+                alone.ctypes.data, n, 0, 1,
+            )  # fmt: skip
             for count in range(1, numba_threads() + 1):
                 c = np.empty((m, n), np.float32)
-                threads.launch(parallel, count, *given, c.ctypes.data, n)
-                np.testing.assert_array_equal(c, alone)
+                np.testing.assert_array_equal(shared_out(count, trans_a, trans_b, a, b, c), alone)
 
 
 def numba_threads():
@@ -315,14 +320,21 @@ def test_python_threads_may_multiply_at_once():
     assert not failures
 
 
+def both_ways():
+    """A product by BLAS, and one shared out to as many threads as are safe."""
+    a = draw(np.random.default_rng(5), "float32", 200, 200)
+    out = np.empty((200, 200), np.float32)
+    return product(), shared_out(threads.worth(1e9), 0, 0, a, a, out)
+
+
 def _child(queue):
-    queue.put(product())
+    queue.put(both_ways())
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_products_after_fork():
-    expected = product()
+    expected = both_ways()
     context = multiprocessing.get_context("fork")
     queue = context.Queue()
     child = context.Process(target=_child, args=(queue,))
@@ -330,4 +342,5 @@ def test_products_after_fork():
     found = queue.get(timeout=120)
     child.join(60)
     assert child.exitcode == 0
-    np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-13)
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-13, atol=1e-13)
+    np.testing.assert_array_equal(found[1], expected[1])
