@@ -15,6 +15,10 @@ from numgrad.kernels.intrinsics import instruction
 from numgrad.kernels.jit import external_symbol
 from numgrad.kernels.products import BLAS, external
 
+# The number of threads that a launch allows: what ``numba.get_num_threads`` asks too, but that by
+# an address, which keeps a kernel from being kept on disk.
+thread_limit = types.ExternalFunction("get_num_threads", types.intp())
+
 
 def _call_kernel(name: str, like: Any, integers: tuple[Any, ...]) -> Any:
     """Type and code of a call of a kernel of ``products``, by Numba's calling convention."""

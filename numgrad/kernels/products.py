@@ -283,14 +283,14 @@ def kernel(
 
 # blocks are never so narrow that they would be taken for vectors, which have other bits
 _PARALLEL = """
-from numba import {dtype}, get_num_threads, prange
-from numgrad.kernels.blas import gemm
+from numba import {dtype}, prange
+from numgrad.kernels.blas import gemm, thread_limit
 
 def kernel(trans_a, trans_b, m, n, k, a, lda, b, ldb, c, ldc, add):
     tall = m >= n
     length, group = (m, 4) if tall else (n, {wide})
     groups = length // group
-    tasks = min(get_num_threads(), min(m * n * k // {share}, groups))
+    tasks = min(thread_limit(), min(m * n * k // {share}, groups))
     if tasks < 2:
         gemm({dtype}, trans_a, trans_b, m, n, k, a, lda, b, ldb, c, ldc, add, 1)
         return

@@ -236,6 +236,12 @@ def parallel_entry():
     ).entry
 
 
+def test_shared_out_products_are_kept_on_disk():
+    parallel_entry()
+    (kernel,) = (k for k in jit._loaded.values() if k.name == "parallel_gemm_float32")
+    assert not kernel.compile_result.library.has_dynamic_globals
+
+
 def shared_out(count, trans_a, trans_b, a, b, c):
     """The product of float32 matrices by at most ``count`` threads."""
     (m, n), k = c.shape, a.shape[0 if trans_a else 1]
