@@ -12,7 +12,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from numgrad.kernels.intrinsics import instruction
-from numgrad.kernels.jit import external_symbol
+from numgrad.kernels.linker import external_symbol
 from numgrad.kernels.products import BLAS, external
 
 # The number of threads that a launch allows: what ``numba.get_num_threads`` asks too, but that by
