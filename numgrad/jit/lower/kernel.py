@@ -246,14 +246,18 @@ class KernelWriter(Writer):
         produced = {s.term.number for s in loop.statements()}
         rows = {f"a{s.term.number}": s for s in nest.rows}
         for name in nest.arguments:
-            if (name not in rows and not (name[1:].isdigit() and int(name[1:]) in produced)) or (name not in rows and int(name[1:]) in self.exported):
+            if (name not in rows and not (name[1:].isdigit() and int(name[1:]) in produced)) or (
+                name not in rows and int(name[1:]) in self.exported
+            ):
                 self.arguments[name] = None
         self.need(loop.length)
         self.need(nest.per_iteration)
         total, inner = text(loop.length), text(nest.per_iteration)
         unit = LANES if loop.lanes else 1
         value = value_of(nest.per_iteration)
-        least = f"-(-{TASK} // max({inner}, 1))" if value is None else str(-(-TASK // max(value, 1)))
+        least = (
+            f"-(-{TASK} // max({inner}, 1))" if value is None else str(-(-TASK // max(value, 1)))
+        )
         row = " + ".join(text(count(s.term.shape)) for s in nest.rows)
         for s in nest.rows:
             self.need(count(s.term.shape))
@@ -307,9 +311,7 @@ class KernelWriter(Writer):
             self.put(2, f"f{n}[e] = p{n}[0, e]")
 
 
-def arrange(
-    terms: Terms, stored: Sequence[Term]
-) -> tuple[list[Term], list[Statement], list[Item]]:
+def arrange(terms: Terms, stored: Sequence[Term]) -> tuple[list[Term], list[Statement], list[Item]]:
     """Statements and loops for stored terms, more of which are stored where that saves work."""
     hint = terms.sizes.hint_of
     kept = list(stored)
