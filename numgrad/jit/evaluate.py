@@ -16,6 +16,9 @@ from numgrad.jit.sizes import Size
 from numgrad.op.base import Op
 from numgrad.op.primitive import Primitive
 
+_INDEXED = ("getitem", "getitem_backward", "index_put")
+"""Operations with a canonical index."""
+
 Step = Callable[[list[Any]], tuple[Any, ...]]
 
 
@@ -80,7 +83,9 @@ def compute(node: Node, given: Sequence[Any], length: Callable[[Any], int]) -> t
         return tuple(node.params["function"](*given))
     assert isinstance(node.op, Op)
     params = {
-        name: _index(value, length) if name == "index" else with_lengths(value, length)
+        name: _index(value, length)
+        if name == "index" and node.op.name in _INDEXED
+        else with_lengths(value, length)
         for name, value in node.params.items()
         if name != "absent"
     }
@@ -98,9 +103,9 @@ def compute(node: Node, given: Sequence[Any], length: Callable[[Any], int]) -> t
 
 def parameters(node: Node, length: Callable[[Any], Any]) -> dict[str, Any]:
     """The parameters of an operation as its caller would write them, with numbers for lengths."""
-    index = node.name == "getitem"
+    index = node.name in _INDEXED
     return {
-        name: _index(value, length) if index else with_lengths(value, length)
+        name: _index(value, length) if index and name == "index" else with_lengths(value, length)
         for name, value in node.params.items()
     }
 
