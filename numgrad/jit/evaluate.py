@@ -48,14 +48,30 @@ class Program:
         def length(n: Any) -> Any:
             return graph.sizes.evaluate(n, lengths)
 
-        known: dict[Value, Any] = dict(zip(graph.inputs, inputs, strict=True))
-        for node in graph.nodes:
+        given: dict[Value, Any] = dict(zip(graph.inputs, inputs, strict=True))
+        known = dict(given)
+        for position, node in enumerate(graph.nodes):
             if node.op != INPUT:
-                results = compute(node, [known[v] for v in node.inputs], length)
-                known.update(zip(node.outputs, results, strict=True))
+                operands = [known[v] for v in node.inputs]
+                written = [given[v] for v in node.params.get("writes", ())]
+                known.update(self._kept(position, known, written))
+                known.update(zip(node.outputs, compute(node, operands, length), strict=True))
             for value in node.outputs:
                 _check(value, known[value], length)
         return tuple(np.array(known[value], value.dtype, order="C") for value in graph.roots())
+
+    def _kept(
+        self, position: int, known: dict[Value, Any], written: Sequence[np.ndarray]
+    ) -> dict[Value, Any]:
+        """Copies of what is read after a node that writes to the memory it lies in."""
+        if not written:
+            return {}
+        later = [v for node in self.graph.nodes[position + 1 :] for v in node.inputs]
+        return {
+            v: known[v].copy()
+            for v in [*later, *self.graph.roots()]
+            if v in known and any(np.may_share_memory(known[v], array) for array in written)
+        }
 
 
 def _lengths(graph: Graph, inputs: Sequence[Any]) -> dict[int, int]:
@@ -82,13 +98,8 @@ def compute(node: Node, given: Sequence[Any], length: Callable[[Any], int]) -> t
     if node.op == CALL:
         return tuple(node.params["function"](*given))
     assert isinstance(node.op, Op)
-    params = {
-        name: _index(value, length)
-        if name == "index" and node.op.name in _INDEXED
-        else with_lengths(value, length)
-        for name, value in node.params.items()
-        if name != "absent"
-    }
+    params = parameters(node, length)
+    params.pop("absent", None)
     for place in node.params.get("absent", ()):  # operands that a primitive goes without
         given.insert(place, None)
     out, call = node.op.run(given, params)
