@@ -79,13 +79,7 @@ def compute(node: Node, given: Sequence[Any], length: Callable[[Any], int]) -> t
     if node.op == CALL:
         return tuple(node.params["function"](*given))
     assert isinstance(node.op, Op)
-    params = {
-        name: _index(value, length) if node.op.name == "getitem" else with_lengths(value, length)
-        for name, value in node.params.items()
-        if name != "absent"
-    }
-    for place in node.params.get("absent", ()):  # operands that a primitive goes without
-        given.insert(place, None)
+    given, params = operands(node, given), parameters(node, length)
     out, call = node.op.run(given, params)
     results = (*(out if type(out) is tuple else (out,)),)
     if isinstance(node.op, Primitive) and node.op.auxiliaries:
@@ -96,12 +90,20 @@ def compute(node: Node, given: Sequence[Any], length: Callable[[Any], int]) -> t
     )
 
 
+def operands(node: Node, given: Sequence[Any]) -> list[Any]:
+    """The operands of an operation, None for those that it goes without."""
+    found = list(given)
+    for place in node.params.get("absent", ()):
+        found.insert(place, None)
+    return found
+
+
 def parameters(node: Node, length: Callable[[Any], Any]) -> dict[str, Any]:
     """The parameters of an operation as its caller would write them, with numbers for lengths."""
-    index = node.name == "getitem"
     return {
-        name: _index(value, length) if index else with_lengths(value, length)
+        name: _index(value, length) if name == "index" else with_lengths(value, length)
         for name, value in node.params.items()
+        if name != "absent"
     }
 
 
