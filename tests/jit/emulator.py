@@ -23,7 +23,7 @@ import scipy.special
 from numgrad.jit.graph import Graph
 from numgrad.jit.lower.kernel import Written
 from numgrad.jit.program import KernelStep, Options, Program
-from numgrad.kernels.expr import LIBRARY, type_name
+from numgrad.kernels.expr import KERNEL_DTYPES, LIBRARY, type_name
 
 UNWRITTEN = {
     1: 0xA5,
@@ -166,6 +166,12 @@ class Memory:
             raise EmulationError(f"element {at} is read before it is written")
         return value
 
+    def load_if(self, like: Any, flag: Any, *place: int) -> Any:
+        """See ``kernels.intrinsics.load_if``."""
+        if not isinstance(flag, bool | np.bool_):
+            raise EmulationError(f"a read is guarded by {flag!r}")
+        return self.load(like, *place) if flag else like(0)
+
     def store(self, value: Any, address: int, index: int, scope: int, scopes: int) -> None:
         """See ``kernels.intrinsics.store``."""
         if isinstance(value, bool):
@@ -190,11 +196,12 @@ class Memory:
 
     def namespace(self) -> dict[str, Any]:
         """What the source of a kernel imports."""
-        types = {type_name(d): d.type for d in map(np.dtype, _TYPES)}
+        types = {type_name(d): d.type for d in KERNEL_DTYPES}
         return types | {
             "np": _NumPy(self),
             "prange": shuffled,
             "load": self.load,
+            "load_if": self.load_if,
             "store": self.store,
             "outlined": self.outlined,
             "stay_apart": _nothing,
@@ -202,7 +209,6 @@ class Memory:
         }
 
 
-_TYPES = "? int8 int16 int32 int64 uint8 uint16 uint32 uint64 f4 f8 c8 c16".split()
 
 
 def shuffled(n: int) -> Iterator[int]:

@@ -145,6 +145,10 @@ class KernelWriter(Writer):
             common = [a for a, b in zip(common, other, strict=False) if a is b]
         lanes = path[0].lanes and not (len(common) > 1 and common[1].rows)
         open_loops = {loop for each in common for loop in each.merged}
+        for each in reversed(path):  # a scan takes up what the loops inside of its own left
+            if statement.scanned is None or each.loop == statement.scanned:
+                break
+            open_loops.difference_update(each.merged)
         axes = tuple(
             a
             for a, loop in enumerate(statement.loops)
@@ -246,20 +250,26 @@ class KernelWriter(Writer):
         produced = {s.term.number for s in loop.statements()}
         rows = {f"a{s.term.number}": s for s in nest.rows}
         for name in nest.arguments:
-            if (name not in rows and not (name[1:].isdigit() and int(name[1:]) in produced)) or (name not in rows and int(name[1:]) in self.exported):
+            if (name not in rows and not (name[1:].isdigit() and int(name[1:]) in produced)) or (
+                name not in rows and int(name[1:]) in self.exported
+            ):
                 self.arguments[name] = None
         self.need(loop.length)
         self.need(nest.per_iteration)
         total, inner = text(loop.length), text(nest.per_iteration)
         unit = LANES if loop.lanes else 1
         value = value_of(nest.per_iteration)
-        least = f"-(-{TASK} // max({inner}, 1))" if value is None else str(-(-TASK // max(value, 1)))
+        least = (
+            f"-(-{TASK} // max({inner}, 1))" if value is None else str(-(-TASK // max(value, 1)))
+        )
         row = " + ".join(text(count(s.term.shape)) for s in nest.rows)
         for s in nest.rows:
             self.need(count(s.term.shape))
         if row:  # a task is to be long against putting its results together
             least = f"max({least}, -(-8 * ({row}) // max({inner}, 1)))"
         self.put(1, f"total{k} = {total}")
+        if nest.serial:
+            least = f"total{k}, 1"
         self.put(1, f"step{k} = max({least}, -(-total{k} // {MAX_TASKS}))")
         if unit > 1:
             self.put(1, f"step{k} = -(-step{k} // {unit}) * {unit}")
@@ -307,9 +317,7 @@ class KernelWriter(Writer):
             self.put(2, f"f{n}[e] = p{n}[0, e]")
 
 
-def arrange(
-    terms: Terms, stored: Sequence[Term]
-) -> tuple[list[Term], list[Statement], list[Item]]:
+def arrange(terms: Terms, stored: Sequence[Term]) -> tuple[list[Term], list[Statement], list[Item]]:
     """Statements and loops for stored terms, more of which are stored where that saves work."""
     hint = terms.sizes.hint_of
     kept = list(stored)

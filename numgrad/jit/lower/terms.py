@@ -23,6 +23,15 @@ ONE = constant(1)
 BUFFER, SCALAR, OPAQUE = "buffer", "scalar", "opaque"
 """Terms that are in memory before a kernel starts: an array, a number, a result of other code."""
 CONSTANT, SIZE, REDUCE, VIEW = "const", "size", "reduce", "view"
+CHOOSE, GATHER, IOTA = "choose", "gather", "iota"
+"""Elements of one of several operands (``choose``), at indices that are computed, and the place of
+an element along an axis (or, without one, in order)."""
+SCATTER, SCAN = "scatter", "scan"
+"""Sums at indices that are computed, and along an axis everything up to an element."""
+
+_NO_MAPS = frozenset(
+    (BUFFER, SCALAR, OPAQUE, CONSTANT, SIZE, REDUCE, VIEW, CHOOSE, GATHER, IOTA, SCATTER, SCAN)
+)
 
 
 class Term:
@@ -49,7 +58,7 @@ class Term:
     @property
     def is_map(self) -> bool:
         """Whether the term is a function of one element of each operand."""
-        return self.op not in (BUFFER, SCALAR, OPAQUE, CONSTANT, SIZE, REDUCE, VIEW)
+        return self.op not in _NO_MAPS
 
     @property
     def in_memory(self) -> bool:
@@ -66,10 +75,17 @@ class Term:
 
 
 class Terms:
-    """Makes terms; equal ones are the same object."""
+    """Makes terms; equal ones are the same object.
+
+    Attributes
+    ----------
+    checks
+        Booleans that must come out false, or an operation has to raise an error.
+    """
 
     def __init__(self, sizes: Sizes) -> None:
         self.sizes = sizes
+        self.checks: list[Term] = []
         self._interned: dict[tuple, Term] = {}
         self.count = 0
 
@@ -127,6 +143,16 @@ class Terms:
     def view(self, kind: str, x: Term, detail: Any, shape: tuple[Length, ...]) -> Term:
         """Elements of ``x`` at other indices: see ``source_index``."""
         return self.make(VIEW, (x,), x.dtype, (kind, detail), shape)
+
+    def choose(self, kind: str, args: Sequence[Term], detail: Any, shape: tuple) -> Term:
+        """Elements of one of several operands: see ``choose``."""
+        return self.make(CHOOSE, tuple(args), args[0].dtype, (kind, detail), shape)
+
+    def iota(
+        self, shape: tuple[Length, ...], axis: int | None = None, divisor: Length = ONE
+    ) -> Term:
+        """The place of each element along an axis, or in C order, divided and rounded down."""
+        return self.make(IOTA, (), np.dtype(np.int64), (axis, divisor), shape)
 
     def broadcast(self, x: Term, shape: tuple[Length, ...]) -> Term:
         """``x`` with a larger shape."""
