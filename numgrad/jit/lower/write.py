@@ -90,7 +90,7 @@ def text(length: Length) -> str:
     return text_of(length, name_of)
 
 
-def _without(length: Length, zeros: set[int]) -> Length:
+def _without(length: Length, zeros: frozenset[int]) -> Length:
     """A length with the indices of some loops at 0."""
     if not zeros:
         return length
@@ -122,7 +122,7 @@ class Writer:
         self.bodies, self.storage, self.emitter = bodies, storage, emitter
         self.names = dict(names)
         self.lines: list[str] = []
-        self.zeros: set[int] = set()
+        self.zeros: frozenset[int] = frozenset()
         self.arguments: dict[str, None] = {}
         self.scopes: dict[str, int] = {}
         self.counter = 0
@@ -184,10 +184,10 @@ class Writer:
 
     def _load_loops(self, load: Symbol) -> set[int]:
         if load.op == "index":
-            return loops_in(_without(load.detail, self.zeros))
+            return loops_in(load.detail)
         _, index = load.detail
         parts = [index[1]] if index[:1] == ("flat",) else index
-        return {u for part in parts for u in loops_in(_without(part, self.zeros))}
+        return {u for part in parts for u in loops_in(part)}
 
     def _gather(
         self,
@@ -207,15 +207,14 @@ class Writer:
 
     # ------------------------------------------------------------------------------------ memory
 
-    def _place(self, term: Term, index: Index, *, keep_zeros: bool = False) -> tuple[str, str]:
+    def _place(self, term: Term, index: Index) -> tuple[str, str]:
         """Name of the address and text of the offset of an element."""
         place = self.storage[term.number]
-        zeros = set() if keep_zeros else self.zeros
         if index[:1] == ("flat",):
-            offset: Length = _without(index[1], zeros)  # pyright: ignore
+            offset: Length = _without(index[1], self.zeros)  # pyright: ignore
         else:
             shape = [term.shape[a] for a in place.axes]
-            parts = tuple(_without(index[a], zeros) for a in place.axes)
+            parts = tuple(_without(index[a], self.zeros) for a in place.axes)
             offset = term.offset(parts) if term.op == PART else ravel(shape, parts)
         if place.lanes:
             offset = multiply(offset, constant(LANES))
@@ -242,17 +241,10 @@ class Writer:
         return f"{load}({', '.join(filter(None, parts))})"
 
     def store(
-        self,
-        depth: int,
-        s: Statement,
-        value: str,
-        *,
-        index: Index | None = None,
-        keep_zeros: bool = False,
+        self, depth: int, s: Statement, value: str, *, index: Index | None = None
     ) -> None:
         """Store an element, that of the loops unless another is given."""
-        index = s.index if index is None else index
-        name, where = self._place(s.term, index, keep_zeros=keep_zeros)
+        name, where = self._place(s.term, s.index if index is None else index)
         store = self.use("store", "intrinsics")
         self.put(depth, f"{store}({value}, {name}, {where}, {self._scope(name)})")
 
@@ -283,8 +275,6 @@ class NestWriter(Writer):
         self.statements = loop.statements()
         self.produced = {s.term.number for s in self.statements}
         self.paths = {id(s): path for s, path in paths(loop)}
-        for each in _all_loops(loop):
-            self.zeros.update(each.merged[:-1])
         self.lane = loop.loop if loop.lanes else None
         self.in_rows = {
             id(s)
@@ -308,6 +298,7 @@ class NestWriter(Writer):
             self._clear(1, s, 0)
         self._hoist(1, self.top)
         self._start_scans(1, self.top)
+        self.zeros = frozenset(self.top.merged[:-1])
         if self.top.lanes:
             self.put(1, f"for base in range(lo, hi, {LANES}):")
             self.put(2, f"width = min({LANES}, hi - base)")
@@ -315,6 +306,7 @@ class NestWriter(Writer):
         else:
             self._open(1, self.top, "lo", "hi")
             self._items(2, self.top.items, [self.top])
+        self.zeros = frozenset()
         allocations = self._allocations()
         if scalars:
             self.put(1, "return " + ", ".join(f"acc{s.term.number}" for s in scalars))
@@ -379,8 +371,10 @@ class NestWriter(Writer):
         self._start_scans(depth, loop)
         self._open(depth, loop, "0", text(loop.length))
         self.need(loop.length)
+        around = self.zeros
+        self.zeros = around.union(loop.merged[:-1])
         self._items(depth + 1, loop.items, [*path, loop])
-        self.names = before
+        self.names, self.zeros = before, around
         for s in inside:
             if self._partial_from(s) == len(path):
                 if s in starting:
@@ -557,7 +551,7 @@ class NestWriter(Writer):
         if self._side_by_side(s) and self.lane in s.loops:
             self.put(depth, "for lane in range(width):", f"    i{self.lane} = base + lane")
             depth += 1
-        self.store(depth, s, self._identity(term), keep_zeros=True)
+        self.store(depth, s, self._identity(term))
 
     def _add_to_storage(
         self, depth: int, s: Statement, value: str, index: Index | None = None
