@@ -25,6 +25,7 @@ from numgrad.jit.lower.terms import (
     ONE,
     OPAQUE,
     PART,
+    PRODUCT,
     REDUCE,
     SCAN,
     SCATTER,
@@ -145,7 +146,8 @@ class Statement:
 
     def __init__(self, term: Term, new_loop: Callable[[Length], int]) -> None:
         self.term = term
-        self.loops = [None if n == ONE else new_loop(n) for n in term.shape]
+        whole = term.op == PRODUCT  # loops of its own, which are nobody's business
+        self.loops = [None if whole or n == ONE else new_loop(n) for n in term.shape]
         self.reduced: dict[int, int | None] = {}
         self.scattered: int | None = None
         self.scanned = self.loops[term.detail[1]] if term.op == SCAN else None
@@ -221,6 +223,9 @@ class Bodies:
         if term.op == SCATTER:
             value, place = (self.at(x, statement.operand_index) for x in term.args)
             return self.reader.make("pair", (value, self.compute(place)[1]), term.dtype)
+        if term.op == PRODUCT:
+            operands = tuple([self.load(x, ((),) * len(x.shape), ()) for x in term.args])
+            return self.reader.make("pair", operands, term.dtype)
         if term.op == SCAN:
             parts = tuple([self.at(x, statement.index) for x in term.args])
             return parts[0] if len(parts) == 1 else self.reader.make("pair", parts, term.dtype)
@@ -383,9 +388,9 @@ def first_stored(roots: Iterable[Term]) -> dict[int, Term]:
     """The terms that have to be stored, by number: results, reductions, operands of other code."""
     found: dict[int, Term] = {t.number: t for t in roots}
     for term in reachable(roots):
-        if term.op in (REDUCE, SCATTER, SCAN):
+        if term.op in (REDUCE, SCATTER, SCAN, PRODUCT):
             found[term.number] = term
-        elif term.op == OPAQUE:
+        if term.op in (OPAQUE, PRODUCT):
             found.update((a.number, a) for a in term.args)
         elif term.op == GATHER and _is_costly(term.args[0]):
             found[term.args[0].number] = term.args[0]
