@@ -161,19 +161,36 @@ def _class_distribution(terms: Terms, node: Node, args: list[Term]) -> Term:
     axis = _class_axis(len(shape))
     of = Arithmetic(terms, out.dtype)
     smoothing = float(params["label_smoothing"])
-    target = terms.insert(terms.cast(target, INT64), (axis,))
+    target = terms.cast(target, INT64)
     valid = terms.map("not_equal", (target, terms.constant(params["ignore_index"], INT64)), BOOL)
-    chosen = terms.map("equal", (target, terms.iota(shape, axis)), BOOL)
-    chosen = terms.map("logical_and", (chosen, valid), BOOL)
+    of_rows = terms.map("equal", (terms.insert(target, (axis,)), terms.iota(shape, axis)), BOOL)
+    chosen = terms.map("logical_and", (of_rows, terms.insert(valid, (axis,))), BOOL)
+    even, others, sharp = of.of(0.0), of.of(0.0), of.of(1.0)
     if smoothing:
         even = of("divide", smoothing, of.length(shape[axis]))
-        others = where(terms, valid, even, of.of(0.0))
-        found = where(terms, chosen, of("add", even, 1.0 - smoothing), others)
+        others = where(terms, terms.insert(valid, (axis,)), even, others)
+        sharp = of("add", even, 1.0 - smoothing)
+    found = where(terms, chosen, sharp, others)
+    if weight is None:
+        total = of.of(1.0)
+        if smoothing:
+            total = of("add", of("multiply", even, of.length(shape[axis])), 1.0 - smoothing)
     else:
-        found = where(terms, chosen, of.of(1.0), of.of(0.0))
-    if weight is not None:
-        found = of("multiply", found, _column(terms, of.of(weight), len(shape), axis))
-    return terms.broadcast(found, shape)
+        weight = of.of(weight)
+        found = of("multiply", found, _column(terms, weight, len(shape), axis))
+        inside = terms.map("less", (target, terms.size(shape[axis], INT64)), BOOL)
+        low = terms.map("greater_equal", (target, terms.constant(0, INT64)), BOOL)
+        inside = terms.map("logical_and", (low, inside), BOOL)
+        place = where(terms, inside, target, terms.constant(0, INT64))
+        total = of("multiply", _picked(terms, weight, place), 1.0 - smoothing)
+        total = where(terms, inside, total, of.of(0.0))
+        if smoothing:
+            whole = terms.reduce("sum", weight, (0,))
+            total = of("add", total, of("multiply", even, whole))
+    found = terms.broadcast(found, shape)
+    if value_of(shape[axis]) != 0:
+        terms.sums[found, (axis,)] = where(terms, valid, total, of.of(0.0))
+    return found
 
 
 # ----------------------------------------------------------------------------------- dropout
