@@ -171,22 +171,19 @@ def _class_distribution(terms: Terms, node: Node, args: list[Term]) -> Term:
         others = where(terms, terms.insert(valid, (axis,)), even, others)
         sharp = of("add", even, 1.0 - smoothing)
     found = where(terms, chosen, sharp, others)
-    if weight is None:
-        total = of.of(1.0)
-        if smoothing:
-            total = of("add", of("multiply", even, of.length(shape[axis])), 1.0 - smoothing)
-    else:
+    zero = terms.constant(0, INT64)
+    low = terms.map("greater_equal", (target, zero), BOOL)
+    inside = terms.map("less", (target, terms.size(shape[axis], INT64)), BOOL)
+    inside = terms.map("logical_and", (low, inside), BOOL)
+    weights, whole = of.of(1.0), of.length(shape[axis])
+    if weight is not None:
         weight = of.of(weight)
         found = of("multiply", found, _column(terms, weight, len(shape), axis))
-        inside = terms.map("less", (target, terms.size(shape[axis], INT64)), BOOL)
-        low = terms.map("greater_equal", (target, terms.constant(0, INT64)), BOOL)
-        inside = terms.map("logical_and", (low, inside), BOOL)
-        place = where(terms, inside, target, terms.constant(0, INT64))
-        total = of("multiply", _picked(terms, weight, place), 1.0 - smoothing)
-        total = where(terms, inside, total, of.of(0.0))
-        if smoothing:
-            whole = terms.reduce("sum", weight, (0,))
-            total = of("add", total, of("multiply", even, whole))
+        weights = _picked(terms, weight, where(terms, inside, target, zero))
+        whole = terms.reduce("sum", weight, (0,))
+    total = where(terms, inside, of("multiply", weights, 1.0 - smoothing), of.of(0.0))
+    if smoothing:
+        total = of("add", total, of("multiply", even, whole))
     found = terms.broadcast(found, shape)
     if value_of(shape[axis]) != 0:
         terms.sums[found, (axis,)] = where(terms, valid, total, of.of(0.0))
