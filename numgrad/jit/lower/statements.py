@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from numgrad.jit.lower.choose import Condition, alternatives
+from numgrad.jit.lower.repeated import repeated
 from numgrad.jit.lower.terms import (
     CHOOSE,
     CONSTANT,
@@ -398,6 +399,7 @@ def first_stored(roots: Iterable[Term]) -> dict[int, Term]:
             found[term.number] = term
         elif term.op == VIEW and term.detail[0] == "reshape":
             found[term.args[0].number] = term.args[0]
+    found.update((t.number, t) for t in repeated(reachable(roots), found.keys()))
     return {n: t for n, t in found.items() if not (t.in_memory or t.op in (CONSTANT, SIZE))}
 
 
