@@ -20,8 +20,9 @@ from numgrad.jit.options import Options
 from numgrad.jit.reasons import difference
 from numgrad.jit.report import report
 from numgrad.jit.signature import Arguments, Parameters, same_key
-from numgrad.jit.specialise import Specialisation, trace
+from numgrad.jit.specialise import Specialisation
 from numgrad.jit.stats import FUNCTIONS, Statistics
+from numgrad.jit.traced import trace
 from numgrad.op.base import state
 
 P = ParamSpec("P")

@@ -51,6 +51,8 @@ class Differentiable:
         What makes a program of a graph, with a name.
     jit
         What makes a jitted function of a function.
+    touched
+        Inputs that the program writes to, besides the writes of the graph.
     outputs
         Outputs of the joint graph, for the caller.
     recorded
@@ -65,6 +67,7 @@ class Differentiable:
         parts: Cut,
         compile: Callable[[Graph, str], Program],
         jit: Callable[..., Any],
+        touched: Sequence[int],
         outputs: Sequence[Value],
         recorded: Sequence[int],
         wanted: Sequence[int],
@@ -75,7 +78,7 @@ class Differentiable:
         self.op = _operation(name)
         self.mask = sum(1 << k for k in wanted)
         positions = {value: k for k, value in enumerate(parts.forward.inputs)}
-        self.written = {positions[target] for target, _ in parts.forward.writes}
+        self.written = {*touched, *(positions[target] for target, _ in parts.forward.writes)}
         self.compiled_backward: Program | None = None
         self._again: Callable[..., Any] | None = None
 

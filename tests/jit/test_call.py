@@ -9,6 +9,8 @@ import pytest
 
 import numgrad as ng
 
+pytestmark = pytest.mark.usefixtures("reference_backend")
+
 Point = collections.namedtuple("Point", "x y")
 RNG = np.random.default_rng(0)
 

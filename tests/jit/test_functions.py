@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad.jit import options, progress
+from numgrad.jit import progress, specialise
+
+pytestmark = pytest.mark.usefixtures("reference_backend")
 
 RNG = np.random.default_rng(2)
 SCALE = 2.0
@@ -192,7 +194,7 @@ class Wrong:
 
 
 def test_compiled_calls_are_compared_with_eager_ones(monkeypatch):
-    right = options.backend
+    right = specialise.compile_graph
     monkeypatch.setattr(ng.config, "check_jit", True)
 
     def scaled(x):
@@ -200,15 +202,15 @@ def test_compiled_calls_are_compared_with_eager_ones(monkeypatch):
 
     x = np.ones(3)
     np.testing.assert_array_equal(ng.jit(scaled)(x)["y"][0], 2 * x)
-    monkeypatch.setattr(options, "backend", lambda g, o: Wrong(right(g, o), 1e-3))
+    monkeypatch.setattr(specialise, "compile_graph", lambda g, o: Wrong(right(g, o), 1e-3))
     with pytest.raises(
         ng.NumgradAssertionError,
         match=r"the result\['y'\]\[0\] of scaled deviates .* by up to 0.001",
     ):
         ng.jit(scaled)(x)
-    monkeypatch.setattr(options, "backend", lambda g, o: Wrong(right(g, o), 1e-15))
+    monkeypatch.setattr(specialise, "compile_graph", lambda g, o: Wrong(right(g, o), 1e-15))
     ng.jit(scaled)(x)
-    monkeypatch.setattr(options, "backend", lambda g, o: Wrong(right(g, o), np.nan))
+    monkeypatch.setattr(specialise, "compile_graph", lambda g, o: Wrong(right(g, o), np.nan))
     with pytest.raises(ng.NumgradAssertionError, match="NaN"):
         ng.jit(scaled)(x)
 
@@ -227,17 +229,17 @@ def test_a_comparison_finds_what_depends_on_the_trace(monkeypatch):
 def test_a_long_compilation_is_announced(monkeypatch, capsys):
     monkeypatch.setattr(progress, "PATIENCE", 0.01)
     monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
-    right = options.backend
+    right = specialise.compile_graph
     waiting = threading.Event()
 
     def slow(graph, choices):
         waiting.wait(0.2)
         return right(graph, choices)
 
-    monkeypatch.setattr(options, "backend", slow)
+    monkeypatch.setattr(specialise, "compile_graph", slow)
     ng.jit(plain)(np.ones(2))
     assert "numgrad: compiling plain (" in capsys.readouterr().err
-    monkeypatch.setattr(options, "backend", right)
+    monkeypatch.setattr(specialise, "compile_graph", right)
     monkeypatch.setattr(progress, "PATIENCE", 10.0)
     ng.jit(plain)(np.ones(2))
     assert capsys.readouterr().err == ""

@@ -5,6 +5,8 @@ import pytest
 
 import numgrad as ng
 
+pytestmark = pytest.mark.usefixtures("reference_backend")
+
 RNG = np.random.default_rng(1)
 
 
