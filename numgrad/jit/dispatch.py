@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from numgrad import config
-from numgrad.autograd.node import mark_written
+from numgrad.autograd.node import Node, mark_written
 from numgrad.autograd.variable import TENSORS, Tensor, refresh
 from numgrad.eager import new_tensor
 from numgrad.jit.closure import FIXED, IDENTITY, Place
@@ -112,12 +112,16 @@ class Input:
 
 @dataclass
 class Result:
-    """One leaf of what a function returns: output ``number``, a length, or something constant."""
+    """One leaf of what a function returns: output ``number``, a length, or something constant.
+
+    ``node`` is its place on the tape, if its gradients end there.
+    """
 
     number: int | None = None
     value: Value | None = None
     size: Size | None = None
     constant: Any = None
+    node: Node | None = None
 
 
 @dataclass
@@ -426,6 +430,8 @@ class Writer:
             return text
         if layout.as_tensors:
             array = text if value.ndim else f"_asarray({text}, {self._hold(value.dtype)})"
+            if result.node is not None:
+                return f"_Tensor({array}, True, {self._hold(result.node)})"
             return f"{'_Tensor' if layout.mode in (RECORDING, PLAIN) else '_new'}({array})"
         return text if value.ndim else f"{self._hold(value.dtype.type)}({text})"
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from numgrad.autograd import engine
 from numgrad.autograd.variable import Tensor
-from numgrad.errors import NumgradNotImplementedError, NumgradTypeError
+from numgrad.errors import NumgradError, NumgradNotImplementedError, NumgradTypeError
 from numgrad.jit.arrays import TracedArray
 from numgrad.jit.closure import Place, Surroundings, is_atom
 from numgrad.jit.cut import Cut, cut
@@ -18,7 +18,7 @@ from numgrad.jit.graph import CALL, Graph, Value
 from numgrad.jit.messages import warn
 from numgrad.jit.signature import NUMBER, STATIC, TENSOR, Arguments, Leaf, flatten
 from numgrad.jit.sizes import Size
-from numgrad.jit.tape import without_hooks
+from numgrad.jit.tape import dead_end, without_hooks
 from numgrad.jit.trace import Captured, Tracer
 
 
@@ -111,6 +111,9 @@ def trace(arguments: Arguments, *, dynamic: bool, recorded: bool) -> Traced:
         traced.wanted = [numbers[id(t)] for t in gradients.targets]
         values = [entry.value for entry in traced.inputs]
         traced.parts = cut(graph, values, gradients.cotangents, gradients.found)
+    elif gradients is not None and gradients.error is not None:
+        for k in gradients.places:
+            results[k].node = dead_end(parameters.name, gradients.error)
     return traced
 
 
@@ -173,6 +176,8 @@ class _Gradients:
         Inputs of the graph for the gradients that arrive at these.
     targets, found
         The Tensors that have gradients, and those.
+    error
+        Why there are none, if that is so: the graph was freed, or something it needs changed.
     """
 
     def __init__(self, tracer: Tracer, leaves: list[Any], given: list[Any]) -> None:
@@ -181,10 +186,11 @@ class _Gradients:
         self.cotangents: list[Value] = []
         self.targets: list[Tensor] = []
         self.found: list[Value] = []
+        self.error: NumgradError | None = None
         if not self.outputs:
             return
         graph = tracer.graph
-        before = len(graph.nodes)
+        before, inputs, count = len(graph.nodes), len(graph.inputs), len(tracer.captured)
         captured = [c.source for c in tracer.captured if not c.gradient]
         captured += [t for aliases in tracer.aliases.values() for t in aliases]
         tensors = {id(t): t for t in (*given, *captured) if isinstance(t, Tensor)}
@@ -195,14 +201,19 @@ class _Gradients:
             self.cotangents.append(graph.input(value.shape, value.dtype))
             cotangents.append(Tensor(TracedArray(tracer, self.cotangents[-1])))  # pyright: ignore
         with without_hooks([t for t in captured if isinstance(t, Tensor)]):
-            found = engine.grad(self.outputs, candidates, cotangents, allow_unused=True)
+            try:
+                found = engine.grad(self.outputs, candidates, cotangents, allow_unused=True)
+            except NumgradError as error:  # a matter of the backward, if there is one
+                self.error = error
+                found = [None] * len(candidates)
         for target, g in zip(candidates, found, strict=True):
             if g is not None:
                 self.targets.append(target)
                 self.found.append(tracer.value(g))
         if not self.found:  # all that requires grad was made inside
             del graph.nodes[before:]
-            graph.inputs = [value for value in graph.inputs if value not in self.cotangents]
+            del graph.inputs[inputs:]
+            del tracer.captured[count:]
 
 
 def _result(function: str, tracer: Tracer, leaf: Any) -> Result:

@@ -238,9 +238,10 @@ def test_captured_tensors_are_written_to():
 
     x = np.ones(2)
     for n in (1, 2, 3):
+        before = total._version
         np.testing.assert_array_equal(add(x), n * x)
         np.testing.assert_array_equal(total.numpy(), n * x)
-    assert total._version == 3
+        assert total._version > before
 
 
 def test_arguments_are_written_to_if_they_are_donated():
@@ -249,7 +250,7 @@ def test_arguments_are_written_to_if_they_are_donated():
         return x + y
 
     x, y = np.ones(3), np.ones(3)
-    with pytest.raises(ng.NumgradRuntimeError, match=r"test_surroundings.py:\d+: .*donate="):
+    with pytest.raises(ng.NumgradError, match=r"test_surroundings.py:\d+: .*donate="):
         ng.jit(double)(x, y)
     for donate in (0, "x", ("x",)):
         x = np.ones(3)
