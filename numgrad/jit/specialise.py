@@ -30,7 +30,7 @@ def needed_guards(traced: Traced) -> list[Place]:
                 needed.setdefault(id(part), part)
 
     for place in traced.surroundings.guards:
-        if place.treatment == VALUE or callable(place.value):
+        if place.treatment == VALUE or not isinstance(place.value, dict | list | set):
             need(place)
     read = [entry.place for entry in traced.inputs]
     read += [result.place for result in traced.gradients]
