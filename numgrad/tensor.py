@@ -33,7 +33,7 @@ from numgrad.errors import (
     NumgradTypeError,
     NumgradValueError,
 )
-from numgrad.op.abstract import AbstractArray, AbstractLength
+from numgrad.op.abstract import BRANCH, NDARRAY, AbstractArray, AbstractLength
 from numgrad.op.base import OPS, Call, Meta, Op, install_eager, state
 from numgrad.ops.index import getitem, is_basic
 
@@ -231,6 +231,8 @@ def _numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
     """The ndarray itself, sharing memory; with ``force`` also where a gradient is lost."""
     if not force:
         _refuse_grad(self, "numpy")
+    if isinstance(self._array, AbstractArray):
+        self._array.refuse("numpy()", NDARRAY)
     return self._array
 
 
@@ -271,6 +273,8 @@ def _scalar(self: Tensor, kind: type) -> Any:
             UserWarning,
             stacklevel=3,
         )
+    if isinstance(self._array, AbstractArray):
+        return kind(self._array)
     return kind(self._array.item())
 
 
@@ -280,12 +284,16 @@ def _bool(self: Tensor) -> bool:
             f"bool(): a tensor of shape {self._array.shape} is neither true nor false as a whole; "
             "use any() or all()"
         )
+    if isinstance(self._array, AbstractArray):
+        return bool(self._array)
     return bool(self._array.item())
 
 
 def _index(self: Tensor) -> int:
     if self._array.dtype.kind not in "iu" or self._array.size != 1:
         raise NumgradTypeError("only an integer tensor of one element can be an index")
+    if isinstance(self._array, AbstractArray):
+        return int(self._array)
     return int(self._array.item())
 
 
@@ -302,6 +310,8 @@ def _iter(self: Tensor) -> Iterator[Tensor]:
 
 
 def _contains(self: Tensor, value: Any) -> bool:
+    if isinstance(self._array, AbstractArray):
+        self._array.refuse("the operator in", BRANCH)
     return bool((self._array == (value._array if isinstance(value, Tensor) else value)).any())
 
 
@@ -333,6 +343,8 @@ def _is_invalid(self: Tensor) -> bool:
 
 
 def _format(self: Tensor, spec: str) -> str:
+    if isinstance(self._array, AbstractArray):
+        return repr(self)
     if spec and not self._array.ndim:
         return format(self._array.item(), spec)
     return repr(self) if not spec else format(self._array, spec)

@@ -20,15 +20,16 @@ from typing import Any, Self
 import numpy as np
 
 from numgrad.autograd.variable import Tensor
-from numgrad.errors import NumgradTypeError
+from numgrad.errors import NumgradIndexError, NumgradTypeError
 from numgrad.jit.arrays import TracedArray, user_line
+from numgrad.jit.calls import record_call
 from numgrad.jit.graph import CALL, Graph, Shape, Value
 from numgrad.jit.graph import Meta as Result
 from numgrad.jit.interpreter import TraceInterpreter
 from numgrad.jit.memory import TracedRegion, fitted
 from numgrad.jit.shapes import same_shape
 from numgrad.jit.sizes import Size
-from numgrad.jit.views import to_shape
+from numgrad.jit.views import canonical_index, to_shape
 from numgrad.op.base import OPS, Meta, Op, state
 
 
@@ -258,6 +259,10 @@ class Tracer:
             (value,) = self.add(op, (value,), params, [(shape, value.dtype)])
         return TracedArray(self, value)
 
+    def plan(self, op: Op, x: Tensor, params: dict[str, Any]) -> Any:
+        """The record of a call of an operation on one operand."""
+        return record_call(self, op, [self.lift(x)], dict(params))[1]
+
     def unit(self, shape: tuple[int, ...], place: int, dtype: np.dtype) -> TracedArray:
         """Zeros with a 1 at one place: a stack of constants, so that reading one folds."""
         return TracedArray(self, self.unit_value(shape, place, dtype))
@@ -310,6 +315,39 @@ class Tracer:
         return self.add(OPS["astype"], (value,), params, [(value.shape, dtype)])[0]
 
     # ----------------------------------------------------------------------------------- memory
+
+    def indices(self, part: Any) -> Any:
+        """An array that indexes: traced if it is one of integers, a mask if its numbers are known.
+
+        A mask that is not can be written to at, since that has a shape without it.
+        """
+        if isinstance(part, np.integer):
+            return int(part)
+        if isinstance(part, list | tuple) and any(isinstance(p, Tensor) for p in part):
+            part = OPS["stack"](*part)
+        if isinstance(part, list | tuple):
+            part = np.asarray(part, np.int64 if not part else None)
+            if part.dtype.kind in "iu":
+                return Tensor(self._freeze(part))  # pyright: ignore
+        if isinstance(part, np.ndarray) and not self._is_input(part):
+            if part.dtype.kind == "b":
+                return part
+            if part.dtype.kind in "iu" and part.ndim == 0:
+                return int(part)
+        array = self.lift(part)
+        if array.dtype.kind not in "iub":
+            raise NumgradIndexError(
+                f"getitem: an index of dtype {array.dtype}; indices are integers, slices, None, "
+                "Ellipsis, and arrays of integers or booleans"
+            )
+        return Tensor(array)  # pyright: ignore
+
+    def _is_input(self, array: np.ndarray) -> bool:
+        return id(array) in self._inputs or self.is_source(array)
+
+    def indexed_shape(self, operation: str, shape: Shape, parts: tuple) -> Shape:
+        """The shape of what a basic index selects."""
+        return tuple(canonical_index(operation, shape, parts)[1])
 
     def store(self, target: Tensor, value: Any) -> None:
         """Write a value, which broadcasts, to the memory of a tensor."""
@@ -364,6 +402,18 @@ class Tracer:
         writes = tuple([self._input_of(self.lift(t)) for t in targets])
         params = {"function": function, "effects": True, "writes": writes}
         return self.add(CALL, values, params, results)
+
+    def called(
+        self,
+        function: Callable[..., tuple],
+        operands: Sequence[Any],
+        results: Sequence[Result],
+    ) -> list[Tensor]:
+        """Results of a Python function without effects, which runs at each call."""
+        values = [self.strong(self.lift(x).value) for x in operands]
+        params = {"function": function, "effects": False, "writes": ()}
+        found = self.add(CALL, values, params, results)
+        return [Tensor(TracedArray(self, value)) for value in found]  # pyright: ignore
 
     def draw(
         self, function: Callable[..., Any], shape: Shape, dtype: Any, *operands: Any

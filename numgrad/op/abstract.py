@@ -67,45 +67,46 @@ class AbstractArray:
         return self.size * self.itemsize
 
     def item(self) -> NoReturn:
-        self.refuse("item()", _NUMBER)
+        self.refuse("item()", NUMBER)
 
     def tolist(self) -> NoReturn:
-        self.refuse("tolist()", _NUMBER)
+        self.refuse("tolist()", NUMBER)
 
     def __bool__(self) -> NoReturn:
-        self.refuse("bool()", _BRANCH)
+        self.refuse("bool()", BRANCH)
 
     def __float__(self) -> NoReturn:
-        self.refuse("float()", _NUMBER)
+        self.refuse("float()", NUMBER)
 
     def __int__(self) -> NoReturn:
-        self.refuse("int()", _NUMBER)
+        self.refuse("int()", NUMBER)
 
     def __complex__(self) -> NoReturn:
-        self.refuse("complex()", _NUMBER)
+        self.refuse("complex()", NUMBER)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
-        self.refuse("conversion to an ndarray", _NDARRAY)
+        self.refuse("conversion to an ndarray", NDARRAY)
 
     def __array_ufunc__(self, ufunc: np.ufunc, *args: Any, **params: Any) -> NoReturn:
-        self.refuse(f"np.{ufunc.__name__}", _NDARRAY)
+        self.refuse(f"np.{ufunc.__name__}", NDARRAY)
 
     def __array_function__(self, func: Any, *args: Any, **params: Any) -> NoReturn:
-        self.refuse(f"np.{func.__name__}", _NDARRAY)
+        self.refuse(f"np.{func.__name__}", NDARRAY)
 
 
-_NUMBER = (
+NUMBER = (
     "compute with the array itself, return it and look at it outside, or pass the argument that it "
     "comes from as a static one (static_argnums)"
 )
-_BRANCH = (
+BRANCH = (
     "use np.where(condition, a, b), or pass the argument it comes from as a static one "
     "(static_argnums)"
 )
-_NDARRAY = (
+NDARRAY = (
     "use a numgrad function in place of the NumPy one (ng.ops lists them; ng.zeros makes an array "
     "that can be filled), or compute this outside of the function"
 )
+"""What to do where a number, a branch or an ndarray was asked for."""
 
 
 def broadcast_lengths(*shapes: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -133,6 +134,12 @@ def _is_one(n: Any) -> bool:
 
 ARRAYS = (np.ndarray, AbstractArray)
 """What a Tensor holds."""
+
+
+def filled(shape: tuple[Any, ...], number: Any, dtype: Any) -> Any:
+    """An array with one number everywhere; abstract in a trace."""
+    tracer = state.tracer
+    return np.full(shape, number, dtype) if tracer is None else tracer.filled(shape, number, dtype)
 
 
 def zeros(shape: tuple[Any, ...], dtype: Any) -> Any:

@@ -64,7 +64,8 @@ def select_scatter(x, source, *, axis, index):
     x, source = as_operand(x), as_operand(source)
     axis = one_axis("select_scatter", axis, len(x.shape))
     index = as_index("select_scatter", index, "the index")
-    check_indices("select_scatter", np.asarray(index), tuple(x.shape), axis)
+    if not -x.shape[axis] <= index < x.shape[axis]:
+        check_indices("select_scatter", np.asarray(index), tuple(x.shape), axis)
     _check_source("select_scatter", x, source, (*x.shape[:axis], *x.shape[axis + 1 :]))
     return index_put(x, source, index=(*(slice(None),) * axis, index))
 

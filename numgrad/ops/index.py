@@ -28,9 +28,13 @@ from numgrad.kernels.index import (
 from numgrad.op import View, composite, primitive
 from numgrad.op.abstract import AbstractLength, broadcast_lengths
 from numgrad.op.axis import normalize_axes
-from numgrad.op.base import Meta, bind
+from numgrad.op.base import Meta, bind, state
 from numgrad.ops.shape import as_operand, broadcast_to, permute_dims, reshape
 
+_MASK = (
+    "the shape of what it selects depends on them; use np.where(mask, x, 0), or compute the mask "
+    "with NumPy from what is known when the function is compiled"
+)
 _BASIC = (int, slice, type(None), type(Ellipsis))
 
 
@@ -303,6 +307,8 @@ def _plain(part: Any, shape: tuple[int, ...]) -> Any:
     """A part of an index as an integer, slice, None, Ellipsis, array of integers or of bools."""
     if is_basic_part(part) or isinstance(part, slice):
         return part
+    if state.tracer is not None:
+        return state.tracer.indices(part)
     array = getattr(part, "_array", None)
     if array is None:
         if isinstance(part, list | tuple):
@@ -335,7 +341,9 @@ def _advanced(x: Any, parts: tuple) -> Any:
     first = last = None  # positions of the first and last array part, as written
     separated = False
     for position, part in enumerate(parts):
-        if isinstance(part, np.ndarray) or (type(part) is int):
+        if isinstance(part, AbstractLength):
+            part = part.as_number()
+        if _is_array(part) or type(part) is int:
             if last is not None and position != last + 1:
                 separated = True
             first = position if first is None else first
@@ -352,6 +360,8 @@ def _advanced(x: Any, parts: tuple) -> Any:
             basic.append(slice(None))
             axis += 1
             source += 1
+        elif part.dtype.kind == "b" and not isinstance(part, np.ndarray):
+            part._array.refuse("indexing with a mask", _MASK)
         elif part.dtype.kind == "b":
             span = part.ndim
             if part.shape != shape[source : source + span]:
@@ -389,10 +399,15 @@ def _advanced(x: Any, parts: tuple) -> Any:
     return take(x, flat, axis=place)
 
 
+def _is_array(part: Any) -> bool:
+    """Whether a part of an index is an array; in a trace, one of which the numbers come later."""
+    return isinstance(part, np.ndarray) or hasattr(part, "grad_fn")
+
+
 def _expand(parts: tuple, shape: tuple[int, ...]) -> tuple:
     """The index with Ellipsis replaced by slices, covering every axis."""
     used = sum(
-        (p.ndim if isinstance(p, np.ndarray) and p.dtype.kind == "b" else 1)
+        (p.ndim if _is_array(p) and p.dtype.kind == "b" else 1)
         for p in parts
         if p is not None and p is not Ellipsis
     )
@@ -424,6 +439,8 @@ def _merge(shape: tuple[int, ...], arrays: list[tuple[int, np.ndarray]]) -> np.n
         raise NumgradIndexError(
             f"getitem: index arrays of shapes {shapes} do not broadcast against each other"
         ) from None
+    if state.tracer is not None:
+        return _merge_traced(arrays)
     flat: Any = 0
     for n, a in arrays:
         a = a.astype(np.int64)
@@ -435,3 +452,15 @@ def _merge(shape: tuple[int, ...], arrays: list[tuple[int, np.ndarray]]) -> np.n
             )
         flat = flat * n + np.where(a < 0, a + n, a)
     return flat
+
+
+def _merge_traced(arrays: list[tuple[Any, Any]]) -> Any:
+    """As ``_merge`` in a trace: what is out of range becomes an index beyond the end."""
+    flat: Any = 0
+    outside: Any = False
+    size: Any = 1
+    for n, a in arrays:
+        outside = outside | (a < -n) | (a >= n)
+        flat = flat * n + np.where(a < 0, a + n, a)
+        size = size * n
+    return np.where(outside, size, flat)

@@ -24,7 +24,7 @@ from numgrad.kernels.expr import check_dtype
 from numgrad.kernels.index import scatter_add_kernel
 from numgrad.op import Primitive, composite, primitive
 from numgrad.op.axis import normalize_axes
-from numgrad.op.base import OPS, Meta, bind, complete
+from numgrad.op.base import OPS, Meta, bind, complete, state
 from numgrad.op.view import checked
 from numgrad.ops.arithmetic import where
 from numgrad.ops.extend import pad_constant
@@ -36,6 +36,7 @@ from numgrad.ops.index import (
     _plain,
     check_integers,
     getitem,
+    is_basic_part,
     take,
 )
 from numgrad.ops.shape import as_index, as_operand, astype, broadcast_to, ravel, reshape
@@ -109,8 +110,9 @@ def check_indices(operation: str, indices: np.ndarray, shape: Any, axis: int | N
     """``indices`` as int64, in range for an axis or, without one, for all elements."""
     indices = _integers(operation, indices)
     n = prod(shape) if axis is None else shape[axis]
-    outside = (indices < -n) | (indices >= n)
-    if outside.any():
+    if indices.size and (int(indices.min()) < -n or int(indices.max()) >= n):
+        n = int(n)
+        outside = (indices < -n) | (indices >= n)
         _check_range(operation, int(outside.argmax()), indices, shape, axis)
     return indices
 
@@ -240,6 +242,8 @@ class IndexPut(Primitive):
         shape = tuple(x.shape)
         parts = _index_parts(self.name, shape, params["index"])
         check_cast(self.name, values, x.dtype)
+        if state.tracer is not None:
+            return _put_traced(self, x, values, parts, params)
         select = itemgetter(parts)
         whole = np.broadcast_to(0, shape)
         region = np.shape(checked(self.name, whole, select, whole))
@@ -249,6 +253,39 @@ class IndexPut(Primitive):
         if tuple(values.shape) not in ((), region):
             values = broadcast_to(values, region)
         return put(x, positions_of(shape, select), values, accumulate=params["accumulate"])
+
+
+def _put_traced(op: IndexPut, x: Any, values: Any, parts: tuple, params: dict[str, Any]) -> Any:
+    """``index_put`` in a trace: positions are those of the index in numbered elements."""
+    shape = tuple(x.shape)
+    if all(map(is_basic_part, parts)):
+        region = state.tracer.indexed_shape(op.name, shape, parts)
+        return bind(op, (x, _fitted(op.name, values, region)), params | {"index": parts})
+    if _is_mask(parts):
+        return _put_masked(x, values, parts[0], params["accumulate"])
+    positions = getitem(reshape(OPS["iota"](length=prod(shape)), shape), parts)
+    region = tuple(positions.shape)
+    values = _fitted(op.name, values, region)
+    if values.ndim:
+        values = broadcast_to(values, region)
+    return put(x, positions, values, accumulate=params["accumulate"])
+
+
+def _is_mask(parts: tuple) -> bool:
+    return len(parts) == 1 and hasattr(parts[0], "grad_fn") and parts[0].dtype.kind == "b"
+
+
+def _put_masked(x: Any, values: Any, mask: Any, accumulate: bool) -> Any:
+    """``x`` with values where a mask is true that is known only later."""
+    inner = len(x.shape) - len(mask.shape)
+    if len(values.shape) > inner or tuple(x.shape[: len(mask.shape)]) != tuple(mask.shape):
+        raise NumgradValueError(
+            f"index_put: a mask of shape {tuple(mask.shape)} whose numbers are not known yet takes "
+            "one value, or one for each of the axes behind it; use np.where(mask, values, x)"
+        )
+    mask = reshape(mask, (*mask.shape, *(1,) * inner))
+    values = converted("index_put", values, x.dtype)
+    return where(mask, x + values if accumulate else values, x)
 
 
 def _index_parts(operation: str, shape: tuple[int, ...], index: Any) -> tuple:

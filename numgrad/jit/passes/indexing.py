@@ -14,10 +14,16 @@ def simplify_getitem(to: Rewriting, node: Node) -> Value | None:
     """What an index of ``node`` into the result of another node comes to."""
     (x,), (out,) = node.inputs, node.outputs
     index = node.params["index"]
-    if all(map(is_full, index, x.shape)):
-        return x
+    if all(map(_takes_all, index, x.shape)):
+        return to.reshape(x, out.shape)
     rule = _RULES.get(x.node.name)
     return None if rule is None else rule(to, x, index, out)
+
+
+def _takes_all(part: Any, length: Length) -> bool:
+    """Whether no element of an axis is left out, nor moved."""
+    one = is_one(length) and (not isinstance(part, slice) or is_one(length_of(part)))
+    return one or is_full(part, length)
 
 
 def _of_getitem(to: Rewriting, x: Value, index: tuple, out: Value) -> Value:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numgrad.jit.graph import Graph, Node, Value
-from numgrad.jit.passes.rewriting import Rewriting, is_one, rewrite
+from numgrad.jit.passes.rewriting import Rewriting, is_one, joint_shape, rewrite
 from numgrad.jit.shapes import same_shape
 
 
@@ -43,9 +43,9 @@ def _rule(to: Rewriting, node: Node) -> Value | None:
     left, right = _without_batch(a), _without_batch(b)
     if left is a and right is b:
         return None
-    if max(left.ndim, right.ndim) < out.ndim or not _joins(left, right, out):
-        return None
-    return to.add("matmul", (left, right), {}, out.shape, out.dtype)
+    batch = joint_shape([left, right], out.shape)[:-2]
+    shape = (*batch, *out.shape[-2:])
+    return to.broadcast(to.add("matmul", (left, right), {}, shape, out.dtype), out.shape)
 
 
 def _product(to: Rewriting, a: Value, b: Value, like: Value) -> Value:
@@ -86,12 +86,3 @@ def _without_batch(x: Value) -> Value:
         return x
     (origin,) = x.node.inputs
     return origin if origin.ndim > 1 and same_shape(origin.shape[-2:], x.shape[-2:]) else x
-
-
-def _joins(a: Value, b: Value, out: Value) -> bool:
-    """Whether the batches of two operands still broadcast to that of the result."""
-    for k in range(3, out.ndim + 1):
-        lengths = [x.shape[-k] for x in (a, b) if x.ndim >= k]
-        if all(map(is_one, lengths)) and not is_one(out.shape[-k]):
-            return False
-    return True

@@ -48,7 +48,8 @@ def _repeated_groups(to: Rewriting, x: Value, out: Value) -> Value | None:
                 shape[a] = out.shape[a]
         elif any(varies[a] for a in before):
             return None
-    return to.reshape(origin, tuple(shape))
+    lead = next((k for k, n in enumerate(shape) if not is_one(n)), out.ndim)
+    return to.reshape(origin, tuple(shape[lead:]))
 
 
 def _permute_dims(to: Rewriting, node: Node) -> Value | None:
@@ -62,6 +63,11 @@ def _permute_dims(to: Rewriting, node: Node) -> Value | None:
         (origin,) = x.node.inputs
         whole = to.reshape(origin, (1,) * (x.ndim - origin.ndim) + origin.shape)
         return to.broadcast(to.permute(whole, axes), out.shape)
+    if x.node.name == "reshape" and any(map(is_one, x.shape)):  # these are inserted afterwards
+        longer = [a for a, n in enumerate(x.shape) if not is_one(n)]
+        bare = to.reshape(x, tuple(x.shape[a] for a in longer))
+        order = [longer.index(a) for a in axes if a in longer]
+        return to.reshape(to.permute(bare, order), out.shape)
     return None
 
 

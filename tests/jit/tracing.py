@@ -1,0 +1,31 @@
+"""Graphs of functions, for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from numgrad.jit.graph import Graph
+from numgrad.jit.trace import Tracer
+
+
+def trace(function: Callable[..., Any], *args: Any) -> Graph:
+    """What ``function`` computes for arrays and numbers; it returns a Tensor or nested tuples."""
+    tracer = Tracer()
+    given = [
+        tracer.array(a.shape, a.dtype) if isinstance(a, np.ndarray) else tracer.number(a)
+        for a in args
+    ]
+    with tracer:
+        results = function(*given)
+        tracer.graph.outputs = [tracer.value(x) for x in _flat(results)]
+    assert not tracer.captured
+    return tracer.graph
+
+
+def _flat(results: Any) -> list[Any]:
+    if isinstance(results, tuple | list):
+        return [x for part in results for x in _flat(part)]
+    return [results]
