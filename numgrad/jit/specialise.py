@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -12,10 +11,10 @@ from numgrad.jit.dispatch import NAMES, RECORDING, Layout, Writer, compiled
 from numgrad.jit.graph import Graph
 from numgrad.jit.options import Options, Program
 from numgrad.jit.program import compile_graph
-from numgrad.jit.progress import announced
 from numgrad.jit.signature import TENSOR, Arguments
 from numgrad.jit.tape import Differentiable
 from numgrad.jit.traced import Traced, trace
+from numgrad.kernels.jit import Kernel
 
 
 def needed_guards(traced: Traced) -> list[Place]:
@@ -57,6 +56,8 @@ class Specialisation:
         Forward and backward of a function that is recorded.
     reason
         What set the call that it was made for apart from earlier ones.
+    seconds
+        How long the first call took.
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class Specialisation:
     ) -> None:
         self.key, self.options = key, options
         self.reason: str | None = None
-        self.seconds, self.compiles, self.cache_hits = 0.0, 0, 0
+        self.seconds = 0.0
         leaves = arguments.dynamic
         as_tensors = not leaves or any(leaf.kind == TENSOR for leaf in leaves)
         self.traced = trace(
@@ -121,13 +122,7 @@ class Specialisation:
         self._forms: dict[str, Callable[..., Any]] = {}
 
     def _compile(self, graph: Graph, name: str) -> Program:
-        begin = time.perf_counter()
-        with announced(f"compiling {name} ({len(graph.nodes)} operations)"):
-            program = compile_graph(graph, replace(self.options, name=name))
-        self.seconds += time.perf_counter() - begin
-        self.compiles += 1
-        self.cache_hits += bool(getattr(program, "cached", False))
-        return program
+        return compile_graph(graph, replace(self.options, name=name))
 
     def _form(self, name: str, block: Callable[[], list[str]]) -> Callable[..., Any]:
         """A function of one form of the specialisation (see ``Writer``), made when needed."""
@@ -170,3 +165,9 @@ class Specialisation:
         """What was compiled so far, the backward included."""
         backward = None if self.tape is None else self.tape.compiled_backward
         return [self.program] if backward is None else [self.program, backward]
+
+    @property
+    def kernels(self) -> list[Kernel]:
+        """The native kernels that were compiled, or loaded, so far."""
+        steps = [step for program in self.programs for step in getattr(program, "steps", ())]
+        return [kernel for step in steps for kernel in getattr(step, "kernels", {}).values()]
