@@ -20,7 +20,7 @@ import dis
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import _lru_cache_wrapper, lru_cache, partial
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -32,7 +32,14 @@ from numgrad.random import Generator
 
 _ATOMS = (type(None), bool, int, float, complex, str, bytes, np.generic, np.dtype, type(Ellipsis))
 _LEAVES = (np.ndarray, Tensor, np.random.Generator, np.random.RandomState, Generator, Op)
+_VARIABLES = (np.ndarray, Tensor, dict, list)
 _NOTHING = object()
+_NO_OPERATORS = {
+    *("__copy__", "__deepcopy__", "__del__", "__delattr__", "__dir__", "__getstate__"),
+    *("__init__", "__new__", "__reduce__", "__reduce_ex__", "__repr__", "__setattr__"),
+    *("__setstate__", "__str__"),
+}
+"""Methods with names in underscores that code does not call by its syntax."""
 _LIMIT = 20_000
 """How many objects are looked at."""
 
@@ -165,9 +172,11 @@ class Surroundings:
             if not _is_library(value.__name__):
                 for name in sorted(self.names & vars(value).keys()):
                     yield _place(vars(value)[name], value, f"{{0}}.{name}", f".{name}")
-        elif isinstance(value, type | BuiltinFunctionType | np.ufunc | set | frozenset):
+        elif isinstance(value, type):
+            yield from self._of_class(value)
+        elif isinstance(value, BuiltinFunctionType | np.ufunc | set | frozenset):
             return
-        elif hasattr(type(value), "__numgrad_jit__"):
+        elif isinstance(value, _lru_cache_wrapper) or hasattr(type(value), "__numgrad_jit__"):
             yield Place(value.__wrapped__, FIXED, value, "{0}.__wrapped__", _name(value))
         else:
             yield from self._of_object(value)
@@ -214,12 +223,25 @@ class Surroundings:
             elif name in own:
                 yield _place(own[name], own, f"{{0}}[{name!r}]", f".{name}")
 
+    def _of_class(self, kind: type) -> Iterator[Place]:
+        """What is read of a class itself: constants that users keep there."""
+        if _is_library(kind.__module__):
+            return
+        for name, member in self._members(kind):
+            if member is not _NOTHING and not name.startswith("__"):
+                found = getattr(kind, name, _NOTHING)
+                if isinstance(found, _VARIABLES) or is_atom(found):
+                    yield _place(found, kind, f"{{0}}.{name}", f".{name}")
+
     def _members(self, kind: type) -> list[tuple[str, Any]]:
         """The attributes that code with objects of a class looks up, and what the class has.
 
         What the methods of our own classes look up counts for objects of these alone.
         """
         names, found = set(self.names), {}
+        for base in kind.__mro__[:-1]:
+            operators = (n for n, m in vars(base).items() if isinstance(m, FunctionType))
+            names.update(n for n in operators if n.startswith("__") and n not in _NO_OPERATORS)
         while names:
             name = names.pop()
             member = next((vars(b)[name] for b in kind.__mro__ if name in vars(b)), _NOTHING)

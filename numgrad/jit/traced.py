@@ -105,6 +105,7 @@ def trace(arguments: Arguments, *, dynamic: bool, recorded: bool) -> Traced:
     calls = [node for node in graph.nodes if node.op == CALL]
     touched = {positions[v] for node in calls for v in node.params.get("writes", ())}
     traced.touched = sorted(touched)
+    _check_overlap(parameters.name, tracer, traced)
     if gradients is not None and gradients.found:
         traced.recorded = [results[k].number or 0 for k in gradients.places]
         numbers = {id(tensor): positions[value] for tensor, value in owners}
@@ -115,6 +116,21 @@ def trace(arguments: Arguments, *, dynamic: bool, recorded: bool) -> Traced:
         for k in gradients.places:
             results[k].node = dead_end(parameters.name, gradients.error)
     return traced
+
+
+def _check_overlap(function: str, tracer: Tracer, traced: Traced) -> None:
+    """Raise if what is written to is also known by another array."""
+    written = {target for target, _ in traced.graph.writes}
+    written |= {traced.inputs[n].value for n in traced.touched}
+    captured = [c for c in tracer.captured if not c.frozen]
+    for one in (c for c in captured if c.value in written):
+        for other in captured:
+            if one is not other and np.may_share_memory(one.array, other.array):
+                raise NumgradNotImplementedError(
+                    f"jit: {function} writes to an array of shape {one.array.shape} whose memory "
+                    f"it also reads as another, of shape {other.array.shape}, made outside of it; "
+                    "make the view inside of the function"
+                )
 
 
 def _argument(tracer: Tracer, leaf: Leaf, recorded: bool) -> Tensor:
