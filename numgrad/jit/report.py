@@ -14,7 +14,7 @@ def report(name: str, found: Sequence[Specialisation], statistics: Statistics) -
     """A text on all specialisations of a function."""
     s = statistics
     lines = [
-        f"{name}: {s.calls} calls, {s.traces} traces, {s.compiles} programs "
+        f"{name}: {s.calls} calls, {s.traces} traces, {s.compiles} kernels "
         f"({s.cache_hits} from disk), {s.seconds:.2f} s"
     ]
     for number, specialisation in enumerate(found):
