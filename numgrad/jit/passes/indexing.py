@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from numgrad.jit.graph import Length, Node, Value
 from numgrad.jit.passes.rewriting import Rewriting, is_full, is_one, length_of
 from numgrad.jit.shapes import same, same_shape
+from numgrad.jit.sizes import Size, Sizes
 
 
 def simplify_getitem(to: Rewriting, node: Node) -> Value | None:
@@ -116,7 +119,55 @@ def _shifted(part: Any, offset: Length) -> Any:
 
 
 def _of_getitem_backward(to: Rewriting, x: Value, index: tuple, out: Value) -> Value | None:
-    return x.node.inputs[0] if same_index(x.node.params["index"], index) else None
+    place = x.node.params["index"]
+    if same_index(place, index):
+        return x.node.inputs[0]
+    if not are_disjoint(to.graph.sizes, place, index):
+        return None
+    return to.broadcast(to.constant(np.zeros((), x.dtype).item(), x.dtype), out.shape)
+
+
+def _of_index_put(to: Rewriting, x: Value, index: tuple, out: Value) -> Value | None:
+    """What was written last at the index, or was there before."""
+    start = x
+    while x.node.name == "index_put" and not x.node.params["accumulate"]:
+        place = x.node.params["index"]
+        if not is_basic(place, x):
+            break
+        base, written = x.node.inputs
+        if same_index(place, index) and written.dtype == x.dtype:
+            return to.broadcast(written, out.shape)
+        if not are_disjoint(to.graph.sizes, place, index):
+            break
+        x = base
+    return None if x is start else to.getitem(x, index)
+
+
+def are_disjoint(sizes: Sizes, a: Sequence[Any], b: Sequence[Any]) -> bool:
+    """Whether two canonical indices have no element in common in any call."""
+    for p, q in zip(a, b, strict=True):
+        first, second = bounds(p), bounds(q)
+        if first is None or second is None:
+            continue
+        if sizes.always("<=", first[1], second[0]) or sizes.always("<=", second[1], first[0]):
+            return True
+    return False
+
+
+def is_basic(index: Any, whole: Value) -> bool:
+    """Whether an index has one integer or slice for each axis."""
+    return (
+        isinstance(index, tuple)
+        and len(index) == whole.ndim
+        and all(isinstance(part, slice | int | Size) for part in index)
+    )
+
+
+def bounds(part: Any) -> tuple[Length, Length] | None:
+    """Start and stop of a part of an index that leaves nothing out in between."""
+    if not isinstance(part, slice):
+        return part, part + 1
+    return (part.start, part.stop) if same(part.step, 1) else None
 
 
 def same_index(a: Sequence[Any], b: Sequence[Any]) -> bool:
@@ -139,4 +190,5 @@ _RULES: dict[str, Callable[[Rewriting, Value, tuple, Value], Value | None]] = {
     "stack": _of_stack,
     "concat": _of_concat,
     "getitem_backward": _of_getitem_backward,
+    "index_put": _of_index_put,
 }

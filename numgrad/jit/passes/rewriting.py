@@ -53,6 +53,10 @@ class Rewriting:
         graph.writes = [(target, new.get(v, v)) for target, v in graph.writes]
         return replaced
 
+    def now(self, value: Value) -> Value:
+        """What stands for a value by now."""
+        return self._new.get(value, value)
+
     def is_shared(self, value: Value) -> bool:
         """Whether several nodes read a value, or may, since this walk has made it."""
         if self._uses is None:
