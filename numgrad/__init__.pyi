@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 from numpy.typing import ArrayLike, DTypeLike
 
 from numgrad import autograd as autograd
+from numgrad import config as config
 from numgrad import data as data
 from numgrad import nn as nn
 from numgrad import optim as optim
@@ -56,6 +57,8 @@ from numgrad.func import value_and_grad as value_and_grad
 from numgrad.inspection import OpTable as _OpTable
 from numgrad.io import load as load
 from numgrad.io import save as save
+from numgrad.jit.api import jit as jit
+from numgrad.jit.stats import jit_stats as jit_stats
 from numgrad.op import elementwise as elementwise
 from numgrad.op import primitive as primitive
 from numgrad.tensor import Tensor as Tensor

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 LIBRARIES = ("numgrad", "numpy", "torch", "autograd", "jax")
+HANDWRITTEN = "handwritten"
 
 Contestant = tuple[str, str, dict[str, Any]]
 """Library, the method of ``peers`` that builds the statement, and its parameters."""
@@ -98,7 +99,7 @@ def cases() -> list[Case]:
         }
         name = f"alternate/{parallel} with 500x500 matmul"
         found.append(Case(name, contestants, ("kernel", "product"), 1.2, add=True, rounds=2.0))
-    return [*found, *training_cases()]
+    return [*found, *training_cases(), *compiled_cases()]
 
 
 def training_cases() -> list[Case]:
@@ -159,3 +160,47 @@ def training_cases() -> list[Case]:
         case("train/MLP 10-32-1/float64", 1 / 2.5, "mlp", **small),
         case("train/CNN epoch/float32", 1.5, "cnn", samples=1437, batch=64),
     ]
+
+
+def compiled_cases() -> list[Case]:
+    """A function and its gradient as one kernel: against JAX, and against kernels by hand."""
+    found: list[Case] = []
+
+    def case(
+        name: str, problem: str, against: tuple[str, ...], target: float | None, **sizes: Any
+    ) -> None:
+        contestants = _same("gradient", ("numgrad", "torch", "jax"), problem=problem, **sizes)
+        found.append(Case(f"jit/{name}", contestants, against, target))
+
+    def by_hand(name: str, problem: str, target: float | None, **sizes: Any) -> None:
+        params = {"problem": problem, **sizes}
+        contestants: dict[str, Contestant] = {"numgrad": ("numgrad", "gradient", params)}
+        for label, parallel in (("serial", False), ("parallel", True)):
+            contestants[label] = (HANDWRITTEN, "gradient", {**params, "parallel": parallel})
+        label = f"jit/{name}/handwritten"
+        found.append(Case(label, contestants, ("serial", "parallel"), target))
+
+    for n, jax, hand in ((100, 6.0, None), (100_000, 1.5, 1.15), (10_000_000, 3.5, 1.15)):
+        case(f"chain/{n}", "chain", ("jax",), 1 / jax, n=n)
+        by_hand(f"chain/{n}", "chain", hand, n=n)
+    sizes = {"samples": 10_000, "features": 50}
+    case("logistic/10000 x 50", "logistic", ("jax",), 1 / 1.7, **sizes)
+    by_hand("logistic/10000 x 50", "logistic", 1.5, **sizes)
+    sizes = {"samples": 4096, "classes": 1000}
+    case("cross entropy/4096 x 1000", "cross_entropy", ("jax",), 1 / 1.3, **sizes)
+    by_hand("cross entropy/4096 x 1000", "cross_entropy", None, **sizes)
+    for d, components in ((2, 5), (10, 25), (32, 25)):
+        sizes = {"n": 1000, "d": d, "components": components}
+        case(f"mixture/d={d} K={components}", "mixture", ("jax",), 1 / 1.5, **sizes)
+        by_hand(f"mixture/d={d} K={components}", "mixture", 2.0, **sizes)
+    case("two peaks, Jacobian/1000 x 6", "gaussians", ("jax",), 1 / 3, points=1000)
+    by_hand("two peaks, Jacobian/1000 x 6", "gaussians", None, points=1000)
+    layers = [64, 256, 256, 10]
+    label = "MLP 64-256-256-10/float32"
+    case(label, "mlp", ("jax", "torch"), 1.0, batch=128, layers=layers)
+    params = {"sizes": layers, "batch": 128, "dtype": "float32"}
+    for library, target in (("torch", 1 / 1.3), ("jax", 1.0)):
+        contestants = _same("mlp_step", ("numgrad", library), **params)
+        name = f"jit/{label}/step against {library}"
+        found.append(Case(name, contestants, (library,), target))
+    return found

@@ -6,12 +6,14 @@ Statements have the same form in every library, and each uses the library's own 
 
 from __future__ import annotations
 
+import importlib
 import sys
 from typing import Any
 
 import numpy as np
 import training
 from harness import Statement, serve
+from problems import PROBLEMS
 
 RANGES = {"sqrt": (0.0, 100.0), "log": (1e-3, 100.0), "sin": (-100.0, 100.0)} | {
     "cos": (-100.0, 100.0),
@@ -151,6 +153,18 @@ class Numgrad(Trained):
         names = {"f": getattr(self.ng, function), "x": self.ng.tensor(numbers(1000, 1000))}
         return Statement(f"f(x, axis={axis})", names)
 
+    def gradient(self, problem: str, **sizes: int) -> Statement:
+        """A function with its gradient or Jacobian, as one kernel."""
+        ng, stated = self.ng, PROBLEMS[problem]
+        f = stated.written(np, ng.logsumexp, **sizes)
+        gradient = ng.jit(getattr(ng, stated.transform)(f, stated.argnums))
+        return Statement(
+            "gradient(*args)", {"gradient": gradient, "args": stated.arguments(**sizes)}
+        )
+
+    def mlp_step(self, **params: Any) -> Statement:
+        return training.compiled_mlp(self.ng, **params)
+
     def bandwidth(self, **params: Any) -> Statement:
         return training.bandwidth(**params)
 
@@ -238,6 +252,32 @@ class Torch(Trained):
         axes = (0, 1) if axis is None else axis
         return Statement(f"f(x, {axes})", {"f": f, "x": torch.tensor(numbers(1000, 1000))})
 
+    def gradient(self, problem: str, **sizes: int) -> Statement:
+        """A function with its gradient, or its Jacobian by forward mode over all parameters."""
+        torch, stated = self.torch, PROBLEMS[problem]
+        f = stated.torch(torch, **sizes)
+        args = [
+            [torch.from_numpy(a) for a in arg] if isinstance(arg, list) else torch.from_numpy(arg)
+            for arg in stated.arguments(**sizes)
+        ]
+        if stated.transform == "jacobian":
+            names = {"gradient": torch.func.jacfwd(f, stated.argnums), "args": args}
+            return Statement("gradient(*args)", names)
+        argnums = (stated.argnums,) if isinstance(stated.argnums, int) else stated.argnums
+        chosen = [args[number] for number in argnums]
+        leaves = [leaf for arg in chosen for leaf in (arg if isinstance(arg, list) else [arg])]
+        for leaf in leaves:
+            leaf.requires_grad_()
+
+        def gradient() -> tuple:
+            value = f(*args)
+            return value, torch.autograd.grad(value, leaves)
+
+        return Statement("gradient()", {"gradient": gradient})
+
+    def mlp_step(self, **params: Any) -> Statement:
+        return training.mlp(self.torch, loss="cross_entropy", **params)
+
 
 class Autograd:
     """HIPS autograd."""
@@ -295,6 +335,76 @@ class Jax:
         }
         return Statement("ready(gradient(a, b))", names)
 
+    def gradient(self, problem: str, **sizes: int) -> Statement:
+        """A function with its gradient, or its Jacobian by forward mode."""
+        jax, stated = self.jax, PROBLEMS[problem]
+        f = stated.written(jax.numpy, jax.nn.logsumexp, **sizes)
+        transform = jax.jacfwd if stated.transform == "jacobian" else jax.value_and_grad
+        names = {
+            "gradient": jax.jit(transform(f, stated.argnums)),
+            "args": jax.tree.map(jax.numpy.asarray, stated.arguments(**sizes)),
+            "ready": jax.block_until_ready,
+        }
+        return Statement("ready(gradient(*args))", names)
+
+    def mlp_step(self, sizes: list[int], batch: int, dtype: str) -> Statement:
+        """A training step with Adam; the old parameters and state are given up to the new ones."""
+        jax, jnp, stated = self.jax, self.jax.numpy, PROBLEMS["mlp"]
+        f = stated.written(jnp, jax.nn.logsumexp)
+        params, x, labels = jax.tree.map(
+            lambda a: jnp.asarray(a, dtype if a.dtype.kind == "f" else None),
+            stated.arguments(batch=batch, layers=sizes),
+        )
+        zeros = jax.tree.map(jnp.zeros_like, params)
+        state = [params, zeros, jax.tree.map(jnp.zeros_like, params), jnp.zeros((), dtype)]
+
+        def step(state: list, x: Any, labels: Any) -> tuple:
+            params, means, squares, count = state
+            loss, grads = jax.value_and_grad(f)(params, x, labels)
+            count = count + 1
+            tree_map = jax.tree.map
+            means = tree_map(lambda m, g: 0.9 * m + 0.1 * g, means, grads)
+            squares = tree_map(lambda s, g: 0.999 * s + 0.001 * g * g, squares, grads)
+            rate, scale = 1e-3 / (1 - 0.9**count), 1 / jnp.sqrt(1 - 0.999**count)
+            params = tree_map(
+                lambda p, m, s: p - rate * m / (jnp.sqrt(s) * scale + 1e-8), params, means, squares
+            )
+            return [params, means, squares, count], loss
+
+        compiled = jax.jit(step, donate_argnums=0)
+
+        def train() -> Any:
+            nonlocal state
+            state, loss = compiled(state, x, labels)
+            return jax.block_until_ready((state, loss))
+
+        return Statement("train()", {"train": train})
+
+
+class Handwritten:
+    """Kernels in ``handwritten/``, on the thread pool and with the memory that numgrad uses."""
+
+    def __init__(self) -> None:
+        from numgrad.kernels import memory, threads
+
+        memory.keep_freed_memory()
+        threads.prepare_pool()
+        self.version = "-"
+
+    def configure(self, threads: int, recording: bool) -> None:
+        import numba
+
+        numba.set_num_threads(threads)
+
+    def gradient(self, problem: str, parallel: bool, **sizes: int) -> Statement:
+        """The serial or the parallel kernel."""
+        module = importlib.import_module(f"handwritten.{problem}")
+        names = {
+            "gradient": module.parallel if parallel else module.serial,
+            "args": PROBLEMS[problem].arguments(**sizes),
+        }
+        return Statement("gradient(*args)", names)
+
 
 LIBRARIES = {
     "numgrad": Numgrad,
@@ -302,6 +412,7 @@ LIBRARIES = {
     "torch": Torch,
     "autograd": Autograd,
     "jax": Jax,
+    "handwritten": Handwritten,
 }
 if __name__ == "__main__":
     serve(LIBRARIES[sys.argv[1]]())

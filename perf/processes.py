@@ -1,4 +1,4 @@
-"""Figures that need fresh processes: import, first gradient, the demo, a very deep chain."""
+"""Figures that need fresh processes: import, first gradient and call, the demo, a deep chain."""
 
 from __future__ import annotations
 
@@ -51,6 +51,20 @@ SCRIPTS = {
         "b = torch.linspace(1, 2, 100, dtype=torch.float64, requires_grad=True)\n"
         "torch.sum(torch.exp(torch.tanh(a * b) + a)).backward()\n"
         "assert a.grad is not None"
+    ),
+    "compiled": (
+        "import numpy as np\n"
+        "import numgrad as ng\n"
+        "f = lambda a, b: np.sum(np.exp(np.tanh(a * b) + a))\n"
+        "fast = ng.jit(ng.value_and_grad(f, (0, 1)))\n"
+        "value, gradients = fast(np.linspace(-1, 1, 100), np.linspace(1, 2, 100))"
+    ),
+    "compiled-jax": (
+        "import numpy as np\n"
+        "import jax, jax.numpy as jnp\n"
+        "f = lambda a, b: jnp.sum(jnp.exp(jnp.tanh(a * b) + a))\n"
+        "fast = jax.jit(jax.value_and_grad(f, (0, 1)))\n"
+        "value, gradients = fast(np.linspace(-1, 1, 100), np.linspace(1, 2, 100))"
     ),
 }
 """What a fresh interpreter runs; its own start is not counted."""
@@ -150,8 +164,10 @@ def measure_import(threads: int, rounds: int) -> list[Measured]:
     return [Measured("import", text, over, 0.1, _summary(times))]
 
 
-def measure_first_gradient(threads: int, rounds: int) -> list[Measured]:
-    """Import to first gradient, with a warm and with an empty kernel cache."""
+def _warm_and_empty(
+    labels: Mapping[str, str], threads: int, rounds: int
+) -> tuple[dict[str, Runs], Runs]:
+    """Runs of scripts with warm kernel caches, and of ``numgrad``'s with an empty one."""
     with scratch() as path:
         (path / "baseline_kernel.py").write_text(BASELINE_KERNEL)
         settings = environment(threads)
@@ -160,13 +176,19 @@ def measure_first_gradient(threads: int, rounds: int) -> list[Measured]:
             "NUMBA_CACHE_DIR": str(path / "numba"),
             "PYTHONPATH": f"{path}:{settings['PYTHONPATH']}",
         }
-        labels = {"numgrad": "gradient", "baseline": "baseline", "torch": "gradient-torch"}
         scripts = {label: SCRIPTS[name] for label, name in labels.items()}
         times = _interleaved(scripts, extra, threads, rounds)
         empty = Runs()
         for number in range(max(2, rounds // 2)):
             extra["NUMGRAD_CACHE_DIR"] = str(path / f"empty{number}")
-            empty.add(*seconds(SCRIPTS["gradient"], extra, threads))
+            empty.add(*seconds(scripts["numgrad"], extra, threads))
+    return times, empty
+
+
+def measure_first_gradient(threads: int, rounds: int) -> list[Measured]:
+    """Import to first gradient, with a warm and with an empty kernel cache."""
+    labels = {"numgrad": "gradient", "baseline": "baseline", "torch": "gradient-torch"}
+    times, empty = _warm_and_empty(labels, threads, rounds)
     over = times["numgrad"].wall.min - times["baseline"].wall.min
     text = f"{_texts(times)}: over NumPy + Numba + one cached kernel"
     runs = {"numgrad": empty}
@@ -174,6 +196,31 @@ def measure_first_gradient(threads: int, rounds: int) -> list[Measured]:
         Measured("first gradient/warm cache", text, over, 0.2, _summary(times)),
         Measured(
             "first gradient/empty cache", _texts(runs) + ":", empty.wall.min, 3.0, _summary(runs)
+        ),
+    ]
+
+
+def measure_first_call(threads: int, rounds: int) -> list[Measured]:
+    """Import to the first call of a compiled gradient, from disk and with an empty kernel cache."""
+    labels = {"numgrad": "compiled", "baseline": "baseline", "jax": "compiled-jax"}
+    times, empty = _warm_and_empty(labels, threads, rounds)
+    baseline = times["baseline"].wall.min
+    over = "over NumPy + Numba + one cached kernel"
+    runs = {"numgrad": empty, "baseline": times["baseline"]}
+    return [
+        Measured(
+            "first call/from disk",
+            f"{_texts(times)}: {over}",
+            times["numgrad"].wall.min - baseline,
+            0.2,
+            _summary(times),
+        ),
+        Measured(
+            "first call/compiled",
+            f"{_texts(runs)}: {over}",
+            empty.wall.min - baseline,
+            1.5,
+            _summary(runs),
         ),
     ]
 
@@ -239,6 +286,7 @@ def measure_deep_chain(threads: int, rounds: int) -> list[Measured]:
 MEASURES: dict[str, Callable[[int, int], list[Measured]]] = {
     "import": measure_import,
     "first gradient": measure_first_gradient,
+    "first call": measure_first_call,
     "deep chain": measure_deep_chain,
     "demo": measure_demo,
 }

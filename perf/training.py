@@ -83,19 +83,49 @@ def sparse_adam(library: Any, rows: int, columns: int, touched: int) -> Statemen
     return Statement("step()", {"step": library.optim.SparseAdam([table]).step})
 
 
-def mlp(library: Any, sizes: list[int], batch: int, dtype: str, loss: str) -> Statement:
-    """A training step: forward, loss, backward, Adam."""
+def _perceptron(library: Any, sizes: list[int], dtype: str) -> Any:
     nn, of = library.nn, getattr(library, dtype)
     layers: list[Any] = []
     for inputs, outputs in pairwise(sizes):
         layers += [nn.Linear(inputs, outputs, dtype=of), nn.ReLU()]
-    model = nn.Sequential(*layers[:-1])
+    return nn.Sequential(*layers[:-1])
+
+
+def _labels(library: Any, classes: int, batch: int) -> Any:
+    return library.tensor(np.random.default_rng(1).integers(0, classes, batch))
+
+
+def mlp(library: Any, sizes: list[int], batch: int, dtype: str, loss: str) -> Statement:
+    """A training step: forward, loss, backward, Adam."""
+    model = _perceptron(library, sizes, dtype)
     x = library.tensor(_draw(0, batch, sizes[0], dtype=dtype))
     if loss == "cross_entropy":
-        target = library.tensor(np.random.default_rng(1).integers(0, sizes[-1], batch))
+        target = _labels(library, sizes[-1], batch)
     else:
         target = library.tensor(_draw(1, batch, sizes[-1], dtype=dtype))
-    return _training(library, model, getattr(nn.functional, loss), [(x, target)])
+    return _training(library, model, getattr(library.nn.functional, loss), [(x, target)])
+
+
+def compiled_mlp(library: Any, sizes: list[int], batch: int, dtype: str) -> Statement:
+    """The same with cross-entropy as one compiled function, which changes the model in place."""
+    model = _perceptron(library, sizes, dtype)
+    made = library.optim.Adam(model.parameters())
+    cross_entropy = library.nn.functional.cross_entropy
+
+    @library.jit
+    def train(x: Any, target: Any) -> Any:
+        made.zero_grad()
+        loss = cross_entropy(model(x), target)
+        loss.backward()
+        made.step()
+        return loss
+
+    names = {
+        "train": train,
+        "x": library.tensor(_draw(0, batch, sizes[0], dtype=dtype)),
+        "target": _labels(library, sizes[-1], batch),
+    }
+    return Statement("train(x, target)", names)
 
 
 def cnn(library: Any, samples: int, batch: int) -> Statement:

@@ -17,13 +17,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from cases import LIBRARIES, Case, cases
+from cases import HANDWRITTEN, LIBRARIES, Case, cases
 from harness import Samples, Team, WorkerError
 from processes import MEASURES
 
 BUSY = 0.25
 """Share of the CPUs in other hands from which a figure is in doubt."""
-PEERS = ("numpy", "torch", "autograd", "jax")
+PEERS = ("numpy", "torch", "autograd", "jax", HANDWRITTEN)
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -55,7 +55,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument(
         "--libraries",
-        default=",".join(LIBRARIES),
+        default=",".join(PEERS),
         metavar="A,B",
         help=f"peers to time besides numgrad (default: {','.join(PEERS)})",
     )
@@ -105,7 +105,7 @@ def mark(met: bool | None, busy: float = 0.0) -> str:
 
 
 HEADER = (
-    f"{'case':<36}{'numgrad':>9}{'numpy':>9}{'torch':>9}{'autograd':>9}{'jax':>9}"
+    f"{'case':<44}{'numgrad':>9}{'numpy':>9}{'torch':>9}{'autograd':>9}{'jax':>9}"
     f"{'ratio':>8}{'median':>8}{'target':>8}{'busy':>6}  met"
 )
 
@@ -119,14 +119,16 @@ def print_row(case: Case, row: dict[str, Any]) -> None:
     ratios = ["-" if row[k] is None else f"{row[k]:.2f}" for k in ("ratio", "ratio_median")]
     target = "" if case.target is None else f"{case.target:.2f}"
     print(
-        f"{case.name:<36}{''.join(f'{c:>9}' for c in cells)}{ratios[0]:>8}{ratios[1]:>8}"
+        f"{case.name:<44}{''.join(f'{c:>9}' for c in cells)}{ratios[0]:>8}{ratios[1]:>8}"
         f"{target:>8}{row['busy']:>6.0%}  {mark(row['met'], row['busy'])}",
         flush=True,
     )
     parts = [k for k in row["times"] if k not in LIBRARIES]
     if parts:
-        alone = " + ".join(f"{k} {duration(row['times'][k]['min'])}" for k in parts)
-        print(f"    alone: {alone}", flush=True)
+        times = (" + " if case.add else ", ").join(
+            f"{k} {duration(row['times'][k]['min'])}" for k in parts
+        )
+        print(f"    against {times}", flush=True)
 
 
 def complain(text: str) -> None:
@@ -140,7 +142,7 @@ def run_cases(chosen: Sequence[Case], options: argparse.Namespace) -> tuple[list
     used = {library for case in chosen for library, _, _ in case.contestants.values()}
     present = [
         library
-        for library in LIBRARIES
+        for library in (*LIBRARIES, HANDWRITTEN)
         if library in wanted & used
         and (library == "numgrad" or importlib.util.find_spec(library) is not None)
     ]

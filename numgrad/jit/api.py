@@ -6,7 +6,6 @@ import functools
 import os
 import sys
 import threading
-import warnings
 from collections.abc import Callable, Sequence
 from types import MethodType
 from typing import Any, Generic, Literal, ParamSpec, TypeVar, overload
@@ -16,6 +15,7 @@ from numgrad.errors import NumgradAttributeError, NumgradRuntimeError, NumgradTy
 from numgrad.jit.check import checked
 from numgrad.jit.dispatch import MISS, NAMES, RECORDING, compiled
 from numgrad.jit.graph import Graph
+from numgrad.jit.messages import warn
 from numgrad.jit.options import Options
 from numgrad.jit.reasons import difference
 from numgrad.jit.report import report
@@ -77,7 +77,8 @@ class Jitted(Generic[P, R]):
         # a class of its own, whose ``__call__`` is the dispatcher: Python looks it up there, and
         # no argument is packed and unpacked on the way
         family = type(self)
-        self.__class__ = type(family.__name__, (family,), {"__module__": family.__module__})
+        own: Any = type(family.__name__, (family,), {"__module__": family.__module__})
+        self.__class__ = own
         self._names: dict[str, Any] = {"_calls": 0}
         self._renew()
         FUNCTIONS.add(self)
@@ -164,13 +165,11 @@ class Jitted(Generic[P, R]):
         )
         new.reason = reason
         if count == RETRACES:
-            warnings.warn(
+            warn(
                 f"jit: {self._parameters.name} was traced again {count} times, each time at the "
                 f"cost of a compilation; the last time because {reason}. Pass numbers that change "
                 "as arguments, or as arrays of shape (), and keep lengths out of branches and "
-                "loops (ng.jit_stats() shows what was compiled)",
-                UserWarning,
-                stacklevel=_caller(),
+                "loops (ng.jit_stats() shows what was compiled)"
             )
         return new
 
@@ -289,15 +288,6 @@ class Jitted(Generic[P, R]):
     def report(self) -> str:
         """What was compiled so far, why, from what and into what."""
         return report(self._parameters.name, self.specialisations, self.statistics)
-
-
-def _caller() -> int:
-    """``stacklevel`` of the first frame outside of this package and its dispatchers."""
-    home = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(home):
-        level, frame = level + 1, frame.f_back
-    return level
 
 
 @overload

@@ -225,13 +225,12 @@ def _primitive(
     metas = [None if v is None else Meta(tracer.resolved(v.shape), v.dtype) for v in given]
     if op.name in REGIONS:
         return _region(tracer, op, given, metas, params)
-    if op.name in INDEXED:
-        params = _index(tracer, op.name, given, metas, params)
     outs, aux = primitive_results(op, metas, params)
-    node_params = params
+    # the record keeps the index as written: its gradient has the shape that index gives
+    node_params = _index(tracer, op.name, given, metas, params) if op.name in INDEXED else params
     absent = tuple([k for k, v in enumerate(given) if v is None])
     if absent:
-        node_params = params | {"absent": absent}
+        node_params = node_params | {"absent": absent}
     present = [v for v in given if v is not None]
     made = tracer.add(op, present, node_params, [(m.shape, m.dtype) for m in (*outs, *aux)])
     many = isinstance(op, Primitive) and op.outputs

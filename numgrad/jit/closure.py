@@ -10,7 +10,8 @@ with their values, functions and objects by their identity: a compiled function 
 these are the same.
 
 Which attributes of an object count is told by the names in the code that can get at it. The code
-of libraries is taken for constant, and its globals are not searched.
+of libraries (what is installed, and Python's own) is taken for constant, and neither its globals
+nor its objects are searched, those of this library excepted.
 """
 
 from __future__ import annotations
@@ -29,16 +30,6 @@ from numgrad.autograd.variable import Tensor
 from numgrad.op.base import Op
 from numgrad.random import Generator
 
-_LIBRARIES = {
-    "builtins",
-    "llvmlite",
-    "numba",
-    "numgrad",
-    "numpy",
-    "scipy",
-    *sys.stdlib_module_names,
-}
-_LIBRARIES -= {"__main__", "this"}
 _ATOMS = (type(None), bool, int, float, complex, str, bytes, np.generic, np.dtype, type(Ellipsis))
 _LEAVES = (np.ndarray, Tensor, np.random.Generator, np.random.RandomState, Generator, Op)
 _LIMIT = 20_000
@@ -140,8 +131,6 @@ class Surroundings:
             for part in self._parts(value):
                 part.parent = place
                 part.name = f"{place.name}{part.name}" if part.name[:1] in ".[" else part.name
-                if place.treatment != FIXED and part.treatment == FIXED and part.access != "{0}":
-                    part.treatment = FIXED
                 queue.append(part)
 
     # ------------------------------------------------------------------------ what is in what
@@ -172,12 +161,12 @@ class Surroundings:
                 make = _fixed if fixed else _place
                 yield make(part, value, f"{{0}}[{number}]", f"[{number}]")
         elif isinstance(value, ModuleType):
-            if _top(value.__name__) not in _LIBRARIES:
+            if not _is_library(value.__name__):
                 for name in sorted(self.names & vars(value).keys()):
                     yield _place(vars(value)[name], value, f"{{0}}.{name}", f".{name}")
         elif isinstance(value, type | BuiltinFunctionType | np.ufunc | set | frozenset):
             return
-        elif hasattr(value, "__numgrad_jit__"):
+        elif hasattr(type(value), "__numgrad_jit__"):
             yield Place(value.__wrapped__, FIXED, value, "{0}.__wrapped__", _name(value))
         else:
             yield from self._of_object(value)
@@ -186,7 +175,7 @@ class Surroundings:
         code = function.__code__
         names, attributes = _names(code)
         self.names |= attributes
-        library = _top(function.__globals__.get("__name__", "")) in _LIBRARIES
+        library = _is_library(function.__globals__.get("__name__", ""))
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
             try:
                 value = cell.cell_contents
@@ -210,6 +199,8 @@ class Surroundings:
 
     def _of_object(self, value: Any) -> Iterator[Place]:
         kind = type(value)
+        if _is_library(kind.__module__) and not kind.__module__.startswith("numgrad."):
+            return
         for name in sorted(self.names):
             for base in kind.__mro__:
                 member = vars(base).get(name)
@@ -217,9 +208,8 @@ class Surroundings:
                     continue
                 for function in _functions(member):
                     self._read_code(function, kind)
-                if is_atom(member) and _top(base.__module__) not in _LIBRARIES:
-                    yield _place(member, kind, f"{{0}}.{name}", f".{name}")
-                elif type(member).__name__ == "member_descriptor" and hasattr(value, name):
+                slot = type(member).__name__ == "member_descriptor" and hasattr(value, name)
+                if slot or (is_atom(member) and not _is_library(base.__module__)):
                     yield _place(getattr(value, name), value, f"{{0}}.{name}", f".{name}")
                 break
         attributes = getattr(value, "__dict__", None)
@@ -288,8 +278,19 @@ def _names(code: CodeType) -> tuple[frozenset[str], frozenset[str]]:
     return frozenset(names), frozenset(attributes)
 
 
-def _top(module: str | None) -> str:
-    return (module or "").partition(".")[0]
+def _is_library(module: str | None) -> bool:
+    """Whether a module is installed, or part of Python."""
+    return _is_installed((module or "").partition(".")[0])
+
+
+@lru_cache(maxsize=1024)
+def _is_installed(package: str) -> bool:
+    if package in ("__main__", ""):
+        return False
+    if package in ("builtins", "numgrad") or package in sys.stdlib_module_names:
+        return True
+    file = getattr(sys.modules.get(package), "__file__", None) or ""
+    return "site-packages" in file or "dist-packages" in file
 
 
 def _type_name(value: Any) -> str:

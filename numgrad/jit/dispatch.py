@@ -27,7 +27,6 @@ from numgrad.eager import new_tensor
 from numgrad.jit.closure import FIXED, IDENTITY, Place
 from numgrad.jit.graph import Value
 from numgrad.jit.signature import (
-    LEAF,
     MISSING,
     NUMBER,
     SCALAR,
@@ -158,7 +157,7 @@ class Layout:
     guards: list[Place]
     sizes: Sizes
     run: Callable[..., tuple[Any, ...]]
-    record: Callable[..., tuple[Any, ...]] | None = None
+    record: Callable[..., Sequence[Any]] | None = None
     number: int = 0
     names: dict[str, Any] = field(default_factory=dict)
 
@@ -218,7 +217,7 @@ class Writer:
     def _of_nesting(
         self, nesting: Nesting, text: str, leaves: Iterator[Leaf], numbers: dict[int, int]
     ) -> Iterator[str]:
-        if nesting is LEAF:
+        if nesting is None:
             leaf = next(leaves)
             yield from self._of_leaf(leaf, text, numbers.get(id(leaf)))
             return
@@ -259,7 +258,8 @@ class Writer:
     def _of_array(self, number: int, name: str) -> Iterator[str]:
         """Conditions on dtype and rank, and the reading of lengths."""
         value = self.layout.inputs[number].value
-        yield f"{name}.dtype is {self._hold(value.dtype)}"
+        dtype = self._hold(value.dtype)
+        yield f"({name}.dtype is {dtype} or {name}.dtype == {dtype})"
         self._arrays[number] = name
         if value.ndim < 2:
             yield f"{name}.ndim == {value.ndim}"
@@ -357,7 +357,7 @@ class Writer:
         return lines
 
     def _returned(self, nesting: Nesting, results: Iterator[Result]) -> str:
-        if nesting is LEAF:
+        if nesting is None:
             return self._result(next(results))
         kind, keys, parts = nesting
         texts = [self._returned(part, results) for part in parts]

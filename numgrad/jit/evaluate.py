@@ -16,6 +16,9 @@ from numgrad.jit.sizes import Size
 from numgrad.op.base import Op
 from numgrad.op.primitive import Primitive
 
+_INDEXED = ("getitem", "getitem_backward", "index_put")
+"""Operations with a canonical index."""
+
 Step = Callable[[list[Any]], tuple[Any, ...]]
 
 
@@ -95,10 +98,7 @@ def compute(node: Node, given: Sequence[Any], length: Callable[[Any], int]) -> t
     if node.op == CALL:
         return tuple(node.params["function"](*given))
     assert isinstance(node.op, Op)
-    params = parameters(node, length)
-    params.pop("absent", None)
-    for place in node.params.get("absent", ()):  # operands that a primitive goes without
-        given.insert(place, None)
+    given, params = operands(node, given), parameters(node, length)
     out, call = node.op.run(given, params)
     results = (*(out if type(out) is tuple else (out,)),)
     if isinstance(node.op, Primitive) and node.op.auxiliaries:
@@ -109,11 +109,21 @@ def compute(node: Node, given: Sequence[Any], length: Callable[[Any], int]) -> t
     )
 
 
+def operands(node: Node, given: Sequence[Any]) -> list[Any]:
+    """The operands of an operation, None for those that it goes without."""
+    found = list(given)
+    for place in node.params.get("absent", ()):
+        found.insert(place, None)
+    return found
+
+
 def parameters(node: Node, length: Callable[[Any], Any]) -> dict[str, Any]:
     """The parameters of an operation as its caller would write them, with numbers for lengths."""
+    index = node.name in _INDEXED
     return {
-        name: _index(value, length) if name == "index" else with_lengths(value, length)
+        name: _index(value, length) if index and name == "index" else with_lengths(value, length)
         for name, value in node.params.items()
+        if name != "absent"
     }
 
 

@@ -18,18 +18,21 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.errors import NumgradAssertionError
+from numgrad.jit import evaluate
 from numgrad.jit.evaluate import compute
 from numgrad.jit.graph import Graph, Node
 from numgrad.jit.lower.expand import Expansion
 from numgrad.jit.lower.kernel import KernelWriter, Written
 from numgrad.jit.lower.statements import first_stored, reachable
-from numgrad.jit.lower.terms import BUFFER, CONSTANT, OPAQUE, SCALAR, SIZE, Term
+from numgrad.jit.lower.terms import BUFFER, CHOOSE, CONSTANT, OPAQUE, SCALAR, SIZE, Term
 from numgrad.jit.options import Options
 from numgrad.jit.passes import optimize
 from numgrad.jit.polynomial import Terms as Length
 from numgrad.jit.polynomial import text_of
 from numgrad.jit.sizes import Size, Sizes
 from numgrad.kernels import threads
+from numgrad.kernels.expr import BOOL
 from numgrad.kernels.jit import Kernel, compile_kernel
 
 
@@ -123,6 +126,26 @@ class Program:
             found[term.number] = stage + (term.op == OPAQUE)
         return found
 
+    def _checks(self) -> dict[int, Term]:
+        """What must come out false, by the stage at which it is known: one number for each."""
+        terms = self.expansion.terms
+        stages = self._stages(terms.checks)
+        found: dict[int, Term] = {}
+        for term in terms.checks:
+            stage = stages[term.number]
+            known = found.get(stage)
+            found[stage] = term if known is None else terms.map("logical_or", (known, term), BOOL)
+        return found
+
+    def _joins(self, roots: Sequence[Term]) -> dict[int, tuple[Term, list[Term]]]:
+        """Results that are put together from parts, each computed at its place."""
+        read = {a.number for term in reachable(roots) for a in term.args}
+        return {
+            term.number: (term, self.expansion.terms.parts(term))
+            for term in roots
+            if term.op == CHOOSE and term.detail[0] == "join" and term.number not in read
+        }
+
     def _write_shell(self) -> str:
         graph, expansion = self.graph, self.expansion
         roots = [expansion.of[v] for v in graph.roots()]
@@ -132,9 +155,16 @@ class Program:
             for v in node.outputs
             if k >= 0
         ]
-        needed = reachable([*roots, *effects]) if expansion.opaque else reachable(roots)
-        stored = first_stored([*roots, *effects])
+        checks = self._checks()
+        effects += checks.values()
+        self._joined = self._joins(roots)
+        parts = [p for _, found in self._joined.values() for p in found]
+        targets = [*(t for t in roots if t.number not in self._joined), *parts, *effects]
+        needed = reachable(targets)
+        stored = first_stored(targets)
         stages = self._stages(needed)
+        for _, found in self._joined.values():
+            stages.update(dict.fromkeys((p.number for p in found), max(stages[p.number] for p in found)))
         last = max((stages[t.number] for t in needed), default=0)
         segments: dict[int, list[Segment]] = {}
         seen: set[int] = set()
@@ -144,11 +174,13 @@ class Program:
                 node = expansion.opaque[term.detail[0]]
                 results = [expansion.of[v] for v in node.outputs]
                 segments.setdefault(stages[term.number], []).append(Segment(node, results))
-        self._exported = {t.number for t in roots}
+        self._exported = {t.number for t in (*roots, *checks.values())}
         for term in needed:
             if term.op == OPAQUE:
                 self._exported.update(a.number for a in term.args)
         body: list[str] = []
+        inputs = ", ".join(f"x{k}" for k in range(len(graph.inputs)))
+        self._namespace["fail"] = partial(_fail, graph)
         for stage in range(last + 1):
             for segment in segments.get(stage, ()):
                 body += self._segment(segment)
@@ -156,7 +188,10 @@ class Program:
             later = [t for t in stored.values() if stages[t.number] > stage]
             if ready:
                 body += self._kernel(ready, later)
-        lines = [f"def run({', '.join(f'x{k}' for k in range(len(graph.inputs)))}):"]
+            if stage in checks:
+                body.append(f"    if t{checks[stage].number}[0]:")
+                body.append(f"        fail({inputs})")
+        lines = [f"def run({inputs}):"]
         returned = [self._result(t, v.weak) for t, v in zip(roots, graph.roots(), strict=True)]
         lines += self._read_lengths(body, returned)
         lines += body
@@ -210,7 +245,13 @@ class Program:
         for term in reachable(later):
             exported.update(t.number for t in term.args)
         exported &= {t.number for t in ready}
-        written = KernelWriter(self.expansion.terms, ready, exported).write()
+        numbers = {t.number for t in ready}
+        joined = [
+            whole
+            for whole, parts in self._joined.values()
+            if any(p.number in numbers for p in parts)
+        ]
+        written = KernelWriter(self.expansion.terms, ready, exported, joined).write()
         number = sum(isinstance(step, KernelStep) for step in self.steps)
         step = KernelStep(f"jit_{self.options.name}_{number}", written)
         self.steps.append(step)
@@ -294,6 +335,12 @@ def _first_call(step: KernelStep, namespace: dict[str, Any], name: str, *argumen
     """Compile the serial variant and put its entry point in the place of this function."""
     entry = namespace[name] = step.kernel().entry
     entry(*arguments)
+
+
+def _fail(graph: Graph, *inputs: Any) -> None:
+    """Raise the error that an operation has for these inputs, as running them one by one does."""
+    evaluate.compile_graph(graph).run(*inputs)
+    raise NumgradAssertionError("a compiled function saw an error that its operations do not raise")
 
 
 def _run_segment(

@@ -9,7 +9,7 @@ import numpy as np
 
 from numgrad.autograd.variable import Tensor
 from numgrad.errors import NumgradNotImplementedError
-from numgrad.jit.evaluate import parameters
+from numgrad.jit.evaluate import operands, parameters
 from numgrad.jit.graph import CONSTANT, INPUT, SIZE, Graph, Node, Value
 from numgrad.op.base import Op
 
@@ -47,7 +47,8 @@ def _compute(node: Node, known: dict[Value, Any], length: Any) -> tuple[Any, ...
             f"jit: {node.line or 'a call of a Python function'}: a compiled function that calls "
             "Python code cannot be differentiated twice; run it eagerly (ng.config.jit = False)"
         )
-    out = node.op(*[known[v] for v in node.inputs], **parameters(node, length))
+    given = operands(node, [known[v] for v in node.inputs])
+    out = node.op(*given, **parameters(node, length))
     results = out if isinstance(out, tuple) else (out,)
     return tuple(
         r.item() if v.weak and isinstance(r, Tensor) and isinstance(r._array, np.ndarray) else r

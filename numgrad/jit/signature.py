@@ -35,7 +35,7 @@ ARRAY, TENSOR, SCALAR, NUMBER, STATIC = "array", "Tensor", "scalar", "number", "
 LEAF = None
 """The nesting of a leaf."""
 
-Nesting = tuple | None
+Nesting = tuple[Any, Any, Any] | None
 """``(type, keys, parts)`` of a container, with keys only for dicts; ``LEAF`` otherwise."""
 
 _STATIC = (type(None), bool, str, bytes, slice, range, np.dtype, enum.Enum, type(Ellipsis))
@@ -62,7 +62,7 @@ def flatten(tree: Any, leaves: list[Any]) -> Nesting:
 
 def unflatten(nesting: Nesting, leaves: Iterator[Any]) -> Any:
     """The tree of that nesting with the next leaves."""
-    if nesting is LEAF:
+    if nesting is None:
         return next(leaves)
     kind, keys, parts = nesting
     values = [unflatten(part, leaves) for part in parts]
@@ -73,7 +73,7 @@ def unflatten(nesting: Nesting, leaves: Iterator[Any]) -> Any:
 
 def paths(nesting: Nesting, start: str) -> Iterator[str]:
     """How a reader would write each leaf, as in ``x[0]['w']``."""
-    if nesting is LEAF:
+    if nesting is None:
         yield start
         return
     kind, keys, parts = nesting
@@ -92,7 +92,7 @@ def parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter]:
 
     Wrappers are taken at their word, except those of this library, which pass on what they get.
     """
-    inner = function
+    inner: Any = function
     while True:
         module = getattr(inner, "__globals__", {}).get("__name__", "")
         if not (module.startswith("numgrad.") and hasattr(inner, "__wrapped__")):
@@ -148,7 +148,6 @@ class Parameters:
         listed = (given,) if isinstance(given, int | str) else tuple(given)
         found: set[str | int] = set()
         for item in listed:
-            number = item
             if isinstance(item, str):
                 if item not in self.names and self.double_star is None:
                     raise NumgradValueError(
@@ -159,8 +158,7 @@ class Parameters:
                 continue
             if isinstance(item, bool) or not isinstance(item, int):
                 raise NumgradTypeError(f"jit: {option} are integers or names, got {item!r}")
-            if number < 0:
-                number += len(self.positional)
+            number = item + len(self.positional) if item < 0 else item
             if 0 <= number < len(self.positional):
                 found.add(self.positional[number])
             elif self.star is not None and item >= 0:
@@ -405,7 +403,7 @@ def _leaf(function: str, path: str, value: Any, donated: bool) -> Leaf:
     if isinstance(value, np.ndarray):
         array = np.asarray(value)
         if not array.dtype.isnative:
-            array = array.astype(array.dtype.newbyteorder("="))
+            array = array.astype(array.dtype.type)
         check_dtype("jit", array.dtype)
         return Leaf(ARRAY, array, value, path, donated)
     if kind in (int, float, complex):

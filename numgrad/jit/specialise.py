@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -18,6 +17,7 @@ from numgrad.jit.closure import IDENTITY, VALUE, Place, Surroundings, is_atom
 from numgrad.jit.cut import Cut, cut
 from numgrad.jit.dispatch import NAMES, RECORDING, Input, Layout, Result, Writer, compiled
 from numgrad.jit.graph import Graph, Value
+from numgrad.jit.messages import warn
 from numgrad.jit.options import Options, Program
 from numgrad.jit.program import compile_graph
 from numgrad.jit.progress import announced
@@ -168,13 +168,11 @@ def _result(function: str, tracer: Tracer, leaf: Any) -> Result:
 
 def _warn_of_frozen(function: str, captured: Any) -> None:
     source = captured.source
-    warnings.warn(
+    warn(
         f"jit: {function} uses an array of shape {source.shape} and dtype {source.dtype} that "
         "plain NumPy made while it was traced, or that was found in no variable; its present "
         "content becomes part of the compiled function; make it with numgrad functions "
-        "(ng.arange, ng.zeros), or outside of the function",
-        UserWarning,
-        stacklevel=2,
+        "(ng.arange, ng.zeros), or outside of the function"
     )
 
 

@@ -118,15 +118,16 @@ class Differentiable:
 
     def again(self) -> Callable[..., Any]:
         """The backward as a jitted function of Tensors, which can be differentiated."""
-        if self._again is None:
+        found = self._again
+        if found is None:
             graph = self.parts.whole
 
             def backward(*values: Any) -> Any:
                 return replay(graph, values)
 
             backward.__name__ = f"{self.name}_backward"
-            self._again = self._jit(backward)
-        return self._again
+            found = self._again = self._jit(backward)
+        return found
 
 
 _NUMBER = Meta((), np.dtype(np.float64))

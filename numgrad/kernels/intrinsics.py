@@ -208,6 +208,29 @@ def load(typingctx, like, address, index, scope, scopes):
 
 
 @intrinsic(prefer_literal=True)
+def load_if(typingctx, like, condition, address, index, scope, scopes):
+    """Like ``load`` where ``condition`` holds, else zero: memory is not touched."""
+    dtype = like.dtype
+
+    def codegen(context, builder, signature, args):
+        flag = args[1]
+        if flag.type != ir.IntType(1):
+            flag = builder.trunc(flag, ir.IntType(1))
+        before = builder.block
+        with builder.if_then(flag):
+            data = builder.load(_at(context, builder, dtype, args[2], args[3]))
+            _scoped(builder, data, scope.literal_value, scopes.literal_value)
+            value = context.data_model_manager[dtype].from_data(builder, data)
+            inside = builder.block
+        result = builder.phi(value.type)
+        result.add_incoming(ir.Constant(value.type, None), before)
+        result.add_incoming(value, inside)
+        return result
+
+    return dtype(like, condition, address, index, scope, scopes), codegen
+
+
+@intrinsic(prefer_literal=True)
 def store(typingctx, value, address, index, scope, scopes):
     """Set element ``index`` of the array at ``address``: Note [Alias scopes]."""
 

@@ -110,8 +110,9 @@ def check_indices(operation: str, indices: np.ndarray, shape: Any, axis: int | N
     """``indices`` as int64, in range for an axis or, without one, for all elements."""
     indices = _integers(operation, indices)
     n = prod(shape) if axis is None else shape[axis]
-    outside = (indices < -n) | (indices >= n)
-    if outside.any():
+    if indices.size and (int(indices.min()) < -n or int(indices.max()) >= n):
+        n = int(n)
+        outside = (indices < -n) | (indices >= n)
         _check_range(operation, int(outside.argmax()), indices, shape, axis)
     return indices
 

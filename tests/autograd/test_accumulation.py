@@ -63,6 +63,7 @@ def test_two_leaves_never_share_a_gradient():
     assert not np.shares_memory(a.grad.numpy(), b.grad.numpy())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("operation", "dtypes"),
     [

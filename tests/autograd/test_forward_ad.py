@@ -11,7 +11,7 @@ from numgrad.op import AxisOp, Elementwise, primitive
 from numgrad.op.base import OPS, state
 from numgrad.testing import gradcheck
 from numgrad.testing.samples import draw
-from tests.ops.cases import TABLE, accepts_complex, cases
+from tests.ops.cases import EVERY_LAYOUT, TABLE, accepts_complex, cases
 from tests.ops.reference import by_name
 
 
@@ -78,10 +78,11 @@ def check(f, arrays, moving=None, h=1e-6, rtol=1e-6):
 @pytest.mark.slow
 @pytest.mark.parametrize("op", **by_name(TABLE))
 def test_every_operation(op):
-    for case in cases(op):
+    for number, case in enumerate(cases(op)):
         moving = {k for k, smooth in enumerate(case.differentiable) if smooth}
         check(case.function, case.operands, moving)
-        for k in moving if len(moving) > 1 else ():  # the other operands are constants
+        alone = len(moving) > 1 and not (isinstance(op, Elementwise) and number)
+        for k in moving if alone else ():  # the other operands are constants
             check(case.function, case.operands, {k})
 
 
@@ -100,7 +101,8 @@ def test_every_operation_on_complex_operands(op):
         for k in moving if beside_real else ():
             mixed = [a.real.copy() if j == k else a for j, a in enumerate(case.operands)]
             check(case.function, mixed, moving)
-            check(case.function, mixed, {k})
+            if not isinstance(op, Elementwise) or op.name in EVERY_LAYOUT:
+                check(case.function, mixed, {k})
 
 
 @pytest.mark.slow

@@ -37,6 +37,7 @@ def pretend(monkeypatch, found):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("easy_digits")
 def test_both_models_learn_and_come_back_from_their_files(capsys, tmp_path):
     folder = tmp_path / "new" / "models"

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 import numgrad as ng
-from numgrad.op import Composite
+from numgrad.op import Composite, Elementwise
 from numgrad.op.base import OPS, Op
 from numgrad.ops.region import Region
-from numgrad.testing.samples import draw, samples
+from numgrad.testing.samples import Sample, draw, samples
 from tests.ops.reference import NEURAL
 
 Calls = dict[str, list[tuple[tuple, Callable[..., Any]]]]
@@ -337,6 +337,31 @@ class Case:
         ]
 
 
+# Elementwise operations differ by their formulas, and share the loops around them: these go through
+# every layout, the others through some.
+EVERY_LAYOUT = {"multiply", "where"}
+_NAMES = [op.name for op in TABLE]
+
+
+def layouts_of(op: Op, dtype: Any) -> list[Sample]:
+    """Samples of an elementwise operation; every layout is met by some of the operations.
+
+    Of two real operands both are broadcast in the first sample, the second comes in turn. Complex
+    numbers, whose loops are those of real ones, are tried on operands of one shape.
+    """
+    found = list(samples(op, dtype))
+    if np.dtype(dtype).kind == "c":
+        return found if op.name in EVERY_LAYOUT else found[:1]
+    if len(op.inputs) == 2:
+        found.insert(0, found.pop(2))
+    if op.name in EVERY_LAYOUT or len(op.inputs) == 1:
+        return found
+    turn = _NAMES.index(op.name)
+    if len(op.inputs) == 2:
+        return [found[0], found[1 + turn % (len(found) - 1)]]
+    return [found[turn % len(found)]]
+
+
 def cases(op: Op, dtype: Any = np.float64) -> Iterator[Case]:
     """Calls of an operation that its gradients are checked on."""
     if op.name in CALLS:
@@ -344,7 +369,8 @@ def cases(op: Op, dtype: Any = np.float64) -> Iterator[Case]:
             operands = [draw(op, s, dtype, k) for k, s in enumerate(shapes)]
             yield Case(lambda *x, f=function: f(op, *x), operands, [True] * len(operands))
         return
-    for sample in samples(op, dtype):
+    of_family = isinstance(op, Elementwise)
+    for sample in layouts_of(op, dtype) if of_family else samples(op, dtype):
         operands = prepare(op, sample.args)
         smooth = [
             op.inputs == ("inputs",) or (op.inputs[k] in op.formulas and a.dtype.kind in "fc")

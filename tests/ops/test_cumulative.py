@@ -10,6 +10,7 @@ rng = np.random.default_rng(3)
 AXES = [None, 0, 1, -1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("axis", AXES)
 @pytest.mark.parametrize("name", ["cumsum", "cumprod"])
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "float32", "complex128"])
@@ -23,7 +24,7 @@ def test_values_are_numpys(name, axis, dtype):
 
 
 @pytest.mark.parametrize("axis", AXES)
-@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize("dtype", ["float64", pytest.param("complex128", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("zeros", [0, 1, 3])
 def test_gradients(axis, dtype, zeros):
     x = rng.uniform(0.5, 1.5, size=(3, 4)).astype(dtype)
@@ -127,6 +128,7 @@ def test_diff(axis, n):
         ng.diff(t, -1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["argmax", "argmin"])
 @pytest.mark.parametrize("axis", AXES)
 @pytest.mark.parametrize("dtype", ["bool", "int16", "uint64", "float32", "float64", "complex64"])

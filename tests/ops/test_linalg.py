@@ -99,7 +99,7 @@ def summed(x, shape):
 
 
 @pytest.mark.parametrize("shapes", SHAPES, ids=str)
-@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize("dtype", ["float64", pytest.param("complex128", marks=pytest.mark.slow)])
 def test_second_derivatives(shapes, dtype):
     small = [tuple(min(n, 3) if n > 4 else n for n in s) for s in shapes]
     if shapes[0][-1] > 4:
@@ -247,7 +247,14 @@ EINSUMS = [
 
 
 @pytest.mark.parametrize("case", EINSUMS, ids=lambda c: c[0])
-@pytest.mark.parametrize("dtype", ["int32", "float64", "complex128"])
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        pytest.param("int32", marks=pytest.mark.slow),
+        "float64",
+        pytest.param("complex128", marks=pytest.mark.slow),
+    ],
+)
 def test_einsum(case, dtype):
     text, *shapes = case
     arrays = [array(s, dtype) for s in shapes]

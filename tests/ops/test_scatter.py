@@ -17,6 +17,7 @@ from tests.ops.test_write import (
     values,
 )
 
+COMPLEX_TOO = ["float64", pytest.param("complex128", marks=pytest.mark.slow)]
 ALONG = [(0, [0, 2, 0, -1]), (1, [3, -1, 1]), (-1, []), (-3, [1]), (2, 2), (2, [0, 1, 2, 3, 4, 0])]
 
 
@@ -45,7 +46,7 @@ def test_writes_along_an_axis(axis, index, layout, dtype):
     same(ng.index_fill(x, index, 7, axis=axis), np.moveaxis(filled, 0, axis))
 
 
-@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize("dtype", COMPLEX_TOO)
 @pytest.mark.parametrize(("axis", "index"), ALONG, ids=str)
 def test_derivatives_along_an_axis(axis, index, dtype):
     index = np.asarray(index, int)
@@ -127,7 +128,7 @@ def test_scatter(shape, axis, given, reduce):
                 same(ng.scatter_add(*laid, source, axis=axis), got.numpy())
 
 
-@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize("dtype", COMPLEX_TOO)
 @pytest.mark.parametrize("reduce", COMBINE)
 @pytest.mark.parametrize(("shape", "axis", "given"), SCATTERS, ids=str)
 def test_scatter_derivatives(shape, axis, given, reduce, dtype):

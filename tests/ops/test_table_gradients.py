@@ -56,7 +56,7 @@ def few(op: Op, dtype: Any = np.float64) -> list[Case]:
     """Some of the cases, for tests in which all would take minutes."""
     found = list(cases(op, dtype))
     if isinstance(op, Elementwise):
-        return found[2:3] if len(op.inputs) == 2 else found[:1]
+        return found[:1]
     return [found[2], found[5]] if isinstance(op, AxisOp) else found
 
 
@@ -160,8 +160,13 @@ def backward_both_ways(op, args, mask):
 def test_kernel_is_the_formula(op):
     count = len(op.inputs)
     drawn = [prepare(op, s.args) for s in samples(op)]
-    for args in (drawn[0], drawn[2] if count == 2 else drawn[1]):
-        for mask in range(1, 1 << count):
+    smooth = sum(1 << k for k, name in enumerate(op.inputs) if name in op.formulas)
+    # gradients of some operands only are tried where operands are broadcast
+    for args, masks in (
+        (drawn[0], [smooth]),
+        (drawn[2] if count == 2 else drawn[1], range(1, 1 << count)),
+    ):
+        for mask in masks:
             if any(mask >> k & 1 and name not in op.formulas for k, name in enumerate(op.inputs)):
                 continue
             actual, expected, owned = backward_both_ways(op, args, mask)

@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 
 from numgrad.jit.graph import CONSTANT, INPUT, SIZE, Graph, Node, Value
+from numgrad.jit.lower.lookup import LOOKUP
+from numgrad.jit.lower.losses import LOSSES
+from numgrad.jit.lower.placing import PLACING, Read
 from numgrad.jit.lower.terms import BUFFER, OPAQUE, SCALAR, Term, Terms, count
 from numgrad.kernels.expr import AXIS, BOOL, FLOAT32, FLOAT64, Reader, Symbol, in_order
 from numgrad.op.axis import AxisOp
@@ -55,7 +58,7 @@ class Expansion:
         read = VIEWS.get(node.name)
         found = None if read is None else read(terms, node, args)
         if found is not None:
-            return [found]
+            return [found] if isinstance(found, Term) else found
         self.opaque.append(node)
         number = len(self.opaque) - 1
         return [
@@ -213,7 +216,7 @@ def _part(name: str) -> Callable[..., Term]:
     return read
 
 
-VIEWS: dict[str, Callable[..., Term | None]] = {
+VIEWS: dict[str, Read] = {
     "reshape": _reshape,
     "permute_dims": _permute,
     "broadcast_to": _broadcast,
@@ -223,6 +226,9 @@ VIEWS: dict[str, Callable[..., Term | None]] = {
     "matmul": _matmul,
     "real": _part("real"),
     "imag": _part("imag"),
+    **PLACING,
+    **LOOKUP,
+    **LOSSES,
 }
 """How operations that are neither elementwise nor along axes are read, by name; None: opaque."""
 

@@ -12,7 +12,7 @@ from numgrad.jit.lower.statements import (
     loads,
     make_statements,
 )
-from numgrad.jit.lower.terms import BUFFER, OPAQUE, SCALAR, Term, Terms, count
+from numgrad.jit.lower.terms import BUFFER, OPAQUE, PART, SCALAR, Term, Terms, count
 from numgrad.jit.lower.tree import LANES, Item, Loop, build
 from numgrad.jit.lower.write import (
     MAX_TASKS,
@@ -87,9 +87,18 @@ class KernelWriter(Writer):
         Terms that this kernel computes and keeps.
     exported
         The numbers of those that it has to hand out.
+    joined
+        Arrays that some of ``stored`` are parts of, and which it hands out.
     """
 
-    def __init__(self, terms: Terms, stored: Sequence[Term], exported: set[int]) -> None:
+    def __init__(
+        self,
+        terms: Terms,
+        stored: Sequence[Term],
+        exported: set[int],
+        joined: Sequence[Term] = (),
+    ) -> None:
+        self.joined = joined
         stored, self.statements, self.items = arrange(terms, stored)
         self.exported = exported
         self.terms = {t.number: t for t in stored}
@@ -130,6 +139,8 @@ class KernelWriter(Writer):
         term = statement.term
         number = term.number
         item, path = self.loops_of[number]
+        if term.op == PART:
+            return Storage(f"a{term.detail[0]}", tuple(range(len(term.shape))), whole=True)
         if not path:
             return Storage(f"r{number}", (), whole=True, memory=False)
         over_top = bool(set(path[0].merged) & set(statement.reduced.values()))  # pyright: ignore
@@ -145,6 +156,10 @@ class KernelWriter(Writer):
             common = [a for a, b in zip(common, other, strict=False) if a is b]
         lanes = path[0].lanes and not (len(common) > 1 and common[1].rows)
         open_loops = {loop for each in common for loop in each.merged}
+        for each in reversed(path):  # a scan takes up what the loops inside of its own left
+            if statement.scanned is None or each.loop == statement.scanned:
+                break
+            open_loops.difference_update(each.merged)
         axes = tuple(
             a
             for a, loop in enumerate(statement.loops)
@@ -199,6 +214,7 @@ class KernelWriter(Writer):
     def _parameters(self) -> list[str]:
         names = list(self.arguments)
         self.results = [t for n, t in self.terms.items() if n in self.exported]
+        self.results += self.joined
         self.arrays = [
             t for n, t in self.outside.items() if self.storage[n].memory and f"a{n}" in names
         ]
@@ -213,7 +229,7 @@ class KernelWriter(Writer):
         lines = []
         for number, term in self.terms.items():
             place = self.storage[number]
-            if place.whole and place.memory and number not in self.exported:
+            if term.op != PART and place.whole and place.memory and number not in self.exported:
                 size = count(term.shape)
                 self.need(size)
                 lines.append(f"    x{number} = np.empty({text(size)}, {numpy_name(term.dtype)})")
@@ -221,7 +237,7 @@ class KernelWriter(Writer):
                 kept.append(f"x{number}")
         self._parameters()
         for term in (*self.arrays, *self.results):
-            if self.storage[term.number].memory:
+            if term in self.joined or self.storage[term.number].memory:
                 lines.append(f"    a{term.number} = int64(x{term.number}.ctypes.data)")
         return lines
 
@@ -235,6 +251,12 @@ class KernelWriter(Writer):
     def _hand_out(self, number: int, value: str) -> None:
         """A number is known."""
         term = self.terms[number]
+        if term.op == PART:
+            whole, shape, axis, start = term.detail
+            place = ", ".join(text(start) if a == axis else "0" for a in range(len(shape)))
+            self.need(start)
+            self.put(1, f"x{whole}[{place}] = {value}")
+            return
         self.names[self.bodies.load(term, ())] = value
         if number in self.exported:
             first = ", ".join(["0"] * max(len(term.shape), 1))
@@ -246,20 +268,26 @@ class KernelWriter(Writer):
         produced = {s.term.number for s in loop.statements()}
         rows = {f"a{s.term.number}": s for s in nest.rows}
         for name in nest.arguments:
-            if (name not in rows and not (name[1:].isdigit() and int(name[1:]) in produced)) or (name not in rows and int(name[1:]) in self.exported):
+            if (name not in rows and not (name[1:].isdigit() and int(name[1:]) in produced)) or (
+                name not in rows and int(name[1:]) in self.exported
+            ):
                 self.arguments[name] = None
         self.need(loop.length)
         self.need(nest.per_iteration)
         total, inner = text(loop.length), text(nest.per_iteration)
         unit = LANES if loop.lanes else 1
         value = value_of(nest.per_iteration)
-        least = f"-(-{TASK} // max({inner}, 1))" if value is None else str(-(-TASK // max(value, 1)))
+        least = (
+            f"-(-{TASK} // max({inner}, 1))" if value is None else str(-(-TASK // max(value, 1)))
+        )
         row = " + ".join(text(count(s.term.shape)) for s in nest.rows)
         for s in nest.rows:
             self.need(count(s.term.shape))
         if row:  # a task is to be long against putting its results together
             least = f"max({least}, -(-8 * ({row}) // max({inner}, 1)))"
         self.put(1, f"total{k} = {total}")
+        if nest.serial:
+            least = f"total{k}, 1"
         self.put(1, f"step{k} = max({least}, -(-total{k} // {MAX_TASKS}))")
         if unit > 1:
             self.put(1, f"step{k} = -(-step{k} // {unit}) * {unit}")
@@ -307,9 +335,7 @@ class KernelWriter(Writer):
             self.put(2, f"f{n}[e] = p{n}[0, e]")
 
 
-def arrange(
-    terms: Terms, stored: Sequence[Term]
-) -> tuple[list[Term], list[Statement], list[Item]]:
+def arrange(terms: Terms, stored: Sequence[Term]) -> tuple[list[Term], list[Statement], list[Item]]:
     """Statements and loops for stored terms, more of which are stored where that saves work."""
     hint = terms.sizes.hint_of
     kept = list(stored)

@@ -16,15 +16,32 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from numgrad.jit.lower.terms import CONSTANT, ONE, OPAQUE, REDUCE, SIZE, VIEW, Term
+from numgrad.jit.lower.choose import Condition, alternatives
+from numgrad.jit.lower.terms import (
+    CHOOSE,
+    CONSTANT,
+    GATHER,
+    IOTA,
+    ONE,
+    OPAQUE,
+    PART,
+    REDUCE,
+    SCAN,
+    SCATTER,
+    SIZE,
+    VIEW,
+    Term,
+    ravel,
+)
 from numgrad.jit.polynomial import Terms as Length
-from numgrad.jit.polynomial import add, divide, multiply
-from numgrad.kernels.expr import INT64, Reader, Symbol, in_order
+from numgrad.jit.polynomial import add, atoms_of, constant, divide, multiply
+from numgrad.kernels.expr import BOOL, INT64, Reader, Symbol, in_order
 
 Index = tuple[Length, ...]
+Guard = tuple[Condition, ...]
 
-LOOP = 1_000_000
-"""Loops are the axes of ``sizes`` with numbers from here on."""
+LOOP, COMPUTED = 1_000_000, 2_000_000
+"""Loops, and integers that a kernel computes, are the axes of ``sizes`` from these numbers on."""
 
 
 def loop_index(loop: int) -> Length:
@@ -38,20 +55,30 @@ def loops_in(index: Length) -> set[int]:
     for product, _ in index:
         for atom in product:
             if atom[0] == "axis":
-                if atom[1] >= LOOP:
+                if LOOP <= atom[1] < COMPUTED:
                     found.add(atom[1] - LOOP)
             else:
                 found |= loops_in(atom[1]) | loops_in(atom[2])
     return found
 
 
+def computed_in(index: Length) -> set[int]:
+    """The computed integers that an index depends on."""
+    return {atom[1] - COMPUTED for atom in atoms_of(index) if atom[1] >= COMPUTED}
+
+
 def single_loop(index: Length) -> int | None:
     """The loop whose index this is, if it is nothing else."""
     if len(index) == 1 and index[0][1] == 1 and len(index[0][0]) == 1:
         atom = index[0][0][0]
-        if atom[0] == "axis" and atom[1] >= LOOP:
+        if atom[0] == "axis" and LOOP <= atom[1] < COMPUTED:
             return atom[1] - LOOP
     return None
+
+
+def walking_loop(index: Length) -> int | None:
+    """The loop whose index this is, if it is nothing else but shifted."""
+    return single_loop(tuple(term for term in index if loops_in((term,)) or computed_in((term,))))
 
 
 def source_index(term: Term, index: Index) -> Index:
@@ -77,18 +104,14 @@ def source_index(term: Term, index: Index) -> Index:
             part[0] if len(part) == 1 else add(part[0], multiply(next(rest), part[1]))
             for part in detail
         )
+    if kind == "diagonal":
+        offset, axis1, axis2 = detail
+        rest = iter(index)
+        ends = {axis1: constant(max(-offset, 0)), axis2: constant(max(offset, 0))}
+        return tuple(
+            add(index[-1], ends[a]) if a in ends else next(rest) for a in range(len(source))
+        )
     return unravel(ravel(term.shape, index), source)  # reshape
-
-
-def ravel(shape: Sequence[Length], index: Index) -> Length:
-    """The offset of an element of a C-contiguous array."""
-    offset: Length = ()
-    stride = ONE
-    for n, i in zip(reversed(shape), reversed(index), strict=True):
-        if n != ONE:
-            offset = add(offset, multiply(i, stride))
-            stride = multiply(stride, n)
-    return offset
 
 
 def unravel(offset: Length, shape: Sequence[Length]) -> Index:
@@ -114,17 +137,28 @@ class Statement:
         A loop for each axis of the result; None for one of length 1.
     reduced
         A loop for each axis that is reduced and longer than 1, by axis of the operand.
+    scattered
+        The axis of the result along which the place is computed; its loop is opened only to clear.
+    scanned
+        The loop along which each element takes up the one before.
     """
 
     def __init__(self, term: Term, new_loop: Callable[[Length], int]) -> None:
         self.term = term
         self.loops = [None if n == ONE else new_loop(n) for n in term.shape]
         self.reduced: dict[int, int | None] = {}
+        self.scattered: int | None = None
+        self.scanned = self.loops[term.detail[1]] if term.op == SCAN else None
+        gone: Sequence[int] = ()
         if term.op == REDUCE:
-            (x,) = term.args
-            self.reduced = {
-                a: None if x.shape[a] == ONE else new_loop(x.shape[a]) for a in term.detail[1]
-            }
+            gone = term.detail[1]
+        elif term.op == SCATTER:
+            axis, span = term.detail[1]
+            self.scattered = axis
+            gone = range(axis, axis + span)
+        if gone:
+            lengths = term.args[0].shape
+            self.reduced = {a: None if lengths[a] == ONE else new_loop(lengths[a]) for a in gone}
 
     @property
     def index(self) -> Index:
@@ -134,7 +168,7 @@ class Statement:
     @property
     def operand_index(self) -> Index:
         """The element of a reduction's operand that is added."""
-        rest = iter(self.index)
+        rest = iter([i for a, i in enumerate(self.index) if a != self.scattered])
         return tuple(
             next(rest)
             if a not in self.reduced
@@ -144,12 +178,14 @@ class Statement:
 
     def all_loops(self) -> list[int]:
         """Loops of the result and of what is reduced."""
-        return [loop for loop in (*self.loops, *self.reduced.values()) if loop is not None]
+        made = [loop for a, loop in enumerate(self.loops) if a != self.scattered]
+        return [loop for loop in (*made, *self.reduced.values()) if loop is not None]
 
     def rename(self, find: Callable[[int], int]) -> None:
         """Put the representative of each loop in its place."""
         self.loops = [None if loop is None else find(loop) for loop in self.loops]
         self.reduced = {a: None if u is None else find(u) for a, u in self.reduced.items()}
+        self.scanned = None if self.scanned is None else find(self.scanned)
 
     def __repr__(self) -> str:
         return f"<statement {self.term} {self.loops} {self.reduced}>"
@@ -158,66 +194,150 @@ class Statement:
 class Bodies:
     """Reads the bodies of statements as symbols, down to what is stored or in memory.
 
-    A read of memory is the symbol ``load`` with the detail ``(number of the term, index)``.
+    A read of memory is the symbol ``load`` with the detail ``(number of the term, index)``. Its
+    arguments are the integers in the index that are computed, symbols ``computed``, and in the end
+    the condition, if any, without which nothing may be read. Indices themselves are the symbol
+    ``index``.
     """
 
     def __init__(self, stored: Iterable[Term]) -> None:
         self.stored = {t.number for t in stored}
         self.reader = Reader()
-        self.found: dict[tuple[int, Index], Symbol] = {}
+        self.found: dict[tuple[int, Index, Guard], Symbol] = {}
         self.terms: dict[int, Term] = {}
         self.of_symbol: dict[Symbol, tuple[Term, Index]] = {}
         """The term and index that each symbol is the value of, for expensive terms."""
+        self.computed: dict[int, Symbol] = {}
+        self._numbers: dict[Symbol, int] = {}
 
     def body(self, statement: Statement) -> Symbol:
-        """The value that a statement stores or accumulates."""
+        """The value that a statement stores or accumulates; with a second one, ``pair``.
+
+        The second one is the place where a sum is scattered to, or the factor of a recurrence.
+        """
         term = statement.term
         if term.op == REDUCE:
             return self.at(term.args[0], statement.operand_index)
-        return self._inside(term, statement.index)
+        if term.op == SCATTER:
+            value, place = (self.at(x, statement.operand_index) for x in term.args)
+            return self.reader.make("pair", (value, self.compute(place)[1]), term.dtype)
+        if term.op == SCAN:
+            parts = tuple([self.at(x, statement.index) for x in term.args])
+            return parts[0] if len(parts) == 1 else self.reader.make("pair", parts, term.dtype)
+        return self._inside(term, statement.index, ())
 
-    def at(self, term: Term, index: Index) -> Symbol:
-        """An element of a term."""
+    def target(self, statement: Statement, place: Symbol) -> Index:
+        """The element that a scattered sum is added to."""
+        length = self._computed_length(place)
+        return tuple(
+            length if a == statement.scattered else i for a, i in enumerate(statement.index)
+        )
+
+    def at(self, term: Term, index: Index, guard: Guard = ()) -> Symbol:
+        """An element of a term, which may be out of range unless all of ``guard`` holds."""
         if term.op in (CONSTANT, SIZE):
-            return self._inside(term, index)
+            return self._inside(term, index, ())
         index = tuple([() if n == ONE else i for n, i in zip(term.shape, index, strict=True)])
-        key = (term.number, index)
+        key = (term.number, index, guard)
         found = self.found.get(key)
         if found is None:
             if term.in_memory or term.number in self.stored:
-                found = self.load(term, index)
+                found = self.load(term, index, guard)
             else:
-                found = self._inside(term, index)
+                found = self._inside(term, index, guard)
             self.found[key] = found
         return found
 
-    def load(self, term: Term, index: Index) -> Symbol:
+    def load(self, term: Term, index: Any, guard: Guard = ()) -> Symbol:
         """A read of memory."""
         self.terms[term.number] = term
-        return self.reader.make("load", (), term.dtype, (term.number, index))
+        parts = [index[1]] if index[:1] == ("flat",) else index
+        computed = sorted(set().union(*map(computed_in, parts)))
+        args = [self.computed[k] for k in computed]
+        if guard and not computed:
+            moving = set().union(*map(loops_in, parts))
+            guard = tuple([c for c in guard if loops_in(c.value) & moving])
+        if guard:
+            args.append(self.all_hold(guard))
+        return self.reader.make("load", tuple(args), term.dtype, (term.number, index))
 
-    def _inside(self, term: Term, index: Index) -> Symbol:
+    def compute(self, value: Symbol) -> tuple[Length, Symbol]:
+        """A computed integer as part of an index, and as a symbol."""
+        symbol = self.reader.make("computed", (value,), INT64)
+        number = self._numbers.setdefault(symbol, len(self._numbers))
+        self.computed[number] = symbol
+        return self._computed_length(symbol), symbol
+
+    def _computed_length(self, symbol: Symbol) -> Length:
+        return (((("axis", COMPUTED + self._numbers[symbol]),), 1),)
+
+    def name(self, computed: Symbol) -> str:
+        """The variable that holds a computed integer."""
+        return f"j{self._numbers[computed]}"
+
+    def all_hold(self, guard: Guard) -> Symbol:
+        """Whether conditions hold."""
+        make = self.reader.make
+        zero = make("const", (), INT64, 0)
+        found: Symbol | None = None
+        for condition in guard:
+            sign = "equal" if condition.sign == "==" else "greater_equal"
+            holds = make(sign, (make("index", (), INT64, condition.value), zero), BOOL)
+            found = holds if found is None else make("logical_and", (found, holds), BOOL)
+        assert found is not None
+        return found
+
+    def _inside(self, term: Term, index: Index, guard: Guard) -> Symbol:
         if term.op == CONSTANT:
             return self.reader.make("const", (), term.dtype, term.detail)
         if term.op == SIZE:
             return self.reader.make("index", (), INT64, term.detail)
+        if term.op == IOTA:
+            axis, divisor = term.detail
+            place = ravel(term.shape, index) if axis is None else index[axis]
+            return self.reader.make("index", (), INT64, divide("//", place, divisor))
+        if term.op == PART:
+            return self.at(term.args[0], index, guard)
+        if term.op == CHOOSE:
+            return self._chosen(term, index, guard)
+        if term.op == GATHER:
+            return self._gathered(term, index, guard)
         if term.op == VIEW:
             (x,) = term.args
             if term.detail[0] == "reshape" and (x.in_memory or x.number in self.stored):
-                return self._flat(x, ravel(term.shape, index))
-            return self.at(x, source_index(term, index))
+                return self.load(x, ("flat", ravel(term.shape, index)), guard)
+            return self.at(x, source_index(term, index), guard)
         args = []
         for x in term.args:
             lead = len(index) - len(x.shape)
-            args.append(self.at(x, index[lead:]))
+            args.append(self.at(x, index[lead:], guard))
         symbol = self.reader.make(term.op, tuple(args), term.dtype, term.detail)
         if term.is_expensive:
             self.of_symbol.setdefault(symbol, (term, index))
         return symbol
 
-    def _flat(self, x: Term, offset: Length) -> Symbol:
-        self.terms[x.number] = x
-        return self.reader.make("load", (), x.dtype, (x.number, ("flat", offset)))
+    def _chosen(self, term: Term, index: Index, guard: Guard) -> Symbol:
+        result: Symbol | None = None
+        for option in reversed(alternatives(term, index)):
+            known = {c: c.known() for c in option.conditions}
+            if False in known.values():
+                continue
+            open_ = tuple([c for c, holds in known.items() if holds is None])
+            inner = (*guard, *(c for c in open_ if c not in guard)) if option.inside else guard
+            value = self.at(option.term, option.index, inner)
+            if result is None or not open_:
+                result = value
+            elif value is not result:
+                holds = self.all_hold(open_)
+                result = self.reader.make("where", (holds, value, result), term.dtype)
+        assert result is not None, "no operand is chosen"
+        return result
+
+    def _gathered(self, term: Term, index: Index, guard: Guard) -> Symbol:
+        x, place = term.args
+        axis, span = term.detail
+        part, _ = self.compute(self.at(place, index, guard))
+        return self.at(x, (*index[:axis], part, *index[axis + span :]), guard)
 
 
 def loads(root: Symbol) -> list[Symbol]:
@@ -241,7 +361,21 @@ def expensive(body: Symbol, bodies: Bodies) -> list[tuple[Term, set[int]]]:
     for symbol in in_order([body], {}):
         if symbol in bodies.of_symbol:
             term, index = bodies.of_symbol[symbol]
-            found.append((term, set().union(*map(loops_in, index))))
+            found.append((term, set().union(*[loops_behind(part, bodies) for part in index])))
+    return found
+
+
+def loops_behind(index: Length, bodies: Bodies) -> set[int]:
+    """The loops that an index depends on, by computed integers too."""
+    found = loops_in(index)
+    for k in computed_in(index):
+        for symbol in in_order([bodies.computed[k]], {}):
+            if symbol.op == "index":
+                found |= loops_in(symbol.detail)
+            elif symbol.op == "load":
+                at = symbol.detail[1]
+                parts = [at[1]] if at[:1] == ("flat",) else at
+                found |= set().union(*map(loops_in, parts))
     return found
 
 
@@ -249,13 +383,29 @@ def first_stored(roots: Iterable[Term]) -> dict[int, Term]:
     """The terms that have to be stored, by number: results, reductions, operands of other code."""
     found: dict[int, Term] = {t.number: t for t in roots}
     for term in reachable(roots):
-        if term.op == REDUCE:
+        if term.op in (REDUCE, SCATTER, SCAN):
             found[term.number] = term
         elif term.op == OPAQUE:
             found.update((a.number, a) for a in term.args)
+        elif term.op == GATHER and _is_costly(term.args[0]):
+            found[term.args[0].number] = term.args[0]
+        elif term.op == PART:
+            found[term.number] = term
         elif term.op == VIEW and term.detail[0] == "reshape":
             found[term.args[0].number] = term.args[0]
     return {n: t for n, t in found.items() if not (t.in_memory or t.op in (CONSTANT, SIZE))}
+
+
+def _is_costly(term: Term) -> bool:
+    """Whether computing an element anew takes longer than reading it."""
+    stack = [term]
+    while stack:
+        x = stack.pop()
+        if x.is_expensive:
+            return True
+        if x.op in (VIEW, CHOOSE, GATHER) or x.is_map:
+            stack.extend(x.args)
+    return False
 
 
 def reachable(roots: Iterable[Term]) -> list[Term]:
@@ -325,15 +475,15 @@ def align(statements: Sequence[Statement], bodies: Bodies, loops: Loops) -> None
         producer = of_term.get(number)
         if producer is None or index[:1] == ("flat",):
             continue
-        for place, part in zip(producer.loops, index, strict=True):
+        for axis, (place, part) in enumerate(zip(producer.loops, index, strict=True)):
             loop = single_loop(part)
-            if loop is not None and place is not None:
+            if loop is not None and place is not None and axis != producer.scattered:
                 loops.unify(place, loop, groups)
     for number, index in accesses:
         if number in of_term or index[:1] == ("flat",):
             continue
         for axis, part in enumerate(index):
-            loop = single_loop(tuple([term for term in part if term[0]]))  # shifted or not
+            loop = walking_loop(part)
             if loop is not None:
                 first = walks.setdefault((number, axis), loop)
                 loops.unify(first, loop, groups)

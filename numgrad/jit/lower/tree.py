@@ -31,10 +31,9 @@ from numgrad.jit.lower.statements import (
     loads,
     loop_index,
     loops_in,
-    ravel,
     single_loop,
 )
-from numgrad.jit.lower.terms import ONE, Term
+from numgrad.jit.lower.terms import ONE, SCAN, SCATTER, Term, ravel
 from numgrad.jit.polynomial import Terms as Length
 from numgrad.jit.polynomial import multiply, value_of
 
@@ -245,6 +244,8 @@ def _walks_as_one(outer: Loop, inner: Loop, bodies: Bodies) -> bool:
                 ours[1] & group and not ours[0] <= group
             ):
                 return False
+        if statement.scanned in outer.merged + inner.merged:
+            return False
         if not all(_linear(offset, outer, inner) for offset in _touched(statement, bodies)):
             return False
     return True
@@ -252,7 +253,7 @@ def _walks_as_one(outer: Loop, inner: Loop, bodies: Bodies) -> bool:
 
 def _touched(statement: Statement, bodies: Bodies) -> list[Length]:
     """The offsets that a statement reads and writes."""
-    offsets = [ravel(statement.term.shape, statement.index)]
+    offsets = [statement.term.offset(statement.index)]
     stack, seen = [bodies.body(statement)], set()
     while stack:
         symbol = stack.pop()
@@ -263,6 +264,8 @@ def _touched(statement: Statement, bodies: Bodies) -> list[Length]:
             number, index = symbol.detail
             flat = index[:1] == ("flat",)
             offsets.append(index[1] if flat else ravel(bodies.terms[number].shape, index))
+        elif symbol.op == "index":
+            offsets.append(symbol.detail)
         stack.extend(symbol.args)
     return offsets
 
@@ -300,6 +303,8 @@ def _choose_lanes(top: Loop, bodies: Bodies, loops: Loops) -> None:
     """Cut the outermost loop into blocks where that pays: Note [Lanes]."""
     children = [item for item in top.items if isinstance(item, Loop)]
     if not children or _hint(top, loops) < SHORT:
+        return
+    if any(s.term.op in (SCAN, SCATTER) for s in top.statements()):
         return
     short = [max(_hint(x, loops) for x in _innermost(child)) < SHORT for child in children]
     once = {

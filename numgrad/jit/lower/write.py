@@ -20,15 +20,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from numgrad.jit.lower.statements import (
+    COMPUTED,
     LOOP,
     Bodies,
     Index,
     Statement,
     loads,
     loops_in,
-    ravel,
 )
-from numgrad.jit.lower.terms import ONE, REDUCE, Term, count
+from numgrad.jit.lower.terms import ONE, PART, REDUCE, SCAN, SCATTER, Term, count, ravel
 from numgrad.jit.lower.tree import LANES, Item, Loop
 from numgrad.jit.polynomial import Terms as Length
 from numgrad.jit.polynomial import add, constant, multiply, text_of
@@ -75,10 +75,13 @@ class Nest:
     rows: list[Statement]
     cost_ns: float = 0.0
     per_iteration: Length = ()
+    serial: bool = False
 
 
 def name_of(k: int) -> str:
-    """The name of a length or of the index of a loop."""
+    """The name of a length, of the index of a loop or of a computed integer."""
+    if k >= COMPUTED:
+        return f"j{k - COMPUTED}"
     return f"n{k}" if k < LOOP else f"i{k - LOOP}"
 
 
@@ -87,7 +90,7 @@ def text(length: Length) -> str:
     return text_of(length, name_of)
 
 
-def _without(length: Length, zeros: set[int]) -> Length:
+def _without(length: Length, zeros: frozenset[int]) -> Length:
     """A length with the indices of some loops at 0."""
     if not zeros:
         return length
@@ -119,7 +122,7 @@ class Writer:
         self.bodies, self.storage, self.emitter = bodies, storage, emitter
         self.names = dict(names)
         self.lines: list[str] = []
-        self.zeros: set[int] = set()
+        self.zeros: frozenset[int] = frozenset()
         self.arguments: dict[str, None] = {}
         self.scopes: dict[str, int] = {}
         self.counter = 0
@@ -141,17 +144,35 @@ class Writer:
         """Write what computes symbols; their texts."""
         for symbol in in_order(roots, self.names):
             if symbol.op == "load":
-                number, index = symbol.detail
-                self.counter += 1
-                name = f"e{self.counter}"
-                self.put(depth, f"{name} = {self.read(self.bodies.terms[number], index)}")
-                self.names[symbol] = name
+                self._load(depth, symbol)
+            elif symbol.op == "computed":
+                (value,) = self._block(depth, symbol.args)
+                self.names[symbol] = self.bodies.name(symbol)
+                self.put(depth, f"{self.names[symbol]} = int64({value})")
             elif symbol.op == "index":
-                self.need(symbol.detail)
-                self.names[symbol] = f"int64({text(symbol.detail)})"
+                place = _without(symbol.detail, self.zeros)
+                self.need(place)
+                self.names[symbol] = f"int64({text(place)})"
+        return self._block(depth, roots)
+
+    def _block(self, depth: int, roots: Sequence[Symbol]) -> list[str]:
         lines, values = self.emitter.block(roots, self.names, slow=True)
         self.put(depth, *lines)
         return values
+
+    def _load(self, depth: int, symbol: Symbol) -> None:
+        """Write a read of memory, unless the value is at hand."""
+        number, index = symbol.detail
+        term = self.bodies.terms[number]
+        unguarded = self.names.get(self.bodies.load(term, index))
+        if unguarded is not None:
+            self.names[symbol] = unguarded
+            return
+        guard = [a for a in symbol.args if a.op != "computed"]
+        self.counter += 1
+        name = self.names[symbol] = f"e{self.counter}"
+        flags = self._block(depth, guard)
+        self.put(depth, f"{name} = {self.read(term, index, *flags)}")
 
     def depends(self, symbol: Symbol) -> frozenset[int]:
         """The loops that a symbol depends on."""
@@ -159,12 +180,14 @@ class Writer:
 
     def reads(self, symbol: Symbol) -> frozenset[int]:
         """The numbers of the terms that a symbol reads."""
-        return self._gather(symbol, self._reads, lambda load: {load.detail[0]})
+        return self._gather(symbol, self._reads, lambda s: {s.detail[0]} if s.op == "load" else ())
 
     def _load_loops(self, load: Symbol) -> set[int]:
+        if load.op == "index":
+            return loops_in(load.detail)
         _, index = load.detail
         parts = [index[1]] if index[:1] == ("flat",) else index
-        return {u for part in parts for u in loops_in(_without(part, self.zeros))}
+        return {u for part in parts for u in loops_in(part)}
 
     def _gather(
         self,
@@ -177,23 +200,22 @@ class Writer:
                 found: set[int] = set()
                 for a in symbol.args:
                     found |= known[a]
-                if symbol.op == "load":
+                if symbol.op in ("load", "index"):
                     found |= set(of_load(symbol))
                 known[symbol] = frozenset(found)
         return known[root]
 
     # ------------------------------------------------------------------------------------ memory
 
-    def _place(self, term: Term, index: Index, *, keep_zeros: bool = False) -> tuple[str, str]:
+    def _place(self, term: Term, index: Index) -> tuple[str, str]:
         """Name of the address and text of the offset of an element."""
         place = self.storage[term.number]
-        zeros = set() if keep_zeros else self.zeros
         if index[:1] == ("flat",):
-            offset: Length = _without(index[1], zeros)  # pyright: ignore
+            offset: Length = _without(index[1], self.zeros)  # pyright: ignore
         else:
             shape = [term.shape[a] for a in place.axes]
-            parts = tuple(_without(index[a], zeros) for a in place.axes)
-            offset = ravel(shape, parts)
+            parts = tuple(_without(index[a], self.zeros) for a in place.axes)
+            offset = term.offset(parts) if term.op == PART else ravel(shape, parts)
         if place.lanes:
             offset = multiply(offset, constant(LANES))
             where = f"{text(offset)} + lane" if offset else "lane"
@@ -207,17 +229,22 @@ class Writer:
     def _scope(self, name: str) -> str:
         return f"{self.scopes.setdefault(name, len(self.scopes))}, @SCOPES@"
 
-    def read(self, term: Term, index: Index) -> str:
+    def read(self, term: Term, index: Index, flag: str = "") -> str:
+        """A read of an element, only if a condition holds, else zero."""
         place = self.storage[term.number]
         if not place.memory:
             self.arguments[place.name] = None
             return place.name
         name, where = self._place(term, index)
-        load = self.use("load", "intrinsics")
-        return f"{load}({type_name(term.dtype)}, {name}, {where}, {self._scope(name)})"
+        load = self.use("load_if" if flag else "load", "intrinsics")
+        parts = [type_name(term.dtype), flag, name, where, self._scope(name)]
+        return f"{load}({', '.join(filter(None, parts))})"
 
-    def store(self, depth: int, s: Statement, value: str, *, keep_zeros: bool = False) -> None:
-        name, where = self._place(s.term, s.index, keep_zeros=keep_zeros)
+    def store(
+        self, depth: int, s: Statement, value: str, *, index: Index | None = None
+    ) -> None:
+        """Store an element, that of the loops unless another is given."""
+        name, where = self._place(s.term, s.index if index is None else index)
         store = self.use("store", "intrinsics")
         self.put(depth, f"{store}({value}, {name}, {where}, {self._scope(name)})")
 
@@ -248,8 +275,6 @@ class NestWriter(Writer):
         self.statements = loop.statements()
         self.produced = {s.term.number for s in self.statements}
         self.paths = {id(s): path for s, path in paths(loop)}
-        for each in _all_loops(loop):
-            self.zeros.update(each.merged[:-1])
         self.lane = loop.loop if loop.lanes else None
         self.in_rows = {
             id(s)
@@ -272,6 +297,8 @@ class NestWriter(Writer):
         for s in rows:
             self._clear(1, s, 0)
         self._hoist(1, self.top)
+        self._start_scans(1, self.top)
+        self.zeros = frozenset(self.top.merged[:-1])
         if self.top.lanes:
             self.put(1, f"for base in range(lo, hi, {LANES}):")
             self.put(2, f"width = min({LANES}, hi - base)")
@@ -279,6 +306,7 @@ class NestWriter(Writer):
         else:
             self._open(1, self.top, "lo", "hi")
             self._items(2, self.top.items, [self.top])
+        self.zeros = frozenset()
         allocations = self._allocations()
         if scalars:
             self.put(1, "return " + ", ".join(f"acc{s.term.number}" for s in scalars))
@@ -292,6 +320,7 @@ class NestWriter(Writer):
         return Nest(
             self.number, self.top, lines, list(self.arguments), scalars, rows,
             self.emitter.cost_ns - before, _elements(self.top.items),
+            any(s.scanned == self.top.loop for s in self.statements),
         )  # fmt: skip
 
     def _allocations(self) -> list[str]:
@@ -339,10 +368,13 @@ class NestWriter(Writer):
                 self.put(depth, f"acc{s.term.number} = {self._identity(s.term)}")
         before = dict(self.names)
         self._hoist(depth, loop)
+        self._start_scans(depth, loop)
         self._open(depth, loop, "0", text(loop.length))
         self.need(loop.length)
+        around = self.zeros
+        self.zeros = around.union(loop.merged[:-1])
         self._items(depth + 1, loop.items, [*path, loop])
-        self.names = before
+        self.names, self.zeros = before, around
         for s in inside:
             if self._partial_from(s) == len(path):
                 if s in starting:
@@ -382,8 +414,14 @@ class NestWriter(Writer):
         return self.lane is not None and id(s) not in self.in_rows
 
     def _statement(self, depth: int, s: Statement) -> None:
-        (value,) = self.values(depth, [self.bodies.body(s)])
         term = s.term
+        if term.op == SCATTER:
+            self._scatter(depth, s)
+            return
+        if term.op == SCAN:
+            self._scan(depth, s)
+            return
+        (value,) = self.values(depth, [self.bodies.body(s)])
         if term.op != REDUCE:
             symbol = self.bodies.load(term, s.index)
             if value.isidentifier():
@@ -403,6 +441,52 @@ class NestWriter(Writer):
             self._accumulate(depth, s, f"acc{term.number}", value)
         else:
             self._add_to_storage(depth, s, value)
+
+    def _scatter(self, depth: int, s: Statement) -> None:
+        """Add to an element whose place is computed."""
+        value, place = self.bodies.body(s).args
+        value, _ = self.values(depth, [value, place])
+        self._add_to_storage(depth, s, value, self.bodies.target(s, place))
+
+    def _scan(self, depth: int, s: Statement) -> None:
+        """Go on from the element before, a variable if the loop is innermost, else in memory."""
+        term, number = s.term, s.term.number
+        body = self.bodies.body(s)
+        value, *factor = self.values(depth, list(body.args) if body.op == "pair" else [body])
+        first = f"i{s.scanned} == 0"
+        if self._carried(s):
+            before = f"acc{number}"
+        else:
+            before = f"b{number}"
+            shift = [
+                add(i, constant(-1)) if loop == s.scanned else i
+                for i, loop in zip(s.index, s.loops, strict=True)
+            ]
+            self.put(depth, f"{before} = {self.read(term, tuple(shift), f'i{s.scanned} > 0')}")
+        sign = "*" if term.detail[0] == "prod" else "+"
+        if factor:
+            before = f"({before} * {factor[0]})"
+        new = f"{type_name(term.dtype)}({before} {sign} {value})"
+        if term.dtype.kind == "c":
+            new = f"({value} if {first} else {new})"
+        else:
+            new = f"{self.use('select', 'intrinsics')}({first}, {value}, {new})"
+        self.put(depth, f"r{number} = {new}")
+        self.names[self.bodies.load(term, s.index)] = f"r{number}"
+        if self._carried(s):
+            self.put(depth, f"acc{number} = r{number}")
+        if self.storage[number].memory:
+            self.store(depth, s, f"r{number}")
+
+    def _carried(self, s: Statement) -> bool:
+        """Whether a variable holds the element before of a scan."""
+        return s.scanned is not None and self.paths[id(s)][-1].loop == s.scanned
+
+    def _start_scans(self, depth: int, loop: Loop) -> None:
+        for s in loop.items:
+            if isinstance(s, Statement) and self._carried(s):
+                zero = self.emitter.constant(0, s.term.dtype)
+                self.put(depth, f"acc{s.term.number} = {zero}")
 
     # ------------------------------------------------------------------------------ accumulators
 
@@ -425,7 +509,7 @@ class NestWriter(Writer):
         In lanes, a loop over lanes that is no reduction is inside of all others.
         """
         path = self.paths[id(s)]
-        if self._side_by_side(s) and not self._is_over(s, self.top):
+        if s.term.op == SCATTER or (self._side_by_side(s) and not self._is_over(s, self.top)):
             return None
         depth = len(path)
         while depth > 0 and self._is_over(s, path[depth - 1]):
@@ -457,6 +541,8 @@ class NestWriter(Writer):
         term = s.term
         path = self.paths[id(s)][first:]
         inner = [u for loop in path for u in loop.merged if u in s.loops]
+        if s.scattered is not None:
+            inner.append(s.loops[s.scattered])  # pyright: ignore
         lengths = {u: term.shape[a] for a, u in enumerate(s.loops)}
         for loop in inner:
             self.need(lengths[loop])
@@ -465,18 +551,21 @@ class NestWriter(Writer):
         if self._side_by_side(s) and self.lane in s.loops:
             self.put(depth, "for lane in range(width):", f"    i{self.lane} = base + lane")
             depth += 1
-        self.store(depth, s, self._identity(term), keep_zeros=True)
+        self.store(depth, s, self._identity(term))
 
-    def _add_to_storage(self, depth: int, s: Statement, value: str) -> None:
+    def _add_to_storage(
+        self, depth: int, s: Statement, value: str, index: Index | None = None
+    ) -> None:
+        index = s.index if index is None else index
         name = f"b{s.term.number}_{self.counter}"
         self.counter += 1
-        self.put(depth, f"{name} = {self.read(s.term, s.index)}")
+        self.put(depth, f"{name} = {self.read(s.term, index)}")
         step = step_of(s.term.detail[0], s.term.dtype)
         if s.term.dtype.kind == "f" and step in ("sum", "multiply"):
             new = f"{name} {'+' if step == 'sum' else '*'} {value}"
         else:
             new = f"{self._step(s.term)}({name}, {value})"
-        self.store(depth, s, new)
+        self.store(depth, s, new, index=index)
 
     def _settled(self, depth: int, s: Statement) -> None:
         """A reduction that a variable accumulated is complete."""
@@ -494,7 +583,7 @@ class NestWriter(Writer):
         made = {s.term.number for s in inside}
         roots = [self.bodies.body(s) for s in inside]
         for symbol in in_order(roots, self.names):
-            if symbol.op in ("const", "index"):
+            if symbol.op in ("const", "index", "pair"):
                 continue
             if self.depends(symbol) & changing or self.reads(symbol) & made:
                 continue

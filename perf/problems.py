@@ -1,0 +1,223 @@
+"""Functions whose gradients are compiled as a whole: their arguments, and how libraries write them.
+
+numgrad and JAX share NumPy's notation, so a function is written once for both: ``np`` is NumPy for
+numgrad, whose Tensors NumPy's functions take, and ``jax.numpy`` for JAX. torch has its own form,
+with its own fused functions where it has them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy
+from scipy.special import multigammaln
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One function and what is asked of it.
+
+    Attributes
+    ----------
+    arguments
+        Makes the arguments from sizes: arrays, or lists of them.
+    written
+        ``written(np, logsumexp, **sizes)`` is the function for numgrad and JAX.
+    torch
+        ``torch(torch, **sizes)`` is the function for torch.
+    argnums
+        What to differentiate.
+    transform
+        ``value_and_grad`` or ``jacobian``.
+    """
+
+    arguments: Callable[..., tuple]
+    written: Callable[..., Callable]
+    torch: Callable[..., Callable]
+    argnums: int | tuple[int, ...] = 0
+    transform: str = "value_and_grad"
+
+
+def _generator() -> numpy.random.Generator:
+    return numpy.random.default_rng(0)
+
+
+# ------------------------------------------------------------------------- exp(tanh(a * b) + a)
+
+
+def _chain_arguments(n: int) -> tuple:
+    draw = _generator()
+    return draw.uniform(-1.0, 1.0, n), draw.uniform(-1.0, 1.0, n)
+
+
+def _chain(np: Any, *_: Any, **sizes: int) -> Callable:
+    def f(a: Any, b: Any) -> Any:
+        return np.sum(np.exp(np.tanh(a * b) + a))
+
+    return f
+
+
+# ------------------------------------------------------------------------- logistic regression
+
+
+def _logistic_arguments(samples: int, features: int) -> tuple:
+    draw = _generator()
+    w = draw.normal(size=features) * 0.3
+    x = draw.normal(size=(samples, features))
+    y = (draw.random(samples) < 0.5).astype(numpy.float64)
+    return w, x, y
+
+
+def _logistic(np: Any, logsumexp: Any, **sizes: int) -> Callable:
+    def f(w: Any, x: Any, y: Any) -> Any:
+        z = x @ w
+        return np.mean(np.logaddexp(0.0, z) - y * z)
+
+    return f
+
+
+def _logistic_torch(torch: Any, **sizes: int) -> Callable:
+    def f(w: Any, x: Any, y: Any) -> Any:
+        return torch.nn.functional.binary_cross_entropy_with_logits(x @ w, y)
+
+    return f
+
+
+# ------------------------------------------------------------------------- softmax cross-entropy
+
+
+def _cross_entropy_arguments(samples: int, classes: int) -> tuple:
+    draw = _generator()
+    return draw.normal(size=(samples, classes)) * 2.0, draw.integers(0, classes, samples)
+
+
+def _cross_entropy(np: Any, logsumexp: Any, **sizes: int) -> Callable:
+    def f(x: Any, labels: Any) -> Any:
+        chosen = np.take_along_axis(x, labels[:, None], axis=1)[:, 0]
+        return np.mean(logsumexp(x, axis=1) - chosen)
+
+    return f
+
+
+def _cross_entropy_torch(torch: Any, **sizes: int) -> Callable:
+    return torch.nn.functional.cross_entropy
+
+
+# ------------------------------------------------------------------------- Gaussian mixture
+
+
+def _mixture_arguments(n: int, d: int, components: int) -> tuple:
+    draw = _generator()
+    alphas, means = draw.normal(size=components), draw.normal(size=(components, d))
+    icf = draw.normal(size=(components, d * (d + 1) // 2)) * 0.3
+    return alphas, means, icf, draw.normal(size=(n, d))
+
+
+def _mixture(np: Any, logsumexp: Any, *, d: int, **sizes: int) -> Callable:
+    gamma, m = 1.0, 0
+    columns, rows = numpy.triu_indices(d, 1)
+    # where an entry below the diagonal is kept: column by column
+    place = numpy.zeros((d, d), numpy.int64)
+    place[rows, columns] = numpy.arange(rows.size)
+    matrices = place, numpy.tri(d, k=-1, dtype=bool), numpy.eye(d)
+    place, below, diagonal = (np.asarray(matrix) for matrix in matrices)
+    freedom = d + m + 1
+    constant = freedom * d * math.log(gamma / math.sqrt(2.0)) - float(
+        multigammaln(0.5 * freedom, d)
+    )
+
+    def f(alphas: Any, means: Any, icf: Any, x: Any) -> Any:
+        n, components = x.shape[0], alphas.shape[0]
+        logarithms, others = icf[:, :d], icf[:, d:]
+        scales, sums = np.exp(logarithms), np.sum(logarithms, axis=1)
+        factors = scales[:, :, None] * diagonal + np.where(below, others[:, place], 0.0)
+        centred = x[:, None, :] - means
+        squares = np.sum(np.einsum("kij,nkj->nki", factors, centred) ** 2, axis=2)
+        terms = alphas + sums - 0.5 * squares
+        likelihood = np.sum(logsumexp(terms, axis=1)) - n * logsumexp(alphas, axis=0)
+        normal = 0.5 * n * d * math.log(2.0 * math.pi)
+        prior = 0.5 * gamma**2 * (np.sum(scales**2) + np.sum(others**2)) - m * np.sum(sums)
+        return likelihood - normal + prior - components * constant
+
+    return f
+
+
+class _TorchAsNumPy:
+    """The functions of NumPy that the mixture uses, by NumPy's names."""
+
+    def __init__(self, torch: Any) -> None:
+        self.asarray, self.exp, self.einsum = torch.from_numpy, torch.exp, torch.einsum
+        self.where, self.torch = torch.where, torch
+
+    def sum(self, x: Any, axis: int | None = None) -> Any:
+        return self.torch.sum(x) if axis is None else self.torch.sum(x, axis)
+
+
+# ------------------------------------------------------------------------- residuals of two peaks
+
+
+def _gaussians_arguments(points: int) -> tuple:
+    x = numpy.linspace(0.0, 1.0, points)
+    return numpy.array([1.0, 0.3, 0.1, 0.6, 0.7, 0.2]), x, numpy.sin(9.0 * x)
+
+
+def _gaussians(np: Any, *_: Any, **sizes: int) -> Callable:
+    def f(p: Any, x: Any, y: Any) -> Any:
+        peaks = p.reshape(-1, 3)
+        amplitudes, centres, widths = peaks[:, 0, None], peaks[:, 1, None], peaks[:, 2, None]
+        return np.sum(amplitudes * np.exp(-(((x - centres) / widths) ** 2)), axis=0) - y
+
+    return f
+
+
+# ------------------------------------------------------------------------- multi-layer perceptron
+
+
+def _mlp_arguments(batch: int, layers: list[int]) -> tuple:
+    draw = _generator()
+    params: list[numpy.ndarray] = []
+    for inputs, outputs in pairwise(layers):
+        params += [draw.normal(size=(inputs, outputs)) / inputs**0.5, numpy.zeros(outputs)]
+    x = draw.normal(size=(batch, layers[0])).astype(numpy.float32)
+    return [a.astype(numpy.float32) for a in params], x, draw.integers(0, layers[-1], batch)
+
+
+def _mlp(np: Any, logsumexp: Any, **sizes: int) -> Callable:
+    loss = _cross_entropy(np, logsumexp)
+
+    def f(params: Any, x: Any, labels: Any) -> Any:
+        w1, b1, w2, b2, w3, b3 = params
+        hidden = np.maximum(x @ w1 + b1, 0)
+        hidden = np.maximum(hidden @ w2 + b2, 0)
+        return loss(hidden @ w3 + b3, labels)
+
+    return f
+
+
+def _mlp_torch(torch: Any, **sizes: int) -> Callable:
+    def f(params: Any, x: Any, labels: Any) -> Any:
+        w1, b1, w2, b2, w3, b3 = params
+        hidden = torch.relu(torch.addmm(b1, x, w1))
+        hidden = torch.relu(torch.addmm(b2, hidden, w2))
+        return torch.nn.functional.cross_entropy(torch.addmm(b3, hidden, w3), labels)
+
+    return f
+
+
+PROBLEMS = {
+    "chain": Problem(_chain_arguments, _chain, _chain, (0, 1)),
+    "logistic": Problem(_logistic_arguments, _logistic, _logistic_torch),
+    "cross_entropy": Problem(_cross_entropy_arguments, _cross_entropy, _cross_entropy_torch),
+    "mixture": Problem(
+        _mixture_arguments,
+        _mixture,
+        lambda torch, **sizes: _mixture(_TorchAsNumPy(torch), torch.logsumexp, **sizes),
+        (0, 1, 2),
+    ),
+    "gaussians": Problem(_gaussians_arguments, _gaussians, _gaussians, transform="jacobian"),
+    "mlp": Problem(_mlp_arguments, _mlp, _mlp_torch),
+}

@@ -1,0 +1,261 @@
+"""Gradients of jitted functions: one node on the tape, at any order."""
+
+import numpy as np
+import pytest
+
+import numgrad as ng
+
+RNG = np.random.default_rng(1)
+
+
+def chain(a, b):
+    return np.sum(np.exp(np.tanh(a * b) + a))
+
+
+def product(a, b):
+    return ng.tanh(a @ b.T).sum(axis=0) * 2.0
+
+
+def several(a, b):
+    return {"x": (a * b).sum(axis=1), "y": [ng.exp(a), ng.argmax(b)]}
+
+
+def leaf(array):
+    return ng.tensor(array, requires_grad=True)
+
+
+@pytest.mark.parametrize("function", [chain, product])
+def test_backward_agrees_with_eager(function):
+    a, b = RNG.random((2, 3, 4))
+    fast = ng.jit(function)
+    for _ in range(2):
+        x, y, u, v = map(leaf, (a, b, a, b))
+        fast(x, y).sum().backward()
+        function(u, v).sum().backward()
+        np.testing.assert_allclose(x.grad, u.grad, rtol=1e-13)
+        np.testing.assert_allclose(y.grad, v.grad, rtol=1e-13)
+    assert len(fast.specialisations) == 1
+
+
+def test_one_node_on_the_tape():
+    x, y = leaf(RNG.random((3, 2))), ng.ones((3, 2))
+    out = ng.jit(chain)(x, y)
+    assert out.grad_fn.name() == "ChainBackward"
+    assert [node and node.name() for node, _ in out.grad_fn.next_functions] == [
+        "AccumulateGrad",
+        None,
+    ]
+
+
+def test_transforms_of_a_jitted_function():
+    a, b = RNG.random((2, 2, 2))
+    fast = ng.jit(chain)
+    for transform in (ng.grad, ng.hessian, ng.value_and_grad, ng.jacobian):
+        found, expected = transform(fast)(a, b), transform(chain)(a, b)
+        if transform is ng.value_and_grad:
+            np.testing.assert_allclose(found[0], expected[0], rtol=1e-12)
+            found, expected = found[1], expected[1]
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+    third = ng.grad(lambda x: np.sum(ng.grad(lambda y: np.sum(ng.grad(fast)(y, b)))(x)))
+    expected = ng.grad(lambda x: np.sum(ng.grad(lambda y: np.sum(ng.grad(chain)(y, b)))(x)))
+    np.testing.assert_allclose(third(a), expected(a), rtol=1e-11)
+
+
+@pytest.mark.parametrize("transform", [ng.grad, ng.hessian, ng.jacobian])
+def test_a_jitted_transform(transform):
+    a, b = RNG.random((2, 2, 2))
+    fast = ng.jit(transform(chain))
+    np.testing.assert_allclose(fast(a, b), transform(chain)(a, b), rtol=1e-12)
+    assert isinstance(fast(ng.tensor(a), b), ng.Tensor)
+
+
+def test_create_graph():
+    a, b = RNG.random((2, 5))
+    fast = ng.jit(chain)
+    x, u = leaf(a), leaf(a)
+    (g,) = ng.autograd.grad(fast(x, b), x, create_graph=True)
+    (h,) = ng.autograd.grad(chain(u, b), u, create_graph=True)
+    np.testing.assert_allclose(g.detach(), h.detach(), rtol=1e-13)
+    (g * g).sum().backward()
+    (h * h).sum().backward()
+    np.testing.assert_allclose(x.grad, u.grad, rtol=1e-12)
+
+
+def test_gradcheck():
+    a, b = RNG.random((2, 3))
+    assert ng.testing.gradcheck(ng.jit(product), (leaf(a[None]), leaf(b[None])))
+    assert ng.testing.gradgradcheck(ng.jit(product), (leaf(a[None]), leaf(b[None])))
+
+
+def test_several_results():
+    a, b = RNG.random((2, 2, 3))
+    x, y = leaf(a), leaf(b)
+    out = ng.jit(several)(x, y)
+    assert not out["y"][1].requires_grad
+    (out["x"].sum() + (out["y"][0] * 2).sum()).backward()
+    np.testing.assert_allclose(x.grad, b + 2 * np.exp(a))
+    np.testing.assert_allclose(y.grad, a)
+    x.grad = None
+    ng.jit(several)(x, y)["y"][0].sum().backward()  # no gradient arrives at the other
+    np.testing.assert_allclose(x.grad, np.exp(a))
+
+
+def test_a_result_twice_and_an_argument_as_result():
+    x = leaf([1.0, 2.0])
+    first, second, same = ng.jit(lambda x: ((y := x * x), y, x))(x)
+    (first * 3 + second * 5 + same * 7).sum().backward()
+    np.testing.assert_allclose(x.grad, 8 * 2 * np.array([1.0, 2.0]) + 7)
+
+
+def test_an_argument_twice():
+    x = leaf([1.0, 2.0])
+    ng.jit(lambda a, b: (a * a * b).sum())(x, x).backward()
+    np.testing.assert_allclose(x.grad, 3 * np.array([1.0, 4.0]))
+
+
+def test_broadcast_arguments():
+    x, y = leaf(RNG.random((3, 1))), leaf(RNG.random(4))
+    ng.jit(lambda a, b: (a * b).sum())(x, y).backward()
+    np.testing.assert_allclose(x.grad, np.full((3, 1), y.detach().numpy().sum()))
+    np.testing.assert_allclose(y.grad, np.full(4, x.detach().numpy().sum()))
+
+
+def test_complex_arguments():
+    a = RNG.random(3) + 1j * RNG.random(3)
+    x, u = leaf(a), leaf(a)
+    ng.jit(lambda z: ng.abs(z * z * z).sum())(x).backward()
+    ng.abs(u * u * u).sum().backward()
+    np.testing.assert_allclose(x.grad, u.grad)
+
+
+def test_captured_parameters_have_gradients():
+    model = ng.nn.Sequential(ng.nn.Linear(3, 4), ng.nn.Tanh(), ng.nn.Linear(4, 1))
+    fast = ng.jit(model)
+    x = ng.tensor(RNG.random((5, 3)))
+    for _ in range(2):
+        model.zero_grad()
+        fast(x).sum().backward()
+        found = [p.grad for p in model.parameters()]
+        model.zero_grad()
+        model(x).sum().backward()
+        for g, p in zip(found, model.parameters(), strict=True):
+            np.testing.assert_allclose(g, p.grad, rtol=1e-12)
+    with ng.no_grad():
+        assert not fast(x).requires_grad
+    model[0].requires_grad_(False)
+    fast(x).sum().backward()
+    assert fast(x.numpy()).__class__ is np.ndarray
+
+
+def test_a_captured_tensor_that_was_computed():
+    p = leaf([1.0, 2.0])
+    w = p * p
+    fast = ng.jit(lambda x: (x * w).sum())
+    fast(ng.tensor([3.0, 4.0])).backward()
+    np.testing.assert_allclose(p.grad, [6.0, 16.0])
+
+
+def test_a_detached_twin_does_not_hide_the_parameter():
+    p = leaf([1.0, 2.0])
+    fast = ng.jit(lambda x: (p.detach() * x + p * x).sum())
+    for _ in range(2):
+        p.grad = None
+        fast(ng.tensor([3.0, 4.0])).backward()
+        np.testing.assert_allclose(p.grad, [3.0, 4.0])
+
+
+def test_hooks_run_once():
+    p = leaf([1.0, 2.0])
+    p.register_hook(lambda g: 10 * g)
+    fast = ng.jit(lambda x: (x * p).sum())
+    fast(ng.tensor([3.0, 4.0])).backward()
+    np.testing.assert_allclose(p.grad, [30.0, 40.0])
+
+
+def test_a_change_between_forward_and_backward_is_noticed():
+    x = ng.tensor([1.0, 2.0], requires_grad=True)
+    y = x * 1.0
+    out = ng.jit(lambda a: (a * a).sum())(y)
+    with ng.no_grad():
+        y.add_(1.0)
+    with pytest.raises(ng.NumgradRuntimeError, match="in-place"):
+        out.backward()
+
+
+def test_what_is_written_to_is_saved_as_it_was():
+    state = ng.tensor([2.0, 3.0])
+
+    @ng.jit
+    def fast(x):
+        out = (x * state).sum()
+        with ng.no_grad():
+            state.add_(1.0)
+        return out
+
+    x = leaf([1.0, 1.0])
+    out = fast(x)
+    np.testing.assert_array_equal(state.numpy(), [3.0, 4.0])
+    out.backward()
+    np.testing.assert_allclose(x.grad, [2.0, 3.0])
+
+
+def test_retain_graph_and_a_second_backward():
+    x = leaf([1.0, 2.0])
+    out = ng.jit(lambda a: (a * a).sum())(x)
+    out.backward(retain_graph=True)
+    out.backward()
+    np.testing.assert_allclose(x.grad, [4.0, 8.0])
+    with pytest.raises(ng.NumgradRuntimeError, match="freed"):
+        out.backward()
+
+
+def test_saved_tensors_hooks_and_anomaly_mode():
+    x = leaf([1.0, 2.0])
+    fast = ng.jit(lambda a: ng.tanh(a.sum() * a).sum())
+    fast(x).backward()
+    expected, x.grad = x.grad, None
+    packed = []
+    with ng.autograd.graph.saved_tensors_hooks(lambda t: packed.append(t) or t, lambda t: t):
+        out = fast(x)
+    out.backward()
+    assert packed
+    np.testing.assert_allclose(x.grad, expected)
+    x.grad = None
+    with pytest.warns(UserWarning, match="anomaly"), ng.autograd.detect_anomaly():
+        fast(x).backward()
+    np.testing.assert_allclose(x.grad, expected)
+    assert len(fast.specialisations) == 1
+
+
+def test_numbers_and_constants_beside_what_is_differentiated():
+    x = leaf(np.float32([1.0, 2.0]))
+    fast = ng.jit(lambda a, n, k: (a * n + k).sum() * a.shape[0])
+    for n in (2, 3.0):
+        x.grad = None
+        fast(x, n, np.float32(4)).backward()
+        assert x.grad.dtype == np.float32
+        np.testing.assert_allclose(x.grad, [2 * n, 2 * n])
+
+
+def test_forward_mode_and_batches():
+    from numgrad.autograd import forward_ad
+
+    a = RNG.random(3)
+    fast = ng.jit(lambda x: ng.sin(x) * x)
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(ng.tensor(a), ng.ones(3))
+        tangent = forward_ad.unpack_dual(fast(dual)).tangent
+    np.testing.assert_allclose(tangent, np.cos(a) * a + np.sin(a))
+    x = leaf(a)
+    (rows,) = ng.autograd.grad(fast(x), x, ng.eye(3), is_grads_batched=True)
+    np.testing.assert_allclose(rows, np.diag(np.cos(a) * a + np.sin(a)))
+
+
+def test_inside_of_it_a_leaf_of_its_own():
+    def function(x):
+        w = ng.ones(2).requires_grad_()
+        return (x * w).sum()
+
+    out = ng.jit(function)(ng.tensor([1.0, 2.0]))
+    assert out.item() == 3.0
+    out.backward()  # as in eager code; the gradient is lost with the leaf

@@ -1,0 +1,262 @@
+"""What a jitted function reads besides its arguments is read, or guarded, at each call."""
+
+import functools
+import types
+import warnings
+
+import numpy as np
+import pytest
+
+import numgrad as ng
+
+WEIGHT = np.array([1.0, 2.0, 3.0])
+RATE = 2.0
+
+
+def traces_of(fast):
+    return len(fast.specialisations)
+
+
+@pytest.fixture
+def module():
+    """A module of the user's."""
+    return types.ModuleType("a_module_of_the_users")
+
+
+def test_a_global_array_is_read_at_each_call(monkeypatch):
+    fast = ng.jit(lambda x: x * WEIGHT)
+    x = np.ones(3)
+    np.testing.assert_array_equal(fast(x), WEIGHT)
+    WEIGHT[0] = 7.0
+    np.testing.assert_array_equal(fast(x), [7.0, 2.0, 3.0])
+    WEIGHT[0] = 1.0
+    monkeypatch.setitem(globals(), "WEIGHT", np.array([4.0, 5.0, 6.0]))
+    np.testing.assert_array_equal(fast(x), [4.0, 5.0, 6.0])
+    assert traces_of(fast) == 1
+    monkeypatch.setitem(globals(), "WEIGHT", np.array([4.0, 5.0, 6.0], np.float32))
+    np.testing.assert_array_equal(fast(x.astype(np.float32)), [4.0, 5.0, 6.0])
+    assert fast(x.astype(np.float32)).dtype == np.float32
+
+
+def test_an_enclosed_tensor_is_read_at_each_call():
+    w = ng.tensor([1.0, 2.0])
+
+    @ng.jit
+    def fast(x):
+        return x * w
+
+    x = np.ones(2)
+    np.testing.assert_array_equal(fast(x), [1.0, 2.0])
+    w[0] = 5.0
+    np.testing.assert_array_equal(fast(x), [5.0, 2.0])
+    w.data = ng.tensor([8.0, 9.0])
+    np.testing.assert_array_equal(fast(x), [8.0, 9.0])
+    w = ng.tensor([3.0, 4.0])
+    np.testing.assert_array_equal(fast(x), [3.0, 4.0])
+    assert traces_of(fast) == 1
+    w = ng.tensor([3.0])
+    np.testing.assert_array_equal(fast(x), [3.0, 3.0])
+    assert traces_of(fast) == 2
+
+
+def test_arrays_in_containers_attributes_and_defaults(module):
+    class Model:
+        scale = 10.0
+
+        def __init__(self):
+            self.layers = [{"w": np.ones(2)}, {"w": np.full(2, 2.0)}]
+
+        def __call__(self, x, b=np.array([0.5, 0.5])):  # noqa: B008
+            for layer in self.layers:
+                x = x * layer["w"]
+            return x * self.scale + b + module.offset
+
+    module.offset = np.full(2, 100.0)
+    model = Model()
+    fast = ng.jit(lambda x: model(x))
+    x = np.ones(2)
+    np.testing.assert_array_equal(fast(x), model(x))
+    model.layers[1]["w"] = np.full(2, 3.0)
+    module.offset = np.full(2, 200.0)
+    np.testing.assert_array_equal(fast(x), model(x))
+    assert traces_of(fast) == 1
+    model.layers.append({"w": np.full(2, 7.0)})
+    np.testing.assert_array_equal(fast(x), model(x))
+    model.scale = 1.0
+    np.testing.assert_array_equal(fast(x), model(x))
+    model = Model()
+    np.testing.assert_array_equal(fast(x), model(x))
+
+
+@pytest.mark.parametrize("value", [3.0, -0.0, True, np.float32(2), None])
+def test_numbers_are_guarded_by_value(monkeypatch, value):
+    fast = ng.jit(lambda x: x if RATE is None else x * RATE)
+    x = np.array([1.0, -1.0], np.float32)
+    np.testing.assert_array_equal(fast(x), 2 * x)
+    monkeypatch.setitem(globals(), "RATE", value)
+    out, expected = fast(x), x if value is None else x * value
+    np.testing.assert_array_equal(out, expected)
+    np.testing.assert_array_equal(np.signbit(out), np.signbit(expected))
+    monkeypatch.setitem(globals(), "RATE", 1.0 + 1.0)  # equal, another object
+    np.testing.assert_array_equal(fast(x), 2 * x)
+    assert traces_of(fast) == 2
+
+
+def test_a_function_that_is_called_may_be_replaced(monkeypatch):
+    fast = ng.jit(lambda x: _helper(x))
+    x = np.ones(2)
+    np.testing.assert_array_equal(fast(x), 2 * x)
+    monkeypatch.setitem(globals(), "RATE", 5.0)  # which the helper reads
+    np.testing.assert_array_equal(fast(x), 5 * x)
+    monkeypatch.setitem(globals(), "_helper", lambda x: -x)
+    np.testing.assert_array_equal(fast(x), -x)
+
+
+def _helper(x):
+    return x * RATE
+
+
+def test_partial_functions_and_bound_methods():
+    class Line:
+        def __init__(self, slope):
+            self.slope, self.calls = slope, 0
+
+        def at(self, x):
+            return x * self.slope
+
+    x = np.ones(2)
+    line = Line(3.0)
+    fast = ng.jit(line.at)
+    np.testing.assert_array_equal(fast(x), 3 * x)
+    line.slope = 4.0
+    np.testing.assert_array_equal(fast(x), 4 * x)
+    line.calls = 1  # nobody reads it
+    np.testing.assert_array_equal(fast(x), 4 * x)
+    assert traces_of(fast) == 2
+    w = np.array([5.0, 6.0])
+    part = ng.jit(functools.partial(lambda w, x, k: w * x * k, w, k=2.0))
+    np.testing.assert_array_equal(part(x), 2 * w)
+    w[0] = 1.0
+    np.testing.assert_array_equal(part(x), [2.0, 12.0])
+
+
+def test_modules_and_their_mode():
+    model = ng.nn.Sequential(ng.nn.Linear(3, 2), ng.nn.Dropout(1.0))
+    fast = ng.jit(model)
+    x = ng.ones((4, 3))
+    model.eval()
+    np.testing.assert_allclose(fast(x).detach(), model(x).detach())
+    model.train()
+    np.testing.assert_array_equal(fast(x).detach(), np.zeros((4, 2)))
+    model.eval()
+    with ng.no_grad():
+        model[0].weight.zero_()
+        np.testing.assert_allclose(fast(x), model(x))
+    model[0] = ng.nn.Linear(3, 2)
+    np.testing.assert_allclose(fast(x).detach(), model(x).detach())
+
+
+def test_containers_that_contain_themselves():
+    ring = [np.ones(2)]
+    ring.append(ring)
+
+    def odd(x, n):
+        return x * ring[1][1][0] if n == 0 else even(x, n - 1)
+
+    def even(x, n):
+        return odd(x, n - 1) if n else -x * ring[0]
+
+    fast = ng.jit(odd, static_argnums=1)
+    np.testing.assert_array_equal(fast(np.ones(2), 2), np.ones(2))
+
+
+def test_a_name_that_is_gone():
+    fast = ng.jit(lambda x: x * holder["w"])
+    holder = {"w": np.ones(2)}
+    fast(np.ones(2))
+    del holder["w"]
+    with pytest.raises(KeyError, match="w"):
+        fast(np.ones(2))
+
+
+def test_what_the_function_itself_changes_while_it_is_traced():
+    seen = []
+    count = 0
+
+    @ng.jit
+    def fast(x):
+        nonlocal count
+        seen.append(x.shape)
+        count += 1
+        return x * count
+
+    x = np.ones(2)
+    for n in (1, 2, 3):  # the number counts by value, so the function runs anew each time
+        np.testing.assert_array_equal(fast(x), n * x)
+
+    log = []
+    logging = ng.jit(lambda x: (log.append("traced"), x * 2)[1])
+    for _ in range(3):
+        np.testing.assert_array_equal(logging(x), 2 * x)
+    assert log == ["traced"]
+
+
+def test_an_array_that_plain_numpy_made_is_reported():
+    fast = ng.jit(lambda x: x * np.arange(3.0))
+    with pytest.warns(UserWarning, match=r"shape \(3,\) and dtype float64 that plain NumPy made"):
+        out = fast(np.ones(3))
+    np.testing.assert_array_equal(out, np.arange(3.0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_array_equal(fast(np.full(3, 2.0)), 2 * np.arange(3.0))
+
+
+def test_a_jitted_function_inside_another(monkeypatch):
+    inner = ng.jit(lambda x: x * RATE + WEIGHT)
+    outer = ng.jit(lambda x: inner(x) * 2)
+    x = np.ones(3)
+    np.testing.assert_array_equal(outer(x), 2 * (x * RATE + WEIGHT))
+    assert traces_of(inner) == 0
+    monkeypatch.setitem(globals(), "RATE", 3.0)
+    monkeypatch.setitem(globals(), "WEIGHT", np.full(3, 4.0))
+    np.testing.assert_array_equal(outer(x), np.full(3, 14.0))
+    np.testing.assert_array_equal(inner(x), np.full(3, 7.0))
+
+
+# ---------------------------------------------------------------------------------------- writes
+
+
+def test_captured_tensors_are_written_to():
+    total = ng.zeros(2)
+
+    @ng.jit
+    def add(x):
+        total.add_(x)
+        return total * 1
+
+    x = np.ones(2)
+    for n in (1, 2, 3):
+        np.testing.assert_array_equal(add(x), n * x)
+        np.testing.assert_array_equal(total.numpy(), n * x)
+    assert total._version == 3
+
+
+def test_arguments_are_written_to_if_they_are_donated():
+    def double(x, y):
+        x *= 2
+        return x + y
+
+    x, y = np.ones(3), np.ones(3)
+    with pytest.raises(ng.NumgradRuntimeError, match=r'test_surroundings.py:\d+: .* donate="x"'):
+        ng.jit(double)(x, y)
+    for donate in (0, "x", ("x",)):
+        x = np.ones(3)
+        np.testing.assert_array_equal(ng.jit(double, donate=donate)(x, y), np.full(3, 3.0))
+        np.testing.assert_array_equal(x, np.full(3, 2.0))
+    apart = np.ones(6)
+    ng.jit(double, donate="x")(apart[::2], y)
+    np.testing.assert_array_equal(apart, [2.0, 1.0] * 3)
+    t = ng.ones(3)
+    ng.jit(double, donate="x")(t, y)
+    np.testing.assert_array_equal(t.numpy(), np.full(3, 2.0))
+    assert t._version == 1
