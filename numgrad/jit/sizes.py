@@ -151,6 +151,8 @@ class Sizes:
 
     def always(self, sign: str, a: int | Size, b: int | Size) -> bool:
         """Whether ``a sign b`` (``==``, ``<`` or ``<=``) is certain; nothing is noted."""
+        if type(a) is int and type(b) is int:
+            return a < b if sign == "<" else a <= b if sign == "<=" else a == b
         left, right = (self.known(terms_of(x)) for x in (a, b))
         if sign == "<=":
             return self._decided("<", right, left) is False

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from numgrad.jit.graph import Length, Node, Value
 from numgrad.jit.passes.rewriting import Rewriting, is_full, is_one, length_of
 from numgrad.jit.shapes import same, same_shape
 from numgrad.jit.sizes import Size, Sizes
+from numgrad.op.elementwise import Elementwise
 
 
 def simplify_getitem(to: Rewriting, node: Node) -> Value | None:
@@ -20,7 +19,10 @@ def simplify_getitem(to: Rewriting, node: Node) -> Value | None:
     if all(map(_takes_all, index, x.shape)):
         return to.reshape(x, out.shape)
     rule = _RULES.get(x.node.name)
-    return None if rule is None else rule(to, x, index, out)
+    found = None if rule is None else rule(to, x, index, out)
+    if found is None and isinstance(x.node.op, Elementwise):
+        return _of_elementwise(to, x, index, out)
+    return found
 
 
 def _takes_all(part: Any, length: Length) -> bool:
@@ -118,29 +120,73 @@ def _shifted(part: Any, offset: Length) -> Any:
     return part - offset
 
 
-def _of_getitem_backward(to: Rewriting, x: Value, index: tuple, out: Value) -> Value | None:
-    place = x.node.params["index"]
-    if same_index(place, index):
-        return x.node.inputs[0]
-    if not are_disjoint(to.graph.sizes, place, index):
+def _of_parts(to: Rewriting, x: Value, index: tuple, out: Value) -> Value | None:
+    """What was written last at the index, and what was added there since.
+
+    It goes down a chain of writes and of sums with arrays that are zero but in one place.
+    """
+    start, found = x, None
+    added: list[Value | None] = []  # None stands for zeros, which make 0.0 of -0.0
+    while found is None:
+        place = x.node.params.get("index", ())
+        if x.node.name == "add":
+            term = _added_part(to, x, index)
+            if term is None:
+                break
+            x, value = term
+            if value is not None or added[-1:] != [None]:
+                added.append(value)
+        elif not is_basic(place, x) or x.node.params.get("accumulate"):
+            break
+        elif same_index(place, index) and x.node.inputs[-1].dtype == x.dtype:
+            found = to.broadcast(x.node.inputs[-1], out.shape)
+        elif not are_disjoint(to.graph.sizes, place, index):
+            break
+        elif x.node.name == "getitem_backward":
+            found = to.broadcast(to.zero(x.dtype), out.shape)
+        else:
+            x = x.node.inputs[0]
+    if found is None:
+        if x is start:
+            return None
+        found = to.getitem(x, index)
+    for value in reversed(added):
+        if value is not None or x.dtype.kind in "fc":
+            addend = to.zero(x.dtype) if value is None else value
+            found = to.elementwise("add", (found, addend), out)
+    return found
+
+
+def _added_part(to: Rewriting, x: Value, index: tuple) -> tuple[Value, Value | None] | None:
+    """For a sum with an array that is zero but in one place: the rest, and what is added."""
+    a, b = x.node.inputs
+    for part, rest in ((a, b), (b, a)):
+        fits = same_shape(part.shape, x.shape) and same_shape(rest.shape, x.shape)
+        if part.node.name != "getitem_backward" or not fits or not a.dtype == b.dtype == x.dtype:
+            continue
+        place = part.node.params["index"]
+        if not is_basic(place, part):
+            continue
+        if same_index(place, index):
+            return rest, part.node.inputs[0]
+        if are_disjoint(to.graph.sizes, place, index):
+            return rest, None
+    return None
+
+
+_MADE_OF_PARTS = ("stack", "concat", "index_put", "getitem_backward", "broadcast_to")
+
+
+def _of_elementwise(to: Rewriting, x: Value, index: tuple, out: Value) -> Value | None:
+    """One element, computed from those of operands of which some are at hand."""
+    if out.shape or not any(v.node.name in _MADE_OF_PARTS for v in x.node.inputs):
         return None
-    return to.broadcast(to.constant(np.zeros((), x.dtype).item(), x.dtype), out.shape)
-
-
-def _of_index_put(to: Rewriting, x: Value, index: tuple, out: Value) -> Value | None:
-    """What was written last at the index, or was there before."""
-    start = x
-    while x.node.name == "index_put" and not x.node.params["accumulate"]:
-        place = x.node.params["index"]
-        if not is_basic(place, x):
-            break
-        base, written = x.node.inputs
-        if same_index(place, index) and written.dtype == x.dtype:
-            return to.broadcast(written, out.shape)
-        if not are_disjoint(to.graph.sizes, place, index):
-            break
-        x = base
-    return None if x is start else to.getitem(x, index)
+    given = []
+    for v in x.node.inputs:
+        parts = index[x.ndim - v.ndim :]
+        chosen = [0 if is_one(n) else part for part, n in zip(parts, v.shape, strict=True)]
+        given.append(to.getitem(v, chosen))
+    return to.elementwise(x.node.op, given, out)
 
 
 def are_disjoint(sizes: Sizes, a: Sequence[Any], b: Sequence[Any]) -> bool:
@@ -189,6 +235,7 @@ _RULES: dict[str, Callable[[Rewriting, Value, tuple, Value], Value | None]] = {
     "reshape": _of_reshape,
     "stack": _of_stack,
     "concat": _of_concat,
-    "getitem_backward": _of_getitem_backward,
-    "index_put": _of_index_put,
+    "getitem_backward": _of_parts,
+    "index_put": _of_parts,
+    "add": _of_parts,
 }

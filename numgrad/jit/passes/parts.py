@@ -11,8 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from numgrad.jit.graph import Graph, Length, Node, Value
 from numgrad.jit.passes.indexing import bounds, is_basic
 from numgrad.jit.passes.rewriting import Rewriting, is_full, rewrite
@@ -73,7 +71,7 @@ def _sum(to: Rewriting, node: Node, is_inside: Callable[[Value, str], bool]) -> 
     parts = _ordered(to, out, parts)
     if parts is None:
         return None
-    zero = to.constant(np.zeros((), out.dtype).item(), out.dtype)
+    zero = to.zero(out.dtype)
 
     def piece(part: Part, shape: tuple[Length, ...]) -> Value:
         if out.dtype.kind not in "fc":

@@ -84,6 +84,10 @@ class Rewriting:
         """A number."""
         return self.add(CONSTANT, (), {"value": number}, (), dtype, weak)
 
+    def zero(self, dtype: np.dtype) -> Value:
+        """The number 0."""
+        return self.constant(np.zeros((), dtype).item(), dtype)
+
     def size(self, length: Length) -> Value:
         """A length as a number that promotes like a Python integer."""
         return self.graph.size(length)
