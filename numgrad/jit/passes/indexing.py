@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from numgrad.jit.graph import Length, Node, Value
@@ -120,32 +121,75 @@ def _shifted(part: Any, offset: Length) -> Any:
     return part - offset
 
 
-def _of_parts(to: Rewriting, x: Value, index: tuple, out: Value) -> Value | None:
-    """What was written last at the index, and what was added there since.
+@dataclass(frozen=True)
+class _Hop:
+    """One step down a chain of writes and of sums with arrays that are zero but in one place.
 
-    It goes down a chain of writes and of sums with arrays that are zero but in one place.
+    ``value`` was written or added at the index ``place``; elsewhere there is ``rest``, or zeros.
+    ``axis`` is one along which the place is a number, ``number``.
     """
+
+    added: bool
+    place: tuple
+    value: Value
+    rest: Value | None
+    axis: int | None
+    number: Length
+
+    def misses(self, to: Rewriting, index: tuple) -> bool:
+        """Whether nothing at ``index`` is in the place."""
+        if self.axis is not None and type(index[self.axis]) is int:
+            return index[self.axis] != self.number
+        return are_disjoint(to.graph.sizes, self.place, index)
+
+
+def _hop(to: Rewriting, x: Value) -> _Hop | None:
+    if x not in to.memory:
+        to.memory[x] = _find_hop(x)
+    return to.memory[x]
+
+
+def _find_hop(x: Value) -> _Hop | None:
+    node, rest = x.node, None
+    part = x
+    if node.name == "add":
+        found = [v for v in node.inputs if v.node.name == "getitem_backward"]
+        if not found or not all(same_shape(v.shape, x.shape) for v in node.inputs):
+            return None
+        part = found[0]
+        rest = node.inputs[1] if part is node.inputs[0] else node.inputs[0]
+    elif node.name == "index_put" and not node.params["accumulate"]:
+        rest = node.inputs[0]
+    elif node.name != "getitem_backward":
+        return None
+    place, value = part.node.params["index"], part.node.inputs[-1]
+    if not is_basic(place, x) or value.dtype != x.dtype or (rest and rest.dtype != x.dtype):
+        return None
+    axis = next((a for a, p in enumerate(place) if type(p) is int), None)
+    number = 0 if axis is None else place[axis]
+    return _Hop(node.name == "add", place, value, rest, axis, number)
+
+
+def _of_parts(to: Rewriting, x: Value, index: tuple, out: Value) -> Value | None:
+    """What was written last at the index, and what was added there since."""
     start, found = x, None
     added: list[Value | None] = []  # None stands for zeros, which make 0.0 of -0.0
     while found is None:
-        place = x.node.params.get("index", ())
-        if x.node.name == "add":
-            term = _added_part(to, x, index)
-            if term is None:
-                break
-            x, value = term
-            if value is not None or added[-1:] != [None]:
-                added.append(value)
-        elif not is_basic(place, x) or x.node.params.get("accumulate"):
+        hop = _hop(to, x)
+        if hop is None:
             break
-        elif same_index(place, index) and x.node.inputs[-1].dtype == x.dtype:
-            found = to.broadcast(x.node.inputs[-1], out.shape)
-        elif not are_disjoint(to.graph.sizes, place, index):
+        away = hop.misses(to, index)
+        here = not away and same_index(hop.place, index)
+        if not away and not here:
             break
-        elif x.node.name == "getitem_backward":
+        if hop.added:
+            if here or added[-1:] != [None]:
+                added.append(hop.value if here else None)
+        elif here:
+            found = to.broadcast(hop.value, out.shape)
+        elif hop.rest is None:
             found = to.broadcast(to.zero(x.dtype), out.shape)
-        else:
-            x = x.node.inputs[0]
+        x = hop.rest or x
     if found is None:
         if x is start:
             return None
@@ -155,23 +199,6 @@ def _of_parts(to: Rewriting, x: Value, index: tuple, out: Value) -> Value | None
             addend = to.zero(x.dtype) if value is None else value
             found = to.elementwise("add", (found, addend), out)
     return found
-
-
-def _added_part(to: Rewriting, x: Value, index: tuple) -> tuple[Value, Value | None] | None:
-    """For a sum with an array that is zero but in one place: the rest, and what is added."""
-    a, b = x.node.inputs
-    for part, rest in ((a, b), (b, a)):
-        fits = same_shape(part.shape, x.shape) and same_shape(rest.shape, x.shape)
-        if part.node.name != "getitem_backward" or not fits or not a.dtype == b.dtype == x.dtype:
-            continue
-        place = part.node.params["index"]
-        if not is_basic(place, part):
-            continue
-        if same_index(place, index):
-            return rest, part.node.inputs[0]
-        if are_disjoint(to.graph.sizes, place, index):
-            return rest, None
-    return None
 
 
 _MADE_OF_PARTS = ("stack", "concat", "index_put", "getitem_backward", "broadcast_to")

@@ -30,6 +30,8 @@ class Rewriting:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.line: str | None = None
+        self.memory: dict[Value, Any] = {}
+        """What a rule found out about a value."""
         self._nodes = graph.nodes
         self._new: dict[Value, Value] = {}
         self._uses: Counter[Value] | None = None
