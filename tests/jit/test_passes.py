@@ -46,6 +46,7 @@ steps = st.one_of(
     st.tuples(st.just("where"), place, place, place),
     st.tuples(st.just("reduce"), st.sampled_from(REDUCTIONS), place, place, st.booleans()),
     st.tuples(st.just("index"), place, st.sampled_from(INDICES)),
+    st.tuples(st.just("write"), place, place, st.sampled_from(INDICES)),
     st.tuples(st.just("permute"), place, st.integers(0, 5)),
     st.tuples(st.just("reshape"), place, st.integers(0, 5)),
     st.tuples(st.just("broadcast"), place, st.booleans()),
@@ -119,6 +120,12 @@ def _broadcast(at: Callable[[int], Any], k: int, lead: bool) -> Any:
     return x.broadcast_to(((2, *shape)) if lead else shape)
 
 
+def filled(x: Any, *writes: tuple[Any, Any]) -> Any:
+    for index, value in writes:
+        x = OPS["index_put"](x, value, index=index)
+    return x
+
+
 _STEPS: dict[str, Callable[..., Any]] = {
     "unary": lambda at, name, k: OPS[name](at(k)),
     "binary": lambda at, name, k, m: OPS[name](at(k), at(m)),
@@ -126,6 +133,7 @@ _STEPS: dict[str, Callable[..., Any]] = {
     "where": lambda at, c, k, m: OPS["where"](at(c) > 0, at(k), at(m)),
     "reduce": _reduce,
     "index": _index,
+    "write": lambda at, k, m, index: filled(at(k), (index, at(m))),
     "permute": _permute,
     "reshape": _reshape,
     "broadcast": _broadcast,
@@ -372,12 +380,6 @@ def test_transposed_operands_are_found():
             assert flag
             assert value.shape[-1] == node.inputs[0].shape[-2]
             assert passes.transposed(node.inputs[1]) == (node.inputs[1], False)
-
-
-def filled(x: Any, *writes: tuple[Any, Any]) -> Any:
-    for index, value in writes:
-        x = OPS["index_put"](x, value, index=index)
-    return x
 
 
 ALL = slice(None)
