@@ -77,13 +77,13 @@ def evaluate(terms: Terms, lengths: Mapping[int, int] | Sequence[int]) -> int:
     return total
 
 
-def least(terms: Terms) -> int | None:
-    """A bound from below, where it is plain: axes are at least 2."""
+def least(terms: Terms, bounds: Mapping[Atom, int]) -> int | None:
+    """A bound from below, where it is plain: axes are at least 2, or what ``bounds`` says."""
     total = 0
     for product, coefficient in terms:
         part = coefficient
         for atom in product:
-            bound = _least_of(atom)
+            bound = _least_of(atom, bounds)
             if bound is None:
                 return None
             part *= bound
@@ -93,11 +93,11 @@ def least(terms: Terms) -> int | None:
     return total
 
 
-def _least_of(atom: Atom) -> int | None:
+def _least_of(atom: Atom, bounds: Mapping[Atom, int]) -> int | None:
     """A bound from below that is not negative."""
     if atom[0] == "axis":
-        return 2
-    a, b = least(atom[1]), least(atom[2])
+        return bounds.get(atom, 2)
+    a, b = (least(side, bounds) for side in atom[1:])
     fits = b is not None and b > 0 and (atom[0] == "%" or (a is not None and a >= 0))
     return 0 if fits else None
 

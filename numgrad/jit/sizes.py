@@ -73,6 +73,7 @@ class Sizes:
     """Makes a traced number of a size, for true division."""
     _known: dict[Atom, Terms] = field(default_factory=dict)
     _resolved: dict[Terms, Terms] = field(default_factory=dict)
+    _bounds: dict[Atom, int] = field(default_factory=dict)
 
     def axis(self, length: int) -> int | Size:
         """A new symbol for the length of an axis; 0 and 1 stay what they are."""
@@ -131,12 +132,16 @@ class Sizes:
     def holds(self, sign: str, a: int | Size, b: int | Size) -> bool:
         """Whether ``a sign b`` (``==`` or ``<``), noted as a guard unless it always holds."""
         left, right = (self.known(terms_of(x)) for x in (a, b))
-        found = _decided(sign, left, right)
+        found = self._decided(sign, left, right)
         if found is not None:
             return found
         x, y = self.hint_of(left), self.hint_of(right)
         if sign == "<":
             self._note("<" if x < y else ">=", left, right)
+            if x < y:
+                self._bound(right, add(left, constant(1)))
+            else:
+                self._bound(left, right)
             return x < y
         if x == y:
             self.equate(left, right)
@@ -146,10 +151,32 @@ class Sizes:
 
     def always(self, sign: str, a: int | Size, b: int | Size) -> bool:
         """Whether ``a sign b`` (``==``, ``<`` or ``<=``) is certain; nothing is noted."""
+        if type(a) is int and type(b) is int:
+            return a < b if sign == "<" else a <= b if sign == "<=" else a == b
         left, right = (self.known(terms_of(x)) for x in (a, b))
         if sign == "<=":
-            return _decided("<", right, left) is False
-        return _decided(sign, left, right) is True
+            return self._decided("<", right, left) is False
+        return self._decided(sign, left, right) is True
+
+    def _decided(self, sign: str, left: Terms, right: Terms) -> bool | None:
+        """Whether ``left sign right`` (``==`` or ``<``) in every call, None if that depends."""
+        difference = add(left, right, -1)
+        value = value_of(difference)
+        if value is not None:
+            return value == 0 if sign == "==" else value < 0
+        bound = least(difference, self._bounds)
+        if bound is not None and (bound > 0 if sign == "==" else bound >= 0):
+            return False
+        opposite = least(add(right, left, -1), self._bounds)
+        if opposite is not None and opposite > 0:
+            return sign == "<"
+        return None
+
+    def _bound(self, larger: Terms, smaller: Terms) -> None:
+        """Remember how long an axis is at least, from ``larger >= smaller``."""
+        axis, number = axis_of(larger), value_of(smaller)
+        if axis is not None and number is not None:
+            self._bounds[axis] = max(number, self._bounds.get(axis, 2))
 
     def _note(self, sign: str, left: Terms, right: Terms) -> None:
         guard = Guard(sign, left, right)
@@ -409,21 +436,6 @@ def _operand(value: Any) -> Terms | None:
     if isinstance(value, Size):
         return value.sizes.known(value.terms)
     return constant(int(value)) if isinstance(value, int | np.integer | np.bool) else None
-
-
-def _decided(sign: str, left: Terms, right: Terms) -> bool | None:
-    """Whether ``left sign right`` (``==`` or ``<``) in every call, or None if that depends."""
-    difference = add(left, right, -1)
-    value = value_of(difference)
-    if value is not None:
-        return value == 0 if sign == "==" else value < 0
-    bound = least(difference)
-    if bound is not None and (bound > 0 if sign == "==" else bound >= 0):
-        return False
-    opposite = least(add(right, left, -1))
-    if opposite is not None and opposite > 0:
-        return sign == "<"
-    return None
 
 
 def terms_of(length: int | Size) -> Terms:
