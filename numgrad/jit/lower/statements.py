@@ -394,9 +394,9 @@ def first_stored(roots: Iterable[Term]) -> dict[int, Term]:
             found[term.number] = term
         elif term.op == OPAQUE:
             found.update((a.number, a) for a in term.args)
-        elif term.op == GATHER and _is_costly(term.args[0]):
-            found[term.args[0].number] = term.args[0]
-        elif term.op == VIEW and term.detail[0] == "reshape":
+        elif (term.op == GATHER and _is_costly(term.args[0])) or (
+            term.op == VIEW and term.detail[0] == "reshape"
+        ):
             found[term.args[0].number] = term.args[0]
     return {n: t for n, t in found.items() if not (t.in_memory or t.op in (CONSTANT, SIZE))}
 
