@@ -19,7 +19,7 @@ from numgrad.autograd.batching import BatchingInterpreter
 from numgrad.autograd.recorded import walk_recorded
 from numgrad.autograd.row_sparse import as_tensor
 from numgrad.autograd.task import GradientEdge, Task, edge_of
-from numgrad.autograd.variable import Tensor, refresh
+from numgrad.autograd.variable import Tensor, constant, refresh
 from numgrad.autograd.walk import walk
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.op.abstract import ones, zeros
@@ -360,7 +360,7 @@ def _root_gradient(operation: str, position: int, root: Any, g: Any, batched: bo
                 "part or absolute value first"
             )
         return Tensor(ones(meta.shape, meta.dtype))
-    given = g if isinstance(g, Tensor) else Tensor(np.asarray(g))
+    given = g if isinstance(g, Tensor) else constant(g)
     if batched and (g is None or given.ndim == 0 or given.shape[1:] != meta.shape):
         raise NumgradRuntimeError(
             f"{operation}: with is_grads_batched the cotangent of root {position} has a batch axis "

@@ -23,6 +23,7 @@ from numgrad.autograd.jvp import RECORDING, pushforward, reads_call, takes_tange
 from numgrad.autograd.node import Node
 from numgrad.autograd.variable import Extra, Tensor, extra, root, shared_version
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
+from numgrad.op.abstract import zeros
 from numgrad.op.base import OPS, Call, Composite, Op, bind, complete, state
 
 __all__ = [
@@ -149,8 +150,8 @@ class ForwardInterpreter:
         if self.tangent(target) is None:
             if new is None:
                 return
-            self.set_tangent(owner, Tensor(np.zeros_like(owner._array)))
-        source = Tensor(np.zeros((), target.dtype)) if new is None else new
+            self.set_tangent(owner, Tensor(zeros(owner.shape, owner.dtype)))
+        source = Tensor(zeros((), target.dtype)) if new is None else new
         present: Any = self.tangent(target)
         with self.below():
             if self._own_tangent(target) is not None:
@@ -448,7 +449,7 @@ def jvp(
         unpacked = [unpack_dual(y) for y in _outputs(result)]
     values = tuple(each.primal for each in unpacked)
     found = tuple(
-        Tensor(np.zeros(each.primal.shape, each.primal.dtype))
+        Tensor(zeros(each.primal.shape, each.primal.dtype))
         if each.tangent is None
         else each.tangent
         for each in unpacked

@@ -13,8 +13,9 @@ from numgrad.autograd.hooks import user_code
 from numgrad.autograd.node import Node
 from numgrad.autograd.row_sparse import RowSparseTensor
 from numgrad.autograd.task import edge_of
-from numgrad.autograd.variable import Tensor
+from numgrad.autograd.variable import Tensor, constant
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
+from numgrad.op.abstract import zeros
 from numgrad.op.base import Call, Meta, Op, conform, state
 from numgrad.op.row_sparse import RowSparseArray
 
@@ -114,7 +115,7 @@ class FunctionCall(Call):
         """Gradients of the inputs in ``mask``, not yet summed to their shapes."""
         if self.ctx._materializes:
             parts = [
-                Tensor(np.zeros(meta.shape, meta.dtype))
+                Tensor(zeros(meta.shape, meta.dtype))
                 if part is None and meta is not NO_TENSOR
                 else part
                 for part, meta in zip(parts, self.results, strict=True)
@@ -215,7 +216,7 @@ def as_gradient(function: str, position: int, value: Any, meta: Meta) -> Any:
                 f"{name}: returned a {type(value).__name__} as the gradient of input {position}; "
                 "return Tensors (arrays, numbers), or None, several of them in a tuple"
             )
-        value = Tensor(np.asarray(value))
+        value = constant(value)
     shape = tuple(value.shape)
     lead = len(shape) - len(meta.shape)
     if lead < 0 or any(n not in (1, m) for n, m in zip(meta.shape, shape[lead:], strict=True)):

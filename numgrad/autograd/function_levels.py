@@ -22,8 +22,10 @@ from numgrad.autograd.forward_ad import ForwardInterpreter
 from numgrad.autograd.function_call import NO_TENSOR, Definition, as_gradient, meta_of
 from numgrad.autograd.function_context import FunctionCtx
 from numgrad.autograd.function_record import as_tensors, run
-from numgrad.autograd.variable import Tensor
+from numgrad.autograd.function_trace import traced
+from numgrad.autograd.variable import Tensor, constant
 from numgrad.errors import NumgradNotImplementedError, NumgradRuntimeError, NumgradTypeError
+from numgrad.op.abstract import zeros
 from numgrad.op.base import OPS, bind, interpreter, state
 
 
@@ -54,6 +56,8 @@ def call_function(
         return _with_tangents(active, function, args, keywords)
     if isinstance(active, BatchingInterpreter):
         return _for_batch(active, function, args, keywords)
+    if state.tracer is not None:
+        return traced(function, args, keywords)
     raise NumgradRuntimeError(
         f"{function.__name__}.apply: {active!r} sees operations only, and a Function is Python "
         "code; use operations in its place"
@@ -107,7 +111,7 @@ def _materialized(tangent: Tensor | None, x: Any) -> Tensor | None:
 
 
 def _zeros(x: Tensor) -> Tensor:
-    return Tensor(np.zeros(x.shape, x.dtype))
+    return Tensor(zeros(x.shape, x.dtype))
 
 
 def _check_count(function: Definition, found: tuple, results: tuple) -> None:
@@ -137,7 +141,7 @@ def _set_tangent(
                 f"{name}: returned a {type(t).__name__} as the tangent of output {k}; return "
                 "Tensors, or None, several of them in a tuple"
             )
-        t = Tensor(np.asarray(t))
+        t = constant(t)
     if t.shape != y.shape or (t.dtype.kind == "c" and y.dtype.kind != "c"):
         raise NumgradRuntimeError(
             f"{name}: returned a tangent of shape {t.shape} and dtype {t.dtype} for output {k} of "

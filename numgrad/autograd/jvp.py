@@ -26,8 +26,9 @@ import numpy as np
 
 from numgrad.autograd.conform import conform_tensor
 from numgrad.autograd.engine import grad
-from numgrad.autograd.variable import Tensor
+from numgrad.autograd.variable import Tensor, constant
 from numgrad.errors import NumgradNotImplementedError, NumgradTypeError
+from numgrad.op.abstract import filled, zeros
 from numgrad.op.axis import AxisOp
 from numgrad.op.base import OPS, Call, Meta, Op, bind, state
 from numgrad.op.elementwise import Elementwise
@@ -130,9 +131,15 @@ def _reduction(
     op: AxisOp, x: Tensor, params: dict[str, Any], t: Tensor | None, out: Tensor
 ) -> Tensor | None:
     assert t is not None  # its one operand
-    call = op.plan(x._array, dict(params))
+    call: Any = (
+        op.plan(x._array, dict(params))
+        if state.tracer is None
+        else state.tracer.plan(op, x, params)
+    )
     values = {"x": x, "y": out}
-    product = _from_parts(lambda g: call.gradient(0, g, values), t, call.shape, out.dtype)
+    product = _from_parts(
+        lambda g: call.gradient(0, g, values), t, call.results[0].shape, out.dtype
+    )
     if product is None:
         return None
     options = {"axis": call.axes, "keepdims": bool(params.get("keepdims"))}
@@ -145,7 +152,7 @@ def _from_parts(
     """``J t`` from the gradients for cotangents 1 and i of the given shape and dtype."""
     parts: list[Any] = []
     for unit in (1, 1j) if dtype.kind == "c" else (1,):
-        factor = _moving(gradient(Tensor(np.full(shape, unit, dtype))))
+        factor = _moving(gradient(Tensor(filled(shape, unit, dtype))))
         if factor is None:
             parts.append(None)
         elif t.dtype.kind == "c" or factor.dtype.kind == "c":
@@ -176,7 +183,7 @@ def _transposed(
     # levels below see tangents of Tensors only, and a graph is kept if somebody can ask for it
     keep = bool(state.interpreters) or (state.grad_enabled and any(x.requires_grad for x in used))
     dummies = tuple(
-        Tensor(np.zeros(y.shape, y.dtype), requires_grad=y.dtype.kind in "fc") for y in outs
+        Tensor(zeros(y.shape, y.dtype), requires_grad=y.dtype.kind in "fc") for y in outs
     )
     pulled, cotangents = [], []
     before = state.set(**RECORDING)
@@ -254,7 +261,7 @@ def _value(a: Any) -> Any:
     """An operand as gradient formulas take it: a Tensor or a Python number."""
     if a is None or isinstance(a, Tensor) or type(a) in (bool, int, float, complex):
         return a
-    return Tensor(np.asarray(a))
+    return constant(a)
 
 
 def _values(op: Op, args: Sequence[Any], out: Any) -> dict[str, Any]:
@@ -271,7 +278,7 @@ def _meta(a: Any) -> Meta:
 
 def _zeros(a: Any) -> Tensor:
     meta = _meta(a)
-    return Tensor(np.zeros(meta.shape, meta.dtype))
+    return Tensor(zeros(meta.shape, meta.dtype))
 
 
 # ------------------------------------------------------------------------------------- results
@@ -295,7 +302,7 @@ def _fitted(t: Any, out: Tensor, tangents: Sequence[Tensor | None]) -> Tensor | 
     if t is None or out.dtype.kind not in "fc":
         return None
     if not isinstance(t, Tensor):
-        t = Tensor(np.asarray(t))
+        t = constant(t)
     if t.dtype != out.dtype:
         t = bind(OPS["astype"], (t, out.dtype), {})
     if t.shape != out.shape:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -28,6 +29,7 @@ from numgrad.autograd.modes import enable_grad
 from numgrad.autograd.variable import Tensor, Version
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.kernels.expr import check_dtype
+from numgrad.op.abstract import ones, zeros
 from numgrad.op.base import OPS, Meta, state
 
 Tensors: TypeAlias = tuple[Tensor, ...]
@@ -164,7 +166,7 @@ class Request:
 
     def pushforward(self, y: Tensors, v: Tensors, x: Tensors, whole: str, part: str) -> Tensors:
         """The product ``J v`` for each of ``y``: Note [Forward products by two backwards]."""
-        w = [Tensor(np.zeros_like(t._array), t.requires_grad) for t in y]
+        w = [Tensor(zeros(t.shape, t.dtype), t.requires_grad) for t in y]
         pulled = pullback(y, w, x, create_graph=True)
         pulled = self.filled(pulled, x, whole, "input {}", recorded=True)
         weights = [weight for weight in w if weight.requires_grad]
@@ -176,11 +178,11 @@ class Request:
         """Jacobian of one output by each of ``x``, by backwards."""
         like = [Meta(y.shape + t.shape, t.dtype) for t in x]
         if not y.size:  # no row to ask for, none to be strict about
-            return tuple(Tensor(np.zeros(meta.shape, meta.dtype)) for meta in like)
+            return tuple(Tensor(zeros(meta.shape, meta.dtype)) for meta in like)
         found: Sequence[Tensor | None] = (None,) * len(x)
         if y.requires_grad:
             if vectorize:
-                basis = Tensor(np.stack(list(_basis(y))))
+                basis = OPS["stack"]([Tensor(unit) for unit in _basis(y)])
                 found = dense_grad(
                     y, x, basis, create_graph=self.create_graph, allow_unused=True,
                     is_grads_batched=True,
@@ -232,7 +234,7 @@ class Request:
                     "constant, so it has none itself; pass strict=False if that is meant"
                 )
         return tuple(
-            Tensor(np.zeros(meta.shape, meta.dtype)) if part is None else part
+            Tensor(zeros(meta.shape, meta.dtype)) if part is None else part
             for part, meta in zip(found, like, strict=True)
         )
 
@@ -294,22 +296,34 @@ def columns(function: Callable[[Tensors], Outputs], x: Tensors) -> tuple[list[li
     y, single = function(x)  # for the shapes, which an empty input would not show
     table: list[list[Tensor]] = [[] for _ in y]
     for k, t in enumerate(x):
-        blocks = [np.zeros((*part.shape, t.size), part.dtype) for part in y]
-        for position, unit in enumerate(_basis(t)):
+        blocks: list[list[Tensor]] = [[] for _ in y]
+        for unit in _basis(t):
             with dual_level():
                 dual = make_dual(t, Tensor(unit))
                 outputs, _ = function((*x[:k], dual, *x[k + 1 :]))
                 for block, part in zip(blocks, outputs, strict=True):
                     tangent = unpack_dual(part).tangent
-                    if tangent is not None:
-                        block[..., position] = tangent._array
+                    block.append(
+                        Tensor(zeros(part.shape, part.dtype))
+                        if tangent is None
+                        else tangent.detach()
+                    )
         for row, block, part in zip(table, blocks, y, strict=True):
-            row.append(Tensor(block.reshape(part.shape + t.shape)))
+            shape = part.shape + t.shape
+            row.append(
+                OPS["stack"](block, axis=-1).reshape(shape)
+                if block
+                else Tensor(zeros(shape, part.dtype))
+            )
     return table, single
 
 
-def _basis(like: Tensor) -> Iterator[np.ndarray]:
+def _basis(like: Tensor) -> Iterator[Any]:
     """The arrays shaped like a Tensor that are 1 at one place."""
+    if state.tracer is not None:
+        shape = tuple(int(n) for n in like.shape)
+        yield from (state.tracer.unit(shape, k, like.dtype) for k in range(prod(shape)))
+        return
     for position in range(like.size):
         unit = np.zeros(like.shape, like.dtype)
         unit.flat[position] = 1
@@ -321,4 +335,4 @@ def _is_number(value: Tensor) -> bool:
 
 
 def _one(like: Tensor) -> Tensor:
-    return Tensor(np.ones_like(like._array))
+    return Tensor(ones(like.shape, like.dtype))

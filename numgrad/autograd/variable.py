@@ -174,6 +174,12 @@ def extra(tensor: Tensor) -> Extra:
     return found
 
 
+def constant(value: Any) -> Tensor:
+    """A number or array as a Tensor without a history."""
+    tracer = state.tracer
+    return Tensor(np.asarray(value) if tracer is None else tracer.lift(value))
+
+
 def gradient_of(tensor: Tensor) -> Any:
     """The accumulated gradient; in a trace that of a captured tensor becomes an input."""
     return tensor._grad if state.tracer is None else state.tracer.gradient(tensor)

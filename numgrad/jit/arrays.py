@@ -143,8 +143,8 @@ class TracedArray(AbstractArray):
         self._check_alive()
         raise NumgradTraceError(
             f"{_at(user_line())}{what} needs the numbers of an array of shape "
-            f"{hinted(self.shape)} and dtype {self.dtype}, but ng.jit traces the function, where arrays "
-            f"have none yet; {remedy}"
+            f"{hinted(self.shape)} and dtype {self.dtype}, but ng.jit traces the function, where "
+            f"arrays have none yet; {remedy}"
         )
 
     def __repr__(self) -> str:

@@ -16,6 +16,9 @@ from numgrad.jit.sizes import Size
 from numgrad.op.base import Op
 from numgrad.op.primitive import Primitive
 
+_INDEXED = ("getitem", "getitem_backward", "index_put")
+"""Operations with a canonical index."""
+
 Step = Callable[[list[Any]], tuple[Any, ...]]
 
 
@@ -45,14 +48,30 @@ class Program:
         def length(n: Any) -> Any:
             return graph.sizes.evaluate(n, lengths)
 
-        known: dict[Value, Any] = dict(zip(graph.inputs, inputs, strict=True))
-        for node in graph.nodes:
+        given: dict[Value, Any] = dict(zip(graph.inputs, inputs, strict=True))
+        known = dict(given)
+        for position, node in enumerate(graph.nodes):
             if node.op != INPUT:
-                results = compute(node, [known[v] for v in node.inputs], length)
-                known.update(zip(node.outputs, results, strict=True))
+                operands = [known[v] for v in node.inputs]
+                written = [given[v] for v in node.params.get("writes", ())]
+                known.update(self._kept(position, known, written))
+                known.update(zip(node.outputs, compute(node, operands, length), strict=True))
             for value in node.outputs:
                 _check(value, known[value], length)
         return tuple(np.array(known[value], value.dtype, order="C") for value in graph.roots())
+
+    def _kept(
+        self, position: int, known: dict[Value, Any], written: Sequence[np.ndarray]
+    ) -> dict[Value, Any]:
+        """Copies of what is read after a node that writes to the memory it lies in."""
+        if not written:
+            return {}
+        later = [v for node in self.graph.nodes[position + 1 :] for v in node.inputs]
+        return {
+            v: known[v].copy()
+            for v in [*later, *self.graph.roots()]
+            if v in known and any(np.may_share_memory(known[v], array) for array in written)
+        }
 
 
 def _lengths(graph: Graph, inputs: Sequence[Any]) -> dict[int, int]:
@@ -100,8 +119,9 @@ def operands(node: Node, given: Sequence[Any]) -> list[Any]:
 
 def parameters(node: Node, length: Callable[[Any], Any]) -> dict[str, Any]:
     """The parameters of an operation as its caller would write them, with numbers for lengths."""
+    index = node.name in _INDEXED
     return {
-        name: _index(value, length) if name == "index" else with_lengths(value, length)
+        name: _index(value, length) if index and name == "index" else with_lengths(value, length)
         for name, value in node.params.items()
         if name != "absent"
     }

@@ -25,7 +25,7 @@ from numgrad.jit.graph import Graph, Node
 from numgrad.jit.lower.expand import Expansion
 from numgrad.jit.lower.kernel import KernelWriter, Written
 from numgrad.jit.lower.statements import first_stored, reachable
-from numgrad.jit.lower.terms import BUFFER, CONSTANT, OPAQUE, SCALAR, SIZE, Term
+from numgrad.jit.lower.terms import BUFFER, CHOOSE, CONSTANT, OPAQUE, SCALAR, SIZE, Term
 from numgrad.jit.options import Options
 from numgrad.jit.passes import optimize
 from numgrad.jit.polynomial import Terms as Length
@@ -137,6 +137,15 @@ class Program:
             found[stage] = term if known is None else terms.map("logical_or", (known, term), BOOL)
         return found
 
+    def _joins(self, roots: Sequence[Term]) -> dict[int, tuple[Term, list[Term]]]:
+        """Results that are put together from parts, each computed at its place."""
+        read = {a.number for term in reachable(roots) for a in term.args}
+        return {
+            term.number: (term, self.expansion.terms.parts(term))
+            for term in roots
+            if term.op == CHOOSE and term.detail[0] == "join" and term.number not in read
+        }
+
     def _write_shell(self) -> str:
         graph, expansion = self.graph, self.expansion
         roots = [expansion.of[v] for v in graph.roots()]
@@ -148,9 +157,14 @@ class Program:
         ]
         checks = self._checks()
         effects += checks.values()
-        needed = reachable([*roots, *effects])
-        stored = first_stored([*roots, *effects])
+        self._joined = self._joins(roots)
+        parts = [p for _, found in self._joined.values() for p in found]
+        targets = [*(t for t in roots if t.number not in self._joined), *parts, *effects]
+        needed = reachable(targets)
+        stored = first_stored(targets)
         stages = self._stages(needed)
+        for _, found in self._joined.values():
+            stages.update(dict.fromkeys((p.number for p in found), max(stages[p.number] for p in found)))
         last = max((stages[t.number] for t in needed), default=0)
         segments: dict[int, list[Segment]] = {}
         seen: set[int] = set()
@@ -231,7 +245,13 @@ class Program:
         for term in reachable(later):
             exported.update(t.number for t in term.args)
         exported &= {t.number for t in ready}
-        written = KernelWriter(self.expansion.terms, ready, exported).write()
+        numbers = {t.number for t in ready}
+        joined = [
+            whole
+            for whole, parts in self._joined.values()
+            if any(p.number in numbers for p in parts)
+        ]
+        written = KernelWriter(self.expansion.terms, ready, exported, joined).write()
         number = sum(isinstance(step, KernelStep) for step in self.steps)
         step = KernelStep(f"jit_{self.options.name}_{number}", written)
         self.steps.append(step)

@@ -22,6 +22,7 @@ import numpy as np
 from numgrad.autograd.variable import Tensor
 from numgrad.errors import NumgradIndexError, NumgradTypeError
 from numgrad.jit.arrays import TracedArray, user_line
+from numgrad.jit.calls import record_call
 from numgrad.jit.graph import CALL, Graph, Shape, Value
 from numgrad.jit.graph import Meta as Result
 from numgrad.jit.interpreter import TraceInterpreter
@@ -254,6 +255,10 @@ class Tracer:
             (value,) = self.add(op, (value,), params, [(shape, value.dtype)])
         return TracedArray(self, value)
 
+    def plan(self, op: Op, x: Tensor, params: dict[str, Any]) -> Any:
+        """The record of a call of an operation on one operand."""
+        return record_call(self, op, [self.lift(x)], dict(params))[1]
+
     def unit(self, shape: tuple[int, ...], place: int, dtype: np.dtype) -> TracedArray:
         """Zeros with a 1 at one place: a stack of constants, so that reading one folds."""
         return TracedArray(self, self.unit_value(shape, place, dtype))
@@ -393,6 +398,18 @@ class Tracer:
         writes = tuple([self._input_of(self.lift(t)) for t in targets])
         params = {"function": function, "effects": True, "writes": writes}
         return self.add(CALL, values, params, results)
+
+    def called(
+        self,
+        function: Callable[..., tuple],
+        operands: Sequence[Any],
+        results: Sequence[Result],
+    ) -> list[Tensor]:
+        """Results of a Python function without effects, which runs at each call."""
+        values = [self.strong(self.lift(x).value) for x in operands]
+        params = {"function": function, "effects": False, "writes": ()}
+        found = self.add(CALL, values, params, results)
+        return [Tensor(TracedArray(self, value)) for value in found]  # pyright: ignore
 
     def draw(
         self, function: Callable[..., Any], shape: Shape, dtype: Any, *operands: Any

@@ -12,8 +12,12 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from numgrad.kernels.intrinsics import instruction
-from numgrad.kernels.jit import external_symbol
+from numgrad.kernels.linker import external_symbol
 from numgrad.kernels.products import BLAS, external
+
+# The number of threads that a launch allows: what ``numba.get_num_threads`` asks too, but that by
+# an address, which keeps a kernel from being kept on disk.
+thread_limit = types.ExternalFunction("get_num_threads", types.intp())
 
 
 def _call_kernel(name: str, like: Any, integers: tuple[Any, ...]) -> Any:
@@ -32,7 +36,7 @@ def _call_kernel(name: str, like: Any, integers: tuple[Any, ...]) -> Any:
 
 
 @instruction
-def gemm(typingctx, like, trans_a, trans_b, m, n, k, a, lda, b, ldb, c, ldc, add):
+def gemm(typingctx, like, trans_a, trans_b, m, n, k, a, lda, b, ldb, c, ldc, add, alone):
     """``c = op(a) @ op(b)``, or ``c += op(a) @ op(b)`` if ``add``; all matrices row-major.
 
     Parameters
@@ -47,15 +51,19 @@ def gemm(typingctx, like, trans_a, trans_b, m, n, k, a, lda, b, ldb, c, ldc, add
         Addresses. c overlaps neither a nor b.
     lda, ldb, ldc
         Elements from one stored row to the next.
+    add
+        Whether to add to c.
+    alone
+        Whether to stay in the calling thread at all sizes, as inside prange: BLAS is not called.
     """
-    integers = (trans_a, trans_b, m, n, k, a, lda, b, ldb, c, ldc, add)
+    integers = (trans_a, trans_b, m, n, k, a, lda, b, ldb, c, ldc, add, alone)
     return _call_kernel("gemm", like, integers)
 
 
 @instruction
 def batched_gemm(
     typingctx, like, count, trans_a, trans_b, m, n, k,
-    a, lda, stride_a, b, ldb, stride_b, c, ldc, stride_c, add,
+    a, lda, stride_a, b, ldb, stride_b, c, ldc, stride_c, add, alone,
 ):  # fmt: skip
     """``count`` products as of ``gemm``, of matrices ``stride_a``, ... elements apart.
 
@@ -63,9 +71,21 @@ def batched_gemm(
     """
     integers = (
         count, trans_a, trans_b, m, n, k,
-        a, lda, stride_a, b, ldb, stride_b, c, ldc, stride_c, add,
+        a, lda, stride_a, b, ldb, stride_b, c, ldc, stride_c, add, alone,
     )  # fmt: skip
     return _call_kernel("batched_gemm", like, integers)
+
+
+@instruction
+def parallel_gemm(typingctx, like, trans_a, trans_b, m, n, k, a, lda, b, ldb, c, ldc, add):
+    """``gemm`` with rows or columns shared out to threads where that pays: the same bits.
+
+    Nothing of it is BLAS, whose threads would fight for cores with those of kernels. A kernel that
+    calls it, outside prange, is to be called through ``threads.launch``. Complex matrices are left
+    to BLAS.
+    """
+    integers = (trans_a, trans_b, m, n, k, a, lda, b, ldb, c, ldc, add)
+    return _call_kernel("parallel_gemm", like, integers)
 
 
 @intrinsic(prefer_literal=True)

@@ -1,7 +1,7 @@
 """Special functions that SciPy exports to compiled code, called inside kernels.
 
 Their addresses change with every process, so machine code on disk refers to them by name; see
-``jit.external_symbol``. They work in float64; float32 arguments are converted.
+``linker``. They work in float64; float32 arguments are converted.
 """
 
 from typing import Any
@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from numgrad.kernels.jit import device, external_symbol, outlined
+from numgrad.kernels.jit import device, outlined
+from numgrad.kernels.linker import external_symbol
 
 # Cython's second argument says whether to look for Python overrides
 _UNARY = types.float64(types.float64, types.int32)

@@ -297,6 +297,25 @@ def gather(typingctx, like, source, row, step, rows, columns, target, pitch):
 
 
 @instruction
+def gather_rows(typingctx, like, source, row, rows, target):
+    """Copy rows of two SIMD vectors to ones that lie one behind the other."""
+    dtype = like.dtype
+
+    def codegen(context, builder, signature, args):
+        source, row, rows, target = args[1:]
+        elements = _Elements(context, builder, dtype)
+        with _loop(builder, rows) as at:
+            given = elements.along(source, at, row)
+            place = elements.along(target, at, _I64(2 * VECTOR_BYTES))
+            for offset in (0, VECTOR_BYTES):
+                value = elements.load(given, elements.vector, offset)
+                elements.store(value, place, offset)
+        return context.get_dummy_value()
+
+    return types.void(like, source, row, rows, target), codegen
+
+
+@instruction
 def clear(typingctx, address, size):
     """Set ``size`` bytes to zero."""
 

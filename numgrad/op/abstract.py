@@ -102,11 +102,11 @@ BRANCH = (
     "use np.where(condition, a, b), or pass the argument it comes from as a static one "
     "(static_argnums)"
 )
-"""What to do where one number, a branch or an ndarray was asked for."""
 NDARRAY = (
     "use a numgrad function in place of the NumPy one (ng.ops lists them; ng.zeros makes an array "
     "that can be filled), or compute this outside of the function"
 )
+"""What to do where a number, a branch or an ndarray was asked for."""
 
 
 def broadcast_lengths(*shapes: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -134,6 +134,12 @@ def _is_one(n: Any) -> bool:
 
 ARRAYS = (np.ndarray, AbstractArray)
 """What a Tensor holds."""
+
+
+def filled(shape: tuple[Any, ...], number: Any, dtype: Any) -> Any:
+    """An array with one number everywhere; abstract in a trace."""
+    tracer = state.tracer
+    return np.full(shape, number, dtype) if tracer is None else tracer.filled(shape, number, dtype)
 
 
 def zeros(shape: tuple[Any, ...], dtype: Any) -> Any:

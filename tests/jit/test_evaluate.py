@@ -57,6 +57,27 @@ def test_auxiliaries_absent_inputs_and_calls():
         np.testing.assert_array_equal(value, expected)
 
 
+def test_values_stay_what_they_were_when_a_call_writes_to_their_memory():
+    graph = Graph()
+    x = graph.input((3,), F8)
+
+    def double(array: np.ndarray) -> tuple[np.ndarray]:
+        array *= 2
+        return (array,)
+
+    (view,) = graph.add(OPS["reshape"], (x,), {"shape": (3, 1)}, [((3, 1), F8)])
+    params = {"function": double, "effects": True, "writes": (x,)}
+    (after,) = graph.add(CALL, (x,), params, [((3,), F8)])
+    (again,) = graph.add(CALL, (after,), params, [((3,), F8)])
+    graph.outputs = [view, x, after]
+    graph.writes = [(x, again)]
+    given = np.ones(3)
+    found = compile_graph(graph).run(given)
+    for value, number in zip(found, (1, 1, 2, 4), strict=True):
+        np.testing.assert_array_equal(value.ravel(), np.full(3, number, float))
+    np.testing.assert_array_equal(given, 4.0)
+
+
 def test_a_result_that_is_not_what_the_graph_says_raises():
     graph = Graph()
     x = graph.input((3,), F4)

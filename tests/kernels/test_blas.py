@@ -4,21 +4,21 @@ import multiprocessing
 import os
 import subprocess
 import sys
-import threading
 from functools import cache
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
 import pytest
 
-from numgrad.kernels import jit, products
+from numgrad.kernels import jit, products, threads
 
 GEMM = """
 from numba import {dtype}
 from numgrad.kernels.blas import gemm
 
-def kernel(trans_a, trans_b, m, n, k, a, lda, b, ldb, c, ldc, add):
-    gemm({dtype}, trans_a, trans_b, m, n, k, a, lda, b, ldb, c, ldc, add)
+def kernel(trans_a, trans_b, m, n, k, a, lda, b, ldb, c, ldc, add, alone):
+    gemm({dtype}, trans_a, trans_b, m, n, k, a, lda, b, ldb, c, ldc, add, alone)
 """
 BATCHED = """
 from numba import {dtype}
@@ -28,10 +28,16 @@ def kernel(sizes, a, lda, stride_a, b, ldb, stride_b, c, ldc, stride_c, add):
     count, trans_a, trans_b, m, n, k = sizes
     batched_gemm(
         {dtype}, count, trans_a, trans_b, m, n, k,
-        a, lda, stride_a, b, ldb, stride_b, c, ldc, stride_c, add,
+        a, lda, stride_a, b, ldb, stride_b, c, ldc, stride_c, add, 0,
     )
 """
 BATCHED_SIGNATURE = f"void(UniTuple(int64, 6), {', '.join(['int64'] * 10)})"
+WIDE = {
+    "float32": np.float64,
+    "float64": np.longdouble,
+    "complex64": np.complex128,
+    "complex128": np.clongdouble,
+}
 OPERATION = (lambda x: x, lambda x: x.T, lambda x: x.conj().T)
 
 
@@ -39,7 +45,7 @@ def compile_gemm(dtype):
     return jit.compile_kernel(
         f"test_gemm_{dtype}",
         GEMM.format(dtype=dtype),
-        f"void({', '.join(['int64'] * 12)})",
+        f"void({', '.join(['int64'] * 13)})",
         externals=[products.external("gemm", dtype)],
     )
 
@@ -72,7 +78,7 @@ def stored(rng, dtype, shape, trans, gap=0):
     return x[:, :columns], max(columns + gap, 1)
 
 
-def check(dtype, m, n, k, trans_a=0, trans_b=0, add=0, gap=0):
+def check(dtype, m, n, k, trans_a=0, trans_b=0, add=0, gap=0, alone=0):
     """Compare with NumPy in higher precision, and see that nothing else is written."""
     rng = np.random.default_rng([m, n, k, trans_a, trans_b])
     a, lda = stored(rng, dtype, (m, k), trans_a, gap)
@@ -81,7 +87,7 @@ def check(dtype, m, n, k, trans_a=0, trans_b=0, add=0, gap=0):
     c = whole[:, :n]
     if add:
         c[...] = draw(rng, dtype, m, n)
-    wide = np.clongdouble if np.dtype(dtype).kind == "c" else np.longdouble
+    wide = WIDE[dtype]
     x, y = OPERATION[trans_a](a).astype(wide), OPERATION[trans_b](b).astype(wide)
     start = c.astype(wide) if add else np.zeros((m, n), wide)
     expected = x @ y + start
@@ -90,27 +96,35 @@ def check(dtype, m, n, k, trans_a=0, trans_b=0, add=0, gap=0):
     addresses = [z.ctypes.data for z in (a, b, whole)]
     gemm_entry(dtype)(
         trans_a, trans_b, m, n, k,
-        addresses[0], lda, addresses[1], ldb, addresses[2], max(n + gap, 1), add,
+        addresses[0], lda, addresses[1], ldb, addresses[2], max(n + gap, 1), add, alone,
     )  # fmt: skip
     assert (abs(c - expected) <= bound).all(), (dtype, m, n, k, trans_a, trans_b, add, gap)
     assert np.isnan(whole[:, n:]).all()
 
 
 # methods meet at 64 and 64**3 multiplications, at vectors, and at tiles of 4 x 16 (4 x 8 doubles)
-LENGTHS = (0, 1, 3, 8, 17, 33)
+LENGTHS = (1, 3, 8, 33)
 
 
-@pytest.mark.parametrize("dtype", products.DTYPES)
+# the dtypes differ in the length of a vector and in what computes complex elements
+DTYPES = [
+    pytest.param(name, marks=pytest.mark.slow if name == "complex64" else ())
+    for name in products.DTYPES
+]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_products_of_all_small_sizes_and_transposes(dtype):
     operations = range(3 if dtype.startswith("complex") else 2)
-    cases = [(m, n, k) for m in LENGTHS for n in LENGTHS for k in (0, 1, 5, 33)]
+    cases = [(m, n, k) for m in LENGTHS for n in LENGTHS for k in (1, 5, 33)]
+    cases += [(0, 3, 2), (3, 0, 2), (3, 17, 0), (1, 1, 0), (0, 0, 0)]
     for number, (m, n, k) in enumerate(cases):
         for trans_a in operations:
             for trans_b in operations:
                 check(dtype, m, n, k, trans_a, trans_b, number % 2, number % 3)
 
 
-@pytest.mark.parametrize("dtype", products.DTYPES)
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("add", [0, 1])
 def test_products_beyond_the_blocks_of_each_method(dtype, add):
     last = 2 if dtype.startswith("complex") else 1
@@ -126,6 +140,7 @@ def test_products_beyond_the_blocks_of_each_method(dtype, add):
                 (6, 1, 2500),
             ):
                 check(dtype, *sizes, trans_a, trans_b, add, gap=add)
+            check(dtype, 150, 65, 290, trans_a, trans_b, add, alone=1)
 
 
 def test_rows_that_lie_over_each_other():
@@ -134,7 +149,7 @@ def test_rows_that_lie_over_each_other():
     row, b = rng.normal(size=90), rng.normal(size=(90, 80))
     c = np.empty((70, 80))
     gemm_entry("float64")(
-        0, 0, 70, 80, 90, row.ctypes.data, 0, b.ctypes.data, 80, c.ctypes.data, 80, 0
+        0, 0, 70, 80, 90, row.ctypes.data, 0, b.ctypes.data, 80, c.ctypes.data, 80, 0, 0
     )
     np.testing.assert_allclose(c, np.broadcast_to(row @ b, c.shape), rtol=1e-12)
 
@@ -145,7 +160,7 @@ def test_not_a_number_and_infinity_reach_the_result():
         a[-1, -1], b[0, 0] = np.inf, np.nan
         c = np.empty((m, n))
         gemm_entry("float64")(
-            0, 0, m, n, k, a.ctypes.data, k, b.ctypes.data, n, c.ctypes.data, n, 0
+            0, 0, m, n, k, a.ctypes.data, k, b.ctypes.data, n, c.ctypes.data, n, 0, 0
         )
         np.testing.assert_array_equal(c, a @ b)
 
@@ -157,20 +172,20 @@ def test_blocks_of_a_small_product_have_the_bits_of_the_whole():
     whole, parts = np.empty((m, n), np.float32), np.empty((m, n), np.float32)
     entry, size = gemm_entry("float32"), 4
     at_a, at_b = a.ctypes.data, b.ctypes.data
-    entry(0, 0, m, n, k, at_a, k, at_b, n, whole.ctypes.data, n, 0)
+    entry(0, 0, m, n, k, at_a, k, at_b, n, whole.ctypes.data, n, 0, 0)
     for low, high in ((0, 5), (5, 6), (6, 23)):
         for left, right in ((0, 3), (3, 20), (20, 37)):
             entry(
                 0, 0, high - low, right - left, k,
                 at_a + low * k * size, k, at_b + left * size, n,
-                parts.ctypes.data + (low * n + left) * size, n, 0,
+                parts.ctypes.data + (low * n + left) * size, n, 0, 0,
             )  # fmt: skip
     rows = slice(6, 23)
     np.testing.assert_array_equal(parts[rows], whole[rows])
     np.testing.assert_array_equal(parts[:5], whole[:5])
 
 
-@pytest.mark.parametrize("dtype", ["float64", "complex64"])
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
 @pytest.mark.parametrize("share", ["", "a", "b", "c", "ac", "bc"])
 def test_batches(dtype, share):
     rng = np.random.default_rng(2)
@@ -202,12 +217,69 @@ def test_batches(dtype, share):
                 np.testing.assert_allclose(c, expected, rtol=limit, atol=limit)
 
 
+PARALLEL = """
+from numba import float32
+from numgrad.kernels.blas import parallel_gemm
+
+def kernel(trans_a, trans_b, m, n, k, a, lda, b, ldb, c, ldc):
+    parallel_gemm(float32, trans_a, trans_b, m, n, k, a, lda, b, ldb, c, ldc, 0)
+"""
+
+
+@cache
+def parallel_entry():
+    return jit.compile_kernel(
+        "test_parallel_gemm",
+        PARALLEL,
+        f"void({', '.join(['int64'] * 11)})",
+        externals=[products.external("parallel_gemm", "float32")],
+    ).entry
+
+
+def test_shared_out_products_are_kept_on_disk():
+    parallel_entry()
+    (kernel,) = (k for k in jit._loaded.values() if k.name == "parallel_gemm_float32")
+    assert not kernel.compile_result.library.has_dynamic_globals
+
+
+def shared_out(count, trans_a, trans_b, a, b, c):
+    """The product of float32 matrices by at most ``count`` threads."""
+    (m, n), k = c.shape, a.shape[0 if trans_a else 1]
+    threads.launch(
+        parallel_entry(), count, trans_a, trans_b, m, n, k,
+        a.ctypes.data, a.shape[1], b.ctypes.data, b.shape[1], c.ctypes.data, n,
+    )  # fmt: skip
+    return c
+
+
+def test_shared_out_products_have_the_bits_of_those_of_one_thread():
+    rng = np.random.default_rng(4)
+    for m, n, k in ((133, 70, 300), (6, 700, 800), (1, 1700, 1700), (1700, 1, 1700), (130, 131, 5)):
+        for trans_a, trans_b in ((0, 0), (1, 0), (0, 1)):
+            a = draw(rng, "float32", *((k, m) if trans_a else (m, k)))
+            b = draw(rng, "float32", *((n, k) if trans_b else (k, n)))
+            alone = np.empty((m, n), np.float32)
+            gemm_entry("float32")(
+                trans_a, trans_b, m, n, k, a.ctypes.data, a.shape[1], b.ctypes.data, b.shape[1],
+                alone.ctypes.data, n, 0, 1,
+            )  # fmt: skip
+            for count in range(1, numba_threads() + 1):
+                c = np.empty((m, n), np.float32)
+                np.testing.assert_array_equal(shared_out(count, trans_a, trans_b, a, b, c), alone)
+
+
+def numba_threads():
+    from numba import config
+
+    return config.NUMBA_NUM_THREADS
+
+
 def product(m=70, n=80, k=90):
     """A product large enough for BLAS."""
     rng = np.random.default_rng(3)
     a, b = rng.normal(size=(m, k)), rng.normal(size=(k, n))
     c = np.empty((m, n))
-    gemm_entry("float64")(0, 0, m, n, k, a.ctypes.data, k, b.ctypes.data, n, c.ctypes.data, n, 0)
+    gemm_entry("float64")(0, 0, m, n, k, a.ctypes.data, k, b.ctypes.data, n, c.ctypes.data, n, 0, 0)
     np.testing.assert_allclose(c, a @ b, rtol=1e-11, atol=1e-11)
     return c
 
@@ -246,7 +318,7 @@ def test_python_threads_may_multiply_at_once():
         except Exception as error:
             failures.append(error)
 
-    workers = [threading.Thread(target=work) for _ in range(4)]
+    workers = [Thread(target=work) for _ in range(4)]
     for worker in workers:
         worker.start()
     for worker in workers:
@@ -254,14 +326,21 @@ def test_python_threads_may_multiply_at_once():
     assert not failures
 
 
+def both_ways():
+    """A product by BLAS, and one shared out to as many threads as are safe."""
+    a = draw(np.random.default_rng(5), "float32", 200, 200)
+    out = np.empty((200, 200), np.float32)
+    return product(), shared_out(threads.worth(1e9), 0, 0, a, a, out)
+
+
 def _child(queue):
-    queue.put(product())
+    queue.put(both_ways())
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_products_after_fork():
-    expected = product()
+    expected = both_ways()
     context = multiprocessing.get_context("fork")
     queue = context.Queue()
     child = context.Process(target=_child, args=(queue,))
@@ -269,4 +348,5 @@ def test_products_after_fork():
     found = queue.get(timeout=120)
     child.join(60)
     assert child.exitcode == 0
-    np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-13)
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-13, atol=1e-13)
+    np.testing.assert_array_equal(found[1], expected[1])

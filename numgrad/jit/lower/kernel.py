@@ -12,7 +12,7 @@ from numgrad.jit.lower.statements import (
     loads,
     make_statements,
 )
-from numgrad.jit.lower.terms import BUFFER, OPAQUE, SCALAR, Term, Terms, count
+from numgrad.jit.lower.terms import BUFFER, OPAQUE, PART, SCALAR, Term, Terms, count
 from numgrad.jit.lower.tree import LANES, Item, Loop, build
 from numgrad.jit.lower.write import (
     MAX_TASKS,
@@ -87,9 +87,18 @@ class KernelWriter(Writer):
         Terms that this kernel computes and keeps.
     exported
         The numbers of those that it has to hand out.
+    joined
+        Arrays that some of ``stored`` are parts of, and which it hands out.
     """
 
-    def __init__(self, terms: Terms, stored: Sequence[Term], exported: set[int]) -> None:
+    def __init__(
+        self,
+        terms: Terms,
+        stored: Sequence[Term],
+        exported: set[int],
+        joined: Sequence[Term] = (),
+    ) -> None:
+        self.joined = joined
         stored, self.statements, self.items = arrange(terms, stored)
         self.exported = exported
         self.terms = {t.number: t for t in stored}
@@ -130,6 +139,8 @@ class KernelWriter(Writer):
         term = statement.term
         number = term.number
         item, path = self.loops_of[number]
+        if term.op == PART:
+            return Storage(f"a{term.detail[0]}", tuple(range(len(term.shape))), whole=True)
         if not path:
             return Storage(f"r{number}", (), whole=True, memory=False)
         over_top = bool(set(path[0].merged) & set(statement.reduced.values()))  # pyright: ignore
@@ -203,6 +214,7 @@ class KernelWriter(Writer):
     def _parameters(self) -> list[str]:
         names = list(self.arguments)
         self.results = [t for n, t in self.terms.items() if n in self.exported]
+        self.results += self.joined
         self.arrays = [
             t for n, t in self.outside.items() if self.storage[n].memory and f"a{n}" in names
         ]
@@ -217,7 +229,7 @@ class KernelWriter(Writer):
         lines = []
         for number, term in self.terms.items():
             place = self.storage[number]
-            if place.whole and place.memory and number not in self.exported:
+            if term.op != PART and place.whole and place.memory and number not in self.exported:
                 size = count(term.shape)
                 self.need(size)
                 lines.append(f"    x{number} = np.empty({text(size)}, {numpy_name(term.dtype)})")
@@ -225,7 +237,7 @@ class KernelWriter(Writer):
                 kept.append(f"x{number}")
         self._parameters()
         for term in (*self.arrays, *self.results):
-            if self.storage[term.number].memory:
+            if term in self.joined or self.storage[term.number].memory:
                 lines.append(f"    a{term.number} = int64(x{term.number}.ctypes.data)")
         return lines
 
@@ -239,6 +251,12 @@ class KernelWriter(Writer):
     def _hand_out(self, number: int, value: str) -> None:
         """A number is known."""
         term = self.terms[number]
+        if term.op == PART:
+            whole, shape, axis, start = term.detail
+            place = ", ".join(text(start) if a == axis else "0" for a in range(len(shape)))
+            self.need(start)
+            self.put(1, f"x{whole}[{place}] = {value}")
+            return
         self.names[self.bodies.load(term, ())] = value
         if number in self.exported:
             first = ", ".join(["0"] * max(len(term.shape), 1))

@@ -24,12 +24,14 @@ from numgrad.jit.lower.terms import (
     IOTA,
     ONE,
     OPAQUE,
+    PART,
     REDUCE,
     SCAN,
     SCATTER,
     SIZE,
     VIEW,
     Term,
+    ravel,
 )
 from numgrad.jit.polynomial import Terms as Length
 from numgrad.jit.polynomial import add, atoms_of, constant, divide, multiply
@@ -110,17 +112,6 @@ def source_index(term: Term, index: Index) -> Index:
             add(index[-1], ends[a]) if a in ends else next(rest) for a in range(len(source))
         )
     return unravel(ravel(term.shape, index), source)  # reshape
-
-
-def ravel(shape: Sequence[Length], index: Index) -> Length:
-    """The offset of an element of a C-contiguous array."""
-    offset: Length = ()
-    stride = ONE
-    for n, i in zip(reversed(shape), reversed(index), strict=True):
-        if n != ONE:
-            offset = add(offset, multiply(i, stride))
-            stride = multiply(stride, n)
-    return offset
 
 
 def unravel(offset: Length, shape: Sequence[Length]) -> Index:
@@ -206,7 +197,7 @@ class Bodies:
     A read of memory is the symbol ``load`` with the detail ``(number of the term, index)``. Its
     arguments are the integers in the index that are computed, symbols ``computed``, and in the end
     the condition, if any, without which nothing may be read. Indices themselves are the symbol
-    ``index``.
+    ``index``, whose arguments are the integers in it that are computed.
     """
 
     def __init__(self, stored: Iterable[Term]) -> None:
@@ -277,6 +268,11 @@ class Bodies:
         self.computed[number] = symbol
         return self._computed_length(symbol), symbol
 
+    def _number(self, value: Length) -> Symbol:
+        """A length or an index as a number."""
+        args = tuple([self.computed[k] for k in sorted(computed_in(value))])
+        return self.reader.make("index", args, INT64, value)
+
     def _computed_length(self, symbol: Symbol) -> Length:
         return (((("axis", COMPUTED + self._numbers[symbol]),), 1),)
 
@@ -291,7 +287,7 @@ class Bodies:
         found: Symbol | None = None
         for condition in guard:
             sign = "equal" if condition.sign == "==" else "greater_equal"
-            holds = make(sign, (make("index", (), INT64, condition.value), zero), BOOL)
+            holds = make(sign, (self._number(condition.value), zero), BOOL)
             found = holds if found is None else make("logical_and", (found, holds), BOOL)
         assert found is not None
         return found
@@ -300,11 +296,13 @@ class Bodies:
         if term.op == CONSTANT:
             return self.reader.make("const", (), term.dtype, term.detail)
         if term.op == SIZE:
-            return self.reader.make("index", (), INT64, term.detail)
+            return self._number(term.detail)
         if term.op == IOTA:
             axis, divisor = term.detail
             place = ravel(term.shape, index) if axis is None else index[axis]
-            return self.reader.make("index", (), INT64, divide("//", place, divisor))
+            return self._number(divide("//", place, divisor))
+        if term.op == PART:
+            return self.at(term.args[0], index, guard)
         if term.op == CHOOSE:
             return self._chosen(term, index, guard)
         if term.op == GATHER:
@@ -394,9 +392,11 @@ def first_stored(roots: Iterable[Term]) -> dict[int, Term]:
             found[term.number] = term
         elif term.op == OPAQUE:
             found.update((a.number, a) for a in term.args)
-        elif (term.op == GATHER and _is_costly(term.args[0])) or (
-            term.op == VIEW and term.detail[0] == "reshape"
-        ):
+        elif term.op == GATHER and _is_costly(term.args[0]):
+            found[term.args[0].number] = term.args[0]
+        elif term.op == PART:
+            found[term.number] = term
+        elif term.op == VIEW and term.detail[0] == "reshape":
             found[term.args[0].number] = term.args[0]
     return {n: t for n, t in found.items() if not (t.in_memory or t.op in (CONSTANT, SIZE))}
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.jit.polynomial import Terms as Length
-from numgrad.jit.polynomial import constant, multiply
+from numgrad.jit.polynomial import add, constant, multiply
 from numgrad.jit.sizes import Sizes, terms_of
 from numgrad.kernels.expr import LIBRARY
 
@@ -26,12 +26,14 @@ CONSTANT, SIZE, REDUCE, VIEW = "const", "size", "reduce", "view"
 CHOOSE, GATHER, IOTA = "choose", "gather", "iota"
 """Elements of one of several operands (``choose``), at indices that are computed, and the place of
 an element along an axis (or, without one, in order)."""
+PART = "part"
+"""A piece of an array that is put together: stored at its place there."""
 SCATTER, SCAN = "scatter", "scan"
 """Sums at indices that are computed, and along an axis everything up to an element."""
 
 _NO_MAPS = frozenset(
     (BUFFER, SCALAR, OPAQUE, CONSTANT, SIZE, REDUCE, VIEW, CHOOSE, GATHER, IOTA, SCATTER, SCAN)
-)
+) | {PART}
 
 
 class Term:
@@ -69,6 +71,13 @@ class Term:
     def is_expensive(self) -> bool:
         """Whether computing an element takes longer than reading it from a cache."""
         return self.op in LIBRARY or self.op.startswith("user:")
+
+    def offset(self, index: tuple[Length, ...]) -> Length:
+        """Where an element is stored, in an array of its own or in one that it is a part of."""
+        if self.op != PART:
+            return ravel(self.shape, index)
+        _, whole, axis, start = self.detail
+        return ravel(whole, tuple(add(i, start) if a == axis else i for a, i in enumerate(index)))
 
     def __repr__(self) -> str:
         return f"<t{self.number} {self.op} {self.dtype}>"
@@ -144,6 +153,17 @@ class Terms:
         """Elements of ``x`` at other indices: see ``source_index``."""
         return self.make(VIEW, (x,), x.dtype, (kind, detail), shape)
 
+    def parts(self, whole: Term) -> list[Term]:
+        """What to compute so that a term that joins others is put together."""
+        axis = whole.detail[1]
+        start: Length = ()
+        found = []
+        for piece in whole.args:
+            detail = (whole.number, whole.shape, axis, start)
+            found.append(self.make(PART, (piece,), whole.dtype, detail, piece.shape))
+            start = add(start, piece.shape[axis])
+        return found
+
     def choose(self, kind: str, args: Sequence[Term], detail: Any, shape: tuple) -> Term:
         """Elements of one of several operands: see ``choose``."""
         return self.make(CHOOSE, tuple(args), args[0].dtype, (kind, detail), shape)
@@ -198,3 +218,14 @@ def count(shape: Sequence[Length]) -> Length:
     for n in shape:
         total = multiply(total, n)
     return total
+
+
+def ravel(shape: Sequence[Length], index: tuple[Length, ...]) -> Length:
+    """The offset of an element of a C-contiguous array."""
+    offset: Length = ()
+    stride = ONE
+    for n, i in zip(reversed(shape), reversed(index), strict=True):
+        if n != ONE:
+            offset = add(offset, multiply(i, stride))
+            stride = multiply(stride, n)
+    return offset

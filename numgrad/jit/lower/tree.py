@@ -31,10 +31,9 @@ from numgrad.jit.lower.statements import (
     loads,
     loop_index,
     loops_in,
-    ravel,
     single_loop,
 )
-from numgrad.jit.lower.terms import ONE, SCAN, SCATTER, Term
+from numgrad.jit.lower.terms import ONE, SCAN, SCATTER, Term, ravel
 from numgrad.jit.polynomial import Terms as Length
 from numgrad.jit.polynomial import multiply, value_of
 
@@ -254,7 +253,7 @@ def _walks_as_one(outer: Loop, inner: Loop, bodies: Bodies) -> bool:
 
 def _touched(statement: Statement, bodies: Bodies) -> list[Length]:
     """The offsets that a statement reads and writes."""
-    offsets = [ravel(statement.term.shape, statement.index)]
+    offsets = [statement.term.offset(statement.index)]
     stack, seen = [bodies.body(statement)], set()
     while stack:
         symbol = stack.pop()

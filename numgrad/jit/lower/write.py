@@ -27,9 +27,8 @@ from numgrad.jit.lower.statements import (
     Statement,
     loads,
     loops_in,
-    ravel,
 )
-from numgrad.jit.lower.terms import ONE, REDUCE, SCAN, SCATTER, Term, count
+from numgrad.jit.lower.terms import ONE, PART, REDUCE, SCAN, SCATTER, Term, count, ravel
 from numgrad.jit.lower.tree import LANES, Item, Loop
 from numgrad.jit.polynomial import Terms as Length
 from numgrad.jit.polynomial import add, constant, multiply, text_of
@@ -216,7 +215,7 @@ class Writer:
         else:
             shape = [term.shape[a] for a in place.axes]
             parts = tuple(_without(index[a], self.zeros) for a in place.axes)
-            offset = ravel(shape, parts)
+            offset = term.offset(parts) if term.op == PART else ravel(shape, parts)
         if place.lanes:
             offset = multiply(offset, constant(LANES))
             where = f"{text(offset)} + lane" if offset else "lane"
