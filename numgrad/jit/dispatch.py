@@ -36,7 +36,7 @@ from numgrad.jit.signature import (
     is_named_tuple,
     same,
 )
-from numgrad.jit.sizes import Guard, Size, Sizes
+from numgrad.jit.sizes import Size, Sizes
 from numgrad.op.base import state
 
 RECORDING, PLAIN = 2, 1
@@ -362,11 +362,8 @@ class Writer:
     def _of_relations(self) -> Iterator[str]:
         """Conditions on lengths, for when all of them are read."""
         yield from self._late
-        sizes = self.layout.sizes
-        for guard in sizes.guards:
-            left, right = sizes.known(guard.left), sizes.known(guard.right)
-            if left != right:
-                yield Guard(guard.sign, left, right).text(self._length)
+        for guard in self.layout.sizes.relations():
+            yield guard.text(self._length)
 
     # ----------------------------------------------------------------------------------- body
 

@@ -36,6 +36,7 @@ from numgrad.jit.polynomial import (
     least,
     multiply,
     solve,
+    substitute,
     text_of,
     value_of,
 )
@@ -91,26 +92,13 @@ class Sizes:
         return Size(self, terms) if value is None else value
 
     def known(self, terms: Terms) -> Terms:
-        """Terms with axes replaced by what they were found to equal."""
+        """Terms with atoms replaced by what they were found to equal."""
         if not self._known:
             return terms
         found = self._resolved.get(terms)
-        if found is not None:
-            return found
-        total: Terms = ()
-        for product, coefficient in terms:
-            part = constant(coefficient)
-            for atom in product:
-                part = multiply(part, self._known_atom(atom))
-            total = add(total, part)
-        self._resolved[terms] = total
-        return total
-
-    def _known_atom(self, atom: Atom) -> Terms:
-        if atom[0] == "axis":
-            found = self._known.get(atom)
-            return (((atom,), 1),) if found is None else self.known(found)
-        return divide(atom[0], self.known(atom[1]), self.known(atom[2]))
+        if found is None:
+            found = self._resolved[terms] = substitute(terms, self._known)
+        return found
 
     def number(self, length: int | Size) -> int | None:
         """``k`` if the length is that of axis ``k`` as it stands, else None."""
@@ -185,13 +173,30 @@ class Sizes:
 
     def equate(self, left: Terms, right: Terms) -> None:
         """Rely on the equality of two lengths from now on."""
-        left, right = self.known(left), self.known(right)
-        self._note("==", left, right)
-        found = solve(add(left, right, -1))
-        if found is not None:
-            axis, terms = found
-            self._known[axis] = terms
+        self._note("==", self.known(left), self.known(right))
+        while (found := self._news()) is not None:
+            atom, terms = found
+            self._known[atom] = terms
             self._resolved.clear()
+
+    def _news(self) -> tuple[Atom, Terms] | None:
+        """What an atom equals, from an equation that does not hold by what is known."""
+        for guard in self.guards:
+            if guard.sign == "==":
+                found = solve(add(self.known(guard.left), self.known(guard.right), -1))
+                if found is not None:
+                    return found
+        return None
+
+    def relations(self) -> list[Guard]:
+        """The guards on axes that are free, those apart that then hold by themselves."""
+        axes = {atom: terms for atom, terms in self._known.items() if atom[0] == "axis"}
+        found = []
+        for guard in self.guards:
+            left, right = (substitute(side, axes) for side in (guard.left, guard.right))
+            if left != right or guard.sign != "==":
+                found.append(Guard(guard.sign, left, right))
+        return found
 
     def specialise(self, length: int | Size) -> int:
         """The length as a number, which becomes part of what the kernel is made for."""

@@ -200,7 +200,7 @@ class Bodies:
     A read of memory is the symbol ``load`` with the detail ``(number of the term, index)``. Its
     arguments are the integers in the index that are computed, symbols ``computed``, and in the end
     the condition, if any, without which nothing may be read. Indices themselves are the symbol
-    ``index``.
+    ``index``, whose arguments are the integers in it that are computed.
     """
 
     def __init__(self, stored: Iterable[Term]) -> None:
@@ -274,6 +274,11 @@ class Bodies:
         self.computed[number] = symbol
         return self._computed_length(symbol), symbol
 
+    def _number(self, value: Length) -> Symbol:
+        """A length or an index as a number."""
+        args = tuple([self.computed[k] for k in sorted(computed_in(value))])
+        return self.reader.make("index", args, INT64, value)
+
     def _computed_length(self, symbol: Symbol) -> Length:
         return (((("axis", COMPUTED + self._numbers[symbol]),), 1),)
 
@@ -288,7 +293,7 @@ class Bodies:
         found: Symbol | None = None
         for condition in guard:
             sign = "equal" if condition.sign == "==" else "greater_equal"
-            holds = make(sign, (make("index", (), INT64, condition.value), zero), BOOL)
+            holds = make(sign, (self._number(condition.value), zero), BOOL)
             found = holds if found is None else make("logical_and", (found, holds), BOOL)
         assert found is not None
         return found
@@ -297,11 +302,11 @@ class Bodies:
         if term.op == CONSTANT:
             return self.reader.make("const", (), term.dtype, term.detail)
         if term.op == SIZE:
-            return self.reader.make("index", (), INT64, term.detail)
+            return self._number(term.detail)
         if term.op == IOTA:
             axis, divisor = term.detail
             place = ravel(term.shape, index) if axis is None else index[axis]
-            return self.reader.make("index", (), INT64, divide("//", place, divisor))
+            return self._number(divide("//", place, divisor))
         if term.op == PART:
             return self.at(term.args[0], index, guard)
         if term.op == CHOOSE:
