@@ -264,11 +264,16 @@ class Jitted(Generic[P, R]):
         return self._last("raw").raw
 
     def graph(self, *args: P.args, **kwargs: P.kwargs) -> Graph:
-        """The operations that a call with these arguments consists of; nothing is compiled."""
+        """The operations that a call with these arguments consists of; nothing is compiled.
+
+        ``print`` shows them as text beside your lines, Jupyter as a picture; see ``Graph``.
+        """
         values = self._parameters.bind(args, kwargs)
         arguments = Arguments.of(self._parameters, values)
         with _lock:
-            return trace(arguments, dynamic=self._choices["dynamic"], recorded=False).graph
+            traced = trace(arguments, dynamic=self._choices["dynamic"], recorded=False)
+        traced.graph.labels = {entry.value: entry.name for entry in traced.inputs}
+        return traced.graph
 
     @property
     def source(self) -> str:
