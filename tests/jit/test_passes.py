@@ -346,9 +346,13 @@ def test_reductions(function, expected):
 
 def test_sums_over_what_may_be_empty_or_infinite():
     # the axis may be empty at another call: infinity times 0 is no sum of nothing
-    graph = trace(lambda x, s: (x[2:, :1] * 0 + s.reshape(1, 1)).sum(), A, np.ones(()))
+    graph = trace(lambda x, s: s.broadcast_to(x[2:].shape).sum(), A, np.ones(()))
     passes.optimize(graph)
     assert run(graph, np.ones((2, 3)), np.array(np.inf)) == [0.0]
+    # what is summed once for others is not summed again
+    graph = trace(lambda x: (x.sum(axis=1), x.sum(axis=1).sum()), A)
+    passes.optimize(graph)
+    assert [n.params["axis"] for n in graph.nodes if n.name == "sum"] == [(1,), (0,)]
     assert left(lambda x, v: (x * v[:, None]).sum(axis=1), A, np.ones(4)) == [
         "reshape",
         "multiply",
@@ -425,14 +429,27 @@ def test_gradients_of_parts_are_put_together():
     assert names[-1] in ("stack", "concat")
 
 
+def test_zeros_around_parts_are_added():
+    def place(g, k):
+        return OPS["getitem_backward"](g, shape=(2, 3), index=(k,))
+
+    zeros = np.array([-0.0, 0.0, 1.0])
+    names = left(lambda a, b: place(a, 0) + place(b, 1), zeros, -zeros)
+    assert names == ["add", "add", "stack"]
+    assert left(lambda a, b: (place(a, 0) + place(b, 1))[1], zeros, -zeros) == ["add"]
+    assert left(lambda x, a: (x + place(a, 0))[1], np.full((2, 3), -0.0), zeros)[-1] == "add"
+    whole = np.arange(3)
+    assert left(lambda a, b: place(a, 0) + place(b, 1), whole, whole) == ["stack"]
+
+
 def test_common_work_is_done_once_and_calls_stay():
     assert left(lambda x, y: (x * y, y * x, x * y + (y * x)), A, B) == ["multiply", "add"]
     assert left(lambda x: (x + 0.0, x - (-0.0), x * 1, x * True), A) == ["add", "subtract"]
     assert left(lambda x: (x * np.float64(2), x * 2.0), A) == ["multiply", "multiply"]
     graph = Graph()
     x = graph.input((3,), np.dtype(float))
+    params = {"function": lambda a: (a,)}
     for _ in range(2):
-        params = {"function": lambda a: (a,)}
         (y,) = graph.add(CALL, (x,), params, [((3,), np.dtype(float))])
         graph.outputs = [y]
     passes.optimize(graph)
