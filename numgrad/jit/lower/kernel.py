@@ -316,9 +316,9 @@ class KernelWriter(Writer):
         produced = {s.term.number for s in loop.statements()}
         rows = {f"a{s.term.number}": s for s in nest.rows}
         for name in nest.arguments:
-            if (name not in rows and not (name[1:].isdigit() and int(name[1:]) in produced)) or (
-                name not in rows and int(name[1:]) in self.exported
-            ):
+            number = int(name[1:])
+            inside = number in produced and number not in self.exported
+            if name.startswith("n") or not (name in rows or inside):
                 self.arguments[name] = None
         self.need(loop.length)
         self.need(nest.per_iteration)
