@@ -164,7 +164,9 @@ class Program:
         stored = first_stored(targets)
         stages = self._stages(needed)
         for _, found in self._joined.values():
-            stages.update(dict.fromkeys((p.number for p in found), max(stages[p.number] for p in found)))
+            stages.update(
+                dict.fromkeys((p.number for p in found), max(stages[p.number] for p in found))
+            )
         last = max((stages[t.number] for t in needed), default=0)
         segments: dict[int, list[Segment]] = {}
         seen: set[int] = set()

@@ -112,7 +112,9 @@ def put_together(x, y):
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_gradients_of_arrays_put_together(dtype):
     x, y = normal(4, 5, dtype=dtype), normal(4, 2, dtype=dtype)
-    check(ng.value_and_grad(put_together, argnums=(0, 1)), (x, y), rtol=1e-4 if x.itemsize == 4 else 0)
+    check(
+        ng.value_and_grad(put_together, argnums=(0, 1)), (x, y), rtol=1e-4 if x.itemsize == 4 else 0
+    )
 
 
 def test_short_axes():

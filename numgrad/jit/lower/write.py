@@ -240,9 +240,7 @@ class Writer:
         parts = [type_name(term.dtype), flag, name, where, self._scope(name)]
         return f"{load}({', '.join(filter(None, parts))})"
 
-    def store(
-        self, depth: int, s: Statement, value: str, *, index: Index | None = None
-    ) -> None:
+    def store(self, depth: int, s: Statement, value: str, *, index: Index | None = None) -> None:
         """Store an element, that of the loops unless another is given."""
         name, where = self._place(s.term, s.index if index is None else index)
         store = self.use("store", "intrinsics")
