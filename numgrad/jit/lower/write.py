@@ -449,32 +449,36 @@ class NestWriter(Writer):
     def _scan(self, depth: int, s: Statement) -> None:
         """Go on from the element before, a variable if the loop is innermost, else in memory."""
         term, number = s.term, s.term.number
+        kind = term.detail[0]
         body = self.bodies.body(s)
         value, *factor = self.values(depth, list(body.args) if body.op == "pair" else [body])
-        first = f"i{s.scanned} == 0"
-        if self._carried(s):
-            before = f"acc{number}"
-        else:
+        before = f"acc{number}"
+        if not self._carried(s):
             before = f"b{number}"
             shift = [
                 add(i, constant(-1)) if loop == s.scanned else i
                 for i, loop in zip(s.index, s.loops, strict=True)
             ]
             self.put(depth, f"{before} = {self.read(term, tuple(shift), f'i{s.scanned} > 0')}")
-        sign = "*" if term.detail[0] == "prod" else "+"
         if factor:
             before = f"({before} * {factor[0]})"
-        new = f"{type_name(term.dtype)}({before} {sign} {value})"
-        if term.dtype.kind == "c":
-            new = f"({value} if {first} else {new})"
-        else:
-            new = f"{self.use('select', 'intrinsics')}({first}, {value}, {new})"
+        new = f"{type_name(term.dtype)}({before} {'*' if kind == 'prod' else '+'} {value})"
+        if not self._has_start(s):
+            first = f"i{s.scanned} == 0"
+            if term.dtype.kind == "c":
+                new = f"({value} if {first} else {new})"
+            else:
+                new = f"{self.use('select', 'intrinsics')}({first}, {value}, {new})"
         self.put(depth, f"r{number} = {new}")
         self.names[self.bodies.load(term, s.index)] = f"r{number}"
         if self._carried(s):
             self.put(depth, f"acc{number} = r{number}")
         if self.storage[number].memory:
             self.store(depth, s, f"r{number}")
+
+    def _has_start(self, s: Statement) -> bool:
+        """Whether a scan starts with a number that leaves the first element what it is."""
+        return self._carried(s) and s.term.detail[0] != "recurrence" and s.term.dtype.kind != "c"
 
     def _carried(self, s: Statement) -> bool:
         """Whether a variable holds the element before of a scan."""
@@ -483,8 +487,10 @@ class NestWriter(Writer):
     def _start_scans(self, depth: int, loop: Loop) -> None:
         for s in loop.items:
             if isinstance(s, Statement) and self._carried(s):
-                zero = self.emitter.constant(0, s.term.dtype)
-                self.put(depth, f"acc{s.term.number} = {zero}")
+                start = 1 if s.term.detail[0] == "prod" else -0.0  # -0.0 + x is x, also for -0.0
+                self.put(
+                    depth, f"acc{s.term.number} = {self.emitter.constant(start, s.term.dtype)}"
+                )
 
     # ------------------------------------------------------------------------------ accumulators
 
