@@ -14,7 +14,7 @@ from numgrad.jit.graph import Node
 from numgrad.jit.lower.placing import Read
 from numgrad.jit.lower.terms import GATHER, ONE, SCAN, SCATTER, Term, Terms, count
 from numgrad.jit.polynomial import Terms as Length
-from numgrad.jit.polynomial import add, constant, value_of
+from numgrad.jit.polynomial import add, constant, multiply, value_of
 from numgrad.kernels.expr import BOOL, INT64
 
 
@@ -168,6 +168,49 @@ def _index_add(terms: Terms, node: Node, args: list[Term]) -> Term | None:
     return terms.map("add", (x, added), x.dtype)
 
 
+def _flat_positions(terms: Terms, node: Node, args: list[Term]) -> Term | None:
+    (indices,) = args
+    shape = terms.shape(node.params["shape"])
+    axis = _axis(node, len(shape))
+    place = positions(terms, indices, shape[axis])
+    if place is None:
+        return None
+    total, stride = terms.constant(0, INT64), ONE
+    for a in range(len(shape) - 1, -1, -1):
+        along = place if a == axis else terms.iota(indices.shape, a)
+        part = terms.map("multiply", (along, terms.size(stride, INT64)), INT64)
+        total = terms.map("add", (part, total), INT64)
+        stride = multiply(stride, shape[a])
+    return terms.broadcast(total, indices.shape)
+
+
+def _put(terms: Terms, node: Node, args: list[Term]) -> Term | None:
+    """Additions only: of several values written at one place the last one has to stay."""
+    x, indices, values = args
+    size = (count(indices.shape),)
+    if not node.params["accumulate"] or count(values.shape) != size[0] or x.dtype.kind == "b":
+        return None
+    place = positions(terms, indices, count(x.shape))
+    if place is None or not place.shape:
+        return None
+    values = terms.reshape(terms.cast(values, x.dtype), size)
+    added = scatter(terms, values, terms.reshape(place, size), 0, 1, (count(x.shape),))
+    return terms.map("add", (x, terms.reshape(added, x.shape)), x.dtype)
+
+
+def _require_between(terms: Terms, node: Node, args: list[Term]) -> Term:
+    (x,) = args
+    low, high = (
+        terms.constant(np.asarray(node.params[k]).astype(x.dtype).item(), x.dtype)
+        for k in ("low", "high")
+    )
+    above = terms.map("greater_equal", (x, low), BOOL)
+    require(
+        terms, terms.map("logical_and", (above, terms.map("less_equal", (x, high), BOOL)), BOOL)
+    )
+    return terms.constant(True, BOOL)
+
+
 def _extreme(kind: str) -> Read:
     def read(terms: Terms, node: Node, args: list[Term]) -> Term | None:
         (x,) = args
@@ -235,6 +278,9 @@ LOOKUP: dict[str, Read] = {
     "embedding": _embedding,
     "embedding_backward": _embedding_backward,
     "index_add": _index_add,
+    "flat_positions": _flat_positions,
+    "put": _put,
+    "require_between": _require_between,
     "argmax": _extreme("max"),
     "argmin": _extreme("min"),
     "cumsum": _scan("sum"),

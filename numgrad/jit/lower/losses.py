@@ -161,19 +161,33 @@ def _class_distribution(terms: Terms, node: Node, args: list[Term]) -> Term:
     axis = _class_axis(len(shape))
     of = Arithmetic(terms, out.dtype)
     smoothing = float(params["label_smoothing"])
-    target = terms.insert(terms.cast(target, INT64), (axis,))
+    target = terms.cast(target, INT64)
     valid = terms.map("not_equal", (target, terms.constant(params["ignore_index"], INT64)), BOOL)
-    chosen = terms.map("equal", (target, terms.iota(shape, axis)), BOOL)
-    chosen = terms.map("logical_and", (chosen, valid), BOOL)
+    of_rows = terms.map("equal", (terms.insert(target, (axis,)), terms.iota(shape, axis)), BOOL)
+    chosen = terms.map("logical_and", (of_rows, terms.insert(valid, (axis,))), BOOL)
+    even, others, sharp = of.of(0.0), of.of(0.0), of.of(1.0)
     if smoothing:
         even = of("divide", smoothing, of.length(shape[axis]))
-        others = where(terms, valid, even, of.of(0.0))
-        found = where(terms, chosen, of("add", even, 1.0 - smoothing), others)
-    else:
-        found = where(terms, chosen, of.of(1.0), of.of(0.0))
+        others = where(terms, terms.insert(valid, (axis,)), even, others)
+        sharp = of("add", even, 1.0 - smoothing)
+    found = where(terms, chosen, sharp, others)
+    zero = terms.constant(0, INT64)
+    low = terms.map("greater_equal", (target, zero), BOOL)
+    inside = terms.map("less", (target, terms.size(shape[axis], INT64)), BOOL)
+    inside = terms.map("logical_and", (low, inside), BOOL)
+    weights, whole = of.of(1.0), of.length(shape[axis])
     if weight is not None:
-        found = of("multiply", found, _column(terms, of.of(weight), len(shape), axis))
-    return terms.broadcast(found, shape)
+        weight = of.of(weight)
+        found = of("multiply", found, _column(terms, weight, len(shape), axis))
+        weights = _picked(terms, weight, where(terms, inside, target, zero))
+        whole = terms.reduce("sum", weight, (0,))
+    total = where(terms, inside, of("multiply", weights, 1.0 - smoothing), of.of(0.0))
+    if smoothing:
+        total = of("add", total, of("multiply", even, whole))
+    found = terms.broadcast(found, shape)
+    if value_of(shape[axis]) != 0:
+        terms.sums[found, (axis,)] = where(terms, valid, total, of.of(0.0))
+    return found
 
 
 # ----------------------------------------------------------------------------------- dropout

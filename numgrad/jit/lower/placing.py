@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from numgrad.jit.graph import Node
-from numgrad.jit.lower.terms import ONE, Term, Terms
+from numgrad.jit.lower.terms import ONE, Term, Terms, count
 from numgrad.jit.polynomial import Terms as Length
 from numgrad.jit.polynomial import add, constant, divide, value_of
 from numgrad.jit.sizes import Size
@@ -106,7 +106,8 @@ def _concat(terms: Terms, node: Node, args: list[Term]) -> Term | None:
     axis = node.params.get("axis", 0)
     pieces = [terms.cast(x, out.dtype) for x in args]
     if axis is None:
-        return None
+        pieces = [terms.reshape(x, (count(x.shape),)) for x in pieces]
+        return _join(terms, pieces, 0, _shape(terms, node))
     return _join(terms, pieces, int(axis) % out.ndim, _shape(terms, node))
 
 
@@ -153,7 +154,7 @@ def _triangle(lower: bool) -> Read:
         k = node.params.get("k", 0)
         if len(shape) < 2 or not isinstance(k, int | np.integer | Size):
             return None
-        (x,) = args
+        x = terms.broadcast(args[0], shape)
         offset = terms.length(int(k) if isinstance(k, np.integer) else k)
         return terms.choose("triangle", (x, _zero(terms, x)), (offset, lower), shape)
 

@@ -26,6 +26,8 @@ CONSTANT, SIZE, REDUCE, VIEW = "const", "size", "reduce", "view"
 CHOOSE, GATHER, IOTA = "choose", "gather", "iota"
 """Elements of one of several operands (``choose``), at indices that are computed, and the place of
 an element along an axis (or, without one, in order)."""
+PRODUCT = "product"
+"""Matrix products of operands in memory."""
 PART = "part"
 """A piece of an array that is put together: stored at its place there."""
 SCATTER, SCAN = "scatter", "scan"
@@ -33,7 +35,7 @@ SCATTER, SCAN = "scatter", "scan"
 
 _NO_MAPS = frozenset(
     (BUFFER, SCALAR, OPAQUE, CONSTANT, SIZE, REDUCE, VIEW, CHOOSE, GATHER, IOTA, SCATTER, SCAN)
-) | {PART}
+) | {PART, PRODUCT}
 
 
 class Term:
@@ -90,11 +92,14 @@ class Terms:
     ----------
     checks
         Booleans that must come out false, or an operation has to raise an error.
+    sums
+        Sums along axes that are known without adding up.
     """
 
     def __init__(self, sizes: Sizes) -> None:
         self.sizes = sizes
         self.checks: list[Term] = []
+        self.sums: dict[tuple[Term, tuple[int, ...]], Term] = {}
         self._interned: dict[tuple, Term] = {}
         self.count = 0
 
@@ -134,7 +139,14 @@ class Terms:
 
     def map(self, op: str, args: Sequence[Term], dtype: np.dtype, detail: Any = None) -> Term:
         """A scalar function of broadcast operands."""
-        return self.make(op, tuple(args), dtype, detail, broadcast([a.shape for a in args]))
+        shape = broadcast([a.shape for a in args])
+        if op in ("multiply", "divide") and dtype.kind in "iuf":
+            one = [a.op == CONSTANT and a.detail == 1 and a.dtype == dtype for a in args]
+            if one[1] and args[0].dtype == dtype:
+                return self.broadcast(args[0], shape)
+            if one[0] and op == "multiply":
+                return self.broadcast(args[1], shape)
+        return self.make(op, tuple(args), dtype, detail, shape)
 
     def cast(self, x: Term, dtype: np.dtype) -> Term:
         """The elements converted."""
@@ -146,6 +158,9 @@ class Terms:
 
     def reduce(self, kind: str, x: Term, axes: tuple[int, ...]) -> Term:
         """A reduction, without the axes."""
+        known = self.sums.get((x, axes)) if kind == "sum" else None
+        if known is not None:
+            return known
         shape = tuple([n for a, n in enumerate(x.shape) if a not in axes])
         return self.make(REDUCE, (x,), x.dtype, (kind, axes), shape)
 
