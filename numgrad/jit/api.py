@@ -6,22 +6,26 @@ import functools
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from types import MethodType
 from typing import Any, Generic, Literal, ParamSpec, TypeVar, overload
 
 from numgrad import config
-from numgrad.errors import NumgradAttributeError, NumgradRuntimeError, NumgradTypeError
+from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 from numgrad.jit.check import checked
 from numgrad.jit.dispatch import MISS, NAMES, RECORDING, compiled
 from numgrad.jit.graph import Graph
 from numgrad.jit.messages import warn
 from numgrad.jit.options import Options
+from numgrad.jit.progress import announced
 from numgrad.jit.reasons import difference
 from numgrad.jit.report import report
 from numgrad.jit.signature import Arguments, Parameters, same_key
-from numgrad.jit.specialise import Specialisation, trace
+from numgrad.jit.specialise import Specialisation
 from numgrad.jit.stats import FUNCTIONS, Statistics
+from numgrad.jit.traced import trace
+from numgrad.kernels.jit import Kernel
 from numgrad.op.base import state
 
 P = ParamSpec("P")
@@ -121,11 +125,21 @@ class Jitted(Generic[P, R]):
         if config.check_jit:
             return checked(arguments, self._suitable(arguments, key))
         out = self._try(arguments, key)
-        if out is MISS:
-            found = self._suitable(arguments, key)
-            out = self._parameters.on(found.enter, arguments.values)
-            if out is MISS:
-                out = self._parameters.on(found.enter_anyway, arguments.values)
+        return self._first(arguments, key) if out is MISS else out
+
+    def _first(self, arguments: Arguments, key: tuple) -> Any:
+        """A call that a specialisation is made for."""
+        with _lock:
+            out = self._try(arguments, key)  # another thread may have been faster
+            if out is not MISS:
+                return out
+            with announced(f"compiling {self._parameters.name}"):
+                begin = time.perf_counter()
+                new = self._specialise(arguments, key)
+                out = self._parameters.on(new.enter, arguments.values)
+                if out is MISS:  # tracing changed what was closed over
+                    out = self._parameters.on(new.enter_anyway, arguments.values)
+                new.seconds = time.perf_counter() - begin
         return out
 
     def _key(self, arguments: Arguments) -> tuple:
@@ -148,10 +162,7 @@ class Jitted(Generic[P, R]):
                     arrays = self._parameters.on(found.arrays, arguments.values)
                     if arrays is not MISS:
                         return found
-            new = self._specialise(arguments, key)
-            self.specialisations = [*self.specialisations, new]
-            self._renew()
-            return new
+            return self._specialise(arguments, key)
 
     def _specialise(self, arguments: Arguments, key: tuple) -> Specialisation:
         count = len(self.specialisations)
@@ -171,6 +182,8 @@ class Jitted(Generic[P, R]):
                 "as arguments, or as arrays of shape (), and keep lengths out of branches and "
                 "loops (ng.jit_stats() shows what was compiled)"
             )
+        self.specialisations = [*self.specialisations, new]
+        self._renew()
         return new
 
     def _like(self, function: Callable[..., Any]) -> Jitted:
@@ -229,8 +242,8 @@ class Jitted(Generic[P, R]):
             f"{module}.{name}",
             self._names["_calls"] + self._slow_calls,
             len(found),
-            sum(s.compiles for s in found),
-            sum(s.cache_hits for s in found),
+            sum(len(s.kernels) for s in found),
+            sum(k.from_cache for s in found for k in s.kernels),
             sum(s.seconds for s in found),
         )
 
@@ -257,33 +270,26 @@ class Jitted(Generic[P, R]):
         with _lock:
             return trace(arguments, dynamic=self._choices["dynamic"], recorded=False).graph
 
-    def _texts(self, what: str) -> str:
-        self._last(what)
-        texts = []
-        for specialisation in self.specialisations:
-            for program in specialisation.programs:
-                text = getattr(program, what, None)
-                if text is None:
-                    raise NumgradAttributeError(
-                        f"{what}: {self._parameters.name} was not compiled to native code"
-                    )
-                texts.append(text)
-        return "\n".join(texts)
-
     @property
     def source(self) -> str:
         """The generated source of all that was compiled so far."""
-        return self._texts("source")
+        self._last("source")
+        found = [p for s in self.specialisations for p in s.programs]
+        return "\n\n".join(getattr(program, "source", "") for program in found)
+
+    def _kernels(self, what: str) -> list[Kernel]:
+        self._last(what)
+        return [kernel for s in self.specialisations for kernel in s.kernels]
 
     @property
     def llvm(self) -> str:
-        """LLVM IR of all that was compiled so far, after optimisation."""
-        return self._texts("llvm")
+        """LLVM IR of every kernel compiled so far, after optimisation."""
+        return "\n".join(f"; {k.name}\n{k.llvm()}" for k in self._kernels("llvm"))
 
     @property
     def asm(self) -> str:
-        """Assembly of all that was compiled so far."""
-        return self._texts("asm")
+        """Assembly of every kernel compiled so far."""
+        return "\n".join(f"# {k.name}\n{k.asm()}" for k in self._kernels("asm"))
 
     def report(self) -> str:
         """What was compiled so far, why, from what and into what."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from numgrad.autograd.variable import Tensor
 from numgrad.errors import NumgradAssertionError
+from numgrad.jit.messages import warn
 from numgrad.jit.signature import Arguments, flatten, paths
 from numgrad.jit.specialise import Specialisation
 from numgrad.random_state import RandomState
@@ -22,23 +23,52 @@ def checked(arguments: Arguments, found: Specialisation) -> Any:
     NumgradAssertionError
         If the two differ by more than rounding.
     """
-    parameters = arguments.parameters
-    written = [found.layout.inputs[n] for n in found.layout.writes]
+    parameters, layout = arguments.parameters, found.layout
+    if layout.touched:
+        warn(
+            f"check_jit: {parameters.name} calls Python code that changes something (a step of an "
+            "optimizer), which cannot be undone to be repeated eagerly; it is not checked"
+        )
+        return parameters.on(found.enter_anyway, arguments.values)
     arrays = parameters.on(found.arrays_anyway, arguments.values)
-    targets = [arrays[n] for n in found.layout.writes]
-    before = [a.copy() for a in targets]
+    memory = [(layout.inputs[n].name, arrays[n]) for n in layout.writes]
+    leaves = [result.tensor for result in layout.gradients]
+    before = _Content(memory, leaves)
     random = RandomState(parameters.function, [leaf.given for leaf in arguments.leaves])
     out = parameters.on(found.enter_anyway, arguments.values)
-    after = [a.copy() for a in targets]
-    for array, old in zip(targets, before, strict=True):
-        np.copyto(array, old)
+    after = _Content(memory, leaves)
+    before.restore()
     with random.restored():
-        expected = parameters.call([*arguments.rebuild([leaf.given for leaf in arguments.leaves])])
-    name = parameters.name
-    _compare_trees(name, out, expected)
-    for entry, new, array in zip(written, after, targets, strict=True):
-        _compare(name, f"what is written to {entry.name}", new, array)
+        expected = parameters.call(arguments.rebuild([leaf.given for leaf in arguments.leaves]))
+    _compare_trees(parameters.name, out, expected)
+    after.compare(parameters.name, _Content(memory, leaves))
     return out
+
+
+class _Content:
+    """What is in memory that a function writes to, and in ``.grad`` of captured Tensors."""
+
+    def __init__(self, memory: list[tuple[str, np.ndarray]], leaves: list[Tensor]) -> None:
+        self.memory = [(name, array, array.copy()) for name, array in memory]
+        self.gradients = [
+            (t, t._grad, None if t._grad is None else t._grad._array.copy()) for t in leaves
+        ]
+
+    def restore(self) -> None:
+        """Put everything back."""
+        for _, array, content in self.memory:
+            np.copyto(array, content)
+        for tensor, gradient, content in self.gradients:
+            tensor._grad = gradient
+            if gradient is not None and content is not None:
+                np.copyto(gradient._array, content)
+
+    def compare(self, function: str, expected: _Content) -> None:
+        """Raise if eager code left something else."""
+        for (name, _, content), (*_, wanted) in zip(self.memory, expected.memory, strict=True):
+            _compare(function, f"what is written to {name}", content, wanted)
+        for (*_, content), (*_, wanted) in zip(self.gradients, expected.gradients, strict=True):
+            _compare(function, "the .grad of a Tensor it reads", content, wanted)
 
 
 def _compare_trees(name: str, out: Any, expected: Any) -> None:

@@ -20,7 +20,7 @@ import dis
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import _lru_cache_wrapper, lru_cache, partial
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -32,6 +32,14 @@ from numgrad.random import Generator
 
 _ATOMS = (type(None), bool, int, float, complex, str, bytes, np.generic, np.dtype, type(Ellipsis))
 _LEAVES = (np.ndarray, Tensor, np.random.Generator, np.random.RandomState, Generator, Op)
+_VARIABLES = (np.ndarray, Tensor, dict, list)
+_NOTHING = object()
+_NO_OPERATORS = {
+    *("__copy__", "__deepcopy__", "__del__", "__delattr__", "__dir__", "__getstate__"),
+    *("__init__", "__new__", "__reduce__", "__reduce_ex__", "__repr__", "__setattr__"),
+    *("__setstate__", "__str__"),
+}
+"""Methods with names in underscores that code does not call by its syntax."""
 _LIMIT = 20_000
 """How many objects are looked at."""
 
@@ -100,7 +108,7 @@ class Surroundings:
     """
 
     def __init__(self, roots: list[tuple[str, Any]], libraries: bool = False) -> None:
-        self.names: set[str] = {"__call__", "__getattr__"}
+        self.names: set[str] = {"__call__", "__getattr__", "forward"}
         while True:
             known = len(self.names)
             self.arrays: dict[int, Place] = {}
@@ -164,9 +172,11 @@ class Surroundings:
             if not _is_library(value.__name__):
                 for name in sorted(self.names & vars(value).keys()):
                     yield _place(vars(value)[name], value, f"{{0}}.{name}", f".{name}")
-        elif isinstance(value, type | BuiltinFunctionType | np.ufunc | set | frozenset):
+        elif isinstance(value, type):
+            yield from self._of_class(value)
+        elif isinstance(value, BuiltinFunctionType | np.ufunc | set | frozenset):
             return
-        elif hasattr(type(value), "__numgrad_jit__"):
+        elif isinstance(value, _lru_cache_wrapper) or hasattr(type(value), "__numgrad_jit__"):
             yield Place(value.__wrapped__, FIXED, value, "{0}.__wrapped__", _name(value))
         else:
             yield from self._of_object(value)
@@ -174,7 +184,6 @@ class Surroundings:
     def _of_function(self, function: FunctionType) -> Iterator[Place]:
         code = function.__code__
         names, attributes = _names(code)
-        self.names |= attributes
         library = _is_library(function.__globals__.get("__name__", ""))
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
             try:
@@ -183,6 +192,8 @@ class Surroundings:
                 continue
             place = (_fixed if library else _place)(value, cell, "{0}.cell_contents", name)
             yield place
+        if not library:
+            self.names |= attributes
         defaults = function.__defaults__ or ()
         for number, value in enumerate(defaults):
             yield _fixed(value, defaults, f"{{0}}[{number}]", f"default {number}")
@@ -201,21 +212,47 @@ class Surroundings:
         kind = type(value)
         if _is_library(kind.__module__) and not kind.__module__.startswith("numgrad."):
             return
-        for name in sorted(self.names):
-            for base in kind.__mro__:
-                member = vars(base).get(name)
-                if member is None:
-                    continue
-                for function in _functions(member):
-                    self._read_code(function, kind)
-                slot = type(member).__name__ == "member_descriptor" and hasattr(value, name)
-                if slot or (is_atom(member) and not _is_library(base.__module__)):
-                    yield _place(getattr(value, name), value, f"{{0}}.{name}", f".{name}")
-                break
+        if kind.__module__.startswith("numgrad.optim"):  # a step reads its options at each call
+            return
         attributes = getattr(value, "__dict__", None)
-        if type(attributes) is dict:
-            for name in sorted(self.names & attributes.keys()):
-                yield _place(attributes[name], attributes, f"{{0}}[{name!r}]", f".{name}")
+        own = attributes if type(attributes) is dict else {}
+        for name, member in self._members(kind):
+            slot = type(member).__name__ == "member_descriptor" and hasattr(value, name)
+            if slot or (is_atom(member) and not name.startswith("__")):
+                yield _place(getattr(value, name), value, f"{{0}}.{name}", f".{name}")
+            elif name in own:
+                yield _place(own[name], own, f"{{0}}[{name!r}]", f".{name}")
+
+    def _of_class(self, kind: type) -> Iterator[Place]:
+        """What is read of a class itself: constants that users keep there."""
+        if _is_library(kind.__module__):
+            return
+        for name, member in self._members(kind):
+            if member is not _NOTHING and not name.startswith("__"):
+                found = getattr(kind, name, _NOTHING)
+                if isinstance(found, _VARIABLES) or is_atom(found):
+                    yield _place(found, kind, f"{{0}}.{name}", f".{name}")
+
+    def _members(self, kind: type) -> list[tuple[str, Any]]:
+        """The attributes that code with objects of a class looks up, and what the class has.
+
+        What the methods of our own classes look up counts for objects of these alone.
+        """
+        names, found = set(self.names), {}
+        for base in kind.__mro__[:-1]:
+            operators = (n for n, m in vars(base).items() if isinstance(m, FunctionType))
+            names.update(n for n in operators if n.startswith("__") and n not in _NO_OPERATORS)
+        while names:
+            name = names.pop()
+            member = next((vars(b)[name] for b in kind.__mro__ if name in vars(b)), _NOTHING)
+            found[name] = member
+            for function in _functions(member):
+                attributes = _names(function.__code__)[1]
+                if _is_library(function.__globals__.get("__name__")):
+                    names |= attributes - found.keys()
+                else:
+                    self._read_code(function, kind)
+        return sorted(found.items())
 
     def _read_code(self, function: FunctionType, kind: type) -> None:
         """Note the names in a method, and what else it reads."""

@@ -11,11 +11,12 @@ fuses into its own loops, are computed again from what is kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from numgrad.jit.graph import CALL, CONSTANT, INPUT, SIZE, Graph, Node, Value
+from numgrad.jit.passes.dead import has_effects
 from numgrad.jit.sizes import Size
 from numgrad.op.base import Op
 from numgrad.op.elementwise import Elementwise
@@ -53,6 +54,7 @@ class Cut:
 def cut(graph: Graph, inputs: Sequence[Value], gs: Sequence[Value], grads: Sequence[Value]) -> Cut:
     """Cut a graph that computes ``graph.outputs`` from ``inputs`` and ``grads`` from ``gs`` too."""
     backward_nodes = _dependents(graph, gs)
+    variable_nodes = _dependents(graph, graph.inputs)
     kept: list[Value] = []
     notes: list[Value] = []  # auxiliaries, which formulas take for constants
 
@@ -67,7 +69,7 @@ def cut(graph: Graph, inputs: Sequence[Value], gs: Sequence[Value], grads: Seque
             if node not in backward_nodes:
                 if _is_note(value):
                     notes.append(value)
-                if not _is_cheap(node):
+                if node in variable_nodes and not _is_cheap(node):
                     kept.append(value)
                     continue
             stack.extend(node.inputs)
@@ -84,7 +86,9 @@ def cut(graph: Graph, inputs: Sequence[Value], gs: Sequence[Value], grads: Seque
     given = {v: ("input", k) for k, v in enumerate(inputs)}
     given |= {v: ("cotangent", k) for k, v in enumerate(gs)}
     given |= {v: ("kept", k) for k, v in enumerate(kept)}
-    forward = extract(graph, list(inputs), [*graph.outputs, *kept], graph.writes)
+    forward = extract(
+        graph, list(inputs), [*graph.outputs, *kept], graph.writes, effects_besides=backward_nodes
+    )
     used = _used(graph, given, grads)
     backward = extract(graph, used, grads)
     without = {v: place for v, place in given.items() if place[0] != "kept" or v in notes}
@@ -97,11 +101,11 @@ def cut(graph: Graph, inputs: Sequence[Value], gs: Sequence[Value], grads: Seque
 
 
 def _dependents(graph: Graph, values: Sequence[Value]) -> set[Node]:
-    """Nodes that depend on any of ``values``."""
+    """Nodes that depend on any of ``values``; calls depend on the world."""
     reached = set(values)
     found: set[Node] = set()
     for node in graph.nodes:
-        if not reached.isdisjoint(node.inputs):
+        if (node.op == CALL and values is graph.inputs) or not reached.isdisjoint(node.inputs):
             found.add(node)
             reached.update(node.outputs)
     return found
@@ -179,24 +183,35 @@ def extract(
     inputs: Sequence[Value],
     outputs: Sequence[Value],
     writes: Sequence[tuple[Value, Value]] = (),
+    effects_besides: Collection[Node] | None = None,
 ) -> Graph:
-    """The part of a graph that computes ``outputs`` from ``inputs``, as a graph of its own."""
+    """The part of a graph that computes ``outputs`` from ``inputs``, as a graph of its own.
+
+    With ``effects_besides`` also what is there for its effects, those nodes excepted.
+    """
     part = Graph(graph.sizes)
     new = {v: part.input(v.shape, v.dtype, weak=v.weak) for v in inputs}
     needed: set[Value] = set()
     stack = [*outputs, *(value for _, value in writes)]
+    active: set[Node] = set()
+    if effects_besides is not None:
+        active = {n for n in graph.nodes if has_effects(n) and n not in effects_besides}
+        stack += [value for node in active for value in node.inputs]
     while stack:
         value = stack.pop()
         if value not in needed and value not in new:
             needed.add(value)
             stack.extend(value.node.inputs)
     for node in graph.nodes:
-        if node.op == INPUT or needed.isdisjoint(node.outputs):
+        if node.op == INPUT or (needed.isdisjoint(node.outputs) and node not in active):
             continue
+        params = node.params
+        if node.op == CALL and "writes" in params:
+            params = {**params, "writes": tuple([new[v] for v in params["writes"] if v in new])}
         results = [(v.shape, v.dtype) for v in node.outputs]
         made = part.add(
-            node.op, [new[v] for v in node.inputs], node.params, results,
-            weak=node.outputs[0].weak, line=node.line,
+            node.op, [new[v] for v in node.inputs], params, results,
+            weak=any(v.weak for v in node.outputs), line=node.line,
         )  # fmt: skip
         for old, value in zip(node.outputs, made, strict=True):
             new.setdefault(old, value)

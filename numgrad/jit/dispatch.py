@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from numgrad import config
-from numgrad.autograd.node import mark_written
+from numgrad.autograd.node import Node, mark_written
 from numgrad.autograd.variable import TENSORS, Tensor, refresh
 from numgrad.eager import new_tensor
 from numgrad.jit.closure import FIXED, IDENTITY, Place
@@ -36,7 +36,7 @@ from numgrad.jit.signature import (
     is_named_tuple,
     same,
 )
-from numgrad.jit.sizes import Guard, Size, Sizes
+from numgrad.jit.sizes import Size, Sizes
 from numgrad.op.base import state
 
 RECORDING, PLAIN = 2, 1
@@ -87,12 +87,15 @@ class Input:
         Where something captured is found; None if it is held.
     source
         What was captured.
+    gradient
+        Whether it is the ``.grad`` of that.
     """
 
     value: Value
     leaf: Leaf | None = None
     place: Place | None = None
     source: Any = None
+    gradient: bool = False
 
     @property
     def tensor(self) -> bool:
@@ -109,12 +112,30 @@ class Input:
 
 @dataclass
 class Result:
-    """One leaf of what a function returns: output ``number``, a length, or something constant."""
+    """One leaf of what a function returns: output ``number``, a length, or something constant.
+
+    ``node`` is its place on the tape, if its gradients end there.
+    """
 
     number: int | None = None
     value: Value | None = None
     size: Size | None = None
     constant: Any = None
+    node: Node | None = None
+
+
+@dataclass
+class GradientResult:
+    """A Tensor whose ``.grad`` is output ``number``, or None, from then on.
+
+    ``place`` is where the Tensor is found; ``present`` says that it had a gradient before, which
+    then holds the new numbers.
+    """
+
+    tensor: Tensor
+    place: Place | None
+    number: int | None
+    present: bool
 
 
 @dataclass
@@ -133,6 +154,12 @@ class Layout:
         Leaves and nesting of what is returned.
     writes
         For each write of the program, the number of the input that it goes to.
+    touched
+        Inputs whose memory the program itself writes to.
+    gradients
+        What ``.grad`` of captured Tensors is set to.
+    bare
+        Tensors that must not have a ``.grad`` before, with their places.
     as_tensors
         Whether results are Tensors.
     mode
@@ -152,6 +179,9 @@ class Layout:
     results: list[Result]
     nesting: Nesting
     writes: list[int]
+    touched: list[int]
+    gradients: list[GradientResult]
+    bare: list[tuple[Tensor, Place | None]]
     as_tensors: bool
     mode: int
     guards: list[Place]
@@ -300,16 +330,24 @@ class Writer:
         for number, entry in enumerate(self.layout.inputs):
             if entry.leaf is not None:
                 continue
-            place = entry.place
-            read = place is not None and place.treatment != FIXED
-            name, walrus = self._let(
-                self._access(place) if read else self._hold(entry.source)  # pyright: ignore
-            )
-            if isinstance(entry.source, Tensor):
+            text = self._source(entry.source, entry.place)
+            name, walrus = self._let(f"{text}._grad" if entry.gradient else text)
+            if entry.gradient:
+                yield from self._of_tensor(number, name, walrus, entry.source._grad)
+            elif isinstance(entry.source, Tensor):
                 yield from self._of_tensor(number, name, walrus, entry.source)
             else:
                 yield f"_type({walrus}) is _ndarray"
                 yield from self._of_array(number, name)
+
+        for tensor, place in self.layout.bare:
+            yield f"{self._source(tensor, place)}._grad is None"
+
+    def _source(self, source: Any, place: Place | None) -> str:
+        """What reads something captured."""
+        if place is None or place.treatment == FIXED:
+            return self._hold(source)
+        return self._access(place)
 
     def _of_place(self, place: Place) -> str:
         """The condition that something around the function is what it was."""
@@ -324,11 +362,8 @@ class Writer:
     def _of_relations(self) -> Iterator[str]:
         """Conditions on lengths, for when all of them are read."""
         yield from self._late
-        sizes = self.layout.sizes
-        for guard in sizes.guards:
-            left, right = sizes.known(guard.left), sizes.known(guard.right)
-            if left != right:
-                yield Guard(guard.sign, left, right).text(self._length)
+        for guard in self.layout.sizes.relations():
+            yield guard.text(self._length)
 
     # ----------------------------------------------------------------------------------- body
 
@@ -349,10 +384,18 @@ class Writer:
             given = "".join(f"{argument}, " for argument in arguments)
             lines = [f"_r = {self._hold(layout.record)}(({owners}), ({given}))"]
         count = sum(result.number is not None for result in layout.results)
+        count += sum(result.number is not None for result in layout.gradients)
         for position, number in enumerate(layout.writes):
             lines.append(f"_store({self._arrays[number]}, _r[{count + position}])")
             if number in self._owners:
                 lines.append(f"_written({self._owners[number]})")
+        for number in layout.touched:
+            if number in self._owners:
+                lines.append(f"_written({self._owners[number]})")
+        for result in layout.gradients:
+            value = "None" if result.number is None else f"_r[{result.number}]"
+            text = self._source(result.tensor, result.place)
+            lines.append(f"_set_gradient({text}, {value}, {result.present})")
         lines.append(f"return {self._returned(layout.nesting, iter(layout.results))}")
         return lines
 
@@ -384,6 +427,8 @@ class Writer:
             return text
         if layout.as_tensors:
             array = text if value.ndim else f"_asarray({text}, {self._hold(value.dtype)})"
+            if result.node is not None:
+                return f"_Tensor({array}, True, {self._hold(result.node)})"
             return f"{'_Tensor' if layout.mode in (RECORDING, PLAIN) else '_new'}({array})"
         return text if value.ndim else f"{self._hold(value.dtype.type)}({text})"
 
@@ -448,6 +493,20 @@ def _store(target: np.ndarray, value: Any) -> None:
         np.copyto(target, value)
 
 
+def _set_gradient(tensor: Tensor, value: Any, present: bool) -> None:
+    """Let ``.grad`` be what a program computed; one that was there holds the new numbers."""
+    if isinstance(value, Tensor):
+        value = value._array
+    if value is None:
+        tensor._grad = None
+    elif present and tensor._grad is not None:
+        np.copyto(tensor._grad._array, value)
+        mark_written(tensor._grad)
+    else:
+        tensor._grad = Tensor(np.asarray(value, tensor._array.dtype))
+
+
+NAMES["_set_gradient"] = _set_gradient
 NAMES["_store"] = _store
 
 

@@ -45,8 +45,8 @@ class Options:
 class Program(Protocol):
     """A graph made to run.
 
-    Backends may add ``report() -> str``, ``source``, ``llvm`` and ``asm`` (strings), and
-    ``cached`` (whether it came from disk).
+    Backends may add ``report() -> str``, ``source`` (a string), and ``steps``, of which some have
+    ``kernels``, a dictionary of kernels compiled so far.
     """
 
     def run(self, *inputs: Any) -> tuple[Any, ...]:

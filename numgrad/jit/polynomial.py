@@ -77,13 +77,13 @@ def evaluate(terms: Terms, lengths: Mapping[int, int] | Sequence[int]) -> int:
     return total
 
 
-def least(terms: Terms) -> int | None:
-    """A bound from below, where it is plain: axes are at least 2."""
+def least(terms: Terms, bounds: Mapping[Atom, int]) -> int | None:
+    """A bound from below, where it is plain: axes are at least 2, or what ``bounds`` says."""
     total = 0
     for product, coefficient in terms:
         part = coefficient
         for atom in product:
-            bound = _least_of(atom)
+            bound = _least_of(atom, bounds)
             if bound is None:
                 return None
             part *= bound
@@ -93,28 +93,43 @@ def least(terms: Terms) -> int | None:
     return total
 
 
-def _least_of(atom: Atom) -> int | None:
+def _least_of(atom: Atom, bounds: Mapping[Atom, int]) -> int | None:
     """A bound from below that is not negative."""
     if atom[0] == "axis":
-        return 2
-    a, b = least(atom[1]), least(atom[2])
+        return bounds.get(atom, 2)
+    a, b = (least(side, bounds) for side in atom[1:])
     fits = b is not None and b > 0 and (atom[0] == "%" or (a is not None and a >= 0))
     return 0 if fits else None
 
 
 def solve(terms: Terms) -> tuple[Atom, Terms] | None:
-    """An axis, and what it equals where the terms are 0; of several axes the last one."""
+    """An atom, and what it equals where the terms are 0.
+
+    Axes come before quotients and remainders, of several axes the last one.
+    """
     found = None
     for product, coefficient in terms:
-        if len(product) != 1 or product[0][0] != "axis":
+        if len(product) != 1:
             continue
-        (axis,) = product
+        (atom,) = product
         rest = tuple(t for t in terms if t[0] != product)
-        if axis in atoms_of(rest) or any(c % coefficient for _, c in rest):
+        if _contains(rest, atom) or any(c % coefficient for _, c in rest):
             continue
-        if found is None or axis[1] > found[0][1]:
-            found = axis, _sorted({p: -c // coefficient for p, c in rest})
+        if found is None or _rank(atom) > _rank(found[0]):
+            found = atom, _sorted({p: -c // coefficient for p, c in rest})
     return found
+
+
+def _rank(atom: Atom) -> int:
+    return atom[1] if atom[0] == "axis" else -1
+
+
+def _contains(terms: Terms, wanted: Atom) -> bool:
+    return any(
+        atom == wanted or (atom[0] != "axis" and any(_contains(side, wanted) for side in atom[1:]))
+        for product, _ in terms
+        for atom in product
+    )
 
 
 def divide(sign: str, a: Terms, b: Terms) -> Terms:
@@ -157,6 +172,27 @@ def _exact(a: Terms, b: Terms) -> Terms | None:
             return None
         out.append((tuple(left), c // coefficient))
     return _sorted(dict(out))
+
+
+def substitute(terms: Terms, values: Mapping[Atom, Terms]) -> Terms:
+    """Terms with other terms in the place of some atoms, again and again."""
+    total: Terms = ()
+    for product, coefficient in terms:
+        part = constant(coefficient)
+        for atom in product:
+            part = multiply(part, _substitute(atom, values))
+        total = add(total, part)
+    return total
+
+
+def _substitute(atom: Atom, values: Mapping[Atom, Terms]) -> Terms:
+    if atom[0] != "axis":
+        terms = divide(atom[0], *(substitute(side, values) for side in atom[1:]))
+        if len(terms) != 1 or len(terms[0][0]) != 1 or terms[0][1] != 1:
+            return terms
+        (atom,) = terms[0][0]
+    found = values.get(atom)
+    return (((atom,), 1),) if found is None else substitute(found, values)
 
 
 def text_of(terms: Terms, names: Callable[[int], str]) -> str:

@@ -7,7 +7,6 @@ from typing import Any
 from numgrad.jit.closure import IDENTITY, VALUE, Place
 from numgrad.jit.dispatch import Input, Layout
 from numgrad.jit.signature import ARRAY, NUMBER, SCALAR, STATIC, TENSOR, Arguments, Leaf, same
-from numgrad.jit.sizes import Guard
 
 _MODES = {1: "no_grad", 2: "recording", 3: "inference mode"}
 
@@ -113,9 +112,7 @@ def _of_sizes(layout: Layout, arguments: Arguments) -> str | None:
                 wanted = sizes.text(expected, lambda a: lengths[a][0])
                 return f"{text} was {wanted}, now {n}"
     values = {axis: n for axis, (_, n) in lengths.items()}
-    for guard in sizes.guards:
-        left, right = sizes.known(guard.left), sizes.known(guard.right)
-        text = Guard(guard.sign, left, right).text(lambda a: lengths[a][0])
-        if not eval(Guard(guard.sign, left, right).text(lambda a: str(values[a]))):
-            return f"it was made for {text}"
+    for guard in sizes.relations():
+        if not eval(guard.text(lambda a: str(values[a]))):
+            return f"it was made for {guard.text(lambda a: lengths[a][0])}"
     return None

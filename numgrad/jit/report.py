@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from numgrad.jit.dispatch import Input, Layout
-from numgrad.jit.sizes import Guard
 from numgrad.jit.specialise import Specialisation
 from numgrad.jit.stats import Statistics
 
@@ -14,7 +13,7 @@ def report(name: str, found: Sequence[Specialisation], statistics: Statistics) -
     """A text on all specialisations of a function."""
     s = statistics
     lines = [
-        f"{name}: {s.calls} calls, {s.traces} traces, {s.compiles} programs "
+        f"{name}: {s.calls} calls, {s.traces} traces, {s.compiles} kernels "
         f"({s.cache_hits} from disk), {s.seconds:.2f} s"
     ]
     for number, specialisation in enumerate(found):
@@ -32,11 +31,7 @@ def report(name: str, found: Sequence[Specialisation], statistics: Statistics) -
 def _of_layout(layout: Layout) -> list[str]:
     lines = ["  inputs"]
     lines += [f"    {_of_input(entry, layout)}" for entry in layout.inputs]
-    relations = [
-        Guard(guard.sign, *map(layout.sizes.known, (guard.left, guard.right)))
-        for guard in layout.sizes.guards
-    ]
-    lengths = [g.text(lambda k: f"n{k}") for g in relations if g.left != g.right]
+    lengths = [g.text(lambda k: f"n{k}") for g in layout.sizes.relations()]
     around = [f"{place.name} = {place.value!r}" for place in layout.guards]
     if lengths or around:
         lines.append("  guards")

@@ -36,6 +36,7 @@ from numgrad.jit.polynomial import (
     least,
     multiply,
     solve,
+    substitute,
     text_of,
     value_of,
 )
@@ -73,6 +74,7 @@ class Sizes:
     """Makes a traced number of a size, for true division."""
     _known: dict[Atom, Terms] = field(default_factory=dict)
     _resolved: dict[Terms, Terms] = field(default_factory=dict)
+    _bounds: dict[Atom, int] = field(default_factory=dict)
 
     def axis(self, length: int) -> int | Size:
         """A new symbol for the length of an axis; 0 and 1 stay what they are."""
@@ -90,26 +92,13 @@ class Sizes:
         return Size(self, terms) if value is None else value
 
     def known(self, terms: Terms) -> Terms:
-        """Terms with axes replaced by what they were found to equal."""
+        """Terms with atoms replaced by what they were found to equal."""
         if not self._known:
             return terms
         found = self._resolved.get(terms)
-        if found is not None:
-            return found
-        total: Terms = ()
-        for product, coefficient in terms:
-            part = constant(coefficient)
-            for atom in product:
-                part = multiply(part, self._known_atom(atom))
-            total = add(total, part)
-        self._resolved[terms] = total
-        return total
-
-    def _known_atom(self, atom: Atom) -> Terms:
-        if atom[0] == "axis":
-            found = self._known.get(atom)
-            return (((atom,), 1),) if found is None else self.known(found)
-        return divide(atom[0], self.known(atom[1]), self.known(atom[2]))
+        if found is None:
+            found = self._resolved[terms] = substitute(terms, self._known)
+        return found
 
     def number(self, length: int | Size) -> int | None:
         """``k`` if the length is that of axis ``k`` as it stands, else None."""
@@ -131,12 +120,16 @@ class Sizes:
     def holds(self, sign: str, a: int | Size, b: int | Size) -> bool:
         """Whether ``a sign b`` (``==`` or ``<``), noted as a guard unless it always holds."""
         left, right = (self.known(terms_of(x)) for x in (a, b))
-        found = _decided(sign, left, right)
+        found = self._decided(sign, left, right)
         if found is not None:
             return found
         x, y = self.hint_of(left), self.hint_of(right)
         if sign == "<":
             self._note("<" if x < y else ">=", left, right)
+            if x < y:
+                self._bound(right, add(left, constant(1)))
+            else:
+                self._bound(left, right)
             return x < y
         if x == y:
             self.equate(left, right)
@@ -146,10 +139,32 @@ class Sizes:
 
     def always(self, sign: str, a: int | Size, b: int | Size) -> bool:
         """Whether ``a sign b`` (``==``, ``<`` or ``<=``) is certain; nothing is noted."""
+        if type(a) is int and type(b) is int:
+            return a < b if sign == "<" else a <= b if sign == "<=" else a == b
         left, right = (self.known(terms_of(x)) for x in (a, b))
         if sign == "<=":
-            return _decided("<", right, left) is False
-        return _decided(sign, left, right) is True
+            return self._decided("<", right, left) is False
+        return self._decided(sign, left, right) is True
+
+    def _decided(self, sign: str, left: Terms, right: Terms) -> bool | None:
+        """Whether ``left sign right`` (``==`` or ``<``) in every call, None if that depends."""
+        difference = add(left, right, -1)
+        value = value_of(difference)
+        if value is not None:
+            return value == 0 if sign == "==" else value < 0
+        bound = least(difference, self._bounds)
+        if bound is not None and (bound > 0 if sign == "==" else bound >= 0):
+            return False
+        opposite = least(add(right, left, -1), self._bounds)
+        if opposite is not None and opposite > 0:
+            return sign == "<"
+        return None
+
+    def _bound(self, larger: Terms, smaller: Terms) -> None:
+        """Remember how long an axis is at least, from ``larger >= smaller``."""
+        axis, number = axis_of(larger), value_of(smaller)
+        if axis is not None and number is not None:
+            self._bounds[axis] = max(number, self._bounds.get(axis, 2))
 
     def _note(self, sign: str, left: Terms, right: Terms) -> None:
         guard = Guard(sign, left, right)
@@ -158,13 +173,30 @@ class Sizes:
 
     def equate(self, left: Terms, right: Terms) -> None:
         """Rely on the equality of two lengths from now on."""
-        left, right = self.known(left), self.known(right)
-        self._note("==", left, right)
-        found = solve(add(left, right, -1))
-        if found is not None:
-            axis, terms = found
-            self._known[axis] = terms
+        self._note("==", self.known(left), self.known(right))
+        while (found := self._news()) is not None:
+            atom, terms = found
+            self._known[atom] = terms
             self._resolved.clear()
+
+    def _news(self) -> tuple[Atom, Terms] | None:
+        """What an atom equals, from an equation that does not hold by what is known."""
+        for guard in self.guards:
+            if guard.sign == "==":
+                found = solve(add(self.known(guard.left), self.known(guard.right), -1))
+                if found is not None:
+                    return found
+        return None
+
+    def relations(self) -> list[Guard]:
+        """The guards on axes that are free, those apart that then hold by themselves."""
+        axes = {atom: terms for atom, terms in self._known.items() if atom[0] == "axis"}
+        found = []
+        for guard in self.guards:
+            left, right = (substitute(side, axes) for side in (guard.left, guard.right))
+            if left != right or guard.sign != "==":
+                found.append(Guard(guard.sign, left, right))
+        return found
 
     def specialise(self, length: int | Size) -> int:
         """The length as a number, which becomes part of what the kernel is made for."""
@@ -409,21 +441,6 @@ def _operand(value: Any) -> Terms | None:
     if isinstance(value, Size):
         return value.sizes.known(value.terms)
     return constant(int(value)) if isinstance(value, int | np.integer | np.bool) else None
-
-
-def _decided(sign: str, left: Terms, right: Terms) -> bool | None:
-    """Whether ``left sign right`` (``==`` or ``<``) in every call, or None if that depends."""
-    difference = add(left, right, -1)
-    value = value_of(difference)
-    if value is not None:
-        return value == 0 if sign == "==" else value < 0
-    bound = least(difference)
-    if bound is not None and (bound > 0 if sign == "==" else bound >= 0):
-        return False
-    opposite = least(add(right, left, -1))
-    if opposite is not None and opposite > 0:
-        return sign == "<"
-    return None
 
 
 def terms_of(length: int | Size) -> Terms:

@@ -23,11 +23,11 @@ class Statistics:
     traces
         How often its Python code ran to be traced.
     compiles
-        How many programs were made of its graphs.
+        How many kernels were made of it.
     cache_hits
         How many of these came from disk.
     seconds
-        Time that making them took.
+        Time that the first calls took, in which this is done.
     """
 
     name: str

@@ -13,6 +13,7 @@ from numgrad.autograd.node import Node
 from numgrad.autograd.saved import keep
 from numgrad.autograd.task import edge_of
 from numgrad.autograd.variable import Tensor
+from numgrad.errors import NumgradError
 from numgrad.jit.cut import Cut
 from numgrad.jit.graph import Graph, Value
 from numgrad.jit.options import Program
@@ -51,6 +52,8 @@ class Differentiable:
         What makes a program of a graph, with a name.
     jit
         What makes a jitted function of a function.
+    touched
+        Inputs that the program writes to, besides the writes of the graph.
     outputs
         Outputs of the joint graph, for the caller.
     recorded
@@ -65,6 +68,7 @@ class Differentiable:
         parts: Cut,
         compile: Callable[[Graph, str], Program],
         jit: Callable[..., Any],
+        touched: Sequence[int],
         outputs: Sequence[Value],
         recorded: Sequence[int],
         wanted: Sequence[int],
@@ -75,7 +79,7 @@ class Differentiable:
         self.op = _operation(name)
         self.mask = sum(1 << k for k in wanted)
         positions = {value: k for k, value in enumerate(parts.forward.inputs)}
-        self.written = {positions[target] for target, _ in parts.forward.writes}
+        self.written = {*touched, *(positions[target] for target, _ in parts.forward.writes)}
         self.compiled_backward: Program | None = None
         self._again: Callable[..., Any] | None = None
 
@@ -128,6 +132,31 @@ class Differentiable:
             backward.__name__ = f"{self.name}_backward"
             found = self._again = self._jit(backward)
         return found
+
+
+def dead_end(name: str, error: NumgradError) -> Node:
+    """The node of a result whose gradients could not be traced: its backward says why."""
+    return Node(DeadEnd(_operation(name), error), 0, (), ())
+
+
+class DeadEnd(Call):
+    """The record of a call that has no gradients."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, op: Op, error: NumgradError) -> None:
+        super().__init__(op, (), {})
+        self.error = error
+
+    @property
+    def results(self) -> tuple[Meta, ...]:
+        return (_NUMBER,)
+
+    def backward(self, mask: int, g: Any, saved: Sequence[Any]) -> tuple[list[Any], int]:
+        raise type(self.error)(*self.error.args)
+
+    def gradients(self, mask: int, g: Any, values: dict[str, Any]) -> list[Any]:
+        return self.backward(mask, g, ())[0]
 
 
 _NUMBER = Meta((), np.dtype(np.float64))

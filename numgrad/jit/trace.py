@@ -49,6 +49,8 @@ class Captured:
         The array that it was in the trace.
     gradient
         Whether what is read is ``source.grad``.
+    made
+        Whether ``source`` is an ndarray that numgrad made during the trace.
     """
 
     value: Value
@@ -56,6 +58,7 @@ class Captured:
     frozen: bool
     array: Any
     gradient: bool = False
+    made: bool = False
 
 
 @dataclass(frozen=True)
@@ -101,8 +104,8 @@ class Tracer:
         self.ended = False
         self.line: str | None = None
         """Where nodes come from, if not from the line that runs."""
-        self.aliases: dict[Value, list[Any]] = {}
-        """Further Tensors and arrays over the memory of something captured."""
+        self.aliases: dict[int, list[Any]] = {}
+        """Tensors and arrays over the memory of something captured, by the id of the array."""
         self._inputs: dict[int, tuple[Any, TracedArray]] = {}
         self._frozen: dict[int, np.ndarray] = {}
         self._alive: list[np.ndarray] = []
@@ -196,7 +199,7 @@ class Tracer:
     def _capture(self, array: np.ndarray, source: Any) -> TracedArray:
         found = self._inputs.get(id(array))
         if found is not None:
-            known = self.aliases.setdefault(found[1].value, [])
+            known = self.aliases.setdefault(id(array), [])
             if all(source is not other for other in known):
                 known.append(source)
             return found[1]
@@ -207,9 +210,9 @@ class Tracer:
 
     def made(self, array: np.ndarray) -> TracedArray:
         """An array that numgrad made during the trace, as memory of its own."""
-        return self._freeze(array).copy()
+        return self._freeze(array, made=True).copy()
 
-    def _freeze(self, array: np.ndarray) -> TracedArray:
+    def _freeze(self, array: np.ndarray, *, made: bool = False) -> TracedArray:
         """An array of the trace's own, as it is now; it may be written to and used again."""
         if not array.ndim:
             return TracedArray(self, self.constant(array[()]))
@@ -220,7 +223,7 @@ class Tracer:
         self._frozen[id(array)] = twin
         self._alive.append(array)  # so that its id stays its own
         value = self.graph.input(array.shape, array.dtype)
-        return self._enter_captured(twin, value, twin, True)
+        return self._enter_captured(twin, value, twin, True, made=made)
 
     def _enter_captured(
         self,
@@ -230,8 +233,9 @@ class Tracer:
         frozen: bool,
         *,
         gradient: bool = False,
+        made: bool = False,
     ) -> TracedArray:
-        self.captured.append(Captured(value, source, frozen, array, gradient))
+        self.captured.append(Captured(value, source, frozen, array, gradient, made))
         traced = TracedArray(self, value)
         self._inputs[id(array)] = (array, traced)
         return traced

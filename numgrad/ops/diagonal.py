@@ -15,7 +15,7 @@ from numgrad.ops.shape import as_operand
 @primitive(
     ref=np.tril,
     linear=True,
-    samples=[(((3, 4),), {"k": -1}), (((2, 3, 3),), {})],
+    samples=[(((3, 4),), {"k": -1}), (((2, 3, 3),), {}), (((3,),), {})],
     errors=[(((),), {}, "NumgradValueError")],
 )
 def tril(x, *, k=0):
@@ -23,7 +23,7 @@ def tril(x, *, k=0):
     return _triangle("tril", np.tril, x, k)
 
 
-tril.shape(lambda x, *, k: _checked_triangle("tril", x))
+tril.shape(lambda x, *, k: _triangle_shape("tril", x))
 tril.vjp(x=lambda g, k: tril(g, k=k))
 
 
@@ -38,12 +38,17 @@ def triu(x, *, k=0):
     return _triangle("triu", np.triu, x, k)
 
 
-triu.shape(lambda x, *, k: _checked_triangle("triu", x))
+triu.shape(lambda x, *, k: _triangle_shape("triu", x))
 triu.vjp(x=lambda g, k: triu(g, k=k))
 
 
 def _triangle(operation: str, function: Any, x: np.ndarray, k: int) -> np.ndarray:
     return function(_checked_triangle(operation, x), k)
+
+
+def _triangle_shape(operation: str, x: Meta) -> Meta:
+    _checked_triangle(operation, x)
+    return x if x.ndim > 1 else Meta((*x.shape, *x.shape), x.dtype)
 
 
 def _checked_triangle(operation: str, x: Any) -> Any:

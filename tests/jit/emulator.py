@@ -268,6 +268,7 @@ _FUNCTIONS: dict[str, Callable] = {
     "add_any_order": _same(operator.add),
     "multiply_any_order": _same(operator.mul),
     "i_select": _select,
+    "select": _select,
     "finish_sum": functools.partial(_finish, operator.add),
     **{name: _same(step) for name, step in _STEPS.items()},
     **{f"finish_{name}": functools.partial(_finish, step) for name, step in _STEPS.items()},

@@ -74,6 +74,10 @@ def _compute(node: Node, given: list[Any], length: Callable[[Any], int]) -> tupl
         result = np.zeros(params["shape"], np.asarray(x).dtype)
         result[_index(params["index"])] = x
         return (result,)
+    if name == "index_put":
+        result = np.array(x)
+        result[_index(params["index"])] = given[1]
+        return (result,)
     if name in ("concat", "stack"):
         return (getattr(np, name)(given, axis=params["axis"]),)
     if name == "astype":

@@ -9,6 +9,8 @@ import pytest
 
 import numgrad as ng
 
+pytestmark = pytest.mark.usefixtures("reference_backend")
+
 Point = collections.namedtuple("Point", "x y")
 RNG = np.random.default_rng(0)
 
@@ -414,8 +416,8 @@ def test_statistics():
         fast(np.ones(n))
     fast(np.ones((2, 2)))
     found = next(s for s in ng.jit_stats() if s.name.endswith("quadrupled"))
-    assert (found.calls, found.traces, found.compiles) == (4, 2, 2)
-    assert found.seconds >= 0
+    assert (found.calls, found.traces) == (4, 2)
+    assert found.seconds > 0
     assert "quadrupled" in repr(ng.jit_stats())
 
 

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad.jit import options, progress
+from numgrad.jit import progress, specialise
+
+pytestmark = pytest.mark.usefixtures("reference_backend")
 
 RNG = np.random.default_rng(2)
 SCALE = 2.0
@@ -192,7 +194,7 @@ class Wrong:
 
 
 def test_compiled_calls_are_compared_with_eager_ones(monkeypatch):
-    right = options.backend
+    right = specialise.compile_graph
     monkeypatch.setattr(ng.config, "check_jit", True)
 
     def scaled(x):
@@ -200,15 +202,15 @@ def test_compiled_calls_are_compared_with_eager_ones(monkeypatch):
 
     x = np.ones(3)
     np.testing.assert_array_equal(ng.jit(scaled)(x)["y"][0], 2 * x)
-    monkeypatch.setattr(options, "backend", lambda g, o: Wrong(right(g, o), 1e-3))
+    monkeypatch.setattr(specialise, "compile_graph", lambda g, o: Wrong(right(g, o), 1e-3))
     with pytest.raises(
         ng.NumgradAssertionError,
         match=r"the result\['y'\]\[0\] of scaled deviates .* by up to 0.001",
     ):
         ng.jit(scaled)(x)
-    monkeypatch.setattr(options, "backend", lambda g, o: Wrong(right(g, o), 1e-15))
+    monkeypatch.setattr(specialise, "compile_graph", lambda g, o: Wrong(right(g, o), 1e-15))
     ng.jit(scaled)(x)
-    monkeypatch.setattr(options, "backend", lambda g, o: Wrong(right(g, o), np.nan))
+    monkeypatch.setattr(specialise, "compile_graph", lambda g, o: Wrong(right(g, o), np.nan))
     with pytest.raises(ng.NumgradAssertionError, match="NaN"):
         ng.jit(scaled)(x)
 
@@ -221,23 +223,54 @@ def test_a_comparison_finds_what_depends_on_the_trace(monkeypatch):
         fast(np.ones(2))
 
 
+def test_a_comparison_leaves_what_eager_code_leaves(monkeypatch):
+    monkeypatch.setattr(ng.config, "check_jit", True)
+    total, w = ng.zeros(2), ng.ones(2).requires_grad_()
+
+    @ng.jit
+    def fast(x):
+        total.add_(x)
+        (w * x).sum().backward()
+        return ng.nn.functional.dropout(x)
+
+    ng.random.manual_seed(0)
+    expected = [ng.nn.functional.dropout(ng.ones(2)).numpy() for _ in range(2)]
+    ng.random.manual_seed(0)
+    for n in (1, 2):
+        np.testing.assert_array_equal(fast(np.ones(2)), expected[n - 1])
+        np.testing.assert_array_equal(total.numpy(), [n, n])
+        np.testing.assert_array_equal(w.grad, [n, n])
+
+    optimizer = ng.optim.SGD([w], lr=1.0)
+
+    @ng.jit
+    def step():
+        optimizer.zero_grad()
+        (w * w).sum().backward()
+        optimizer.step()
+
+    with pytest.warns(UserWarning, match="it is not checked"):
+        step()
+    np.testing.assert_array_equal(w.detach(), [-1.0, -1.0])
+
+
 # --------------------------------------------------------------------------------- interactive
 
 
 def test_a_long_compilation_is_announced(monkeypatch, capsys):
     monkeypatch.setattr(progress, "PATIENCE", 0.01)
     monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
-    right = options.backend
+    right = specialise.compile_graph
     waiting = threading.Event()
 
     def slow(graph, choices):
         waiting.wait(0.2)
         return right(graph, choices)
 
-    monkeypatch.setattr(options, "backend", slow)
+    monkeypatch.setattr(specialise, "compile_graph", slow)
     ng.jit(plain)(np.ones(2))
-    assert "numgrad: compiling plain (" in capsys.readouterr().err
-    monkeypatch.setattr(options, "backend", right)
+    assert "numgrad: compiling plain ..." in capsys.readouterr().err
+    monkeypatch.setattr(specialise, "compile_graph", right)
     monkeypatch.setattr(progress, "PATIENCE", 10.0)
     ng.jit(plain)(np.ones(2))
     assert capsys.readouterr().err == ""

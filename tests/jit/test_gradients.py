@@ -5,6 +5,8 @@ import pytest
 
 import numgrad as ng
 
+pytestmark = pytest.mark.usefixtures("reference_backend")
+
 RNG = np.random.default_rng(1)
 
 
@@ -182,21 +184,81 @@ def test_a_change_between_forward_and_backward_is_noticed():
         out.backward()
 
 
-def test_what_is_written_to_is_saved_as_it_was():
+def test_what_has_no_gradient_says_so_in_the_backward():
     state = ng.tensor([2.0, 3.0])
 
     @ng.jit
-    def fast(x):
+    def changes(x):
         out = (x * state).sum()
         with ng.no_grad():
             state.add_(1.0)
         return out
 
-    x = leaf([1.0, 1.0])
-    out = fast(x)
-    np.testing.assert_array_equal(state.numpy(), [3.0, 4.0])
-    out.backward()
-    np.testing.assert_allclose(x.grad, [2.0, 3.0])
+    @ng.jit
+    def frees(x):
+        loss = (x * w).sum()
+        loss.backward()
+        return loss
+
+    x, w = leaf([1.0, 1.0]), leaf([5.0, 7.0])
+    for k in (0, 1):
+        out = changes(x)
+        assert out.item() == 5.0 + 2 * k
+        assert out.requires_grad
+        with pytest.raises(ng.NumgradRuntimeError, match="in-place"):
+            out.backward()
+    loss = frees(ng.ones(2))
+    assert loss.item() == 12.0
+    np.testing.assert_array_equal(w.grad, [1.0, 1.0])
+    with pytest.raises(ng.NumgradRuntimeError, match="freed"):
+        loss.backward()
+
+
+def test_a_training_step():
+    def train(fast):
+        ng.random.manual_seed(0)
+        model = ng.nn.Sequential(ng.nn.Linear(3, 4), ng.nn.Tanh(), ng.nn.Linear(4, 1))
+        optimizer = ng.optim.Adam(model.parameters(), lr=0.1)
+
+        def step(x, y):
+            optimizer.zero_grad()
+            loss = ((model(x) - y) ** 2).mean()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        function = ng.jit(step) if fast else step
+        losses = [function(x, y).item() for _ in range(4)]
+        return losses, [p.detach().numpy() for p in model.parameters()], function
+
+    x, y = ng.tensor(RNG.random((5, 3))), ng.tensor(RNG.random((5, 1)))
+    losses, parameters, _ = train(False)
+    found, fitted, function = train(True)
+    np.testing.assert_allclose(found, losses, rtol=1e-12)
+    for a, b in zip(fitted, parameters, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-11)
+    assert len(function.specialisations) == 1
+
+
+def test_gradients_of_captured_tensors_accumulate():
+    w = leaf([1.0, 2.0])
+
+    @ng.jit
+    def accumulate(x):
+        (w * x).sum().backward()
+
+    accumulate(np.ones(2))
+    held = w.grad
+    np.testing.assert_array_equal(w.grad, [1.0, 1.0])
+    for n in (2, 3):
+        accumulate(np.ones(2))
+        assert w.grad is held
+        np.testing.assert_array_equal(w.grad, [n, n])
+    w.grad = None
+    accumulate(np.ones(2))
+    np.testing.assert_array_equal(w.grad, [1.0, 1.0])
+    np.testing.assert_array_equal(held, [3.0, 3.0])
+    assert len(accumulate.specialisations) == 2
 
 
 def test_retain_graph_and_a_second_backward():
@@ -258,4 +320,3 @@ def test_inside_of_it_a_leaf_of_its_own():
 
     out = ng.jit(function)(ng.tensor([1.0, 2.0]))
     assert out.item() == 3.0
-    out.backward()  # as in eager code; the gradient is lost with the leaf

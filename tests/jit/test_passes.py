@@ -46,6 +46,7 @@ steps = st.one_of(
     st.tuples(st.just("where"), place, place, place),
     st.tuples(st.just("reduce"), st.sampled_from(REDUCTIONS), place, place, st.booleans()),
     st.tuples(st.just("index"), place, st.sampled_from(INDICES)),
+    st.tuples(st.just("write"), place, place, st.sampled_from(INDICES)),
     st.tuples(st.just("permute"), place, st.integers(0, 5)),
     st.tuples(st.just("reshape"), place, st.integers(0, 5)),
     st.tuples(st.just("broadcast"), place, st.booleans()),
@@ -119,6 +120,12 @@ def _broadcast(at: Callable[[int], Any], k: int, lead: bool) -> Any:
     return x.broadcast_to(((2, *shape)) if lead else shape)
 
 
+def filled(x: Any, *writes: tuple[Any, Any]) -> Any:
+    for index, value in writes:
+        x = OPS["index_put"](x, value, index=index)
+    return x
+
+
 _STEPS: dict[str, Callable[..., Any]] = {
     "unary": lambda at, name, k: OPS[name](at(k)),
     "binary": lambda at, name, k, m: OPS[name](at(k), at(m)),
@@ -126,6 +133,7 @@ _STEPS: dict[str, Callable[..., Any]] = {
     "where": lambda at, c, k, m: OPS["where"](at(c) > 0, at(k), at(m)),
     "reduce": _reduce,
     "index": _index,
+    "write": lambda at, k, m, index: filled(at(k), (index, at(m))),
     "permute": _permute,
     "reshape": _reshape,
     "broadcast": _broadcast,
@@ -372,6 +380,49 @@ def test_transposed_operands_are_found():
             assert flag
             assert value.shape[-1] == node.inputs[0].shape[-2]
             assert passes.transposed(node.inputs[1]) == (node.inputs[1], False)
+
+
+ALL = slice(None)
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (lambda x, v: filled(x, *((k, v + k) for k in range(x.shape[0]))), ["add"] * 4 + ["stack"]),
+        (lambda x, v: filled(x, (0, v), (1, v * 2)), ["multiply", "concat"]),
+        (lambda x, v: filled(x, (0, v), (slice(2, 3), v[None])), ["concat"]),
+        (lambda x, v: filled(x, (slice(1, None), v), (0, v)), ["concat"]),
+        (lambda x, v: filled(x, ((ALL, 1), v[0]), ((ALL, 0), v[1])), ["concat"]),
+        (lambda x, v: filled(x, (0, v), (slice(0, 2), v)), ["index_put", "index_put"]),
+        (lambda x, v: filled(x, (0, v), (1, 2 * v))[0] + 1, ["add"]),
+        (lambda x, v: filled(x, (0, v), (1, 2 * v))[1:2], ["multiply", "reshape"]),
+        (lambda x, v: filled(x, (0, v), (1, 2 * v))[2:], ["getitem"]),
+        (lambda x, v: filled(x, (0, v))[:2], ["index_put", "getitem"]),
+    ],
+)  # fmt: skip
+def test_writes_to_parts(function, expected):
+    views = ("reshape", "getitem", "broadcast_to")
+    found = left(function, A[:4], V)
+    wanted = [n for n in expected if n not in views]
+    assert [n for n in found if n not in views] == wanted
+    assert ("getitem" in found) >= ("getitem" in expected)
+
+
+def test_gradients_of_parts_are_put_together():
+    def loss(x):
+        a, b = x[:2], x[2:]
+        return (a * a[::-1]).sum() + (b * 3).sum()
+
+    names = left(ng.grad(loss), np.array([1.0, -0.0, 2.0, 0.0, 5.0]))
+    assert names.count("concat") == 1
+    assert "getitem_backward" not in names[names.index("concat") :]
+
+    def rows(x):
+        return (x[0] * 2 * (x[1] + x[2]) * x[3]).sum()
+
+    names = left(ng.grad(rows), A[:4])
+    assert "getitem_backward" not in names
+    assert names[-1] in ("stack", "concat")
 
 
 def test_common_work_is_done_once_and_calls_stay():

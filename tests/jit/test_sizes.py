@@ -124,6 +124,20 @@ def test_equal_lengths_have_one_symbol(sizes):
     assert (sizes.resolve(n), sizes.resolve(m), sizes.resolve(k)) == (6, 6, 5)
 
 
+def test_guards_say_how_long_an_axis_is_at_least(sizes):
+    n, m = sizes.axis(9), sizes.axis(9)
+    assert n > 4
+    assert not m < 5
+    assert len(sizes.guards) == 2
+    assert n >= 5
+    assert n * m - 25 >= 0
+    assert n != 4
+    assert sizes.always("<", 4, m)
+    assert sizes.always("<=", 5, n)
+    assert not sizes.always("<=", 6, n)
+    assert len(sizes.guards) == 2
+
+
 def test_a_quotient_may_be_negative(sizes):
     n = sizes.axis(9)
     assert (n - 5) // 2 >= 0

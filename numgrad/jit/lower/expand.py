@@ -11,14 +11,12 @@ from numgrad.jit.graph import CONSTANT, INPUT, SIZE, Graph, Node, Value
 from numgrad.jit.lower.lookup import LOOKUP
 from numgrad.jit.lower.losses import LOSSES
 from numgrad.jit.lower.placing import PLACING, Read
+from numgrad.jit.lower.product import linear, matmul
 from numgrad.jit.lower.terms import BUFFER, OPAQUE, SCALAR, Term, Terms, count
-from numgrad.kernels.expr import AXIS, BOOL, FLOAT32, FLOAT64, Reader, Symbol, in_order
+from numgrad.kernels.expr import AXIS, FLOAT32, FLOAT64, Reader, Symbol, in_order
 from numgrad.op.axis import AxisOp
 from numgrad.op.base import OPS, interpreter
 from numgrad.op.elementwise import Elementwise, ReadingInterpreter
-
-SMALL_PRODUCT = 16
-"""Rows, columns or terms of a sum up to which a matrix product is written as loops."""
 
 
 class Expansion:
@@ -173,34 +171,6 @@ def _astype(terms: Terms, node: Node, args: list[Term]) -> Term:
     return terms.cast(args[0], node.outputs[0].dtype)
 
 
-def _matmul(terms: Terms, node: Node, args: list[Term]) -> Term | None:
-    """A product as sums in loops, where a BLAS does not pay."""
-    dtype = node.outputs[0].dtype
-    if dtype == BOOL:
-        return None
-    a, b = (terms.cast(x, dtype) for x in args)
-    row, column = len(a.shape) == 1, len(b.shape) == 1
-    a = terms.insert(a, (0,)) if row else a
-    b = terms.insert(b, (1,)) if column else b
-    m, n, k = a.shape[-2], b.shape[-1], a.shape[-1]
-    if min(map(terms.sizes.hint_of, (m, n, k))) > SMALL_PRODUCT:
-        return None
-    rank = len(b.shape)
-    b = terms.view(
-        "permute", b, (*range(rank - 2), rank - 1, rank - 2), (*b.shape[:-2], n, b.shape[-2])
-    )
-    pairs = terms.map(
-        "multiply",
-        [terms.insert(a, (len(a.shape) - 1,)), terms.insert(b, (rank - 2,))],
-        dtype,
-    )
-    out = terms.reduce("sum", pairs, (len(pairs.shape) - 1,))
-    gone = tuple(
-        axis for axis, away in ((len(out.shape) - 2, row), (len(out.shape) - 1, column)) if away
-    )
-    return terms.drop(out, gone)
-
-
 def _copy(terms: Terms, node: Node, args: list[Term]) -> Term:
     return args[0]
 
@@ -223,7 +193,8 @@ VIEWS: dict[str, Read] = {
     "getitem": _getitem,
     "astype": _astype,
     "copy": _copy,
-    "matmul": _matmul,
+    "matmul": matmul,
+    "linear": linear,
     "real": _part("real"),
     "imag": _part("imag"),
     **PLACING,

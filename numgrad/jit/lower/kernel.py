@@ -12,7 +12,7 @@ from numgrad.jit.lower.statements import (
     loads,
     make_statements,
 )
-from numgrad.jit.lower.terms import BUFFER, OPAQUE, PART, SCALAR, Term, Terms, count
+from numgrad.jit.lower.terms import BUFFER, OPAQUE, PART, PRODUCT, SCALAR, Term, Terms, count
 from numgrad.jit.lower.tree import LANES, Item, Loop, build
 from numgrad.jit.lower.write import (
     MAX_TASKS,
@@ -26,11 +26,14 @@ from numgrad.jit.lower.write import (
     text,
 )
 from numgrad.jit.polynomial import constant, multiply, value_of
+from numgrad.kernels import products
 from numgrad.kernels.expr import Emitter, type_name
 from numgrad.kernels.reduction_loops import numpy_name
 from numgrad.kernels.reduction_plan import step_of
 
 _MEMORY_NS = 0.3
+ROWS_NS = 20_000.0
+"""Work of a task of a matrix product."""
 
 
 @dataclass
@@ -141,6 +144,8 @@ class KernelWriter(Writer):
         item, path = self.loops_of[number]
         if term.op == PART:
             return Storage(f"a{term.detail[0]}", tuple(range(len(term.shape))), whole=True)
+        if term.op == PRODUCT:
+            return Storage(f"a{number}", tuple(range(len(term.shape))), whole=True)
         if not path:
             return Storage(f"r{number}", (), whole=True, memory=False)
         over_top = bool(set(path[0].merged) & set(statement.reduced.values()))  # pyright: ignore
@@ -193,7 +198,7 @@ class KernelWriter(Writer):
         kept: list[str] = []
         for item in self.items:
             if isinstance(item, Statement):
-                self._statement(item)
+                self._statement(item, work)
                 continue
             writer = NestWriter(len(nests), item, self.bodies, self.storage, self.emitter)
             nest = writer.write()
@@ -241,12 +246,55 @@ class KernelWriter(Writer):
                 lines.append(f"    a{term.number} = int64(x{term.number}.ctypes.data)")
         return lines
 
-    def _statement(self, statement: Statement) -> None:
-        """A number, computed between the nests."""
+    def _statement(self, statement: Statement, work: list[str]) -> None:
+        """A number, computed between the nests, or a matrix product."""
+        if statement.term.op == PRODUCT:
+            work.append(self._product(statement.term))
+            return
         (value,) = self.values(1, [self.bodies.body(statement)])
         number = statement.term.number
         self.put(1, f"r{number} = {value}")
         self._hand_out(number, f"r{number}")
+
+    def _product(self, term: Term) -> str:
+        """Multiply matrices, blocks of rows in turn; returns the expression of its work."""
+        k, sizes = term.number, term.detail
+        addresses = []
+        for x in (*term.args, term):
+            self.arguments[f"a{x.number}"] = None
+            addresses.append(f"a{x.number}")
+        for length in (sizes.batch, sizes.m, sizes.n, sizes.k):
+            self.need(length)
+        rows, columns, inner = text(sizes.m), text(sizes.n), text(sizes.k)
+        kind, width = type_name(term.dtype), term.dtype.itemsize
+        task = ROWS_NS / products.MULTIPLY_NS[term.dtype.name]
+        least = f"{task:.0f} // max(({columns}) * ({inner}), 1)"
+        self.put(1, f"rows{k} = {rows}", f"step{k} = ({least} + 8) // 8 * 8")
+        self.put(1, f"blocks{k} = -(-rows{k} // step{k})")
+        self.put(1, f"for task{k} in @RANGE@(blocks{k} * ({text(sizes.batch)})):")
+        self.put(2, f"matrix{k} = task{k} // blocks{k}")
+        self.put(2, f"first{k} = (task{k} - matrix{k} * blocks{k}) * step{k}")
+        self.put(2, f"some{k} = min(step{k}, rows{k} - first{k})")
+        stored_a = rows if sizes.trans[0] else inner
+        stored_b = inner if sizes.trans[1] else columns
+        step_a = "1" if sizes.trans[0] else f"({inner})"
+        places = [
+            (addresses[0], sizes.shared[0], f"({rows}) * ({inner})", f"first{k} * {step_a}"),
+            (addresses[1], sizes.shared[1], f"({inner}) * ({columns})", "0"),
+            (addresses[2], False, f"({rows}) * ({columns})", f"first{k} * ({columns})"),
+        ]
+        at = [
+            f"{address} + ({'0' if shared else f'matrix{k} * {matrix}'} + {row}) * {width}"
+            for address, shared, matrix, row in places
+        ]
+        given = [
+            kind, str(int(sizes.trans[0])), str(int(sizes.trans[1])), f"some{k}", columns, inner,
+            at[0], stored_a, at[1], stored_b, at[2], columns, "0", "1",
+        ]  # fmt: skip
+        self.put(2, f"{self.use('gemm', 'blas')}({', '.join(given)})")
+        self.emitter.externals.add(products.external("gemm", term.dtype.name))
+        cost = products.MULTIPLY_NS[term.dtype.name]
+        return f"{cost:.3g} * ({text(sizes.batch)}) * ({rows}) * ({columns}) * ({inner})"
 
     def _hand_out(self, number: int, value: str) -> None:
         """A number is known."""

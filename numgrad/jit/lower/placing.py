@@ -154,7 +154,7 @@ def _triangle(lower: bool) -> Read:
         k = node.params.get("k", 0)
         if len(shape) < 2 or not isinstance(k, int | np.integer | Size):
             return None
-        (x,) = args
+        x = terms.broadcast(args[0], shape)
         offset = terms.length(int(k) if isinstance(k, np.integer) else k)
         return terms.choose("triangle", (x, _zero(terms, x)), (offset, lower), shape)
 

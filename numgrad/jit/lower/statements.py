@@ -26,6 +26,7 @@ from numgrad.jit.lower.terms import (
     ONE,
     OPAQUE,
     PART,
+    PRODUCT,
     REDUCE,
     SCAN,
     SCATTER,
@@ -146,7 +147,8 @@ class Statement:
 
     def __init__(self, term: Term, new_loop: Callable[[Length], int]) -> None:
         self.term = term
-        self.loops = [None if n == ONE else new_loop(n) for n in term.shape]
+        whole = term.op == PRODUCT  # loops of its own, which are nobody's business
+        self.loops = [None if whole or n == ONE else new_loop(n) for n in term.shape]
         self.reduced: dict[int, int | None] = {}
         self.scattered: int | None = None
         self.scanned = self.loops[term.detail[1]] if term.op == SCAN else None
@@ -198,7 +200,7 @@ class Bodies:
     A read of memory is the symbol ``load`` with the detail ``(number of the term, index)``. Its
     arguments are the integers in the index that are computed, symbols ``computed``, and in the end
     the condition, if any, without which nothing may be read. Indices themselves are the symbol
-    ``index``.
+    ``index``, whose arguments are the integers in it that are computed.
     """
 
     def __init__(self, stored: Iterable[Term]) -> None:
@@ -222,6 +224,9 @@ class Bodies:
         if term.op == SCATTER:
             value, place = (self.at(x, statement.operand_index) for x in term.args)
             return self.reader.make("pair", (value, self.compute(place)[1]), term.dtype)
+        if term.op == PRODUCT:
+            operands = tuple([self.load(x, ((),) * len(x.shape), ()) for x in term.args])
+            return self.reader.make("pair", operands, term.dtype)
         if term.op == SCAN:
             parts = tuple([self.at(x, statement.index) for x in term.args])
             return parts[0] if len(parts) == 1 else self.reader.make("pair", parts, term.dtype)
@@ -269,6 +274,11 @@ class Bodies:
         self.computed[number] = symbol
         return self._computed_length(symbol), symbol
 
+    def _number(self, value: Length) -> Symbol:
+        """A length or an index as a number."""
+        args = tuple([self.computed[k] for k in sorted(computed_in(value))])
+        return self.reader.make("index", args, INT64, value)
+
     def _computed_length(self, symbol: Symbol) -> Length:
         return (((("axis", COMPUTED + self._numbers[symbol]),), 1),)
 
@@ -283,7 +293,7 @@ class Bodies:
         found: Symbol | None = None
         for condition in guard:
             sign = "equal" if condition.sign == "==" else "greater_equal"
-            holds = make(sign, (make("index", (), INT64, condition.value), zero), BOOL)
+            holds = make(sign, (self._number(condition.value), zero), BOOL)
             found = holds if found is None else make("logical_and", (found, holds), BOOL)
         assert found is not None
         return found
@@ -292,11 +302,11 @@ class Bodies:
         if term.op == CONSTANT:
             return self.reader.make("const", (), term.dtype, term.detail)
         if term.op == SIZE:
-            return self.reader.make("index", (), INT64, term.detail)
+            return self._number(term.detail)
         if term.op == IOTA:
             axis, divisor = term.detail
             place = ravel(term.shape, index) if axis is None else index[axis]
-            return self.reader.make("index", (), INT64, divide("//", place, divisor))
+            return self._number(divide("//", place, divisor))
         if term.op == PART:
             return self.at(term.args[0], index, guard)
         if term.op == CHOOSE:
@@ -384,9 +394,9 @@ def first_stored(roots: Iterable[Term]) -> dict[int, Term]:
     """The terms that have to be stored, by number: results, reductions, operands of other code."""
     found: dict[int, Term] = {t.number: t for t in roots}
     for term in reachable(roots):
-        if term.op in (REDUCE, SCATTER, SCAN):
+        if term.op in (REDUCE, SCATTER, SCAN, PRODUCT):
             found[term.number] = term
-        elif term.op == OPAQUE:
+        if term.op in (OPAQUE, PRODUCT):
             found.update((a.number, a) for a in term.args)
         elif term.op == GATHER and _is_costly(term.args[0]):
             found[term.args[0].number] = term.args[0]

@@ -26,6 +26,8 @@ CONSTANT, SIZE, REDUCE, VIEW = "const", "size", "reduce", "view"
 CHOOSE, GATHER, IOTA = "choose", "gather", "iota"
 """Elements of one of several operands (``choose``), at indices that are computed, and the place of
 an element along an axis (or, without one, in order)."""
+PRODUCT = "product"
+"""Matrix products of operands in memory."""
 PART = "part"
 """A piece of an array that is put together: stored at its place there."""
 SCATTER, SCAN = "scatter", "scan"
@@ -33,7 +35,7 @@ SCATTER, SCAN = "scatter", "scan"
 
 _NO_MAPS = frozenset(
     (BUFFER, SCALAR, OPAQUE, CONSTANT, SIZE, REDUCE, VIEW, CHOOSE, GATHER, IOTA, SCATTER, SCAN)
-) | {PART}
+) | {PART, PRODUCT}
 
 
 class Term:

@@ -15,6 +15,7 @@ from numgrad.jit.passes.broadcasts import move_broadcasts
 from numgrad.jit.passes.common import join_common
 from numgrad.jit.passes.constants import fold_constants
 from numgrad.jit.passes.dead import drop_dead
+from numgrad.jit.passes.parts import join_parts
 from numgrad.jit.passes.products import simplify_products
 from numgrad.jit.passes.products import transposed as transposed
 from numgrad.jit.passes.reductions import simplify_reductions
@@ -29,6 +30,7 @@ PASSES: tuple[Callable[[Graph], int], ...] = (
     drop_dead,
     join_common,
     simplify_views,
+    join_parts,
     move_broadcasts,
     fold_constants,
     simplify_algebra,

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from numgrad.jit.graph import Length, Node, Value
 from numgrad.jit.passes.rewriting import Rewriting, is_full, is_one, length_of
 from numgrad.jit.shapes import same, same_shape
+from numgrad.jit.sizes import Size, Sizes
+from numgrad.op.elementwise import Elementwise
 
 
 def simplify_getitem(to: Rewriting, node: Node) -> Value | None:
@@ -17,7 +20,10 @@ def simplify_getitem(to: Rewriting, node: Node) -> Value | None:
     if all(map(_takes_all, index, x.shape)):
         return to.reshape(x, out.shape)
     rule = _RULES.get(x.node.name)
-    return None if rule is None else rule(to, x, index, out)
+    found = None if rule is None else rule(to, x, index, out)
+    if found is None and isinstance(x.node.op, Elementwise):
+        return _of_elementwise(to, x, index, out)
+    return found
 
 
 def _takes_all(part: Any, length: Length) -> bool:
@@ -115,8 +121,126 @@ def _shifted(part: Any, offset: Length) -> Any:
     return part - offset
 
 
-def _of_getitem_backward(to: Rewriting, x: Value, index: tuple, out: Value) -> Value | None:
-    return x.node.inputs[0] if same_index(x.node.params["index"], index) else None
+@dataclass(frozen=True)
+class _Hop:
+    """One step down a chain of writes and of sums with arrays that are zero but in one place.
+
+    ``value`` was written or added at the index ``place``; elsewhere there is ``rest``, or zeros.
+    ``axis`` is one along which the place is a number, ``number``.
+    """
+
+    added: bool
+    place: tuple
+    value: Value
+    rest: Value | None
+    axis: int | None
+    number: Length
+
+    def misses(self, to: Rewriting, index: tuple) -> bool:
+        """Whether nothing at ``index`` is in the place."""
+        if self.axis is not None and type(index[self.axis]) is int:
+            return index[self.axis] != self.number
+        return are_disjoint(to.graph.sizes, self.place, index)
+
+
+def _hop(to: Rewriting, x: Value) -> _Hop | None:
+    if x not in to.memory:
+        to.memory[x] = _find_hop(x)
+    return to.memory[x]
+
+
+def _find_hop(x: Value) -> _Hop | None:
+    node, rest = x.node, None
+    part = x
+    if node.name == "add":
+        found = [v for v in node.inputs if v.node.name == "getitem_backward"]
+        if not found or not all(same_shape(v.shape, x.shape) for v in node.inputs):
+            return None
+        part = found[0]
+        rest = node.inputs[1] if part is node.inputs[0] else node.inputs[0]
+    elif node.name == "index_put" and not node.params["accumulate"]:
+        rest = node.inputs[0]
+    elif node.name != "getitem_backward":
+        return None
+    place, value = part.node.params["index"], part.node.inputs[-1]
+    if not is_basic(place, x) or value.dtype != x.dtype or (rest and rest.dtype != x.dtype):
+        return None
+    axis = next((a for a, p in enumerate(place) if type(p) is int), None)
+    number = 0 if axis is None else place[axis]
+    return _Hop(node.name == "add", place, value, rest, axis, number)
+
+
+def _of_parts(to: Rewriting, x: Value, index: tuple, out: Value) -> Value | None:
+    """What was written last at the index, and what was added there since."""
+    start, found = x, None
+    added: list[Value | None] = []  # None stands for zeros, which make 0.0 of -0.0
+    while found is None:
+        hop = _hop(to, x)
+        if hop is None:
+            break
+        away = hop.misses(to, index)
+        here = not away and same_index(hop.place, index)
+        if not away and not here:
+            break
+        if hop.added:
+            if here or added[-1:] != [None]:
+                added.append(hop.value if here else None)
+        elif here:
+            found = to.broadcast(hop.value, out.shape)
+        elif hop.rest is None:
+            found = to.broadcast(to.zero(x.dtype), out.shape)
+        x = hop.rest or x
+    if found is None:
+        if x is start:
+            return None
+        found = to.getitem(x, index)
+    for value in reversed(added):
+        if value is not None or x.dtype.kind in "fc":
+            addend = to.zero(x.dtype) if value is None else value
+            found = to.elementwise("add", (found, addend), out)
+    return found
+
+
+_MADE_OF_PARTS = ("stack", "concat", "index_put", "getitem_backward", "broadcast_to")
+
+
+def _of_elementwise(to: Rewriting, x: Value, index: tuple, out: Value) -> Value | None:
+    """One element, computed from those of operands of which some are at hand."""
+    if out.shape or not any(v.node.name in _MADE_OF_PARTS for v in x.node.inputs):
+        return None
+    given = []
+    for v in x.node.inputs:
+        parts = index[x.ndim - v.ndim :]
+        chosen = [0 if is_one(n) else part for part, n in zip(parts, v.shape, strict=True)]
+        given.append(to.getitem(v, chosen))
+    return to.elementwise(x.node.op, given, out)
+
+
+def are_disjoint(sizes: Sizes, a: Sequence[Any], b: Sequence[Any]) -> bool:
+    """Whether two canonical indices have no element in common in any call."""
+    for p, q in zip(a, b, strict=True):
+        first, second = bounds(p), bounds(q)
+        if first is None or second is None:
+            continue
+        if sizes.always("<=", first[1], second[0]) or sizes.always("<=", second[1], first[0]):
+            return True
+    return False
+
+
+def is_basic(index: Any, whole: Value) -> bool:
+    """Whether an index has one integer or slice for each axis."""
+    return (
+        isinstance(index, tuple)
+        and len(index) == whole.ndim
+        and all(isinstance(part, slice | int | Size) for part in index)
+    )
+
+
+def bounds(part: Any) -> tuple[Length, Length] | None:
+    """Start and stop of a part of an index that leaves nothing out in between."""
+    if not isinstance(part, slice):
+        return part, part + 1
+    return (part.start, part.stop) if same(part.step, 1) else None
 
 
 def same_index(a: Sequence[Any], b: Sequence[Any]) -> bool:
@@ -138,5 +262,7 @@ _RULES: dict[str, Callable[[Rewriting, Value, tuple, Value], Value | None]] = {
     "reshape": _of_reshape,
     "stack": _of_stack,
     "concat": _of_concat,
-    "getitem_backward": _of_getitem_backward,
+    "getitem_backward": _of_parts,
+    "index_put": _of_parts,
+    "add": _of_parts,
 }

@@ -30,6 +30,8 @@ class Rewriting:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.line: str | None = None
+        self.memory: dict[Value, Any] = {}
+        """What a rule found out about a value."""
         self._nodes = graph.nodes
         self._new: dict[Value, Value] = {}
         self._uses: Counter[Value] | None = None
@@ -52,6 +54,10 @@ class Rewriting:
         graph.outputs = [new.get(v, v) for v in graph.outputs]
         graph.writes = [(target, new.get(v, v)) for target, v in graph.writes]
         return replaced
+
+    def now(self, value: Value) -> Value:
+        """What stands for a value by now."""
+        return self._new.get(value, value)
 
     def is_shared(self, value: Value) -> bool:
         """Whether several nodes read a value, or may, since this walk has made it."""
@@ -79,6 +85,10 @@ class Rewriting:
     def constant(self, number: Any, dtype: np.dtype, weak: bool = False) -> Value:
         """A number."""
         return self.add(CONSTANT, (), {"value": number}, (), dtype, weak)
+
+    def zero(self, dtype: np.dtype) -> Value:
+        """The number 0."""
+        return self.constant(np.zeros((), dtype).item(), dtype)
 
     def size(self, length: Length) -> Value:
         """A length as a number that promotes like a Python integer."""

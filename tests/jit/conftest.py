@@ -1,0 +1,11 @@
+"""What tests of jitted functions share."""
+
+import pytest
+
+from numgrad.jit import evaluate, specialise
+
+
+@pytest.fixture
+def reference_backend(monkeypatch):
+    """Graphs are evaluated operation by operation: nothing is compiled for them."""
+    monkeypatch.setattr(specialise, "compile_graph", evaluate.compile_graph)
