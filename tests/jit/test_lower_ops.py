@@ -168,7 +168,7 @@ def test_embedding():
 def test_additions_at_indices():
     def f(x, i, j, s):
         z = np.sum(ng.index_add(x, i, s, axis=1) ** 2)
-        return z + np.sum(ng.scatter_add(x, j, s, axis=1) ** 2)
+        return z + np.sum(ng.scatter_add(x, j, s, axis=1) ** 2)  # pyright: ignore
 
     check(
         ng.value_and_grad(f, argnums=(0, 3)),
@@ -281,7 +281,7 @@ def test_losses_of_class_indices_at_positions():
 
 def test_normalization():
     def f(x, w, b):
-        z = np.sum(F.layer_norm(x, (4,), w, b) ** 2) + np.sum(F.rms_norm(x, (4,), w) ** 3)
+        z = np.sum(F.layer_norm(x, (4,), w, b) ** 2) + np.sum(F.rms_norm(x, (4,), w) ** 3)  # pyright: ignore
         z = z + np.sum(F.group_norm(x, 2, w, b) ** 2)
         y, mean, variance = OPS["batch_normalize"](x, w, b)
         z = z + np.sum(y**3) + np.sum(mean * variance)
