@@ -49,7 +49,9 @@ def vector_loops(llvm: str) -> dict[str, list[VectorLoop]]:
             used = set().union(*(scopes.get(node, set()) for node in _USES.findall(body)))
             kinds = Counter(_VECTOR.findall(body))
             floats = {kind: n for kind, n in kinds.items() if not kind[1].startswith("i")}
-            (width, name), _ = Counter(floats or kinds).most_common(1)[0] if kinds else (("1", ""), 0)
+            (width, name), _ = (
+                Counter(floats or kinds).most_common(1)[0] if kinds else (("1", ""), 0)
+            )
             if kinds:
                 loops.append(VectorLoop(f"{width} x {name}", frozenset(used)))
     return found

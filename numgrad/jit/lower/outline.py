@@ -79,8 +79,7 @@ def _accesses(node: ast.stmt) -> Iterator[tuple[str, int, bool]]:
             continue
         if call.func.id in _ACCESSES:
             *_, address, _, scope, _ = call.args
-            assert isinstance(scope, ast.Constant) and isinstance(scope.value, int)
-            yield ast.unparse(address), scope.value, call.func.id == "store"
+            yield ast.unparse(address), int(ast.unparse(scope)), call.func.id == "store"
 
 
 def judge(loops: Sequence[SourceLoop], vectorised: Sequence[VectorLoop] | None) -> None:
