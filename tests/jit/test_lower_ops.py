@@ -88,6 +88,7 @@ def rearranged(x, y):
         np.stack([x, x + 1], axis=1),
         ng.roll(x, 2, 0),
         ng.roll(x, (-1, 7), (0, 1)),
+        ng.roll(x, 3),
         np.tril(x, -1),
         np.triu(x),
         np.diagonal(x, 1),
@@ -169,6 +170,18 @@ def test_additions_at_indices():
     def f(x, i, j, s):
         z = np.sum(ng.index_add(x, i, s, axis=1) ** 2)
         return z + np.sum(ng.scatter_add(x, j, s, axis=1) ** 2)  # pyright: ignore
+
+    check(
+        ng.value_and_grad(f, argnums=(0, 3)),
+        (normal(4, 6), integers(-6, 6, 3), integers(-6, 6, 4, 3), normal(4, 3, seed=2)),
+    )
+
+
+def test_writes_at_indices():
+    def f(x, i, j, s):
+        z = np.sum(ng.index_copy(x, i, s, axis=1) ** 2) + np.sum(ng.put(x, j, s) ** 3)
+        z = z + np.sum(ng.index_fill(x, i, s[0, 0], axis=1) ** 2)
+        return z + np.sum(ng.scatter(x, j, s, axis=1) ** 2) + np.sum(ng.put(x, i, s[0, 1]) ** 2)
 
     check(
         ng.value_and_grad(f, argnums=(0, 3)),

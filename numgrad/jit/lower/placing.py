@@ -121,8 +121,9 @@ def _stack(terms: Terms, node: Node, args: list[Term]) -> Term | None:
 def _roll(terms: Terms, node: Node, args: list[Term]) -> Term | None:
     (x,) = args
     shift, axis = node.params["shift"], node.params.get("axis")
+    whole = x.shape
     if axis is None:
-        return None
+        x, axis = terms.reshape(x, (count(whole),)), 0
     axes = axis if isinstance(axis, tuple) else (axis,)
     shifts = shift if isinstance(shift, tuple) else (shift,) * len(axes)
     if len(shifts) != len(axes) or not all(isinstance(s, int | np.integer | Size) for s in shifts):
@@ -139,7 +140,7 @@ def _roll(terms: Terms, node: Node, args: list[Term]) -> Term | None:
         head = _slice(terms, x, a, add(n, moved, -1), moved)
         tail = _slice(terms, x, a, (), add(n, moved, -1))
         x = terms.choose("join", (head, tail), a, x.shape)
-    return x
+    return terms.reshape(x, whole)
 
 
 def _slice(terms: Terms, x: Term, axis: int, start: Length, length: Length) -> Term:
