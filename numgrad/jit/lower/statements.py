@@ -183,7 +183,7 @@ class Bodies:
         args = [self.computed[k] for k in computed]
         if guard and not computed:
             moving = set().union(*map(loops_in, parts))
-            guard = tuple([c for c in guard if loops_in(c.value) & moving])
+            guard = tuple([c for c in guard if not (own := loops_in(c.value)) or own & moving])
         if guard:
             args.append(self.all_hold(guard))
         return self.reader.make("load", tuple(args), term.dtype, (term.number, index))

@@ -78,10 +78,20 @@ def _moves(term: Term) -> bool:
     return term.op in (CHOOSE, GATHER)
 
 
+DEEP = 100
+"""Functions within one another that a body is read through; beyond them a term is stored, which in
+the loop where it is read costs nothing."""
+
+
 def first_stored(roots: Iterable[Term]) -> dict[int, Term]:
     """The terms that have to be stored, by number: results, reductions, operands of other code."""
     found: dict[int, Term] = {t.number: t for t in roots}
+    depth: dict[int, int] = {}
     for term in reachable(roots):
+        below = max((depth[a.number] for a in term.args if a.number not in found), default=0)
+        depth[term.number] = below + 1
+        if depth[term.number] > DEEP and term.is_map:
+            found[term.number] = term
         if term.op in (REDUCE, SCATTER, SCAN, PRODUCT):
             found[term.number] = term
         if term.op in (OPAQUE, PRODUCT):
