@@ -128,6 +128,11 @@ def test_short_axes():
     check(ng.value_and_grad(put_together, argnums=(0, 1)), (normal(2, 2), normal(2, 1)))
 
 
+def test_many_numbers_put_together():
+    f = ng.value_and_grad(lambda x: np.sum(np.stack([x[k] ** 2 for k in range(20)]) * x))
+    check(f, (normal(20),))
+
+
 def test_counting():
     check(lambda x: (x * ng.arange(x.shape[0]), ng.arange(2, x.shape[0], 3)), (normal(17),))
 
