@@ -182,6 +182,41 @@ class Memory:
         self._note(address, at, scope, scopes, True)
         array[at] = value
 
+    def gemm(
+        self,
+        like: Any,
+        trans_a: int,
+        trans_b: int,
+        m: int,
+        n: int,
+        k: int,
+        *places: int,
+    ) -> None:
+        """See ``kernels.blas.gemm``."""
+        a, lda, b, ldb, c, ldc, add, _ = places
+        left = self._matrix(like, a, lda, (k, m) if trans_a else (m, k))
+        right = self._matrix(like, b, ldb, (n, k) if trans_b else (k, n))
+        out = self._matrix(like, c, ldc, (m, n))
+        for matrix in (left, right):
+            if any(x.tobytes() == unwritten((), like).tobytes() for x in matrix.flat):
+                raise EmulationError("a factor is read before it is written")
+        left, right = (
+            x.conj().T if flag == 2 else x.T if flag else x
+            for x, flag in ((left, trans_a), (right, trans_b))
+        )
+        out[:] = left @ right + (out if add else 0)
+
+    def _matrix(self, like: Any, address: int, row: int, shape: tuple[int, int]) -> np.ndarray:
+        dtype = np.dtype(like)
+        if 0 in shape:
+            return np.zeros(shape, dtype)
+        array, at = self._find(dtype, address, 0)
+        last = at + (shape[0] - 1) * row + shape[1] - 1
+        if row < shape[1] or last >= array.size:
+            raise EmulationError(f"a matrix of shape {shape} at {at} of {array.size} elements")
+        strides = (row * dtype.itemsize, dtype.itemsize)
+        return np.lib.stride_tricks.as_strided(array[at:], shape, strides)
+
     def outlined(self, function: Callable) -> Callable:
         """A function has alias scopes of its own."""
 
@@ -203,6 +238,7 @@ class Memory:
             "load": self.load,
             "load_if": self.load_if,
             "store": self.store,
+            "gemm": self.gemm,
             "outlined": self.outlined,
             "stay_apart": _nothing,
             "touch": _nothing,
