@@ -10,7 +10,9 @@ random order. Elementary functions are NumPy's and SciPy's, so results differ in
 from __future__ import annotations
 
 import bisect
+import contextlib
 import functools
+import importlib
 import operator
 import random
 import re
@@ -50,6 +52,31 @@ def emulated(graph: Graph, options: Options | None = None) -> Program:
         )
     names["empty"] = unwritten
     return program
+
+
+@contextlib.contextmanager
+def emulating(*, task: int = 4096, lanes: int = 128, short: int = 24) -> Iterator[None]:
+    """Let ``ng.jit`` emulate what it compiles, cut into tasks and blocks of these sizes.
+
+    Small ones show with small arrays what otherwise takes large ones.
+    """
+    sizes = {"TASK": task, "LANES": lanes, "SHORT": short}
+    changes = [(_module("specialise"), "compile_graph", emulated)]
+    for name in ("lower.tree", "lower.write", "lower.kernel"):
+        module = _module(name)
+        changes += [(module, key, value) for key, value in sizes.items() if hasattr(module, key)]
+    before = [getattr(module, key) for module, key, _ in changes]
+    try:
+        for module, key, value in changes:
+            setattr(module, key, value)
+        yield
+    finally:
+        for (module, key, _), value in zip(changes, before, strict=True):
+            setattr(module, key, value)
+
+
+def _module(name: str) -> Any:
+    return importlib.import_module(f"numgrad.jit.{name}")
 
 
 def unwritten(shape: Any, dtype: Any) -> np.ndarray:
@@ -243,8 +270,6 @@ class Memory:
             "stay_apart": _nothing,
             "touch": _nothing,
         }
-
-
 
 
 def shuffled(n: int) -> Iterator[int]:
