@@ -138,7 +138,7 @@ class Jitted(Generic[P, R]):
                 new = self._specialise(arguments, key)
                 out = self._parameters.on(new.enter, arguments.values)
                 if out is MISS:  # tracing changed what was closed over
-                    out = self._parameters.on(new.enter_anyway, arguments.values)
+                    out = new.force(arguments)
                 new.seconds = time.perf_counter() - begin
         return out
 

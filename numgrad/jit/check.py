@@ -29,13 +29,13 @@ def checked(arguments: Arguments, found: Specialisation) -> Any:
             f"check_jit: {parameters.name} calls Python code that changes something (a step of an "
             "optimizer), which cannot be undone to be repeated eagerly; it is not checked"
         )
-        return parameters.on(found.enter_anyway, arguments.values)
-    arrays = parameters.on(found.arrays_anyway, arguments.values)
+        return found.force(arguments)
+    arrays = found.force(arguments, run=False)
     memory = [(layout.inputs[n].name, arrays[n]) for n in layout.writes]
     leaves = [result.tensor for result in layout.gradients]
     before = _Content(memory, leaves)
     random = RandomState(parameters.function, [leaf.given for leaf in arguments.leaves])
-    out = parameters.on(found.enter_anyway, arguments.values)
+    out = found.force(arguments)
     after = _Content(memory, leaves)
     before.restore()
     with random.restored():

@@ -64,6 +64,7 @@ NAMES: dict[str, Any] = {
     "_refreshed": _refreshed,
     "_same": same,
     "_state": state,
+    "_isinstance": isinstance,
     "_len": len,
     "_tensors": TENSORS,
     "_type": type,
@@ -276,7 +277,7 @@ class Writer:
             yield from self._of_array(number, name)
 
     def _of_tensor(self, number: int, name: str, walrus: str, tensor: Tensor) -> Iterator[str]:
-        yield f"_type({walrus}) in _tensors"
+        yield f"(_type({walrus}) in _tensors or _isinstance({name}, _Tensor))"
         if self.layout.mode == RECORDING:
             yield f"({name}._memory is None or _refreshed({name}))"
             yield f"{name}._requires_grad is {tensor._requires_grad}"

@@ -240,6 +240,20 @@ def test_a_training_step():
     assert len(function.specialisations) == 1
 
 
+def test_buffers_are_written_to():
+    layers = [ng.nn.BatchNorm1d(3) for _ in range(2)]
+    fast = ng.jit(lambda x: (layers[0](x) ** 3).sum())
+    for _ in range(3):
+        a = RNG.random((4, 3))
+        x, u = leaf(a), leaf(a)
+        fast(x).backward()
+        (layers[1](u) ** 3).sum().backward()
+        np.testing.assert_allclose(x.grad, u.grad, rtol=1e-10, atol=1e-12)
+    for name, value in layers[0].state_dict().items():
+        np.testing.assert_allclose(value, layers[1].state_dict()[name], rtol=1e-12)
+    assert len(fast.specialisations) == 1
+
+
 def test_gradients_of_captured_tensors_accumulate():
     w = leaf([1.0, 2.0])
 
