@@ -10,7 +10,8 @@ import numpy as np
 from numgrad.autograd.variable import Tensor
 from numgrad.errors import NumgradAssertionError
 from numgrad.jit.messages import warn
-from numgrad.jit.signature import Arguments, flatten, paths
+from numgrad.jit.nesting import flatten, paths
+from numgrad.jit.signature import Arguments
 from numgrad.jit.specialise import Specialisation
 from numgrad.random_state import RandomState
 

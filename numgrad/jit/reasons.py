@@ -6,7 +6,7 @@ from typing import Any
 
 from numgrad.autograd.variable import Tensor
 from numgrad.jit.closure import IDENTITY, VALUE, Place
-from numgrad.jit.dispatch import Input, Layout
+from numgrad.jit.layout import Input, Layout
 from numgrad.jit.signature import ARRAY, NUMBER, SCALAR, STATIC, TENSOR, Arguments, Leaf, same
 
 _MODES = {1: "no_grad", 2: "recording", 3: "inference mode"}

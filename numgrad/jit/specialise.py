@@ -8,8 +8,9 @@ from typing import Any
 
 from numgrad.errors import NumgradAssertionError
 from numgrad.jit.closure import IDENTITY, VALUE, Place
-from numgrad.jit.dispatch import MISS, NAMES, RECORDING, Layout, Writer, compiled
+from numgrad.jit.dispatch import MISS, NAMES, Writer, compiled
 from numgrad.jit.graph import Graph
+from numgrad.jit.layout import RECORDING, Layout
 from numgrad.jit.options import Options, Program
 from numgrad.jit.program import compile_graph
 from numgrad.jit.signature import TENSOR, Arguments
