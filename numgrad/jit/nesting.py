@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 Nesting = tuple[Any, Any, Any] | None
-"""``(type, keys, parts)`` of a container, with keys only for dicts; ``LEAF`` otherwise."""
+"""``(type, keys, parts)`` of a container, with keys only for dicts; None for a leaf."""
 
 
 def is_named_tuple(kind: type) -> bool:

@@ -32,9 +32,6 @@ MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<not given>"})()
 ARRAY, TENSOR, SCALAR, NUMBER, STATIC = "array", "Tensor", "scalar", "number", "static"
 """Kinds of leaves: ndarrays, Tensors, NumPy's and Python's numbers, and what is compared."""
 
-LEAF = None
-"""The nesting of a leaf."""
-
 _STATIC = (type(None), bool, str, bytes, slice, range, np.dtype, enum.Enum, type(Ellipsis))
 
 
@@ -268,7 +265,7 @@ class Arguments:
         p = self.parameters
         if names & p.static:
             self.leaves.append(_static(p.name, name, value))
-            return LEAF
+            return None
         found: list[Any] = []
         nesting = flatten(value, found)
         donated = bool(names & p.donated)
