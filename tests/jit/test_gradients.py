@@ -313,6 +313,19 @@ def test_numbers_and_constants_beside_what_is_differentiated():
         np.testing.assert_allclose(x.grad, [2 * n, 2 * n])
 
 
+def test_what_an_operation_notes_is_kept_for_further_derivatives():
+    def peaks(x):
+        return (ng.nn.functional.max_pool1d(x[None], 2) ** 3).sum()
+
+    def steepness(x):
+        return (ng.grad(peaks)(x) ** 2).sum()
+
+    a = RNG.standard_normal((3, 4))
+    for function in (peaks, steepness):
+        expected = ng.hessian(function)(a)
+        np.testing.assert_allclose(ng.hessian(ng.jit(function))(a), expected, rtol=1e-12)
+
+
 def test_forward_mode_and_batches():
     from numgrad.autograd import forward_ad
 
