@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from numgrad.jit.dispatch import Input, Layout
+from numgrad.jit.layout import Input, Layout
 from numgrad.jit.specialise import Specialisation
 from numgrad.jit.stats import Statistics
 

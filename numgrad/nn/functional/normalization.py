@@ -93,9 +93,9 @@ def batch_norm(
     unbiased = count / (count - 1)
     for running, new, factor in ((running_mean, mean, 1), (running_var, variance, unbiased)):
         if running is not None:
-            newest = momentum * factor * new.numpy(force=True)
             with no_grad():
-                running.copy_((1 - momentum) * running.numpy(force=True) + newest)
+                newest = momentum * factor * new.detach()
+                running.copy_((1 - momentum) * running.detach() + newest)
     return out
 
 
