@@ -17,7 +17,7 @@ def values(tracer, *args):
     return run(tracer.graph, *args, *[getattr(source, "_array", source) for source in sources])
 
 
-# ------------------------------------------------------------------------------- local in-place code
+# ----------------------------------------------------------------------------- local in-place code
 
 
 def filled(x, empty):

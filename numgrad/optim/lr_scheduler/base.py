@@ -139,6 +139,7 @@ class LRScheduler:
         UserWarning
             If the optimizer has not been stepped before, or ``epoch`` is given.
         """
+        refuse_trace(type(self).__name__)
         if self._step_count == 1:
             _warn_unless_stepped(self.optimizer)
         self._step_count += 1
