@@ -11,6 +11,7 @@ several threads.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -30,6 +31,7 @@ from numgrad.jit.options import Options
 from numgrad.jit.passes import optimize
 from numgrad.jit.polynomial import Terms as Length
 from numgrad.jit.polynomial import text_of
+from numgrad.jit.progress import announced
 from numgrad.jit.sizes import Size, Sizes
 from numgrad.kernels import threads
 from numgrad.kernels.expr import BOOL
@@ -42,26 +44,38 @@ def compile_graph(graph: Graph, options: Options | None = None) -> Program:
 
 
 class KernelStep:
-    """A kernel of a program in its serial and parallel variants, each compiled when needed."""
+    """A kernel of a program in its serial and parallel variants, each compiled when needed.
+
+    Attributes
+    ----------
+    kernels
+        The variants so far, by ``(parallel, nogil)``.
+    seconds
+        What compiling them, or loading them from disk, took.
+    """
 
     def __init__(self, name: str, written: Written) -> None:
         self.name, self.written = name, written
         self.kernels: dict[tuple[bool, bool], Kernel] = {}
+        self.seconds = 0.0
 
     def kernel(self, parallel: bool = False, nogil: bool = False) -> Kernel:
         """A variant."""
         found = self.kernels.get((parallel, nogil))
         if found is None:
             written = self.written
-            found = self.kernels[parallel, nogil] = compile_kernel(
-                self.name,
-                written.source(parallel=parallel),
-                written.signature(),
-                parallel=parallel,
-                nogil=nogil,
-                externals=written.emitter.externals,
-                functions=written.emitter.namespace,
-            )
+            begin = time.perf_counter()
+            with announced(f"compiling {self.name}"):
+                found = self.kernels[parallel, nogil] = compile_kernel(
+                    self.name,
+                    written.source(parallel=parallel),
+                    written.signature(),
+                    parallel=parallel,
+                    nogil=nogil,
+                    externals=written.emitter.externals,
+                    functions=written.emitter.namespace,
+                )
+            self.seconds += time.perf_counter() - begin
         return found
 
     def launch(self, work_ns: float, *arguments: Any) -> None:

@@ -12,7 +12,7 @@ from numgrad.jit.dispatch import MISS, NAMES, Writer, compiled
 from numgrad.jit.graph import Graph
 from numgrad.jit.layout import RECORDING, Layout
 from numgrad.jit.options import Options, Program
-from numgrad.jit.program import compile_graph
+from numgrad.jit.program import KernelStep, compile_graph
 from numgrad.jit.signature import TENSOR, Arguments
 from numgrad.jit.tape import Differentiable
 from numgrad.jit.traced import Traced, trace
@@ -58,8 +58,8 @@ class Specialisation:
         Forward and backward of a function that is recorded.
     reason
         What set the call that it was made for apart from earlier ones.
-    seconds
-        How long the first call took.
+    tracing_seconds
+        What it took to make it, before any kernel was compiled.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Specialisation:
     ) -> None:
         self.key, self.options = key, options
         self.reason: str | None = None
-        self.seconds = 0.0
+        self.tracing_seconds = 0.0
         leaves = arguments.dynamic
         as_tensors = not leaves or any(leaf.kind == TENSOR for leaf in leaves)
         self.traced = trace(
@@ -176,7 +176,17 @@ class Specialisation:
         return [self.program] if backward is None else [self.program, backward]
 
     @property
+    def steps(self) -> list[KernelStep]:
+        """The kernels of all programs, compiled or not."""
+        found = [step for program in self.programs for step in getattr(program, "steps", ())]
+        return [step for step in found if isinstance(step, KernelStep)]
+
+    @property
+    def seconds(self) -> float:
+        """What tracing, and compiling or loading kernels, took so far."""
+        return self.tracing_seconds + sum(step.seconds for step in self.steps)
+
+    @property
     def kernels(self) -> list[Kernel]:
         """The native kernels that were compiled, or loaded, so far."""
-        steps = [step for program in self.programs for step in getattr(program, "steps", ())]
-        return [kernel for step in steps for kernel in getattr(step, "kernels", {}).values()]
+        return [kernel for step in self.steps for kernel in step.kernels.values()]

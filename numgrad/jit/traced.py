@@ -106,6 +106,7 @@ def trace(arguments: Arguments, *, dynamic: bool, recorded: bool) -> Traced:
     calls = [node for node in graph.nodes if node.op == CALL]
     touched = {positions[v] for node in calls for v in node.params.get("writes", ())}
     traced.touched = sorted(touched)
+    graph.labels = {entry.value: entry.name for entry in traced.inputs}
     _check_overlap(parameters.name, tracer, traced)
     if gradients is not None and gradients.found:
         traced.recorded = [results[k].number or 0 for k in gradients.places]

@@ -46,6 +46,8 @@ class Written:
         What the entry point takes: terms in memory (results last), numbers, axes of ``sizes``.
     work
         Nanoseconds of serial work, as an expression of lengths.
+    writer
+        Who wrote it, with bodies and storage of all statements, for reports.
     """
 
     body: str
@@ -56,6 +58,7 @@ class Written:
     lengths: list[str]
     work: str
     nests: list[Nest]
+    writer: KernelWriter
 
     @property
     def arguments(self) -> list[str]:
@@ -213,7 +216,7 @@ class KernelWriter(Writer):
         source = "\n".join(body).replace("@SCOPES@", str(len(self.scopes))) + "\n"
         return Written(
             source, self.emitter, self.arrays, self.results, self.scalars,
-            self.lengths, " + ".join(work) or "0", nests,
+            self.lengths, " + ".join(work) or "0", nests, self,
         )  # fmt: skip
 
     def _parameters(self) -> list[str]:
