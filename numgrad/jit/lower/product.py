@@ -13,7 +13,7 @@ from numgrad.jit.graph import Node
 from numgrad.jit.lower.terms import ONE, PRODUCT, VIEW, Term, Terms, count
 from numgrad.jit.polynomial import Terms as Length
 
-SMALL_PRODUCT = 16
+SMALL_PRODUCT = 48
 """Rows, columns or terms of a sum up to which a matrix product is written as loops."""
 
 

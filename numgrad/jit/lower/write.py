@@ -545,7 +545,7 @@ class NestWriter(Writer):
         term = s.term
         path = self.paths[id(s)][first:]
         inner = [u for loop in path for u in loop.merged if u in s.loops]
-        if s.scattered is not None:
+        if s.scattered is not None and s.loops[s.scattered] is not None:
             inner.append(s.loops[s.scattered])  # pyright: ignore
         lengths = {u: term.shape[a] for a, u in enumerate(s.loops)}
         for loop in inner:
