@@ -22,9 +22,10 @@ def _finish(name: str, array: Any, requires_grad: bool) -> Tensor:
     check_dtype(name, array.dtype)
     if requires_grad:
         check_differentiable(array.dtype)
+    made: Any = array
     if state.tracer is not None and not isinstance(array, AbstractArray):
-        array = state.tracer.made(array)
-    return Tensor(array, requires_grad, memory=INFERENCE if state.inference else None)
+        made = state.tracer.made(array)
+    return Tensor(made, requires_grad, memory=INFERENCE if state.inference else None)
 
 
 def _filled(name: str, shape: Any, number: Any, dtype: Any, requires_grad: bool) -> Tensor:

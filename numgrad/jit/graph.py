@@ -3,6 +3,16 @@
 A ``Graph`` lists the operations of the table that a function applied, in order, each on values
 computed before it. Shapes hold symbolic lengths (``sizes``). Passes rewrite graphs; ``verify`` says
 whether one is still sound.
+
+Note [Calls]
+------------
+A node ``call`` runs a Python function on ndarrays, which returns a tuple of them; its parameters
+are ``function``, ``effects`` and ``writes``. With ``effects`` it draws random numbers or changes
+memory: it is never dropped, done twice or joined with another, and keeps its place among the others
+of that kind. ``writes`` are the inputs of the graph whose memory it overwrites. What reads one of
+these, or a view of one, and stands before the call is computed before it; nothing behind it reads
+them, since the call returns what they are then, in its last outputs in that order. What is in
+``Graph.writes`` is stored when everything is computed, so it never meets a call.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from numgrad.jit.evaluate import compute
 from numgrad.jit.graph import Graph, Node
 from numgrad.jit.lower.expand import Expansion
 from numgrad.jit.lower.kernel import KernelWriter, Written
-from numgrad.jit.lower.statements import first_stored, reachable
+from numgrad.jit.lower.stored import first_stored, reachable
 from numgrad.jit.lower.terms import BUFFER, CHOOSE, CONSTANT, OPAQUE, SCALAR, SIZE, Term
 from numgrad.jit.options import Options
 from numgrad.jit.passes import optimize

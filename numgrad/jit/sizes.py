@@ -206,6 +206,9 @@ class Sizes:
             return value
         value = self.hint_of(terms)
         self.equate(terms, constant(value))
+        if value_of(self.known(terms)) is None:  # a product: each of its axes, to know it again
+            for atom in sorted(atoms_of(self.known(terms))):
+                self.equate((((atom,), 1),), constant(self.hints[atom[1]]))
         return value
 
     def text(self, length: int | Size, names: Callable[[int], str]) -> str:

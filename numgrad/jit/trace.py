@@ -357,8 +357,8 @@ class Tracer:
     def region(self, owner: Tensor, view: Tensor) -> TracedRegion:
         """Where a view lies in its root."""
         whole, part = self.lift(owner), self.lift(view)
-        metas = [Meta(a.shape, a.dtype) for a in (whole, part)]
-        return TracedRegion(*metas, part.steps[len(whole.steps) :])
+        of_whole, of_part = (Meta(a.shape, a.dtype) for a in (whole, part))
+        return TracedRegion(of_whole, of_part, part.steps[len(whole.steps) :])
 
     def summed(self, value: Value, shape: Shape) -> Value:
         """The sum over the axes along which ``shape`` was broadcast to that of the value."""

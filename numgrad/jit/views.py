@@ -17,7 +17,7 @@ import numpy as np
 
 from numgrad.errors import NumgradIndexError, NumgradValueError
 from numgrad.jit.graph import Length, Shape, Value
-from numgrad.jit.shapes import hinted, same, same_shape
+from numgrad.jit.shapes import hinted, same
 from numgrad.jit.sizes import Size
 from numgrad.kernels.expr import check_dtype
 from numgrad.op.axis import normalize_axes
@@ -121,7 +121,7 @@ def _broadcast_to(tracer: Tracer, x: Value, *, shape: Any) -> Value:
             f"broadcast_to: an operand of shape {hinted(lengths)} does not broadcast to "
             f"{hinted(wanted)}"
         )
-    if same_shape(lengths, wanted):
+    if tracer.same_shape(lengths, wanted):  # comparing them may have made them equal
         return x
     return _add(tracer, "broadcast_to", x, {"shape": wanted}, wanted)
 

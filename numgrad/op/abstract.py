@@ -50,6 +50,10 @@ class AbstractArray:
         """Raise: ``what`` needs numbers."""
         raise NotImplementedError
 
+    def check_writable(self, name: str) -> None:
+        """Raise if a write has no meaning or is not allowed."""
+        raise NotImplementedError
+
     @property
     def ndim(self) -> int:
         return len(self.shape)
@@ -84,6 +88,9 @@ class AbstractArray:
     def __complex__(self) -> NoReturn:
         self.refuse("complex()", NUMBER)
 
+    def __getitem__(self, index: Any) -> NoReturn:
+        self.refuse("an element", NUMBER)
+
     def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
         self.refuse("conversion to an ndarray", NDARRAY)
 
@@ -95,8 +102,8 @@ class AbstractArray:
 
 
 NUMBER = (
-    "compute with the array itself, return it and look at it outside, or pass the argument that it "
-    "comes from as a static one (static_argnums)"
+    "compute with the array itself (ng.zeros makes one that it can be stored in), return it and "
+    "look at it outside, or pass the argument that it comes from as a static one (static_argnums)"
 )
 BRANCH = (
     "use np.where(condition, a, b), or pass the argument it comes from as a static one "

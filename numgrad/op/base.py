@@ -113,7 +113,7 @@ def bind(op: Op, args: tuple, params: dict[str, Any]) -> Any:
 class Meta:
     """Shape and dtype of an operand that a gradient formula names as ``meta_<input>``."""
 
-    shape: tuple[int, ...]
+    shape: tuple[Any, ...]
     dtype: np.dtype
 
     @property

@@ -14,7 +14,7 @@ from numgrad.errors import NumgradValueError
 from numgrad.kernels.index import scatter_add_kernel
 from numgrad.op import composite, primitive
 from numgrad.op.abstract import ones
-from numgrad.op.base import Meta
+from numgrad.op.base import Meta, state
 from numgrad.ops.arithmetic import where
 from numgrad.ops.index import _flat, _outer_inner, check_integers, getitem, take
 from numgrad.ops.shape import as_operand, broadcast_to, ravel, reshape, roll
@@ -344,14 +344,36 @@ def multiply_at(x, positions, values):
     return out
 
 
-def _products_before(factors: Any, rank: np.ndarray, back: int) -> Any:
+@primitive(internal=True, differentiable=False, method=False, outputs=True)
+def group_ranks(positions):
+    """Positions sorted into groups of equal ones.
+
+    The order that sorts them, how many of its group are before and behind each in that order, and
+    the order that sorts back.
+    """
+    places = positions.ravel()
+    order = np.argsort(places, kind="stable")
+    places = places[order]
+    each = np.arange(places.size)
+    before = each - np.searchsorted(places, places, "left")
+    behind = np.searchsorted(places, places, "right") - 1 - each
+    return order, before, behind, np.argsort(order)
+
+
+@group_ranks.shape
+def _ranks_result(positions):
+    return (Meta((prod(positions.shape),), np.dtype(np.int64)),) * 4
+
+
+def _products_before(factors: Any, rank: Any, back: int) -> Any:
     """Product of the factors of the same group before each one, exclusive.
 
     ``rank`` counts them from 0; ``back`` is 1, or -1 for the factors that follow. The number of
     factors in a product doubles in each round.
     """
     before = where(rank >= 1, roll(factors, back), 1)
-    reach, longest = 1, int(rank.max(initial=0))
+    known = np.max(getattr(rank, "_array", rank), initial=0) if state.tracer is None else None
+    reach, longest = 1, factors.shape[0] - 1 if known is None else int(known)
     while reach < longest:
         # ``where`` beside the factor, so that an infinite one stays in its group
         before = before * where(rank > reach, roll(before, back * reach), 1)
@@ -362,16 +384,12 @@ def _products_before(factors: Any, rank: np.ndarray, back: int) -> Any:
 def _factors(g, x, positions, values):
     """Gradient of the factors: the operand times the other factors, without a division."""
     shape = tuple(positions.shape)
-    places = np.ravel(getattr(positions, "_array", positions))
-    order = np.argsort(places, kind="stable")
-    places = places[order]  # equal ones side by side
-    first = np.searchsorted(places, places, "left")
-    last = np.searchsorted(places, places, "right") - 1
-    each = np.arange(places.size)
+    order, before, behind, back = group_ranks(positions)
+    places = take(ravel(positions), order)
     factors = take(ravel(broadcast_to(values, shape)), order)
-    others = _products_before(factors, each - first, 1) * _products_before(factors, last - each, -1)
+    others = _products_before(factors, before, 1) * _products_before(factors, behind, -1)
     found = take(g, places) * np.conj(take(x, places) * others)
-    return reshape(take(found, np.argsort(order)), shape)
+    return reshape(take(found, back), shape)
 
 
 multiply_at.shape(lambda x, positions, values: x)

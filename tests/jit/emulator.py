@@ -209,8 +209,6 @@ class Memory:
         }
 
 
-
-
 def shuffled(n: int) -> Iterator[int]:
     """The tasks of a parallel loop in some order."""
     tasks = list(range(n))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.jit.evaluate import with_lengths
-from numgrad.jit.graph import CONSTANT, INPUT, SIZE, Graph, Node, Value
+from numgrad.jit.graph import CALL, CONSTANT, INPUT, SIZE, Graph, Node, Value
 
 ELEMENTWISE = (
     "add, subtract, multiply, divide, negative, positive, absolute, sign, square, sqrt, maximum, "
@@ -63,7 +63,7 @@ def _compute(node: Node, given: list[Any], length: Callable[[Any], int]) -> tupl
         return (params["size"],)
     if name in SAME:
         return (SAME[name](*given),)
-    x = given[0]
+    x = given[0] if given else None
     if name in REDUCTIONS.split(", "):
         if params.get("dtype") is None:
             params.pop("dtype", None)
@@ -84,6 +84,18 @@ def _compute(node: Node, given: list[Any], length: Callable[[Any], int]) -> tupl
         return (np.asarray(x).astype(params["dtype"]),)
     if name == "from_parts":
         return (_complex(*given),)
+    if name == "take":
+        return (np.take(*given, **params),)
+    if name == "index_put":
+        result = np.array(x)
+        result[_index(params["index"])] = given[1]
+        return (result,)
+    if name == "diagonal":
+        return (np.diagonal(x, **params),)
+    if name == "iota":
+        return (np.arange(params["length"]),)
+    if name == CALL:
+        return tuple(node.params["function"](*map(np.asarray, given)))
     views = {"reshape": np.reshape, "permute_dims": np.transpose, "broadcast_to": np.broadcast_to}
     return (views[name](x, **params),)
 

@@ -26,6 +26,8 @@ def either(ours: Callable, theirs: Callable) -> Callable:
     """A function that NumPy does not have, for Tensors and for ndarrays."""
 
     def call(x: Any, *args: Any, **kwargs: Any) -> Any:
+        if x.ndim == 0 and kwargs:
+            raise ValueError("SciPy gives numbers an axis")
         return (ours if isinstance(x, ng.Tensor) else theirs)(x, *args, **kwargs)
 
     return call

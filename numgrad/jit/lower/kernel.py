@@ -317,9 +317,9 @@ class KernelWriter(Writer):
         produced = {s.term.number for s in loop.statements()}
         rows = {f"a{s.term.number}": s for s in nest.rows}
         for name in nest.arguments:
-            if (name not in rows and not (name[1:].isdigit() and int(name[1:]) in produced)) or (
-                name not in rows and int(name[1:]) in self.exported
-            ):
+            number = int(name[1:])
+            inside = number in produced and number not in self.exported
+            if name.startswith("n") or not (name in rows or inside):
                 self.arguments[name] = None
         self.need(loop.length)
         self.need(nest.per_iteration)
@@ -341,47 +341,57 @@ class KernelWriter(Writer):
         if unit > 1:
             self.put(1, f"step{k} = -(-step{k} // {unit}) * {unit}")
         self.put(1, f"tasks{k} = max(1, -(-total{k} // step{k}))")
-        for s in (*nest.scalars, *nest.rows):
+        partial = (*nest.scalars, *nest.rows)
+        depth = 1
+        if partial:  # one task computes the results where they belong
+            self.put(1, f"if tasks{k} == 1:")
+            results = [f"r{s.term.number}" for s in nest.scalars]
+            self.put(2, self._task(nest, results, "0", f"total{k}", nest.arguments))
+            self.put(1, "else:")
+            depth = 2
+        for s in partial:
             n = s.term.number
             size = text(count(s.term.shape)) if s in nest.rows else "1"
-            self.put(1, f"p{n} = np.empty((tasks{k} + 1, {size}), {numpy_name(s.term.dtype)})")
+            dtype = numpy_name(s.term.dtype)
+            self.put(depth, f"p{n} = np.empty((tasks{k} + 1, {size}), {dtype})")
             if s in nest.rows:
-                self.put(1, f"q{n} = int64(p{n}.ctypes.data)")
-                kept.append(f"p{n}")
-        self.put(1, f"for task{k} in @RANGE@(tasks{k}):")
-        given = [f"task{k} * step{k}", f"min(task{k} * step{k} + step{k}, total{k})"]
-        for name in nest.arguments:
-            if name in rows:
-                term = rows[name].term
-                size = text(multiply(count(term.shape), constant(term.dtype.itemsize)))
-                given.append(f"q{term.number} + task{k} * ({size})")
-            else:
-                given.append(name)
-        call = f"nest_{k}({', '.join(given)})"
-        if nest.scalars:
-            call = ", ".join(f"p{s.term.number}[task{k}, 0]" for s in nest.scalars) + f" = {call}"
-        self.put(2, call)
-        for s in (*nest.scalars, *nest.rows):
-            self._finish(s, k, s in nest.rows)
+                self.put(depth, f"q{n} = int64(p{n}.ctypes.data)")
+        self.put(depth, f"for task{k} in @RANGE@(tasks{k}):")
+        given = [self._row(rows[a].term, k) if a in rows else a for a in nest.arguments]
+        results = [f"p{s.term.number}[task{k}, 0]" for s in nest.scalars]
+        stop = f"min(task{k} * step{k} + step{k}, total{k})"
+        self.put(depth + 1, self._task(nest, results, f"task{k} * step{k}", stop, given))
+        for s in partial:
+            self._finish(depth, s, k, s in nest.rows)
+        for s in nest.scalars:
+            self._hand_out(s.term.number, f"r{s.term.number}")
         cost = nest.cost_ns / max(runs(loop.items), 1) + _MEMORY_NS
         return f"{cost:.3g} * ({total}) * ({inner})"
 
-    def _finish(self, s: Statement, k: int, row: bool) -> None:
+    def _task(
+        self, nest: Nest, results: list[str], start: str, stop: str, given: Sequence[str]
+    ) -> str:
+        """The call of a nest for one task."""
+        call = f"nest_{nest.number}({', '.join([start, stop, *given])})"
+        return f"{', '.join(results)} = {call}" if results else call
+
+    def _row(self, term: Term, k: int) -> str:
+        """Where a task keeps its partial sums."""
+        size = text(multiply(count(term.shape), constant(term.dtype.itemsize)))
+        return f"q{term.number} + task{k} * ({size})"
+
+    def _finish(self, depth: int, s: Statement, k: int, row: bool) -> None:
         """Put the partial results of tasks together."""
-        term = s.term
-        n = term.number
+        n, term = s.term.number, s.term
         size = text(count(term.shape)) if row else "1"
         function = self.use(f"finish_{step_of(term.detail[0], term.dtype)}", "accumulation")
-        self.put(1, f"{function}(p{n}, tasks{k}, {size}, 1)")
-        if not row:
-            self.put(1, f"r{n} = p{n}[0, 0]")
-            self._hand_out(n, f"r{n}")
-        elif n in self.exported:
-            self.put(1, f"f{n} = x{n}.reshape({size})", f"for e in range({size}):")
-            self.put(2, f"f{n}[e] = p{n}[0, e]")
+        self.put(depth, f"{function}(p{n}, tasks{k}, {size}, 1)")
+        if row:
+            whole = f"x{n}.reshape({size})" if n in self.exported else f"x{n}"
+            self.put(depth, f"f{n} = {whole}", f"for e in range({size}):")
+            self.put(depth + 1, f"f{n}[e] = p{n}[0, e]")
         else:
-            self.put(1, f"f{n} = x{n}", f"for e in range({size}):")
-            self.put(2, f"f{n}[e] = p{n}[0, e]")
+            self.put(depth, f"r{n} = p{n}[0, 0]")
 
 
 def arrange(terms: Terms, stored: Sequence[Term]) -> tuple[list[Term], list[Statement], list[Item]]:

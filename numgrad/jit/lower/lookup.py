@@ -49,9 +49,8 @@ def where(terms: Terms, condition: Term, a: Term, b: Term) -> Term:
 
 def spread(terms: Terms, x: Term, axis: int, shape: tuple[Length, ...]) -> Term:
     """``x`` broadcast to ``shape``, of which it has the axes from ``axis`` on."""
-    after = len(shape) - axis - len(x.shape)
-    end = axis + len(x.shape)
-    return terms.broadcast(terms.insert(x, tuple(range(end, end + after))), shape)
+    rank = len(x.shape)
+    return terms.broadcast(terms.insert(x, tuple(range(rank, len(shape) - axis))), shape)
 
 
 def gather(terms: Terms, x: Term, place: Term, axis: int, span: int, shape: tuple) -> Term:

@@ -16,15 +16,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from numgrad.jit.lower.access import (
+    COMPUTED,
+    Index,
+    computed_in,
+    loop_index,
+    loops_in,
+    single_loop,
+    source_index,
+    walking_loop,
+)
 from numgrad.jit.lower.choose import Condition, alternatives
-from numgrad.jit.lower.repeated import repeated
+from numgrad.jit.lower.stored import reachable
 from numgrad.jit.lower.terms import (
     CHOOSE,
     CONSTANT,
     GATHER,
     IOTA,
     ONE,
-    OPAQUE,
     PART,
     PRODUCT,
     REDUCE,
@@ -36,98 +45,10 @@ from numgrad.jit.lower.terms import (
     ravel,
 )
 from numgrad.jit.polynomial import Terms as Length
-from numgrad.jit.polynomial import add, atoms_of, constant, divide, multiply
+from numgrad.jit.polynomial import divide
 from numgrad.kernels.expr import BOOL, INT64, Reader, Symbol, in_order
 
-Index = tuple[Length, ...]
 Guard = tuple[Condition, ...]
-
-LOOP, COMPUTED = 1_000_000, 2_000_000
-"""Loops, and integers that a kernel computes, are the axes of ``sizes`` from these numbers on."""
-
-
-def loop_index(loop: int) -> Length:
-    """The index of a loop as a polynomial."""
-    return (((("axis", LOOP + loop),), 1),)
-
-
-def loops_in(index: Length) -> set[int]:
-    """The loops that an index depends on."""
-    found: set[int] = set()
-    for product, _ in index:
-        for atom in product:
-            if atom[0] == "axis":
-                if LOOP <= atom[1] < COMPUTED:
-                    found.add(atom[1] - LOOP)
-            else:
-                found |= loops_in(atom[1]) | loops_in(atom[2])
-    return found
-
-
-def computed_in(index: Length) -> set[int]:
-    """The computed integers that an index depends on."""
-    return {atom[1] - COMPUTED for atom in atoms_of(index) if atom[1] >= COMPUTED}
-
-
-def single_loop(index: Length) -> int | None:
-    """The loop whose index this is, if it is nothing else."""
-    if len(index) == 1 and index[0][1] == 1 and len(index[0][0]) == 1:
-        atom = index[0][0][0]
-        if atom[0] == "axis" and LOOP <= atom[1] < COMPUTED:
-            return atom[1] - LOOP
-    return None
-
-
-def walking_loop(index: Length) -> int | None:
-    """The loop whose index this is, if it is nothing else but shifted."""
-    return single_loop(tuple(term for term in index if loops_in((term,)) or computed_in((term,))))
-
-
-def source_index(term: Term, index: Index) -> Index:
-    """Where a view reads its operand."""
-    kind, detail = term.detail
-    source = term.args[0].shape
-    if kind == "broadcast":
-        lead = len(index) - len(source)
-        return tuple(() if n == ONE else index[lead + a] for a, n in enumerate(source))
-    if kind == "insert":
-        return tuple(i for a, i in enumerate(index) if a not in detail)
-    if kind == "drop":
-        rest = iter(index)
-        return tuple(() if a in detail else next(rest) for a in range(len(source)))
-    if kind == "permute":
-        out: list[Length] = [()] * len(source)
-        for a, axis in enumerate(detail):
-            out[axis] = index[a]
-        return tuple(out)
-    if kind == "getitem":
-        rest = iter(index)
-        return tuple(
-            part[0] if len(part) == 1 else add(part[0], multiply(next(rest), part[1]))
-            for part in detail
-        )
-    if kind == "diagonal":
-        offset, axis1, axis2 = detail
-        rest = iter(index)
-        ends = {axis1: constant(max(-offset, 0)), axis2: constant(max(offset, 0))}
-        return tuple(
-            add(index[-1], ends[a]) if a in ends else next(rest) for a in range(len(source))
-        )
-    return unravel(ravel(term.shape, index), source)  # reshape
-
-
-def unravel(offset: Length, shape: Sequence[Length]) -> Index:
-    """The index of the element at an offset."""
-    out: list[Length] = []
-    for a in range(len(shape) - 1, -1, -1):
-        if shape[a] == ONE:
-            out.append(())
-        elif all(n == ONE for n in shape[:a]):
-            out.append(offset)
-        else:
-            out.append(divide("%", offset, shape[a]))
-            offset = divide("//", offset, shape[a])
-    return tuple(reversed(out))
 
 
 class Statement:
@@ -262,7 +183,7 @@ class Bodies:
         args = [self.computed[k] for k in computed]
         if guard and not computed:
             moving = set().union(*map(loops_in, parts))
-            guard = tuple([c for c in guard if loops_in(c.value) & moving])
+            guard = tuple([c for c in guard if not (own := loops_in(c.value)) or own & moving])
         if guard:
             args.append(self.all_hold(guard))
         return self.reader.make("load", tuple(args), term.dtype, (term.number, index))
@@ -390,52 +311,6 @@ def loops_behind(index: Length, bodies: Bodies) -> set[int]:
     return found
 
 
-def first_stored(roots: Iterable[Term]) -> dict[int, Term]:
-    """The terms that have to be stored, by number: results, reductions, operands of other code."""
-    found: dict[int, Term] = {t.number: t for t in roots}
-    for term in reachable(roots):
-        if term.op in (REDUCE, SCATTER, SCAN, PRODUCT):
-            found[term.number] = term
-        if term.op in (OPAQUE, PRODUCT):
-            found.update((a.number, a) for a in term.args)
-        elif term.op == GATHER and _is_costly(term.args[0]):
-            found[term.args[0].number] = term.args[0]
-        elif term.op == PART:
-            found[term.number] = term
-        elif term.op == VIEW and term.detail[0] == "reshape":
-            found[term.args[0].number] = term.args[0]
-    found.update((t.number, t) for t in repeated(reachable(roots), found.keys()))
-    return {n: t for n, t in found.items() if not (t.in_memory or t.op in (CONSTANT, SIZE))}
-
-
-def _is_costly(term: Term) -> bool:
-    """Whether computing an element anew takes longer than reading it."""
-    stack = [term]
-    while stack:
-        x = stack.pop()
-        if x.is_expensive:
-            return True
-        if x.op in (VIEW, CHOOSE, GATHER) or x.is_map:
-            stack.extend(x.args)
-    return False
-
-
-def reachable(roots: Iterable[Term]) -> list[Term]:
-    """Terms that roots depend on and the roots, operands first."""
-    order: list[Term] = []
-    seen: set[int] = set()
-    stack = [(t, False) for t in reversed(list(roots))]
-    while stack:
-        term, expanded = stack.pop()
-        if expanded:
-            order.append(term)
-        elif term.number not in seen:
-            seen.add(term.number)
-            stack.append((term, True))
-            stack.extend((a, False) for a in reversed(term.args))
-    return order
-
-
 class Loops:
     """Loops with their lengths; unified ones have one representative."""
 
@@ -462,7 +337,7 @@ class Loops:
         return max(self.hint_of(self.lengths[loop]), 1)
 
     def unify(self, a: int, b: int, groups: dict[int, set[int]]) -> None:
-        """Make two loops one, unless a statement has both: ``groups`` are its loops by statement."""
+        """Make two loops one, unless a statement has both: ``groups`` are the loops of each."""
         a, b = self.find(a), self.find(b)
         if a == b or self.lengths[a] != self.lengths[b]:
             return

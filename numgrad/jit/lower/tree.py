@@ -23,17 +23,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from numgrad.jit.lower.statements import (
-    Bodies,
-    Index,
-    Loops,
-    Statement,
-    expensive,
-    loads,
-    loop_index,
-    loops_in,
-    single_loop,
-)
+from numgrad.jit.lower.access import Index, loop_index, loops_in, single_loop
+from numgrad.jit.lower.statements import Bodies, Loops, Statement, expensive, loads
 from numgrad.jit.lower.terms import ONE, SCAN, SCATTER, Term, ravel
 from numgrad.jit.polynomial import Terms as Length
 from numgrad.jit.polynomial import multiply, value_of

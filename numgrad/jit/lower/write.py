@@ -19,15 +19,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from numgrad.jit.lower.statements import (
-    COMPUTED,
-    LOOP,
-    Bodies,
-    Index,
-    Statement,
-    loads,
-    loops_in,
-)
+from numgrad.jit.lower.access import COMPUTED, LOOP, Index, loops_in
+from numgrad.jit.lower.statements import Bodies, Statement, loads
 from numgrad.jit.lower.terms import ONE, PART, REDUCE, SCAN, SCATTER, Term, count, ravel
 from numgrad.jit.lower.tree import LANES, Item, Loop
 from numgrad.jit.polynomial import Terms as Length
@@ -247,6 +240,7 @@ class Writer:
         self.put(depth, f"{store}({value}, {name}, {where}, {self._scope(name)})")
 
     def need(self, length: Length) -> None:
+        """Take the lengths that an expression mentions as arguments."""
         for product, _ in length:
             for atom in product:
                 if atom[0] == "axis":
@@ -603,6 +597,7 @@ class NestWriter(Writer):
 
 
 def paths(loop: Loop) -> list[tuple[Statement, list[Loop]]]:
+    """Every statement in a loop with the loops around it."""
     found: list[tuple[Statement, list[Loop]]] = []
 
     def visit(item: Item, path: list[Loop]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from numgrad.jit.graph import CONSTANT, Graph, Node, Value
-from numgrad.jit.passes.rewriting import Rewriting, rewrite
+from numgrad.jit.passes.rewriting import Rewriting, is_convertible, rewrite
 from numgrad.op.elementwise import Elementwise
 
 _EXACT = {
@@ -54,8 +54,8 @@ def _rule(to: Rewriting, node: Node) -> Value | None:
         return None
     if node.name == "astype":
         (x,) = node.inputs
-        found = to.astype(x, node.outputs[0].dtype)
-        return found if found.node.op == CONSTANT else None
+        dtype = node.outputs[0].dtype
+        return to.astype(x, dtype) if is_convertible(x, dtype) else None
     function = _EXACT.get(node.name)
     if function is None:
         return None
@@ -63,6 +63,8 @@ def _rule(to: Rewriting, node: Node) -> Value | None:
     loop, _ = node.op.result_types([v.operand for v in node.inputs])
     (out,) = node.outputs
     if any(d.kind == "c" for d in loop):
+        return None
+    if not all(is_convertible(v, d) for v, d in zip(node.inputs, loop, strict=True)):
         return None
     given = [np.asarray(v.constant).astype(d) for v, d in zip(node.inputs, loop, strict=True)]
     with np.errstate(all="ignore"):

@@ -130,7 +130,7 @@ class Rewriting:
         """``x`` with a dtype that is not weak."""
         if x.dtype == dtype and not x.weak:
             return x
-        if x.constant is not None and not (x.dtype.kind == "c" and dtype.kind != "c"):
+        if is_convertible(x, dtype):
             return self.constant(np.asarray(x.constant).astype(dtype).item(), dtype)
         return self.add("astype", (x,), {"dtype": dtype, "copy": True}, x.shape, dtype)
 
@@ -143,6 +143,17 @@ class Rewriting:
         if out.weak:
             return x if x.weak and x.dtype == out.dtype else None
         return self.broadcast(self.astype(x, out.dtype), out.shape)
+
+
+def is_convertible(x: Value, dtype: np.dtype) -> bool:
+    """Whether a value is a number of which conversion to a dtype gives the same everywhere."""
+    number = x.constant
+    if number is None or (x.dtype.kind == "c" and dtype.kind != "c"):
+        return False
+    if x.dtype.kind == "f" and dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        return limits.min <= number <= limits.max
+    return True
 
 
 def is_one(length: Length) -> bool:

@@ -142,10 +142,10 @@ def _pool_result(x: Meta, *, ceil_mode: bool, **options: Any) -> Meta:
     if x.dtype.kind not in "iuf":
         raise _no_order(rank, x.dtype)
     lengths = x.shape[x.ndim - rank :]
-    windows = zip(*options.values(), strict=True)
+    windows = [options[name] for name in ("kernel", "stride", "padding", "dilation")]
     after = [
-        output_length(f"max_pool{rank}d", lengths, axis, *window, ceil_mode)
-        for axis, window in enumerate(windows)
+        output_length(f"max_pool{rank}d", lengths, axis, k, s, p, d, ceil_mode)
+        for axis, (k, s, p, d) in enumerate(zip(*windows, strict=True))
     ]
     return Meta((*x.shape[: x.ndim - rank], *after), x.dtype)
 
