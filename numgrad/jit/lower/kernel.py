@@ -101,7 +101,7 @@ class KernelWriter(Writer):
         exported: set[int],
         joined: Sequence[Term] = (),
     ) -> None:
-        self.joined = joined
+        self.joined, self.hint = joined, terms.sizes.hint_of
         stored, self.statements, self.items = arrange(terms, stored)
         self.exported = exported
         self.terms = {t.number: t for t in stored}
@@ -201,7 +201,9 @@ class KernelWriter(Writer):
             if isinstance(item, Statement):
                 self._statement(item, work)
                 continue
-            writer = NestWriter(len(nests), item, self.bodies, self.storage, self.emitter)
+            writer = NestWriter(
+                len(nests), item, self.bodies, self.storage, self.emitter, self.hint
+            )
             nest = writer.write()
             nests.append(nest)
             functions += [*nest.lines, "", ""]

@@ -292,13 +292,13 @@ def _touched(statement: Statement, bodies: Bodies) -> list[Length]:
 
 def _linear(offset: Length, outer: Loop, inner: Loop) -> bool:
     """Whether an offset is that of ``outer * length + inner``, or of neither."""
-    per_outer, per_inner = _coefficient(offset, outer.loop), _coefficient(offset, inner.loop)
+    per_outer, per_inner = coefficient(offset, outer.loop), coefficient(offset, inner.loop)
     if per_outer is None or per_inner is None:
         return False
     return per_outer == multiply(per_inner, inner.length)
 
 
-def _coefficient(offset: Length, loop: int) -> Length | None:
+def coefficient(offset: Length, loop: int) -> Length | None:
     """What an offset grows by with each iteration; None if it does not grow evenly."""
     atom = loop_index(loop)[0][0][0]
     found = []
