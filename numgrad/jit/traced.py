@@ -14,12 +14,13 @@ from numgrad.jit.arrays import TracedArray
 from numgrad.jit.closure import Place, Surroundings, is_atom
 from numgrad.jit.cut import Cut, cut
 from numgrad.jit.dispatch import GradientResult, Input, Result
+from numgrad.jit.effects import Captured
 from numgrad.jit.graph import CALL, Graph, Value
 from numgrad.jit.messages import warn
 from numgrad.jit.signature import NUMBER, STATIC, TENSOR, Arguments, Leaf, flatten
 from numgrad.jit.sizes import Size
 from numgrad.jit.tape import dead_end, without_hooks
-from numgrad.jit.trace import Captured, Tracer
+from numgrad.jit.trace import Tracer
 
 
 @dataclass
