@@ -14,8 +14,9 @@ from typing import Any, Generic, Literal, ParamSpec, TypeVar, overload
 from numgrad import config
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 from numgrad.jit.check import checked
-from numgrad.jit.dispatch import MISS, NAMES, RECORDING, compiled
+from numgrad.jit.dispatch import MISS, NAMES, compiled
 from numgrad.jit.graph import Graph
+from numgrad.jit.layout import RECORDING
 from numgrad.jit.messages import warn
 from numgrad.jit.options import Options
 from numgrad.jit.progress import announced
@@ -137,7 +138,7 @@ class Jitted(Generic[P, R]):
                 new = self._specialise(arguments, key)
                 out = self._parameters.on(new.enter, arguments.values)
                 if out is MISS:  # tracing changed what was closed over
-                    out = self._parameters.on(new.enter_anyway, arguments.values)
+                    out = new.force(arguments)
         return out
 
     def _key(self, arguments: Arguments) -> tuple:

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from numgrad.errors import NumgradAssertionError
 from numgrad.jit.closure import IDENTITY, VALUE, Place
-from numgrad.jit.dispatch import NAMES, RECORDING, Layout, Writer, compiled
+from numgrad.jit.dispatch import MISS, NAMES, Writer, compiled
 from numgrad.jit.graph import Graph
+from numgrad.jit.layout import RECORDING, Layout
 from numgrad.jit.options import Options, Program
 from numgrad.jit.program import KernelStep, compile_graph
 from numgrad.jit.signature import TENSOR, Arguments
@@ -140,20 +142,27 @@ class Specialisation:
         """Call it if arguments of its key suit; else it returns ``MISS``."""
         return self._form("enter", self.writer.cold)
 
-    @property
-    def enter_anyway(self) -> Callable[..., Any]:
-        """The same whatever became of the surroundings, which tracing may have changed."""
-        return self._form("anyway", lambda: self.writer.cold(surroundings=False))
+    def force(self, arguments: Arguments, *, run: bool = True) -> Any:
+        """Call it, or return its arrays, whatever became of the surroundings.
+
+        Tracing itself may have changed them.
+        """
+        form = self._form(
+            "force" if run else "force arrays",
+            lambda: self.writer.cold(surroundings=False, run=run),
+        )
+        out = arguments.parameters.on(form, arguments.values)
+        if out is MISS:
+            raise NumgradAssertionError(
+                f"jit: {self._name} was compiled for this very call and does not suit it; what it "
+                "reads from outside changed its shape or dtype while it was traced"
+            )
+        return out
 
     @property
     def arrays(self) -> Callable[..., Any]:
         """The arrays that would be handed to the program, or ``MISS``."""
         return self._form("arrays", lambda: self.writer.cold(run=False))
-
-    @property
-    def arrays_anyway(self) -> Callable[..., Any]:
-        """The same whatever became of the surroundings."""
-        return self._form("arrays anyway", lambda: self.writer.cold(surroundings=False, run=False))
 
     @property
     def raw(self) -> Callable[..., Any]:

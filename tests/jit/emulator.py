@@ -10,7 +10,9 @@ random order. Elementary functions are NumPy's and SciPy's, so results differ in
 from __future__ import annotations
 
 import bisect
+import contextlib
 import functools
+import importlib
 import operator
 import random
 import re
@@ -50,6 +52,31 @@ def emulated(graph: Graph, options: Options | None = None) -> Program:
         )
     names["empty"] = unwritten
     return program
+
+
+@contextlib.contextmanager
+def emulating(*, task: int = 4096, lanes: int = 128, short: int = 24) -> Iterator[None]:
+    """Let ``ng.jit`` emulate what it compiles, cut into tasks and blocks of these sizes.
+
+    Small ones show with small arrays what otherwise takes large ones.
+    """
+    sizes = {"TASK": task, "LANES": lanes, "SHORT": short}
+    changes = [(_module("specialise"), "compile_graph", emulated)]
+    for name in ("lower.tree", "lower.write", "lower.kernel"):
+        module = _module(name)
+        changes += [(module, key, value) for key, value in sizes.items() if hasattr(module, key)]
+    before = [getattr(module, key) for module, key, _ in changes]
+    try:
+        for module, key, value in changes:
+            setattr(module, key, value)
+        yield
+    finally:
+        for (module, key, _), value in zip(changes, before, strict=True):
+            setattr(module, key, value)
+
+
+def _module(name: str) -> Any:
+    return importlib.import_module(f"numgrad.jit.{name}")
 
 
 def unwritten(shape: Any, dtype: Any) -> np.ndarray:
@@ -182,6 +209,41 @@ class Memory:
         self._note(address, at, scope, scopes, True)
         array[at] = value
 
+    def gemm(
+        self,
+        like: Any,
+        trans_a: int,
+        trans_b: int,
+        m: int,
+        n: int,
+        k: int,
+        *places: int,
+    ) -> None:
+        """See ``kernels.blas.gemm``."""
+        a, lda, b, ldb, c, ldc, add, _ = places
+        left = self._matrix(like, a, lda, (k, m) if trans_a else (m, k))
+        right = self._matrix(like, b, ldb, (n, k) if trans_b else (k, n))
+        out = self._matrix(like, c, ldc, (m, n))
+        for matrix in (left, right):
+            if any(x.tobytes() == unwritten((), like).tobytes() for x in matrix.flat):
+                raise EmulationError("a factor is read before it is written")
+        left, right = (
+            x.conj().T if flag == 2 else x.T if flag else x
+            for x, flag in ((left, trans_a), (right, trans_b))
+        )
+        out[:] = left @ right + (out if add else 0)
+
+    def _matrix(self, like: Any, address: int, row: int, shape: tuple[int, int]) -> np.ndarray:
+        dtype = np.dtype(like)
+        if 0 in shape:
+            return np.zeros(shape, dtype)
+        array, at = self._find(dtype, address, 0)
+        last = at + (shape[0] - 1) * row + shape[1] - 1
+        if row < shape[1] or last >= array.size:
+            raise EmulationError(f"a matrix of shape {shape} at {at} of {array.size} elements")
+        strides = (row * dtype.itemsize, dtype.itemsize)
+        return np.lib.stride_tricks.as_strided(array[at:], shape, strides)
+
     def outlined(self, function: Callable) -> Callable:
         """A function has alias scopes of its own."""
 
@@ -203,6 +265,7 @@ class Memory:
             "load": self.load,
             "load_if": self.load_if,
             "store": self.store,
+            "gemm": self.gemm,
             "outlined": self.outlined,
             "stay_apart": _nothing,
             "touch": _nothing,

@@ -88,6 +88,7 @@ def rearranged(x, y):
         np.stack([x, x + 1], axis=1),
         ng.roll(x, 2, 0),
         ng.roll(x, (-1, 7), (0, 1)),
+        ng.roll(x, 3),
         np.tril(x, -1),
         np.triu(x),
         np.diagonal(x, 1),
@@ -125,6 +126,11 @@ def test_gradients_of_arrays_put_together(dtype):
 
 def test_short_axes():
     check(ng.value_and_grad(put_together, argnums=(0, 1)), (normal(2, 2), normal(2, 1)))
+
+
+def test_many_numbers_put_together():
+    f = ng.value_and_grad(lambda x: np.sum(np.stack([x[k] ** 2 for k in range(20)]) * x))
+    check(f, (normal(20),))
 
 
 def test_counting():
@@ -169,6 +175,18 @@ def test_additions_at_indices():
     def f(x, i, j, s):
         z = np.sum(ng.index_add(x, i, s, axis=1) ** 2)
         return z + np.sum(ng.scatter_add(x, j, s, axis=1) ** 2)  # pyright: ignore
+
+    check(
+        ng.value_and_grad(f, argnums=(0, 3)),
+        (normal(4, 6), integers(-6, 6, 3), integers(-6, 6, 4, 3), normal(4, 3, seed=2)),
+    )
+
+
+def test_writes_at_indices():
+    def f(x, i, j, s):
+        z = np.sum(ng.index_copy(x, i, s, axis=1) ** 2) + np.sum(ng.put(x, j, s) ** 3)  # pyright: ignore
+        z = z + np.sum(ng.index_fill(x, i, s[0, 0], axis=1) ** 2)
+        return z + np.sum(ng.scatter(x, j, s, axis=1) ** 2) + np.sum(ng.put(x, i, s[0, 1]) ** 2)
 
     check(
         ng.value_and_grad(f, argnums=(0, 3)),
@@ -238,7 +256,7 @@ def test_gradients_of_accumulation(dtype):
 @pytest.mark.parametrize("dtype", ["complex128", slow("int64")])
 def test_accumulation(dtype):
     def f(x):
-        return np.cumsum(x, axis=0) + 1, np.cumprod(x, axis=1), np.cumsum(x), np.sum(np.cumsum(x))
+        return np.cumsum(x, axis=0) + 1, np.cumprod(x, axis=0), np.cumprod(x, axis=1), np.cumsum(x)
 
     check(f, (normal(5, 4, dtype=dtype),), (normal(2, 2, dtype=dtype),))
     check(f, (normal(1, 4, dtype=dtype),))

@@ -16,6 +16,7 @@ from numgrad.jit.lower.terms import GATHER, ONE, SCAN, SCATTER, Term, Terms, cou
 from numgrad.jit.polynomial import Terms as Length
 from numgrad.jit.polynomial import add, constant, multiply, value_of
 from numgrad.kernels.expr import BOOL, INT64
+from numgrad.kernels.reduction_plan import identity
 
 
 def positions(terms: Terms, indices: Term, length: Length, *, wrap: bool = True) -> Term | None:
@@ -59,17 +60,36 @@ def gather(terms: Terms, x: Term, place: Term, axis: int, span: int, shape: tupl
 
 
 def scatter(
-    terms: Terms, x: Term, place: Term, axis: int, span: int, shape: tuple[Length, ...]
+    terms: Terms,
+    x: Term,
+    place: Term,
+    axis: int,
+    span: int,
+    shape: tuple[Length, ...],
+    kind: str = "sum",
 ) -> Term:
-    """The transpose of ``gather``: elements added at positions along an axis of ``shape``."""
+    """The transpose of ``gather``: elements added at positions along an axis of ``shape``.
+
+    Or the largest one of those at a position, for ``kind="max"``.
+    """
     if all(n == ONE for n in x.shape[axis : axis + span]):
         gone = tuple(range(axis, axis + span))
         x, place = (
             terms.broadcast(terms.insert(terms.drop(a, gone), (axis,)), shape) for a in (x, place)
         )
         here = terms.map("equal", (place, terms.iota(shape, axis)), BOOL)
-        return where(terms, here, x, terms.constant(x.dtype.type(0).item(), x.dtype))
-    return terms.make(SCATTER, (x, place), x.dtype, ("sum", (axis, span)), shape)
+        none = x.dtype.type(identity(kind, x.dtype)).item()
+        return where(terms, here, x, terms.constant(none, x.dtype))
+    return terms.make(SCATTER, (x, place), x.dtype, (kind, (axis, span)), shape)
+
+
+def last_writers(terms: Terms, place: Term, length: Length) -> tuple[Term, Term]:
+    """For each of ``length`` places which of several writes in order is the last, and if any is."""
+    order = terms.iota(place.shape)
+    writer = scatter(terms, order, place, 0, 1, (length,), "max")
+    zero = terms.constant(0, INT64)
+    written = terms.map("greater_equal", (writer, zero), BOOL)
+    return where(terms, written, writer, zero), written
 
 
 # ------------------------------------------------------------------------------------- operations
@@ -183,18 +203,63 @@ def _flat_positions(terms: Terms, node: Node, args: list[Term]) -> Term | None:
     return terms.broadcast(total, indices.shape)
 
 
+def _last_writes(terms: Terms, node: Node, args: list[Term]) -> Term | None:
+    (indices,) = args
+    place = _flat_place(terms, indices, terms.length(node.params["size"]))
+    if place is None:
+        return None
+    writer, _ = last_writers(terms, place, terms.length(node.params["size"]))
+    last = gather(terms, writer, place, 0, 1, place.shape)
+    kept = terms.map("equal", (last, terms.iota(place.shape)), BOOL)
+    return terms.reshape(kept, indices.shape)
+
+
+def _flat_place(terms: Terms, indices: Term, length: Length) -> Term | None:
+    """Positions of indices on one axis, unless there are none."""
+    if value_of(count(indices.shape)) == 0:
+        return None
+    place = positions(terms, indices, length)
+    return None if place is None else terms.reshape(place, (count(indices.shape),))
+
+
 def _put(terms: Terms, node: Node, args: list[Term]) -> Term | None:
-    """Additions only: of several values written at one place the last one has to stay."""
     x, indices, values = args
-    size = (count(indices.shape),)
-    if not node.params["accumulate"] or count(values.shape) != size[0] or x.dtype.kind == "b":
+    whole, size = (count(x.shape),), (count(indices.shape),)
+    place = _flat_place(terms, indices, whole[0])
+    if place is None or count(values.shape) not in (size[0], ONE):
         return None
-    place = positions(terms, indices, count(x.shape))
-    if place is None or not place.shape:
+    values = terms.reshape(terms.cast(values, x.dtype), (count(values.shape),))
+    values, flat = terms.broadcast(values, size), terms.reshape(x, whole)
+    if not node.params["accumulate"]:
+        writer, written = last_writers(terms, place, whole[0])
+        found = gather(terms, values, writer, 0, 1, whole)
+        return terms.reshape(where(terms, written, found, flat), x.shape)
+    if x.dtype.kind == "b":
         return None
-    values = terms.reshape(terms.cast(values, x.dtype), size)
-    added = scatter(terms, values, terms.reshape(place, size), 0, 1, (count(x.shape),))
-    return terms.map("add", (x, terms.reshape(added, x.shape)), x.dtype)
+    added = scatter(terms, values, place, 0, 1, whole)
+    return terms.reshape(terms.map("add", (flat, added), x.dtype), x.shape)
+
+
+def _index_copy(terms: Terms, node: Node, args: list[Term]) -> Term | None:
+    x, indices, source = args
+    axis = _axis(node, len(x.shape))
+    place = _flat_place(terms, indices, x.shape[axis])
+    if place is None:
+        return None
+    writer, written = last_writers(terms, place, x.shape[axis])
+    writer, written = (spread(terms, a, axis, x.shape) for a in (writer, written))
+    found = gather(terms, terms.cast(source, x.dtype), writer, axis, 1, x.shape)
+    return where(terms, written, found, x)
+
+
+def _index_fill(terms: Terms, node: Node, args: list[Term]) -> Term | None:
+    x, indices, value = args
+    axis = _axis(node, len(x.shape))
+    place = _flat_place(terms, indices, x.shape[axis])
+    if place is None:
+        return None
+    _, written = last_writers(terms, place, x.shape[axis])
+    return where(terms, spread(terms, written, axis, x.shape), terms.cast(value, x.dtype), x)
 
 
 def _require_between(terms: Terms, node: Node, args: list[Term]) -> Term:
@@ -279,6 +344,9 @@ LOOKUP: dict[str, Read] = {
     "index_add": _index_add,
     "flat_positions": _flat_positions,
     "put": _put,
+    "last_writes": _last_writes,
+    "index_copy": _index_copy,
+    "index_fill": _index_fill,
     "require_between": _require_between,
     "argmax": _extreme("max"),
     "argmin": _extreme("min"),

@@ -15,8 +15,9 @@ from numgrad.jit.sizes import Size
 Read = Callable[[Terms, Node, list[Term]], Term | list[Term] | None]
 """Gives the result of a node, or all of its results; None where other code has to compute it."""
 
-MANY = 16
-"""Arrays from which on joining is left to NumPy: every element asks which one it belongs to."""
+MANY, SMALL = 16, 2048
+"""Arrays up to which they are joined here: every element asks which one it belongs to. A result of
+few elements may have more of them."""
 
 
 def parts_of(terms: Terms, index: tuple, shape: tuple[Length, ...]) -> tuple[tuple, ...]:
@@ -96,7 +97,7 @@ def _pad_constant(terms: Terms, node: Node, args: list[Term]) -> Term | None:
 
 def _join(terms: Terms, pieces: list[Term], axis: int, shape: tuple[Length, ...]) -> Term | None:
     kept = [p for p in pieces if p.shape[axis]] or pieces[:1]
-    if len(kept) > MANY:
+    if len(kept) > (MANY if terms.sizes.hint_of(count(shape)) > SMALL else 4 * MANY):
         return None
     return kept[0] if len(kept) == 1 else terms.choose("join", kept, axis, shape)
 
@@ -121,8 +122,9 @@ def _stack(terms: Terms, node: Node, args: list[Term]) -> Term | None:
 def _roll(terms: Terms, node: Node, args: list[Term]) -> Term | None:
     (x,) = args
     shift, axis = node.params["shift"], node.params.get("axis")
+    whole = x.shape
     if axis is None:
-        return None
+        x, axis = terms.reshape(x, (count(whole),)), 0
     axes = axis if isinstance(axis, tuple) else (axis,)
     shifts = shift if isinstance(shift, tuple) else (shift,) * len(axes)
     if len(shifts) != len(axes) or not all(isinstance(s, int | np.integer | Size) for s in shifts):
@@ -139,7 +141,7 @@ def _roll(terms: Terms, node: Node, args: list[Term]) -> Term | None:
         head = _slice(terms, x, a, add(n, moved, -1), moved)
         tail = _slice(terms, x, a, (), add(n, moved, -1))
         x = terms.choose("join", (head, tail), a, x.shape)
-    return x
+    return terms.reshape(x, whole)
 
 
 def _slice(terms: Terms, x: Term, axis: int, start: Length, length: Length) -> Term:
