@@ -121,8 +121,9 @@ def test_segments_are_reported_with_their_reason():
         def backward(ctx, g):
             return g * 2
 
-    fast = ng.jit(lambda x: Twice.apply(x) + 1)
-    fast(ng.tensor(np.ones(3)))
+    fast = ng.jit(lambda x: (Twice.apply(x) + 1, x * 3, x.sum()))
+    results = fast(ng.tensor(np.ones(3)))
+    assert [result.tolist() for result in results] == [[3.0] * 3, [3.0] * 3, 3.0]
     text = fast.report()
     assert re.search(r"segment: a call of a Python function \(.*test_report\.py:\d+\)", text)
 
