@@ -96,6 +96,7 @@ print(fast.report())
 # %%
 def seconds(run, *arguments):
     """The best of several times of a call."""
+    run(*arguments)
     times = []
     begin = time.perf_counter()
     while time.perf_counter() - begin < 0.2:
@@ -108,7 +109,6 @@ def seconds(run, *arguments):
 eager = ng.value_and_grad(chain, argnums=(0, 1))
 for n in (100, 100_000):
     part = a[:n].copy(), b[:n].copy()
-    fast(*part), eager(*part)
     compiled, taped, numpy = (seconds(run, *part) for run in (fast, eager, chain))
     print(
         f"n = {n:7}: value and gradient compiled {compiled * 1e6:7.1f} us, eager numgrad takes "
@@ -188,7 +188,9 @@ x, y = ng.tensor(x), ng.tensor(y)
 losses = [train(x, y).item() for _ in range(200)]
 print(f"loss {losses[0]:.3f} -> {losses[-1]:.3f}")
 compiled, taped = seconds(train, x, y), seconds(step, x, y)
-print(f"a compiled step takes {compiled * 1e6:.0f} us, an eager one {taped / compiled:.1f} times that")
+print(
+    f"a compiled step takes {compiled * 1e6:.0f} us, an eager one {taped / compiled:.1f} times that"
+)
 
 # %% [markdown]
 # ## What it cost

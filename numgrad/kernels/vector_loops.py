@@ -35,11 +35,14 @@ class VectorLoop:
         Width and type of most of its vectors, of floating-point ones if it has any.
     scopes, stored
         The scopes that it accesses, and those of them that it stores to.
+    accesses
+        How many instructions access memory.
     """
 
     kind: str
     scopes: frozenset[int]
     stored: frozenset[int] = frozenset()
+    accesses: int = 0
 
 
 def vector_loops(llvm: str) -> dict[str, list[VectorLoop]]:
@@ -69,5 +72,6 @@ def vector_loops(llvm: str) -> dict[str, list[VectorLoop]]:
             )
             if kinds:
                 kind = f"{width} x {name}"
-                loops.append(VectorLoop(kind, frozenset(used), frozenset(stored)))
+                accesses = len(_USES.findall(body))
+                loops.append(VectorLoop(kind, frozenset(used), frozenset(stored), accesses))
     return found
