@@ -106,7 +106,7 @@ def _without(length: Length, zeros: frozenset[int]) -> Length:
     if not zeros:
         return length
     kept = []
-    for product, coefficient in length:
+    for product, factor in length:
         factors = []
         for atom in product:
             if atom[0] == "axis":
@@ -116,7 +116,7 @@ def _without(length: Length, zeros: frozenset[int]) -> Length:
             else:
                 factors.append((atom[0], _without(atom[1], zeros), _without(atom[2], zeros)))
         else:
-            kept.append((tuple(factors), coefficient))
+            kept.append((tuple(factors), factor))
     return tuple(kept)
 
 
@@ -446,7 +446,9 @@ class NestWriter(Writer):
             return
         before, cost = dict(self.names), self.emitter.cost_ns
         over = [s for s in run if self.lane in s.reduced.values()]
-        copies = [(f"_{u}" if u else "", [place] if place else []) for u, place in enumerate(places)]
+        copies = [
+            (f"_{u}" if u else "", [place] if place else []) for u, place in enumerate(places)
+        ]
         for copy, _ in copies:
             for s in over:
                 self.put(depth, f"lane{s.term.number}{copy} = {self._identity(s.term)}")
