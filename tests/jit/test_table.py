@@ -1,4 +1,4 @@
-"""Every operation of the table, compiled: values, gradients and second derivatives as in eager code.
+"""Every operation of the table through jit: values, gradients, second derivatives as in eager code.
 
 The sweep runs emulated; what concerns bits and special values is compiled, many operations in one
 function.
