@@ -152,7 +152,7 @@ class Node:
             kept.check(self.name())
             return Tensor(kept.array) if kept.tensor is None else kept.tensor
         origin = kept.origin if kind is Packed else None
-        array = kept.unpack() if kind is Packed else kept
+        array: Any = kept.unpack() if kind is Packed else kept
         if not isinstance(array, ARRAYS):
             return kept
         if name == "y":

@@ -56,6 +56,15 @@ def install_replay(function: Callable[[Tensor, Tensor], None]) -> None:
 def refresh(view: Tensor) -> None:
     """Bring the history of a view up to date."""
 
+def constant(value: Any) -> Tensor:
+    """A number or array as a Tensor without a history."""
+
+def gradient_of(tensor: Tensor) -> Any:
+    """The accumulated gradient; in a trace that of a captured tensor becomes an input."""
+
+def set_gradient(tensor: Tensor, value: Any) -> None:
+    """Replace the accumulated gradient; in a trace this happens at each call."""
+
 TENSORS: tuple[type[Tensor], ...]
 
 class Parameter(Tensor):

@@ -10,7 +10,8 @@ import numpy as np
 from numgrad.autograd.variable import Tensor
 from numgrad.errors import NumgradAssertionError
 from numgrad.jit.messages import warn
-from numgrad.jit.signature import Arguments, flatten, paths
+from numgrad.jit.nesting import flatten, paths
+from numgrad.jit.signature import Arguments
 from numgrad.jit.specialise import Specialisation
 from numgrad.random_state import RandomState
 
@@ -29,13 +30,13 @@ def checked(arguments: Arguments, found: Specialisation) -> Any:
             f"check_jit: {parameters.name} calls Python code that changes something (a step of an "
             "optimizer), which cannot be undone to be repeated eagerly; it is not checked"
         )
-        return parameters.on(found.enter_anyway, arguments.values)
-    arrays = parameters.on(found.arrays_anyway, arguments.values)
+        return found.force(arguments)
+    arrays = found.force(arguments, run=False)
     memory = [(layout.inputs[n].name, arrays[n]) for n in layout.writes]
     leaves = [result.tensor for result in layout.gradients]
     before = _Content(memory, leaves)
     random = RandomState(parameters.function, [leaf.given for leaf in arguments.leaves])
-    out = parameters.on(found.enter_anyway, arguments.values)
+    out = found.force(arguments)
     after = _Content(memory, leaves)
     before.restore()
     with random.restored():

@@ -183,7 +183,7 @@ class Surroundings:
 
     def _of_function(self, function: FunctionType) -> Iterator[Place]:
         code = function.__code__
-        names, attributes = _names(code)
+        names, attributes, texts = _names(code)
         library = _is_library(function.__globals__.get("__name__", ""))
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
             try:
@@ -193,7 +193,7 @@ class Surroundings:
             place = (_fixed if library else _place)(value, cell, "{0}.cell_contents", name)
             yield place
         if not library:
-            self.names |= attributes
+            self.names |= attributes | texts
         defaults = function.__defaults__ or ()
         for number, value in enumerate(defaults):
             yield _fixed(value, defaults, f"{{0}}[{number}]", f"default {number}")
@@ -256,7 +256,8 @@ class Surroundings:
 
     def _read_code(self, function: FunctionType, kind: type) -> None:
         """Note the names in a method, and what else it reads."""
-        self.names |= _names(function.__code__)[1]
+        _, attributes, texts = _names(function.__code__)
+        self.names |= attributes | texts
         if id(function) not in self._seen:
             place = Place(function, FIXED, function, "{0}", f"{kind.__name__}.{function.__name__}")
             self._queue.append(place)
@@ -296,23 +297,28 @@ def _functions(member: Any) -> Iterator[FunctionType]:
 
 
 @lru_cache(maxsize=4096)
-def _names(code: CodeType) -> tuple[frozenset[str], frozenset[str]]:
-    """The globals and the attributes that code, and functions defined in it, look up."""
+def _names(code: CodeType) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    """The globals and attributes that code, and functions defined in it, look up, and its strings.
+
+    Strings may be names, for ``getattr(self, "weight")``.
+    """
     names: set[str] = set()
     attributes: set[str] = set()
+    texts: set[str] = set()
     for instruction in dis.get_instructions(code):
         if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
             names.add(instruction.argval)
         elif instruction.opname in ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR"):
             attributes.add(instruction.argval)
         elif instruction.opname == "LOAD_CONST" and type(instruction.argval) is str:
-            attributes.add(instruction.argval)  # for getattr(self, "name")
+            texts.add(instruction.argval)
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             inner = _names(constant)
             names |= inner[0]
             attributes |= inner[1]
-    return frozenset(names), frozenset(attributes)
+            texts |= inner[2]
+    return frozenset(names), frozenset(attributes), frozenset(texts)
 
 
 def _is_library(module: str | None) -> bool:

@@ -17,12 +17,16 @@ them, since the call returns what they are then, in its last outputs in that ord
 
 from __future__ import annotations
 
+import linecache
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from numgrad.diagrams.diagram import Box, Diagram, Link
+from numgrad.diagrams.dot import to_dot
+from numgrad.diagrams.svg import to_svg
 from numgrad.errors import NumgradAssertionError
 from numgrad.jit.sizes import Size, Sizes
 from numgrad.op.base import OPS, Op
@@ -109,6 +113,17 @@ class Graph:
         What the function returns.
     writes
         Pairs ``(input, value)``: what is stored in the memory of an input in the end.
+    labels
+        What a reader calls inputs.
+
+    Examples
+    --------
+    >>> import numpy as np, numgrad as ng
+    >>> graph = ng.jit(ng.grad(lambda x: np.sum(x * x))).graph(np.ones(3))
+    >>> [node.name for node in graph.nodes if node.op not in ("input", "constant")][:2]
+    ['multiply', 'sum']
+    >>> graph.svg()[:4]  # in Jupyter a graph shows itself as a picture
+    '<svg'
     """
 
     sizes: Sizes = field(default_factory=Sizes)
@@ -116,6 +131,7 @@ class Graph:
     nodes: list[Node] = field(default_factory=list)
     outputs: list[Value] = field(default_factory=list)
     writes: list[tuple[Value, Value]] = field(default_factory=list)
+    labels: dict[Value, str] = field(default_factory=dict)
 
     def input(self, shape: Shape, dtype: np.dtype, *, weak: bool = False) -> Value:
         """A new argument."""
@@ -224,22 +240,81 @@ class Graph:
 
     def __str__(self) -> str:
         names = self.names()
-        lines = []
+        lines: list[str] = []
+        shown = None
         for node in self.nodes:
             if node.op == CONSTANT:
                 continue
-            lines.append(f"  {self._text(node, names)}")
+            code = code_at(node.line)
+            if code and node.line != shown:
+                lines.append(f"  # {node.line}: {code}")
+                shown = node.line
+            comment = None if code else self._label(node)
+            text = self._text(node, names)
+            lines.append(f"  {text}  # {comment}" if comment else f"  {text}")
         returned = ", ".join(_operand(v, names) for v in self.outputs)
         stored = [f"  {_operand(t, names)} <- {_operand(v, names)}" for t, v in self.writes]
         return "\n".join(["graph:", *lines, *stored, f"  return {returned}"])
 
+    def _label(self, node: Node) -> str | None:
+        return self.labels.get(node.outputs[0]) if node.op == INPUT else node.line
+
     def _text(self, node: Node, names: dict[Value, str]) -> str:
         results = ", ".join(f"{names[v]}: {_type(v)}" for v in node.outputs)
+        return results if node.op == INPUT else f"{results} = {self._call(node, names)}"
+
+    def _call(self, node: Node, names: dict[Value, str]) -> str:
         given = [_operand(v, names) for v in node.inputs]
-        if node.op != INPUT:
-            given += [f"{name}={value!r}" for name, value in node.params.items()]
-        text = results if node.op == INPUT else f"{results} = {node.name}({', '.join(given)})"
-        return f"{text}  # {node.line}" if node.line else text
+        given += [f"{name}={value!r}" for name, value in node.params.items()]
+        return f"{node.name}({', '.join(given)})"
+
+    # ---------------------------------------------------------------------------- as a picture
+
+    def diagram(self) -> Diagram:
+        """Boxes for inputs (blue), operations (grey) and results (green)."""
+        names, diagram = self.names(), Diagram()
+        boxes: dict[Node, int] = {}
+        for node in self.nodes:
+            if node.op == CONSTANT:
+                continue
+            title = self._label(node) if node.op == INPUT else self._call(node, names)
+            lines = [f"{names[v]}: {_type(v)}" for v in node.outputs]
+            if node.op != INPUT and node.line:
+                lines.append(_short(node.line))
+            fill = "lightblue" if node.op == INPUT else "lightgrey"
+            boxes[node] = diagram.add(Box((*([title] if title else []), *lines), fill))
+            for value in dict.fromkeys(node.inputs):
+                if value.node in boxes:
+                    diagram.links.append(Link(boxes[value.node], boxes[node]))
+        ends = [("return", value) for value in self.outputs]
+        ends += [(f"-> {self.labels.get(t, names[t])}", value) for t, value in self.writes]
+        for title, value in ends:
+            number = diagram.add(Box((title, _operand(value, names)), "darkolivegreen1"))
+            if value.node in boxes:
+                diagram.links.append(Link(boxes[value.node], number))
+        return diagram
+
+    def to_dot(self) -> str:
+        """The picture as DOT text, for Graphviz."""
+        return to_dot(self.diagram())
+
+    def svg(self) -> str:
+        """The picture as an SVG document."""
+        return to_svg(self.diagram())
+
+    def _repr_svg_(self) -> str:
+        return self.svg()
+
+
+def code_at(line: str | None) -> str:
+    """The source at a place ``file:line``, if there is one."""
+    name, _, number = (line or "").rpartition(":")
+    return linecache.getline(name, int(number)).strip() if number.isdigit() else ""
+
+
+def _short(line: str) -> str:
+    """``file:line`` without directories."""
+    return line.replace("\\", "/").rsplit("/", 1)[-1]
 
 
 def _type(value: Value) -> str:

@@ -11,6 +11,7 @@ several threads.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,15 +22,16 @@ import numpy as np
 from numgrad.errors import NumgradAssertionError
 from numgrad.jit import evaluate
 from numgrad.jit.evaluate import compute
-from numgrad.jit.graph import Graph, Node
+from numgrad.jit.graph import CALL, Graph, Node
 from numgrad.jit.lower.expand import Expansion
 from numgrad.jit.lower.kernel import KernelWriter, Written
 from numgrad.jit.lower.stored import first_stored, reachable
-from numgrad.jit.lower.terms import BUFFER, CHOOSE, CONSTANT, OPAQUE, SCALAR, SIZE, Term
+from numgrad.jit.lower.terms import BUFFER, CHOOSE, CONSTANT, OPAQUE, SCALAR, SIZE, VIEW, Term
 from numgrad.jit.options import Options
 from numgrad.jit.passes import optimize
 from numgrad.jit.polynomial import Terms as Length
 from numgrad.jit.polynomial import text_of
+from numgrad.jit.progress import announced
 from numgrad.jit.sizes import Size, Sizes
 from numgrad.kernels import threads
 from numgrad.kernels.expr import BOOL
@@ -42,26 +44,38 @@ def compile_graph(graph: Graph, options: Options | None = None) -> Program:
 
 
 class KernelStep:
-    """A kernel of a program in its serial and parallel variants, each compiled when needed."""
+    """A kernel of a program in its serial and parallel variants, each compiled when needed.
+
+    Attributes
+    ----------
+    kernels
+        The variants so far, by ``(parallel, nogil)``.
+    seconds
+        What compiling them, or loading them from disk, took.
+    """
 
     def __init__(self, name: str, written: Written) -> None:
         self.name, self.written = name, written
         self.kernels: dict[tuple[bool, bool], Kernel] = {}
+        self.seconds = 0.0
 
     def kernel(self, parallel: bool = False, nogil: bool = False) -> Kernel:
         """A variant."""
         found = self.kernels.get((parallel, nogil))
         if found is None:
             written = self.written
-            found = self.kernels[parallel, nogil] = compile_kernel(
-                self.name,
-                written.source(parallel=parallel),
-                written.signature(),
-                parallel=parallel,
-                nogil=nogil,
-                externals=written.emitter.externals,
-                functions=written.emitter.namespace,
-            )
+            begin = time.perf_counter()
+            with announced(f"compiling {self.name}"):
+                found = self.kernels[parallel, nogil] = compile_kernel(
+                    self.name,
+                    written.source(parallel=parallel),
+                    written.signature(),
+                    parallel=parallel,
+                    nogil=nogil,
+                    externals=written.emitter.externals,
+                    functions=written.emitter.namespace,
+                )
+            self.seconds += time.perf_counter() - begin
         return found
 
     def launch(self, work_ns: float, *arguments: Any) -> None:
@@ -119,12 +133,48 @@ class Program:
     # ------------------------------------------------------------------------------------- stages
 
     def _stages(self, terms: Sequence[Term]) -> dict[int, int]:
-        """After how many groups of segments each term can be computed."""
+        """After how many groups of segments each term can be computed.
+
+        Calls of Python functions, which may have effects, keep their order.
+        """
         found: dict[int, int] = {}
-        for term in reachable(terms):
-            stage = max((found[a.number] for a in term.args), default=0)
-            found[term.number] = stage + (term.op == OPAQUE)
+
+        def settle(wanted: Sequence[Term]) -> None:
+            for term in reachable(wanted):
+                if term.number not in found:
+                    found[term.number] = max((found[a.number] for a in term.args), default=0)
+
+        latest = 0
+        for node in self.expansion.opaque:
+            operands = [self.expansion.of[v] for v in node.inputs]
+            settle(operands)
+            stage = 1 + max((found[t.number] for t in operands), default=0)
+            if node.op == CALL:
+                stage = latest = max(stage, latest)
+            found.update((self.expansion.of[v].number, stage) for v in node.outputs)
+        settle(terms)
         return found
+
+    def _read_late(self, stored: Sequence[Term], stages: dict[int, int]) -> list[str]:
+        """Copies of inputs that a call writes to and something reads after it."""
+        of, opaque = self.expansion.of, self.expansion.opaque
+        kept = {t.number for t in stored}
+        lines: dict[str, None] = {}
+        for position, node in enumerate(opaque):
+            written = [of[v] for v in node.params.get("writes", ())]
+            if not written:
+                continue
+            stage = stages[of[node.outputs[0]].number]
+            late = [t for t in stored if stages[t.number] >= stage]
+            read = {t.number for term in late for t in _read_directly(term, kept)}
+            read.update(of[v].number for other in opaque[position + 1 :] for v in other.inputs)
+            read.update(of[v].number for v in self.graph.roots())
+            lines.update(
+                (f"    x{t.detail} = array(x{t.detail})", None)
+                for t in written
+                if t.number in read
+            )
+        return list(lines)
 
     def _checks(self) -> dict[int, Term]:
         """What must come out false, by the stage at which it is known: one number for each."""
@@ -148,13 +198,9 @@ class Program:
 
     def _write_shell(self) -> str:
         graph, expansion = self.graph, self.expansion
-        roots = [expansion.of[v] for v in graph.roots()]
-        effects = [
-            expansion.of[v]
-            for k, node in enumerate(expansion.opaque)
-            for v in node.outputs
-            if k >= 0
-        ]
+        results = [expansion.of[v] for v in graph.roots()]
+        roots = _stored_as(results)
+        effects = [expansion.of[v] for node in expansion.opaque for v in node.outputs]
         checks = self._checks()
         effects += checks.values()
         self._joined = self._joins(roots)
@@ -169,13 +215,9 @@ class Program:
             )
         last = max((stages[t.number] for t in needed), default=0)
         segments: dict[int, list[Segment]] = {}
-        seen: set[int] = set()
-        for term in needed:
-            if term.op == OPAQUE and term.detail[0] not in seen:
-                seen.add(term.detail[0])
-                node = expansion.opaque[term.detail[0]]
-                results = [expansion.of[v] for v in node.outputs]
-                segments.setdefault(stages[term.number], []).append(Segment(node, results))
+        for node in expansion.opaque:
+            results = [expansion.of[v] for v in node.outputs]
+            segments.setdefault(stages[results[0].number], []).append(Segment(node, results))
         self._exported = {t.number for t in (*roots, *checks.values())}
         for term in needed:
             if term.op == OPAQUE:
@@ -194,7 +236,11 @@ class Program:
                 body.append(f"    if t{checks[stage].number}[0]:")
                 body.append(f"        fail({inputs})")
         lines = [f"def run({inputs}):"]
-        returned = [self._result(t, v.weak) for t, v in zip(roots, graph.roots(), strict=True)]
+        returned = [
+            self._result(t) + ("" if t is r else f".reshape({self._extents(r)})")
+            for t, r in zip(roots, results, strict=True)
+        ]
+        lines += self._read_late(list(stored.values()), stages)
         lines += self._read_lengths(body, returned)
         lines += body
         lines.append(f"    return ({', '.join(returned)}{',' if len(returned) == 1 else ''})")
@@ -216,6 +262,10 @@ class Program:
             return f"n{k}"
 
         return text_of(length, name)
+
+    def _extents(self, term: Term) -> str:
+        parts = [self._text(n) for n in term.shape]
+        return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
 
     def _shape(self, term: Term) -> str:
         if not term.shape:
@@ -316,7 +366,7 @@ class Program:
             return f"array({self._name(term)})" if not weak else self._name(term)
         return f"{self._name(term)}.reshape(())"
 
-    def _result(self, term: Term, weak: bool) -> str:
+    def _result(self, term: Term) -> str:
         """What is returned of a term: nothing that the caller handed in."""
         name = self._name(term)
         if term.op == CONSTANT:
@@ -331,6 +381,33 @@ class Program:
         if term.shape:
             return name
         return f"{name}[()]" if term.op == OPAQUE else f"{name}[0]"
+
+
+def _stored_as(results: Sequence[Term]) -> list[Term]:
+    """The terms that are stored for results: one that is another in a new shape is that."""
+    found: list[Term] = []
+    taken = {t.number for t in results}
+    for term in results:
+        base = term
+        while base.op == VIEW and base.detail[0] in ("reshape", "insert", "drop"):
+            base = base.args[0]
+        free = not (base.op in (BUFFER, SCALAR, CONSTANT, SIZE) or base.number in taken)
+        found.append(base if free and base.shape and term.shape else term)
+        taken.add(found[-1].number)
+    return found
+
+
+def _read_directly(term: Term, stored: set[int]) -> Iterator[Term]:
+    """What the computation of a stored term reads."""
+    stack, seen = list(term.args), set()
+    while stack:
+        x = stack.pop()
+        if x.number in seen:
+            continue
+        seen.add(x.number)
+        yield x
+        if x.number not in stored and not x.in_memory:
+            stack.extend(x.args)
 
 
 def _first_call(step: KernelStep, namespace: dict[str, Any], name: str, *arguments: Any) -> None:

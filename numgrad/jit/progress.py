@@ -11,6 +11,9 @@ from contextlib import contextmanager
 PATIENCE = 1.0
 """Seconds before the line is shown."""
 
+_open = threading.local()
+"""``nested``: whether the thread is inside of something that is announced."""
+
 
 def is_interactive() -> bool:
     """Whether somebody is likely to watch: a prompt, a notebook, a terminal."""
@@ -21,10 +24,14 @@ def is_interactive() -> bool:
 
 @contextmanager
 def announced(what: str) -> Iterator[None]:
-    """Say what is being done if it takes longer than a second in an interactive session."""
-    if not is_interactive():
+    """Say what is being done if it takes longer than a second in an interactive session.
+
+    Steps of something that is announced are not announced.
+    """
+    if getattr(_open, "nested", False) or not is_interactive():
         yield
         return
+    _open.nested = True
     begin = time.perf_counter()
     shown = threading.Event()
 
@@ -39,6 +46,7 @@ def announced(what: str) -> Iterator[None]:
     try:
         yield
     finally:
+        _open.nested = False
         timer.cancel()
         if shown.is_set():
             sys.stderr.write(f" {time.perf_counter() - begin:.1f} s\n")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from numgrad.autograd.variable import Tensor
 from numgrad.jit.closure import IDENTITY, VALUE, Place
-from numgrad.jit.dispatch import Input, Layout
+from numgrad.jit.layout import Input, Layout
 from numgrad.jit.signature import ARRAY, NUMBER, SCALAR, STATIC, TENSOR, Arguments, Leaf, same
 
 _MODES = {1: "no_grad", 2: "recording", 3: "inference mode"}
@@ -83,7 +84,7 @@ def _of_captured(layout: Layout) -> str | None:
 
 def _suits(entry: Input, found: Any) -> bool:
     value = entry.value
-    if type(found) is not type(entry.source):
+    if isinstance(found, Tensor) != isinstance(entry.source, Tensor):
         return False
     if entry.tensor and found._requires_grad != entry.source._requires_grad:
         return False

@@ -15,8 +15,7 @@ import copy
 import enum
 import functools
 import inspect
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +23,7 @@ import numpy as np
 
 from numgrad.autograd.variable import Tensor, refresh
 from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.jit.nesting import Nesting, flatten, paths, unflatten
 from numgrad.kernels.expr import check_dtype
 
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<not given>"})()
@@ -32,56 +32,7 @@ MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<not given>"})()
 ARRAY, TENSOR, SCALAR, NUMBER, STATIC = "array", "Tensor", "scalar", "number", "static"
 """Kinds of leaves: ndarrays, Tensors, NumPy's and Python's numbers, and what is compared."""
 
-LEAF = None
-"""The nesting of a leaf."""
-
-Nesting = tuple[Any, Any, Any] | None
-"""``(type, keys, parts)`` of a container, with keys only for dicts; ``LEAF`` otherwise."""
-
 _STATIC = (type(None), bool, str, bytes, slice, range, np.dtype, enum.Enum, type(Ellipsis))
-
-
-# ------------------------------------------------------------------------------------- nesting
-
-
-def is_named_tuple(kind: type) -> bool:
-    """Whether instances of a class are named tuples."""
-    return issubclass(kind, tuple) and hasattr(kind, "_fields")
-
-
-def flatten(tree: Any, leaves: list[Any]) -> Nesting:
-    """The nesting of a tree, its leaves appended to a list."""
-    kind = type(tree)
-    if kind in (tuple, list) or is_named_tuple(kind):
-        return kind, None, tuple([flatten(part, leaves) for part in tree])
-    if kind in (dict, OrderedDict):
-        return kind, tuple(tree), tuple([flatten(part, leaves) for part in tree.values()])
-    leaves.append(tree)
-    return LEAF
-
-
-def unflatten(nesting: Nesting, leaves: Iterator[Any]) -> Any:
-    """The tree of that nesting with the next leaves."""
-    if nesting is None:
-        return next(leaves)
-    kind, keys, parts = nesting
-    values = [unflatten(part, leaves) for part in parts]
-    if keys is not None:
-        return kind(zip(keys, values, strict=True))
-    return kind(*values) if is_named_tuple(kind) else kind(values)
-
-
-def paths(nesting: Nesting, start: str) -> Iterator[str]:
-    """How a reader would write each leaf, as in ``x[0]['w']``."""
-    if nesting is None:
-        yield start
-        return
-    kind, keys, parts = nesting
-    for number, part in enumerate(parts):
-        if is_named_tuple(kind):
-            yield from paths(part, f"{start}.{kind._fields[number]}")
-        else:
-            yield from paths(part, f"{start}[{number if keys is None else keys[number]!r}]")
 
 
 # ----------------------------------------------------------------------------------- functions
@@ -314,7 +265,7 @@ class Arguments:
         p = self.parameters
         if names & p.static:
             self.leaves.append(_static(p.name, name, value))
-            return LEAF
+            return None
         found: list[Any] = []
         nesting = flatten(value, found)
         donated = bool(names & p.donated)

@@ -6,11 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from numgrad.errors import NumgradAssertionError
 from numgrad.jit.closure import IDENTITY, VALUE, Place
-from numgrad.jit.dispatch import NAMES, RECORDING, Layout, Writer, compiled
+from numgrad.jit.dispatch import MISS, NAMES, Writer, compiled
 from numgrad.jit.graph import Graph
+from numgrad.jit.layout import RECORDING, Layout
 from numgrad.jit.options import Options, Program
-from numgrad.jit.program import compile_graph
+from numgrad.jit.program import KernelStep, compile_graph
 from numgrad.jit.signature import TENSOR, Arguments
 from numgrad.jit.tape import Differentiable
 from numgrad.jit.traced import Traced, trace
@@ -56,8 +58,8 @@ class Specialisation:
         Forward and backward of a function that is recorded.
     reason
         What set the call that it was made for apart from earlier ones.
-    seconds
-        How long the first call took.
+    tracing_seconds
+        What it took to make it, before any kernel was compiled.
     """
 
     def __init__(
@@ -71,7 +73,7 @@ class Specialisation:
     ) -> None:
         self.key, self.options = key, options
         self.reason: str | None = None
-        self.seconds = 0.0
+        self.tracing_seconds = 0.0
         leaves = arguments.dynamic
         as_tensors = not leaves or any(leaf.kind == TENSOR for leaf in leaves)
         self.traced = trace(
@@ -140,20 +142,27 @@ class Specialisation:
         """Call it if arguments of its key suit; else it returns ``MISS``."""
         return self._form("enter", self.writer.cold)
 
-    @property
-    def enter_anyway(self) -> Callable[..., Any]:
-        """The same whatever became of the surroundings, which tracing may have changed."""
-        return self._form("anyway", lambda: self.writer.cold(surroundings=False))
+    def force(self, arguments: Arguments, *, run: bool = True) -> Any:
+        """Call it, or return its arrays, whatever became of the surroundings.
+
+        Tracing itself may have changed them.
+        """
+        form = self._form(
+            "force" if run else "force arrays",
+            lambda: self.writer.cold(surroundings=False, run=run),
+        )
+        out = arguments.parameters.on(form, arguments.values)
+        if out is MISS:
+            raise NumgradAssertionError(
+                f"jit: {self._name} was compiled for this very call and does not suit it; what it "
+                "reads from outside changed its shape or dtype while it was traced"
+            )
+        return out
 
     @property
     def arrays(self) -> Callable[..., Any]:
         """The arrays that would be handed to the program, or ``MISS``."""
         return self._form("arrays", lambda: self.writer.cold(run=False))
-
-    @property
-    def arrays_anyway(self) -> Callable[..., Any]:
-        """The same whatever became of the surroundings."""
-        return self._form("arrays anyway", lambda: self.writer.cold(surroundings=False, run=False))
 
     @property
     def raw(self) -> Callable[..., Any]:
@@ -167,7 +176,17 @@ class Specialisation:
         return [self.program] if backward is None else [self.program, backward]
 
     @property
+    def steps(self) -> list[KernelStep]:
+        """The kernels of all programs, compiled or not."""
+        found = [step for program in self.programs for step in getattr(program, "steps", ())]
+        return [step for step in found if isinstance(step, KernelStep)]
+
+    @property
+    def seconds(self) -> float:
+        """What tracing, and compiling or loading kernels, took so far."""
+        return self.tracing_seconds + sum(step.seconds for step in self.steps)
+
+    @property
     def kernels(self) -> list[Kernel]:
         """The native kernels that were compiled, or loaded, so far."""
-        steps = [step for program in self.programs for step in getattr(program, "steps", ())]
-        return [kernel for step in steps for kernel in getattr(step, "kernels", {}).values()]
+        return [kernel for step in self.steps for kernel in step.kernels.values()]

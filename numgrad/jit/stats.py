@@ -27,7 +27,7 @@ class Statistics:
     cache_hits
         How many of these came from disk.
     seconds
-        Time that the first calls took, in which this is done.
+        Time that tracing, and compiling kernels or loading them, took.
     """
 
     name: str

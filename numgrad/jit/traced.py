@@ -13,10 +13,11 @@ from numgrad.errors import NumgradError, NumgradNotImplementedError, NumgradType
 from numgrad.jit.arrays import TracedArray
 from numgrad.jit.closure import Place, Surroundings, is_atom
 from numgrad.jit.cut import Cut, cut
-from numgrad.jit.dispatch import GradientResult, Input, Result
 from numgrad.jit.graph import CALL, Graph, Value
+from numgrad.jit.layout import GradientResult, Input, Result
 from numgrad.jit.messages import warn
-from numgrad.jit.signature import NUMBER, STATIC, TENSOR, Arguments, Leaf, flatten
+from numgrad.jit.nesting import flatten
+from numgrad.jit.signature import NUMBER, STATIC, TENSOR, Arguments, Leaf
 from numgrad.jit.sizes import Size
 from numgrad.jit.tape import dead_end, without_hooks
 from numgrad.jit.trace import Captured, Tracer
@@ -105,6 +106,7 @@ def trace(arguments: Arguments, *, dynamic: bool, recorded: bool) -> Traced:
     calls = [node for node in graph.nodes if node.op == CALL]
     touched = {positions[v] for node in calls for v in node.params.get("writes", ())}
     traced.touched = sorted(touched)
+    graph.labels = {entry.value: entry.name for entry in traced.inputs}
     _check_overlap(parameters.name, tracer, traced)
     if gradients is not None and gradients.found:
         traced.recorded = [results[k].number or 0 for k in gradients.places]

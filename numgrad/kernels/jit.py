@@ -72,6 +72,7 @@ class Kernel:
     entry: Callable[..., Any]
     from_cache: bool
     compile_result: Any = field(repr=False)
+    inspected: Any = field(default=None, repr=False)
 
     @property
     def address(self) -> int:
@@ -80,12 +81,12 @@ class Kernel:
         return result.library.get_pointer_to_function(result.fndesc.llvm_func_name)
 
     def llvm(self) -> str:
-        """LLVM IR after optimisation, from a fresh compilation of ``source``."""
-        return str(_fresh_library(self)._final_module)
+        """LLVM IR after optimisation; what came from disk is compiled again."""
+        return str(_library(self)._final_module)
 
     def asm(self) -> str:
-        """Assembly for this CPU, from a fresh compilation of ``source``."""
-        return _fresh_library(self).get_asm_str()
+        """Assembly for this CPU; what came from disk is compiled again."""
+        return _library(self).get_asm_str()
 
 
 def compile_kernel(
@@ -194,20 +195,24 @@ def _dispatcher(
         )
 
 
-def _fresh_library(kernel: Kernel) -> Any:
-    """Numba's code library of a kernel compiled again: one from disk holds machine code only."""
+def _library(kernel: Kernel) -> Any:
+    """Numba's code library of a kernel; that of one from disk holds machine code only."""
+    if not kernel.from_cache:
+        return kernel.compile_result.library
     with _lock:
-        dispatcher = _dispatcher(
-            kernel.source,
-            kernel.name,
-            f"{kernel.name}_inspected",
-            kernel.parallel,
-            kernel.nogil,
-            kernel.functions,
-        )
-        dispatcher.compile(kernel.signature)
-        (result,) = dispatcher.overloads.values()
-        return result.library
+        if kernel.inspected is None:
+            dispatcher = _dispatcher(
+                kernel.source,
+                kernel.name,
+                f"{kernel.name}_inspected",
+                kernel.parallel,
+                kernel.nogil,
+                kernel.functions,
+            )
+            dispatcher.compile(kernel.signature)
+            (result,) = dispatcher.overloads.values()
+            kernel.inspected = result.library
+        return kernel.inspected
 
 
 # ---------------------------------------------------------------------------------- the files

@@ -139,7 +139,7 @@ def _is_one(n: Any) -> bool:
     return type(n) is int and n == 1
 
 
-ARRAYS = (np.ndarray, AbstractArray)
+ARRAYS: Any = (np.ndarray, AbstractArray)
 """What a Tensor holds."""
 
 

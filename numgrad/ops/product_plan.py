@@ -68,7 +68,7 @@ def product_shape(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
         raise NumgradValueError(
             f"matmul: shapes {a} and {b}: a 0-d operand has no axis to sum over; use multiply"
         )
-    inner = b[-2] if len(b) > 1 else b[-1]
+    inner = b[-min(len(b), 2)]
     if a[-1] != inner:
         raise NumgradValueError(
             f"matmul: shapes {a} and {b}: the last axis of the first ({a[-1]}) must equal the "

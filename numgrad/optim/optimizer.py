@@ -103,7 +103,7 @@ def _traced_step(optimizer: Optimizer, closure: Callable[[], Any] | None = None)
 
     It gets the gradients that the function computed; every parameter has a new value from then on.
     """
-    if closure is not None and optimizer._needs_closure:
+    if optimizer._needs_closure:
         raise NumgradTraceError(
             f"{type(optimizer).__name__}.step: calls the closure as often as it likes, so it "
             "cannot be part of a compiled function; compile the closure, and take the step outside"

@@ -9,11 +9,11 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from numgrad.diagrams.diagram import Diagram
+from numgrad.diagrams.dot import to_dot
+from numgrad.diagrams.svg import to_svg
 from numgrad.errors import NumgradRuntimeError, NumgradValueError
 from numgrad.io import write_atomically
-from numgrad.viz.diagram import Diagram
-from numgrad.viz.dot import to_dot
-from numgrad.viz.svg import to_svg
 
 TEXT = ("dot", "gv")
 """Formats that are the DOT text itself."""

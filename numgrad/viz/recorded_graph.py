@@ -11,9 +11,10 @@ import numpy as np
 from numgrad.autograd.function_context import SavedTensors
 from numgrad.autograd.node import AccumulateGrad, GraphNode, Node
 from numgrad.autograd.saved import Guard, Packed
+from numgrad.diagrams.diagram import Box, Diagram, Link
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
+from numgrad.jit.graph import Graph
 from numgrad.tensor import Tensor
-from numgrad.viz.diagram import Box, Diagram, Link
 from numgrad.viz.drawing import Drawing
 
 FUNCTION, LEAF, OUTPUT, BASE, SAVED = (
@@ -26,7 +27,7 @@ FUNCTION, LEAF, OUTPUT, BASE, SAVED = (
 
 
 def make_dot(
-    output: Tensor | tuple[Tensor, ...] | list[Tensor],
+    output: Tensor | tuple[Tensor, ...] | list[Tensor] | Graph,
     params: Mapping[str, Tensor] | Iterable[tuple[str, Tensor]] | None = None,
     show_attrs: bool = False,
     show_saved: bool = False,
@@ -39,9 +40,12 @@ def make_dot(
     output; darker green the tensor whose memory an output that is a view shows, with a dotted
     arrow to the view; orange a saved tensor. What several nodes share is drawn once.
 
+    The graph of a jitted function, ``fast.graph(*args)``, is drawn likewise: light blue its
+    inputs, grey its operations, green its results. The other arguments do not concern it.
+
     Parameters
     ----------
-    output : Tensor, or tuple or list of Tensors
+    output : Tensor, or tuple or list of Tensors, or graph of a jitted function
         The results; one without history is a box by itself.
     params : mapping or pairs of names and Tensors, optional
         Names for tensors, such as ``model.named_parameters()``.
@@ -84,6 +88,8 @@ def make_dot(
     }
     <BLANKLINE>
     """
+    if isinstance(output, Graph):
+        return Drawing(output.diagram())
     outputs = tuple(output) if isinstance(output, tuple | list) else (output,)
     for value in outputs:
         if not isinstance(value, Tensor):

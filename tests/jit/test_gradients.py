@@ -240,6 +240,20 @@ def test_a_training_step():
     assert len(function.specialisations) == 1
 
 
+def test_buffers_are_written_to():
+    layers = [ng.nn.BatchNorm1d(3) for _ in range(2)]
+    fast = ng.jit(lambda x: (layers[0](x) ** 3).sum())
+    for _ in range(3):
+        a = RNG.random((4, 3))
+        x, u = leaf(a), leaf(a)
+        fast(x).backward()
+        (layers[1](u) ** 3).sum().backward()
+        np.testing.assert_allclose(x.grad, u.grad, rtol=1e-10, atol=1e-12)
+    for name, value in layers[0].state_dict().items():
+        np.testing.assert_allclose(value, layers[1].state_dict()[name], rtol=1e-12)
+    assert len(fast.specialisations) == 1
+
+
 def test_gradients_of_captured_tensors_accumulate():
     w = leaf([1.0, 2.0])
 
@@ -297,6 +311,19 @@ def test_numbers_and_constants_beside_what_is_differentiated():
         fast(x, n, np.float32(4)).backward()
         assert x.grad.dtype == np.float32
         np.testing.assert_allclose(x.grad, [2 * n, 2 * n])
+
+
+def test_what_an_operation_notes_is_kept_for_further_derivatives():
+    def peaks(x):
+        return (ng.nn.functional.max_pool1d(x[None], 2) ** 3).sum()
+
+    def steepness(x):
+        return (ng.grad(peaks)(x) ** 2).sum()
+
+    a = RNG.standard_normal((3, 4))
+    for function in (peaks, steepness):
+        expected = ng.hessian(function)(a)
+        np.testing.assert_allclose(ng.hessian(ng.jit(function))(a), expected, rtol=1e-12)
 
 
 def test_forward_mode_and_batches():

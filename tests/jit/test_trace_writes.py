@@ -13,14 +13,11 @@ VECTOR = np.array([0.3, -0.7, 1.2])
 
 
 def values(tracer, *args):
-    captured = [
-        getattr(c.source._grad if c.gradient else c.source, "_array", c.source)
-        for c in tracer.captured
-    ]
-    return run(tracer.graph, *args, *captured)
+    sources = [c.source._grad if c.gradient else c.source for c in tracer.captured]
+    return run(tracer.graph, *args, *[getattr(source, "_array", source) for source in sources])
 
 
-# ------------------------------------------------------------------------------- local in-place code
+# ----------------------------------------------------------------------------- local in-place code
 
 
 def filled(x, empty):
@@ -229,6 +226,42 @@ def test_an_optimizer_steps_at_each_call():
     assert tracer.graph.writes == []
 
 
+def test_running_statistics_are_written_back():
+    layer = ng.nn.BatchNorm1d(2)
+    x = np.array([[1.0, 2.0], [3.0, 6.0], [2.0, 1.0]])
+    tracer = record(layer, x)
+    written = [target for target, _ in tracer.graph.writes]
+    sources = [c.source for c in tracer.captured if c.value in written]
+    assert {id(s) for s in sources} == {id(b) for b in layer.buffers()}
+    assert layer.running_mean.tolist() == [0.0, 0.0]
+
+
+def test_the_norm_of_gradients_is_computed_at_each_call():
+    p = ng.tensor([1.0, 2.0, 3.0], requires_grad=True)
+
+    def f(x):
+        p.grad = None
+        np.sum(p * x).backward()
+        return ng.nn.utils.clip_grad_norm_(p, 1.0)
+
+    tracer = record(f, VECTOR)
+    (call,) = [node for node in tracer.graph.nodes if node.op == CALL]
+    assert not call.params["effects"]
+    (write,) = tracer.gradients
+    assert write.value is not call.inputs[0]  # it was scaled
+
+
+def test_what_python_alone_would_do_once_is_refused():
+    p = ng.tensor([1.0], requires_grad=True)
+    optimizer = Descent([p])
+    optimizer.param_groups[0]["lr"] = 0.1
+    schedule = ng.optim.lr_scheduler.StepLR(optimizer, 2)
+    newton = ng.optim.LBFGS([p])
+    for step in (schedule.step, lambda: newton.step(lambda: None)):
+        with pytest.raises(NumgradTraceError, match="step"):
+            record(lambda x, step=step: (step(), x)[1], VECTOR)
+
+
 def test_random_numbers_are_drawn_at_each_call():
     generator, twin = ng.random.default_rng(1), np.random.default_rng(1)
 
@@ -269,7 +302,7 @@ class Called(ng.autograd.Function):
     @staticmethod
     @ng.autograd.function.once_differentiable
     def backward(ctx, g):
-        x, y = ctx.saved_tensors
+        x, _ = ctx.saved_tensors
         return ng.asarray(g.numpy() * 3 * x.numpy()), None
 
 

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numgrad.viz import layering
-from numgrad.viz.layering import layer, ranks
-from numgrad.viz.layout import GAP_ACROSS, GAP_DOWN, lay_out
-from numgrad.viz.ordering import crossings, order
-from numgrad.viz.placement import place
+from numgrad.diagrams import layering
+from numgrad.diagrams.layering import layer, ranks
+from numgrad.diagrams.layout import GAP_ACROSS, GAP_DOWN, lay_out
+from numgrad.diagrams.ordering import crossings, order
+from numgrad.diagrams.placement import place
 
 
 @st.composite

@@ -4,9 +4,9 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from numgrad.viz.diagram import Box, Diagram, Link
-from numgrad.viz.dot import to_dot
-from numgrad.viz.svg import to_svg
+from numgrad.diagrams.diagram import Box, Diagram, Link
+from numgrad.diagrams.dot import to_dot
+from numgrad.diagrams.svg import to_svg
 from tests.viz.dot_parser import parse
 
 SVG = "{http://www.w3.org/2000/svg}"

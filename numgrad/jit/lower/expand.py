@@ -29,15 +29,19 @@ class Expansion:
     opaque
         The nodes without terms of their own, which other code computes, by the number that the
         terms of their results carry.
+    origin
+        The node that each term was first made for, by the number of the term.
     """
 
     def __init__(self, graph: Graph) -> None:
         self.terms = Terms(graph.sizes)
         self.of: dict[Value, Term] = {}
         self.opaque: list[Node] = []
+        self.origin: list[Node] = []
         for node in graph.nodes:
             for value, term in zip(node.outputs, self._read(node), strict=True):
                 self.of[value] = term
+            self.origin += [node] * (self.terms.count - len(self.origin))
 
     def _read(self, node: Node) -> list[Term]:
         terms, out = self.terms, node.outputs

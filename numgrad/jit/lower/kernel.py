@@ -12,7 +12,7 @@ from numgrad.jit.lower.statements import (
     loads,
     make_statements,
 )
-from numgrad.jit.lower.terms import BUFFER, OPAQUE, PART, PRODUCT, SCALAR, Term, Terms, count
+from numgrad.jit.lower.terms import BUFFER, OPAQUE, PART, PRODUCT, SCALAR, SCATTER, Term, Terms, count
 from numgrad.jit.lower.tree import LANES, Item, Loop, build
 from numgrad.jit.lower.write import (
     MAX_TASKS,
@@ -46,6 +46,8 @@ class Written:
         What the entry point takes: terms in memory (results last), numbers, axes of ``sizes``.
     work
         Nanoseconds of serial work, as an expression of lengths.
+    writer
+        Who wrote it, with bodies and storage of all statements, for reports.
     """
 
     body: str
@@ -56,6 +58,7 @@ class Written:
     lengths: list[str]
     work: str
     nests: list[Nest]
+    writer: KernelWriter
 
     @property
     def arguments(self) -> list[str]:
@@ -101,7 +104,7 @@ class KernelWriter(Writer):
         exported: set[int],
         joined: Sequence[Term] = (),
     ) -> None:
-        self.joined = joined
+        self.joined, self.hint = joined, terms.sizes.hint_of
         stored, self.statements, self.items = arrange(terms, stored)
         self.exported = exported
         self.terms = {t.number: t for t in stored}
@@ -171,7 +174,8 @@ class KernelWriter(Writer):
             if loop is not None and loop not in open_loops
         )
         if not lanes:
-            return Storage(f"a{number}", axes, memory=bool(axes))
+            in_memory = bool(axes) or term.op == SCATTER
+            return Storage(f"a{number}", axes, memory=in_memory)
         together = not axes and not statement.reduced and self._same_run(statement, readers)
         return Storage(f"a{number}", axes, lanes=True, memory=not together)
 
@@ -200,7 +204,9 @@ class KernelWriter(Writer):
             if isinstance(item, Statement):
                 self._statement(item, work)
                 continue
-            writer = NestWriter(len(nests), item, self.bodies, self.storage, self.emitter)
+            writer = NestWriter(
+                len(nests), item, self.bodies, self.storage, self.emitter, self.hint
+            )
             nest = writer.write()
             nests.append(nest)
             functions += [*nest.lines, "", ""]
@@ -213,7 +219,7 @@ class KernelWriter(Writer):
         source = "\n".join(body).replace("@SCOPES@", str(len(self.scopes))) + "\n"
         return Written(
             source, self.emitter, self.arrays, self.results, self.scalars,
-            self.lengths, " + ".join(work) or "0", nests,
+            self.lengths, " + ".join(work) or "0", nests, self,
         )  # fmt: skip
 
     def _parameters(self) -> list[str]:

@@ -15,6 +15,8 @@ from numgrad.jit.polynomial import Terms as Length
 
 SMALL_PRODUCT = 8
 """Rows, columns or terms of a sum up to which a matrix product is written as loops."""
+SMALL_MATRIX = 48
+"""The same for batches of matrices, if two of the three lengths are no greater."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,10 @@ def multiplied(terms: Terms, node: Node, a: Term, b: Term) -> Term | None:
     b = terms.insert(b, (1,)) if column else b
     lengths = (a.shape[-2], b.shape[-1], a.shape[-1])
     out = None
-    if dtype.kind == "f" and min(map(terms.sizes.hint_of, lengths)) > SMALL_PRODUCT:
+    least, middle, _ = sorted(map(terms.sizes.hint_of, lengths))
+    batches = min(len(a.shape), len(b.shape)) > 2
+    small = least <= SMALL_PRODUCT or (batches and middle <= SMALL_MATRIX)
+    if dtype.kind == "f" and not small:
         out = _in_memory(terms, a, b)
     if out is None:
         out = _in_loops(terms, a, b)

@@ -4,7 +4,8 @@ Note [Loop tree]
 ----------------
 Statements of one kernel become a tree of loops. At each level the loop is chosen that the largest
 amount of work can share: a statement may join if it has that loop and everything it waits for is
-computed before the loop, or inside it for the same index. What is reduced over a loop is complete
+computed before the loop, or inside it for the same index; what has to be computed before gets loops
+of its own first. What is reduced over a loop is complete
 only after it. Among equals the loop whose steps in memory are the widest is put outside, so that
 the innermost one walks along rows. Two loops without anything between them that walk through all
 arrays as one are merged.
@@ -32,6 +33,8 @@ LANES = 128
 """Iterations of a loop whose index runs innermost that are computed side by side."""
 SHORT = 48
 """Iterations below which an innermost loop does not pay."""
+AHEAD = 8
+"""Loops that are considered though something has to be computed before them."""
 WIDE = 512
 """Elements of an iteration from which a block of them does not stay in a cache."""
 
@@ -145,6 +148,12 @@ def _level(
             left = [k for k in left if k not in set(ready)]
             continue
         loop, joined = _best(left, remaining, statements, loops, reads)
+        before = _waited_for(joined, left, reads)
+        if before:
+            items += _level(before, remaining, statements, loops, reads)
+            done = set(before)
+            left = [k for k in left if k not in done]
+            continue
         inside = {k: remaining[k] - {loop} for k in joined}
         body = _level(joined, remaining | inside, statements, loops, reads)
         items.append(Loop(loop, loops.lengths[loop], body, (loop,)))
@@ -161,17 +170,24 @@ def _best(
     reads: Reads,
 ) -> tuple[int, list[int]]:
     waiting = set(left)
-    candidates: dict[int, None] = {}
+    possible: dict[int, float] = {}
+    ready: set[int] = set()
     for k in left:
+        for loop in sorted(remaining[k]):
+            possible[loop] = possible.get(loop, 0.0) + reads.work[k]
         if not any(p in waiting for p, _ in reads.waits[k]):
-            candidates.update(dict.fromkeys(sorted(remaining[k])))
+            ready |= remaining[k]
     best: tuple | None = None
-    for loop in candidates:
+    for number, loop in enumerate(sorted(possible, key=lambda u: -possible[u])):
+        if best is not None and (best[0][0] > possible[loop] or number >= AHEAD) and (
+            loop not in ready or best[0][0] > possible[loop]
+        ):
+            continue
         joined = _joined(loop, left, remaining, statements, reads)
         work = sum(reads.work[k] for k in joined)
         step = max((reads.strides[k].get(loop, 0) for k in joined), default=0)
         reduced = sum(loop in statements[k].reduced.values() for k in joined)
-        key = (work, step, -reduced, loops.hint(loop), -loop)
+        key = (work, loop in ready, step, -reduced, loops.hint(loop), -loop)
         if best is None or key > best[0]:
             best = (key, loop, joined)
     assert best is not None, "a statement waits for itself"
@@ -185,28 +201,41 @@ def _joined(
     statements: Sequence[Statement],
     reads: Reads,
 ) -> list[int]:
-    """The statements that can be computed in one loop, in order."""
-    waiting = set(left)
+    """The statements that can be computed in one loop, in order, what they wait for before it."""
     joined: list[int] = []
     inside: set[int] = set()
+    after: set[int] = set()
     for k in left:
-        if loop not in remaining[k]:
-            continue
-        for p, index in reads.waits[k]:
-            if p not in waiting:
-                continue
-            producer = statements[p]
-            if p not in inside or loop not in producer.loops:
-                break
-            parts = [
-                part for place, part in zip(producer.loops, index, strict=False) if place == loop
-            ]
-            if index[:1] == ("flat",) or any(single_loop(part) != loop for part in parts):
-                break
-        else:
+        waits = [(p, index) for p, index in reads.waits[k] if p in inside or p in after]
+        if loop in remaining[k] and all(
+            p in inside and _at_same(loop, statements[p], index) for p, index in waits
+        ):
             joined.append(k)
             inside.add(k)
+        elif waits:
+            after.add(k)
     return joined
+
+
+def _at_same(loop: int, producer: Statement, index: Index) -> bool:
+    """Whether an element that is read is made in the same iteration of a loop."""
+    if index[:1] == ("flat",) or loop not in producer.loops:
+        return False
+    parts = [part for place, part in zip(producer.loops, index, strict=True) if place == loop]
+    return all(single_loop(part) == loop for part in parts)
+
+
+def _waited_for(joined: list[int], left: list[int], reads: Reads) -> list[int]:
+    """What has to be computed before others, in order."""
+    waiting = set(left) - set(joined)
+    found: set[int] = set()
+    stack = list(joined)
+    while stack:
+        for p, _ in reads.waits[stack.pop()]:
+            if p in waiting and p not in found:
+                found.add(p)
+                stack.append(p)
+    return [k for k in left if k in found]
 
 
 # -------------------------------------------------------------------------------- merging loops
@@ -263,13 +292,13 @@ def _touched(statement: Statement, bodies: Bodies) -> list[Length]:
 
 def _linear(offset: Length, outer: Loop, inner: Loop) -> bool:
     """Whether an offset is that of ``outer * length + inner``, or of neither."""
-    per_outer, per_inner = _coefficient(offset, outer.loop), _coefficient(offset, inner.loop)
+    per_outer, per_inner = coefficient(offset, outer.loop), coefficient(offset, inner.loop)
     if per_outer is None or per_inner is None:
         return False
     return per_outer == multiply(per_inner, inner.length)
 
 
-def _coefficient(offset: Length, loop: int) -> Length | None:
+def coefficient(offset: Length, loop: int) -> Length | None:
     """What an offset grows by with each iteration; None if it does not grow evenly."""
     atom = loop_index(loop)[0][0][0]
     found = []

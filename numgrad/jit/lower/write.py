@@ -12,6 +12,17 @@ Note [Accumulators]
 -------------------
 A reduction over the innermost loops is accumulated in a variable. Where loops of the result lie
 inside of a reduced one, the storage of the result holds the partial sums.
+
+Note [Unrolling]
+----------------
+A loop right around a loop over lanes does several iterations in each of them: what they read is
+read once, and partial sums stay in registers in between.
+
+Note [Kept in lanes]
+--------------------
+What an iteration of a loop around lanes computes, or collects from places in memory apart from each
+other, is often the same in each of its iterations. It is then computed before, for all iterations
+of the loops inside and all lanes, and kept side by side.
 """
 
 from __future__ import annotations
@@ -19,12 +30,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from numgrad.jit.lower.access import COMPUTED, LOOP, Index, loops_in
-from numgrad.jit.lower.statements import Bodies, Statement, loads
+import numpy as np
+
+from numgrad.jit.lower.access import COMPUTED, LOOP, Index, loop_index, loops_in
+from numgrad.jit.lower.statements import Bodies, Statement, expensive, loads
 from numgrad.jit.lower.terms import ONE, PART, REDUCE, SCAN, SCATTER, Term, count, ravel
-from numgrad.jit.lower.tree import LANES, Item, Loop
+from numgrad.jit.lower.tree import LANES, Item, Loop, coefficient
 from numgrad.jit.polynomial import Terms as Length
-from numgrad.jit.polynomial import add, constant, multiply, text_of
+from numgrad.jit.polynomial import add, constant, multiply, text_of, value_of
 from numgrad.kernels.expr import Emitter, Symbol, in_order, type_name
 from numgrad.kernels.reduction_loops import numpy_name
 from numgrad.kernels.reduction_plan import identity, step_of
@@ -32,6 +45,11 @@ from numgrad.kernels.reduction_plan import identity, step_of
 TASK = 4096
 """Elements that a task computes at least."""
 MAX_TASKS = 1024
+MOST_UNROLLED = 8
+FEW = 4
+"""Iterations of a loop from which on what they share is kept."""
+MOST_ASIDE = 65536
+"""Bytes of a block that are kept."""
 
 
 @dataclass
@@ -261,9 +279,12 @@ class NestWriter(Writer):
         bodies: Bodies,
         storage: dict[int, Storage],
         emitter: Emitter,
+        hint: Callable[[Length], int],
     ) -> None:
         super().__init__(bodies, storage, emitter, {})
-        self.number, self.top = number, loop
+        self.number, self.top, self.hint = number, loop, hint
+        self.aside: list[tuple[str, Length, np.dtype]] = []
+        self.copy = ""
         self.statements = loop.statements()
         self.produced = {s.term.number for s in self.statements}
         self.paths = {id(s): path for s, path in paths(loop)}
@@ -328,6 +349,11 @@ class NestWriter(Writer):
             lines.append(f"    m{number} = np.empty({text(size)}, {numpy_name(s.term.dtype)})")
             lines.append(f"    {place.name} = int64(m{number}.ctypes.data)")
             self.put(1, f"{self.use('touch', 'accumulation')}(m{number})")
+        for name, size, dtype in self.aside:
+            self.need(size)
+            lines.append(f"    m_{name} = np.empty({text(size)}, {numpy_name(dtype)})")
+            lines.append(f"    {name} = int64(m_{name}.ctypes.data)")
+            self.put(1, f"{self.use('touch', 'accumulation')}(m_{name})")
         return lines
 
     # ------------------------------------------------------------------------------------- loops
@@ -358,14 +384,19 @@ class NestWriter(Writer):
         for s in inside:
             if self._partial_from(s) == len(path):
                 self.put(depth, f"acc{s.term.number} = {self._identity(s.term)}")
+        self._set_aside(depth, loop)
         before = dict(self.names)
         self._hoist(depth, loop)
         self._start_scans(depth, loop)
-        self._open(depth, loop, "0", text(loop.length))
         self.need(loop.length)
         around = self.zeros
         self.zeros = around.union(loop.merged[:-1])
-        self._items(depth + 1, loop.items, [*path, loop])
+        unit = self._unit(loop)
+        if unit > 1:
+            self._unrolled(depth, loop, unit, [*path, loop])
+        else:
+            self._open(depth, loop, "0", text(loop.length))
+            self._items(depth + 1, loop.items, [*path, loop])
         self.names, self.zeros = before, around
         for s in inside:
             if self._partial_from(s) == len(path):
@@ -377,29 +408,65 @@ class NestWriter(Writer):
     def _open(self, depth: int, loop: Loop, start: str, stop: str) -> None:
         self.put(depth, f"for i{loop.loop} in range({start}, {stop}):")
 
-    def _run(self, depth: int, run: list[Statement], path: list[Loop]) -> None:
-        """Statements one after the other, at the same place in the loops."""
+    def _unit(self, loop: Loop) -> int:
+        """How many iterations of a loop are computed in one loop over lanes: Note [Unrolling]."""
+        run = [s for s in loop.items if isinstance(s, Statement)]
+        if len(run) < len(loop.items) or not self._side_by_side(run[0]):
+            return 1
+        if any(expensive(self.bodies.body(s), self.bodies) for s in run):
+            return 1
+        length = value_of(loop.length)
+        if length is None:
+            return MOST_UNROLLED // 2 if self.hint(loop.length) >= MOST_UNROLLED else 1
+        return -(-length // max(-(-length // MOST_UNROLLED), 1))
+
+    def _unrolled(self, depth: int, loop: Loop, unit: int, path: list[Loop]) -> None:
+        """A loop around lanes, several iterations at a time."""
+        run = [s for s in loop.items if isinstance(s, Statement)]
+        k, length = loop.loop, value_of(loop.length)
+        stop = str(length // unit * unit) if length else f"({text(loop.length)}) // {unit} * {unit}"
+        self.put(depth, f"for k{k} in range(0, {stop}, {unit}):")
+        self._run(depth + 1, run, path, [f"i{k} = k{k} + {u}" for u in range(unit)])
+        if length is None:
+            self._open(depth, loop, stop, text(loop.length))
+            self._run(depth + 1, run, path)
+        elif length % unit:
+            rest = range(length // unit * unit, length)
+            self._run(depth, run, path, [f"i{k} = {place}" for place in rest])
+
+    def _run(
+        self, depth: int, run: list[Statement], path: list[Loop], places: Sequence[str] = ("",)
+    ) -> None:
+        """Statements one after the other, at the same place, or some places, in the loops."""
         if not run:
             return
         if not self._side_by_side(run[0]):
             for s in run:
                 self._statement(depth, s)
             return
-        before = dict(self.names)
+        before, cost = dict(self.names), self.emitter.cost_ns
         over = [s for s in run if self.lane in s.reduced.values()]
-        for s in over:
-            self.put(depth, f"lane{s.term.number} = {self._identity(s.term)}")
+        copies = [(f"_{u}" if u else "", [place] if place else []) for u, place in enumerate(places)]
+        for copy, _ in copies:
+            for s in over:
+                self.put(depth, f"lane{s.term.number}{copy} = {self._identity(s.term)}")
         self.put(depth, "for lane in range(width):")
         self.put(depth + 1, f"i{self.lane} = base + lane")
-        for s in run:
-            self._statement(depth + 1, s)
+        for self.copy, place in copies:
+            if self.copy:
+                self.names, self.emitter.cost_ns = dict(before), cost
+            self.put(depth + 1, *place)
+            for s in run:
+                self._statement(depth + 1, s)
         self.names = before
-        for s in over:
-            value = f"lane{s.term.number}"
-            if self._in_memory(s) and self._partial_from(s) is None:
-                self._add_to_storage(depth, s, value)
-            else:
-                self._accumulate(depth, s, f"acc{s.term.number}", value)
+        for copy, place in copies if over else ():
+            self.put(depth, *place)
+            for s in over:
+                value = f"lane{s.term.number}{copy}"
+                if self._in_memory(s) and self._partial_from(s) is None:
+                    self._add_to_storage(depth, s, value)
+                else:
+                    self._accumulate(depth, s, f"acc{s.term.number}", value)
 
     def _side_by_side(self, s: Statement) -> bool:
         """Whether the index of a block runs innermost around a statement."""
@@ -424,7 +491,7 @@ class NestWriter(Writer):
             if self.storage[term.number].memory:
                 self.store(depth, s, self.names[symbol])
         elif self._side_by_side(s) and self.lane in s.reduced.values():
-            self._accumulate(depth, s, f"lane{term.number}", value)
+            self._accumulate(depth, s, f"lane{term.number}{self.copy}", value)
         elif not self._reduced_loops(s):
             self.names[self.bodies.load(term, s.index)] = value
             if self.storage[term.number].memory:
@@ -539,7 +606,7 @@ class NestWriter(Writer):
         term = s.term
         path = self.paths[id(s)][first:]
         inner = [u for loop in path for u in loop.merged if u in s.loops]
-        if s.scattered is not None:
+        if s.scattered is not None and s.loops[s.scattered] is not None:
             inner.append(s.loops[s.scattered])  # pyright: ignore
         lengths = {u: term.shape[a] for a, u in enumerate(s.loops)}
         for loop in inner:
@@ -571,6 +638,70 @@ class NestWriter(Writer):
         self.names[self.bodies.load(s.term, s.index)] = name
         if self.storage[s.term.number].memory:
             self.store(depth, s, name)
+
+    def _set_aside(self, depth: int, loop: Loop) -> None:
+        """Compute before a loop, for all iterations inside, what is the same in each of its own.
+
+        See Note [Kept in lanes].
+        """
+        inside = loop.statements()
+        if not inside or not self._side_by_side(inside[0]) or self.hint(loop.length) < FEW:
+            return
+        made = {s.term.number for s in inside}
+        within: dict[int, Loop] = {}
+        for each in _all_loops(loop)[1:]:
+            within.update(dict.fromkeys(each.merged, each))
+        stack = [self.bodies.body(s) for s in reversed(inside)]
+        seen: set[Symbol] = set()
+        while stack:
+            symbol = stack.pop()
+            if symbol in seen or symbol in self.names or symbol.op in ("const", "index"):
+                continue
+            seen.add(symbol)
+            loops = self.depends(symbol)
+            if self.top.loop in loops and not loops & set(loop.merged):
+                inner = list(dict.fromkeys(x for u, x in within.items() if u in loops))
+                if not self.reads(symbol) & made and self._worth_aside(symbol, inner):
+                    self._keep_aside(depth, symbol, inner)
+                    continue
+            stack.extend(reversed(symbol.args))
+
+    def _worth_aside(self, symbol: Symbol, inner: Sequence[Loop]) -> bool:
+        size = LANES * symbol.dtype.itemsize
+        for loop in inner:
+            size *= max(self.hint(loop.length), 1)
+        if symbol.dtype.kind != "f" or size > MOST_ASIDE:
+            return False
+        if symbol.op != "load":
+            return symbol.op not in ("pair", "computed")
+        number, index = symbol.detail
+        if symbol.args or self.storage[number].lanes:
+            return False
+        flat = index[:1] == ("flat",)
+        offset = index[1] if flat else ravel(self.bodies.terms[number].shape, index)
+        return coefficient(offset, self.top.loop) != ONE
+
+    def _keep_aside(self, depth: int, symbol: Symbol, inner: Sequence[Loop]) -> None:
+        """Compute a symbol for all iterations of some loops and all lanes."""
+        name = f"h{len(self.aside)}"
+        before, around = dict(self.names), self.zeros
+        self.zeros = around.union(*[loop.merged[:-1] for loop in inner])
+        place, size = (), ONE
+        for loop in inner:
+            self.need(loop.length)
+            self._open(depth, loop, "0", text(loop.length))
+            depth += 1
+            place = add(multiply(place, loop.length), loop_index(loop.loop))
+            size = multiply(size, loop.length)
+        self.put(depth, "for lane in range(width):", f"    i{self.lane} = base + lane")
+        (value,) = self.values(depth + 1, [symbol])
+        at = f"{text(multiply(place, constant(LANES)))} + lane" if place else "lane"
+        store, load = (self.use(f, "intrinsics") for f in ("store", "load"))
+        self.put(depth + 1, f"{store}({value}, {name}, {at}, {self._scope(name)})")
+        self.aside.append((name, multiply(size, constant(LANES)), symbol.dtype))
+        self.names, self.zeros = before, around
+        kind = type_name(symbol.dtype)
+        self.names[symbol] = f"{load}({kind}, {name}, {at}, {self._scope(name)})"
 
     def _hoist(self, depth: int, loop: Loop) -> None:
         """Compute before a loop what does not change in it."""

@@ -35,7 +35,7 @@ def _rule(to: Rewriting, node: Node) -> Value | None:
     (out,) = node.outputs
     if node.params.get("keepdims"):
         return to.reshape(_reduced(to, node, node.inputs[0], node.params["axis"]), out.shape)
-    for rule in (_short_axes, _steps, _permuted, _reshaped, _repeated):
+    for rule in (_short_axes, _steps, _permuted, _reshaped, _repeated, _negated, _of_product):
         found = rule(to, node, node.inputs[0], out)
         if found is not None:
             return found
@@ -129,3 +129,34 @@ def _repeated(to: Rewriting, node: Node, x: Value, out: Value) -> Value | None:
             count = count * x.shape[a]
         found = to.elementwise("multiply", (found, to.size(count)), found)
     return to.broadcast(found, out.shape)
+
+
+def _negated(to: Rewriting, node: Node, x: Value, out: Value) -> Value | None:
+    """The sum of what is negated: negated in the end."""
+    if node.name != "sum" or x.node.name != "negative" or x.dtype.kind != "f":
+        return None
+    (origin,) = x.node.inputs
+    if not x.dtype == out.dtype == origin.dtype or origin.shape != x.shape or to.is_shared(x):
+        return None
+    return to.elementwise("negative", (_reduced(to, node, origin, node.params["axis"]),), out)
+
+
+def _of_product(to: Rewriting, node: Node, x: Value, out: Value) -> Value | None:
+    """The sum over rows or columns of a matrix product: a product with a single row or column.
+
+    Both are sums over the same products, in another order.
+    """
+    if node.name != "sum" or x.node.name != "matmul" or x.dtype.kind != "f" or to.is_shared(x):
+        return None
+    a, b = x.node.inputs
+    axes = node.params["axis"]
+    if min(a.ndim, b.ndim) < 2 or not a.dtype == b.dtype == x.dtype == out.dtype:
+        return None
+    if axes == (x.ndim - 1,):
+        b = to.reshape(_reduced(to, node, b, (b.ndim - 1,)), (*b.shape[:-1], 1))
+    elif axes == (x.ndim - 2,):
+        a = to.reshape(_reduced(to, node, a, (a.ndim - 2,)), (*a.shape[:-2], 1, a.shape[-1]))
+    else:
+        return None
+    shape = tuple(1 if axis in axes else n for axis, n in enumerate(x.shape))
+    return to.reshape(to.add("matmul", (a, b), {}, shape, out.dtype), out.shape)

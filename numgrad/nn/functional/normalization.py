@@ -11,6 +11,7 @@ from numgrad.autograd.modes import no_grad
 from numgrad.autograd.variable import Tensor
 from numgrad.creation import asarray
 from numgrad.errors import NumgradValueError
+from numgrad.op.base import state
 from numgrad.ops.nn.batch_normalization import batch_normalize, normalize_by
 from numgrad.ops.nn.normalization import group_norm as _group_norm
 from numgrad.ops.nn.normalization import layer_norm as _layer_norm
@@ -93,10 +94,15 @@ def batch_norm(
     unbiased = count / (count - 1)
     for running, new, factor in ((running_mean, mean, 1), (running_var, variance, unbiased)):
         if running is not None:
-            newest = momentum * factor * new.numpy(force=True)
             with no_grad():
-                running.copy_((1 - momentum) * running.numpy(force=True) + newest)
+                newest = momentum * factor * _numbers(new)
+                running.copy_((1 - momentum) * _numbers(running) + newest)
     return out
+
+
+def _numbers(tensor: Tensor) -> Any:
+    """What statistics are computed with: NumPy is quicker for few numbers, if they are known."""
+    return tensor.numpy(force=True) if state.tracer is None else tensor.detach()
 
 
 def _check_running(shape: tuple[int, ...], *running: Tensor | None) -> None:

@@ -16,6 +16,7 @@ from numgrad.errors import NumgradTypeError
 from numgrad.nn.utils.norm import Gradient, total_norm
 from numgrad.nn.utils.tensors import Tensors, listed
 from numgrad.nn.utils.update_many import update_many
+from numgrad.op.base import OPS, state
 from numgrad.tensor import Tensor
 
 
@@ -124,7 +125,9 @@ def clip_grads_with_norm_(
     >>> print(w.grad.numpy().round(3))
     [0.3 0.4]
     """
-    norm = float(total_norm.item() if isinstance(total_norm, Tensor) else total_norm)
+    norm: Any = total_norm
+    if state.tracer is None:
+        norm = float(total_norm.item() if isinstance(total_norm, Tensor) else total_norm)
     _scale(_gradients("clip_grads_with_norm_", parameters), max_norm, norm)
 
 
@@ -181,8 +184,14 @@ def _gradients(name: str, parameters: Tensors) -> list[Gradient]:
     return [grad for grad in found if grad is not None]
 
 
-def _scale(grads: list[Gradient], max_norm: float, total: float) -> None:
+def _scale(grads: list[Gradient], max_norm: float, total: Any) -> None:
     share = float(max_norm) / (total + 1e-6)
+    if state.tracer is not None:
+        with no_grad():
+            share = OPS["where"](share >= 1, 1.0, share)
+            for grad in grads:
+                grad.mul_(OPS["astype"](share, dtype=np.finfo(grad.dtype).dtype))
+        return
     if share >= 1:
         return
     dense = [grad for grad in grads if isinstance(grad, Tensor)]
@@ -196,7 +205,10 @@ def _scaled(grad: Any, share: Any) -> dict[str, Any]:
     return {"grad": grad * share}
 
 
-def _as_tensor(total: float, tensors: list[Gradient]) -> Tensor:
+def _as_tensor(total: Any, tensors: list[Gradient]) -> Tensor:
     dtypes = [np.finfo(dtype).dtype for dtype in {t.dtype for t in tensors}]
+    if state.tracer is not None:
+        kind = np.result_type(*dtypes) if dtypes else np.dtype(np.float64)
+        return OPS["astype"](total, dtype=kind)
     with np.errstate(over="ignore"):  # of a norm that float32 has no number for
         return Tensor(np.array(total).astype(np.result_type(*dtypes) if dtypes else np.float64))

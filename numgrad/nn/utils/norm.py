@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from numgrad.autograd.modes import no_grad
 from numgrad.autograd.row_sparse import RowSparseTensor
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 from numgrad.kernels.multi_tensor_norm import sum_of_squares
+from numgrad.op.base import state
 from numgrad.ops.reduce import max as largest
 from numgrad.ops.reduce import norm
 from numgrad.tensor import Tensor
@@ -43,6 +44,8 @@ def total_norm(
         With ``error_if_nonfinite``, if the norm is NaN or infinite.
     """
     order = float(order)
+    if state.tracer is not None:
+        return _traced(name, tensors, order, error_if_nonfinite)
     arrays = [
         t.coalesce().values._array if isinstance(t, RowSparseTensor) else t._array for t in tensors
     ]
@@ -68,6 +71,17 @@ def total_norm(
             "where they stop to be finite (ng.autograd.detect_anomaly), or pass "
             "error_if_nonfinite=False"
         )
+    return total
+
+
+def _traced(name: str, tensors: Sequence[Gradient], order: float, error_if_nonfinite: bool) -> Any:
+    """The norm in a function that is being compiled: computed at each call, as here."""
+
+    def compute(*arrays: np.ndarray) -> tuple[np.ndarray]:
+        total = total_norm(name, [Tensor(a) for a in arrays], order, error_if_nonfinite)
+        return (np.array(total),)
+
+    (total,) = state.tracer.called(compute, tensors, [((), np.dtype(np.float64))])
     return total
 
 

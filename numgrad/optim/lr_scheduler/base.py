@@ -28,9 +28,11 @@ from numgrad.autograd.modes import no_grad
 from numgrad.errors import (
     NumgradKeyError,
     NumgradNotImplementedError,
+    NumgradTraceError,
     NumgradTypeError,
     NumgradValueError,
 )
+from numgrad.op.base import state
 from numgrad.optim.optimizer import Optimizer
 from numgrad.tensor import Tensor
 
@@ -38,6 +40,15 @@ EPOCH_IS_DEPRECATED = (
     "step: the argument epoch is deprecated; call step() once after each epoch, or load_state_dict "
     "to go on from a saved one. With epoch the rate comes from the closed form, where there is one"
 )
+
+
+def refuse_trace(name: str) -> None:
+    """Raise in a function that is being compiled, which would step once and never again."""
+    if state.tracer is not None:
+        raise NumgradTraceError(
+            f"{name}.step: a schedule is Python code, which a compiled function does not run at "
+            "each call; step it after the call"
+        )
 
 
 class LRScheduler:
@@ -128,6 +139,7 @@ class LRScheduler:
         UserWarning
             If the optimizer has not been stepped before, or ``epoch`` is given.
         """
+        refuse_trace(type(self).__name__)
         if self._step_count == 1:
             _warn_unless_stepped(self.optimizer)
         self._step_count += 1
@@ -144,6 +156,7 @@ class LRScheduler:
     @contextmanager
     def _stepping(self) -> Iterator[None]:
         """While ``get_lr`` is called by ``step``."""
+        refuse_trace(type(self).__name__)
         self._get_lr_called_within_step = True
         try:
             yield

@@ -12,6 +12,7 @@ from numgrad.optim.lr_scheduler.base import (
     LRScheduler,
     check_optimizer,
     copied,
+    refuse_trace,
     set_value,
     values_of,
 )
@@ -131,6 +132,7 @@ class ReduceLROnPlateau(LRScheduler):
         NumgradRuntimeError
             If the optimizer got another group and ``min_lr`` was a list.
         """
+        refuse_trace("ReduceLROnPlateau")
         current = float(metrics.detach() if isinstance(metrics, Tensor) else metrics)
         if epoch is not None:
             warnings.warn(EPOCH_IS_DEPRECATED, UserWarning, stacklevel=2)

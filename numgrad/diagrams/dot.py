@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numgrad.viz.diagram import Box, Diagram, Link
+from numgrad.diagrams.diagram import Box, Diagram, Link
 
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "&": "&amp;", "\r": "", "\0": "\N{REPLACEMENT CHARACTER}"}
 """Labels are *escStrings*, in which a backslash names the node or ends a line, and entities of

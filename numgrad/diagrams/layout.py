@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from numgrad.viz.layering import Edge, layer
-from numgrad.viz.ordering import order
-from numgrad.viz.placement import place
+from numgrad.diagrams.layering import Edge, layer
+from numgrad.diagrams.ordering import order
+from numgrad.diagrams.placement import place
 
 GAP_ACROSS = 18.0
 GAP_DOWN = 30.0

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 
-from numgrad.viz.layering import Layered
+from numgrad.diagrams.layering import Layered
 
 ROUNDS = 8
 """Down and up again; more seldom improve anything."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from numgrad.viz.layering import Layered
+from numgrad.diagrams.layering import Layered
 
 
 def place(

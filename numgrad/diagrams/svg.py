@@ -6,8 +6,8 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from numgrad.viz.diagram import Box, Diagram
-from numgrad.viz.layout import Piece, lay_out
+from numgrad.diagrams.diagram import Box, Diagram
+from numgrad.diagrams.layout import Piece, lay_out
 
 FONT = 10.0
 CHARACTER = 6.1

@@ -1,0 +1,1 @@
+"""Boxes of text and arrows between them: layout, SVG, DOT. What boxes show is not known here."""
