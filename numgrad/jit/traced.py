@@ -13,6 +13,7 @@ from numgrad.errors import NumgradError, NumgradNotImplementedError, NumgradType
 from numgrad.jit.arrays import TracedArray
 from numgrad.jit.closure import Place, Surroundings, is_atom
 from numgrad.jit.cut import Cut, cut
+from numgrad.jit.effects import Captured
 from numgrad.jit.graph import CALL, Graph, Value
 from numgrad.jit.layout import GradientResult, Input, Result
 from numgrad.jit.messages import warn
@@ -20,7 +21,7 @@ from numgrad.jit.nesting import flatten
 from numgrad.jit.signature import NUMBER, STATIC, TENSOR, Arguments, Leaf
 from numgrad.jit.sizes import Size
 from numgrad.jit.tape import dead_end, without_hooks
-from numgrad.jit.trace import Captured, Tracer
+from numgrad.jit.trace import Tracer
 
 
 @dataclass
