@@ -438,6 +438,8 @@ def _worth_keeping(stored: Iterable[Term], items: Sequence[Item]) -> list[Term]:
             for term, needed in expensive(body, bodies):
                 place = tuple(map(id, path))
                 wasted = bool(around - needed) and path[0].lanes
+                if term.number in bodies.stored:
+                    continue  # another term may have the same value at some places
                 if wasted or seen.setdefault(term.number, place) != place:
                     found[term.number] = term
     return list(found.values())
