@@ -141,11 +141,13 @@ class Tracer(Effects):
 
     def lift(self, x: Any, dtype: Any = None) -> TracedArray:
         """Anything as a traced array; a number promotes like one unless a dtype is given."""
+        array: Any = x._array if isinstance(x, Tensor) else x
+        if type(array) is TracedArray:
+            if array.tracer is not self:
+                array.check_alive()
+            return array
         if isinstance(x, Tensor):
-            array: Any = x._array
-            return array if type(array) is TracedArray else self._capture(array, x)
-        if type(x) is TracedArray:
-            return x
+            return self._capture(array, x)
         if isinstance(x, Size):
             value = self.graph.size(x)
             return TracedArray(self, value if dtype is None else self.strong(value, dtype))
