@@ -12,7 +12,17 @@ from numgrad.jit.lower.statements import (
     loads,
     make_statements,
 )
-from numgrad.jit.lower.terms import BUFFER, OPAQUE, PART, PRODUCT, SCALAR, SCATTER, Term, Terms, count
+from numgrad.jit.lower.terms import (
+    BUFFER,
+    OPAQUE,
+    PART,
+    PRODUCT,
+    SCALAR,
+    SCATTER,
+    Term,
+    Terms,
+    count,
+)
 from numgrad.jit.lower.tree import LANES, Item, Loop, build
 from numgrad.jit.lower.write import (
     MAX_TASKS,
