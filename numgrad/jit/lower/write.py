@@ -642,10 +642,7 @@ class NestWriter(Writer):
             self.store(depth, s, name)
 
     def _set_aside(self, depth: int, loop: Loop) -> None:
-        """Compute before a loop, for all iterations inside, what is the same in each of its own.
-
-        See Note [Kept in lanes].
-        """
+        """Compute what is the same in each iteration of a loop: Note [Kept in lanes]."""
         inside = loop.statements()
         if not inside or not self._side_by_side(inside[0]) or self.hint(loop.length) < FEW:
             return
@@ -669,6 +666,7 @@ class NestWriter(Writer):
             stack.extend(reversed(symbol.args))
 
     def _worth_aside(self, symbol: Symbol, inner: Sequence[Loop]) -> bool:
+        """Whether to keep a symbol: small enough, and not side by side already."""
         size = LANES * symbol.dtype.itemsize
         for loop in inner:
             size *= max(self.hint(loop.length), 1)
