@@ -188,7 +188,9 @@ x, y = ng.tensor(x), ng.tensor(y)
 losses = [train(x, y).item() for _ in range(200)]
 print(f"loss {losses[0]:.3f} -> {losses[-1]:.3f}")
 compiled, taped = seconds(train, x, y), seconds(step, x, y)
-print(f"a compiled step takes {compiled * 1e6:.0f} us, an eager one {taped / compiled:.1f} times that")
+print(
+    f"a compiled step takes {compiled * 1e6:.0f} us, an eager one {taped / compiled:.1f} times that"
+)
 
 # %% [markdown]
 # ## What it cost
