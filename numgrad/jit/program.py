@@ -170,9 +170,7 @@ class Program:
             read.update(of[v].number for other in opaque[position + 1 :] for v in other.inputs)
             read.update(of[v].number for v in self.graph.roots())
             lines.update(
-                (f"    x{t.detail} = array(x{t.detail})", None)
-                for t in written
-                if t.number in read
+                (f"    x{t.detail} = array(x{t.detail})", None) for t in written if t.number in read
             )
         return list(lines)
 

@@ -4,11 +4,11 @@ Note [Loop tree]
 ----------------
 Statements of one kernel become a tree of loops. At each level the loop is chosen that the largest
 amount of work can share: a statement may join if it has that loop and everything it waits for is
-computed before the loop, or inside it for the same index; what has to be computed before gets loops
-of its own first. What is reduced over a loop is complete
-only after it. Among equals the loop whose steps in memory are the widest is put outside, so that
-the innermost one walks along rows. Two loops without anything between them that walk through all
-arrays as one are merged.
+computed before the loop, or inside it for the same index. If that is a loop that others have to
+come before, whatever does not depend on it is computed first. What is reduced over a loop is
+complete only after it. Among equals the loop whose steps in memory are the widest is put outside,
+so that the innermost one walks along rows. Two loops without anything between them that walk
+through all arrays as one are merged.
 
 Note [Lanes]
 ------------
@@ -148,8 +148,8 @@ def _level(
             left = [k for k in left if k not in set(ready)]
             continue
         loop, joined = _best(left, remaining, statements, loops, reads)
-        before = _waited_for(joined, left, reads)
-        if before:
+        if _waits(joined, left, reads):
+            before = _independent(joined, left, reads)
             items += _level(before, remaining, statements, loops, reads)
             done = set(before)
             left = [k for k in left if k not in done]
@@ -179,9 +179,9 @@ def _best(
             ready |= remaining[k]
     best: tuple | None = None
     for number, loop in enumerate(sorted(possible, key=lambda u: -possible[u])):
-        if best is not None and (best[0][0] > possible[loop] or number >= AHEAD) and (
-            loop not in ready or best[0][0] > possible[loop]
-        ):
+        if best is not None and best[0][0] > possible[loop]:
+            break
+        if number >= AHEAD and loop not in ready:
             continue
         joined = _joined(loop, left, remaining, statements, reads)
         work = sum(reads.work[k] for k in joined)
@@ -225,17 +225,19 @@ def _at_same(loop: int, producer: Statement, index: Index) -> bool:
     return all(single_loop(part) == loop for part in parts)
 
 
-def _waited_for(joined: list[int], left: list[int], reads: Reads) -> list[int]:
-    """What has to be computed before others, in order."""
-    waiting = set(left) - set(joined)
-    found: set[int] = set()
-    stack = list(joined)
-    while stack:
-        for p, _ in reads.waits[stack.pop()]:
-            if p in waiting and p not in found:
-                found.add(p)
-                stack.append(p)
-    return [k for k in left if k in found]
+def _waits(joined: list[int], left: list[int], reads: Reads) -> bool:
+    """Whether something else has to be computed before."""
+    others = set(left) - set(joined)
+    return any(p in others for k in joined for p, _ in reads.waits[k])
+
+
+def _independent(joined: list[int], left: list[int], reads: Reads) -> list[int]:
+    """What can be computed before, in order."""
+    after = set(joined)
+    for k in left:
+        if any(p in after for p, _ in reads.waits[k]):
+            after.add(k)
+    return [k for k in left if k not in after]
 
 
 # -------------------------------------------------------------------------------- merging loops

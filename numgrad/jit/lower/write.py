@@ -106,7 +106,7 @@ def _without(length: Length, zeros: frozenset[int]) -> Length:
     if not zeros:
         return length
     kept = []
-    for product, coefficient in length:
+    for product, factor in length:
         factors = []
         for atom in product:
             if atom[0] == "axis":
@@ -116,7 +116,7 @@ def _without(length: Length, zeros: frozenset[int]) -> Length:
             else:
                 factors.append((atom[0], _without(atom[1], zeros), _without(atom[2], zeros)))
         else:
-            kept.append((tuple(factors), coefficient))
+            kept.append((tuple(factors), factor))
     return tuple(kept)
 
 
@@ -446,7 +446,9 @@ class NestWriter(Writer):
             return
         before, cost = dict(self.names), self.emitter.cost_ns
         over = [s for s in run if self.lane in s.reduced.values()]
-        copies = [(f"_{u}" if u else "", [place] if place else []) for u, place in enumerate(places)]
+        copies = [
+            (f"_{u}" if u else "", [place] if place else []) for u, place in enumerate(places)
+        ]
         for copy, _ in copies:
             for s in over:
                 self.put(depth, f"lane{s.term.number}{copy} = {self._identity(s.term)}")
@@ -640,10 +642,7 @@ class NestWriter(Writer):
             self.store(depth, s, name)
 
     def _set_aside(self, depth: int, loop: Loop) -> None:
-        """Compute before a loop, for all iterations inside, what is the same in each of its own.
-
-        See Note [Kept in lanes].
-        """
+        """Compute what is the same in each iteration of a loop: Note [Kept in lanes]."""
         inside = loop.statements()
         if not inside or not self._side_by_side(inside[0]) or self.hint(loop.length) < FEW:
             return
@@ -667,6 +666,7 @@ class NestWriter(Writer):
             stack.extend(reversed(symbol.args))
 
     def _worth_aside(self, symbol: Symbol, inner: Sequence[Loop]) -> bool:
+        """Whether to keep a symbol: small enough, and not side by side already."""
         size = LANES * symbol.dtype.itemsize
         for loop in inner:
             size *= max(self.hint(loop.length), 1)
