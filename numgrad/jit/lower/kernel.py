@@ -44,7 +44,7 @@ from numgrad.op.elementwise import USER_KERNELS
 
 _MEMORY_NS = 0.3
 ROWS_NS = 20_000.0
-"""Work of a task of a matrix product."""
+"""Work of a block of rows of a matrix product, at least."""
 
 
 @dataclass
@@ -80,7 +80,9 @@ class Written:
     def source(self, *, parallel: bool) -> str:
         """The source of the serial or the parallel variant."""
         loop = "prange" if parallel else "range"
-        return self.emitter.header() + self.body.replace("@RANGE@", loop)
+        limit = "thread_limit()" if parallel else "1"
+        body = self.body.replace("@RANGE@", loop).replace("@THREADS@", limit)
+        return self.emitter.header() + body
 
     def signature(self) -> str:
         """Numba's signature of the entry point."""
@@ -285,11 +287,16 @@ class KernelWriter(Writer):
             self.need(length)
         rows, columns, inner = text(sizes.m), text(sizes.n), text(sizes.k)
         kind, width = type_name(term.dtype), term.dtype.itemsize
-        task = ROWS_NS / products.MULTIPLY_NS[term.dtype.name]
-        least = f"{task:.0f} // max(({columns}) * ({inner}), 1)"
-        self.put(1, f"rows{k} = {rows}", f"step{k} = ({least} + 8) // 8 * 8")
+        # any blocks of rows have the bits of the whole, so there are as many as threads
+        batch = text(sizes.batch)
+        products_of_task = int(ROWS_NS / products.MULTIPLY_NS[term.dtype.name])
+        pays = f"({batch}) * ({rows}) * ({columns}) * ({inner}) // {products_of_task}"
+        self.use("thread_limit", "blas")
+        self.put(1, f"rows{k} = {rows}", f"workers{k} = max(1, min(@THREADS@, {pays}))")
+        self.put(1, f"blocks{k} = -(-workers{k} // max({batch}, 1))")
+        self.put(1, f"step{k} = max(-(-rows{k} // (4 * blocks{k})) * 4, 4)")
         self.put(1, f"blocks{k} = -(-rows{k} // step{k})")
-        self.put(1, f"for task{k} in @RANGE@(blocks{k} * ({text(sizes.batch)})):")
+        self.put(1, f"for task{k} in @RANGE@(blocks{k} * ({batch})):")
         self.put(2, f"matrix{k} = task{k} // blocks{k}")
         self.put(2, f"first{k} = (task{k} - matrix{k} * blocks{k}) * step{k}")
         self.put(2, f"some{k} = min(step{k}, rows{k} - first{k})")
