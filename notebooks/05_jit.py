@@ -73,7 +73,9 @@ graph
 #
 # Passes simplify the graph: what is computed twice is computed once, what nobody reads is left out.
 # Then loops are made of it, as few as possible. Here it is a single one: it reads two arrays,
-# writes two, and keeps everything else in registers. `fast.llvm` and `fast.asm` go on from here.
+# writes two, and keeps everything else in registers. Below it are the kernel, which cuts the work
+# into tasks for threads, and the Python function around it. `fast.llvm` and `fast.asm` go on from
+# here.
 
 # %%
 print(fast.source[fast.source.index("@outlined") :])
@@ -96,6 +98,7 @@ print(fast.report())
 # %%
 def seconds(run, *arguments):
     """The best of several times of a call."""
+    run(*arguments)
     times = []
     begin = time.perf_counter()
     while time.perf_counter() - begin < 0.2:
@@ -108,7 +111,6 @@ def seconds(run, *arguments):
 eager = ng.value_and_grad(chain, argnums=(0, 1))
 for n in (100, 100_000):
     part = a[:n].copy(), b[:n].copy()
-    fast(*part), eager(*part)
     compiled, taped, numpy = (seconds(run, *part) for run in (fast, eager, chain))
     print(
         f"n = {n:7}: value and gradient compiled {compiled * 1e6:7.1f} us, eager numgrad takes "
@@ -164,7 +166,7 @@ print(ng.jit(lambda x: np.where(x.sum() > 0, x, 0.0))(a)[:3])
 # ## A training step
 #
 # A module, its loss, the backward and the optimizer in one function. It has no arguments but data:
-# parameters and the optimizer's state are found where they are, and updated in place.
+# the parameters are found where they are, and updated in place.
 
 # %%
 ng.random.manual_seed(0)

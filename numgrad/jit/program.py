@@ -65,8 +65,8 @@ class KernelStep:
         What compiling them, or loading them from disk, took.
     """
 
-    def __init__(self, name: str, written: Written) -> None:
-        self.name, self.written = name, written
+    def __init__(self, name: str, written: Written, keep: bool = True) -> None:
+        self.name, self.written, self.keep = name, written, keep
         self.kernels: dict[tuple[bool, bool], Kernel] = {}
         self.seconds = 0.0
 
@@ -85,6 +85,7 @@ class KernelStep:
                     nogil=nogil,
                     externals=written.emitter.externals,
                     functions=written.emitter.namespace,
+                    keep=self.keep,
                 )
             self.seconds += time.perf_counter() - begin
         return found
@@ -312,9 +313,11 @@ class Program:
             for whole, parts in self._joined.values()
             if any(p.number in numbers for p in parts)
         ]
-        written = KernelWriter(self.expansion.terms, ready, exported, joined).write()
+        contract = self.options.contract
+        writer = KernelWriter(self.expansion.terms, ready, exported, joined, contract)
+        written = writer.write()
         number = sum(isinstance(step, KernelStep) for step in self.steps)
-        step = KernelStep(f"jit_{self.options.name}_{number}", written)
+        step = KernelStep(f"jit_{self.options.name}_{number}", written, self.options.cache)
         self.steps.append(step)
         lines = [f"    t{t.number} = {self._allocated(t)}" for t in written.results]
         given = [self._argument(t) for t in written.arrays]

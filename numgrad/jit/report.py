@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from numgrad.jit.closure import IDENTITY, Place
 from numgrad.jit.graph import CALL, Node
 from numgrad.jit.layout import Input, Layout
 from numgrad.jit.lower.account import Account, account, by_line, stored_name
@@ -68,13 +69,21 @@ def _of_layout(layout: Layout) -> Lines:
     yield "inputs"
     yield from _indented(_of_input(entry, layout) for entry in layout.inputs)
     lengths = [g.text(lambda k: f"n{k}") for g in layout.sizes.relations()]
-    around = [f"{place.name} = {place.value!r}" for place in layout.guards]
+    around = [_of_guard(place) for place in layout.guards]
     if lengths or around:
         yield "guards"
         for text in lengths + around:
             yield f"  {text if len(text) < 80 else text[:76] + ' ...'}"
     else:
         yield "guards: none"
+
+
+def _of_guard(place: Place) -> str:
+    if place.is_length:
+        return f"len({place.name.removesuffix('[...]')}) == {place.value}"
+    if place.treatment == IDENTITY:
+        return f"{place.name} is the same {type(place.value).__name__}"
+    return f"{place.name} == {' '.join(repr(place.value).split())}"
 
 
 def _of_input(entry: Input, layout: Layout) -> str:
@@ -259,7 +268,9 @@ class _Names:
         return self._inputs.get(number, f"t{number}")
 
     def at(self, address: str) -> str:
-        """What is at an address."""
+        """What is at an address: a term, or what a nest puts aside for itself."""
+        if not address.startswith("a"):
+            return address
         return self._inputs.get(int(address[1:]), f"t{address[1:]}")
 
     def typed(self, term: Term) -> str:

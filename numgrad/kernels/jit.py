@@ -59,6 +59,13 @@ def outlined(function: Callable) -> Callable:
     return numba.njit(function, error_model="numpy", **_WITHOUT_WRAPPERS)
 
 
+def contracted(function: Callable) -> Callable:
+    """The same, where a product and a sum may become one instruction."""
+    import numba
+
+    return numba.njit(function, error_model="numpy", fastmath={"contract"}, **_WITHOUT_WRAPPERS)
+
+
 @dataclass(slots=True)
 class Kernel:
     """A compiled generated function: call ``entry`` with arguments of exactly ``signature``."""
@@ -98,6 +105,7 @@ def compile_kernel(
     nogil: bool = False,
     externals: Iterable[str] = (),
     functions: dict[str, Any] | None = None,
+    keep: bool = True,
 ) -> Kernel:
     """Compile ``source``, or load it from the cache.
 
@@ -115,10 +123,12 @@ def compile_kernel(
     functions
         Users' own compiled functions that ``source`` calls, by the names it uses. Nothing tells
         what they in turn depend on, so such kernels are compiled anew in each process.
+    keep
+        Whether the disk is used: to load the kernel from, and to keep it.
     """
     functions = functions or {}
     identities = sorted((name, id(function)) for name, function in functions.items())
-    options = f"{parallel=} {nogil=} externals={sorted(externals)} {identities=}"
+    options = f"{parallel=} {nogil=} externals={sorted(externals)} {identities=} {keep=}"
     key = hashlib.sha256("\0".join((name, source, signature, options)).encode()).hexdigest()[:32]
     found = _loaded.get(key)
     if found is not None:
@@ -127,7 +137,7 @@ def compile_kernel(
         found = _loaded.get(key)
         if found is None:
             found = _load_or_compile(
-                name, source, signature, parallel, nogil, tuple(externals), functions
+                name, source, signature, parallel, nogil, tuple(externals), functions, keep
             )
             _loaded[key] = found
     return found
@@ -141,7 +151,9 @@ def _load_or_compile(
     nogil: bool,
     externals: tuple[str, ...],
     functions: dict[str, Any],
+    keep: bool,
 ) -> Kernel:
+    keep = keep and not functions
     memory.keep_freed_memory()
     if parallel:
         threads.prepare_pool()
@@ -150,16 +162,16 @@ def _load_or_compile(
     stem = f"{name}-{key}"
     for symbol in externals:
         linker.link(symbol)
-    result = None if functions else _load(stem)
+    result = _load(stem) if keep else None
     if from_cache := result is not None:
         entry = result.entry_point
     else:
-        path = _write(f"{stem}.py", source.encode())
+        path = _write(f"{stem}.py", source.encode()) if keep or functions else None
         unique = f"{name}_{key}"
         dispatcher = _dispatcher(source, str(path or stem), unique, parallel, nogil, functions)
         entry = dispatcher.compile(signature)
         (result,) = dispatcher.overloads.values()
-        if not functions:
+        if keep:
             _save(stem, result)
     return Kernel(name, source, signature, parallel, nogil, functions, entry, from_cache, result)
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 _FUNCTION = re.compile(r"^define .*?@\"?([^\s\"(]+)\"?\(.*?^}", re.MULTILINE | re.DOTALL)
 _NEST = re.compile(r"\d(nest_\d+)_")
-_BODY = re.compile(r"^vector\.body\d*:.*?!llvm\.loop", re.MULTILINE | re.DOTALL)
+_BODY = re.compile(r"^(vector\.body\d*):(.*?)\n[^\n]*\bbr .*?label %\1\b", re.MULTILINE | re.DOTALL)
 _VECTOR = re.compile(r"<(\d+) x (half|float|double|i8|i16|i32|i64)>")
 _USES = re.compile(r"!alias\.scope !(\d+)")
 _STORE = re.compile(r"^\s*store |@llvm\.masked\.(?:store|scatter)")
@@ -35,11 +35,14 @@ class VectorLoop:
         Width and type of most of its vectors, of floating-point ones if it has any.
     scopes, stored
         The scopes that it accesses, and those of them that it stores to.
+    size
+        How many instructions it has.
     """
 
     kind: str
     scopes: frozenset[int]
     stored: frozenset[int] = frozenset()
+    size: int = 0
 
 
 def vector_loops(llvm: str) -> dict[str, list[VectorLoop]]:
@@ -55,7 +58,7 @@ def vector_loops(llvm: str) -> dict[str, list[VectorLoop]]:
         if nest is None:
             continue
         loops = found.setdefault(nest.group(1), [])
-        for body in _BODY.findall(function.group()):
+        for _, body in _BODY.findall(function.group()):
             used, stored = set[int](), set[int]()
             for line in body.splitlines():
                 for node in _USES.findall(line):
@@ -69,5 +72,6 @@ def vector_loops(llvm: str) -> dict[str, list[VectorLoop]]:
             )
             if kinds:
                 kind = f"{width} x {name}"
-                loops.append(VectorLoop(kind, frozenset(used), frozenset(stored)))
+                size = len(body.splitlines())
+                loops.append(VectorLoop(kind, frozenset(used), frozenset(stored), size))
     return found

@@ -189,6 +189,9 @@ def test_loops_that_look_alike_are_not_told_apart():
     loops = source_loops(alike)
     judge(loops, [VectorLoop("8 x float", frozenset({1}))])
     assert [loop.verdict for loop in loops[-2:]] == ["not known: vectorised, or one like it"] * 2
+    both = [VectorLoop("8 x float", frozenset({1}), size=n) for n in (4, 16)]
+    judge(loops, both)
+    assert [loop.verdict for loop in loops[-2:]] == ["vectorised, 8 x float"] * 2
 
 
 def test_vector_loops_of_a_module():
@@ -224,8 +227,8 @@ define i32 @_ZN3jit12nest_1_abcdeB3v1(ptr %a) {
 """
     assert vector_loops(module) == {
         "nest_0": [
-            VectorLoop("4 x float", frozenset({5})),
-            VectorLoop("8 x double", frozenset({5}), frozenset({5})),
+            VectorLoop("4 x float", frozenset({5}), size=3),
+            VectorLoop("8 x double", frozenset({5}), frozenset({5}), 2),
         ],
         "nest_1": [],
     }

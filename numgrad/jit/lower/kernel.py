@@ -108,6 +108,8 @@ class KernelWriter(Writer):
         The numbers of those that it has to hand out.
     joined
         Arrays that some of ``stored`` are parts of, and which it hands out.
+    contract
+        Whether a product and a sum may become one instruction.
     """
 
     def __init__(
@@ -116,8 +118,9 @@ class KernelWriter(Writer):
         stored: Sequence[Term],
         exported: set[int],
         joined: Sequence[Term] = (),
+        contract: bool = False,
     ) -> None:
-        self.joined, self.hint = joined, terms.sizes.hint_of
+        self.joined, self.hint, self.contract = joined, terms.sizes.hint_of, contract
         stored, self.statements, self.items = arrange(terms, stored)
         self.exported = exported
         self.terms = {t.number: t for t in stored}
@@ -219,7 +222,7 @@ class KernelWriter(Writer):
                 self._statement(item, work)
                 continue
             writer = NestWriter(
-                len(nests), item, self.bodies, self.storage, self.emitter, self.hint
+                len(nests), item, self.bodies, self.storage, self.emitter, self.hint, self.contract
             )
             nest = writer.write()
             nests.append(nest)

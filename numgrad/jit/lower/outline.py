@@ -90,13 +90,14 @@ def judge(loops: Sequence[SourceLoop], vectorised: Sequence[VectorLoop] | None) 
 
     A vectorised loop is that of the source with the fewest accesses among those that have all of
     its own, for some may have moved out of it; if it can be, one that stores to the same arrays.
-    Where that is not one, nothing is claimed.
+    Loops that are alike in this, such as one in steps and the one that does the rest, are all
+    vectorised if there are as many vectorised ones that differ; else nothing is claimed.
     """
     if vectorised is None:
         for loop in loops:
             loop.verdict = "not known" if loop.innermost else ""
         return
-    unclear: set[int] = set()
+    alike: dict[tuple[int, ...], set[VectorLoop]] = {}
     kinds: dict[int, str] = {}
     for found in vectorised:
         able = [k for k, loop in enumerate(loops) if found.scopes <= loop.scopes]
@@ -104,10 +105,14 @@ def judge(loops: Sequence[SourceLoop], vectorised: Sequence[VectorLoop] | None) 
         least = min((len(loops[k].scopes) for k in able), default=0)
         best = [k for k in able if len(loops[k].scopes) == least]
         inner = [k for k in best if loops[k].innermost] or best
-        if len(inner) == 1 and found.scopes:
-            kinds[inner[0]] = found.kind
+        if found.scopes:
+            alike.setdefault(tuple(inner), set()).add(found)
+    unclear: set[int] = set()
+    for group, different in alike.items():
+        if len(different) >= len(group):
+            kinds.update(dict.fromkeys(group, next(iter(different)).kind))
         else:
-            unclear.update(inner)
+            unclear.update(group)
     for k, loop in enumerate(loops):
         if loop.fills:
             loop.verdict = "fills memory"

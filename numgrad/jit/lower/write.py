@@ -280,9 +280,10 @@ class NestWriter(Writer):
         storage: dict[int, Storage],
         emitter: Emitter,
         hint: Callable[[Length], int],
+        contract: bool = False,
     ) -> None:
         super().__init__(bodies, storage, emitter, {})
-        self.number, self.top, self.hint = number, loop, hint
+        self.number, self.top, self.hint, self.contract = number, loop, hint, contract
         self.aside: list[tuple[str, Length, np.dtype]] = []
         self.copy = ""
         self.statements = loop.statements()
@@ -323,7 +324,7 @@ class NestWriter(Writer):
         allocations = self._allocations()
         if scalars:
             self.put(1, "return " + ", ".join(f"acc{s.term.number}" for s in scalars))
-        head = [f"@{self.use('outlined', 'jit')}"]
+        head = [f"@{self.use('contracted' if self.contract else 'outlined', 'jit')}"]
         given = ["lo", "hi", *self.arguments]
         head.append(f"def nest_{self.number}({', '.join(given)}):")
         head.append(f"    {self.use('stay_apart', 'accumulation')}()")
