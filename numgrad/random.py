@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from numgrad.errors import NumgradTypeError
-from numgrad.op.abstract import AbstractLength, broadcast_lengths
+from numgrad.op.abstract import AbstractLength
+from numgrad.op.abstract import broadcast_lengths as _broadcast_lengths
 from numgrad.op.base import OPS, state
-from numgrad.ops.shape import as_operand
+from numgrad.ops.shape import as_operand as _as_operand
 from numgrad.tensor import Tensor
 
 
@@ -60,7 +61,7 @@ class Generator:
             return _wrap(self.generator.permutation(_plain(x), axis))
         if isinstance(x, int | AbstractLength):
             return _places(self.generator.permutation, x)
-        x = as_operand(x)
+        x = _as_operand(x)
         return OPS["take"](x, _places(self.generator.permutation, x.shape[axis]), axis=axis)
 
     def choice(
@@ -70,9 +71,9 @@ class Generator:
         """Random rows of ``a``, or integers below ``a``, with probabilities ``p``."""
         if state.tracer is None:
             return _wrap(self.generator.choice(_plain(a), size, replace, _plain(p), axis, shuffle))
-        rows = None if isinstance(a, int | AbstractLength) else as_operand(a)
+        rows = None if isinstance(a, int | AbstractLength) else _as_operand(a)
         count = a if rows is None else rows.shape[axis]
-        weights = () if p is None else (as_operand(p),)
+        weights = () if p is None else (_as_operand(p),)
 
         def draw(count: Any, *rest: Any) -> Any:
             given = rest[0] if weights else None
@@ -170,9 +171,9 @@ def _draw(method: Callable[..., Any], bounds: tuple, size: Any, dtype: Any = Non
     more = () if dtype is None else (dtype,)
     if state.tracer is None:
         return _wrap(method(*map(_plain, bounds), size, *more))
-    operands = [b if isinstance(b, int | float) else as_operand(b) for b in bounds]
+    operands = [b if isinstance(b, int | float) else _as_operand(b) for b in bounds]
     if size is None:
-        shape = broadcast_lengths(*[getattr(b, "shape", ()) for b in operands])
+        shape = _broadcast_lengths(*[getattr(b, "shape", ()) for b in operands])
     else:
         shape = tuple(size) if isinstance(size, tuple | list) else (size,)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
@@ -11,15 +10,12 @@ import numpy as np
 from numgrad.errors import NumgradRuntimeError, NumgradTraceError
 from numgrad.jit.graph import Shape, Value
 from numgrad.jit.memory import Step, shares_memory, steps_between
+from numgrad.jit.messages import is_users
 from numgrad.jit.shapes import hinted
 from numgrad.op.abstract import AbstractArray
 
 if TYPE_CHECKING:
     from numgrad.jit.trace import Tracer
-
-_HOME = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_SKIPPED = (_HOME, os.path.dirname(np.__file__) + os.sep)
-_BETWEEN = ("contextlib.py", "functools.py")
 
 
 def user_line() -> str | None:
@@ -27,7 +23,7 @@ def user_line() -> str | None:
     frame = sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_filename
-        if not name.startswith(_SKIPPED) and not name.endswith(_BETWEEN):
+        if is_users(name):
             return f"{name}:{frame.f_lineno}"
         frame = frame.f_back
     return None
@@ -107,13 +103,13 @@ class TracedArray(AbstractArray):
     @property
     def shape(self) -> Shape:
         """Lengths of the axes, with all that is known of them by now."""
-        self._check_alive()
+        self.check_alive()
         return self.tracer.resolved(self._value.shape)
 
     @property
     def dtype(self) -> np.dtype:
         """NumPy dtype of the elements."""
-        self._check_alive()
+        self.check_alive()
         return self._value.dtype
 
     def copy(self) -> TracedArray:
@@ -130,7 +126,8 @@ class TracedArray(AbstractArray):
         if self.locked is not None:
             raise NumgradTraceError(f"{_at(user_line())}{name}: {self.locked}")
 
-    def _check_alive(self) -> None:
+    def check_alive(self) -> None:
+        """Raise if the trace is over."""
         if self.tracer.ended:
             raise NumgradTraceError(
                 f"{_at(user_line())}a Tensor that belongs to a finished trace was used: the "
@@ -140,7 +137,7 @@ class TracedArray(AbstractArray):
 
     def refuse(self, what: str, remedy: str = "") -> NoReturn:
         """Raise: ``what`` needs numbers."""
-        self._check_alive()
+        self.check_alive()
         raise NumgradTraceError(
             f"{_at(user_line())}{what} needs the numbers of an array of shape "
             f"{hinted(self.shape)} and dtype {self.dtype}, but ng.jit traces the function, where "

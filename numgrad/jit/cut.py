@@ -191,6 +191,7 @@ def extract(
     """
     part = Graph(graph.sizes)
     new = {v: part.input(v.shape, v.dtype, weak=v.weak) for v in inputs}
+    part.labels = {new[v]: graph.labels[v] for v in inputs if v in graph.labels}
     needed: set[Value] = set()
     stack = [*outputs, *(value for _, value in writes)]
     active: set[Node] = set()

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.errors import NumgradAssertionError
+from numgrad.errors import NumgradAssertionError, NumgradError
 from numgrad.jit.graph import CALL, CONSTANT, INPUT, SIZE, Graph, Node, Value
+from numgrad.jit.messages import name_line
 from numgrad.jit.sizes import Size
 from numgrad.op.base import Op
 from numgrad.op.primitive import Primitive
@@ -88,7 +89,6 @@ def _lengths(graph: Graph, inputs: Sequence[Any]) -> dict[int, int]:
 def compute(node: Node, given: Sequence[Any], length: Callable[[Any], int]) -> tuple[Any, ...]:
     """Results of one node for operands as NumPy has them; ``length`` gives the number of a size."""
     given = list(given)
-    """The results of one node; ``length`` gives the number that a length is."""
     if node.op == CONSTANT:
         (value,) = node.outputs
         number = node.params["value"]
@@ -99,7 +99,11 @@ def compute(node: Node, given: Sequence[Any], length: Callable[[Any], int]) -> t
         return tuple(node.params["function"](*given))
     assert isinstance(node.op, Op)
     given, params = operands(node, given), parameters(node, length)
-    out, call = node.op.run(given, params)
+    try:
+        out, call = node.op.run(given, params)
+    except NumgradError as error:
+        name_line(error, node.line)
+        raise
     results = (*(out if type(out) is tuple else (out,)),)
     if isinstance(node.op, Primitive) and node.op.auxiliaries:
         results += tuple(call.aux)

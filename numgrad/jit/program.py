@@ -214,8 +214,8 @@ class Program:
         last = max((stages[t.number] for t in needed), default=0)
         segments: dict[int, list[Segment]] = {}
         for node in expansion.opaque:
-            results = [expansion.of[v] for v in node.outputs]
-            segments.setdefault(stages[results[0].number], []).append(Segment(node, results))
+            made = [expansion.of[v] for v in node.outputs]
+            segments.setdefault(stages[made[0].number], []).append(Segment(node, made))
         self._exported = {t.number for t in (*roots, *checks.values())}
         for term in needed:
             if term.op == OPAQUE:

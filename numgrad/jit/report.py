@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from numgrad.jit.layout import Input, Layout
 from numgrad.jit.graph import CALL, Node
+from numgrad.jit.layout import Input, Layout
 from numgrad.jit.lower.account import Account, account, by_line, stored_name
 from numgrad.jit.lower.outline import SourceLoop, judge, source_loops
 from numgrad.jit.lower.statements import Statement

@@ -13,14 +13,15 @@ from numgrad.errors import NumgradError, NumgradNotImplementedError, NumgradType
 from numgrad.jit.arrays import TracedArray
 from numgrad.jit.closure import Place, Surroundings, is_atom
 from numgrad.jit.cut import Cut, cut
+from numgrad.jit.effects import Captured
 from numgrad.jit.graph import CALL, Graph, Value
 from numgrad.jit.layout import GradientResult, Input, Result
-from numgrad.jit.messages import warn
+from numgrad.jit.messages import name_line, raised_at, warn
 from numgrad.jit.nesting import flatten
 from numgrad.jit.signature import NUMBER, STATIC, TENSOR, Arguments, Leaf
 from numgrad.jit.sizes import Size
 from numgrad.jit.tape import dead_end, without_hooks
-from numgrad.jit.trace import Captured, Tracer
+from numgrad.jit.trace import Tracer
 
 
 @dataclass
@@ -83,7 +84,11 @@ def trace(arguments: Arguments, *, dynamic: bool, recorded: bool) -> Traced:
         owners.append((tensor, value))
         inputs[value] = Input(value, leaf)
     with tracer:
-        out = parameters.call(arguments.rebuild(given))
+        try:
+            out = parameters.call(arguments.rebuild(given))
+        except NumgradError as error:
+            name_line(error, raised_at(error.__traceback__))
+            raise
         leaves: list[Any] = []
         nesting = flatten(out, leaves)
         results = [_result(parameters.name, tracer, leaf) for leaf in leaves]

@@ -20,6 +20,7 @@ from numgrad.jit.graph import Length, Shape, Value
 from numgrad.jit.shapes import hinted, same
 from numgrad.jit.sizes import Size
 from numgrad.kernels.expr import check_dtype
+from numgrad.op.abstract import AbstractArray
 from numgrad.op.axis import normalize_axes
 from numgrad.op.base import OPS
 from numgrad.ops.shape import as_index
@@ -231,6 +232,12 @@ def _position(operation: str, part: Any, n: Length, axis: int, shape: Shape) -> 
     return position
 
 
+_BOUND = (
+    "how much it selects depends on them; pass the argument that it comes from as a static one "
+    "(static_argnums), or use np.where on positions"
+)
+
+
 def _slice(part: slice, n: Length) -> tuple[slice, Length]:
     """A slice with explicit bounds that its step divides, and its length."""
     step = 1 if part.step is None else part.step.__index__()
@@ -242,6 +249,9 @@ def _slice(part: slice, n: Length) -> tuple[slice, Length]:
         if value is None:
             return default
         if not isinstance(value, Size):
+            array = getattr(value, "_array", None)
+            if isinstance(array, AbstractArray):
+                array.refuse("a bound of a slice", _BOUND)
             value = as_index("getitem", value, "a bound of a slice")
         if value < 0:
             value = value + n

@@ -20,16 +20,26 @@ _NEST = re.compile(r"\d(nest_\d+)_")
 _BODY = re.compile(r"^vector\.body\d*:.*?!llvm\.loop", re.MULTILINE | re.DOTALL)
 _VECTOR = re.compile(r"<(\d+) x (half|float|double|i8|i16|i32|i64)>")
 _USES = re.compile(r"!alias\.scope !(\d+)")
+_STORE = re.compile(r"^\s*store |@llvm\.masked\.(?:store|scatter)")
 _LIST = re.compile(r"^!(\d+) = !\{(![^}\"]*)\}", re.MULTILINE)
 _SCOPE = re.compile(r"^!(\d+) = !\{!\"numgrad array (\d+)\"", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class VectorLoop:
-    """A loop in vectors: elements of the widest kind (``8 x double``), and scopes it accesses."""
+    """A loop in vectors.
+
+    Attributes
+    ----------
+    kind
+        Width and type of most of its vectors, of floating-point ones if it has any.
+    scopes, stored
+        The scopes that it accesses, and those of them that it stores to.
+    """
 
     kind: str
     scopes: frozenset[int]
+    stored: frozenset[int] = frozenset()
 
 
 def vector_loops(llvm: str) -> dict[str, list[VectorLoop]]:
@@ -46,12 +56,18 @@ def vector_loops(llvm: str) -> dict[str, list[VectorLoop]]:
             continue
         loops = found.setdefault(nest.group(1), [])
         for body in _BODY.findall(function.group()):
-            used = set().union(*(scopes.get(node, set()) for node in _USES.findall(body)))
+            used, stored = set[int](), set[int]()
+            for line in body.splitlines():
+                for node in _USES.findall(line):
+                    used |= scopes.get(node, set())
+                    if _STORE.search(line):
+                        stored |= scopes.get(node, set())
             kinds = Counter(_VECTOR.findall(body))
             floats = {kind: n for kind, n in kinds.items() if not kind[1].startswith("i")}
             (width, name), _ = (
                 Counter(floats or kinds).most_common(1)[0] if kinds else (("1", ""), 0)
             )
             if kinds:
-                loops.append(VectorLoop(f"{width} x {name}", frozenset(used)))
+                kind = f"{width} x {name}"
+                loops.append(VectorLoop(kind, frozenset(used), frozenset(stored)))
     return found

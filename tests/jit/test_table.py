@@ -1,4 +1,4 @@
-"""Every operation of the table, compiled: values, gradients and second derivatives as in eager code.
+"""Every operation of the table through jit: values, gradients, second derivatives as in eager code.
 
 The sweep runs emulated; what concerns bits and special values is compiled, many operations in one
 function.
@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad.op import Elementwise
+from numgrad.op import Op
 from tests.jit.emulator import emulating
 from tests.ops.cases import TABLE, Case, accepts_complex, cases
 from tests.ops.reference import ELEMENTWISE, by_name, operands
@@ -132,7 +132,7 @@ def same_bits(a: Any, b: Any) -> bool:
     return signs and np.array_equal(a, b, equal_nan=True)
 
 
-def all_of(ops: Sequence[Elementwise]) -> Callable[..., list[Any]]:
+def all_of(ops: Sequence[Op]) -> Callable[..., list[Any]]:
     """Many operations as one function of the operands of all."""
 
     def function(*given: Any) -> list[Any]:
@@ -142,7 +142,7 @@ def all_of(ops: Sequence[Elementwise]) -> Callable[..., list[Any]]:
     return function
 
 
-def compare_bits(ops: Sequence[Elementwise], dtype: Any) -> None:
+def compare_bits(ops: Sequence[Op], dtype: Any) -> None:
     given = [ng.asarray(x) for op in ops for x in operands(op, dtype)]
     found = ng.jit(all_of(ops))(*given)
     for op, a, b in zip(ops, found, all_of(ops)(*given), strict=True):

@@ -53,7 +53,8 @@ def account(item: Item, writer: Writer, origin: Sequence[Node]) -> Account:
     found = [(item, [])] if isinstance(item, Statement) else paths(item)
     nodes = _nodes([s.term for s, _ in found], writer.bodies.stored, origin)
     out = Account(nodes)
-    study = Writer(writer.bodies, writer.storage, Emitter(), {})
+    emitter = Emitter(scalar_functions=writer.emitter.scalar_functions)
+    study = Writer(writer.bodies, writer.storage, emitter, {})
     counted: set = set()
     for statement, path in found:
         _count_arithmetic(out, statement, path, study, counted)

@@ -40,6 +40,7 @@ from numgrad.kernels import products
 from numgrad.kernels.expr import Emitter, type_name
 from numgrad.kernels.reduction_loops import numpy_name
 from numgrad.kernels.reduction_plan import step_of
+from numgrad.op.elementwise import USER_KERNELS
 
 _MEMORY_NS = 0.3
 ROWS_NS = 20_000.0
@@ -119,7 +120,8 @@ class KernelWriter(Writer):
         self.exported = exported
         self.terms = {t.number: t for t in stored}
         bodies = Bodies(stored)
-        super().__init__(bodies, {}, Emitter(), {})
+        kernels = {f"user:{name}": kernel for name, kernel in USER_KERNELS.items()}
+        super().__init__(bodies, {}, Emitter(scalar_functions=kernels), {})
         self.loops_of: dict[int, tuple[int, list[Loop]]] = {}
         self._place_statements()
         self.outside: dict[int, Term] = {}
@@ -436,6 +438,8 @@ def _worth_keeping(stored: Iterable[Term], items: Sequence[Item]) -> list[Term]:
             for term, needed in expensive(body, bodies):
                 place = tuple(map(id, path))
                 wasted = bool(around - needed) and path[0].lanes
+                if term.number in bodies.stored:
+                    continue  # another term may have the same value at some places
                 if wasted or seen.setdefault(term.number, place) != place:
                     found[term.number] = term
     return list(found.values())

@@ -23,8 +23,8 @@ class SourceLoop:
         ``for i0 in range(...)``.
     reads, stores
         Names of the addresses that statements directly in it use.
-    scopes
-        The scopes of all accesses in it, loops inside included.
+    scopes, stored
+        The scopes of all accesses in it, loops inside included, and of those that store.
     fills
         Whether it does nothing but store one value.
     verdict
@@ -36,6 +36,7 @@ class SourceLoop:
     reads: list[str] = field(default_factory=list)
     stores: list[str] = field(default_factory=list)
     scopes: set[int] = field(default_factory=set)
+    stored: set[int] = field(default_factory=set)
     innermost: bool = True
     fills: bool = False
     verdict: str = ""
@@ -50,6 +51,8 @@ def source_loops(lines: Sequence[str]) -> list[SourceLoop]:
             for name, scope, stores in _accesses(node):
                 for loop in around:
                     loop.scopes.add(scope)
+                    if stores:
+                        loop.stored.add(scope)
                 if around:
                     names = around[-1].stores if stores else around[-1].reads
                     if name not in names:
@@ -86,7 +89,8 @@ def judge(loops: Sequence[SourceLoop], vectorised: Sequence[VectorLoop] | None) 
     """Say of each loop whether LLVM vectorised it: Note [Finding loops again].
 
     A vectorised loop is that of the source with the fewest accesses among those that have all of
-    its own; some may have moved out of it. Where that is not one, nothing is claimed.
+    its own, for some may have moved out of it; if it can be, one that stores to the same arrays.
+    Where that is not one, nothing is claimed.
     """
     if vectorised is None:
         for loop in loops:
@@ -96,6 +100,7 @@ def judge(loops: Sequence[SourceLoop], vectorised: Sequence[VectorLoop] | None) 
     kinds: dict[int, str] = {}
     for found in vectorised:
         able = [k for k, loop in enumerate(loops) if found.scopes <= loop.scopes]
+        able = [k for k in able if loops[k].stored == found.stored] or able
         least = min((len(loops[k].scopes) for k in able), default=0)
         best = [k for k in able if len(loops[k].scopes) == least]
         inner = [k for k in best if loops[k].innermost] or best

@@ -106,7 +106,7 @@ def _without(length: Length, zeros: frozenset[int]) -> Length:
     if not zeros:
         return length
     kept = []
-    for product, coefficient in length:
+    for product, factor in length:
         factors = []
         for atom in product:
             if atom[0] == "axis":
@@ -116,7 +116,7 @@ def _without(length: Length, zeros: frozenset[int]) -> Length:
             else:
                 factors.append((atom[0], _without(atom[1], zeros), _without(atom[2], zeros)))
         else:
-            kept.append((tuple(factors), coefficient))
+            kept.append((tuple(factors), factor))
     return tuple(kept)
 
 

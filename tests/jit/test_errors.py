@@ -1,0 +1,148 @@
+"""Errors of compiled functions: each names the line of the user's code, and a way out."""
+
+import inspect
+import math
+import re
+
+import numpy as np
+import pytest
+
+import numgrad as ng
+
+X = np.array([1.0, 2.0, 3.0])
+
+
+def raised(kind, match, function, *args, **options):
+    """The error of the compiled function; it names the line of ``function`` marked with ``# !``."""
+    fast = ng.jit(function, **options)
+    with pytest.raises(kind, match=match) as caught:
+        fast(*args)
+    names_line(str(caught.value), function)
+    return str(caught.value)
+
+
+def names_line(message, function):
+    lines, first = inspect.getsourcelines(function)
+    (place,) = [k for k, line in enumerate(lines, first) if "# !" in line]
+    assert message.startswith(f"{__file__}:{place}: "), message
+    assert message.count(__file__) == 1
+
+
+def test_branch_on_a_value():
+    def f(x):
+        if x.sum() > 0:  # !
+            return x
+        return -x
+
+    assert "static" in raised(ng.NumgradTraceError, r"bool\(\).*np\.where", f, X)
+
+
+def test_numbers_of_a_traced_value():
+    def as_float(x):
+        return x * float(x.sum())  # !
+
+    def by_math(x):
+        return x * math.sin(x[0])  # !
+
+    def as_numpy(x):
+        return np.sum(x.numpy())  # !
+
+    def sliced(x, n):
+        return x[:n]  # !
+
+    raised(ng.NumgradTraceError, r"float\(\) needs the numbers.*static", as_float, X)
+    raised(ng.NumgradTraceError, r"float\(\) needs the numbers", by_math, X)
+    raised(ng.NumgradTraceError, r"numpy\(\).*numgrad function", as_numpy, ng.tensor(X))
+    raised(ng.NumgradTraceError, "a bound of a slice.*static", sliced, X, 2)
+
+
+@pytest.mark.parametrize("kind", [np.array, ng.tensor])
+def test_writing_to_an_argument(kind):
+    def f(x):
+        x += 1.0  # !
+        return x * 2
+
+    def g(x):
+        x[0] = 1.0  # !
+        return x * 2
+
+    raised(ng.NumgradTraceError, "belongs to the caller; clone.*donate", f, kind(X))
+    raised(ng.NumgradTraceError, "belongs to the caller; clone.*donate", g, kind(X))
+
+
+@pytest.mark.usefixtures("reference_backend")
+def test_escaped_values():
+    kept = []
+
+    def escape(x):
+        kept.append(x * 2)
+        return x
+
+    def use(x):
+        return x + kept[0]  # !
+
+    ng.jit(escape)(X)
+    raised(ng.NumgradTraceError, "finished trace.*return the value", use, X)
+    for attempt in (
+        lambda: kept[0] + 1,
+        lambda: np.sum(kept[0]),
+        lambda: kept[0].numpy(),
+        lambda: float(kept[0][0]),
+    ):
+        with pytest.raises(ng.NumgradTraceError, match="finished trace") as caught:
+            attempt()
+        assert str(caught.value).startswith(f"{__file__}:{attempt.__code__.co_firstlineno}: ")
+
+
+@pytest.mark.usefixtures("reference_backend")
+def test_shapes_that_do_not_fit():
+    def add(a, b):
+        c = np.exp(a)
+        return c + b  # !
+
+    def product(a, b):
+        return (a @ b).sum()  # !
+
+    fast = ng.jit(add)
+    fast(X, X)  # the lengths are equal, which is a guard from now on
+    with pytest.raises(ng.NumgradValueError, match=r"add: shapes \(3,\), \(4,\)") as caught:
+        fast(X, np.ones(4))
+    names_line(str(caught.value), add)
+    raised(ng.NumgradValueError, r"matmul: shapes \(3, 4\) and \(3, 5\)", product,
+           np.ones((3, 4)), np.ones((3, 5)))  # fmt: skip
+
+
+def test_gradients_name_the_line_too():
+    def f(x):
+        return np.sum(x * ng.tensor(np.ones(4)))  # !
+
+    with pytest.raises(ng.NumgradValueError, match="multiply: shapes") as caught:
+        ng.jit(ng.grad(f))(X)
+    names_line(str(caught.value), f)
+
+
+def test_an_index_out_of_range_at_run_time():
+    def pick(x, i):
+        y = x * 2
+        return y[i].sum()  # !
+
+    fast = ng.jit(pick)
+    assert fast(X, np.array([0, -1])) == 8.0
+    with pytest.raises(ng.NumgradIndexError, match="index 7 is out of range") as caught:
+        fast(X, np.array([0, 7]))
+    names_line(str(caught.value), pick)
+    assert fast(X, np.array([1, 1])) == 8.0
+
+
+def test_a_frozen_array_is_warned_of():
+    noise = np.random.default_rng(0)
+
+    def f(x):
+        return x + noise.random(3)  # !
+
+    _, first = inspect.getsourcelines(f)
+    with pytest.warns(UserWarning, match="frozen|becomes part of the compiled function") as seen:
+        ng.jit(f).graph(X)
+    found = next(w for w in seen if re.search("becomes part", str(w.message)))
+    assert found.filename == __file__
+    assert found.lineno >= first
