@@ -28,6 +28,7 @@ class Reused:
         self._kept: np.ndarray | None = None
 
     def __call__(self, shape: Any) -> np.ndarray:
+        """An array of this shape, with whatever is in its memory."""
         kept = self._kept
         if kept is not None and sys.getrefcount(kept) == _OURS and kept.shape == shape:
             return kept

@@ -32,7 +32,6 @@ from numgrad.jit.lower.write import (
     Storage,
     Writer,
     paths,
-    runs,
     text,
 )
 from numgrad.jit.polynomial import constant, multiply, value_of
@@ -42,7 +41,6 @@ from numgrad.kernels.reduction_loops import numpy_name
 from numgrad.kernels.reduction_plan import step_of
 from numgrad.op.elementwise import USER_KERNELS
 
-_MEMORY_NS = 0.3
 ROWS_NS = 20_000.0
 """Work of a block of rows of a matrix product, at least."""
 
@@ -392,8 +390,8 @@ class KernelWriter(Writer):
             self._finish(depth, s, k, s in nest.rows)
         for s in nest.scalars:
             self._hand_out(s.term.number, f"r{s.term.number}")
-        cost = nest.cost_ns / max(runs(loop.items), 1) + _MEMORY_NS
-        return f"{cost:.3g} * ({total}) * ({inner})"
+        self.need(nest.work_ps)
+        return f"1e-3 * ({total}) * ({text(nest.work_ps)})"
 
     def _task(
         self, nest: Nest, results: list[str], start: str, stop: str, given: Sequence[str]
