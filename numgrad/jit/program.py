@@ -26,12 +26,23 @@ from numgrad.jit.graph import CALL, Graph, Node
 from numgrad.jit.lower.expand import Expansion
 from numgrad.jit.lower.kernel import KernelWriter, Written
 from numgrad.jit.lower.stored import first_stored, reachable
-from numgrad.jit.lower.terms import BUFFER, CHOOSE, CONSTANT, OPAQUE, SCALAR, SIZE, VIEW, Term
+from numgrad.jit.lower.terms import (
+    BUFFER,
+    CHOOSE,
+    CONSTANT,
+    OPAQUE,
+    SCALAR,
+    SIZE,
+    VIEW,
+    Term,
+    count,
+)
 from numgrad.jit.options import Options
 from numgrad.jit.passes import optimize
 from numgrad.jit.polynomial import Terms as Length
-from numgrad.jit.polynomial import text_of
+from numgrad.jit.polynomial import text_of, value_of
 from numgrad.jit.progress import announced
+from numgrad.jit.reuse import SMALLEST, Reused
 from numgrad.jit.sizes import Size, Sizes
 from numgrad.kernels import threads
 from numgrad.kernels.expr import BOOL
@@ -308,10 +319,7 @@ class Program:
         number = sum(isinstance(step, KernelStep) for step in self.steps)
         step = KernelStep(f"jit_{self.options.name}_{number}", written, self.options.cache)
         self.steps.append(step)
-        lines = [
-            f"    t{t.number} = empty({self._shape(t)}, {self._dtype(t.dtype)})"
-            for t in written.results
-        ]
+        lines = [f"    t{t.number} = {self._allocated(t)}" for t in written.results]
         given = [self._argument(t) for t in written.arrays]
         given += [f"t{t.number}" for t in written.results]
         given += [self._argument(t) for t in written.scalars]
@@ -334,6 +342,17 @@ class Program:
             lines.append("    else:")
             lines.append(f"        launch{number}(work, {arguments})")
         return lines
+
+    def _allocated(self, term: Term) -> str:
+        """Memory for a result."""
+        plain = f"empty({self._shape(term)}, {self._dtype(term.dtype)})"
+        size, least = count(term.shape), SMALLEST // term.dtype.itemsize
+        known = value_of(size)
+        if known is not None and known < least:
+            return plain
+        self._namespace[f"reuse{term.number}"] = Reused(term.dtype)
+        again = f"reuse{term.number}({self._extents(term)})"
+        return f"{plain} if {self._text(size)} < {least} else {again}"
 
     def _segment(self, segment: Segment) -> list[str]:
         """Call an operation on ndarrays."""

@@ -32,7 +32,6 @@ from numgrad.jit.lower.write import (
     Storage,
     Writer,
     paths,
-    runs,
     text,
 )
 from numgrad.jit.polynomial import constant, multiply, value_of
@@ -42,9 +41,8 @@ from numgrad.kernels.reduction_loops import numpy_name
 from numgrad.kernels.reduction_plan import step_of
 from numgrad.op.elementwise import USER_KERNELS
 
-_MEMORY_NS = 0.3
 ROWS_NS = 20_000.0
-"""Work of a task of a matrix product."""
+"""Work of a block of rows of a matrix product, at least."""
 
 
 @dataclass
@@ -80,7 +78,9 @@ class Written:
     def source(self, *, parallel: bool) -> str:
         """The source of the serial or the parallel variant."""
         loop = "prange" if parallel else "range"
-        return self.emitter.header() + self.body.replace("@RANGE@", loop)
+        limit = "thread_limit()" if parallel else "1"
+        body = self.body.replace("@RANGE@", loop).replace("@THREADS@", limit)
+        return self.emitter.header() + body
 
     def signature(self) -> str:
         """Numba's signature of the entry point."""
@@ -288,11 +288,16 @@ class KernelWriter(Writer):
             self.need(length)
         rows, columns, inner = text(sizes.m), text(sizes.n), text(sizes.k)
         kind, width = type_name(term.dtype), term.dtype.itemsize
-        task = ROWS_NS / products.MULTIPLY_NS[term.dtype.name]
-        least = f"{task:.0f} // max(({columns}) * ({inner}), 1)"
-        self.put(1, f"rows{k} = {rows}", f"step{k} = ({least} + 8) // 8 * 8")
+        # any blocks of rows have the bits of the whole, so there are as many as threads
+        batch = text(sizes.batch)
+        products_of_task = int(ROWS_NS / products.MULTIPLY_NS[term.dtype.name])
+        pays = f"({batch}) * ({rows}) * ({columns}) * ({inner}) // {products_of_task}"
+        self.use("thread_limit", "blas")
+        self.put(1, f"rows{k} = {rows}", f"workers{k} = max(1, min(@THREADS@, {pays}))")
+        self.put(1, f"blocks{k} = -(-workers{k} // max({batch}, 1))")
+        self.put(1, f"step{k} = max(-(-rows{k} // (4 * blocks{k})) * 4, 4)")
         self.put(1, f"blocks{k} = -(-rows{k} // step{k})")
-        self.put(1, f"for task{k} in @RANGE@(blocks{k} * ({text(sizes.batch)})):")
+        self.put(1, f"for task{k} in @RANGE@(blocks{k} * ({batch})):")
         self.put(2, f"matrix{k} = task{k} // blocks{k}")
         self.put(2, f"first{k} = (task{k} - matrix{k} * blocks{k}) * step{k}")
         self.put(2, f"some{k} = min(step{k}, rows{k} - first{k})")
@@ -385,8 +390,8 @@ class KernelWriter(Writer):
             self._finish(depth, s, k, s in nest.rows)
         for s in nest.scalars:
             self._hand_out(s.term.number, f"r{s.term.number}")
-        cost = nest.cost_ns / max(runs(loop.items), 1) + _MEMORY_NS
-        return f"{cost:.3g} * ({total}) * ({inner})"
+        self.need(nest.work_ps)
+        return f"1e-3 * ({total}) * ({text(nest.work_ps)})"
 
     def _task(
         self, nest: Nest, results: list[str], start: str, stop: str, given: Sequence[str]

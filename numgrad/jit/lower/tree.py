@@ -4,11 +4,11 @@ Note [Loop tree]
 ----------------
 Statements of one kernel become a tree of loops. At each level the loop is chosen that the largest
 amount of work can share: a statement may join if it has that loop and everything it waits for is
-computed before the loop, or inside it for the same index. If that is a loop that others have to
-come before, whatever does not depend on it is computed first. What is reduced over a loop is
-complete only after it. Among equals the loop whose steps in memory are the widest is put outside,
-so that the innermost one walks along rows. Two loops without anything between them that walk
-through all arrays as one are merged.
+computed before the loop, or inside it for the same index. If other statements have to come before
+that loop, whatever does not depend on it is computed first. What is reduced over a loop is complete
+only after it. Among equals the loop whose steps in memory are the widest is put outside, so that
+the innermost one walks along rows. Two loops without anything between them that walk through all
+arrays as one are merged.
 
 Note [Lanes]
 ------------

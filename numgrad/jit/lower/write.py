@@ -48,6 +48,8 @@ MAX_TASKS = 1024
 MOST_UNROLLED = 8
 FEW = 4
 """Iterations of a loop from which on what they share is kept."""
+MEMORY_NS, BLOCK_NS = 0.3, 0.05
+"""What an element costs besides arithmetic: read from memory, or from a block in a cache."""
 MOST_ASIDE = 65536
 """Bytes of a block that are kept."""
 
@@ -84,7 +86,7 @@ class Nest:
     arguments: list[str]
     scalars: list[Statement]
     rows: list[Statement]
-    cost_ns: float = 0.0
+    work_ps: Length = ()
     per_iteration: Length = ()
     serial: bool = False
 
@@ -286,6 +288,7 @@ class NestWriter(Writer):
         self.number, self.top, self.hint, self.contract = number, loop, hint, contract
         self.aside: list[tuple[str, Length, np.dtype]] = []
         self.copy = ""
+        self.work_ps: Length = ()
         self.statements = loop.statements()
         self.produced = {s.term.number for s in self.statements}
         self.paths = {id(s): path for s, path in paths(loop)}
@@ -301,7 +304,6 @@ class NestWriter(Writer):
 
     def write(self) -> Nest:
         """The nest."""
-        before = self.emitter.cost_ns
         reduced = [s for s in self.statements if self._first_reduced(s) == 0]
         scalars = [s for s in reduced if not self._in_memory(s)]
         rows = [s for s in reduced if self._in_memory(s)]
@@ -333,7 +335,7 @@ class NestWriter(Writer):
         lines = [line.replace("@SCOPES@", str(total)) for line in (*head, *body)]
         return Nest(
             self.number, self.top, lines, list(self.arguments), scalars, rows,
-            self.emitter.cost_ns - before, _elements(self.top.items),
+            self.work_ps, _elements(self.top.items),
             any(s.scanned == self.top.loop for s in self.statements),
         )  # fmt: skip
 
@@ -428,12 +430,14 @@ class NestWriter(Writer):
         stop = str(length // unit * unit) if length else f"({text(loop.length)}) // {unit} * {unit}"
         self.put(depth, f"for k{k} in range(0, {stop}, {unit}):")
         self._run(depth + 1, run, path, [f"i{k} = k{k} + {u}" for u in range(unit)])
+        work = self.work_ps
         if length is None:
             self._open(depth, loop, stop, text(loop.length))
             self._run(depth + 1, run, path)
         elif length % unit:
             rest = range(length // unit * unit, length)
             self._run(depth, run, path, [f"i{k} = {place}" for place in rest])
+        self.work_ps = work
 
     def _run(
         self, depth: int, run: list[Statement], path: list[Loop], places: Sequence[str] = ("",)
@@ -441,11 +445,13 @@ class NestWriter(Writer):
         """Statements one after the other, at the same place, or some places, in the loops."""
         if not run:
             return
+        cost = self.emitter.cost_ns
         if not self._side_by_side(run[0]):
             for s in run:
                 self._statement(depth, s)
+            self._account(self.emitter.cost_ns - cost + MEMORY_NS, path)
             return
-        before, cost = dict(self.names), self.emitter.cost_ns
+        before = dict(self.names)
         over = [s for s in run if self.lane in s.reduced.values()]
         copies = [
             (f"_{u}" if u else "", [place] if place else []) for u, place in enumerate(places)
@@ -470,6 +476,14 @@ class NestWriter(Writer):
                     self._add_to_storage(depth, s, value)
                 else:
                     self._accumulate(depth, s, f"acc{s.term.number}", value)
+        self._account(self.emitter.cost_ns - cost + BLOCK_NS, path)
+
+    def _account(self, cost_ns: float, path: Sequence[Loop]) -> None:
+        """Count the work of a run of statements."""
+        times = constant(max(round(1000 * cost_ns), 1))
+        for loop in path[1:]:
+            times = multiply(times, loop.length)
+        self.work_ps = add(self.work_ps, times)
 
     def _side_by_side(self, s: Statement) -> bool:
         """Whether the index of a block runs innermost around a statement."""
@@ -754,9 +768,3 @@ def _elements(items: Sequence[Item]) -> Length:
         if isinstance(item, Loop):
             total = add(total, multiply(item.length, _elements(item.items)))
     return total
-
-
-def runs(items: Sequence[Item]) -> int:
-    """The number of places in the loops where statements are."""
-    here = int(any(isinstance(item, Statement) for item in items))
-    return here + sum(runs(item.items) for item in items if isinstance(item, Loop))
