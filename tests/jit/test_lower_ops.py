@@ -209,9 +209,9 @@ def test_an_index_out_of_range_raises_what_eager_code_raises():
             run(True, x, i, j)
         with pytest.raises(ng.NumgradIndexError) as eager:
             f(ng.tensor(x), i, j)
-        place, _, message = str(compiled.value).partition(": ")
+        line, _, message = str(compiled.value).partition(": ")
         assert message == str(eager.value)
-        assert place.startswith(__file__)
+        assert line.startswith(__file__)
         array[place] = kept
 
 
