@@ -159,7 +159,7 @@ def _load_or_compile(
         threads.prepare_pool()
     text = "\0".join((_stamp(), name, source, signature, f"{parallel}{nogil}{externals}"))
     key = hashlib.sha256(text.encode()).hexdigest()[:24]
-    stem = f"{name}-{key}"
+    stem = f"{re.sub(r'[^A-Za-z0-9_]', '_', name)}-{key}"  # not all systems have files jit_<lambda>
     for symbol in externals:
         linker.link(symbol)
     result = _load(stem) if keep else None
