@@ -55,12 +55,14 @@ def emulated(graph: Graph, options: Options | None = None) -> Program:
 
 
 @contextlib.contextmanager
-def emulating(*, task: int = 4096, lanes: int = 128, short: int = 24) -> Iterator[None]:
+def emulating(
+    *, task: int = 4096, lanes: int = 128, short: int = 24, unrolled: int = 12
+) -> Iterator[None]:
     """Let ``ng.jit`` emulate what it compiles, cut into tasks and blocks of these sizes.
 
     Small ones show with small arrays what otherwise takes large ones.
     """
-    sizes = {"TASK": task, "LANES": lanes, "SHORT": short}
+    sizes = {"TASK": task, "LANES": lanes, "SHORT": short, "MOST_UNROLLED": unrolled}
     changes = [(_module("specialise"), "compile_graph", emulated)]
     for name in ("lower.tree", "lower.write", "lower.kernel"):
         module = _module(name)

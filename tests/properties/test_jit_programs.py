@@ -25,6 +25,7 @@ tunings = st.fixed_dictionaries(
         "task": st.sampled_from([3, 16, 4096]),
         "lanes": st.sampled_from([4, 8, 128]),
         "short": st.sampled_from([2, 4, 24]),
+        "unrolled": st.sampled_from([2, 3, 12]),
     }
 )
 

@@ -45,7 +45,8 @@ from numgrad.kernels.reduction_plan import identity, step_of
 TASK = 4096
 """Elements that a task computes at least."""
 MAX_TASKS = 1024
-MOST_UNROLLED = 8
+MOST_UNROLLED, OF_ANY_LENGTH = 12, 4
+"""Iterations of a loop around lanes done at a time, if its length is fixed and if it may change."""
 FEW = 4
 """Iterations of a loop from which on what they share is kept."""
 MEMORY_NS, BLOCK_NS = 0.3, 0.05
@@ -420,7 +421,7 @@ class NestWriter(Writer):
             return 1
         length = value_of(loop.length)
         if length is None:
-            return MOST_UNROLLED // 2 if self.hint(loop.length) >= MOST_UNROLLED else 1
+            return OF_ANY_LENGTH if self.hint(loop.length) >= 2 * OF_ANY_LENGTH else 1
         return -(-length // max(-(-length // MOST_UNROLLED), 1))
 
     def _unrolled(self, depth: int, loop: Loop, unit: int, path: list[Loop]) -> None:
