@@ -377,7 +377,8 @@ def jit(
         Whether loops run in several threads; ``"auto"`` decides by their work.
     contract
         Whether a product and a sum of different operations may become one instruction, which
-        rounds once: faster, and the last bit may differ from eager code.
+        rounds once, and whether sums of a matrix product may add up factors instead: faster, but
+        last bits, and what infinite factors give, may differ from eager code.
     donate
         Arguments, by position or name, whose memory may be overwritten: the function may write to
         them in place, and results may take their place.

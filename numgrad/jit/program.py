@@ -123,7 +123,7 @@ class Program:
 
     def __init__(self, graph: Graph, options: Options) -> None:
         self.graph, self.options = graph, options
-        self.passes = optimize(graph)
+        self.passes = optimize(graph, contract=options.contract)
         self.expansion = Expansion(graph)
         self.steps: list[KernelStep | Segment] = []
         self._namespace: dict[str, Any] = {"empty": np.empty, "full": np.full, "array": np.array}

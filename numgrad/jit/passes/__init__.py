@@ -18,7 +18,7 @@ from numgrad.jit.passes.dead import drop_dead
 from numgrad.jit.passes.parts import join_parts
 from numgrad.jit.passes.products import simplify_products
 from numgrad.jit.passes.products import transposed as transposed
-from numgrad.jit.passes.reductions import simplify_reductions
+from numgrad.jit.passes.reductions import simplify_reductions, simplify_sums_of_products
 from numgrad.jit.passes.views import simplify_views
 
 VERIFY = False
@@ -49,13 +49,17 @@ class Record:
     after: int
 
 
-def optimize(graph: Graph) -> list[Record]:
-    """Run the passes in turn until none changes anything; says what each run did."""
+def optimize(graph: Graph, *, contract: bool = False) -> list[Record]:
+    """Run the passes in turn until none changes anything; says what each run did.
+
+    With ``contract`` products and sums may be rearranged further.
+    """
+    passes = (*PASSES, simplify_sums_of_products) if contract else PASSES
     graph.resolve_sizes()
     records: list[Record] = []
     idle = 0
-    for number in range(_ROUNDS * len(PASSES)):
-        run = PASSES[number % len(PASSES)]
+    for number in range(_ROUNDS * len(passes)):
+        run = passes[number % len(passes)]
         before = len(graph.nodes)
         changed = run(graph)
         if VERIFY:
@@ -63,7 +67,7 @@ def optimize(graph: Graph) -> list[Record]:
         if changed:
             records.append(Record(run.__name__, changed, before, len(graph.nodes)))
         idle = 0 if changed else idle + 1
-        if idle == len(PASSES):
+        if idle == len(passes):
             break
     drop_dead(graph)
     return records

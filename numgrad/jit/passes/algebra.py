@@ -7,8 +7,8 @@ it is one. So ``x - 0`` is ``x`` and ``x + (-0.0)`` is, but ``x + 0.0`` is not, 
 into 0.0: it goes only where ``x`` cannot be -0.0. ``x * 0`` stays, since it is NaN for infinities,
 and so does all that sums in another order. Sums of a product with a factor that the sum does not
 run over stay as well: ``sum(g * x)`` is NaN for ``g = inf, x = [1, 0]``, ``g * sum(x)`` infinite.
-Sums over rows or columns of a matrix product are the exception, in ``reductions``: what is saved is
-a whole product, and the terms are the same, all of which have to be finite for a finite sum.
+Sums over rows or columns of a matrix product become a product with fewer rows or columns only where
+the user allows it (``contract``): see ``reductions``.
 """
 
 from __future__ import annotations

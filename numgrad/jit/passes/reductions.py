@@ -29,13 +29,30 @@ def simplify_reductions(graph: Graph) -> int:
     return rewrite(graph, _rule)
 
 
+def simplify_sums_of_products(graph: Graph) -> int:
+    """Sum factors instead of products, as ``contract`` allows.
+
+    It is less work, but an infinite factor can give an infinity where the sum of the products is
+    NaN, a product that overflows may be missing, and a zero can have the other sign.
+    """
+    return rewrite(graph, _contracted)
+
+
+def _contracted(to: Rewriting, node: Node) -> Value | None:
+    if not isinstance(node.op, AxisOp) or node.params.get("keepdims"):
+        return None
+    x, (out,) = node.inputs[0], node.outputs
+    found = _negated(to, node, x, out)
+    return _of_product(to, node, x, out) if found is None else found
+
+
 def _rule(to: Rewriting, node: Node) -> Value | None:
     if not isinstance(node.op, AxisOp) or node.op.keeps_shape:
         return None
     (out,) = node.outputs
     if node.params.get("keepdims"):
         return to.reshape(_reduced(to, node, node.inputs[0], node.params["axis"]), out.shape)
-    for rule in (_short_axes, _steps, _permuted, _reshaped, _repeated, _negated, _of_product):
+    for rule in (_short_axes, _steps, _permuted, _reshaped, _repeated):
         found = rule(to, node, node.inputs[0], out)
         if found is not None:
             return found
