@@ -20,7 +20,7 @@ OPS = ng.ops
 
 def slow(*values: Any) -> Any:
     """A case that runs where there is time."""
-    return pytest.param(*values, marks=pytest.mark.slow)
+    return pytest.param(*values, marks=pytest.mark.exhaustive)
 
 
 def programs(f: Callable[..., Any], *args: Any, dynamic: bool = True) -> tuple[Program, Any]:

@@ -104,7 +104,7 @@ def test_derivatives(op):
     sweep(op, np.float64, 1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("op", **by_name([op for op in SWEPT if accepts_complex(op)]))
 def test_derivatives_of_complex_numbers(op):
     sweep(op, np.complex128, 1e-9)
@@ -142,6 +142,15 @@ def all_of(ops: Sequence[Op]) -> Callable[..., list[Any]]:
     return function
 
 
+def is_defined(op: Any, dtype: Any) -> bool:
+    """Whether an elementwise operation takes operands of a dtype."""
+    try:
+        op.result_types([np.dtype(dtype)] * len(op.inputs))
+    except ng.NumgradTypeError:
+        return False
+    return True
+
+
 def compare_bits(ops: Sequence[Op], dtype: Any) -> None:
     given = [ng.asarray(x) for op in ops for x in operands(op, dtype)]
     found = ng.jit(all_of(ops))(*given)
@@ -163,10 +172,15 @@ GROUPS = [ELEMENTWISE[k : k + 12] for k in range(0, len(ELEMENTWISE), 12)]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
+@pytest.mark.parametrize(
+    "dtype",
+    [np.float64, pytest.param(np.float32, marks=pytest.mark.exhaustive)],
+    ids=["float64", "float32"],
+)
 @pytest.mark.parametrize("ops", GROUPS, ids=lambda ops: f"{ops[0].name}-{ops[-1].name}")
 def test_elementwise_operations_have_the_bits_of_eager_code(ops, dtype):
-    compare_bits([op for op in ops if op.__module__.startswith("numgrad.")], dtype)
+    ours = [op for op in ops if op.__module__.startswith("numgrad.")]
+    compare_bits([op for op in ours if is_defined(op, dtype)], dtype)
 
 
 def test_a_chain_has_the_bits_of_eager_code():

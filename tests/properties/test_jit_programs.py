@@ -85,7 +85,7 @@ def test_programs(program, seed, parallel, single, tuning):
         check(program, seed, parallel, single)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @settings(max_examples=250)
 @given(p.programs, st.integers(0, 1000), st.booleans(), st.booleans(), tunings)
 def test_many_programs(program, seed, parallel, single, tuning):
@@ -105,12 +105,14 @@ COMPILED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["reductions", pytest.param("views", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "name", ["reductions", pytest.param("views", marks=pytest.mark.exhaustive)]
+)
 def test_compiled_programs(name):
     check(COMPILED[name], 3, False)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @settings(max_examples=8)
 @given(p.programs, st.integers(0, 1000), st.booleans(), st.booleans())
 def test_more_compiled_programs(program, seed, parallel, single):
