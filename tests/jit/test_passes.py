@@ -216,6 +216,8 @@ test_many_programs = pytest.mark.exhaustive(
 test_many_gradients = pytest.mark.exhaustive(
     many(given(programs, st.integers(0, 99))(check_gradient))
 )
+    many(given(programs, st.integers(0, 99))(check_gradient))
+)
 
 
 # ------------------------------------------------------------------------------- single rules
