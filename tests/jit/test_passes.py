@@ -216,8 +216,6 @@ test_many_programs = pytest.mark.exhaustive(
 test_many_gradients = pytest.mark.exhaustive(
     many(given(programs, st.integers(0, 99))(check_gradient))
 )
-    many(given(programs, st.integers(0, 99))(check_gradient))
-)
 
 
 # ------------------------------------------------------------------------------- single rules
