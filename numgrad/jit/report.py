@@ -8,11 +8,11 @@ from numgrad.jit.closure import IDENTITY, Place
 from numgrad.jit.graph import CALL, Node
 from numgrad.jit.layout import Input, Layout
 from numgrad.jit.lower.account import Account, account, by_line, stored_name
+from numgrad.jit.lower.nest import Nest
 from numgrad.jit.lower.outline import SourceLoop, judge, source_loops
 from numgrad.jit.lower.statements import Statement
 from numgrad.jit.lower.terms import BUFFER, PRODUCT, SCALAR, Term
 from numgrad.jit.lower.tree import LANES
-from numgrad.jit.lower.write import Nest
 from numgrad.jit.passes import Record
 from numgrad.jit.polynomial import Terms as Length
 from numgrad.jit.polynomial import text_of, value_of

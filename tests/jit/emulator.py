@@ -64,7 +64,7 @@ def emulating(
     """
     sizes = {"TASK": task, "LANES": lanes, "SHORT": short, "MOST_UNROLLED": unrolled}
     changes = [(_module("specialise"), "compile_graph", emulated)]
-    for name in ("lower.tree", "lower.write", "lower.kernel"):
+    for name in ("lower.tree", "lower.write", "lower.nest", "lower.kernel"):
         module = _module(name)
         changes += [(module, key, value) for key, value in sizes.items() if hasattr(module, key)]
     before = [getattr(module, key) for module, key, _ in changes]

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from numgrad.jit.graph import Node
+from numgrad.jit.lower.accumulate import paths
 from numgrad.jit.lower.statements import Statement, loads, loops_behind
 from numgrad.jit.lower.terms import PART, PRODUCT, REDUCE, SCAN, SCATTER, Term, count
 from numgrad.jit.lower.tree import Item, Loop
-from numgrad.jit.lower.write import Storage, Writer, paths
+from numgrad.jit.lower.write import Storage, Writer
 from numgrad.jit.polynomial import Terms as Length
 from numgrad.jit.polynomial import add, constant, multiply
 from numgrad.kernels.expr import LIBRARY, Emitter, in_order

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from numgrad.jit.lower.accumulate import paths
+from numgrad.jit.lower.nest import MAX_TASKS, TASK, Nest, NestWriter
 from numgrad.jit.lower.statements import (
     Bodies,
     Statement,
@@ -24,16 +26,7 @@ from numgrad.jit.lower.terms import (
     count,
 )
 from numgrad.jit.lower.tree import LANES, Item, Loop, build
-from numgrad.jit.lower.write import (
-    MAX_TASKS,
-    TASK,
-    Nest,
-    NestWriter,
-    Storage,
-    Writer,
-    paths,
-    text,
-)
+from numgrad.jit.lower.write import Storage, Writer, text
 from numgrad.jit.polynomial import constant, multiply, value_of
 from numgrad.kernels import products
 from numgrad.kernels.expr import Emitter, type_name
