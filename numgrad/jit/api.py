@@ -381,7 +381,7 @@ def jit(
         last bits, and what infinite factors give, may differ from eager code.
     donate
         Arguments, by position or name, whose memory may be overwritten: the function may write to
-        them in place, and results may take their place.
+        them in place.
     cache
         Whether compiled code is kept on disk.
 
