@@ -14,12 +14,14 @@ from numgrad.jit.passes import optimize
 from numgrad.jit.program import Options, Program, Segment, compile_graph
 from numgrad.jit.trace import Tracer
 
+pytestmark = pytest.mark.slow  # kernels are the same for every Python
+
 F = ng.nn.functional
 OPS = ng.ops
 
 
-def slow(*values: Any) -> Any:
-    """A case that runs where there is time."""
+def rarely(*values: Any) -> Any:
+    """A case that runs where there is time for everything."""
     return pytest.param(*values, marks=pytest.mark.exhaustive)
 
 
@@ -99,7 +101,7 @@ def rearranged(x, y):
     )
 
 
-@pytest.mark.parametrize("dtype", ["float64", slow("complex64"), slow("int64")])
+@pytest.mark.parametrize("dtype", ["float64", rarely("complex64"), rarely("int64")])
 def test_arrays_put_together(dtype):
     check(
         rearranged,
@@ -116,7 +118,7 @@ def put_together(x, y):
     return z + np.sum(ng.index_put(x, y[0, 0], index=(0, slice(1, None))) ** 2)
 
 
-@pytest.mark.parametrize("dtype", ["float64", slow("float32")])
+@pytest.mark.parametrize("dtype", ["float64", rarely("float32")])
 def test_gradients_of_arrays_put_together(dtype):
     x, y = normal(4, 5, dtype=dtype), normal(4, 2, dtype=dtype)
     check(
@@ -145,7 +147,7 @@ def looked_up(x, i):
     return z + np.sum(np.take_along_axis(x, i, axis=1) ** 2) + np.sum(x[i[0], 1] ** 3)
 
 
-@pytest.mark.parametrize("dtype", ["float64", slow("float32")])
+@pytest.mark.parametrize("dtype", ["float64", rarely("float32")])
 def test_look_up(dtype):
     check(
         ng.value_and_grad(looked_up),
@@ -215,7 +217,9 @@ def test_an_index_out_of_range_raises_what_eager_code_raises():
         array[place] = kept
 
 
-@pytest.mark.parametrize("dtype", ["float64", slow("complex128"), slow("int32"), slow("bool")])
+@pytest.mark.parametrize(
+    "dtype", ["float64", rarely("complex128"), rarely("int32"), rarely("bool")]
+)
 def test_places_of_extremes(dtype):
     x = normal(4, 6, dtype=dtype)
     x[1, 3] = x[1].max()
@@ -249,13 +253,13 @@ def accumulated(x):
     return np.sum(a**2) + np.sum(b * np.cumsum(x, axis=1)) + np.sum(np.cumsum(x) * np.cumsum(x))
 
 
-@pytest.mark.parametrize("dtype", ["float64", slow("float32")])
+@pytest.mark.parametrize("dtype", ["float64", rarely("float32")])
 def test_gradients_of_accumulation(dtype):
     f, loose = ng.value_and_grad(accumulated), 1e-3 if dtype == "float32" else 1e-11
     check(f, (normal(5, 4, dtype=dtype),), (normal(3, 9, dtype=dtype),), rtol=loose)
 
 
-@pytest.mark.parametrize("dtype", ["complex128", slow("int64")])
+@pytest.mark.parametrize("dtype", ["complex128", rarely("int64")])
 def test_accumulation(dtype):
     def f(x):
         return np.cumsum(x, axis=0) + 1, np.cumprod(x, axis=0), np.cumprod(x, axis=1), np.cumsum(x)
@@ -275,7 +279,7 @@ def test_recurrence():
 # --------------------------------------------------------------------------- losses and layers
 
 
-@pytest.mark.parametrize("dtype", ["float64", slow("float32")])
+@pytest.mark.parametrize("dtype", ["float64", rarely("float32")])
 def test_losses_of_class_indices(dtype):
     def f(x, t, w):
         z = F.cross_entropy(x, t) + 2 * F.cross_entropy(x, t, w, reduction="sum")
@@ -310,7 +314,7 @@ def test_normalization():
     check(ng.value_and_grad(f, argnums=(0, 1, 2)), (normal(6, 4), normal(4), normal(4)), rtol=1e-9)
 
 
-@pytest.mark.parametrize("dtype", ["float64", slow("complex64")])
+@pytest.mark.parametrize("dtype", ["float64", rarely("complex64")])
 def test_dropout(dtype):
     def f(x, seed):
         return OPS["dropout"](x, seed, p=0.4), OPS["dropout"](x * 2, seed + 1, p=0.3, group=3)

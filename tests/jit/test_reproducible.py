@@ -11,6 +11,8 @@ import pytest
 import numgrad as ng
 from numgrad.kernels import jit
 
+pytestmark = pytest.mark.slow  # kernels are the same for every Python
+
 EPS = np.finfo(np.float64).eps
 
 
