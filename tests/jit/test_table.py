@@ -19,9 +19,10 @@ from tests.jit.emulator import emulating
 from tests.ops.cases import TABLE, Case, accepts_complex, cases
 from tests.ops.reference import ELEMENTWISE, by_name, operands
 
-pytestmark = pytest.mark.filterwarnings("ignore:jit. .* plain NumPy made")
-
-pytestmark = pytest.mark.slow  # kernels are the same for every Python
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:jit. .* plain NumPy made"),
+    pytest.mark.slow,  # kernels are the same for every Python
+]
 
 LOOKS_AT_INDICES = {"multiply_at"}
 """Operations whose formula looks at the numbers of indices, which a trace refuses."""
