@@ -16,10 +16,8 @@ from numgrad.jit.lower.statements import (
 )
 from numgrad.jit.lower.terms import (
     BUFFER,
-    OPAQUE,
     PART,
     PRODUCT,
-    SCALAR,
     SCATTER,
     Term,
     Terms,
@@ -444,6 +442,3 @@ def _worth_keeping(stored: Iterable[Term], items: Sequence[Item]) -> list[Term]:
                 if wasted or seen.setdefault(term.number, place) != place:
                     found[term.number] = term
     return list(found.values())
-
-
-__all__ = ["BUFFER", "OPAQUE", "SCALAR", "KernelWriter", "Written"]
