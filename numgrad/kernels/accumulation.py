@@ -9,7 +9,7 @@ from llvmlite import ir
 from numba import types
 
 from numgrad.kernels import intrinsics
-from numgrad.kernels.jit import device, outlined
+from numgrad.kernels.device import device, outlined
 
 
 @intrinsics.instruction

@@ -40,7 +40,7 @@ from numgrad.kernels.accumulation import (
     is_nan_float, ordered_maximum, stay_apart
 )
 from numgrad.kernels.intrinsics import add_any_order, maximum, select
-from numgrad.kernels.jit import outlined
+from numgrad.kernels.device import outlined
 from numgrad.kernels.vmath.exponential import exp_{bits}
 from numgrad.kernels.vmath.logarithm import log_{bits}
 

@@ -8,9 +8,10 @@ Note [Kernel cache]
 Each kernel has two files in the cache directory: ``<name>-<key>.py``, the source (for people and
 tracebacks), and ``<name>-<key>.bin``, a digest followed by Numba's serialised compile result.
 ``key`` hashes the source, the signature, the options, the versions of Python, Numba, llvmlite and
-NumPy, the CPU and its features, and the source of the kernel library that generated code imports
-(Numba's own cache does not notice a change there). Files appear by an atomic rename, so concurrent
-processes see a whole file or none; a file whose digest does not match is recompiled and replaced.
+NumPy, the CPU and its features, and the files of the kernel library that the source imports, with
+what these import in turn (Numba's own cache does not notice a change there). Files appear by an
+atomic rename, so concurrent processes see a whole file or none; a file whose digest does not match
+is recompiled and replaced.
 
 On a hit neither the generated source nor the kernel library is imported, and Numba's registries are
 never filled (0.3 s): machine code is linked and its entry point called directly. The entry point
@@ -34,36 +35,12 @@ from pathlib import Path
 from typing import Any
 
 from numgrad.kernels import linker, memory, threads
+from numgrad.kernels.device import kernel_dispatcher
+from numgrad.kernels.sources import library_digest
 
 # One kernel is compiled or loaded at a time: Numba holds a global lock of its own anyway.
 _lock = threading.RLock()
 _loaded: dict[str, "Kernel"] = {}
-
-
-# Numba gives each function an entry point for Python and one for C; these are optimised again in
-# every kernel that links the function. Only kernels are called from Python, nothing from C.
-_WITHOUT_WRAPPERS: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-
-
-def device(function: Callable) -> Callable:
-    """Compile a scalar function of the kernel library, inlined into the kernels that call it."""
-    import numba
-
-    return numba.njit(function, forceinline=True, error_model="numpy", **_WITHOUT_WRAPPERS)
-
-
-def outlined(function: Callable) -> Callable:
-    """Compile a function of the kernel library that kernels call without inlining it."""
-    import numba
-
-    return numba.njit(function, error_model="numpy", **_WITHOUT_WRAPPERS)
-
-
-def contracted(function: Callable) -> Callable:
-    """The same, where a product and a sum may become one instruction."""
-    import numba
-
-    return numba.njit(function, error_model="numpy", fastmath={"contract"}, **_WITHOUT_WRAPPERS)
 
 
 @dataclass(slots=True)
@@ -157,7 +134,8 @@ def _load_or_compile(
     memory.keep_freed_memory()
     if parallel:
         threads.prepare_pool()
-    text = "\0".join((_stamp(), name, source, signature, f"{parallel}{nogil}{externals}"))
+    options = f"{parallel}{nogil}{externals}"
+    text = "\0".join((_stamp(), library_digest(source), name, source, signature, options))
     key = hashlib.sha256(text.encode()).hexdigest()[:24]
     stem = f"{re.sub(r'[^A-Za-z0-9_]', '_', name)}-{key}"  # not all systems have files jit_<lambda>
     for symbol in externals:
@@ -168,43 +146,14 @@ def _load_or_compile(
     else:
         path = _write(f"{stem}.py", source.encode()) if keep or functions else None
         unique = f"{name}_{key}"
-        dispatcher = _dispatcher(source, str(path or stem), unique, parallel, nogil, functions)
+        dispatcher = kernel_dispatcher(
+            source, str(path or stem), unique, parallel, nogil, functions
+        )
         entry = dispatcher.compile(signature)
         (result,) = dispatcher.overloads.values()
         if keep:
             _save(stem, result)
     return Kernel(name, source, signature, parallel, nogil, functions, entry, from_cache, result)
-
-
-def _dispatcher(
-    source: str, path: str, unique: str, parallel: bool, nogil: bool, functions: dict[str, Any]
-) -> Any:
-    """Numba's dispatcher for the function ``kernel`` of ``source``.
-
-    The function is renamed to ``unique``: Numba derives linker symbols from the name, and symbols
-    of kernels that different processes compiled must not collide when a third one loads them.
-    """
-    import numba
-
-    # Environments are restored by importing the module of this name.
-    namespace: dict[str, Any] = {"__name__": __name__, **functions}
-    suffix = unique.rsplit("_", 1)[1]
-    for name in re.findall(r"^def (\w+)\(", source, re.MULTILINE):
-        if name != "kernel":  # its helpers need names of their own for the same reason
-            source = re.sub(rf"\b{name}\b", f"{name}_{suffix}", source)
-    exec(compile(source, path, "exec"), namespace)
-    function = namespace["kernel"]
-    function.__name__ = function.__qualname__ = unique
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", numba.NumbaPerformanceWarning)
-        njit: Any = numba.njit
-        return njit(
-            function,
-            error_model="numpy",
-            parallel=parallel,
-            nogil=nogil,
-            no_cfunc_wrapper=True,
-        )
 
 
 def _library(kernel: Kernel) -> Any:
@@ -213,7 +162,7 @@ def _library(kernel: Kernel) -> Any:
         return kernel.compile_result.library
     with _lock:
         if kernel.inspected is None:
-            dispatcher = _dispatcher(
+            dispatcher = kernel_dispatcher(
                 kernel.source,
                 kernel.name,
                 f"{kernel.name}_inspected",
@@ -328,7 +277,7 @@ _stamp_text: str | None = None
 
 
 def _stamp() -> str:
-    """What besides its source decides a kernel's machine code."""
+    """What besides its source and the kernel library decides a kernel's machine code."""
     global _stamp_text
     if _stamp_text is None:
         import llvmlite
@@ -337,9 +286,6 @@ def _stamp() -> str:
         from llvmlite import binding
         from numba.core import config as numba_config
 
-        library = hashlib.sha256()
-        for path in sorted(Path(__file__).parent.rglob("*.py")):
-            library.update(path.read_bytes())
         config: Any = numba_config
         _stamp_text = " ".join(
             str(part)
@@ -354,7 +300,6 @@ def _stamp() -> str:
                 config.CPU_FEATURES or binding.get_host_cpu_features().flatten(),
                 config.OPT,
                 config.BOUNDSCHECK,
-                library.hexdigest(),
             )
         )
     return _stamp_text

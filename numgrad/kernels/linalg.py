@@ -34,7 +34,7 @@ import numpy as np
 from numba import {type}, prange
 from numgrad.kernels.accumulation import stay_apart
 from numgrad.kernels.intrinsics import add_any_order
-from numgrad.kernels.jit import device, outlined
+from numgrad.kernels.device import device, outlined
 """
 
 _LOOPS = """

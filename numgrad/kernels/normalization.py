@@ -38,7 +38,7 @@ import numpy as np
 from numba import {type}, int64, prange
 from numgrad.kernels.accumulation import stay_apart
 from numgrad.kernels.intrinsics import add_any_order, sqrt
-from numgrad.kernels.jit import outlined
+from numgrad.kernels.device import outlined
 """
 
 _SUMS = """

@@ -5,8 +5,8 @@ Imported by generated source only: importing this module imports Numba. Arrays a
 
 import numpy as np
 
+from numgrad.kernels.device import outlined
 from numgrad.kernels.intrinsics import select
-from numgrad.kernels.jit import outlined
 
 
 @outlined

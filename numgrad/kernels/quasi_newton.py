@@ -40,7 +40,7 @@ import numpy as np
 from numba import {type}, float64, int64, prange
 from numgrad.kernels.accumulation import stay_apart
 from numgrad.kernels.intrinsics import add_any_order, load, store
-from numgrad.kernels.jit import outlined
+from numgrad.kernels.device import outlined
 
 """
 

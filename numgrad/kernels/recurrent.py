@@ -28,7 +28,7 @@ _HEADER = """
 import numpy as np
 from numba import {type}, int64, prange
 from numgrad.kernels.intrinsics import select
-from numgrad.kernels.jit import outlined
+from numgrad.kernels.device import outlined
 from numgrad.kernels.vmath.exponential import sigmoid_{f} as sigmoid
 from numgrad.kernels.vmath.hyperbolic import tanh_{f} as tanh
 

@@ -72,7 +72,7 @@ class Writer:
 
     def function(self, name: str, arguments: list[str]) -> None:
         """Open a function that is compiled by itself: Note [Blocks of a reduction]."""
-        self.put(0, f"@{self.use('outlined', 'jit')}", f"def {name}({', '.join(arguments)}):")
+        self.put(0, f"@{self.use('outlined', 'device')}", f"def {name}({', '.join(arguments)}):")
         self.put(1, f"{self.use('stay_apart')}()")
 
     def kernel(self) -> str:

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from numgrad.kernels.device import device
 from numgrad.kernels.intrinsics import copysign, floor, select
-from numgrad.kernels.jit import device
 from numgrad.kernels.vmath.exponential import exp2_f32, exp2_f64, exp_f32, exp_f64
 from numgrad.kernels.vmath.logarithm import log1p_f32, log1p_f64
 

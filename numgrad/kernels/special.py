@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from numgrad.kernels.jit import device, outlined
+from numgrad.kernels.device import device, outlined
 from numgrad.kernels.linker import external_symbol
 
 # Cython's second argument says whether to look for Python overrides

@@ -224,3 +224,36 @@ def test_importing_numgrad_imports_neither_numba_nor_scipy():
     env = {**os.environ, "PYTHONPATH": str(Path(jit.__file__).parents[2])}
     out = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, check=True)
     assert out.stdout.decode().strip() == "[]"
+
+
+def test_a_key_covers_what_a_source_imports_and_no_other_file():
+    from numgrad.kernels import sources
+
+    def files(source):
+        pending, found = sources._imported(source), set()
+        while pending:
+            found |= pending
+            pending = {p for path in pending for p in sources._read(path)[1]} - found
+        return {path.name for path in found}
+
+    found = files("from numgrad.kernels.vmath.exponential import exp_f64 as exp_f64\n")
+    assert {"exponential.py", "double_double.py", "intrinsics.py", "device.py"} <= found
+    assert not {"pooling_steps.py", "linalg.py"} & found
+    several = "from numgrad.kernels import (\n    scalar,\n    tiles,\n)\n"
+    assert {"scalar.py", "tiles.py", "products.py"} <= files(several)
+
+
+def test_a_change_of_a_library_file_changes_the_key(monkeypatch):
+    from numgrad.kernels import sources
+
+    source = "from numgrad.kernels.vmath.roots import cbrt_f64\n"
+    before, other = sources.library_digest(source), sources.library_digest("import numpy\n")
+    read = sources._read
+
+    def edited(path):
+        digest, imports = read(path)
+        return (b"edited" if path.name == "exponential.py" else digest), imports
+
+    monkeypatch.setattr(sources, "_read", edited)
+    assert sources.library_digest(source) != before
+    assert sources.library_digest("import numpy\n") == other

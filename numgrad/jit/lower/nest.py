@@ -93,7 +93,7 @@ class NestWriter(Accumulating):
         allocations = self._allocations()
         if scalars:
             self.put(1, "return " + ", ".join(f"acc{s.term.number}" for s in scalars))
-        head = [f"@{self.use('contracted' if self.contract else 'outlined', 'jit')}"]
+        head = [f"@{self.use('contracted' if self.contract else 'outlined', 'device')}"]
         given = ["lo", "hi", *self.arguments]
         head.append(f"def nest_{self.number}({', '.join(given)}):")
         head.append(f"    {self.use('stay_apart', 'accumulation')}()")
