@@ -1,6 +1,7 @@
 """Profiles of hypothesis, and a guard against tests that leave something behind."""
 
 import os
+from collections import Counter
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -17,14 +18,22 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
 def pytest_addoption(parser):
-    parser.addoption("--exhaustive", action="store_true", help="run the longest tests as well")
+    parser.addoption("--all", action="store_true", help="run every case of the slow tests as well")
 
 
 def pytest_collection_modifyitems(config, items):
-    if not config.getoption("--exhaustive"):
-        left_out = [item for item in items if item.get_closest_marker("exhaustive")]
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
+    """Without ``--all`` a slow test runs its first case, or none if marked ``slow(cases=0)``."""
+    if config.getoption("--all"):
+        return
+    met: Counter[tuple[str, str]] = Counter()
+    kept, left_out = [], []
+    for item in items:
+        limits = [mark.kwargs.get("cases", 1) for mark in item.iter_markers("slow")]
+        test = item.location[0], item.originalname
+        met[test] += 1
+        (left_out if limits and met[test] > min(limits) else kept).append(item)
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = kept
 
 
 def _global_state():

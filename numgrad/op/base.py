@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -154,6 +154,13 @@ class Formula:
                 )
 
 
+class Kink(NamedTuple):
+    """Where an operation has no derivative: for each input its value and its gradient there."""
+
+    points: dict[str, tuple[Any, Any]]
+    params: dict[str, Any]
+
+
 class Op:
     """A named operation; call it with Tensors, arrays and numbers.
 
@@ -168,6 +175,18 @@ class Op:
         The NumPy function with the same meaning, or a dotted name of one elsewhere.
     formulas
         Gradient formula of each differentiable input.
+    domain, special, samples, calls, errors
+        What the operation is tried on: the range to draw operands from; further operands of
+        interest; shapes of operands with parameters; shapes with a function that makes the call,
+        where parameters cannot say it; calls that raise.
+    kinks, smooth
+        Where it has no derivative, and what is used there (``kink``); or that it has one wherever
+        it is defined.
+    real, keeps_dtype, signed_zeros
+        Whether it refuses complex operands; whether the result has the dtype of the first operand,
+        whatever the others; whether the sign of a zero is promised.
+    complex_ref
+        What it is compared with on complex operands, if not ``ref``.
     """
 
     inputs: tuple[str, ...]
@@ -188,6 +207,10 @@ class Op:
         errors: Sequence[Any] = (),
         differentiable: bool = True,
         linear: bool = False,
+        smooth: bool = False,
+        real: bool = False,
+        keeps_dtype: bool = False,
+        signed_zeros: bool = True,
         aliases: Sequence[str] = (),
         internal: bool = False,
         register: bool = True,
@@ -209,6 +232,11 @@ class Op:
         self.ref, self.dunder, self.method = ref, dunder, method
         self.domain, self.special = domain, tuple(special)
         self.samples, self.errors = tuple(samples), tuple(errors)
+        self.calls: Sequence[tuple[tuple, Callable[..., Any]]] = ()
+        self.complex_ref: Callable[..., Any] | None = None
+        self.kinks: list[Kink] = []
+        self.smooth = smooth or linear
+        self.real, self.keeps_dtype, self.signed_zeros = real, keeps_dtype, signed_zeros
         self.differentiable, self.linear, self.aliases = differentiable, linear, tuple(aliases)
         self.internal = internal  # a part of other operations, without a public name
         self.formulas: dict[str, Formula] = {}
@@ -277,6 +305,17 @@ class Op:
             if name not in self.inputs:
                 raise NumgradTypeError(f"{self.name}: no input is called {name!r}")
             self.formulas[name] = Formula(self, function)
+        return self
+
+    def kink(self, *, params: dict[str, Any] | None = None, **points: tuple[Any, Any]) -> Op:
+        """Declare operands at which there is no derivative, and the gradients used there.
+
+        For each input a pair: its value, and the gradient of the sum of the result with respect to
+        it, None where that is not looked at. The rule is the derivative if it exists; else the
+        subgradient of smallest norm where the operation is convex or concave there; else the limit,
+        which may be infinite.
+        """
+        self.kinks.append(Kink(points, params or {}))
         return self
 
     def jvp(self, function: Callable[..., Any]) -> Op:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from numgrad.errors import NumgradValueError
+from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.op import composite, elementwise
 
 
@@ -13,6 +13,7 @@ def add(a, b):
 
 
 add.vjp(a=lambda g: g, b=lambda g: g)
+add.kink(a=([np.inf], [1]), b=([-np.inf], [1]))
 
 
 @elementwise(ref=np.subtract, dunder="sub", linear=True)
@@ -24,7 +25,7 @@ def subtract(a, b):
 subtract.vjp(a=lambda g: g, b=lambda g: -g)
 
 
-@elementwise(ref=np.multiply, dunder="mul")
+@elementwise(ref=np.multiply, dunder="mul", smooth=True)
 def multiply(a, b):
     """Product of two operands."""
     return a * b
@@ -40,6 +41,7 @@ def divide(a, b):
 
 
 divide.vjp(a=lambda g, b: g / np.conj(b), b=lambda g, a, b: -g * np.conj((a / b) / b))
+divide.kink(a=([1.0, 0.0], [np.inf, np.inf]), b=([0.0, 0.0], [-np.inf, np.nan]))
 
 
 def _no_negative_power(args):
@@ -70,6 +72,16 @@ def _power_vjp_b(g, a, b, y):
 
 
 power.vjp(a=_power_vjp_a, b=_power_vjp_b)
+power.kink(
+    a=(
+        [0.0, -2.0, 0.0, 0.0, 0.0, 0.0, -2.0, np.inf, np.nan],
+        [0, -4, 0, 1, np.inf, -np.inf, 0, 0, 0],
+    ),
+    b=(
+        [0.0, 2.0, 2.0, 1.0, 0.5, -1.0, 0.0, 0.0, 0.0],
+        [0, np.nan, 0, 0, 0, -np.inf, np.nan, np.inf, np.nan],
+    ),
+)
 
 
 @elementwise(ref=np.float_power, domain=(0.3, 2.0))
@@ -79,6 +91,7 @@ def float_power(a, b):
 
 
 float_power.formulas.update(power.formulas)
+float_power.kink(a=([0.0, -2.0, 0.0], [0, -4, -np.inf]), b=([0.0, 2.0, -1.0], [0, np.nan, -np.inf]))
 
 
 @elementwise(ref=np.negative, dunder="neg", linear=True)
@@ -106,6 +119,8 @@ def absolute(x):
 
 
 absolute.vjp(x=lambda g, x: g * np.sign(x))
+absolute.kink(x=([0.0, -0.0, np.inf, -np.inf], [0, 0, 1, -1]))
+absolute.kink(x=([0j, 3 + 4j], [0, 0.6 + 0.8j]))
 
 
 @elementwise(ref=np.sign, special=(0.0,))
@@ -119,9 +134,11 @@ sign.vjp(
         x == 0, 0, (g - y * np.real(g * np.conj(y))) / np.where(x == 0, 1, np.absolute(x))
     )
 )
+sign.kink(x=([0.0, -0.0, 2.0, -np.inf], [0, 0, 0, 0]))
+sign.kink(x=([0j], [0]))
 
 
-@elementwise(ref=np.square)
+@elementwise(ref=np.square, smooth=True)
 def square(x):
     """The operand times itself."""
     return x * x
@@ -137,36 +154,40 @@ def reciprocal(x):
 
 
 reciprocal.vjp(x=lambda g, y: -g * np.conj(y * y))
+reciprocal.kink(x=([0.0, -0.0, np.inf], [-np.inf, -np.inf, 0]))
 
 
-@elementwise(ref=np.floor_divide, dunder="floordiv", domain=(0.5, 9.0))
+@elementwise(ref=np.floor_divide, dunder="floordiv", domain=(0.5, 9.0), real=True)
 def floor_divide(a, b):
     """Largest integer not above the quotient."""
     return np.floor_divide(a, b)
 
 
 floor_divide.vjp(a=lambda: 0, b=lambda: 0)
+floor_divide.kink(a=([5.0, 6.0], [0, 0]), b=([3.0, 3.0], [0, 0]))
 
 
-@elementwise(ref=np.remainder, dunder="mod", aliases=("mod",), domain=(0.5, 9.0))
+@elementwise(ref=np.remainder, dunder="mod", aliases=("mod",), domain=(0.5, 9.0), real=True)
 def remainder(a, b):
     """Remainder of the quotient rounded down; it has the sign of the divisor."""
     return np.remainder(a, b)
 
 
 remainder.vjp(a=lambda g: g, b=lambda g, a, b: -g * np.floor_divide(a, b))
+remainder.kink(a=([-5.0, 6.0, 5.0], [1, 1, 1]), b=([3.0, 3.0, -3.0], [2, -2, 2]))
 
 
-@elementwise(ref=np.fmod, domain=(0.5, 9.0))
+@elementwise(ref=np.fmod, domain=(0.5, 9.0), real=True)
 def fmod(a, b):
     """Remainder of the quotient rounded towards zero; it has the sign of the dividend."""
     return np.fmod(a, b)
 
 
 fmod.vjp(a=lambda g: g, b=lambda g, a, b: -g * np.trunc(a / b))
+fmod.kink(a=([5.0, 6.0, -5.0], [1, 1, 1]), b=([3.0, 3.0, 3.0], [-1, -2, 1]))
 
 
-@elementwise(ref=np.maximum)
+@elementwise(ref=np.maximum, signed_zeros=False)
 def maximum(a, b):
     """Larger of two operands, NaN if either is; equal operands share the gradient."""
     return np.maximum(a, b)
@@ -176,9 +197,13 @@ maximum.vjp(
     a=lambda g, a, b: np.where(a == b, g / 2, np.where(a < b, 0, g)),
     b=lambda g, a, b: np.where(a == b, g / 2, np.where(b < a, 0, g)),
 )
+maximum.kink(
+    a=([1.0, 0.0, np.inf, np.nan], [0.5, 0.5, 0.5, 1]),
+    b=([1.0, -0.0, np.inf, 1.0], [0.5, 0.5, 0.5, 1]),
+)
 
 
-@elementwise(ref=np.minimum)
+@elementwise(ref=np.minimum, signed_zeros=False)
 def minimum(a, b):
     """Smaller of two operands, NaN if either is; equal operands share the gradient."""
     return np.minimum(a, b)
@@ -188,9 +213,13 @@ minimum.vjp(
     a=lambda g, a, b: np.where(a == b, g / 2, np.where(a > b, 0, g)),
     b=lambda g, a, b: np.where(a == b, g / 2, np.where(b > a, 0, g)),
 )
+minimum.kink(
+    a=([1.0, 0.0, np.inf, np.nan], [0.5, 0.5, 0.5, 1]),
+    b=([1.0, -0.0, np.inf, 1.0], [0.5, 0.5, 0.5, 1]),
+)
 
 
-@elementwise(ref=np.fmax)
+@elementwise(ref=np.fmax, signed_zeros=False)
 def fmax(a, b):
     """Larger of two operands, a NaN losing; of equal operands the first takes the gradient."""
     return np.fmax(a, b)
@@ -200,9 +229,10 @@ fmax.vjp(
     a=lambda g, a, b: np.where((a >= b) | np.isnan(b), g, 0),
     b=lambda g, a, b: np.where((a >= b) | np.isnan(b), 0, g),
 )
+fmax.kink(a=([1.0, np.nan, 1.0], [1, 0, 1]), b=([1.0, 1.0, np.nan], [0, 1, 0]))
 
 
-@elementwise(ref=np.fmin)
+@elementwise(ref=np.fmin, signed_zeros=False)
 def fmin(a, b):
     """Smaller of two operands, a NaN losing; of equal operands the first takes the gradient."""
     return np.fmin(a, b)
@@ -212,9 +242,12 @@ fmin.vjp(
     a=lambda g, a, b: np.where((a <= b) | np.isnan(b), g, 0),
     b=lambda g, a, b: np.where((a <= b) | np.isnan(b), 0, g),
 )
+fmin.kink(a=([1.0, np.nan, 1.0], [1, 0, 1]), b=([1.0, 1.0, np.nan], [0, 1, 0]))
 
 
-@elementwise(types=np.maximum, method=False, internal=True)
+@elementwise(
+    types=np.maximum, method=False, internal=True, ref=lambda x, low: np.where(x < low, low, x)
+)
 def clip_below(x, low):
     """The operand where it is at least ``low``, else ``low``."""
     return np.where(x < low, low, x)
@@ -223,9 +256,12 @@ def clip_below(x, low):
 clip_below.vjp(
     x=lambda g, x, low: np.where(x >= low, g, 0), low=lambda g, x, low: np.where(x < low, g, 0)
 )
+clip_below.kink(x=([1.0], [1]), low=([1.0], [0]))
 
 
-@elementwise(types=np.minimum, method=False, internal=True)
+@elementwise(
+    types=np.minimum, method=False, internal=True, ref=lambda x, high: np.where(x > high, high, x)
+)
 def clip_above(x, high):
     """The operand where it is at most ``high``, else ``high``."""
     return np.where(x > high, high, x)
@@ -234,6 +270,7 @@ def clip_above(x, high):
 clip_above.vjp(
     x=lambda g, x, high: np.where(x <= high, g, 0), high=lambda g, x, high: np.where(x > high, g, 0)
 )
+clip_above.kink(x=([1.0], [1]), high=([1.0], [0]))
 
 
 @composite(ref=np.clip, aliases=("clamp",))
@@ -249,37 +286,58 @@ def clip(x, min=None, max=None):
     return positive(x) if min is None and max is None else x
 
 
-@elementwise(ref=np.copysign)
+clip.calls = [
+    (((2, 3),), lambda x: clip(x, -0.5, 0.7)),
+    (((2, 3), (3,)), lambda x, low: clip(x, low)),
+    (((2, 3), ()), lambda x, high: clip(x, None, high)),
+]
+clip.kink(x=([-1.0, 1.0, 0.0, 2.0, -2.0], [1, 1, 1, 0, 0]), params={"min": -1.0, "max": 1.0})
+
+
+@elementwise(ref=np.copysign, real=True)
 def copysign(a, b):
     """Magnitude of the first operand with the sign of the second."""
     return np.copysign(a, b)
 
 
 copysign.vjp(a=lambda g, a, y: g * np.sign(a) * np.sign(y), b=lambda: 0)
+copysign.kink(a=([0.0, -0.0, 2.0, 2.0], [0, 0, 1, -1]), b=([-1.0, 1.0, 0.0, -0.0], [0, 0, 0, 0]))
 
 
-@elementwise(ref=np.floor, special=(0.5,))
+@elementwise(ref=np.floor, special=(0.5,), real=True)
 def floor(x):
     """Largest integer not above the operand."""
     return np.floor(x)
 
 
-@elementwise(ref=np.ceil, special=(0.5,))
+floor.kink(x=([1.0, -0.5], [0, 0]))
+
+
+@elementwise(ref=np.ceil, special=(0.5,), real=True)
 def ceil(x):
     """Smallest integer not below the operand."""
     return np.ceil(x)
 
 
-@elementwise(ref=np.trunc, special=(0.5,), aliases=("fix",))
+ceil.kink(x=([1.0, -0.5], [0, 0]))
+
+
+@elementwise(ref=np.trunc, special=(0.5,), aliases=("fix",), real=True)
 def trunc(x):
     """The operand without its fractional part."""
     return np.trunc(x)
+
+
+trunc.kink(x=([1.0, -0.5], [0, 0]))
 
 
 @elementwise(ref=np.rint, special=(0.5, 1.5, 2.5))
 def rint(x):
     """Nearest integer, halves to even."""
     return np.rint(x)
+
+
+rint.kink(x=([0.5, 2.5, 1.0], [0, 0, 0]))
 
 
 for _step in (floor, ceil, trunc, rint):
@@ -295,13 +353,19 @@ def round(x, decimals=0):
     return rint(x * scale) / scale if decimals > 0 else rint(x / scale) * scale
 
 
+round.calls = [
+    (((2, 3),), lambda x: round(x, 1)),
+]
+round.kink(x=([0.25, 1.0], [0, 0]), params={"decimals": 1})
+
+
 def _promote(operands):
     kinds = [o for o in operands[1:]]
     dtype = np.result_type(*[np.empty(0, k) if isinstance(k, np.dtype) else k(0) for k in kinds])
     return [np.dtype(bool), dtype, dtype], dtype
 
 
-@elementwise(types=_promote, ref=np.where, method=False)
+@elementwise(types=_promote, ref=np.where, method=False, smooth=True)
 def where(condition, x, y_):
     """``x`` where the condition holds, else the other operand."""
     return np.where(condition, x, y_)
@@ -314,16 +378,34 @@ where.vjp(
 
 
 def _first(operands):
+    if operands[0] is complex or np.dtype(operands[0]).kind == "c":
+        raise NumgradTypeError(
+            "replace_nonfinite: takes real numbers; nan_to_num takes complex ones"
+        )
     return [operands[0]] * len(operands), operands[0]
 
 
-@elementwise(types=_first, method=False, internal=True)
+@elementwise(
+    types=_first,
+    method=False,
+    internal=True,
+    ref=lambda x, nan, posinf, neginf: np.where(
+        np.isnan(x), nan, np.where(np.isinf(x), np.where(x > 0, posinf, neginf), x)
+    ),
+    real=True,
+)
 def replace_nonfinite(x, nan, posinf, neginf):
     """The operand with NaN and infinities replaced; the gradient passes finite elements only."""
     return np.where(np.isnan(x), nan, np.where(np.isinf(x), np.where(x > 0, posinf, neginf), x))
 
 
 replace_nonfinite.vjp(x=lambda g, x: np.where(np.isfinite(x), g, 0))
+replace_nonfinite.kink(
+    x=([np.nan, np.inf, -np.inf, 1.0], [0, 0, 0, 1]),
+    nan=(0.0, None),
+    posinf=(9.0, None),
+    neginf=(-9.0, None),
+)
 
 
 @composite(ref=np.nan_to_num)
@@ -345,3 +427,9 @@ def nan_to_num(x, nan=0.0, posinf=None, neginf=None):
         limit if posinf is None else float(posinf),
         -limit if neginf is None else float(neginf),
     )
+
+
+nan_to_num.calls = [
+    (((2, 3),), lambda x: nan_to_num(x)),
+]
+nan_to_num.kink(x=([np.nan, np.inf, -np.inf, 1.0], [0, 0, 0, 1]))

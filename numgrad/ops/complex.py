@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from numgrad.errors import NumgradTypeError
 from numgrad.kernels.expr import resolve
 from numgrad.op import elementwise, view
 
@@ -22,6 +23,9 @@ def real(x):
 
 
 real.vjp(x=lambda g: g)
+real.calls = [
+    (((2, 3),), lambda x: real(x)),
+]
 
 
 @view(ref=np.imag, method=False, linear=True)
@@ -31,6 +35,9 @@ def imag(x):
 
 
 imag.vjp(x=lambda g: g * 1j)
+imag.calls = [
+    (((2, 3),), lambda x: imag(x)),
+]
 
 
 def _real_result(operands):
@@ -50,14 +57,35 @@ def angle(x):
 
 
 angle.vjp(x=lambda g, x: np.where(x == 0, 0, 1j * g / np.conj(np.where(x == 0, 1, x))))
+angle.kink(x=([0.0, -1.0, 1.0], [0, 0, 0]))
+angle.kink(x=([0j, 2j], [0, -0.5]))
 
 
 def _complex_result(operands):
-    (_, part), out = resolve(np.copysign, operands)  # real operands only, floating result
+    try:
+        (_, part), out = resolve(np.copysign, operands)  # real operands only, floating result
+    except NumgradTypeError:
+        raise NumgradTypeError("from_parts: the parts of complex numbers are real") from None
     return [part, part], np.dtype(f"c{out.itemsize * 2}")
 
 
-@elementwise(types=_complex_result, scalar="from_parts", method=False, internal=True)
+def _assembled(a, b):
+    """The same through the parts of an array of NumPy's."""
+    dtype = np.promote_types(np.copysign(a, b).dtype, np.float32)
+    out = np.empty(np.broadcast(a, b).shape, np.promote_types(dtype, np.complex64))
+    out.real, out.imag = a, b
+    return out
+
+
+@elementwise(
+    types=_complex_result,
+    scalar="from_parts",
+    method=False,
+    internal=True,
+    ref=_assembled,
+    real=True,
+    smooth=True,
+)
 def from_parts(a, b):
     """Complex numbers from their real and imaginary parts."""
     return a + 1j * b

@@ -121,6 +121,12 @@ def _cumsum_backward(call, mask, g):
     return [out.reshape(call.metas[0].shape)]
 
 
+cumsum.calls = [
+    (((0, 2),), lambda x: cumsum(x, axis=0)),
+    (((0,),), lambda x: cumsum(x)),
+]
+
+
 @primitive(
     ref=np.cumprod,
     samples=[(((3, 4),), {"axis": 1}), (((3, 4),), {"axis": 0}), (((3, 4),), {})],
@@ -167,16 +173,37 @@ def _cumprod_backward(call, mask, g, x, y):
     return [out.reshape(call.metas[0].shape)]
 
 
-@composite(ref="numpy.cumulative_sum")
+cumprod.calls = [
+    (((0, 2),), lambda x: cumprod(x, axis=0)),
+    (((0,),), lambda x: cumprod(x)),
+]
+cumprod.kink(x=([2.0, 0.0, 3.0], [1, 8, 0]))
+cumprod.kink(x=([0.0, 0.0, 3.0], [1, 0, 0]))
+
+
+@composite(ref="numpy.cumulative_sum", smooth=True)
 def cumulative_sum(x, axis=None, dtype=None, include_initial=False):
     """``cumsum`` as the Array API has it; ``include_initial`` puts a zero first."""
     return _cumulative("cumulative_sum", cumsum, x, axis, dtype, include_initial, 0)
+
+
+cumulative_sum.calls = [
+    (((2, 3),), lambda x: cumulative_sum(x, axis=1, include_initial=True)),
+    (((3,),), lambda x: cumulative_sum(x)),
+]
 
 
 @composite(ref="numpy.cumulative_prod")
 def cumulative_prod(x, axis=None, dtype=None, include_initial=False):
     """``cumprod`` as the Array API has it; ``include_initial`` puts a one first."""
     return _cumulative("cumulative_prod", cumprod, x, axis, dtype, include_initial, 1)
+
+
+cumulative_prod.calls = [
+    (((2, 3),), lambda x: cumulative_prod(x, axis=1, include_initial=True)),
+    (((3,),), lambda x: cumulative_prod(x)),
+]
+cumulative_prod.kink(x=([2.0, 0.0, 3.0], [1, 8, 0]))
 
 
 def _cumulative(
@@ -200,6 +227,7 @@ def _cumulative(
     method=False,
     samples=[(((3, 4), (3, 4)), {"axis": 1}), (((3, 4), (3, 4)), {"axis": 0, "reverse": True})],
     errors=[(((3, 4), (3, 5)), {}, "NumgradValueError")],
+    smooth=True,
 )
 def linear_recurrence(a, b, *, axis=-1, reverse=False):
     """``y[k] = a[k] y[k-1] + b[k]`` along an axis, starting with ``y[0] = b[0]``.
@@ -240,9 +268,12 @@ linear_recurrence.vjp(
     ),
     b=_recurrence_vjp,
 )
+linear_recurrence.calls = [
+    (((0, 2), (0, 2)), lambda a, b: linear_recurrence(a, b, axis=0)),
+]
 
 
-@composite(ref=np.diff)
+@composite(ref=np.diff, smooth=True)
 def diff(x, n=1, axis=-1, prepend=None, append=None):
     """Differences of neighbours along an axis, taken ``n`` times."""
     x = as_operand(x)
@@ -266,3 +297,10 @@ def diff(x, n=1, axis=-1, prepend=None, append=None):
         later, earlier = getitem(x, (*lead, slice(1, None))), getitem(x, (*lead, slice(None, -1)))
         x = OPS["not_equal" if x.dtype == np.bool_ else "subtract"](later, earlier)
     return x
+
+
+diff.calls = [
+    (((2, 4),), lambda x: diff(x, 2)),
+    (((2, 3), (2, 1)), lambda x, last: diff(x, axis=1, prepend=0.0, append=last)),
+    (((0, 2),), lambda x: diff(x)),
+]

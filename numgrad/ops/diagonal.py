@@ -25,6 +25,9 @@ def tril(x, *, k=0):
 
 tril.shape(lambda x, *, k: _triangle_shape("tril", x))
 tril.vjp(x=lambda g, k: tril(g, k=k))
+tril.calls = [
+    (((0, 2),), lambda x: tril(x)),
+]
 
 
 @primitive(
@@ -75,6 +78,9 @@ diagonal.vjp(
         g, meta_x.shape, offset, axis1, axis2
     )
 )
+diagonal.calls = [
+    (((0, 2),), lambda x: diagonal(x)),
+]
 
 
 @primitive(
@@ -95,13 +101,19 @@ diagonal_backward.vjp(
 )
 
 
-@composite(ref=np.trace)
+@composite(ref=np.trace, smooth=True)
 def trace(x, offset=0, axis1=0, axis2=1):
     """Sum of the elements on a diagonal."""
     return OPS["sum"](diagonal(x, offset=offset, axis1=axis1, axis2=axis2), axis=-1)
 
 
-@composite(ref=np.diag)
+trace.calls = [
+    (((3, 3),), lambda x: trace(x)),
+    (((2, 3, 2),), lambda x: trace(x, 1, 0, 2)),
+]
+
+
+@composite(ref=np.diag, smooth=True)
 def diag(x, k=0):
     """The ``k``-th diagonal of a matrix; of a vector, the matrix that has it there."""
     x = as_operand(x)
@@ -111,3 +123,9 @@ def diag(x, k=0):
     if len(x.shape) == 2:
         return diagonal(x, offset=k)
     raise NumgradValueError(f"diag: needs one or two axes, got shape {x.shape}")
+
+
+diag.calls = [
+    (((3,),), lambda x: diag(x, 1)),
+    (((2, 3),), lambda x: diag(x)),
+]

@@ -26,7 +26,7 @@ from numgrad.ops.shape import as_operand, permute_dims, reshape
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
-@composite(ref=np.einsum, method=False)
+@composite(ref=np.einsum, method=False, smooth=True)
 def einsum(subscripts, *operands, optimize=True):
     """Sum of products of elements whose axes are named by ``subscripts``, as ``"ij,jk->ik"``.
 
@@ -58,6 +58,17 @@ def einsum(subscripts, *operands, optimize=True):
             chosen = [_contract(first, second, later), *chosen[2:]]
         terms.append(chosen[0])
     return _finish(*_reduce(*terms[0], set(output)), output)  # pyright: ignore
+
+
+einsum.calls = [
+    (((2, 3), (3, 2)), lambda a, b: einsum("ij,jk->ik", a, b)),
+    (((3, 3),), lambda a: einsum("ii->i", a)),
+    (((2, 3), (2, 3)), lambda a, b: einsum("ij,ij", a, b)),
+    (((2, 3), (3,), (2,)), lambda a, b, c: einsum("ij,j,i->j", a, b, c)),
+    (((2, 2, 3), (3, 2)), lambda a, b: einsum("...ij,jk->...ik", a, b)),
+    (((2, 1), (2, 3)), lambda a, b: einsum("ij,ij->ji", a, b)),
+    (((2, 0), (0, 3)), lambda a, b: einsum("ij,jk->ik", a, b)),
+]
 
 
 # ------------------------------------------------------------------------------------ parsing

@@ -23,7 +23,9 @@ def _check_source(operation: str, x: Any, source: Any, shape: tuple[int, ...]) -
     check_cast(operation, source, x.dtype)
 
 
-@composite(errors=[(((3, 4), (1, 4)), {"end": 2}, "NumgradValueError")])
+@composite(
+    errors=[(((3, 4), (1, 4)), {"end": 2}, "NumgradValueError")], keeps_dtype=True, smooth=True
+)
 def slice_scatter(x, source, *, axis=0, start=None, end=None, step=1):
     """The operand with an array written into a slice of an axis.
 
@@ -43,11 +45,18 @@ def slice_scatter(x, source, *, axis=0, start=None, end=None, step=1):
     return index_put(x, source, index=(*(slice(None),) * axis, part))
 
 
+slice_scatter.calls = [
+    (((2, 3), (2, 2)), lambda x, v: slice_scatter(x, v, axis=1, step=2)),
+]
+
+
 @composite(
     errors=[
         (((3, 4), (3,)), {"axis": 0, "index": 1}, "NumgradValueError"),
         (((3, 4), (4,)), {"axis": 0, "index": 3}, "NumgradIndexError"),
-    ]
+    ],
+    keeps_dtype=True,
+    smooth=True,
 )
 def select_scatter(x, source, *, axis, index):
     """The operand with an array written at one index of an axis.
@@ -70,11 +79,18 @@ def select_scatter(x, source, *, axis, index):
     return index_put(x, source, index=(*(slice(None),) * axis, index))
 
 
+select_scatter.calls = [
+    (((2, 3), (2,)), lambda x, v: select_scatter(x, v, axis=1, index=-1)),
+]
+
+
 @composite(
     errors=[
         (((3, 4), (4,)), {}, "NumgradValueError"),
         (((3, 4), (3,)), {"axis1": 2}, "NumgradIndexError"),
-    ]
+    ],
+    keeps_dtype=True,
+    smooth=True,
 )
 def diagonal_scatter(x, source, *, offset=0, axis1=0, axis2=1):
     """The operand with an array written on a diagonal.
@@ -95,3 +111,8 @@ def diagonal_scatter(x, source, *, offset=0, axis1=0, axis2=1):
     )
     _check_source("diagonal_scatter", x, source, positions.shape)
     return put(x, positions, source)
+
+
+diagonal_scatter.calls = [
+    (((2, 3), (2,)), lambda x, v: diagonal_scatter(x, v, offset=1)),
+]

@@ -14,7 +14,7 @@ from numgrad.ops.index import getitem, take
 from numgrad.ops.shape import as_index, as_operand, broadcast_to, copy, expand_dims, reshape
 
 
-@composite(ref=np.tile)
+@composite(ref=np.tile, smooth=True)
 def tile(x, reps):
     """The operand repeated along each axis as often as ``reps`` says."""
     x = as_operand(x)
@@ -33,7 +33,13 @@ def tile(x, reps):
     return reshape(repeated, [c * n for c, n in zip(counts, shape, strict=True)])
 
 
-@composite(ref=np.repeat)
+tile.calls = [
+    (((2, 3),), lambda x: tile(x, (2, 1, 2))),
+    (((2,),), lambda x: tile(x, 0)),
+]
+
+
+@composite(ref=np.repeat, smooth=True)
 def repeat(x, repeats, axis=None):
     """Each element repeated along an axis, by one number of times or one for each element."""
     x = as_operand(x)
@@ -58,6 +64,13 @@ def repeat(x, repeats, axis=None):
             f"give one number or {n} of them"
         )
     return take(x, np.repeat(np.arange(n), counts), axis=axis)
+
+
+repeat.calls = [
+    (((2, 3),), lambda x: repeat(x, 2)),
+    (((2, 3),), lambda x: repeat(x, [0, 2, 1], axis=1)),
+    (((2,),), lambda x: repeat(x, 0)),
+]
 
 
 # ------------------------------------------------------------------------------------ padding
@@ -116,7 +129,7 @@ pad_constant.jvp(lambda t_x, widths: pad_constant(t_x, widths=widths))
 _MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
 
 
-@composite(ref=np.pad)
+@composite(ref=np.pad, smooth=True)
 def pad(x, pad_width, mode="constant", *, constant_values=0, reflect_type="even"):
     """The operand with elements added at both ends of its axes.
 
@@ -151,3 +164,9 @@ def pad(x, pad_width, mode="constant", *, constant_values=0, reflect_type="even"
             )
         x = take(x, np.pad(np.arange(n), width, mode=mode), axis=axis)
     return x
+
+
+pad.calls = [
+    *[(((2, 3),), lambda x, mode=mode: pad(x, ((1, 2), (0, 1)), mode)) for mode in _MODES],
+    (((0, 2),), lambda x: pad(x, 1)),
+]

@@ -31,6 +31,10 @@ from numgrad.op.axis import normalize_axes
 from numgrad.op.base import Meta, bind, state
 from numgrad.ops.shape import as_operand, broadcast_to, permute_dims, reshape
 
+# What these operations, and those that write by index, are tried with.
+INDICES = np.array([2, 0, 0])
+ALONG = np.array([[2, 0], [1, 1]])
+
 _MASK = (
     "the shape of what it selects depends on them; use np.where(mask, x, 0), or compute the mask "
     "with NumPy from what is known when the function is compiled"
@@ -96,6 +100,9 @@ def getitem(x, *, index):
 
 
 getitem.vjp(x=lambda g, meta_x, index: getitem_backward(g, meta_x.shape, index))
+getitem.calls = [
+    (((3, 2),), lambda x: getitem(x, slice(0, 0))),
+]
 
 
 @primitive(
@@ -187,6 +194,11 @@ def _take_result(x, indices, *, axis):
 
 
 take.vjp(x=lambda g, indices, meta_x, axis: take_backward(g, indices, meta_x.shape, axis))
+take.calls = [
+    (((3, 2),), lambda x: take(x, INDICES, axis=0)),
+    (((2, 3),), lambda x: take(x, np.array([[-1, 0], [5, 5]]))),
+    (((3, 2),), lambda x: take(x, np.zeros(0, int), axis=0)),
+]
 
 
 @primitive(internal=True, linear=True, method=False)
@@ -206,6 +218,10 @@ def take_backward(x, indices, *, shape, axis=None):
 
 take_backward.shape(lambda x, indices, *, shape, axis: Meta(tuple(shape), x.dtype))
 take_backward.vjp(x=lambda g, indices, axis: take(g, indices, axis=axis))
+take_backward.calls = [
+    (((3, 2),), lambda x: take_backward(x, INDICES, shape=(4, 2), axis=0)),
+    (((3,),), lambda x: take_backward(x, INDICES, shape=(2, 2))),
+]
 
 
 def _shared_axis(operation: str, shape: Any, indices: Any, axis: int) -> int:
@@ -243,6 +259,10 @@ def _gather_along_result(x, indices, *, axis):
 gather_along.vjp(
     x=lambda g, indices, meta_x, axis: gather_along_backward(g, indices, meta_x.shape, axis)
 )
+gather_along.calls = [
+    (((2, 3),), lambda x: gather_along(x, ALONG, axis=1)),
+    (((3, 2),), lambda x: gather_along(x, np.zeros((0, 2), int), axis=0)),
+]
 
 
 @primitive(internal=True, linear=True, method=False)
@@ -263,9 +283,12 @@ gather_along_backward.shape(
     lambda x, indices, *, shape, axis: Meta(tuple(shape), x.dtype),
 )
 gather_along_backward.vjp(x=lambda g, indices, axis: gather_along(g, indices, axis=axis))
+gather_along_backward.calls = [
+    (((2, 2),), lambda x: gather_along_backward(x, ALONG, shape=(2, 3), axis=1)),
+]
 
 
-@composite(ref=np.take_along_axis)
+@composite(ref=np.take_along_axis, smooth=True)
 def take_along_axis(x, indices, axis=-1):
     """Elements at indices along an axis, as ``argsort`` and its like give them.
 
@@ -298,6 +321,11 @@ def take_along_axis(x, indices, axis=-1):
     if indices.shape != for_indices:
         indices = broadcast_to(indices, for_indices)
     return gather_along(x, indices, axis=axis)
+
+
+take_along_axis.calls = [
+    (((2, 3),), lambda x: take_along_axis(x, ALONG, axis=1)),
+]
 
 
 # ------------------------------------------------------------------------------ any other index

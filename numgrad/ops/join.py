@@ -132,6 +132,9 @@ def _part(g: Any, index: int, metas: Sequence[Any], axis: int | None) -> Any:
 
 
 concat.vjp(inputs=_part)
+concat.calls = [
+    (((0, 2), (3, 2)), lambda a, b: concat((a, b), axis=0)),
+]
 
 
 @_join(
@@ -168,6 +171,9 @@ stack.vjp(
         g, (slice(None),) * (axis % (len(metas[0].shape) + 1)) + (index,)
     )
 )
+stack.calls = [
+    (((0,), (0,)), lambda a, b: stack((a, b))),
+]
 
 
 def _arrays(operation: str, arrays: Any) -> list[Any]:
@@ -179,31 +185,51 @@ def _arrays(operation: str, arrays: Any) -> list[Any]:
     return found
 
 
-@composite(ref=np.hstack, method=False)
+@composite(ref=np.hstack, method=False, smooth=True)
 def hstack(*arrays):
     """Arrays one after another along the second axis; those of one axis along it."""
     arrays = [atleast_1d(a) for a in _arrays("hstack", arrays)]
     return concat(*arrays, axis=0 if len(arrays[0].shape) == 1 else 1)
 
 
-@composite(ref=np.vstack, method=False)
+hstack.calls = [
+    (((2, 1), (2, 3)), lambda a, b: hstack((a, b))),
+]
+
+
+@composite(ref=np.vstack, method=False, smooth=True)
 def vstack(*arrays):
     """Arrays one after another along the first axis; those of one axis become rows."""
     return concat(*[atleast_2d(a) for a in _arrays("vstack", arrays)], axis=0)
 
 
-@composite(ref=np.dstack, method=False)
+vstack.calls = [
+    (((3,), (2, 3)), lambda a, b: vstack((a, b))),
+]
+
+
+@composite(ref=np.dstack, method=False, smooth=True)
 def dstack(*arrays):
     """Arrays one after another along the third axis."""
     return concat(*[atleast_3d(a) for a in _arrays("dstack", arrays)], axis=2)
 
 
-@composite(ref=np.column_stack, method=False)
+dstack.calls = [
+    (((2, 3), (2, 3)), lambda a, b: dstack((a, b))),
+]
+
+
+@composite(ref=np.column_stack, method=False, smooth=True)
 def column_stack(*arrays):
     """Arrays one after another along the second axis; those of one axis become columns."""
     found = _arrays("column_stack", arrays)
     columns = [reshape(a, (-1, 1)) if len(a.shape) < 2 else a for a in found]
     return concat(*columns, axis=1)
+
+
+column_stack.calls = [
+    (((2,), (2, 3)), lambda a, b: column_stack((a, b))),
+]
 
 
 # -------------------------------------------------------------------------------------- parts
@@ -262,35 +288,61 @@ def _parts(operation: str, x: Any, sections: Any, axis: int, equal: bool) -> tup
     return tuple(getitem(x, (*lead, slice(a, b))) for a, b in pairs)
 
 
-@composite(ref=np.split)
+@composite(ref=np.split, smooth=True)
 def split(x, indices_or_sections, axis=0):
     """Parts along an axis: a number of equal ones, or cut at the given indices."""
     return _parts("split", x, indices_or_sections, axis, True)
 
 
-@composite(ref=np.array_split)
+split.calls = [
+    (((4, 2),), lambda x: split(x, 2)),
+    (((4,),), lambda x: split(x, [1, 3])),
+]
+
+
+@composite(ref=np.array_split, smooth=True)
 def array_split(x, indices_or_sections, axis=0):
     """As ``split``, but the parts need not be equal: the first ones are longer by one."""
     return _parts("array_split", x, indices_or_sections, axis, False)
 
 
-@composite(ref=np.hsplit, method=False)
+array_split.calls = [
+    (((5,),), lambda x: array_split(x, 3)),
+]
+
+
+@composite(ref=np.hsplit, method=False, smooth=True)
 def hsplit(x, indices_or_sections):
     """Parts along the second axis; of an array of one axis along that."""
     x = as_operand(x)
     return _parts("hsplit", x, indices_or_sections, min(1, len(x.shape) - 1), True)
 
 
-@composite(ref=np.vsplit, method=False)
+hsplit.calls = [
+    (((2, 4),), lambda x: hsplit(x, 2)),
+]
+
+
+@composite(ref=np.vsplit, method=False, smooth=True)
 def vsplit(x, indices_or_sections):
     """Parts along the first axis."""
     return _parts("vsplit", x, indices_or_sections, 0, True)
 
 
-@composite(ref=np.dsplit, method=False)
+vsplit.calls = [
+    (((4, 2),), lambda x: vsplit(x, 2)),
+]
+
+
+@composite(ref=np.dsplit, method=False, smooth=True)
 def dsplit(x, indices_or_sections):
     """Parts along the third axis."""
     return _parts("dsplit", x, indices_or_sections, 2, True)
+
+
+dsplit.calls = [
+    (((1, 2, 4),), lambda x: dsplit(x, 2)),
+]
 
 
 @view(
@@ -310,7 +362,7 @@ def unstack(x, *, axis=0):
 unstack.vjp(x=lambda g, axis: stack(g, axis=axis))
 
 
-@composite(ref=np.meshgrid, method=False)
+@composite(ref=np.meshgrid, method=False, smooth=True)
 def meshgrid(*arrays, indexing="xy", sparse=False, copy_=True, **options):
     """Coordinate arrays of the grid that vectors span."""
     wants_copy = options.pop("copy", copy_)
@@ -331,3 +383,8 @@ def meshgrid(*arrays, indexing="xy", sparse=False, copy_=True, **options):
         shape = broadcast_lengths(*[grid.shape for grid in grids])
         grids = [broadcast_to(grid, shape) for grid in grids]
     return tuple(copy(grid) for grid in grids) if wants_copy else tuple(grids)
+
+
+meshgrid.calls = [
+    (((2,), (3,)), lambda a, b: meshgrid(a, b)),
+]

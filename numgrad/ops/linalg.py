@@ -19,7 +19,7 @@ from numgrad.ops.shape import matrix_transpose as mT
 __all__ = ["mH", "mT", "matmul"]
 
 
-@composite(ref=np.dot)
+@composite(ref=np.dot, smooth=True)
 def dot(a, b):
     """Sum of products over the last axis of ``a`` and the second to last (or only) one of ``b``."""
     a, b = as_operand(a), as_operand(b)
@@ -30,7 +30,15 @@ def dot(a, b):
     return tensordot(a, b, (-1, -2))
 
 
-@composite(ref=np.inner, method=False)
+dot.calls = [
+    (((3,), (3,)), lambda a, b: dot(a, b)),
+    (((2, 3), (3,)), lambda a, b: dot(a, b)),
+    (((), (2,)), lambda a, b: dot(a, b)),
+    (((2, 3), (2, 3, 2)), lambda a, b: dot(a, b)),
+]
+
+
+@composite(ref=np.inner, method=False, smooth=True)
 def inner(a, b):
     """Sum of products over the last axes of both operands."""
     a, b = as_operand(a), as_operand(b)
@@ -39,13 +47,23 @@ def inner(a, b):
     return tensordot(a, b, (-1, -1))
 
 
-@composite(ref=np.outer, method=False)
+inner.calls = [
+    (((2, 3), (2, 3)), lambda a, b: inner(a, b)),
+]
+
+
+@composite(ref=np.outer, method=False, smooth=True)
 def outer(a, b):
     """Product of every element of ``a`` with every element of ``b``, as a matrix."""
     return OPS["multiply"](reshape(as_operand(a), (-1, 1)), reshape(as_operand(b), (1, -1)))
 
 
-@composite(ref="numpy.vecdot", method=False)
+outer.calls = [
+    (((2,), (3,)), lambda a, b: outer(a, b)),
+]
+
+
+@composite(ref="numpy.vecdot", method=False, smooth=True)
 def vecdot(a, b, axis=-1):
     """Sum of products over one axis, the first operand conjugated; other axes broadcast."""
     a, b = as_operand(a), as_operand(b)
@@ -65,7 +83,15 @@ def vecdot(a, b, axis=-1):
     return reshape(product, product.shape[:-2])
 
 
-@composite(ref=np.vdot, method=False)
+vecdot.calls = [
+    (((2, 3), (3,)), lambda a, b: vecdot(a, b)),
+    (((3,), (3,)), lambda a, b: vecdot(a, b)),
+    (((3, 2), (3, 1)), lambda a, b: vecdot(a, b, axis=0)),
+    (((2, 0), (2, 0)), lambda a, b: vecdot(a, b)),
+]
+
+
+@composite(ref=np.vdot, method=False, smooth=True)
 def vdot(a, b):
     """Sum of products of all elements, those of the first operand conjugated."""
     a, b = as_operand(a), as_operand(b)
@@ -76,7 +102,12 @@ def vdot(a, b):
     return vecdot(reshape(a, (-1,)), reshape(b, (-1,)))
 
 
-@composite(ref=np.tensordot, method=False)
+vdot.calls = [
+    (((2, 3), (3, 2)), lambda a, b: vdot(a, b)),
+]
+
+
+@composite(ref=np.tensordot, method=False, smooth=True)
 def tensordot(a, b, axes=2):
     """Sum of products over axes of both operands: a number of adjoining ones, or two sequences."""
     a, b = as_operand(a), as_operand(b)
@@ -96,6 +127,14 @@ def tensordot(a, b, axes=2):
     a = reshape(_permute(a, (*kept_a, *of_a)), (prod(left), summed))
     b = reshape(_permute(b, (*of_b, *kept_b)), (summed, prod(right)))
     return reshape(matmul(a, b), (*left, *right))
+
+
+tensordot.calls = [
+    (((2, 3), (2, 3)), lambda a, b: tensordot(a, b)),
+    (((2, 3), (2, 3)), lambda a, b: tensordot(a, b, ((0,), (0,)))),
+    (((2,), (3,)), lambda a, b: tensordot(a, b, 0)),
+    (((0, 3), (3, 2)), lambda a, b: tensordot(a, b, 1)),
+]
 
 
 def _permute(x: Any, order: Sequence[int]) -> Any:
@@ -130,7 +169,7 @@ def _tensordot_axes(
     return list(range(len(a) - count, len(a))), list(range(count))
 
 
-@composite(ref=np.kron, method=False)
+@composite(ref=np.kron, method=False, smooth=True)
 def kron(a, b):
     """Every element of ``a`` times the whole of ``b``, laid out in blocks."""
     a, b = as_operand(a), as_operand(b)
@@ -141,3 +180,9 @@ def kron(a, b):
     right = reshape(b, [k for n in shape_b for k in (1, n)])
     sizes = [m * n for m, n in zip(shape_a, shape_b, strict=True)]
     return reshape(OPS["multiply"](left, right), sizes)
+
+
+kron.calls = [
+    (((2, 1), (3,)), lambda a, b: kron(a, b)),
+    (((0,), (2,)), lambda a, b: kron(a, b)),
+]

@@ -15,6 +15,8 @@ from numgrad.ops.index import take
 from numgrad.ops.shape import as_operand, broadcast_to, ravel
 from numgrad.ops.write import as_number, converted
 
+_MASK = np.array([[True, False, True], [False, True, False]])  # what these are tried with
+
 
 def _mask(operation: str, mask: Any) -> Any:
     mask = as_operand(mask)
@@ -37,7 +39,7 @@ def _common_shape(operation: str, x: Any, mask: Any) -> tuple[int, ...]:
         ) from None
 
 
-@composite(errors=[(((3,), (3,), ()), {}, "NumgradTypeError")])
+@composite(errors=[(((3,), (3,), ()), {}, "NumgradTypeError")], smooth=True)
 def masked_fill(x, mask, value):
     """The operand with a number where a mask is true; both broadcast against each other.
 
@@ -68,6 +70,11 @@ def masked_fill(x, mask, value):
     return where(mask, as_number("masked_fill", value, x.dtype), x)
 
 
+masked_fill.calls = [
+    (((2, 3), ()), lambda x, v: masked_fill(x, _MASK, v)),
+]
+
+
 @primitive(internal=True, differentiable=False, method=False)
 def mask_ranks(mask, *, size):
     """How many elements of a mask are true before each one, in C order; 0 where it is false."""
@@ -83,7 +90,7 @@ def mask_ranks(mask, *, size):
 mask_ranks.shape(lambda mask, *, size: Meta(mask.shape, np.dtype(np.int64)))
 
 
-@composite(errors=[(((3,), (3,), (3,)), {}, "NumgradTypeError")])
+@composite(errors=[(((3,), (3,), (3,)), {}, "NumgradTypeError")], smooth=True)
 def masked_scatter(x, mask, source):
     """The operand with the elements of another array, in order, where a mask is true.
 
@@ -117,3 +124,8 @@ def masked_scatter(x, mask, source):
     if not source.shape[0]:  # nothing is written: any element will do to read
         source = broadcast_to(OPS["sum"](source), (1,))
     return where(mask, take(source, ranks), x)
+
+
+masked_scatter.calls = [
+    (((2, 3), (4,)), lambda x, v: masked_scatter(x, _MASK, v)),
+]

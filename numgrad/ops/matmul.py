@@ -57,6 +57,7 @@ def _declare(**options: Any) -> Any:
         (((), (3, 4)), {}, "NumgradValueError"),
         (((2, 3, 4), (3, 4, 2)), {}, "NumgradValueError"),
     ],
+    smooth=True,
 )
 def matmul(a, b):
     """Matrix product; vectors are rows on the left and columns on the right.
@@ -72,3 +73,9 @@ def _matmul_result(a, b):
 
 
 matmul.vjp(a=_matmul_vjp_a, b=_matmul_vjp_b)
+matmul.calls = [
+    (((0, 3), (3, 2)), lambda a, b: matmul(a, b)),
+    (((2, 0), (0, 3)), lambda a, b: matmul(a, b)),
+    (((0,), (0,)), lambda a, b: matmul(a, b)),
+    (((0, 2, 3), (3,)), lambda a, b: matmul(a, b)),
+]

@@ -69,6 +69,9 @@ def prod(x, *, axis=None, dtype=None, keepdims=False):
 
 
 prod.vjp(x=lambda g, x, axis: g * np.conj(others(x, axis)))
+prod.kink(x=([2.0, 0.0, 3.0], [0, 6, 0]))
+prod.kink(x=([0.0, 0.0, 3.0], [0, 0, 0]))
+prod.kink(x=([[0.0, 2.0], [3.0, 4.0]], [[2, 0], [4, 3]]), params={"axis": 1})
 
 
 @axiswise(ref=np.max, aliases=("amax",), empty=False)
@@ -83,6 +86,9 @@ def _extremum_vjp(g, x, y, axis):
 
 
 max.vjp(x=_extremum_vjp)
+max.kink(x=([2.0, 2.0, 1.0, 2.0], [1 / 3, 1 / 3, 0, 1 / 3]))
+max.kink(x=([[1.0, 1.0], [3.0, 4.0]], [[0.5, 0.5], [0, 1]]), params={"axis": 1})
+max.kink(x=([np.nan, 1.0], [1, 0]))
 
 
 @axiswise(ref=np.min, aliases=("amin",), empty=False)
@@ -92,6 +98,8 @@ def min(x, *, axis=None, keepdims=False):
 
 
 min.formulas.update(max.formulas)
+min.kink(x=([1.0, 2.0, 1.0], [0.5, 0, 0.5]))
+min.kink(x=([np.nan, 1.0], [1, 0]))
 
 
 @axiswise(ref=np.any, differentiable=False)
@@ -124,6 +132,7 @@ var.vjp(
         g * (2 / (n - ddof)) * (x - np.sum(x, axis=axis, keepdims=True) / n)
     )
 )
+var.kink(x=([1.0, 1.0, 1.0], [0, 0, 0]))
 
 
 @axiswise(ref=np.std)
@@ -140,6 +149,8 @@ std.vjp(
         g / (np.where(y == 0, 1, y) * (n - ddof)) * (x - np.sum(x, axis=axis, keepdims=True) / n),
     )
 )
+std.kink(x=([1.0, 1.0, 1.0], [0, 0, 0]))
+std.kink(x=([0.0, 0.0], [0, 0]))
 
 
 @axiswise(ref="scipy.special.logsumexp", empty=False)
@@ -151,6 +162,9 @@ def logsumexp(x, *, axis=None, keepdims=False):
 
 
 logsumexp.vjp(x=lambda g, x, y: g * np.conj(np.exp(x - y)))
+logsumexp.kink(x=([-np.inf, 0.0], [0, 1]))
+logsumexp.kink(x=([-np.inf, -np.inf], [np.nan, np.nan]))
+logsumexp.kink(x=([800.0, -800.0], [1, 0]))
 
 
 @axiswise(ref="scipy.special.softmax", keeps_shape=True, empty=False)
@@ -164,6 +178,8 @@ def softmax(x, *, axis=-1):
 softmax.vjp(
     x=lambda g, y, axis: np.conj(y) * (g - np.sum(g * np.conj(y), axis=axis, keepdims=True))
 )
+softmax.kink(x=([-np.inf, 0.0], [0, 0]))
+softmax.kink(x=([-np.inf, -np.inf], [np.nan, np.nan]))
 
 
 @axiswise(ref="scipy.special.log_softmax", keeps_shape=True, empty=False)
@@ -175,15 +191,21 @@ def log_softmax(x, *, axis=-1):
 
 
 log_softmax.vjp(x=lambda g, y, axis: g - np.conj(np.exp(y)) * np.sum(g, axis=axis, keepdims=True))
+log_softmax.kink(x=([800.0, -800.0], [-1, 1]))
+log_softmax.kink(x=([-np.inf, -np.inf], [np.nan, np.nan]))
 
 
-@axiswise(method=False, internal=True)
+@axiswise(
+    method=False, internal=True, ref=lambda x, **params: np.sqrt(np.sum(np.abs(x) ** 2, **params))
+)
 def norm2(x, *, axis=None, keepdims=False):
     """Square root of the sum of squared magnitudes."""
     return np.sqrt(np.sum(np.square(np.abs(x * 1.0)), axis=axis, keepdims=True))
 
 
 norm2.vjp(x=lambda g, x, y: np.where(y == 0, 0, g * (x / np.where(y == 0, 1, y))))
+norm2.kink(x=([0.0, 0.0, -0.0], [0, 0, 0]))
+norm2.kink(x=([0j, 0j], [0, 0]))
 
 
 @composite(ref=np.linalg.norm)
@@ -213,6 +235,25 @@ def norm(x, ord=None, axis=None, keepdims=False):
     if ord == 1:
         return sum(magnitude, axis=axis, keepdims=keepdims)
     return _power_norm(magnitude, ord, axis, keepdims)
+
+
+norm.calls = [
+    *[
+        (((2, 3),), lambda x, k=k: norm(x, k, axis=1))
+        for k in (1, 2, 3, 2.5, 0.5, -1, np.inf, -np.inf)
+    ],
+    (((2, 3),), lambda x: norm(x)),
+    (((3,),), lambda x: norm(x, keepdims=True)),
+    (((0,),), lambda x: norm(x)),
+    (((0,),), lambda x: norm(x, 3)),
+]
+for _order in (2, 1, 3, 2.5, 1.5, 0.5, np.inf, -np.inf, -1, -2):
+    norm.kink(x=([0.0, 0.0], [0, 0]), params={"ord": _order})
+norm.kink(x=([0j, 0j], [0, 0]), params={"ord": 3})
+norm.kink(x=([0.0, -2.0], [0, -1]), params={"ord": 1})
+norm.kink(x=([0.0, 4.0], [0, 1]), params={"ord": 0.5})
+norm.kink(x=([0.0, 4.0], [0, 0]), params={"ord": -1})
+norm.kink(x=([2.0, -2.0, 1.0], [0.5, -0.5, 0]), params={"ord": np.inf})
 
 
 def _power_norm(magnitude, ord, axis, keepdims):

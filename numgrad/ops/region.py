@@ -85,6 +85,12 @@ def _address(array: np.ndarray) -> int:
     return array.__array_interface__["data"][0]
 
 
+def _place(x: Any, *, spread: bool = False) -> Region:
+    """Where a view with steps lies in an array like ``x`` of shape (2, 3), or a broadcast row."""
+    whole = np.zeros((2, 3), x.dtype)
+    return Region(whole, np.broadcast_to(whole[0], (2, 3)) if spread else whole[:, ::2].T)
+
+
 @view(internal=True, linear=True, method=False)
 def region(x, *, where):
     """The elements at a place in the memory of the operand: Note [Regions]."""
@@ -92,6 +98,10 @@ def region(x, *, where):
 
 
 region.vjp(x=lambda g, where: region_backward(g, where=where))
+region.calls = [
+    (((2, 3),), lambda x: region(x, where=_place(x))),
+    (((2, 3),), lambda x: region(x, where=_place(x, spread=True))),
+]
 
 
 def _internal(**options: Any) -> Any:
@@ -105,6 +115,10 @@ def region_backward(x, *, where):
 
 
 region_backward.vjp(x=lambda g, where: region(g, where=where))
+region_backward.calls = [
+    (((2, 2),), lambda x: region_backward(x, where=_place(x))),
+    (((2, 3),), lambda x: region_backward(x, where=_place(x, spread=True))),
+]
 
 
 class CopySlices(Primitive):
@@ -138,13 +152,16 @@ class CopySlicesCall(PrimitiveCall):
         return [of_whole, of_source], mask if source == where.part else mask & 1
 
 
-@lambda function: CopySlices(function, internal=True, linear=True, method=False)
+@lambda function: CopySlices(function, internal=True, linear=True, method=False, keeps_dtype=True)
 def copy_slices(x, source, *, where):
     """The operand with other elements at a place."""
-    return where.replace(x, source)
+    return where.re_place(x, source)
 
 
 copy_slices.vjp(
     x=lambda g, where: copy_slices(g, zeros((), where.part.dtype), where=where),
     source=lambda g, where: region(g, where=where),
 )
+copy_slices.calls = [
+    (((2, 3), (2, 2)), lambda x, v: copy_slices(x, v, where=_place(x))),
+]

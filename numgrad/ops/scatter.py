@@ -16,7 +16,15 @@ from numgrad.op import composite, primitive
 from numgrad.op.abstract import ones
 from numgrad.op.base import Meta, state
 from numgrad.ops.arithmetic import where
-from numgrad.ops.index import _flat, _outer_inner, check_integers, getitem, take
+from numgrad.ops.index import (
+    ALONG,
+    INDICES,
+    _flat,
+    _outer_inner,
+    check_integers,
+    getitem,
+    take,
+)
 from numgrad.ops.shape import as_operand, broadcast_to, ravel, reshape, roll
 from numgrad.ops.write import (
     check_cast,
@@ -144,6 +152,10 @@ def _index_add_result(x, index, source, *, axis, alpha):
 
 
 index_add.vjp(x=lambda g: g, source=_added)
+index_add.calls = [
+    (((3, 2), (3, 2)), lambda x, v: index_add(x, INDICES, v, axis=0)),
+    (((2, 3), (2, 3)), lambda x, v: index_add(x, INDICES, v, axis=1, alpha=-2)),
+]
 
 
 @primitive(linear=True, errors=[(((3,), (2,), (2,)), {"axis": 0}, "NumgradIndexError")])
@@ -167,6 +179,9 @@ index_copy.shape(
     lambda x, index, source, *, axis: _along_result("index_copy", x, index, source, axis)
 )
 index_copy.vjp(x=lambda g, index, axis: index_fill(g, index, 0, axis=axis), source=_kept_values)
+index_copy.calls = [
+    (((3, 2), (3, 2)), lambda x, v: index_copy(x, INDICES, v, axis=0)),
+]
 
 
 @primitive(
@@ -210,6 +225,9 @@ def _no_number(shape: Any) -> NumgradValueError:
 
 
 index_fill.vjp(x=lambda g, index, axis: index_fill(g, index, 0, axis=axis), value=_kept_values)
+index_fill.calls = [
+    (((3, 2), ()), lambda x, v: index_fill(x, INDICES, v, axis=0)),
+]
 
 
 # ---------------------------------------------------------------- an index for each element
@@ -267,7 +285,8 @@ def _scattered(operation: str, x: Any, index: Any, source: Any, axis: Any) -> tu
     errors=[
         (((3,), (2,), (2,)), {"axis": 0}, "NumgradIndexError"),
         (((3,), (2,), (2,)), {"axis": 0, "reduce": "mean"}, "NumgradValueError"),
-    ]
+    ],
+    smooth=True,
 )
 def scatter(x, index, source, *, axis, reduce=None):
     """The operand with elements of another array written at one index each along an axis.
@@ -319,7 +338,13 @@ def scatter(x, index, source, *, axis, reduce=None):
     return put(x, positions, source, accumulate=reduce == "add")
 
 
-@composite(errors=[(((3,), (2,), (2,)), {"axis": 0}, "NumgradIndexError")])
+scatter.calls = [
+    (((2, 3), (2, 2)), lambda x, v, how=how: scatter(x, ALONG, v, axis=1, reduce=how))
+    for how in (None, "add", "multiply")
+]
+
+
+@composite(errors=[(((3,), (2,), (2,)), {"axis": 0}, "NumgradIndexError")], smooth=True)
 def scatter_add(x, index, source, *, axis):
     """The operand with elements of another array added at one index each along an axis.
 
@@ -335,7 +360,12 @@ def scatter_add(x, index, source, *, axis):
     return put(x, positions, source, accumulate=True)
 
 
-@primitive(internal=True, method=False)
+scatter_add.calls = [
+    (((2, 3), (2, 2)), lambda x, v: scatter_add(x, ALONG, v, axis=1)),
+]
+
+
+@primitive(internal=True, method=False, smooth=True)
 def multiply_at(x, positions, values):
     """The operand with factors at positions of its elements in C order."""
     out = np.array(x, order="C")
@@ -399,3 +429,6 @@ multiply_at.vjp(
     ),
     values=_factors,
 )
+multiply_at.calls = [
+    (((2, 3), (3,)), lambda x, v: multiply_at(x, INDICES, v)),
+]

@@ -74,6 +74,9 @@ def reshape(x, *, shape, order="C"):
 
 
 reshape.vjp(x=lambda g, meta_x, order: reshape(g, meta_x.shape, order=order))
+reshape.calls = [
+    (((0, 2),), lambda x: reshape(x, (2, 0))),
+]
 
 
 @view(ref=np.ravel, linear=True, samples=[(((3, 4),), {})])
@@ -85,10 +88,16 @@ def ravel(x, *, order="C"):
 ravel.vjp(x=lambda g, meta_x, order: reshape(g, meta_x.shape, order=order))
 
 
-@composite()
+@composite(smooth=True)
 def flatten(x, order="C"):
     """A copy with all elements along one axis."""
     return ravel(copy(x), order=order)
+
+
+flatten.calls = [
+    (((2, 3),), lambda x: flatten(x)),
+    (((2, 3),), lambda x: flatten(x, "F")),
+]
 
 
 @view(
@@ -134,9 +143,12 @@ def broadcast_to(x, *, shape):
 
 # whoever receives a gradient of a larger shape sums it over the broadcast axes
 broadcast_to.vjp(x=lambda g: g)
+broadcast_to.calls = [
+    (((1, 2),), lambda x: broadcast_to(x, (0, 2))),
+]
 
 
-@composite(ref=np.broadcast_arrays, method=False)
+@composite(ref=np.broadcast_arrays, method=False, smooth=True)
 def broadcast_arrays(*arrays):
     """The operands broadcast against each other."""
     arrays = [as_operand(a) for a in arrays]
@@ -151,6 +163,11 @@ def broadcast_arrays(*arrays):
     return tuple(broadcast_to(a, shape) for a in arrays)
 
 
+broadcast_arrays.calls = [
+    (((2, 1), (3,)), lambda a, b: broadcast_arrays(a, b)),
+]
+
+
 def _at_least(x: Any, ndim: int) -> Any:
     x = as_operand(x)
     if len(x.shape) >= ndim:
@@ -162,25 +179,40 @@ def _at_least(x: Any, ndim: int) -> Any:
     return reshape(x, (1,) * (ndim - len(x.shape)) + tuple(x.shape))
 
 
-@composite(ref=np.atleast_1d, method=False)
+@composite(ref=np.atleast_1d, method=False, smooth=True)
 def atleast_1d(*arrays):
     """Each operand with at least one axis."""
     found = tuple(_at_least(a, 1) for a in arrays)
     return found[0] if len(found) == 1 else found
 
 
-@composite(ref=np.atleast_2d, method=False)
+atleast_1d.calls = [
+    (((), (2,)), lambda a, b: atleast_1d(a, b)),
+]
+
+
+@composite(ref=np.atleast_2d, method=False, smooth=True)
 def atleast_2d(*arrays):
     """Each operand with at least two axes."""
     found = tuple(_at_least(a, 2) for a in arrays)
     return found[0] if len(found) == 1 else found
 
 
-@composite(ref=np.atleast_3d, method=False)
+atleast_2d.calls = [
+    (((), (2,)), lambda a, b: atleast_2d(a, b)),
+]
+
+
+@composite(ref=np.atleast_3d, method=False, smooth=True)
 def atleast_3d(*arrays):
     """Each operand with at least three axes."""
     found = tuple(_at_least(a, 3) for a in arrays)
     return found[0] if len(found) == 1 else found
+
+
+atleast_3d.calls = [
+    (((2,), (2, 3)), lambda a, b: atleast_3d(a, b)),
+]
 
 
 # ------------------------------------------------------------------------------ order of axes
@@ -272,19 +304,29 @@ def flip(x, *, axis=None):
 flip.vjp(x=lambda g, axis: flip(g, axis=axis))
 
 
-@composite(ref=np.fliplr)
+@composite(ref=np.fliplr, smooth=True)
 def fliplr(x):
     """Elements in reverse order along the second axis."""
     return flip(x, axis=1)
 
 
-@composite(ref=np.flipud)
+fliplr.calls = [
+    (((2, 3),), lambda x: fliplr(x)),
+]
+
+
+@composite(ref=np.flipud, smooth=True)
 def flipud(x):
     """Elements in reverse order along the first axis."""
     return flip(x, axis=0)
 
 
-@composite(ref=np.rot90)
+flipud.calls = [
+    (((2, 3),), lambda x: flipud(x)),
+]
+
+
+@composite(ref=np.rot90, smooth=True)
 def rot90(x, k=1, axes=(0, 1)):
     """Rotated by 90 degrees ``k`` times, from the first towards the second of ``axes``."""
     first, second = axes
@@ -296,6 +338,12 @@ def rot90(x, k=1, axes=(0, 1)):
     if k == 1:
         return swapaxes(flip(x, axis=second), first, second)
     return flip(swapaxes(x, first, second), axis=second)
+
+
+rot90.calls = [
+    (((2, 3),), lambda x: rot90(x)),
+    (((2, 3),), lambda x: rot90(x, 2)),
+]
 
 
 def _opposite(shift: Any) -> Any:
@@ -367,3 +415,7 @@ def astype(x, *, dtype, copy=True):
 
 # whoever receives a gradient converts it to the dtype of what it is a gradient of
 astype.vjp(x=lambda g: g)
+astype.calls = [
+    (((2, 3),), lambda x: astype(np.real(x), dtype=np.float64)),
+    (((2, 3),), lambda x: astype(x, dtype=np.complex128)),
+]

@@ -7,7 +7,7 @@ import numpy as np
 from numgrad.op import composite, elementwise
 
 
-@elementwise(ref=np.sin, special=(0.0, 1e22))
+@elementwise(ref=np.sin, special=(0.0, 1e22), smooth=True)
 def sin(x):
     """Sine."""
     return np.sin(x)
@@ -16,7 +16,7 @@ def sin(x):
 sin.vjp(x=lambda g, x: g * np.conj(np.cos(x)))
 
 
-@elementwise(ref=np.cos, special=(0.0, 1e22))
+@elementwise(ref=np.cos, special=(0.0, 1e22), smooth=True)
 def cos(x):
     """Cosine."""
     return np.cos(x)
@@ -32,6 +32,7 @@ def tan(x):
 
 
 tan.vjp(x=lambda g, y: g * np.conj(1 + y * y))
+tan.kink(x=([np.pi / 2, -np.pi / 2], [1 + np.tan(np.pi / 2) ** 2] * 2))
 
 
 @elementwise(ref=np.arcsin, aliases=("asin",), domain=(-0.8, 0.8), special=(1.0, -1.0))
@@ -41,6 +42,7 @@ def arcsin(x):
 
 
 arcsin.vjp(x=lambda g, x: g / np.conj(np.sqrt((1 - x) * (1 + x))))
+arcsin.kink(x=([1.0, -1.0, 2.0], [np.inf, np.inf, np.nan]))
 
 
 @elementwise(ref=np.arccos, aliases=("acos",), domain=(-0.8, 0.8), special=(1.0, -1.0))
@@ -50,6 +52,7 @@ def arccos(x):
 
 
 arccos.vjp(x=lambda g, x: -g / np.conj(np.sqrt((1 - x) * (1 + x))))
+arccos.kink(x=([1.0, -1.0, 2.0], [-np.inf, -np.inf, np.nan]))
 
 
 @elementwise(ref=np.arctan, aliases=("atan",))
@@ -59,9 +62,10 @@ def arctan(x):
 
 
 arctan.vjp(x=lambda g, x: g / np.conj(1 + x * x))
+arctan.kink(x=([np.inf, -np.inf, 1e200], [0, 0, 0]))
 
 
-@elementwise(ref=np.arctan2, aliases=("atan2",), domain=(0.3, 3.0))
+@elementwise(ref=np.arctan2, aliases=("atan2",), domain=(0.3, 3.0), real=True)
 def arctan2(a, b):
     """Angle of the point with ordinate ``a`` and abscissa ``b``."""
     return np.arctan2(a, b)
@@ -78,15 +82,26 @@ def _arctan2_vjp_b(g, a, b):
 
 
 arctan2.vjp(a=_arctan2_vjp_a, b=_arctan2_vjp_b)
+arctan2.kink(a=([0.0, 0.0], [0, -1]), b=([0.0, -1.0], [0, 0]))
 
 
-@composite(ref=np.deg2rad, aliases=("radians",))
+@composite(ref=np.deg2rad, aliases=("radians",), smooth=True)
 def deg2rad(x):
     """Degrees to radians."""
     return x * (math.pi / 180)
 
 
-@composite(ref=np.rad2deg, aliases=("degrees",))
+deg2rad.calls = [
+    (((2, 3),), lambda x: deg2rad(x)),
+]
+
+
+@composite(ref=np.rad2deg, aliases=("degrees",), smooth=True)
 def rad2deg(x):
     """Radians to degrees."""
     return x * (180 / math.pi)
+
+
+rad2deg.calls = [
+    (((2, 3),), lambda x: rad2deg(x)),
+]

@@ -30,6 +30,7 @@ from numgrad.ops.arithmetic import where
 from numgrad.ops.extend import pad_constant
 from numgrad.ops.index import (
     _BASIC,
+    INDICES,
     _check_range,
     _flat,
     _integers,
@@ -209,6 +210,10 @@ put.vjp(
     x=lambda g, indices, accumulate: g if accumulate else put(g, indices, 0),
     values=_put_values,
 )
+put.calls = [
+    (((2, 3), (3,)), lambda x, v: put(x, INDICES, v)),
+    (((2, 3), (2,)), lambda x, v: put(x, INDICES, v, accumulate=True)),
+]
 
 
 def positions_of(shape: tuple[int, ...], select: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
@@ -312,6 +317,7 @@ def _index_put(**options: Any) -> Any:
         (((3, 4), (3,)), {"index": 1}, "NumgradValueError"),
         (((3, 4), ()), {"index": 3}, "NumgradIndexError"),
     ],
+    keeps_dtype=True,
 )
 def index_put(x, values, *, index, accumulate=False):
     """The operand with values written at an index, as ``x[index] = values`` does in place.
@@ -366,7 +372,9 @@ index_put.vjp(
 )
 
 
-@composite(method=False, errors=[(((3,), (2,)), {}, "NumgradValueError")])
+@composite(
+    method=False, errors=[(((3,), (2,)), {}, "NumgradValueError")], keeps_dtype=True, smooth=True
+)
 def fill(x, value):
     """An array of the shape and dtype of the operand, all elements equal to a number.
 
@@ -378,3 +386,8 @@ def fill(x, value):
     """
     x = as_operand(x)
     return index_put(x, as_number("fill", value, x.dtype), index=Ellipsis)
+
+
+fill.calls = [
+    (((2, 3), ()), lambda x, v: fill(x, v)),
+]

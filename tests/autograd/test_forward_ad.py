@@ -11,7 +11,7 @@ from numgrad.op import AxisOp, Elementwise, primitive
 from numgrad.op.base import OPS, state
 from numgrad.testing import gradcheck
 from numgrad.testing.samples import draw
-from tests.ops.cases import EVERY_LAYOUT, TABLE, accepts_complex, cases
+from tests.ops.cases import EVERY_LAYOUT, TABLE, cases
 from tests.ops.reference import by_name
 
 
@@ -86,17 +86,13 @@ def test_every_operation(op):
             check(case.function, case.operands, {k})
 
 
-# Their results have the dtype of the first operand: complex values do not go into a real one.
-WRITING = {f"numgrad.ops.{name}" for name in ("write", "scatter", "masked", "embed", "region")}
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("op", **by_name([op for op in TABLE if accepts_complex(op)]))
+@pytest.mark.parametrize("op", **by_name([op for op in TABLE if not op.real]))
 def test_every_operation_on_complex_operands(op):
     for number, case in enumerate(cases(op, np.complex128)):
         moving = {k for k, smooth in enumerate(case.differentiable) if smooth}
         check(case.function, case.operands, moving)
-        beside_real = len(moving) > 1 and op.function.__module__ not in WRITING
+        beside_real = len(moving) > 1 and not op.keeps_dtype
         beside_real &= not (isinstance(op, Elementwise) and number)  # shapes do not matter to it
         for k in moving if beside_real else ():
             mixed = [a.real.copy() if j == k else a for j, a in enumerate(case.operands)]

@@ -22,7 +22,7 @@ OPS = ng.ops
 
 def rarely(*values: Any) -> Any:
     """A case that runs where there is time for everything."""
-    return pytest.param(*values, marks=pytest.mark.exhaustive)
+    return pytest.param(*values, marks=pytest.mark.slow)
 
 
 def programs(f: Callable[..., Any], *args: Any, dynamic: bool = True) -> tuple[Program, Any]:

@@ -210,10 +210,10 @@ def check_gradient(program: list[tuple], seed: int) -> None:
 few, many = (settings(max_examples=n, deadline=None) for n in (40, 400))
 test_programs = few(given(programs, st.integers(0, 99), st.integers(1, 9))(check_program))
 test_gradients = few(given(programs, st.integers(0, 99))(check_gradient))
-test_many_programs = pytest.mark.exhaustive(
+test_many_programs = pytest.mark.slow(cases=0)(
     many(given(programs, st.integers(0, 99), st.integers(1, 9))(check_program))
 )
-test_many_gradients = pytest.mark.exhaustive(
+test_many_gradients = pytest.mark.slow(cases=0)(
     many(given(programs, st.integers(0, 99))(check_gradient))
 )
 

@@ -16,7 +16,7 @@ import pytest
 import numgrad as ng
 from numgrad.op import Op
 from tests.jit.emulator import emulating
-from tests.ops.cases import TABLE, Case, accepts_complex, cases
+from tests.ops.cases import TABLE, Case, cases
 from tests.ops.reference import ELEMENTWISE, by_name, operands
 
 pytestmark = [
@@ -110,14 +110,14 @@ def test_derivatives(op):
     sweep(op, np.float64, 1e-9, most=2)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(cases=0)
 @pytest.mark.parametrize("op", **by_name(SWEPT))
 def test_derivatives_in_all_cases(op):
     sweep(op, np.float64, 1e-9)
 
 
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("op", **by_name([op for op in SWEPT if accepts_complex(op)]))
+@pytest.mark.slow(cases=0)
+@pytest.mark.parametrize("op", **by_name([op for op in SWEPT if not op.real]))
 def test_derivatives_of_complex_numbers(op):
     sweep(op, np.complex128, 1e-9)
 
@@ -186,7 +186,7 @@ GROUPS = [ELEMENTWISE[k : k + 12] for k in range(0, len(ELEMENTWISE), 12)]
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "dtype",
-    [np.float64, pytest.param(np.float32, marks=pytest.mark.exhaustive)],
+    [np.float64, pytest.param(np.float32, marks=pytest.mark.slow)],
     ids=["float64", "float32"],
 )
 @pytest.mark.parametrize("ops", GROUPS, ids=lambda ops: f"{ops[0].name}-{ops[-1].name}")

@@ -7,10 +7,10 @@ import pytest
 
 import numgrad as ng
 from numgrad.op import AxisOp, Elementwise
-from numgrad.op.base import OPS, Call, Op
+from numgrad.op.base import Call, Op
 from numgrad.testing import gradcheck, gradgradcheck
 from numgrad.testing.samples import LAYOUTS, draw, samples
-from tests.ops.cases import EMPTY, REAL_ONLY, TABLE, WRITES, Case, accepts_complex, cases, prepare
+from tests.ops.cases import TABLE, Case, cases, empty_cases, prepare
 from tests.ops.reference import BINARY, ELEMENTWISE, by_name
 
 pytestmark = pytest.mark.slow
@@ -24,7 +24,7 @@ LOOSE = 1e-4  # of second derivatives, by differences of first ones
 @pytest.mark.parametrize("op", **by_name(TABLE))
 def test_every_operation_has_cases(op):
     assert any(any(case.differentiable) for case in cases(op)), (
-        f"{op.name} declares no samples: say in CALLS how to call it"
+        f"{op.name} declares neither samples nor calls"
     )
 
 
@@ -40,13 +40,13 @@ def test_gradgradcheck(op):
         gradgradcheck(case.function, case.tensors(), atol=LOOSE)
 
 
-@pytest.mark.parametrize("op", **by_name([op for op in TABLE if accepts_complex(op)]))
+@pytest.mark.parametrize("op", **by_name([op for op in TABLE if not op.real]))
 def test_complex_gradcheck(op):
     for case in cases(op, np.complex128):
         gradcheck(case.function, case.tensors(), check_grad_dtypes=True)
 
 
-@pytest.mark.parametrize("op", **by_name([op for op in TABLE if accepts_complex(op)]))
+@pytest.mark.parametrize("op", **by_name([op for op in TABLE if not op.real]))
 def test_complex_gradgradcheck(op):
     for case in few(op, np.complex128):
         gradgradcheck(case.function, case.tensors(), atol=LOOSE)
@@ -63,20 +63,20 @@ def few(op: Op, dtype: Any = np.float64) -> list[Case]:
 @pytest.mark.parametrize("op", **by_name([op for op in TABLE if len(op.inputs) == 2]))
 def test_real_operand_beside_a_complex_one(op):
     """Its gradient is real: the real part of what a complex operand would get."""
-    if not accepts_complex(op):
+    if op.real:
         return
     for case in few(op, np.complex128):
         if len(case.operands) != 2:
             continue
         for k in (0, 1):
-            if not case.differentiable[k] or (k == 0 and op.name in WRITES):
+            if not case.differentiable[k] or (k == 0 and op.keeps_dtype):
                 continue
             operands = [a.real.copy() if j == k else a for j, a in enumerate(case.operands)]
             mixed = Case(case.function, operands, case.differentiable)
             gradcheck(mixed.function, mixed.tensors(), check_grad_dtypes=True)
 
 
-@pytest.mark.parametrize("op", **by_name([op for op in TABLE if op.name in REAL_ONLY]))
+@pytest.mark.parametrize("op", **by_name([op for op in TABLE if op.real]))
 def test_complex_operands_are_refused_as_numpy_does(op):
     case = next(cases(op, np.complex128))
     with pytest.raises(TypeError):
@@ -113,14 +113,11 @@ def _gradients(case: Case, given: list[ng.Tensor]) -> list[np.ndarray]:
     return [g.numpy() for g in ng.autograd.grad(outputs, inputs, seeds)]
 
 
-@pytest.mark.parametrize("name", EMPTY)
-def test_gradients_of_empty_operands(name):
-    for shapes, function in EMPTY[name]:
-        op = OPS[name]
-        operands = [draw(op, s, np.float64, k) for k, s in enumerate(shapes)]
-        case = Case(lambda *x, f=function, op=op: f(op, *x), operands, [True] * len(operands))
+@pytest.mark.parametrize("op", **by_name([op for op in TABLE if any(empty_cases(op))]))
+def test_gradients_of_empty_operands(op):
+    for case in empty_cases(op):
         gradcheck(case.function, case.tensors(), check_grad_dtypes=True)
-        for g, a in zip(_gradients(case, case.tensors()), operands, strict=True):
+        for g, a in zip(_gradients(case, case.tensors()), case.operands, strict=True):
             assert g.shape == a.shape
 
 

@@ -6,6 +6,7 @@ import pytest
 import numgrad as ng
 from numgrad.kernels import threads
 from numgrad.testing.samples import LAYOUTS, draw
+from tests.ops.cases import prepare
 from tests.ops.reference import ELEMENTWISE, assert_same, by_name, quiet, reference, tolerance
 
 pytestmark = pytest.mark.slow
@@ -19,9 +20,7 @@ def args_of(op, shapes, dtype=np.float64):
     count = len(op.inputs)
     shapes = [shapes[k % 2] for k in range(count)]
     args = [draw(op, s, dtype, k) for k, s in enumerate(shapes)]
-    if op.name == "where":
-        args[0] = args[0] > 0
-    return args
+    return prepare(op, args)
 
 
 @pytest.mark.parametrize("shapes", SHAPES, ids=str)

@@ -85,7 +85,7 @@ def test_programs(program, seed, parallel, single, tuning):
         check(program, seed, parallel, single)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(cases=0)
 @settings(max_examples=250)
 @given(p.programs, st.integers(0, 1000), st.booleans(), st.booleans(), tunings)
 def test_many_programs(program, seed, parallel, single, tuning):
@@ -105,14 +105,12 @@ COMPILED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "name", ["reductions", pytest.param("views", marks=pytest.mark.exhaustive)]
-)
+@pytest.mark.parametrize("name", ["reductions", pytest.param("views", marks=pytest.mark.slow)])
 def test_compiled_programs(name):
     check(COMPILED[name], 3, False)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow(cases=0)
 @settings(max_examples=8)
 @given(p.programs, st.integers(0, 1000), st.booleans(), st.booleans())
 def test_more_compiled_programs(program, seed, parallel, single):

@@ -75,6 +75,8 @@ def _gradient_sums(
         (((4, 3), (3,), (3,)), {}),
     ],
     errors=[(((3, 2), (3,), (2,)), {}, "NumgradValueError"), (((3,),), {}, "NumgradValueError")],
+    real=True,
+    smooth=True,
 )
 def batch_normalize(x, weight=None, bias=None, *, eps=1e-5):
     """Normalize each channel (axis 1) over the batch and everything after: result, mean, variance.
@@ -180,6 +182,12 @@ def _batch_backward(call, mask, g, x: Any = None, weight=None, y: Any = None, rs
     return found
 
 
+batch_normalize.calls = [
+    (((3, 2, 2), (2,), (2,)), lambda *x: batch_normalize(*x, eps=0.1)),
+    (((4, 2),), lambda x: batch_normalize(x, eps=0.1)),
+]
+
+
 @primitive(
     method=False,
     samples=[
@@ -188,6 +196,8 @@ def _batch_backward(call, mask, g, x: Any = None, weight=None, y: Any = None, rs
     ],
     domain=(0.2, 2.0),  # variances are positive
     errors=[(((3, 2), (3,), (3,), (2,), (2,)), {}, "NumgradValueError")],
+    real=True,
+    smooth=True,
 )
 def normalize_by(x, mean, variance, weight=None, bias=None, *, eps=1e-5):
     """``(x - mean) / sqrt(variance + eps) * weight + bias``, all by channels (axis 1)."""
@@ -287,3 +297,8 @@ def _by_backward(call, mask, g, x=None, mean: Any = None, variance=None, weight=
         if mask >> k & 1:
             found[k] = np.array(values[k]).reshape(call.metas[k].shape)
     return found
+
+
+normalize_by.calls = [
+    (((0, 2), (2,), (2,), (2,)), lambda x, m, v, w: normalize_by(x, m, np.exp(v), w)),
+]

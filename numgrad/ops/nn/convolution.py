@@ -58,7 +58,7 @@ def _samples(first: int, second: int, third: int | None, bias: bool) -> list:
     return found
 
 
-@primitive(internal=True, method=False, samples=_samples(0, 1, None, True))
+@primitive(internal=True, method=False, samples=_samples(0, 1, None, True), smooth=True)
 def convolution(x, w, b, *, stride, padding, dilation, groups):
     """Correlation of samples with kernels, plus a bias unless that is None."""
     dtype = floating(f"conv{w.ndim - 2}d", x, w, b)
@@ -82,7 +82,7 @@ def _convolution_result(x, w, b, **geometry):
     return Meta(output_shape(x.shape, w.shape, **geometry), dtype)
 
 
-@primitive(internal=True, method=False, samples=_samples(2, 1, 0, False))
+@primitive(internal=True, method=False, samples=_samples(2, 1, 0, False), smooth=True)
 def convolution_input(out, w, *, shape, stride, padding, dilation, groups):
     """Transposed convolution: what ``convolution`` maps back to an input with axes ``shape``."""
     dtype = floating(f"conv_transpose{w.ndim - 2}d", out, w)
@@ -94,7 +94,7 @@ def convolution_input(out, w, *, shape, stride, padding, dilation, groups):
     return gx
 
 
-@primitive(internal=True, method=False, samples=_samples(0, 2, 1, False))
+@primitive(internal=True, method=False, samples=_samples(0, 2, 1, False), smooth=True)
 def convolution_weight(x, out, *, shape, stride, padding, dilation, groups):
     """Correlation of inputs with outputs, at the places of a kernel with axes ``shape``."""
     dtype = floating("convolution_weight", x, out)

@@ -20,6 +20,10 @@ from numgrad.op.base import Meta
 from numgrad.ops.reduce import softmax, sum
 from numgrad.ops.shape import expand_dims
 
+# What losses of classes are tried with.
+_CLASSES = np.array([[2, 0], [-1, 1]])
+_CLASS_WEIGHT = np.array([0.5, 2.0, 1.0])
+
 REDUCTIONS = {"none": 0, "sum": 1, "mean": 2}
 """What becomes of the losses of single elements."""
 
@@ -136,7 +140,7 @@ def _distribution_result(target, weight, *, shape, dtype, ignore_index, label_sm
     return Meta(tuple(shape), np.dtype(dtype))
 
 
-@primitive(internal=True, method=False, auxiliaries=("rows", "result"))
+@primitive(internal=True, method=False, auxiliaries=("rows", "result"), real=True)
 def cross_entropy(x, target, weight=None, *, ignore_index, reduction, label_smoothing):
     """Negative logarithm of the ``softmax`` of logits at class indices."""
     name = "cross_entropy"
@@ -190,7 +194,54 @@ def _cross_entropy_backward(call, mask, g, x, target, weight, rows, result):
     return [out, None, None]
 
 
-@primitive(internal=True, method=False, auxiliaries=("result",))
+cross_entropy.calls = [
+    (
+        ((2, 3),),
+        lambda x: cross_entropy(
+            x, np.array([2, 0]), ignore_index=-1, reduction="mean", label_smoothing=0.0
+        ),
+    ),
+    (
+        ((3,),),
+        lambda x: cross_entropy(
+            x, np.array(1), _CLASS_WEIGHT, ignore_index=-1, reduction="sum", label_smoothing=0.2
+        ),
+    ),
+    *[
+        (
+            ((2, 3, 2),),
+            lambda x, how=how: cross_entropy(
+                x, _CLASSES, _CLASS_WEIGHT, ignore_index=-1, reduction=how, label_smoothing=0.2
+            ),
+        )
+        for how in ("none", "mean")
+    ],
+    (
+        ((0, 3),),
+        lambda x: cross_entropy(
+            x, np.zeros(0, int), ignore_index=-1, reduction="sum", label_smoothing=0.1
+        ),
+    ),
+    (
+        ((2, 3, 0),),
+        lambda x: cross_entropy(
+            x, np.zeros((2, 0), int), ignore_index=-1, reduction="none", label_smoothing=0.0
+        ),
+    ),
+]
+cross_entropy.kink(
+    x=([[800.0, -800.0, -np.inf]], [[1, -1, 0]]),
+    target=([1], None),
+    params={"ignore_index": -100, "reduction": "mean", "label_smoothing": 0.0},
+)
+cross_entropy.kink(
+    x=([[np.inf, 0.0]], [[np.nan, np.nan]]),
+    target=([1], None),
+    params={"ignore_index": -100, "reduction": "mean", "label_smoothing": 0.0},
+)
+
+
+@primitive(internal=True, method=False, auxiliaries=("result",), real=True, smooth=True)
 def nll_loss(x, target, weight=None, *, ignore_index, reduction):
     """Negative of logarithms of probabilities at class indices."""
     flat, indices, weight = _operands("nll_loss", x, target, weight)
@@ -230,3 +281,16 @@ def _nll_loss_backward(call, mask, g, target, weight, result):
         params["ignore_index"], REDUCTIONS[params["reduction"]],
     )  # fmt: skip
     return [out, None, None]
+
+
+nll_loss.calls = [
+    (((2, 3),), lambda x: nll_loss(x, np.array([2, 0]), ignore_index=-1, reduction="sum")),
+    *[
+        (
+            ((2, 3, 2),),
+            lambda x, how=how: nll_loss(x, _CLASSES, _CLASS_WEIGHT, ignore_index=-1, reduction=how),
+        )
+        for how in ("none", "mean")
+    ],
+    (((0, 3),), lambda x: nll_loss(x, np.zeros(0, int), ignore_index=-1, reduction="sum")),
+]

@@ -49,3 +49,9 @@ def dropout(x, seed, *, p, group=1):
 
 dropout.shape(lambda x, seed, *, p, group: x)
 dropout.vjp(x=lambda g, seed, p, group: dropout(g, seed, p=p, group=group))
+dropout.calls = [
+    (((3, 4),), lambda x: dropout(x, 1, p=0.4)),
+    (((2, 3, 4),), lambda x: dropout(x, 1, p=0.4, group=4)),
+    (((),), lambda x: dropout(x, 2, p=0.1)),
+    (((0, 3),), lambda x: dropout(x, 1, p=0.5)),
+]

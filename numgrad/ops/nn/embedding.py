@@ -14,6 +14,7 @@ from numgrad.op.abstract import ones
 from numgrad.op.base import Meta
 from numgrad.op.row_sparse import RowSparseArray
 from numgrad.ops.arithmetic import where
+from numgrad.ops.index import ALONG, INDICES
 from numgrad.ops.shape import expand_dims
 
 
@@ -171,6 +172,14 @@ def _embedding_backward(call, mask, g, indices):
     return [RowSparseArray(flat, values, (rows, width)), None]
 
 
+embedding.calls = [
+    (((3, 2),), lambda x: embedding(x, INDICES)),
+    (((3, 2),), lambda x: embedding(x, ALONG)),
+    (((3, 2),), lambda x: embedding(x, np.zeros((0, 2), int))),
+    (((3, 0),), lambda x: embedding(x, INDICES)),
+]
+
+
 def _accumulated(
     g: np.ndarray, indices: np.ndarray, rows: int, padding_idx: int | None, scaled: bool
 ) -> np.ndarray:
@@ -209,3 +218,7 @@ embedding_backward.shape(
     lambda x, indices, *, rows, padding_idx, scaled: Meta((rows, x.shape[-1]), x.dtype)
 )
 embedding_backward.vjp(x=_looked_up)
+embedding_backward.calls = [
+    (((3, 2),), lambda x: embedding_backward(x, INDICES, rows=4, padding_idx=None, scaled=False)),
+    (((2, 2, 2),), lambda x: embedding_backward(x, ALONG, rows=3, padding_idx=-1, scaled=True)),
+]

@@ -35,6 +35,7 @@ def _declare(**options: Any) -> Any:
         (((3, 4), (4,)), {}, "NumgradValueError"),
         (((3, 4), (5, 4), (4,)), {}, "NumgradValueError"),
     ],
+    smooth=True,
 )
 def linear(x, weight, bias=None):
     """``x @ weight.T + bias``, one operation.
@@ -70,6 +71,7 @@ linear.vjp(
     ref=lambda a, b, weight, bias=None: (
         np.einsum("...i,kij,...j->...k", a, weight, b) + (0 if bias is None else bias)
     ),
+    smooth=True,
 )
 def bilinear(a, b, weight, bias=None):
     """``y[..., k] = sum over i, j of a[..., i] weight[k, i, j] b[..., j] + bias[k]``.
@@ -92,3 +94,9 @@ def bilinear(a, b, weight, bias=None):
     pairs = weight.shape[1] * weight.shape[2]
     flat = reshape(products, (*a.shape[:-1], pairs))
     return linear(flat, reshape(weight, (weight.shape[0], pairs)), bias)
+
+
+bilinear.calls = [
+    (((2, 3), (2, 4), (5, 3, 4), (5,)), lambda *operands: bilinear(*operands)),
+    (((3,), (2,), (1, 3, 2)), lambda *operands: bilinear(*operands)),
+]

@@ -14,7 +14,7 @@ from numgrad.errors import NumgradValueError
 from numgrad.kernels.expr import resolve
 from numgrad.op import elementwise, primitive
 from numgrad.op.base import Meta
-from numgrad.ops.nn.activation import real_elementwise
+from numgrad.ops.nn.activation import real_elementwise, scipy_special
 from numgrad.ops.special import sigmoid, softplus
 
 _loss = partial(real_elementwise, method=False, internal=True)
@@ -25,7 +25,7 @@ SMALLEST_VARIANCE = 1e-12
 """Of a Bernoulli variable, in a denominator."""
 
 
-@_loss()
+@_loss(ref=lambda x, t: np.square(x - t), smooth=True)
 def squared_error(x, target):
     """Square of the difference."""
     return np.square(x - target)
@@ -42,7 +42,13 @@ def _magnitude_types(operands):
     return loop, resolve(np.absolute, [dtype])[1]
 
 
-@elementwise(types=_magnitude_types, method=False, internal=True, special=(0.0,))
+@elementwise(
+    types=_magnitude_types,
+    method=False,
+    internal=True,
+    special=(0.0,),
+    ref=lambda x, t: np.abs(x - 1.0 * t),
+)
 def absolute_error(x, target):
     """Magnitude of the difference, of complex operands too."""
     return np.abs(x - target)
@@ -52,9 +58,17 @@ absolute_error.vjp(
     x=lambda g, x, target: g * np.sign(x - target),
     target=lambda g, x, target: g * np.sign(target - x),
 )
+absolute_error.kink(x=([2.0, 3.0], [0, 1]), target=([2.0, 2.0], [0, -1]))
 
 
-@_loss(domain=(0.3, 3.0))
+@_loss(
+    domain=(0.3, 3.0),
+    ref=lambda x, t, beta: np.where(
+        np.abs(x - t) < beta,
+        np.square(x - t) / 2 / beta,
+        np.abs(x - t) - beta / 2,
+    ),
+)
 def smooth_absolute_error(x, target, beta):
     """Half the square of the difference over ``beta`` where it is smaller, else linear."""
     d = np.abs(x - target)
@@ -74,9 +88,13 @@ smooth_absolute_error.vjp(
     x=lambda g, x, target, beta: g * _smooth_slope(x, target, beta),
     target=lambda g, x, target, beta: g * _smooth_slope(target, x, beta),
 )
+smooth_absolute_error.kink(
+    x=([1.0, 0.0, -1.0], [1, 0, -1]), target=([0.0, 0.0, 0.0], [-1, 0, 1]), beta=(1.0, None)
+)
+smooth_absolute_error.kink(x=([1.0, 0.0], [1, 0]), target=([0.0, 0.0], [-1, 0]), beta=(0.0, None))
 
 
-@_loss(domain=(0.3, 3.0))
+@_loss(domain=(0.3, 3.0), ref=lambda x, t, delta: scipy_special("huber")(delta, x - t))
 def huber_error(x, target, delta):
     """Half the square of the difference up to ``delta``, linear with that slope above."""
     d = np.abs(x - target)
@@ -92,6 +110,9 @@ huber_error.vjp(
     x=lambda g, x, target, delta: g * _huber_slope(x, target, delta),
     target=lambda g, x, target, delta: g * _huber_slope(target, x, delta),
 )
+huber_error.kink(
+    x=([2.0, 0.0, -5.0], [2, 0, -2]), target=([0.0, 0.0, 0.0], [-2, 0, 2]), delta=(2.0, None)
+)
 
 # -------------------------------------------------------------------------------- probabilities
 
@@ -100,7 +121,12 @@ def _clamped(logarithm):
     return np.where(logarithm < LOWEST_LOG, LOWEST_LOG, logarithm)
 
 
-@_loss(domain=(0.05, 0.95))
+@_loss(
+    domain=(0.05, 0.95),
+    ref=lambda x, t: (
+        -(t * np.maximum(np.log(x), -100) + (1.0 - t) * np.maximum(np.log1p(-x), -100))
+    ),
+)
 def bernoulli_error(x, target):
     """Negative log-likelihood of a probability ``x`` for a target between 0 and 1."""
     return (target - 1) * _clamped(np.log1p(-x)) - target * _clamped(np.log(x))
@@ -114,9 +140,11 @@ def _bernoulli_vjp(g, x, target):
 bernoulli_error.vjp(
     x=_bernoulli_vjp, target=lambda g, x: g * (_clamped(np.log1p(-x)) - _clamped(np.log(x)))
 )
+bernoulli_error.kink(x=([0.0, 1.0, 0.5], [-1e12, 1e12, 0]), target=([1.0, 0.0, 0.5], None))
+bernoulli_error.kink(x=([0.0, 1.0], None), target=([1.0, 0.0], [100, -100]))
 
 
-@_loss()
+@_loss(ref=lambda x, t: (1.0 - t) * x + np.logaddexp(-x, 0.0))
 def bernoulli_logit_error(x, target):
     """``bernoulli_error`` of ``sigmoid(x)``, without its roundings."""
     return (1 - target) * x + softplus(-x)
@@ -125,9 +153,15 @@ def bernoulli_logit_error(x, target):
 bernoulli_logit_error.vjp(
     x=lambda g, x, target: g * ((1 - target) - sigmoid(-x)), target=lambda g, x: -(g * x)
 )
+bernoulli_logit_error.kink(
+    x=([800.0, -800.0, -800.0], [0, -1, 0]), target=([1.0, 1.0, 0.0], [-800, 800, 800])
+)
 
 
-@_loss()
+@_loss(
+    ref=lambda x, t, w: (1.0 - t) * np.logaddexp(x, 0.0) + t * w * np.logaddexp(-x, 0.0),
+    smooth=True,
+)
 def weighted_bernoulli_logit_error(x, target, weight):
     """``bernoulli_logit_error`` in which the target 1 counts ``weight`` times."""
     return (1 - target) * x + (1 + (weight - 1) * target) * softplus(-x)
@@ -151,7 +185,7 @@ def require_between(x, *, low, high, problem):
 require_between.shape(lambda x, *, low, high, problem: Meta((), np.dtype(bool)))
 
 
-@_loss(domain=(0.1, 2.0), special=(0.0,))
+@_loss(domain=(0.1, 2.0), special=(0.0,), ref=lambda x, t: scipy_special("xlogy")(t, t) - t * x)
 def divergence_error(x, target):
     """``target * (log(target) - x)``, 0 where the target is; ``x`` is a logarithm."""
     zero = target == 0
@@ -161,9 +195,11 @@ def divergence_error(x, target):
 divergence_error.vjp(
     x=lambda g, target: -(g * target), target=lambda g, x, target: g * (np.log(target) + 1 - x)
 )
+divergence_error.kink(x=([-1.0, -2.0], [0, 0]), target=([0.0, 0.0], None))
+divergence_error.kink(x=([-1.0], None), target=([0.0], [-np.inf]))
 
 
-@_loss()
+@_loss(ref=lambda x, t: np.exp(t) * (t - x), smooth=True)
 def log_divergence_error(x, target):
     """``divergence_error`` of a target that is a logarithm too."""
     return np.exp(target) * (target - x)
@@ -177,7 +213,7 @@ log_divergence_error.vjp(
 # ---------------------------------------------------------------------------------- likelihoods
 
 
-@_loss()
+@_loss(ref=lambda x, t: np.exp(x) - t * x, smooth=True)
 def poisson_log_error(x, target):
     """Negative log-likelihood of a count for the logarithm ``x`` of a rate, without Stirling's."""
     return np.exp(x) - target * x
@@ -186,7 +222,7 @@ def poisson_log_error(x, target):
 poisson_log_error.vjp(x=lambda g, x, target: g * (np.exp(x) - target), target=lambda g, x: -(g * x))
 
 
-@_loss(domain=(0.2, 3.0))
+@_loss(domain=(0.2, 3.0), ref=lambda x, t, eps: x - t * np.log(x + eps), smooth=True)
 def poisson_error(x, target, eps):
     """``poisson_log_error`` of ``log(x + eps)``, for a rate ``x``."""
     return x - target * np.log(x + eps)
@@ -198,7 +234,13 @@ poisson_error.vjp(
 )
 
 
-@_loss(domain=(1.1, 4.0), special=(0.0, 1.0))
+@_loss(
+    domain=(1.1, 4.0),
+    special=(0.0, 1.0),
+    ref=lambda x: np.where(
+        x > 1, x * np.log(np.maximum(x, 1)) - x + np.log(2 * np.pi * np.maximum(x, 1)) / 2, 0
+    ),
+)
 def stirling(x):
     """Stirling's approximation of ``log(x!)`` where ``x`` is above 1, else 0."""
     safe = np.where(x > 1, x, 1)
@@ -211,9 +253,15 @@ def _stirling_vjp(g, x):
 
 
 stirling.vjp(x=_stirling_vjp)
+stirling.kink(x=([1.0, 0.0, 2.0], [0, 0, np.log(2) + 0.25]))
 
 
-@_loss(domain=(0.3, 2.0))
+@_loss(
+    domain=(0.3, 2.0),
+    ref=lambda x, t, var, eps: (
+        (np.log(np.maximum(var, eps)) + np.square(x - t) / np.maximum(var, eps)) / 2
+    ),
+)
 def gaussian_error(x, target, var, eps):
     """Negative log-likelihood of a normal variable, without its constant.
 
@@ -237,3 +285,7 @@ gaussian_error.vjp(
     target=lambda g, x, target, var, eps: g * _gaussian_slope(target, x, var, eps),
     var=_gaussian_vjp_var,
 )
+gaussian_error.calls = [
+    (((2, 3),) * 3, lambda x, t, var: gaussian_error(x, t, var, 0.1)),
+]
+gaussian_error.kink(x=([1.0], [2]), target=([0.0], [-2]), var=([0.0], [-1]), eps=(0.5, None))

@@ -96,6 +96,8 @@ def check_channels(operation: str, name: str, a: Any, width: int) -> None:
         (((2, 3), (4,), (3,)), {"extents": (2, 1, 3, 1)}, "NumgradValueError"),
         (((2, 3), (3,), (3,)), {"extents": (2, 1, 3, 1), "centered": False}, "NumgradTypeError"),
     ],
+    real=True,
+    smooth=True,
 )
 def normalize_groups(x, weight=None, bias=None, *, extents, eps=1e-5, centered=True):
     """``(x - mean) / sqrt(var + eps)`` of each group of channels, then ``* weight + bias``.
@@ -197,6 +199,13 @@ def _groups_backward(call, mask, g, x=None, weight=None, mean=None, rstd=None):
     return found
 
 
+normalize_groups.calls = [
+    (((2, 4, 3), (4,), (4,)), lambda *x: normalize_groups(*x, extents=(2, 2, 2, 3))),
+    (((3, 4), (4,)), lambda x, w: normalize_groups(x, w, extents=(3, 2, 2, 1), centered=False)),
+    (((3, 4), (4,)), lambda x, b: normalize_groups(x, None, b, extents=(3, 2, 2, 1))),
+]
+
+
 def _trailing(operation: str, x: Any, normalized_shape: Any, parameters: dict) -> Extents:
     """How ``x`` is seen for a normalization over its last axes."""
     shape = (
@@ -219,7 +228,7 @@ def _trailing(operation: str, x: Any, normalized_shape: Any, parameters: dict) -
     return (prod(x.shape[:lead]), 1, prod(shape), 1)
 
 
-@composite(method=False)
+@composite(method=False, real=True, smooth=True)
 def layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
     """Normalize over the last axes: ``(x - mean) / sqrt(var + eps) * weight + bias``.
 
@@ -230,7 +239,13 @@ def layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
     return normalize_groups(x, weight, bias, extents=extents, eps=eps)
 
 
-@composite(method=False)
+layer_norm.calls = [
+    (((3, 2, 2), (2, 2), (2, 2)), lambda x, w, b: layer_norm(x, (2, 2), w, b)),
+    (((0, 2), (2,), (2,)), lambda x, w, b: layer_norm(x, 2, w, b)),
+]
+
+
+@composite(method=False, real=True, smooth=True)
 def rms_norm(x, normalized_shape, weight=None, eps=None):
     """Divide by the root mean square over the last axes: ``x / sqrt(mean(x**2) + eps) * weight``.
 
@@ -243,7 +258,13 @@ def rms_norm(x, normalized_shape, weight=None, eps=None):
     return normalize_groups(x, weight, None, extents=extents, eps=eps, centered=False)
 
 
-@composite(method=False)
+rms_norm.calls = [
+    (((3, 4), (4,)), lambda x, w: rms_norm(x, 4, w, 0.1)),
+    (((0, 2), (2,)), lambda x, w: rms_norm(x, 2, w)),
+]
+
+
+@composite(method=False, real=True, smooth=True)
 def group_norm(x, num_groups, weight=None, bias=None, eps=1e-5):
     """Normalize each of ``num_groups`` groups of channels (axis 1) of each example (axis 0)."""
     x = as_operand(x)
@@ -260,3 +281,9 @@ def group_norm(x, num_groups, weight=None, bias=None, eps=1e-5):
         )
     extents = (outer, num_groups, width // num_groups, prod(inner))
     return normalize_groups(x, weight, bias, extents=extents, eps=eps)
+
+
+group_norm.calls = [
+    (((2, 4, 3), (4,), (4,)), lambda x, w, b: group_norm(x, 2, w, b)),
+    (((2, 4, 0), (4,), (4,)), lambda x, w, b: group_norm(x, 2, w, b)),
+]

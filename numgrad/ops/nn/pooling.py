@@ -120,7 +120,7 @@ _POOLS = [
 ]  # fmt: skip
 
 
-@primitive(internal=True, method=False, auxiliaries=("indices",), samples=_POOLS)
+@primitive(internal=True, method=False, auxiliaries=("indices",), samples=_POOLS, real=True)
 def max_pool(x, *, kernel, stride, padding, dilation, ceil_mode):
     """Largest element of each window; of equal ones the first gets the gradient."""
     y, indices = _search(
@@ -199,6 +199,12 @@ def _max_pool_backward(call, mask, g, indices):
         outputs,
     )  # fmt: skip
     return [gx]
+
+
+max_pool.kink(
+    x=([[1.0, 1.0, np.nan, 3.0, 2.0, np.nan]], [[1, 0, 1, 0, 0, 1]]),
+    params={"kernel": (2,), "stride": (2,), "padding": (0,), "dilation": (1,), "ceil_mode": False},
+)
 
 
 # ------------------------------------------------------------------------------------ average

@@ -185,6 +185,7 @@ _SAMPLES = [{}, {"reverse": True}]
         for name in ("tanh", "relu")
     ],
     errors=[(((3, 2, 4), (2, 4), (4, 3)), {}, "NumgradValueError")],
+    real=True,
 )
 def rnn_sequence(a, h, weight, bias=None, *, nonlinearity="tanh", reverse=False):
     """States ``h' = tanh(a + h @ weight.T + bias)`` at all times, or ``relu`` of that."""
@@ -241,6 +242,18 @@ def _rnn_backward(call, mask, g, a, h, weight, bias, y):
     return _backward(kind, call, mask, g, ga, y, h, weight, call.params["reverse"])
 
 
+rnn_sequence.calls = [
+    (((2, 1, 2), (1, 2), (2, 2)), lambda *x: rnn_sequence(*x)),
+    (((1, 1, 2), (1, 2), (2, 2), (2,)), lambda *x: rnn_sequence(*x, nonlinearity="relu")),
+]
+rnn_sequence.kink(
+    a=([[[0.0, 2.0]]], [[[0, 1]]]),
+    h=([[0.0, 0.0]], [[0, 1]]),
+    weight=([[1.0, 0.0], [0.0, 1.0]], [[0, 0], [0, 0]]),
+    params={"nonlinearity": "relu"},
+)
+
+
 # ----------------------------------------------------------------------------------------- GRU
 
 
@@ -250,6 +263,8 @@ def _rnn_backward(call, mask, g, a, h, weight, bias, y):
     auxiliaries=("gates",),
     samples=[(((3, 2, 6), (2, 2), (6, 2), (6,)), params) for params in _SAMPLES],
     errors=[(((3, 2, 4), (2, 4), (12, 4)), {}, "NumgradValueError")],
+    real=True,
+    smooth=True,
 )
 def gru_sequence(a, h, weight, bias=None, *, reverse=False):
     """States of gated recurrent units at all times.
@@ -312,6 +327,11 @@ def _gru_backward(call, mask, g, a, h, weight, bias, y, gates):
     return _backward("gru", call, mask, g, ga, y, h, weight, *more, gb=gb)
 
 
+gru_sequence.calls = [
+    (((2, 1, 3), (1, 1), (3, 1), (3,)), lambda *x: gru_sequence(*x, reverse=True)),
+]
+
+
 # ---------------------------------------------------------------------------------------- LSTM
 
 
@@ -325,6 +345,8 @@ def _gru_backward(call, mask, g, a, h, weight, bias, y, gates):
         (((1, 2, 8), (2, 3), (8, 3), (8,), (2, 2)), {}),
     ],
     errors=[(((3, 2, 8), (2, 2), (8, 2), (8,), (2, 3)), {}, "NumgradValueError")],
+    real=True,
+    smooth=True,
 )
 def lstm_sequence(a, h, weight, bias, c, *, reverse=False):
     """States of long short-term memory cells at all times, and the last cell state.
@@ -390,3 +412,8 @@ def _lstm_backward(call, mask, g, a, h, weight, bias, c, y, gates, cells):
     more = (gates, np.ascontiguousarray(c, g.dtype), cells, gc, call.params["reverse"])
     found = _backward("lstm", call, mask, g, ga, y[0], h, weight, *more)
     return [*found, gc if mask & 16 else None]
+
+
+lstm_sequence.calls = [
+    (((2, 1, 4), (1, 1), (4, 1), (4,), (1, 1)), lambda *x: lstm_sequence(*x, reverse=True)),
+]
