@@ -32,7 +32,7 @@ def expm1(x):
     return np.expm1(x)
 
 
-expm1.vjp(x=lambda g, y: g * np.conj(y + 1))
+expm1.vjp(x=lambda g, x: g * np.conj(np.exp(x)))  # y + 1 has lost the small ones
 
 
 @elementwise(ref=np.log, domain=(0.2, 5.0), special=(0.0,))
@@ -152,7 +152,13 @@ def arcsinh(x):
     return np.arcsinh(x)
 
 
-arcsinh.vjp(x=lambda g, x: g / np.conj(np.sqrt(x * x + 1)))
+def _arcsinh_vjp(g, x):
+    far = np.abs(x) > 1e9  # 1 does not count there, and a square may overflow
+    root = np.sqrt(np.where(far, 1, x) * x + 1)
+    return g / np.conj(np.where(far, np.where(np.real(x) < 0, -x, x), root))
+
+
+arcsinh.vjp(x=_arcsinh_vjp)
 
 
 @elementwise(ref=np.arccosh, aliases=("acosh",), domain=(1.3, 4.0))
@@ -170,4 +176,4 @@ def arctanh(x):
     return np.arctanh(x)
 
 
-arctanh.vjp(x=lambda g, x: g / np.conj((1 - x) * (1 + x)))
+arctanh.vjp(x=lambda g, x: g / np.conj(1 - x) / np.conj(1 + x))

@@ -25,13 +25,22 @@ def softplus(x):
 softplus.vjp(x=lambda g, x: g * np.conj(sigmoid(x)))
 
 
-@elementwise(ref="scipy.special.logit", domain=(0.1, 0.9))
+@elementwise(ref="scipy.special.logit", scalar="logit", domain=(0.1, 0.9))
 def logit(x):
     """Inverse of the logistic function, ``log(x / (1 - x))``."""
     return np.log(x) - np.log1p(-x)
 
 
-logit.vjp(x=lambda g, x: g / np.conj(x * (1 - x)))
+logit.vjp(x=lambda g, x: g / np.conj(x) / np.conj(1 - x))
+
+
+@elementwise(types=np.arctan2, scalar="exp_product", method=False, internal=True)
+def exp_product(a, b):
+    """``exp(a * b)``, where the product is not rounded; of real operands."""
+    return np.exp(a * b)
+
+
+exp_product.vjp(a=lambda g, b, y: g * (y * b), b=lambda g, a, y: g * (y * a))
 
 
 @elementwise(ref="scipy.special.erf", scalar="erf")
@@ -40,7 +49,7 @@ def erf(x):
     return _real_only("erf", x)
 
 
-erf.vjp(x=lambda g, x: g * (2 / math.sqrt(math.pi) * np.exp(-x * x)))
+erf.vjp(x=lambda g, x: g * (2 / math.sqrt(math.pi) * exp_product(-x, x)))
 
 
 @elementwise(ref="scipy.special.erfc", scalar="erfc")
@@ -49,7 +58,7 @@ def erfc(x):
     return _real_only("erfc", x)
 
 
-erfc.vjp(x=lambda g, x: g * (-2 / math.sqrt(math.pi) * np.exp(-x * x)))
+erfc.vjp(x=lambda g, x: g * (-2 / math.sqrt(math.pi) * exp_product(-x, x)))
 
 
 @elementwise(ref="scipy.special.erfinv", scalar="erfinv", domain=(-0.9, 0.9))
@@ -58,7 +67,7 @@ def erfinv(x):
     return _real_only("erfinv", x)
 
 
-erfinv.vjp(x=lambda g, y: g * (math.sqrt(math.pi) / 2 * np.exp(y * y)))
+erfinv.vjp(x=lambda g, y: g * (math.sqrt(math.pi) / 2 * exp_product(y, y)))
 
 
 @elementwise(ref="scipy.special.gamma", scalar="gamma", domain=(0.5, 4.0))

@@ -40,7 +40,7 @@ def arcsin(x):
     return np.arcsin(x)
 
 
-arcsin.vjp(x=lambda g, x: g / np.conj(np.sqrt((1 - x) * (1 + x))))
+arcsin.vjp(x=lambda g, x: g / np.conj(np.sqrt(1 - x) * np.sqrt(1 + x)))
 
 
 @elementwise(ref=np.arccos, aliases=("acos",), domain=(-0.8, 0.8), special=(1.0, -1.0))
@@ -49,7 +49,7 @@ def arccos(x):
     return np.arccos(x)
 
 
-arccos.vjp(x=lambda g, x: -g / np.conj(np.sqrt((1 - x) * (1 + x))))
+arccos.vjp(x=lambda g, x: -g / np.conj(np.sqrt(1 - x) * np.sqrt(1 + x)))
 
 
 @elementwise(ref=np.arctan, aliases=("atan",))
@@ -58,7 +58,12 @@ def arctan(x):
     return np.arctan(x)
 
 
-arctan.vjp(x=lambda g, x: g / np.conj(1 + x * x))
+def _arctan_vjp(g, x):
+    far = np.abs(x) > 1e9  # 1 does not count there, and the square of a complex number may be NaN
+    return g / np.conj(np.where(far, x, 1 + x * x)) / np.conj(np.where(far, x, 1))
+
+
+arctan.vjp(x=_arctan_vjp)
 
 
 @elementwise(ref=np.arctan2, aliases=("atan2",), domain=(0.3, 3.0))
