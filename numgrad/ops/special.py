@@ -34,10 +34,10 @@ def logit(x):
 logit.vjp(x=lambda g, x: g / np.conj(x) / np.conj(1 - x))
 
 
-@elementwise(types=np.arctan2, scalar="exp_product", method=False, internal=True)
+@elementwise(scalar="exp_product", method=False, internal=True)
 def exp_product(a, b):
-    """``exp(a * b)``, where the product is not rounded; of real operands."""
-    return np.exp(a * b)
+    """``exp(a * b)`` of real operands, their product not rounded."""
+    return _real_only("exp_product", a)
 
 
 exp_product.vjp(a=lambda g, b, y: g * (y * b), b=lambda g, a, y: g * (y * a))

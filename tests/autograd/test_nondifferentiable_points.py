@@ -254,6 +254,7 @@ SMOOTH = {
     "normalize_groups", "layer_norm", "rms_norm", "group_norm", "batch_normalize", "normalize_by",
     "gru_sequence", "lstm_sequence",
     "region_backward", "masked_fill", "masked_scatter", "gelu", "gelu_tanh", "silu", "mish",
+    "exp_product", "ndtr", "gelu_gate",
     "softsign", "squared_error", "weighted_bernoulli_logit_error", "log_divergence_error",
     "poisson_log_error", "poisson_error", "nll_loss", "dropout", "linear", "bilinear",
     "convolution", "convolution_input", "convolution_weight", "average_windows", "spread_windows",

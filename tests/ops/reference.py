@@ -36,6 +36,9 @@ _OF_FLOATS = {
     "selu": lambda x: 1.0507009873554805 * np.where(x > 0, x, 1.6732632423543772 * np.expm1(x)),
     "celu": lambda x, alpha: np.where(x > 0, x, alpha * np.expm1(x / alpha)),
     "gelu": lambda x: x * _scipy("ndtr")(x),
+    "ndtr": lambda x: _scipy("ndtr")(x),
+    "exp_product": lambda a, b: np.exp(a * b),
+    "gelu_gate": lambda x: _scipy("expit")(np.sqrt(8 / np.pi) * (x + 0.044715 * np.power(x, 3.0))),
     "gelu_tanh": lambda x: (
         0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * np.power(x, 3.0))))
     ),
