@@ -6,7 +6,8 @@ import pytest
 import numgrad as ng
 from numgrad.op.base import Call
 from numgrad.testing.samples import AXES, LAYOUTS, draw
-from tests.ops.reference import ALONG_AXES, assert_same, by_name, quiet, reference, result_dtype
+from tests.ops.reference import ALONG_AXES, assert_same, by_name, reference, result_dtype
+from tests.quiet import quiet
 
 pytestmark = pytest.mark.slow
 

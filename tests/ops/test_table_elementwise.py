@@ -13,10 +13,10 @@ from tests.ops.reference import (
     assert_same,
     by_name,
     operands,
-    quiet,
     reference,
     tolerance,
 )
+from tests.quiet import quiet
 
 pytestmark = pytest.mark.slow
 

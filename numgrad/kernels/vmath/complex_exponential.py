@@ -249,8 +249,8 @@ def softplus_c128(z):
     if x > ALL_EXP:  # log(exp(z)) + exp(-z), its angle between -pi and pi
         s, c = sincos_f64(y)
         e = exp_f64(-x)
-        angle = select(y == D_ZERO, y, atan2_f64(s, c))
-        return complex(x + select(e == D_ZERO, D_ZERO, e * c), angle - e * s)
+        angle = select(y == D_ZERO, y, atan2_f64(s, c) - e * s)
+        return complex(x + select(e == D_ZERO, D_ZERO, e * c), angle)
     c, s, a, b = one_plus_exp(x, y)
     more = c + b  # |1 + w|**2 - 1
     if more > -D_HALF:

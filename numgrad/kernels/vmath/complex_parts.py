@@ -90,14 +90,14 @@ def sign_c128(z):
     x, y = z.real, z.imag
     a, b = fabs(x), fabs(y)
     most = larger(a, b)
-    if most == D_ZERO:
+    if a == D_ZERO and b == D_ZERO:
         return z
-    if most == D_INF and a != b and x == x and y == y:
+    if (a == D_INF) != (b == D_INF):
         x = select(a == D_INF, copysign(D_ONE, x), D_ZERO)
         return complex(x, select(b == D_INF, copysign(D_ONE, y), D_ZERO))
     scale = select(most > LARGE, DOWN, select(most < SMALL, UP, D_ONE))
     x, y = x * scale, y * scale
-    modulus = hypot_f64(x, y)
+    modulus = hypot_f64(x, y)  # NaN if either part is
     return complex(x / modulus, y / modulus)
 
 
