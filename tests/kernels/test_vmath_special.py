@@ -91,12 +91,9 @@ TABLE = [  # function, truth, its derivative, points, errors allowed (of the der
 @pytest.mark.parametrize("row", TABLE, ids=[row[0] for row in TABLE])
 def test_values_and_derivatives(row, dtype):
     name, function, truth, slope, x, limit = row
-    if dtype is np.float32:
-        info = np.finfo(dtype)
-        x = x[(abs(x) < 1e18) & (abs(x) > info.tiny)]
-        x = (x / 3 if name in ("gelu", "erf", "erfc") else x).astype(dtype)
-        x = x[(x > -9) | (name not in ("gelu_tanh",))]
-        x = x[(x > -87)]
+    if dtype is np.float32:  # without what under- or overflows there, or rounds to a zero or pole
+        low = {"gelu": -12.9, "gelu_tanh": -9, "erf": -9, "erfc": -9}.get(name, -87)
+        x = x[(x > low) & (x < 1e18) & (abs(x) > 1e-37)].astype(dtype)
         x = x[(x != np.rint(x)) & (x != 0.5)]
     argument = ng.tensor(x, requires_grad=True)
     y = function(argument)
