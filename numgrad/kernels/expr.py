@@ -28,7 +28,9 @@ KERNEL_DTYPES = tuple(
 _KERNEL_DTYPES = frozenset(KERNEL_DTYPES)
 
 _NAMES = {dtype: ("boolean" if dtype.kind == "b" else dtype.name) for dtype in KERNEL_DTYPES}
-BOOL, INT64, FLOAT32, FLOAT64 = (np.dtype(n) for n in ("bool", "int64", "float32", "float64"))
+BOOL, INT64, FLOAT32, FLOAT64, COMPLEX64 = (
+    np.dtype(n) for n in ("bool", "int64", "float32", "float64", "complex64")
+)
 
 
 def type_name(dtype: np.dtype) -> str:
@@ -261,6 +263,7 @@ LIBRARY = {
     "exp": ("vmath.exponential", "exp"),
     "exp2": ("vmath.exponential", "exp2"),
     "expm1": ("vmath.exponential", "expm1"),
+    "exp_product": ("vmath.exponential", "exp_product"),
     "sigmoid": ("vmath.exponential", "sigmoid"),
     "softplus": ("vmath.exponential", "softplus"),
     "log": ("vmath.logarithm", "log"),
@@ -284,8 +287,12 @@ LIBRARY = {
     "float_power": ("vmath.power", "pow"),
     "cbrt": ("vmath.roots", "cbrt"),
     "hypot": ("vmath.roots", "hypot"),
+    "logit": ("vmath.logarithm", "logit"),
     "erf": ("vmath.error_function", "erf"),
     "erfc": ("vmath.error_function", "erfc"),
+    "ndtr": ("vmath.error_function", "ndtr"),
+    "gelu": ("vmath.error_function", "gelu"),
+    "gelu_gate": ("vmath.exponential", "gelu_gate"),
     "gammaln": ("special", "gammaln"),
     "gamma": ("special", "gamma"),
     "digamma": ("special", "digamma"),
@@ -299,6 +306,17 @@ LIBRARY = {
     "sign": ("scalar", "sign"),
     "fmax": ("scalar", "fmax"),
     "fmin": ("scalar", "fmin"),
+}
+# Those that have a form for complex numbers: NumPy's name, which is theirs -> module.
+COMPLEX_LIBRARY = {
+    name: f"vmath.complex_{module}"
+    for module, names in {
+        "exponential": "exp exp2 expm1 sin cos tan sinh cosh tanh sigmoid softplus",
+        "logarithm": "log log2 log10 log1p logit",
+        "parts": "sqrt absolute sign reciprocal",
+        "inverse": "arcsin arccos arctan arcsinh arccosh arctanh",
+    }.items()
+    for name in names.split()
 }
 # Functions whose fast form holds for most arguments only: <name>_rare tells which, <name>_slow does
 # those.
@@ -413,9 +431,10 @@ class Emitter:
             if dtype.kind == "c":
                 return f"({args[1]} if {args[0]} else {args[2]})"
             return f"{self._intrinsic('select')}({', '.join(args)})"
-        if op == "sign" and kind == "c":
-            (z,) = args
-            return f"{type_name(dtype)}({z} / abs({z}) if {z} != 0 else {z})"
+        if kind == "c" and op in COMPLEX_LIBRARY:
+            local = f"{op}_{'c64' if operand == COMPLEX64 else 'c128'}"
+            self.imports[local] = f"numgrad.kernels.{COMPLEX_LIBRARY[op]}:{local}"
+            return f"{local}({', '.join(args)})"
         if op in ("real", "imag"):
             return f"{args[0]}.{op}"
         if op == "conjugate":
@@ -435,7 +454,7 @@ class Emitter:
             return args[0]
         if op == "square":
             return f"{type_name(dtype)}({args[0]} * {args[0]})"
-        if op == "reciprocal" and kind in "fc":
+        if op == "reciprocal" and kind == "f":
             op, args = "divide", [self.constant(1, dtype), args[0]]
         if op == "divide" and dtype.kind == "c":  # Numba's / raises for zero, the ufunc does not
             return f"{type_name(dtype)}(np.divide({args[0]}, {args[1]}))"
@@ -493,6 +512,11 @@ def _lexicographic(sign: str, a: str, b: str) -> str:
         f"(({a}.real {sign[0]} {b}.real) & {ordered}) | "
         f"(({a}.real == {b}.real) & ({a}.imag {sign} {b}.imag))"
     )
+
+
+def has_scalar(name: str, kind: str) -> bool:
+    """Whether the kernel library has the function for floats, or for complex numbers."""
+    return kind == "f" or (kind == "c" and name in COMPLEX_LIBRARY)
 
 
 def truth(text: str, kind: str) -> str:

@@ -10,7 +10,11 @@ import numpy as np
 from numba import types
 
 from numgrad.kernels.device import device, outlined
+from numgrad.kernels.intrinsics import fabs, rint, select
 from numgrad.kernels.linker import external_symbol
+from numgrad.kernels.vmath.logarithm import log_f64
+from numgrad.kernels.vmath.polynomial import estrin
+from numgrad.kernels.vmath.trigonometric import tan_f64
 
 # Cython's second argument says whether to look for Python overrides
 _UNARY = types.float64(types.float64, types.int32)
@@ -27,10 +31,41 @@ _psi = _external("__pyx_fuse_1psi", _UNARY)
 _NO = np.int32(0)
 _erfinv = _external("__pyx_fuse_0erfinv", _UNARY)
 
+_PI, _QUARTER, _HALF = np.float64(np.pi), np.float64(0.25), np.float64(0.5)
+_GAMMALN_AT_2 = (  # gammaln(2 + t) / t on |t| <= 1/2: error 2**-60
+    np.float64(0.42278433509846713),
+    np.float64(0.32246703342411326),
+    np.float64(-0.0673523010531981),
+    np.float64(0.02058080842778038),
+    np.float64(-0.0073855510286719986),
+    np.float64(0.002890510331034267),
+    np.float64(-0.0011927539118428156),
+    np.float64(0.0005096695154115458),
+    np.float64(-0.00022315475400520507),
+    np.float64(9.945767355819498e-05),
+    np.float64(-4.49263133791557e-05),
+    np.float64(2.0505590755833454e-05),
+    np.float64(-9.438715099211532e-06),
+    np.float64(4.38470440459836e-06),
+    np.float64(-2.0439048107029907e-06),
+    np.float64(9.200527894968101e-07),
+    np.float64(-4.3252393445604814e-07),
+    np.float64(2.78740805211359e-07),
+    np.float64(-1.3219945666117874e-07),
+)
+
 
 @device
 def gammaln_f64(x):
-    """Logarithm of the absolute gamma function."""
+    """Logarithm of the absolute gamma function.
+
+    SciPy's is accurate but near its zeros at 1 and 2. There, ``gammaln(2 + t)`` is t times a
+    polynomial, and ``gammaln(x) = gammaln(1 + x) - log(x)``.
+    """
+    if 0.5 <= x <= 2.5:
+        below = x < 1.5
+        t = x - select(below, 1.0, 2.0)
+        return t * estrin(t, _GAMMALN_AT_2) - select(below, log_f64(x), 0.0)
     return _gammaln(x, _NO)
 
 
@@ -42,8 +77,17 @@ def gamma_f64(x):
 
 @device
 def digamma_f64(x):
-    """Derivative of gammaln."""
-    return _psi(x, _NO)
+    """Derivative of gammaln; below 0 by reflection, with the exact distance from the pole."""
+    if not x < 0.0:
+        return _psi(x, _NO)
+    r = x - rint(x)
+    if not fabs(r) > 0.0:  # a pole or infinity
+        return np.nan
+    a = fabs(r)
+    # cot(pi r), whose argument is rounded where it is small
+    tangent = tan_f64(_PI * select(a > _QUARTER, _HALF - a, a))
+    cotangent = select(a > _QUARTER, tangent, 1.0 / tangent)
+    return _psi(1.0 - x, _NO) - _PI * select(r < 0.0, -cotangent, cotangent)
 
 
 # Bernoulli numbers B(2j) / (2j)!, j = 1 ... 12, from their definition
@@ -56,27 +100,15 @@ _EULER_MACLAURIN = (
 
 
 @outlined
-def zeta_f64(s, x):
-    """Hurwitz zeta function for ``s > 1``; SciPy does not export its own.
-
-    Terms are added up to an argument of 12, the rest is the Euler-Maclaurin formula.
-    """
-    if not (s == s and x == x) or s < 1.0:
-        return np.nan
-    if s == 1.0:
-        return np.inf
-    if x <= 0.0:
-        if x == np.floor(x):
-            return np.inf
-        if s != np.floor(s):
-            return np.nan
+def positive_zeta_f64(s, x):
+    """The sum of ``(k + x)**-s``: terms up to an argument of 12, then Euler and Maclaurin."""
     total = 0.0
     while x < 12.0:
         total += x**-s
         x += 1.0
     power = x**-s
-    if power == 0.0:  # an infinite argument, or all that is left underflows
-        return total
+    if power < 1e-290:  # that of its product with the argument need not underflow
+        return total + x ** (1.0 - s) / (s - 1.0)
     total += x * power / (s - 1.0) + 0.5 * power
     factor = s * power / x
     for j in range(12):
@@ -88,6 +120,27 @@ def zeta_f64(s, x):
     return total
 
 
+@outlined
+def zeta_f64(s, x):
+    """Hurwitz zeta function for ``s > 1``; SciPy does not export its own."""
+    if not (s == s and x == x) or s < 1.0:
+        return np.nan
+    if s == 1.0:
+        return np.inf
+    if x <= 0.0:
+        if x == np.floor(x):
+            return np.inf
+        if s != np.floor(s):
+            return np.nan
+    if x > -32.0:
+        return positive_zeta_f64(s, x)
+    # the terms on both sides of zero; of those far out there are too many to add up
+    below = np.floor(x)
+    near = positive_zeta_f64(s, x - below)
+    other = positive_zeta_f64(s, (below + 1.0) - x) - positive_zeta_f64(s, 1.0 - x)
+    return near + select(s * 0.5 == np.floor(s * 0.5), other, -other)
+
+
 @device
 def erfinv_f64(x):
     """Inverse error function."""
@@ -97,7 +150,7 @@ def erfinv_f64(x):
 @device
 def gammaln_f32(x):
     """Logarithm of the absolute gamma function."""
-    return np.float32(_gammaln(np.float64(x), _NO))
+    return np.float32(gammaln_f64(np.float64(x)))
 
 
 @device
@@ -109,7 +162,7 @@ def gamma_f32(x):
 @device
 def digamma_f32(x):
     """Derivative of gammaln."""
-    return np.float32(_psi(np.float64(x), _NO))
+    return np.float32(digamma_f64(np.float64(x)))
 
 
 @device

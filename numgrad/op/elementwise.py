@@ -23,6 +23,7 @@ from numgrad.kernels.expr import (
     Reader,
     Symbol,
     check_dtype,
+    has_scalar,
     kernel_dtype,
     resolve,
 )
@@ -130,7 +131,7 @@ class Elementwise(Planned):
         cast = [reader.cast(s, d) for s, d in zip(symbols, loop, strict=True)]
         if self.kernel is not None:
             return reader.make(f"user:{self.name}", tuple(cast), out)
-        if self.scalar is not None and all(d.kind == "f" for d in loop):
+        if self.scalar is not None and all(has_scalar(self.scalar, d.kind) for d in loop):
             return reader.call(self.scalar, cast, loop, out)
         with interpreter(ReadingInterpreter(reader)):
             result = reader.lift(self.function(*cast))

@@ -34,7 +34,7 @@ def expm1(x):
     return np.expm1(x)
 
 
-expm1.vjp(x=lambda g, y: g * np.conj(y + 1))
+expm1.vjp(x=lambda g, x: g * np.conj(np.exp(x)))  # y + 1 has lost the small ones
 expm1.kink(x=([-np.inf, 800.0, -800.0], [0, np.inf, 0]))
 
 
@@ -171,7 +171,13 @@ def arcsinh(x):
     return np.arcsinh(x)
 
 
-arcsinh.vjp(x=lambda g, x: g / np.conj(np.sqrt(x * x + 1)))
+def _arcsinh_vjp(g, x):
+    far = np.abs(x) > 1e9  # 1 does not count there, and a square may overflow
+    root = np.sqrt(np.where(far, 1, x) * x + 1)
+    return g / np.conj(np.where(far, np.where(np.real(x) < 0, -x, x), root))
+
+
+arcsinh.vjp(x=_arcsinh_vjp)
 arcsinh.kink(x=([np.inf, -np.inf], [0, 0]))
 
 
@@ -192,5 +198,5 @@ def arctanh(x):
     return np.arctanh(x)
 
 
-arctanh.vjp(x=lambda g, x: g / np.conj((1 - x) * (1 + x)))
+arctanh.vjp(x=lambda g, x: g / np.conj(1 - x) / np.conj(1 + x))
 arctanh.kink(x=([1.0, -1.0], [np.inf, np.inf]))

@@ -29,15 +29,31 @@ softplus.kink(x=([800.0, -800.0, np.inf, -np.inf], [1, 0, 1, 0]))
 softplus.complex_ref = lambda x: np.log1p(np.exp(x))
 
 
-@elementwise(ref="scipy.special.logit", domain=(0.1, 0.9))
+@elementwise(ref="scipy.special.logit", scalar="logit", domain=(0.1, 0.9))
 def logit(x):
     """Inverse of the logistic function, ``log(x / (1 - x))``."""
     return np.log(x) - np.log1p(-x)
 
 
-logit.vjp(x=lambda g, x: g / np.conj(x * (1 - x)))
+logit.vjp(x=lambda g, x: g / np.conj(x) / np.conj(1 - x))
 logit.kink(x=([0.0, 1.0], [np.inf, np.inf]))
 logit.complex_ref = lambda x: np.log(x) - np.log1p(-x)
+
+
+@elementwise(
+    ref=lambda a, b: np.exp(a * b),
+    scalar="exp_product",
+    method=False,
+    internal=True,
+    real=True,
+    smooth=True,
+)
+def exp_product(a, b):
+    """``exp(a * b)`` of real operands, their product not rounded."""
+    return _real_only("exp_product", a)
+
+
+exp_product.vjp(a=lambda g, b, y: g * (y * b), b=lambda g, a, y: g * (y * a))
 
 
 @elementwise(ref="scipy.special.erf", scalar="erf", real=True)
@@ -46,7 +62,7 @@ def erf(x):
     return _real_only("erf", x)
 
 
-erf.vjp(x=lambda g, x: g * (2 / math.sqrt(math.pi) * np.exp(-x * x)))
+erf.vjp(x=lambda g, x: g * (2 / math.sqrt(math.pi) * exp_product(-x, x)))
 erf.kink(x=([np.inf, -np.inf, 1e200], [0, 0, 0]))
 
 
@@ -56,7 +72,7 @@ def erfc(x):
     return _real_only("erfc", x)
 
 
-erfc.vjp(x=lambda g, x: g * (-2 / math.sqrt(math.pi) * np.exp(-x * x)))
+erfc.vjp(x=lambda g, x: g * (-2 / math.sqrt(math.pi) * exp_product(-x, x)))
 erfc.kink(x=([np.inf, -np.inf, 1e200], [0, 0, 0]))
 
 
@@ -66,7 +82,7 @@ def erfinv(x):
     return _real_only("erfinv", x)
 
 
-erfinv.vjp(x=lambda g, y: g * (math.sqrt(math.pi) / 2 * np.exp(y * y)))
+erfinv.vjp(x=lambda g, y: g * (math.sqrt(math.pi) / 2 * exp_product(y, y)))
 erfinv.kink(x=([1.0, -1.0], [np.inf, np.inf]))
 
 

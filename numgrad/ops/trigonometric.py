@@ -41,7 +41,7 @@ def arcsin(x):
     return np.arcsin(x)
 
 
-arcsin.vjp(x=lambda g, x: g / np.conj(np.sqrt((1 - x) * (1 + x))))
+arcsin.vjp(x=lambda g, x: g / np.conj(np.sqrt(1 - x) * np.sqrt(1 + x)))
 arcsin.kink(x=([1.0, -1.0, 2.0], [np.inf, np.inf, np.nan]))
 
 
@@ -51,7 +51,7 @@ def arccos(x):
     return np.arccos(x)
 
 
-arccos.vjp(x=lambda g, x: -g / np.conj(np.sqrt((1 - x) * (1 + x))))
+arccos.vjp(x=lambda g, x: -g / np.conj(np.sqrt(1 - x) * np.sqrt(1 + x)))
 arccos.kink(x=([1.0, -1.0, 2.0], [-np.inf, -np.inf, np.nan]))
 
 
@@ -61,7 +61,12 @@ def arctan(x):
     return np.arctan(x)
 
 
-arctan.vjp(x=lambda g, x: g / np.conj(1 + x * x))
+def _arctan_vjp(g, x):
+    far = np.abs(x) > 1e9  # 1 does not count there, and the square of a complex number may be NaN
+    return g / np.conj(np.where(far, x, 1 + x * x)) / np.conj(np.where(far, x, 1))
+
+
+arctan.vjp(x=_arctan_vjp)
 arctan.kink(x=([np.inf, -np.inf, 1e200], [0, 0, 0]))
 
 

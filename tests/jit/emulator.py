@@ -347,7 +347,18 @@ _SPECIAL: dict[str, Callable] = {
     "gammaln": scipy.special.gammaln,
     "digamma": scipy.special.digamma,
     "zeta": scipy.special.zeta,
+    "logit": scipy.special.logit,
+    "ndtr": scipy.special.ndtr,
+    "gelu": lambda x: x * scipy.special.ndtr(x),
+    "gelu_gate": lambda x: scipy.special.expit(np.sqrt(8 / np.pi) * (x + 0.044715 * x**3)),
+    "exp_product": lambda a, b: np.exp(a * b),
 }
+_COMPLEX: dict[str, Callable] = {
+    "sigmoid": lambda z: 1 / (1 + np.exp(-z)),
+    "softplus": lambda z: np.log1p(np.exp(z)),
+    "logit": lambda z: np.log(z) - np.log1p(-z),
+}
+_DTYPES = {"f32": np.float32, "f64": np.float64, "c64": np.complex64, "c128": np.complex128}
 _NUMPY_NAMES = {function: name for name, (_, function) in LIBRARY.items() if name != "float_power"}
 
 
@@ -358,17 +369,21 @@ def _function(name: str) -> Callable:
     if name.startswith("i_"):
         return {"fabs": np.fabs}.get(name[2:]) or getattr(np, name[2:])
     stem, _, kind = name.rpartition("_")
-    if kind not in ("f32", "f64"):
+    if kind not in _DTYPES:
         raise EmulationError(f"what is {name}?")
     if stem.endswith("_rare"):
         return lambda *given: False
     stem = stem.removesuffix("_slow")
-    dtype = np.float32 if kind == "f32" else np.float64
-    function = _SPECIAL.get(stem) or getattr(np, _NUMPY_NAMES[stem])
+    dtype = out = _DTYPES[kind]
+    if kind.startswith("c"):
+        function = _COMPLEX.get(stem) or getattr(np, stem)
+        out = dtype(0).real.dtype.type if stem == "absolute" else dtype
+    else:
+        function = _SPECIAL.get(stem) or getattr(np, _NUMPY_NAMES[stem])
 
     def call(*given: Any) -> Any:
         if any(type(x) is not dtype for x in given):
             raise EmulationError(f"{name}{given}")
-        return dtype(function(*given))
+        return out(function(*given))
 
     return call

@@ -9,6 +9,7 @@ import scipy.special
 from numgrad.kernels import reduction_columns, reduction_loops, threads
 from numgrad.kernels.expr import AXIS, Reader
 from numgrad.kernels.reductions import Operand, axis_kernel
+from tests.quiet import quiet
 
 pytestmark = pytest.mark.slow
 
@@ -236,9 +237,9 @@ def test_extremes_propagate_nan(dtype, columns):
             x[0, place] = -np.nan if dtype == "float64" else complex(0, np.nan)
             assert np.isnan(run(built, x.shape, [x]).item())
         x = np.full((1, 9, 1), -np.inf, dtype)
-        np.testing.assert_array_equal(run(built, x.shape, [x]), formula(x, axis=1))
+        np.testing.assert_array_equal(run(built, x.shape, [x]), quiet(formula, x, axis=1))
         x = np.full((1, 9, 1), np.inf, dtype)
-        np.testing.assert_array_equal(run(built, x.shape, [x]), formula(x, axis=1))
+        np.testing.assert_array_equal(run(built, x.shape, [x]), quiet(formula, x, axis=1))
 
 
 def test_complex_extremes_are_lexicographic():
@@ -246,7 +247,7 @@ def test_complex_extremes_are_lexicographic():
     x = (rng.integers(0, 3, (50, 7, 1)) + 1j * rng.integers(0, 9, (50, 7, 1))).astype("complex128")
     for formula in (largest, smallest):
         built = build(formula, [("x", "full", "complex128")], "reduced", False)
-        np.testing.assert_array_equal(run(built, x.shape, [x]), formula(x, axis=1))
+        np.testing.assert_array_equal(run(built, x.shape, [x]), quiet(formula, x, axis=1))
 
 
 @both_layouts
@@ -254,7 +255,7 @@ def test_empty_axis_gives_the_identity(columns):
     for formula, dtype in [(total, "float64"), (product, "float64"), (anything, "float64")]:
         built = build(formula, [("x", "full", dtype)], "reduced", columns)
         x = np.empty((2, 0, 3 if columns else 1), dtype)
-        np.testing.assert_array_equal(run(built, x.shape, [x]), formula(x, axis=1))
+        np.testing.assert_array_equal(run(built, x.shape, [x]), quiet(formula, x, axis=1))
 
 
 @both_layouts
@@ -282,7 +283,8 @@ def test_logsumexp_of_infinities():
     built = build(logsumexp, [("x", "full", "float64")], "reduced", False)
     for values in ([-np.inf] * 3, [np.inf, 1.0, 2.0], [-np.inf, 1.0, -np.inf], [np.nan, 1.0, 2.0]):
         got = run(built, (1, 3, 1), [np.array(values)]).item()
-        np.testing.assert_allclose(got, scipy.special.logsumexp(values), rtol=1e-15)
+        expected = quiet(scipy.special.logsumexp, values)
+        np.testing.assert_allclose(got, expected, rtol=1e-15)
 
 
 @both_layouts

@@ -2,7 +2,6 @@
 
 import importlib
 import itertools
-import warnings
 from types import FunctionType
 
 import numpy as np
@@ -44,13 +43,6 @@ def reference(op):
         return getattr(importlib.import_module(module), name)
     assert op.ref is not None, f"{op.name} has no reference: declare one with ref="
     return op.ref
-
-
-def quiet(function, *args, **params):
-    """Call NumPy without its warnings about special values."""
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return function(*args, **params)
 
 
 def special_values(dtype):

@@ -11,10 +11,10 @@ from tests.ops.reference import (
     assert_same,
     by_name,
     of_our_own,
-    quiet,
     reference,
     result_dtype,
 )
+from tests.quiet import quiet
 
 pytestmark = pytest.mark.slow
 

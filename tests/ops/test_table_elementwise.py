@@ -12,10 +12,10 @@ from tests.ops.reference import (
     by_name,
     of_our_own,
     operands,
-    quiet,
     reference,
     tolerance,
 )
+from tests.quiet import quiet
 
 pytestmark = pytest.mark.slow
 

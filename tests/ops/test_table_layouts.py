@@ -7,7 +7,8 @@ import numgrad as ng
 from numgrad.kernels import threads
 from numgrad.testing.samples import LAYOUTS, draw
 from tests.ops.cases import prepare
-from tests.ops.reference import ELEMENTWISE, assert_same, by_name, quiet, reference, tolerance
+from tests.ops.reference import ELEMENTWISE, assert_same, by_name, reference, tolerance
+from tests.quiet import quiet
 
 pytestmark = pytest.mark.slow
 

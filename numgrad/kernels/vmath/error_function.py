@@ -1,4 +1,4 @@
-"""The error function and its complement.
+"""The error function, its complement, and the normal distribution.
 
 Note [erf]
 Below 105/128, ``x + x Q(x**2)``. From there, where erfc < 1/4, to where erf rounds to 1,
@@ -41,6 +41,8 @@ _ERF_MOST_F64 = np.float64(6.0)  # erf of it rounds to 1
 _ERFC_MOST_F64 = np.float64(27.3)  # erfc of it rounds to 0
 _NEAR_ZERO_F64 = np.float64(0.75)
 _ERFC_CENTRE_F64 = np.float64(4.0)
+_HALF_F64, _ROOT_HALF_F64 = np.float64(0.5), np.float64(0.7071067811865476)
+_NDTR_MOST_F64 = np.float64(39.0)  # x ndtr(-x) of it rounds to 0
 _ERF_F64 = (  # erf(x) / x - 1 in x**2 on x <= 105/128
     np.float64(0.1283791670955126),
     np.float64(-0.3761263890318375),
@@ -121,15 +123,8 @@ def erf_f64(x):
 
 
 @device
-def erfc_f64(x):
-    """Complement ``1 - erf(x)``, accurate to the end of its tail."""
-    high, low = fast_two_sum(_ONE_F64, -x)
-    near = high + mul_add(-x, estrin(x * x, _ERF_F64), low)
-    a = fabs(x)
-    near_zero = a < _NEAR_ZERO_F64
-    a = select(a > _ERFC_MOST_F64, _ERFC_MOST_F64, a)
-    square = a * a
-    square_low = exact_mul_add_f64(a, a, -square)
+def erfc_tail_f64(a, square, square_low):
+    """``(y, shifted)``: ``erfc a = y 2**k`` for ``a > 0``, its square as a sum, k + shift."""
     shifted, _, r, r_low = reduce_f64(-square, SHIFT)
     r, r_low = fast_two_sum(r, r_low - square_low)
     power, power_low = fast_two_sum(_ONE_F64, r)
@@ -146,8 +141,53 @@ def erfc_f64(x):
     inverse = _ONE_F64 / d
     q = n * inverse
     remainder = exact_mul_add_f64(-q, d, n) + mul_add(-q, d_low, n_low)
-    y = scale_f64(mul_add(remainder, inverse, q), shifted)
+    return mul_add(remainder, inverse, q), shifted
+
+
+@device
+def erfc_f64(x):
+    """Complement ``1 - erf(x)``, accurate to the end of its tail."""
+    high, low = fast_two_sum(_ONE_F64, -x)
+    near = high + mul_add(-x, estrin(x * x, _ERF_F64), low)
+    a = fabs(x)
+    near_zero = a < _NEAR_ZERO_F64
+    a = select(a > _ERFC_MOST_F64, _ERFC_MOST_F64, a)
+    square = a * a
+    y, shifted = erfc_tail_f64(a, square, exact_mul_add_f64(a, a, -square))
+    y = scale_f64(y, shifted)
     return select(near_zero, near, select(x < _ZERO_F64, _TWO_F64 - y, y))
+
+
+@device
+def times_ndtr_f64(factor, x):
+    """``factor`` times the probability that a standard normal number is below ``x``.
+
+    The exponent of the tail is exact, and what underflows is rounded after the product.
+    """
+    far = fabs(x) > _NDTR_MOST_F64
+    b = select(far, _NDTR_MOST_F64, fabs(x))
+    square = b * b
+    square_low = exact_mul_add_f64(b, b, -square)
+    y, shifted = erfc_tail_f64(b * _ROOT_HALF_F64, _HALF_F64 * square, _HALF_F64 * square_low)
+    half = _HALF_F64 * factor
+    tail = scale_f64(y * half, shifted)
+    z = x * _ROOT_HALF_F64
+    near = half + half * mul_add(z, estrin(z * z, _ERF_F64), z)
+    positive = x > _ZERO_F64
+    y = select(fabs(z) < _NEAR_ZERO_F64, near, select(positive, factor - tail, tail))
+    return select(far, select(positive, factor, factor * _ZERO_F64), y)
+
+
+@device
+def ndtr_f64(x):
+    """Probability that a standard normal number is below ``x``."""
+    return times_ndtr_f64(_ONE_F64, x)
+
+
+@device
+def gelu_f64(x):
+    """``x ndtr(x)``."""
+    return times_ndtr_f64(x, x)
 
 
 _ZERO_F32, _ONE_F32, _TWO_F32 = np.float32(0.0), np.float32(1.0), np.float32(2.0)
@@ -156,6 +196,8 @@ _ERF_MOST_F32 = np.float32(4.0)  # erf of it rounds to 1
 _ERFC_MOST_F32 = np.float32(10.2)  # erfc of it rounds to 0
 _NEAR_ZERO_F32 = np.float32(0.75)
 _ERFC_CENTRE_F32 = np.float32(3.0)
+_HALF_F32, _ROOT_HALF_F32 = np.float32(0.5), np.float32(0.7071067811865476)
+_NDTR_MOST_F32 = np.float32(14.6)  # x ndtr(-x) of it rounds to 0
 _ERF_F32 = (  # erf(x) / x - 1 in x**2 on x <= 105/128
     np.float32(0.12837916612625122),
     np.float32(-0.37612631916999817),
@@ -207,15 +249,8 @@ def erf_f32(x):
 
 
 @device
-def erfc_f32(x):
-    """Complement ``1 - erf(x)``, accurate to the end of its tail."""
-    high, low = fast_two_sum(_ONE_F32, -x)
-    near = high + mul_add(-x, estrin(x * x, _ERF_F32), low)
-    a = fabs(x)
-    near_zero = a < _NEAR_ZERO_F32
-    a = select(a > _ERFC_MOST_F32, _ERFC_MOST_F32, a)
-    square = a * a
-    square_low = exact_mul_add_f32(a, a, -square)
+def erfc_tail_f32(a, square, square_low):
+    """``(y, shifted)``: ``erfc a = y 2**k`` for ``a > 0``, its square as a sum, k + shift."""
     shifted, _, r, r_low = reduce_f32(-square, F_SHIFT)
     r, r_low = fast_two_sum(r, r_low - square_low)
     power, power_low = fast_two_sum(_ONE_F32, r)
@@ -232,5 +267,50 @@ def erfc_f32(x):
     inverse = _ONE_F32 / d
     q = n * inverse
     remainder = exact_mul_add_f32(-q, d, n) + mul_add(-q, d_low, n_low)
-    y = scale_f32(mul_add(remainder, inverse, q), shifted)
+    return mul_add(remainder, inverse, q), shifted
+
+
+@device
+def erfc_f32(x):
+    """Complement ``1 - erf(x)``, accurate to the end of its tail."""
+    high, low = fast_two_sum(_ONE_F32, -x)
+    near = high + mul_add(-x, estrin(x * x, _ERF_F32), low)
+    a = fabs(x)
+    near_zero = a < _NEAR_ZERO_F32
+    a = select(a > _ERFC_MOST_F32, _ERFC_MOST_F32, a)
+    square = a * a
+    y, shifted = erfc_tail_f32(a, square, exact_mul_add_f32(a, a, -square))
+    y = scale_f32(y, shifted)
     return select(near_zero, near, select(x < _ZERO_F32, _TWO_F32 - y, y))
+
+
+@device
+def times_ndtr_f32(factor, x):
+    """``factor`` times the probability that a standard normal number is below ``x``.
+
+    The exponent of the tail is exact, and what underflows is rounded after the product.
+    """
+    far = fabs(x) > _NDTR_MOST_F32
+    b = select(far, _NDTR_MOST_F32, fabs(x))
+    square = b * b
+    square_low = exact_mul_add_f32(b, b, -square)
+    y, shifted = erfc_tail_f32(b * _ROOT_HALF_F32, _HALF_F32 * square, _HALF_F32 * square_low)
+    half = _HALF_F32 * factor
+    tail = scale_f32(y * half, shifted)
+    z = x * _ROOT_HALF_F32
+    near = half + half * mul_add(z, estrin(z * z, _ERF_F32), z)
+    positive = x > _ZERO_F32
+    y = select(fabs(z) < _NEAR_ZERO_F32, near, select(positive, factor - tail, tail))
+    return select(far, select(positive, factor, factor * _ZERO_F32), y)
+
+
+@device
+def ndtr_f32(x):
+    """Probability that a standard normal number is below ``x``."""
+    return times_ndtr_f32(_ONE_F32, x)
+
+
+@device
+def gelu_f32(x):
+    """``x ndtr(x)``."""
+    return times_ndtr_f32(x, x)

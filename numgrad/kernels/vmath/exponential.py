@@ -1,4 +1,4 @@
-"""Exponential functions: exp, exp2, expm1, sigmoid, softplus.
+"""Exponential functions: exp, exp2, expm1, sigmoid, softplus, and products and sums inside them.
 
 Method: x = k ln 2 + r with an integer k and |r| <= ln(2) / 2. k comes from adding 1.5 * 2**52
 (2**23 in float32), which leaves it in the low bits of the sum; ln 2 is split in two parts, the
@@ -57,6 +57,14 @@ S4 = np.float64.fromhex("0x1.af5fa59c6d2b8p-26")
 SIGMOID_HIGH = np.float64(50.0)  # above it the result is 1
 BOOST_BELOW, BOOST, UNBOOST = np.float64(-650.0), np.float64(64.0), np.float64(2.0**-64)
 D_ZERO = np.float64(0.0)
+# 2 sqrt(2 / pi) and 0.044715 times that, as pairs
+D_GATE_LINEAR = np.float64(1.5957691216057308)
+D_GATE_LINEAR_LOW = np.float64(-9.96930880911092e-17)
+D_GATE_CUBIC, D_GATE_CUBIC_LOW = (
+    np.float64(0.07135481627260025),
+    np.float64(-4.1218577217431825e-18),
+)
+D_GATE_MOST = np.float64(23.0)  # beyond it the gate is 0 or 1
 # log(1 + e) = 2 s + s**3 (L0 + L1 s**2 + ...), s = e / (2 + e), on 0 <= e <= 1: error 2**-64
 L0 = np.float64.fromhex("0x1.5555555555556p-1")
 L1 = np.float64.fromhex("0x1.9999999999656p-2")
@@ -125,6 +133,16 @@ def exp_f64(x):
 
 
 @device
+def exp_product_f64(a, b):
+    """``exp(a * b)``, the rounding error of the product carried along."""
+    p, p_low = two_prod_f64(a, b)
+    t, _, r, c = reduce_f64(clamp(p, EXP_LOW, EXP_HIGH), SHIFT)
+    p_low = select((p > EXP_LOW) & (p < EXP_HIGH), p_low, D_ZERO)
+    w = r + (square_terms_f64(r) + c)
+    return scale_f64(D_ONE + mul_add(p_low, D_ONE + w, w), t)
+
+
+@device
 def exp2_f64(x):
     """Two to the power ``x``."""
     x = clamp(x, EXP2_LOW, EXP2_HIGH)
@@ -175,6 +193,24 @@ def sigmoid_f64(x):
     base = UNBOOST + s
     d = base + mul_add(s, w, UNBOOST - (base - s))
     return (D_ONE / d) * UNBOOST
+
+
+@device
+def gelu_gate_f64(x):
+    """``sigmoid(2 u)``, where u is the cubic of the approximation of ``gelu`` by ``tanh(u)``.
+
+    In the tail an error of the argument is one of the exponential, so it is kept as a pair.
+    """
+    b = clamp(x, -D_GATE_MOST, D_GATE_MOST)
+    p, p_low = two_prod_f64(b, b)
+    q, q_low = two_prod_f64(p, D_GATE_CUBIC)
+    q_low = q_low + mul_add(p_low, D_GATE_CUBIC, p * D_GATE_CUBIC_LOW)
+    w, w_low = two_sum(D_GATE_LINEAR, q)
+    w_low = w_low + (q_low + D_GATE_LINEAR_LOW)
+    u, u_low = two_prod_f64(w, b)
+    u_low = mul_add(w_low, b, u_low)
+    y = sigmoid_f64(u)
+    return mul_add(y * (D_ONE - y), u_low, y)
 
 
 @device
@@ -233,6 +269,14 @@ F_S0 = np.float32(0.16666667)
 F_S1 = np.float32(0.0083331754)
 F_S2 = np.float32(0.00019974097)
 F_SIGMOID_HIGH = np.float32(25.0)
+# 2 sqrt(2 / pi) and 0.044715 times that, as pairs
+F_GATE_LINEAR, F_GATE_LINEAR_LOW = (
+    np.float32(1.5957691669464111),
+    np.float32(-4.534068054340423e-08),
+)
+F_GATE_CUBIC = np.float32(0.07135481387376785)
+F_GATE_CUBIC_LOW = np.float32(2.3988324659995897e-09)
+F_GATE_MOST = np.float32(12.0)  # beyond it the gate is 0 or 1
 F_BOOST_BELOW, F_BOOST, F_UNBOOST = np.float32(-60.0), np.float32(32.0), np.float32(2.0**-32)
 # log(1 + e) as above, error 2**-33
 F_L0 = np.float32(0.66666675)
@@ -300,6 +344,16 @@ def exp_f32(x):
 
 
 @device
+def exp_product_f32(a, b):
+    """``exp(a * b)``, the rounding error of the product carried along."""
+    p, p_low = two_prod_f32(a, b)
+    t, _, r, c = reduce_f32(clamp(p, F_EXP_LOW, F_EXP_HIGH), F_SHIFT)
+    p_low = select((p > F_EXP_LOW) & (p < F_EXP_HIGH), p_low, F_ZERO)
+    w = r + (square_terms_f32(r) + c)
+    return scale_f32(F_ONE + mul_add(p_low, F_ONE + w, w), t)
+
+
+@device
 def exp2_f32(x):
     """Two to the power ``x``."""
     x = clamp(x, F_EXP2_LOW, F_EXP2_HIGH)
@@ -352,6 +406,24 @@ def sigmoid_f32(x):
     q = F_ONE / d
     q = mul_add(q, mul_add(-q, d_low, exact_mul_add_f32(-q, d, F_ONE)), q)
     return q * F_UNBOOST
+
+
+@device
+def gelu_gate_f32(x):
+    """``sigmoid(2 u)``, where u is the cubic of the approximation of ``gelu`` by ``tanh(u)``.
+
+    In the tail an error of the argument is one of the exponential, so it is kept as a pair.
+    """
+    b = clamp(x, -F_GATE_MOST, F_GATE_MOST)
+    p, p_low = two_prod_f32(b, b)
+    q, q_low = two_prod_f32(p, F_GATE_CUBIC)
+    q_low = q_low + mul_add(p_low, F_GATE_CUBIC, p * F_GATE_CUBIC_LOW)
+    w, w_low = two_sum(F_GATE_LINEAR, q)
+    w_low = w_low + (q_low + F_GATE_LINEAR_LOW)
+    u, u_low = two_prod_f32(w, b)
+    u_low = mul_add(w_low, b, u_low)
+    y = sigmoid_f32(u)
+    return mul_add(y * (F_ONE - y), u_low, y)
 
 
 @device

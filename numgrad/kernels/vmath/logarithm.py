@@ -1,4 +1,4 @@
-"""Logarithms: log, log2, log10, log1p.
+"""Logarithms: log, log2, log10, log1p, logit.
 
 Method: x = 2**k m with sqrt(1/2) <= m < sqrt(2), read off the bits; subnormal x is first multiplied
 by a power of two. With f = m - 1 and s = f / (2 + f), log m = 2 atanh s = f - f**2 / 2 + low, where
@@ -18,6 +18,7 @@ from numgrad.kernels.vmath.double_double import (
     two_prod_f64,
     two_sum,
 )
+from numgrad.kernels.vmath.multiply_add import exact_mul_add_f32, exact_mul_add_f64
 
 # ---- float64 ----
 D_ZERO, D_HALF, D_ONE, D_TWO = (
@@ -156,6 +157,19 @@ def log1p_f64(x):
     return select(fabs(x) < TINY, x, y)
 
 
+@device
+def logit_f64(x):
+    """``log(x / (1 - x))``, accurate near a half too; NaN outside [0, 1]."""
+    d, d_low = two_sum(D_ONE, -x)
+    subnormal = x < LEAST_NORMAL
+    n = select(subnormal, x * SUBNORMAL_SCALE, x)
+    reciprocal = D_ONE / d
+    u = n * reciprocal
+    u_low = reciprocal * mul_add(-u, d_low, exact_mul_add_f64(-u, d, n))
+    more = select(subnormal, SUBNORMAL_K, D_ZERO)
+    return special_cases_f64(u, log_of_sum_f64(u, u_low, more))
+
+
 # ---- float32: the same method ----
 F_ZERO, F_HALF, F_ONE, F_TWO = (
     np.float32(0.0),
@@ -278,3 +292,16 @@ def log1p_f32(x):
     u, u_low = two_sum(x, F_ONE)
     y = special_cases_f32(u, log_of_sum_f32(u, u_low, F_ZERO))
     return select(fabs(x) < F_TINY, x, y)
+
+
+@device
+def logit_f32(x):
+    """``log(x / (1 - x))``, accurate near a half too; NaN outside [0, 1]."""
+    d, d_low = two_sum(F_ONE, -x)
+    subnormal = x < F_LEAST_NORMAL
+    n = select(subnormal, x * F_SUBNORMAL_SCALE, x)
+    reciprocal = F_ONE / d
+    u = n * reciprocal
+    u_low = reciprocal * mul_add(-u, d_low, exact_mul_add_f32(-u, d, n))
+    more = select(subnormal, F_SUBNORMAL_K, F_ZERO)
+    return special_cases_f32(u, log_of_sum_f32(u, u_low, more))

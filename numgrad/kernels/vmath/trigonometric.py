@@ -18,7 +18,7 @@ of two floats and corrects the quotient by its remainder.
 
 import numpy as np
 
-from numgrad.kernels.device import device
+from numgrad.kernels.device import device, outlined
 from numgrad.kernels.intrinsics import bits, fabs, from_bits, mul_add, select
 from numgrad.kernels.vmath.huge_argument import reduce_huge_f64
 from numgrad.kernels.vmath.multiply_add import exact_mul_add_f32, exact_mul_add_f64
@@ -199,6 +199,17 @@ def tan_slow_f64(x):
     """Tangent of any argument."""
     k, r, e = _reduce_any_f64(fabs(x))
     return _tan_of_reduced_f64(x, k, r, e)
+
+
+@outlined
+def sincos_f64(x):
+    """Sine and cosine of any argument, for loops that are not vectorised anyway."""
+    a = fabs(x)
+    if a <= FAST_LIMIT_F64:
+        k, r, e = _reduce_f64(a)
+    else:
+        k, r, e = _reduce_any_f64(a)
+    return _sin_of_reduced_f64(x, k, r, e), _cos_of_reduced_f64(k, r, e)
 
 
 @device

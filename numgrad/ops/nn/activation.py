@@ -19,7 +19,7 @@ import numpy as np
 from numgrad.errors import NumgradTypeError
 from numgrad.kernels.expr import resolve
 from numgrad.op.elementwise import Elementwise
-from numgrad.ops.special import erfc, sigmoid, softplus
+from numgrad.ops.special import erfc, exp_product, sigmoid, softplus
 
 SELU_ALPHA = 1.6732632423543772848170429916717
 SELU_SCALE = 1.0507009873554804934193349852946
@@ -151,24 +151,47 @@ celu.calls = [(((2, 3), ()), lambda x, alpha: celu(x - 1.2, alpha))] * 3
 celu.kink(x=([0.0, -np.inf], [1, 0]), alpha=(2.0, None))
 
 
-@_activation(ref=lambda x: x * scipy_special("ndtr")(x), smooth=True)
+@_activation(ref="scipy.special.ndtr", scalar="ndtr", internal=True, smooth=True)
+def ndtr(x):
+    """Probability that a standard normal number is smaller."""
+    return 0.5 * erfc(x * -math.sqrt(0.5))
+
+
+def _normal_density(x):
+    return math.sqrt(0.5 / math.pi) * exp_product(x * -0.5, x)
+
+
+ndtr.vjp(x=lambda g, x: g * _normal_density(x))
+
+
+@_activation(ref=lambda x: x * scipy_special("ndtr")(x), scalar="gelu", smooth=True)
 def gelu(x):
     """The operand times the probability that a standard normal number is smaller."""
-    return x * (0.5 * erfc(x * -math.sqrt(0.5)))
+    return x * ndtr(x)
 
 
-def _gelu_vjp(g, x):
-    density = math.sqrt(0.5 / math.pi) * np.exp(x * x * -0.5)
-    return g * (0.5 * erfc(x * -math.sqrt(0.5)) + x * density)
-
-
-gelu.vjp(x=_gelu_vjp)
+gelu.vjp(x=lambda g, x: g * (ndtr(x) + x * _normal_density(x)))
 
 _CUBIC = 0.044715  # of the approximation in https://arxiv.org/abs/1606.08415
 
 
-def _gelu_argument(x):
-    return (2 * math.sqrt(2 / math.pi)) * (x + _CUBIC * (x * x * x))
+def _gate_slope(x):
+    return (2 * math.sqrt(2 / math.pi)) * (1 + (3 * _CUBIC) * (x * x))
+
+
+@_activation(
+    ref=lambda x: scipy_special("expit")(np.sqrt(8 / np.pi) * (x + 0.044715 * np.power(x, 3.0))),
+    scalar="gelu_gate",
+    internal=True,
+    smooth=True,
+)
+def gelu_gate(x):
+    """What ``gelu_tanh`` multiplies its operand by."""
+    # (1 + tanh(u)) / 2 is sigmoid(2 u), without cancellation
+    return sigmoid((2 * math.sqrt(2 / math.pi)) * (x + _CUBIC * (x * x * x)))
+
+
+gelu_gate.vjp(x=lambda g, x, y: g * (y * (1 - y) * _gate_slope(x)))
 
 
 @_activation(
@@ -177,13 +200,13 @@ def _gelu_argument(x):
 )
 def gelu_tanh(x):
     """``gelu`` by an approximation with one ``tanh``, which is right to 5e-4."""
-    return x * sigmoid(_gelu_argument(x))  # (1 + tanh(z)) / 2 is sigmoid(2 z), without cancellation
+    return x * gelu_gate(x)
 
 
 def _gelu_tanh_vjp(g, x):
-    s = sigmoid(_gelu_argument(x))
-    slope = (2 * math.sqrt(2 / math.pi)) * (1 + (3 * _CUBIC) * (x * x))
-    return g * (s + x * (s * (1 - s)) * slope)
+    smaller = gelu_gate(-np.abs(x))  # 1 minus the larger one would have lost it
+    s = np.where(x > 0, 1 - smaller, smaller)
+    return g * (s + x * (smaller * (1 - smaller)) * _gate_slope(x))
 
 
 gelu_tanh.vjp(x=_gelu_tanh_vjp)
@@ -195,9 +218,16 @@ def silu(x):
     return x * sigmoid(x)
 
 
+def _both_sigmoids(x):
+    """``sigmoid(x)`` and ``sigmoid(-x)``, of which 1 minus the other would lose the smaller one."""
+    u = np.exp(-np.abs(x))
+    larger = 1 / (1 + u)
+    return np.where(x > 0, larger, u * larger), np.where(x > 0, u * larger, larger)
+
+
 def _silu_vjp(g, x):
-    s = sigmoid(x)
-    return g * (s * (1 + x * (1 - s)))
+    s, rest = _both_sigmoids(x)
+    return g * (s * (1 + x * rest))
 
 
 silu.vjp(x=_silu_vjp)
@@ -207,18 +237,19 @@ def _tanh_of_softplus(x):
     # ((1 + e)^2 - 1) / ((1 + e)^2 + 1) with e = exp(x), by exp(-|x|), which does not overflow
     u = np.exp(-np.abs(x))
     top = np.where(x > 0, 1 + 2 * u, u * (u + 2))
-    return top / (top + np.where(x > 0, 2 * (u * u), 2))
+    rest = np.where(x > 0, 2 * (u * u), 2)
+    return top / (top + rest), rest / (top + rest)  # and 1 minus that
 
 
 @_activation(ref=lambda x: x * np.tanh(np.logaddexp(x, 0.0)), smooth=True)
 def mish(x):
     """The operand times ``tanh(softplus(x))``."""
-    return x * _tanh_of_softplus(x)
+    return x * _tanh_of_softplus(x)[0]
 
 
 def _mish_vjp(g, x):
-    t = _tanh_of_softplus(x)
-    return g * (t + x * ((1 - t * t) * sigmoid(x)))
+    t, rest = _tanh_of_softplus(x)
+    return g * (t + x * (rest * (1 + t) * sigmoid(x)))
 
 
 mish.vjp(x=_mish_vjp)
