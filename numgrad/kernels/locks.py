@@ -11,8 +11,12 @@ It waits for one lock at a time, holding no other, so it has no part in a deadlo
 threads take them in. After ``PATIENCE`` seconds it goes on; in the child, locks that are then still
 held are free again. ``TRACING`` is not waited for: it is held while a user's function runs, which
 may itself wait for the fork; what is being traced is not yet part of any state.
+
+What is registered last runs first in a fork. ``logging`` holds its lock across a fork too, and
+importing Numba takes it, so it has to come first here.
 """
 
+import logging  # noqa: F401
 import os
 import sys
 import threading
@@ -20,6 +24,42 @@ import time
 from typing import Any
 
 from numgrad.kernels.interrupts import deferred
+
+
+class FairLock:
+    """A reentrant lock that goes to who has waited, not to a thread that takes it over and over."""
+
+    def __init__(self) -> None:
+        self._lock: Any = threading.RLock()
+        self._gate: Any = threading.Lock()  # held by the one that is next
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+        """Take the lock, as ``threading.RLock`` does; whether it could be had."""
+        if self._lock._is_owned():
+            return self._lock.acquire()
+        if not self._gate.acquire(blocking, timeout):
+            return False
+        try:
+            return self._lock.acquire(blocking, timeout)
+        finally:
+            self._gate.release()
+
+    def release(self) -> None:
+        """Give the lock back."""
+        self._lock.release()
+
+    __enter__ = acquire
+
+    def __exit__(self, *exception: object) -> None:
+        self._lock.release()
+
+    def forget_waiting(self) -> None:
+        """In a forked child: those who waited are not there."""
+        self._gate._at_fork_reinit()
+
+    def _at_fork_reinit(self) -> None:
+        self._lock._at_fork_reinit()
+
 
 # All are reentrant: a collection of garbage may run anything inside.
 TRACING = threading.RLock()
@@ -32,7 +72,7 @@ GRADIENTS = threading.RLock()
 """Held while gradients are added to ``.grad``: threads may accumulate into one leaf. One for all
 leaves, since taking a lock costs as much as adding a hundred numbers, and big sums are bound by
 memory anyway."""
-KERNELS = threading.RLock()
+KERNELS = FairLock()
 """Held while a kernel is compiled or loaded, and while Numba is imported: one at a time, since
 Numba holds a global lock of its own anyway."""
 POOL = threading.RLock()
@@ -45,6 +85,7 @@ _OTHERS = {
     "numba.core.compiler_lock": "global_compiler_lock._lock",
     "numba.np.ufunc.parallel": "_backend_init_thread_lock",
     "llvmlite.binding.ffi": "lib._lock._lock",
+    "numpy.random.mtrand": "_rand._bit_generator.lock",
 }
 """Locks of libraries, by the module that they are in."""
 
@@ -92,6 +133,7 @@ def _after_fork_in_parent() -> None:
 
 
 def _after_fork_in_child() -> None:
+    KERNELS.forget_waiting()
     _release(_fork.taken)
     for lock in _fork.left:
         lock._at_fork_reinit()
