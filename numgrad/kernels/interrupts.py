@@ -16,7 +16,7 @@ the outer one.
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 Handler = Callable[[int, FrameType | None], object]
@@ -48,9 +48,19 @@ def deferred() -> Iterator[None]:
         yield
     finally:
         noting = False
-        with ExitStack() as calls:  # all are called, even if one raises
-            for number, frame in noted.items():
-                calls.callback(handlers[number], number, frame)
+        try:
             for number, handler in handlers.items():
                 with suppress(ValueError):
                     signal.signal(number, handler)
+        finally:
+            _call(handlers, noted)
+
+
+def _call(handlers: dict[int, Handler], noted: dict[int, FrameType | None]) -> None:
+    """Call the handlers of all noted signals, even if one raises."""
+    if noted:
+        number, frame = noted.popitem()
+        try:
+            handlers[number](number, frame)
+        finally:
+            _call(handlers, noted)

@@ -131,25 +131,6 @@ def test_cache_deleted_while_running(cache):
     assert cache.is_dir()
 
 
-def test_processes_share_a_cache_at_once(cache):
-    program = (
-        "import numpy as np, numgrad as ng\n"
-        "x = ng.tensor(np.linspace(0.1, 1, 5), requires_grad=True)\n"
-        "ng.sum(ng.cbrt(x)).backward()\n"
-        "print(x.grad.numpy().tolist())\n"
-    )
-    env = {**os.environ, "PYTHONPATH": str(Path(jit.__file__).parents[2])}
-    workers = [
-        subprocess.Popen([sys.executable, "-c", program], env=env, stdout=subprocess.PIPE)
-        for _ in range(3)
-    ]
-    outputs = [worker.communicate(timeout=120)[0] for worker in workers]
-    assert [worker.returncode for worker in workers] == [0, 0, 0]
-    assert len(set(outputs)) == 1
-    expected = (np.linspace(0.1, 1, 5) ** (-2 / 3) / 3).tolist()
-    np.testing.assert_allclose(eval(outputs[0]), expected, rtol=1e-15 * 8)
-
-
 @pytest.mark.slow
 def test_reductions_of_different_processes_do_not_collide(cache):
     # their kernels bring functions of one source with other steps; a third process loads them all
