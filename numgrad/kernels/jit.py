@@ -35,7 +35,7 @@ from typing import Any
 from numgrad.kernels import cache, linker, memory, threads
 from numgrad.kernels.device import kernel_dispatcher
 from numgrad.kernels.interrupts import deferred
-from numgrad.kernels.locks import KERNELS
+from numgrad.kernels.locks import KERNELS, give_way
 from numgrad.kernels.sources import library_digest
 
 _loaded: dict[str, "Kernel"] = {}
@@ -108,6 +108,7 @@ def compile_kernel(
     found = _loaded.get(key)
     if found is not None:
         return found
+    give_way()
     with KERNELS:
         found = _loaded.get(key)
         if found is None:

@@ -21,45 +21,10 @@ import os
 import sys
 import threading
 import time
+from contextlib import nullcontext
 from typing import Any
 
 from numgrad.kernels.interrupts import deferred
-
-
-class FairLock:
-    """A reentrant lock that goes to who has waited, not to a thread that takes it over and over."""
-
-    def __init__(self) -> None:
-        self._lock: Any = threading.RLock()
-        self._gate: Any = threading.Lock()  # held by the one that is next
-
-    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        """Take the lock, as ``threading.RLock`` does; whether it could be had."""
-        if self._lock._is_owned():
-            return self._lock.acquire()
-        if not self._gate.acquire(blocking, timeout):
-            return False
-        try:
-            return self._lock.acquire(blocking, timeout)
-        finally:
-            self._gate.release()
-
-    def release(self) -> None:
-        """Give the lock back."""
-        self._lock.release()
-
-    __enter__ = acquire
-
-    def __exit__(self, *exception: object) -> None:
-        self._lock.release()
-
-    def forget_waiting(self) -> None:
-        """In a forked child: those who waited are not there."""
-        self._gate._at_fork_reinit()
-
-    def _at_fork_reinit(self) -> None:
-        self._lock._at_fork_reinit()
-
 
 # All are reentrant: a collection of garbage may run anything inside.
 TRACING = threading.RLock()
@@ -72,7 +37,7 @@ GRADIENTS = threading.RLock()
 """Held while gradients are added to ``.grad``: threads may accumulate into one leaf. One for all
 leaves, since taking a lock costs as much as adding a hundred numbers, and big sums are bound by
 memory anyway."""
-KERNELS = FairLock()
+KERNELS = threading.RLock()
 """Held while a kernel is compiled or loaded, and while Numba is imported: one at a time, since
 Numba holds a global lock of its own anyway."""
 POOL = threading.RLock()
@@ -80,6 +45,9 @@ POOL = threading.RLock()
 
 PATIENCE = 30.0
 """Seconds after which a fork goes on without a lock: kernels take less to compile."""
+
+_gate = threading.Lock()
+"""Held by a fork that waits for ``KERNELS``."""
 
 _OTHERS = {
     "numba.core.compiler_lock": "global_compiler_lock._lock",
@@ -90,6 +58,17 @@ _OTHERS = {
 """Locks of libraries, by the module that they are in."""
 
 _fork = threading.local()
+
+
+def give_way() -> None:
+    """Let a fork that waits for ``KERNELS`` have it.
+
+    Otherwise a thread that takes the lock over and over keeps it: to wake up takes longer.
+    """
+    lock: Any = KERNELS
+    if not lock._is_owned():
+        with _gate:
+            pass
 
 
 def _locks() -> list[Any]:
@@ -117,7 +96,10 @@ def _before_fork() -> None:
 def _all(locks: list[Any]) -> list[Any]:
     """Take all of the locks, or none if that takes too long."""
     end = time.monotonic() + PATIENCE
-    while locks[0].acquire(timeout=max(0.0, end - time.monotonic())):
+    while True:
+        with _gate if locks[0] is KERNELS else nullcontext():
+            if not locks[0].acquire(timeout=max(0.0, end - time.monotonic())):
+                return []
         for count in range(1, len(locks)):
             if not locks[count].acquire(blocking=False):
                 _release(locks[:count])
@@ -125,7 +107,6 @@ def _all(locks: list[Any]) -> list[Any]:
                 break
         else:
             return locks
-    return []
 
 
 def _after_fork_in_parent() -> None:
@@ -133,9 +114,9 @@ def _after_fork_in_parent() -> None:
 
 
 def _after_fork_in_child() -> None:
-    KERNELS.forget_waiting()
     _release(_fork.taken)
-    for lock in _fork.left:
+    left: list[Any] = [*_fork.left, _gate]
+    for lock in left:
         lock._at_fork_reinit()
 
 
