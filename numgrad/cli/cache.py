@@ -35,4 +35,5 @@ def describe(info: dict) -> str:
     """One line about the cache, for people."""
     count = info["entries"]
     kernels = "1 kernel" if count == 1 else f"{count} kernels"
-    return f"{kernels}, {info['bytes'] / 1e6:.1f} MB in {info['path']}"
+    refused = f"; not used: {info['refused']}" if info["refused"] else ""
+    return f"{kernels}, {info['bytes'] / 1e6:.1f} MB in {info['path']}{refused}"

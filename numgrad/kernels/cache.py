@@ -109,13 +109,21 @@ def by_one_process(stem: str) -> Iterator[None]:
 
 
 def info() -> dict[str, Any]:
-    """Where compiled kernels are kept: ``path``, ``writable``, ``entries`` and ``bytes``."""
+    """Where compiled kernels are kept: ``path``, ``writable``, ``entries`` and ``bytes``.
+
+    ``refused`` says why they are not used, if that is so.
+    """
     directory = root()
+    try:
+        refused = _objection(directory, directory.stat()) or _objection_to_parents(directory)
+    except OSError:
+        refused = ""
     files = list(directory.glob("*-*.bin")) if directory.is_dir() else []
     nearest = next((p for p in (directory, *directory.parents) if p.exists()), directory)
     return {
         "path": str(directory),
         "writable": os.access(nearest, os.W_OK),
+        "refused": refused,
         "entries": len(files),
         "bytes": sum(_size(file) for file in files),
     }
@@ -188,7 +196,7 @@ def _is_trusted(directory: Path) -> bool:
     key = (directory, status.st_ino, status.st_uid, status.st_mode)
     found = _judged.get(key)
     if found is None:
-        objection = _objection_to_parents(directory) or _objection(directory, status)
+        objection = _objection(directory, status) or _objection_to_parents(directory)
         found = _judged[key] = not objection
         if objection:
             _warn(directory, objection)

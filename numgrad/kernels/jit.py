@@ -11,7 +11,9 @@ tracebacks), and ``<name>-<key>.bin``, a digest followed by Numba's serialised c
 NumPy, the CPU and its features, and the files of the kernel library that the source imports, with
 what these import in turn (Numba's own cache does not notice a change there). Files appear by an
 atomic rename, so concurrent processes see a whole file or none; a file whose digest does not match
-is recompiled and replaced.
+is recompiled and replaced. Who may have written them: Note [Trusted files] in ``cache``. A process
+that is about to compile a kernel holds its lock; another one that needs it waits, and then loads
+it, so that processes that start with an empty cache share the work.
 
 On a hit neither the generated source nor the kernel library is imported, and Numba's registries are
 never filled (0.3 s): machine code is linked and its entry point called directly. The entry point

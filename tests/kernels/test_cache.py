@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from numgrad.cli.cache import describe
 from numgrad.kernels import cache, file_lock, jit
 
 ROOT = str(Path(cache.__file__).parents[2])
@@ -60,6 +61,7 @@ def test_a_directory_that_others_may_write_to_is_left_alone_until_it_is_repaired
     kept = cache.write("other-key.py", b"")
     assert kept is not None
     assert kept.parent == cache._temporary
+    assert f"not used: other users may write to it (mode {mode:04o})" in describe(cache.info())
     directory.chmod(0o755)
     assert cache.load(NAME) == b"payload"
 

@@ -112,6 +112,7 @@ def test_clear_counts_and_kernels_in_use_keep_working(cache):
     assert cache_files.info() == {
         "path": str(cache),
         "writable": True,
+        "refused": "",
         "entries": 1,
         "bytes": next(cache.glob("*.bin")).stat().st_size,
     }
