@@ -1,7 +1,6 @@
 """Settings a user may change, read at each use; every one has an environment variable."""
 
 import os
-import threading
 
 from numgrad.errors import NumgradValueError
 
@@ -17,7 +16,6 @@ jit: bool = _flag("NUMGRAD_JIT", True)
 check_jit: bool = _flag("NUMGRAD_CHECK_JIT", False)
 """Whether each compiled call is compared with an eager one (``NUMGRAD_CHECK_JIT=1``)."""
 
-_lock = threading.Lock()
 _num_threads: int | None = None
 
 
@@ -69,5 +67,4 @@ def set_num_threads(n: int) -> None:
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
         raise NumgradValueError(f"set_num_threads: needs a positive integer, got {n!r}")
     global _num_threads
-    with _lock:
-        _num_threads = n
+    _num_threads = n

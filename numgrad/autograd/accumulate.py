@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
-from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -12,24 +10,11 @@ import numpy as np
 from numgrad.autograd.node import mark_written
 from numgrad.autograd.row_sparse import as_tensor
 from numgrad.autograd.variable import Tensor, gradient_of, set_gradient
+from numgrad.kernels.locks import GRADIENTS
 from numgrad.op.base import OPS
 
 SMALL = 16384
 """Elements up to which NumPy's addition is faster than choosing among our kernels."""
-
-_lock = RLock()
-"""Held while gradients are added: threads may accumulate into one leaf. One for all leaves, since
-taking a lock costs as much as adding a hundred numbers, and big sums are bound by memory anyway."""
-
-
-def _after_fork_in_child() -> None:
-    """Forget that another thread, which the child does not have, held the lock."""
-    global _lock
-    _lock = RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 def add(a: Any, b: Any) -> Any:
@@ -63,7 +48,7 @@ def accumulate(found: Iterable[Sequence[Any]]) -> None:
     that nobody else holds the array, so that it can become the ``.grad``. A leaf that was frozen
     after the forward gets none.
     """
-    with _lock:
+    with GRADIENTS:
         for tensor, g, owned in found:
             if g is not None and tensor._requires_grad:
                 _add_to(tensor, g, owned)

@@ -15,17 +15,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
-from threading import RLock
 from typing import Any, Self
 from weakref import WeakKeyDictionary, ref
 
 from numgrad.autograd.row_sparse import RowSparseTensor
 from numgrad.autograd.variable import Tensor, extra
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
+from numgrad.kernels.locks import HOOKS
 from numgrad.op.base import state
 
 _numbers = count().__next__
-_counting = RLock()
 
 
 class RemovableHandle:
@@ -101,11 +100,11 @@ class LeafHooks(Hooks):
     def __init__(self) -> None:
         super().__init__()
         self.post_accumulate: dict[int, Callable[..., Any]] = {}
-        with _counting:
+        with HOOKS:
             LeafHooks.live += 1
 
     def __del__(self) -> None:
-        with _counting:
+        with HOOKS:
             LeafHooks.live -= 1
 
     @property

@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import count
-from threading import RLock
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -17,6 +16,7 @@ from numgrad.autograd.hooks import RemovableHandle, leaf_hooks, node_extras
 from numgrad.autograd.saved import Guard, Packed, check_version, pack, stale
 from numgrad.autograd.variable import Parameter, Tensor, Version, extra, shared_version
 from numgrad.errors import NumgradAttributeError, NumgradRuntimeError, NumgradTypeError
+from numgrad.kernels.locks import ACCUMULATORS
 from numgrad.op.abstract import ARRAYS, zeros
 from numgrad.op.base import OPS, Call, Meta
 
@@ -407,12 +407,11 @@ class AccumulateGrad:
 
 
 _accumulators: WeakValueDictionary[int, AccumulateGrad] = WeakValueDictionary()
-_making = RLock()  # reentrant: a collection inside may run code that makes another
 
 
 def accumulator(leaf: Tensor) -> AccumulateGrad:
     """The leaf's one accumulator, made when somebody looks at it."""
-    with _making:
+    with ACCUMULATORS:
         found = _accumulators.get(id(leaf))
         if found is None:
             found = _accumulators[id(leaf)] = AccumulateGrad(leaf)

@@ -3,7 +3,7 @@
 import argparse
 import json
 
-from numgrad.kernels import jit
+from numgrad.kernels import cache
 
 HELP = "show or clear the compiled kernels kept on disk"
 
@@ -19,10 +19,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print where the cache is and what it holds, or empty it."""
     if arguments.action == "clear":
-        removed = jit.clear_cache()
+        removed = cache.clear()
         print(json.dumps({"removed": removed}) if arguments.json else f"removed {removed} kernels")
         return 0
-    info = jit.cache_info()
+    info = cache.info()
     if arguments.json:
         print(json.dumps(info))
     else:
@@ -35,4 +35,5 @@ def describe(info: dict) -> str:
     """One line about the cache, for people."""
     count = info["entries"]
     kernels = "1 kernel" if count == 1 else f"{count} kernels"
-    return f"{kernels}, {info['bytes'] / 1e6:.1f} MB in {info['path']}"
+    refused = f"; not used: {info['refused']}" if info["refused"] else ""
+    return f"{kernels}, {info['bytes'] / 1e6:.1f} MB in {info['path']}{refused}"

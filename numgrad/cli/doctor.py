@@ -12,8 +12,8 @@ import numpy as np
 from llvmlite import binding as llvm
 
 import numgrad as ng
-from numgrad.cli import cache
-from numgrad.kernels import jit, threads
+from numgrad.cli.cache import describe
+from numgrad.kernels import cache, threads
 
 HELP = "report versions, CPU, threading layer, kernel cache and BLAS"
 
@@ -40,7 +40,7 @@ def examine() -> dict[str, Any]:
         "versions": _versions(),
         "cpu": _cpu(),
         "threads": threads.describe(),
-        "cache": jit.cache_info(),
+        "cache": cache.info(),
         "blas": _blas(),
     }
 
@@ -94,7 +94,7 @@ def _text(report: dict[str, Any]) -> str:
         f"{'threads':10} {pool['threads']} of layer {pool['layer']}",
         f"{'':10} {_concurrency(pool['safe_for_threads'])}",
         f"{'':10} {_forking(pool['safe_after_fork'])}",
-        f"{'cache':10} {cache.describe(report['cache'])}",
+        f"{'cache':10} {describe(report['cache'])}",
         f"{'BLAS':10} {blas['blas']['name']} {blas['blas']['version']} (NumPy's build)",
     ]
     for pool in blas["loaded"] or ():

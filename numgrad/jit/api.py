@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import functools
-import os
 import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
 from types import MethodType
@@ -27,6 +25,7 @@ from numgrad.jit.specialise import Specialisation
 from numgrad.jit.stats import FUNCTIONS, Statistics
 from numgrad.jit.traced import trace
 from numgrad.kernels.jit import Kernel
+from numgrad.kernels.locks import TRACING
 from numgrad.op.base import state
 
 P = ParamSpec("P")
@@ -39,18 +38,6 @@ HOT = 8
 """How many specialisations a dispatcher tries at once; others are found by their keys."""
 
 _INFERENCE, _PLAIN = 3, 1
-
-_lock = threading.RLock()
-"""Held while anything is traced or compiled."""
-
-
-def _new_lock() -> None:
-    global _lock
-    _lock = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):  # another thread of the parent may have held it
-    os.register_at_fork(after_in_child=_new_lock)
 
 
 class Jitted(Generic[P, R]):
@@ -130,7 +117,7 @@ class Jitted(Generic[P, R]):
 
     def _first(self, arguments: Arguments, key: tuple) -> Any:
         """A call that a specialisation is made for."""
-        with _lock:
+        with TRACING:
             out = self._try(arguments, key)  # another thread may have been faster
             if out is not MISS:
                 return out
@@ -155,7 +142,7 @@ class Jitted(Generic[P, R]):
 
     def _suitable(self, arguments: Arguments, key: tuple) -> Specialisation:
         """A specialisation for arguments, compiled now if there is none."""
-        with _lock:
+        with TRACING:
             for found in reversed(self.specialisations):
                 if same_key(found.key, key):
                     arrays = self._parameters.on(found.arrays, arguments.values)
@@ -271,7 +258,7 @@ class Jitted(Generic[P, R]):
         """
         values = self._parameters.bind(args, kwargs)
         arguments = Arguments.of(self._parameters, values)
-        with _lock:
+        with TRACING:
             return trace(arguments, dynamic=self._choices["dynamic"], recorded=False).graph
 
     @property

@@ -11,7 +11,9 @@ tracebacks), and ``<name>-<key>.bin``, a digest followed by Numba's serialised c
 NumPy, the CPU and its features, and the files of the kernel library that the source imports, with
 what these import in turn (Numba's own cache does not notice a change there). Files appear by an
 atomic rename, so concurrent processes see a whole file or none; a file whose digest does not match
-is recompiled and replaced.
+is recompiled and replaced. Who may have written them: Note [Trusted files] in ``cache``. A process
+that is about to compile a kernel holds its lock; another one that needs it waits, and then loads
+it, so that processes that start with an empty cache share the work.
 
 On a hit neither the generated source nor the kernel library is imported, and Numba's registries are
 never filled (0.3 s): machine code is linked and its entry point called directly. The entry point
@@ -21,25 +23,23 @@ contiguous array may be passed where the signature says ``A``.
 """
 
 import hashlib
-import os
 import pickle
 import platform
 import re
 import sys
-import tempfile
-import threading
 import warnings
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import partial
 from typing import Any
 
-from numgrad.kernels import linker, memory, threads
+from numgrad.kernels import cache, linker, memory, threads
 from numgrad.kernels.device import kernel_dispatcher
+from numgrad.kernels.interrupts import deferred
+from numgrad.kernels.locks import KERNELS, give_way
 from numgrad.kernels.sources import library_digest
 
-# One kernel is compiled or loaded at a time: Numba holds a global lock of its own anyway.
-_lock = threading.RLock()
 _loaded: dict[str, "Kernel"] = {}
 
 
@@ -110,13 +110,13 @@ def compile_kernel(
     found = _loaded.get(key)
     if found is not None:
         return found
-    with _lock:
+    give_way()
+    with KERNELS:
         found = _loaded.get(key)
         if found is None:
-            found = _load_or_compile(
+            found = _loaded[key] = _load_or_compile(
                 name, source, signature, parallel, nogil, tuple(externals), functions, keep
             )
-            _loaded[key] = found
     return found
 
 
@@ -134,17 +134,22 @@ def _load_or_compile(
     memory.keep_freed_memory()
     if parallel:
         threads.prepare_pool()
-    options = f"{parallel}{nogil}{externals}"
-    text = "\0".join((_stamp(), library_digest(source), name, source, signature, options))
-    key = hashlib.sha256(text.encode()).hexdigest()[:24]
-    stem = f"{re.sub(r'[^A-Za-z0-9_]', '_', name)}-{key}"  # not all systems have files jit_<lambda>
     for symbol in externals:
         linker.link(symbol)
-    result = _load(stem) if keep else None
-    if from_cache := result is not None:
-        entry = result.entry_point
-    else:
-        path = _write(f"{stem}.py", source.encode()) if keep or functions else None
+    with deferred():
+        options = f"{parallel}{nogil}{externals}"
+        text = "\0".join((_stamp(), library_digest(source), name, source, signature, options))
+        key = hashlib.sha256(text.encode()).hexdigest()[:24]
+        stem = f"{re.sub(r'[^A-Za-z0-9_]', '_', name)}-{key}"  # not all systems have jit_<lambda>
+        result = _load(stem) if keep else None
+    make = partial(Kernel, name, source, signature, parallel, nogil, functions)
+    if result is not None:
+        return make(result.entry_point, True, result)
+    with cache.by_one_process(stem) if keep else nullcontext(), deferred():
+        result = _load(stem) if keep else None  # another process may just have saved it
+        if result is not None:
+            return make(result.entry_point, True, result)
+        path = cache.write(f"{stem}.py", source.encode()) if keep or functions else None
         unique = f"{name}_{key}"
         dispatcher = kernel_dispatcher(
             source, str(path or stem), unique, parallel, nogil, functions
@@ -153,14 +158,14 @@ def _load_or_compile(
         (result,) = dispatcher.overloads.values()
         if keep:
             _save(stem, result)
-    return Kernel(name, source, signature, parallel, nogil, functions, entry, from_cache, result)
+        return make(entry, False, result)
 
 
 def _library(kernel: Kernel) -> Any:
     """Numba's code library of a kernel; that of one from disk holds machine code only."""
     if not kernel.from_cache:
         return kernel.compile_result.library
-    with _lock:
+    with KERNELS, deferred():
         if kernel.inspected is None:
             dispatcher = kernel_dispatcher(
                 kernel.source,
@@ -176,101 +181,41 @@ def _library(kernel: Kernel) -> Any:
         return kernel.inspected
 
 
-# ---------------------------------------------------------------------------------- the files
-
-
-def _cache_roots() -> list[Path]:
-    """Directories to read from, best first; the first writable one is written to."""
-    chosen = os.environ.get("NUMGRAD_CACHE_DIR")
-    if chosen:
-        return [Path(chosen).expanduser()]
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
-    elif sys.platform == "darwin":
-        base = "~/Library/Caches"
-    else:
-        base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return [Path(base).expanduser() / "numgrad"]
-
-
-_temporary: Path | None = None
-
-
-def _temporary_root() -> Path:
-    """A private directory for this process, removed at exit."""
-    global _temporary
-    if _temporary is None:
-        import atexit
-        import shutil
-
-        _temporary = Path(tempfile.mkdtemp(prefix="numgrad-"))
-        atexit.register(_remove_temporary, os.getpid(), shutil.rmtree, _temporary)
-    return _temporary
-
-
-def _remove_temporary(owner: int, remove: Callable, path: Path) -> None:
-    if os.getpid() == owner:  # a forked child must not take the directory from its parent
-        remove(path, ignore_errors=True)
-
-
-def _write(filename: str, content: bytes) -> Path | None:
-    """Put a file into the cache in one step; where that is not possible, into a temporary one."""
-    for root in (*_cache_roots(), None):
-        try:
-            directory = root if root is not None else _temporary_root()
-            directory.mkdir(parents=True, exist_ok=True)
-            handle, partial = tempfile.mkstemp(dir=directory, prefix=".partial-")
-            try:
-                with os.fdopen(handle, "wb") as file:
-                    file.write(content)
-                os.replace(partial, directory / filename)
-            except BaseException:
-                os.unlink(partial)
-                raise
-            return directory / filename
-        except OSError:
-            continue  # not writable or full: the next directory; without any, nothing is kept
-    return None
-
-
-_DIGEST = hashlib.sha256().digest_size
-
-
 def _load(stem: str) -> Any:
     """The compile result of an intact cache entry, else None."""
-    roots = [*_cache_roots(), *([_temporary] if _temporary else [])]
-    for root in roots:
-        try:
-            content = (root / f"{stem}.bin").read_bytes()
-        except OSError:
-            continue
-        digest, payload = content[:_DIGEST], content[_DIGEST:]
-        if hashlib.sha256(payload).digest() != digest:
-            continue
-        from numba.core import compiler
-        from numba.core.registry import cpu_target
-        from numba.core.runtime.nrt import rtsys
+    payload = cache.load(f"{stem}.bin")
+    if payload is None:
+        return None
+    from numba.core import compiler
+    from numba.core.registry import cpu_target
+    from numba.core.runtime.nrt import rtsys
 
-        context = cpu_target.target_context
-        rtsys.initialize(context)
-        try:
-            return compiler.CompileResult._rebuild(context, *pickle.loads(payload))
-        except Exception as error:  # an intact file this installation cannot link: compile anew
-            warnings.warn(
-                f"numgrad: cached kernel {stem} could not be loaded ({error}); compiling it again",
-                RuntimeWarning,
-                stacklevel=2,
-            )
+    context = cpu_target.target_context
+    rtsys.initialize(context)
+    try:
+        return compiler.CompileResult._rebuild(context, *pickle.loads(payload))
+    except Exception as error:  # an intact file this installation cannot link: compile anew
+        cache.discard(f"{stem}.bin")
+        _warn(f"cached kernel {stem} could not be loaded ({error}); compiling it again")
     return None
 
 
 def _save(stem: str, result: Any) -> None:
+    """Keep a compile result; where Numba cannot write it, the kernel serves this process alone."""
     from numba.core.serialize import dumps
 
     if result.library.has_dynamic_globals:
         return  # holds an address of this process
-    payload = dumps(result._reduce())
-    _write(f"{stem}.bin", hashlib.sha256(payload).digest() + payload)
+    try:
+        payload = dumps(result._reduce())
+    except Exception as error:  # such as machine code lost by an exception in LLVM's callback
+        _warn(f"kernel {stem} could not be kept ({error}); other processes compile it again")
+        return
+    cache.save(f"{stem}.bin", payload)
+
+
+def _warn(message: str) -> None:
+    warnings.warn(f"numgrad: {message}", RuntimeWarning, stacklevel=4)
 
 
 _stamp_text: str | None = None
@@ -303,34 +248,3 @@ def _stamp() -> str:
             )
         )
     return _stamp_text
-
-
-def cache_info() -> dict[str, Any]:
-    """Where compiled kernels are kept: ``path``, ``writable``, ``entries`` and ``bytes``."""
-    root = _cache_roots()[0]
-    files = list(root.glob("*-*.bin")) if root.is_dir() else []
-    nearest = next((p for p in (root, *root.parents) if p.exists()), root)
-    return {
-        "path": str(root),
-        "writable": os.access(nearest, os.W_OK),
-        "entries": len(files),
-        "bytes": sum(_size(file) for file in files),
-    }
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:  # another process cleared it
-        return 0
-
-
-def clear_cache() -> int:
-    """Delete every compiled kernel on disk, return how many; kernels in use go on working."""
-    count = 0
-    root = _cache_roots()[0]
-    for pattern in ("*-*.py", "*-*.bin", ".partial-*"):
-        for path in root.glob(pattern) if root.is_dir() else ():
-            path.unlink(missing_ok=True)
-            count += pattern == "*-*.bin"
-    return count

@@ -16,6 +16,8 @@ import re
 import sys
 from typing import Any
 
+from numgrad.kernels.interrupts import deferred
+
 _linked: set[str] = set()
 
 
@@ -32,7 +34,8 @@ def link(external: str) -> None:
 
     module_name, function = external.split(":")
     if module_name.startswith("scipy."):
-        address = _pointer(_extension(module_name).__pyx_capi__[function])
+        with deferred():
+            address = _pointer(_extension(module_name).__pyx_capi__[function])
     else:
         address = importlib.import_module(module_name).address(function)
     binding.add_symbol(external_symbol(external), address)

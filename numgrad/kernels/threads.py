@@ -18,11 +18,12 @@ from collections.abc import Callable
 from typing import Any
 
 from numgrad import config
+from numgrad.kernels.interrupts import deferred
+from numgrad.kernels.locks import KERNELS, POOL
 
 WORK_PER_THREAD_NS = 20_000.0
 """A further thread pays from about this much work (nanoseconds)."""
 
-_lock = threading.Lock()
 _pool_ready = False
 _forked = False
 _needs_lock = False
@@ -30,8 +31,7 @@ _masks = threading.local()
 
 
 def _after_fork_in_child() -> None:
-    global _forked, _lock
-    _lock = threading.Lock()
+    global _forked
     if _pool_ready and _layer() == "omp":
         _forked = True
 
@@ -46,13 +46,12 @@ def prepare_pool() -> None:
     if _pool_ready:
         return
     os.environ.setdefault("GOMP_SPINCOUNT", "300")
-    from numba.np.ufunc import parallel
+    with KERNELS, deferred():
+        from numba.np.ufunc import parallel
 
-    with _lock:
-        if not _pool_ready:
-            parallel._launch_threads()
-            _needs_lock = _layer() == "workqueue"
-            _pool_ready = True
+        parallel._launch_threads()
+        _needs_lock = _layer() == "workqueue"
+        _pool_ready = True
 
 
 def _layer() -> str:
@@ -78,7 +77,7 @@ def launch(entry: Callable[..., Any], threads: int, *arguments: Any) -> Any:
         set_num_threads(threads)
         _masks.threads = threads
     if _needs_lock:
-        with _lock:
+        with POOL:
             return entry(*arguments)
     return entry(*arguments)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from numgrad.kernels import cache as cache_files
 from numgrad.kernels import jit
 
 SOURCE = """
@@ -52,7 +53,7 @@ def test_second_process_loads_what_the_first_compiled(cache):
 def test_entries_are_found_by_content(cache):
     assert run(scale(2.0)) == [0.0, 2.0, 4.0, 6.0]
     assert run(scale(5.0)) == [0.0, 5.0, 10.0, 15.0]
-    assert jit.cache_info()["entries"] == 2
+    assert cache_files.info()["entries"] == 2
 
 
 @pytest.mark.parametrize("damage", ["truncate", "flip", "empty"])
@@ -91,7 +92,7 @@ def test_intact_entry_that_cannot_be_linked_warns_and_is_compiled(cache):
 def test_no_partial_files_are_left(cache):
     scale(7.0)
     assert not list(cache.glob(".partial-*"))
-    assert {p.suffix for p in cache.iterdir()} == {".py", ".bin"}
+    assert {p.suffix or p.name for p in cache.iterdir()} == {".py", ".bin", ".lock"}
 
 
 def test_unwritable_directory_falls_back_to_a_private_one(tmp_path, monkeypatch):
@@ -102,19 +103,20 @@ def test_unwritable_directory_falls_back_to_a_private_one(tmp_path, monkeypatch)
     assert run(scale(8.0)) == [0.0, 8.0, 16.0, 24.0]
     forget()
     assert scale(8.0).from_cache
-    assert jit._temporary is not None
-    assert oct(jit._temporary.stat().st_mode)[-2:] == "00"
+    assert cache_files._temporary is not None
+    assert oct(cache_files._temporary.stat().st_mode)[-2:] == "00"
 
 
 def test_clear_counts_and_kernels_in_use_keep_working(cache):
     kernel = scale(9.0)
-    assert jit.cache_info() == {
+    assert cache_files.info() == {
         "path": str(cache),
         "writable": True,
+        "refused": "",
         "entries": 1,
         "bytes": next(cache.glob("*.bin")).stat().st_size,
     }
-    assert jit.clear_cache() == 1
+    assert cache_files.clear() == 1
     assert list(cache.iterdir()) == []
     assert run(kernel) == [0.0, 9.0, 18.0, 27.0]
     forget()
@@ -128,25 +130,6 @@ def test_cache_deleted_while_running(cache):
     shutil.rmtree(cache)
     assert run(scale(11.0)) == [0.0, 11.0, 22.0, 33.0]
     assert cache.is_dir()
-
-
-def test_processes_share_a_cache_at_once(cache):
-    program = (
-        "import numpy as np, numgrad as ng\n"
-        "x = ng.tensor(np.linspace(0.1, 1, 5), requires_grad=True)\n"
-        "ng.sum(ng.cbrt(x)).backward()\n"
-        "print(x.grad.numpy().tolist())\n"
-    )
-    env = {**os.environ, "PYTHONPATH": str(Path(jit.__file__).parents[2])}
-    workers = [
-        subprocess.Popen([sys.executable, "-c", program], env=env, stdout=subprocess.PIPE)
-        for _ in range(3)
-    ]
-    outputs = [worker.communicate(timeout=120)[0] for worker in workers]
-    assert [worker.returncode for worker in workers] == [0, 0, 0]
-    assert len(set(outputs)) == 1
-    expected = (np.linspace(0.1, 1, 5) ** (-2 / 3) / 3).tolist()
-    np.testing.assert_allclose(eval(outputs[0]), expected, rtol=1e-15 * 8)
 
 
 @pytest.mark.slow

@@ -1,0 +1,66 @@
+"""Signals that wait until a kernel is complete.
+
+Note [Ctrl-C]
+-------------
+An exception that interrupts the import of Numba, or the filling of its registries, leaves these
+half done for good: later compilations fail with errors about unknown types. One that is raised in a
+function that LLVM calls back is lost. So while a kernel is compiled or loaded, signals are noted,
+and their handlers are called when it is complete: Ctrl-C arrives between two kernels.
+
+That concerns all signals that have a handler in Python, any of which may raise, and the main
+thread, where Python runs them. Those without one (the default action, a handler in C or of an
+embedding program) are left as they are. Deferrals may be nested: the inner one passes signals on to
+the outer one.
+"""
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+
+Handler = Callable[[int, FrameType | None], object]
+
+
+@contextmanager
+def deferred() -> Iterator[None]:
+    """Call handlers of signals that arrive inside at its end."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handlers: dict[int, Handler] = {}
+    noted: dict[int, FrameType | None] = {}
+    noting = True
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        if noting:
+            noted[number] = frame
+        else:  # its handler is just being put back, or could not be because another one raised
+            handlers[number](number, frame)
+
+    try:
+        for number in signal.valid_signals():
+            handler = signal.getsignal(number)
+            if callable(handler):
+                handlers[number] = handler
+                with suppress(ValueError):  # not the main interpreter, which alone gets signals
+                    signal.signal(number, handle)
+        yield
+    finally:
+        noting = False
+        try:
+            for number, handler in handlers.items():
+                with suppress(ValueError):
+                    signal.signal(number, handler)
+        finally:
+            _call(handlers, noted)
+
+
+def _call(handlers: dict[int, Handler], noted: dict[int, FrameType | None]) -> None:
+    """Call the handlers of all noted signals, even if one raises."""
+    if noted:
+        number, frame = noted.popitem()
+        try:
+            handlers[number](number, frame)
+        finally:
+            _call(handlers, noted)
