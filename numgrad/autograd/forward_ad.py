@@ -226,6 +226,11 @@ def _levels() -> list[ForwardInterpreter]:
     return [each for each in state.interpreters if isinstance(each, ForwardInterpreter)]
 
 
+def has_tangent(tensor: Tensor) -> bool:
+    """Whether a tensor has a tangent at a level of this thread, which an array cannot carry."""
+    return any(level.tangent(tensor) is not None for level in _levels())
+
+
 def _level(name: str, level: int | None) -> ForwardInterpreter:
     levels = _levels()
     if not levels:
