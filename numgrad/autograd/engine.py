@@ -16,6 +16,7 @@ import numpy as np
 
 from numgrad.autograd.accumulate import accumulate
 from numgrad.autograd.batching import BatchingInterpreter
+from numgrad.autograd.hooks import retains_grad
 from numgrad.autograd.recorded import walk_recorded
 from numgrad.autograd.row_sparse import as_tensor
 from numgrad.autograd.task import GradientEdge, Task, edge_of
@@ -94,7 +95,11 @@ def backward(
             )
     captured, found = _run(roots, grads, retain_graph, create_graph, targets, True)
     if targets is not None:
-        found = [(target, g, False) for target, g in zip(targets, captured, strict=True)]
+        found = [
+            (target, g, False)
+            for target, g in zip(targets, captured, strict=True)
+            if not retains_grad(target)  # accumulated on the way
+        ]
     before = state.set(grad_enabled=create_graph)
     try:
         accumulate(found)
