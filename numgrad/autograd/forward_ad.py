@@ -231,6 +231,14 @@ def has_tangent(tensor: Tensor) -> bool:
     return any(level.tangent(tensor) is not None for level in _levels())
 
 
+def share_tangents(original: Tensor, twin: Tensor) -> None:
+    """Give ``twin``, over the memory of ``original``, the same tangents."""
+    for level in _levels():
+        tangent = level.tangent(original)
+        if tangent is not None:
+            level.set_tangent(twin, tangent)
+
+
 def _level(name: str, level: int | None) -> ForwardInterpreter:
     levels = _levels()
     if not levels:

@@ -13,12 +13,13 @@ from numgrad.autograd.forward_ad import has_tangent
 from numgrad.autograd.modes import no_grad
 from numgrad.autograd.task import leads_elsewhere
 from numgrad.autograd.variable import constant
+from numgrad.eager import check_array_kind
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
-from numgrad.func.tree import leaves, map_leaves, rebuild
 from numgrad.kernels.expr import check_dtype
 from numgrad.op.abstract import AbstractLength, zeros
 from numgrad.op.base import OPS, state
 from numgrad.tensor import Tensor
+from numgrad.tree import leaves, map_leaves, rebuild
 
 
 class Call:
@@ -53,6 +54,8 @@ class Call:
                     f"{name}: argnums names argument {number}, the call has {len(args)}"
                 )
         self.numbers = tuple(number % len(args) for number in numbers)
+        if len(set(self.numbers)) < len(numbers):
+            raise NumgradValueError(f"{name}: argnums {argnums} names an argument twice")
         self.trees = [args[number] for number in self.numbers]
         given = [leaf for tree in self.trees for leaf in leaves(tree)]
         self.records = state.grad_enabled
@@ -164,6 +167,7 @@ def _own(name: str, leaf: Any) -> Tensor:
 
 def _numbers(name: str, what: str, value: Any) -> Any:
     """Something that is no Tensor as an array of numbers, a copy."""
+    check_array_kind(name, value)
     if isinstance(value, AbstractLength):
         return value
     array = None if value is None or isinstance(value, list | tuple | dict) else np.array(value)

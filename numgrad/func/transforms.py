@@ -11,10 +11,10 @@ import numpy as np
 
 from numgrad.autograd import engine
 from numgrad.func.call import Call, checked_argnums, real_number, zeros_like
-from numgrad.func.tree import map_leaves
 from numgrad.op.abstract import zeros
 from numgrad.op.base import OPS, state
 from numgrad.tensor import Tensor
+from numgrad.tree import map_leaves
 
 
 def value_and_grad(
