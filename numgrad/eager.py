@@ -35,7 +35,8 @@ from numgrad.op.view import View
 from numgrad.ops.nn.linear_plan import LinearMap
 
 _NUMBERS = (float, int, complex)
-_TOO_LARGE = 2**1024
+TOO_LARGE = 2**1024
+"""The first integer that no float can hold."""
 
 
 class EagerInterpreter:
@@ -125,7 +126,7 @@ def _operand(op: Op, a: Any) -> tuple[Any, Any]:
             refresh(a)
         return a, a._array
     if kind in _NUMBERS:
-        if kind is int and abs(a) >= _TOO_LARGE:
+        if kind is int and abs(a) >= TOO_LARGE:
             raise NumgradValueError(
                 f"{op.name}: an integer of {a.bit_length()} bits fits no dtype; give a float"
             )

@@ -38,6 +38,7 @@ from numgrad.autograd.variable import (
     shared_version,
     version_of,
 )
+from numgrad.eager import TOO_LARGE
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.op.abstract import AbstractArray
 from numgrad.op.base import OPS, Meta, Op, state
@@ -317,7 +318,9 @@ def _plain(a: Any) -> Any:
     if isinstance(a, Tensor):
         refresh(a)
         return a._array
-    return a if type(a) in (np.ndarray, float, int, complex) else None
+    if type(a) is int:
+        return a if abs(a) < TOO_LARGE else None
+    return a if type(a) in (np.ndarray, float, complex) else None
 
 
 def _requires_grad(a: Any) -> bool:

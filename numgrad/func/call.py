@@ -107,7 +107,7 @@ class Call:
 
     def gradients(self, value: Tensor) -> list[Tensor]:
         """The gradients of a real number by the inputs."""
-        if not value._requires_grad:
+        if not (value._requires_grad and self.tensors):
             return [zeros_like(t) for t in self.tensors]
         found = engine.dense_grad(
             value, self.tensors, create_graph=self.outside, materialize_grads=True

@@ -113,7 +113,7 @@ def _jacobian_columns(values: list[Tensor], call: Call) -> list[list[Any]]:
     roots = [k for k, v in enumerate(values) if v._requires_grad]
     chosen = [weights[k] for k in roots]
     pulled: Any = [None] * len(call.tensors)
-    if roots:
+    if roots and call.tensors:
         pulled = engine.dense_grad(
             [values[k] for k in roots], call.tensors, chosen, create_graph=True,
             allow_unused=True,
@@ -145,7 +145,7 @@ def _jacobian_columns(values: list[Tensor], call: Call) -> list[list[Any]]:
 def _jacobian_rows(value: Tensor, call: Call) -> list[Any]:
     """For each input an array of shape ``value.shape + input.shape``, a backward for each row."""
     shape, size = value._array.shape, value._array.size
-    if not value._requires_grad:
+    if not (value._requires_grad and call.tensors):
         return [Tensor(zeros(shape + t._array.shape, t._array.dtype)) for t in call.tensors]
     if state.tracer is not None:
         shape = tuple(int(n) for n in shape)
@@ -239,7 +239,7 @@ def hessian(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         with Call("hessian", args, numbers) as call:
             value = real_number("hessian", f, call.value(f, kwargs, False)[0])
-            if value._requires_grad:
+            if value._requires_grad and call.tensors:
                 first = engine.dense_grad(
                     value, call.tensors, create_graph=True, materialize_grads=True
                 )
