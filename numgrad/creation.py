@@ -384,7 +384,7 @@ def _like(name: str, x: Any, dtype: Any) -> tuple[tuple[int, ...], np.dtype]:
     if state.tracer is not None:
         array = state.tracer.lift(x)
     else:
-        array = x._array if isinstance(x, Tensor) else np.asarray(x)
+        array = x._array if isinstance(x, Tensor) else _made(name, np.asarray, x)
     return array.shape, _made(name, np.dtype, dtype) if dtype is not None else array.dtype
 
 

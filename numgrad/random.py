@@ -219,7 +219,7 @@ def _drawn(method: Callable[..., Any], *args: Any, **options: Any) -> Tensor:
         return Tensor(np.asarray(method(*args, **options)))
     except NumgradError:
         raise
-    except (ValueError, OverflowError, MemoryError) as error:
+    except (ValueError, OverflowError, MemoryError, RuntimeError) as error:
         raise NumgradValueError(f"random.{_called(method)}: {error}") from None
     except (TypeError, KeyError) as error:
         raise NumgradTypeError(f"random.{_called(method)}: {error}") from None

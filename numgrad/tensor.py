@@ -324,7 +324,13 @@ def _iter(self: Tensor) -> Iterator[Tensor]:
 def _contains(self: Tensor, value: Any) -> bool:
     if isinstance(self._array, AbstractArray):
         self._array.refuse("the operator in", BRANCH)
-    return bool((self._array == (value._array if isinstance(value, Tensor) else value)).any())
+    try:
+        return bool((self._array == (value._array if isinstance(value, Tensor) else value)).any())
+    except (ValueError, OverflowError) as error:
+        raise NumgradValueError(
+            f"in: a {type(value).__name__} cannot be compared with a tensor of shape "
+            f"{self._array.shape}: {error}"
+        ) from None
 
 
 def _repr(self: Tensor) -> str:
@@ -373,7 +379,7 @@ def _format(self: Tensor, spec: str) -> str:
 def _round(self: Tensor, ndigits: Any = None) -> Any:
     try:
         return OPS["round"](self, as_index(ndigits or 0))
-    except TypeError:
+    except (TypeError, OverflowError):
         raise NumgradTypeError(f"round: ndigits is an integer, got {ndigits!r}") from None
 
 

@@ -434,7 +434,10 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
 def _tensor(name: str, value: Any) -> Tensor:
     if isinstance(value, Tensor):
         return value
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise NumgradTypeError(f"{name}: cannot make an array: {error}") from None
     if array.dtype.kind not in "biufc":
         raise NumgradTypeError(f"{name}: a {type(value).__name__} is neither Tensor nor array")
     return Tensor(array)

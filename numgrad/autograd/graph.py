@@ -49,6 +49,8 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     >>> ng.autograd.grad(y * y, edge)
     (tensor(12.),)
     """
+    if not isinstance(tensor, Tensor):
+        raise NumgradTypeError(f"get_gradient_edge: takes a Tensor, got a {type(tensor).__name__}")
     if not tensor.requires_grad:
         raise NumgradRuntimeError(
             f"get_gradient_edge: the tensor of shape {tensor.shape} does not require grad, so no "
