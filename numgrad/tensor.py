@@ -284,9 +284,9 @@ def _scalar(self: Tensor, kind: type) -> Any:
             f"{kind.__name__}(): the tensor has shape {self._array.shape}; only one element makes "
             "a number, reduce it or take one"
         )
-    _refuse_loss(self, f"{kind.__name__}()", f"a Python {kind.__name__}", _KEEPS_NUMBER)
     if isinstance(self._array, AbstractArray):
         return kind(self._array)
+    _refuse_loss(self, f"{kind.__name__}()", f"a Python {kind.__name__}", _KEEPS_NUMBER)
     return kind(self._array.item())
 
 

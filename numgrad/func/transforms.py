@@ -36,12 +36,21 @@ def value_and_grad(
     Returns
     -------
     callable
-        ndarrays in, ndarrays out; Tensors in, Tensors (that can be differentiated again) out.
+        ndarrays in, ndarrays out; Tensors in, Tensors (that can be differentiated again) out. They
+        are Tensors as well inside another transform, and where the value depends on a Tensor that
+        requires grad and that ``f`` closes over, since a gradient may be asked for there; under
+        ``no_grad`` they have no graph.
 
     Raises
     ------
+    NumgradTypeError
+        If ``f`` or ``argnums`` are of the wrong kind, or ``f`` returns nothing.
     NumgradRuntimeError
         If the result is not one real number.
+
+    Notes
+    -----
+    A number or array that ``f`` returns is a constant: its gradient is zero.
 
     Examples
     --------
