@@ -75,8 +75,7 @@ class Generator:
     ) -> Tensor:  # fmt: skip
         """Random rows of ``a``, or integers below ``a``, with probabilities ``p``."""
         if state.tracer is None:
-            draw = self.generator.choice
-            return _drawn(draw, _plain(a), size, replace, _plain(p), axis, shuffle)
+            return _drawn(self.generator.choice, _plain(a), size, replace, _plain(p), axis, shuffle)
         rows = None if isinstance(a, int | AbstractLength) else _as_operand(a)
         count = a if rows is None else rows.shape[axis]
         weights = () if p is None else (_as_operand(p),)

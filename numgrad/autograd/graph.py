@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from numgrad.autograd.hooks import RemovableHandle as RemovableHandle
 from numgrad.autograd.hooks import register_multi_grad_hook as register_multi_grad_hook
@@ -77,7 +78,7 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
     1
     """
     several = isinstance(tensor, Iterable) and not isinstance(tensor, Tensor)
-    tensors = list(tensor) if several else [tensor]
+    tensors: list[Any] = list(tensor) if several else [tensor]
     for each in tensors:
         if not isinstance(each, Tensor):
             raise NumgradTypeError(

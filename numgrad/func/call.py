@@ -227,7 +227,7 @@ def checked_argnums(
             f"{name}: differentiates a function, got a {type(f).__name__}; give the function and "
             f"call what is returned, as in ng.{name}(f)(x)"
         )
-    given = tuple(argnums) if isinstance(argnums, list | tuple) else (argnums,)
+    given: tuple[Any, ...] = tuple(argnums) if isinstance(argnums, list | tuple) else (argnums,)
     try:
         numbers = tuple([index(number) for number in given])
     except TypeError:
