@@ -42,8 +42,9 @@ value, (in_a, in_b) = fast(a, b)  # traces, compiles, runs
 print(value)
 
 # %% [markdown]
-# ndarrays in, ndarrays out; with a Tensor among the arguments Tensors come out. The numbers are
-# those of eager code: every element bit by bit, sums within their rounding error.
+# ndarrays in, ndarrays out; with a Tensor among the arguments, or one from outside that requires
+# grad, Tensors come out. The numbers are those of eager code: every element bit by bit, sums within
+# their rounding error.
 
 # %%
 expected, gradients = ng.value_and_grad(chain, argnums=(0, 1))(a, b)

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from numgrad.autograd.forward_ad import has_tangent
 from numgrad.autograd.modes import no_grad
-from numgrad.autograd.variable import INFERENCE, Version
-from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.autograd.variable import INFERENCE, Version, constant
+from numgrad.eager import check_array_kind
+from numgrad.errors import (
+    NumgradError,
+    NumgradRuntimeError,
+    NumgradTypeError,
+    NumgradValueError,
+)
 from numgrad.inplace import assign
 from numgrad.kernels.expr import check_dtype
 from numgrad.op.abstract import AbstractArray, AbstractLength
@@ -16,6 +24,7 @@ from numgrad.op.abstract import ones as filled_ones
 from numgrad.op.abstract import zeros as filled_zeros
 from numgrad.op.base import OPS, state
 from numgrad.tensor import Tensor, check_differentiable
+from numgrad.tree import leaves, map_leaves
 
 
 def _finish(name: str, array: Any, requires_grad: bool) -> Tensor:
@@ -38,17 +47,17 @@ def _filled(name: str, shape: Any, number: Any, dtype: Any, requires_grad: bool)
 
 
 def _to_array(name: str, data: Any, dtype: Any, copy: bool | None) -> np.ndarray:
-    if isinstance(data, Tensor):
-        data = data._array
-    elif isinstance(data, list | tuple):
-        data = _untangle(data)
+    check_array_kind(name, data)
+    data = _untangle(data)
     try:
         array = np.array(data, dtype=dtype, copy=copy)
     except ValueError as error:
         raise NumgradValueError(
             f"{name}: the nested sequence is ragged; every row must have the same length ({error})"
+            if isinstance(data, list) and copy is not False
+            else f"{name}: {error}"
         ) from None
-    except TypeError as error:
+    except (TypeError, OverflowError) as error:
         raise NumgradTypeError(f"{name}: {error}") from None
     check_dtype(name, array.dtype)
     return array
@@ -56,11 +65,63 @@ def _to_array(name: str, data: Any, dtype: Any, copy: bool | None) -> np.ndarray
 
 def _untangle(data: Any) -> Any:
     """Nested sequences with Tensors replaced by their arrays."""
-    if isinstance(data, Tensor):
-        return data._array
     if isinstance(data, list | tuple):
-        return [_untangle(d) for d in data]
-    return data
+        return map_leaves(lambda d: d._array if isinstance(d, Tensor) else d, list(data))
+    return data._array if isinstance(data, Tensor) else data
+
+
+def _is_followed(data: Any) -> bool:
+    """Whether something differentiable is in a nesting: then its numbers alone lose a gradient."""
+    return any(
+        isinstance(part, Tensor)
+        and ((part.requires_grad and state.grad_enabled) or state.interpreters)
+        for part in (leaves(data) if isinstance(data, list | tuple) else (data,))
+    )
+
+
+def _stacked(name: str, data: Any) -> Tensor:
+    """A nesting as one Tensor, through which gradients flow."""
+    if isinstance(data, list | tuple):
+        parts = [_stacked(name, part) for part in data]
+        shapes = sorted({tuple(part.shape) for part in parts})
+        if len(shapes) > 1:
+            raise NumgradValueError(
+                f"{name}: the nested sequence is ragged; every row must have the same length, got "
+                f"shapes {shapes[0]} and {shapes[1]}"
+            )
+        return OPS["stack"](parts)
+    if isinstance(data, Tensor):
+        return data
+    return Tensor(_to_array(name, data, None, None)) if state.tracer is None else constant(data)
+
+
+def _refuse_followed(name: str, data: Any) -> None:
+    """Raise if a leaf made of ``data`` would lose a gradient."""
+    for part in leaves(data) if isinstance(data, list | tuple) else (data,):
+        if isinstance(part, Tensor):
+            needs = part.requires_grad and state.grad_enabled
+            if needs or (state.interpreters and has_tangent(part)):
+                raise NumgradRuntimeError(
+                    f"{name}: makes a leaf, and its data has a Tensor of shape {part.shape} that "
+                    f"{'requires grad' if needs else 'has a tangent'}; use ng.asarray or np.stack, "
+                    "through which gradients flow, clone(), or detach() to drop them on purpose"
+                )
+
+
+def _made(name: str, make: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """What NumPy makes of arguments, whose errors name the function that was called."""
+    try:
+        return make(*args, **options)
+    except NumgradError:
+        raise
+    except (ValueError, OverflowError, ZeroDivisionError, MemoryError) as error:
+        raise NumgradValueError(f"{name}: {error}; got {_shown(args)}") from None
+    except TypeError as error:
+        raise NumgradTypeError(f"{name}: {error}; got {_shown(args)}") from None
+
+
+def _shown(args: tuple) -> str:
+    return ", ".join(repr(a) if len(repr(a)) < 60 else type(a).__name__ for a in args)
 
 
 def _refuse_unknown(name: str, keywords: dict[str, Any]) -> None:
@@ -85,6 +146,11 @@ def tensor(data: Any, dtype: Any = None, requires_grad: bool = False, **unknown:
     requires_grad
         Record operations on it, so that ``backward`` gives its gradient.
 
+    Notes
+    -----
+    The result is a leaf, so ``data`` may not contain Tensors that require grad or have a tangent;
+    ``asarray`` and ``np.stack`` make a Tensor of those through which gradients flow.
+
     Raises
     ------
     NumgradValueError
@@ -92,7 +158,7 @@ def tensor(data: Any, dtype: Any = None, requires_grad: bool = False, **unknown:
     NumgradTypeError
         If the data is not numeric or of a dtype without kernels, such as float16.
     NumgradRuntimeError
-        If ``requires_grad`` is set for integers or bool.
+        If ``requires_grad`` is set for integers or bool, or a gradient would be lost.
 
     Examples
     --------
@@ -104,13 +170,15 @@ def tensor(data: Any, dtype: Any = None, requires_grad: bool = False, **unknown:
         _refuse_unknown("tensor", unknown)
     if state.tracer is not None and _is_traced(data):
         return _traced("tensor", data, dtype, requires_grad)
+    _refuse_followed("tensor", data)
     return _finish("tensor", _to_array("tensor", data, dtype, True), requires_grad)
 
 
 def asarray(data: Any, dtype: Any = None, copy: bool | None = None) -> Tensor:
     """A Tensor of ``data``; of an ndarray of that dtype without copying its memory.
 
-    A Tensor is returned as it is where no conversion or copy is asked for.
+    A Tensor is returned as it is where no conversion or copy is asked for. Gradients flow through
+    it, and through nested sequences with Tensors in them, which are stacked.
 
     Examples
     --------
@@ -123,8 +191,14 @@ def asarray(data: Any, dtype: Any = None, copy: bool | None = None) -> Tensor:
     """
     if isinstance(data, Tensor) and not copy and (dtype is None or data.dtype == dtype):
         return data
-    if state.tracer is not None and _is_traced(data):
-        return _traced("asarray", data, dtype, False)
+    traced = state.tracer is not None and _is_traced(data)
+    if traced or _is_followed(data):
+        out = _stacked("asarray", data)
+        if copy is False and (out is not data or (dtype is not None and out.dtype != dtype)):
+            raise NumgradValueError("asarray: with copy=False nothing can be stacked or converted")
+        if dtype is not None and out.dtype != dtype:
+            return OPS["astype"](out, dtype=dtype)
+        return out.clone() if copy and out is data else out
     array = _to_array("asarray", data, dtype, copy)
     shared = isinstance(data, np.ndarray) and np.may_share_memory(array, data)
     return Tensor(array, memory=Version(foreign=True) if shared else None)
@@ -156,7 +230,7 @@ def zeros(shape: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     """
     if state.tracer is not None:
         return _filled("zeros", shape, 0, dtype or np.float64, requires_grad)
-    return _finish("zeros", np.zeros(shape, dtype or np.float64), requires_grad)
+    return _finish("zeros", _made("zeros", np.zeros, shape, dtype or np.float64), requires_grad)
 
 
 def ones(shape: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
@@ -170,7 +244,7 @@ def ones(shape: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     """
     if state.tracer is not None:
         return _filled("ones", shape, 1, dtype or np.float64, requires_grad)
-    return _finish("ones", np.ones(shape, dtype or np.float64), requires_grad)
+    return _finish("ones", _made("ones", np.ones, shape, dtype or np.float64), requires_grad)
 
 
 def empty(shape: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
@@ -184,7 +258,7 @@ def empty(shape: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     """
     if state.tracer is not None:
         return _filled("empty", shape, 0, dtype or np.float64, requires_grad)
-    return _finish("empty", np.empty(shape, dtype or np.float64), requires_grad)
+    return _finish("empty", _made("empty", np.empty, shape, dtype or np.float64), requires_grad)
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
@@ -198,13 +272,24 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, requires_grad: bool = F
     """
     if state.tracer is not None:
         return _full("full", shape, fill_value, dtype, requires_grad)
-    if isinstance(fill_value, Tensor):
-        fill_value = fill_value._array
-    return _finish("full", np.full(shape, fill_value, dtype), requires_grad)
+    if _is_followed(fill_value):
+        return _spread("full", shape, fill_value, dtype)
+    return _finish(
+        "full", _made("full", np.full, shape, _untangle(fill_value), dtype), requires_grad
+    )
+
+
+def _spread(name: str, shape: Any, value: Any, dtype: Any) -> Tensor:
+    """A new Tensor with a differentiable value everywhere."""
+    out = asarray(value, dtype)
+    lengths = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
+    return OPS["copy"](OPS["broadcast_to"](out, lengths))
 
 
 def _full(name: str, shape: Any, value: Any, dtype: Any, requires_grad: bool) -> Tensor:
     """``full`` in a trace, where lengths may be symbols and the value traced."""
+    if isinstance(value, Tensor) and value.requires_grad and state.grad_enabled:
+        return _spread(name, shape, value, dtype)
     if dtype is None:
         dtype = value.dtype if isinstance(value, Tensor) else np.asarray(value).dtype
     out = _filled(name, shape, 0, dtype, False)
@@ -223,7 +308,7 @@ def eye(n: int, m: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
     tensor([[0., 1., 0.],
             [0., 0., 1.]])
     """
-    return _finish("eye", np.eye(n, m, k, dtype or np.float64), False)
+    return _finish("eye", _made("eye", np.eye, n, m, k, dtype or np.float64), False)
 
 
 def arange(
@@ -242,7 +327,9 @@ def arange(
     bounds = (start, stop, step)
     if state.tracer is not None and any(isinstance(b, AbstractLength) for b in bounds):
         return _traced_range(*bounds, dtype)
-    return _finish("arange", np.arange(start, stop, step, dtype=dtype), requires_grad)
+    for bound in bounds:
+        _refuse_followed("arange", bound)
+    return _finish("arange", _made("arange", np.arange, *bounds, dtype=dtype), requires_grad)
 
 
 def _traced_range(start: Any, stop: Any, step: Any, dtype: Any) -> Tensor:
@@ -259,9 +346,8 @@ def _traced_range(start: Any, stop: Any, step: Any, dtype: Any) -> Tensor:
 
 def _is_traced(data: Any) -> bool:
     """Whether there is anything in a nesting whose numbers are not known yet."""
-    if isinstance(data, list | tuple):
-        return any(map(_is_traced, data))
-    return isinstance(data, Tensor | AbstractLength)
+    parts = leaves(data) if isinstance(data, list | tuple) else (data,)
+    return any(isinstance(part, Tensor | AbstractLength) for part in parts)
 
 
 def _traced(name: str, data: Any, dtype: Any, requires_grad: bool) -> Tensor:
@@ -290,7 +376,7 @@ def linspace(
     >>> ng.linspace(0, 1, 5)
     tensor([0.  , 0.25, 0.5 , 0.75, 1.  ])
     """
-    array = np.linspace(start, stop, num, endpoint=endpoint, dtype=dtype)
+    array = _made("linspace", np.linspace, start, stop, num, endpoint=endpoint, dtype=dtype)
     return _finish("linspace", array, requires_grad)
 
 
@@ -298,8 +384,8 @@ def _like(name: str, x: Any, dtype: Any) -> tuple[tuple[int, ...], np.dtype]:
     if state.tracer is not None:
         array = state.tracer.lift(x)
     else:
-        array = x._array if isinstance(x, Tensor) else np.asarray(x)
-    return array.shape, np.dtype(dtype) if dtype is not None else array.dtype
+        array = x._array if isinstance(x, Tensor) else _made(name, np.asarray, x)
+    return array.shape, _made(name, np.dtype, dtype) if dtype is not None else array.dtype
 
 
 def zeros_like(x: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
@@ -352,4 +438,7 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, requires_grad: bool = 
     shape, kind = _like("full_like", x, dtype)
     if state.tracer is not None:
         return _full("full_like", shape, fill_value, kind, requires_grad)
-    return _finish("full_like", np.full(shape, fill_value, kind), requires_grad)
+    if _is_followed(fill_value):
+        return _spread("full_like", shape, fill_value, kind)
+    filled = _made("full_like", np.full, shape, _untangle(fill_value), kind)
+    return _finish("full_like", filled, requires_grad)

@@ -27,7 +27,7 @@ from numgrad.autograd.variable import (
     refresh,
     root,
 )
-from numgrad.errors import NumgradTypeError
+from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.op.axis import AxisOp
 from numgrad.op.base import Call, Composite, Op, bind, complete, state
 from numgrad.op.elementwise import MAX_PLANS, Planned
@@ -35,6 +35,8 @@ from numgrad.op.view import View
 from numgrad.ops.nn.linear_plan import LinearMap
 
 _NUMBERS = (float, int, complex)
+TOO_LARGE = 2**1024
+"""The first integer that no float can hold."""
 
 
 class EagerInterpreter:
@@ -124,23 +126,55 @@ def _operand(op: Op, a: Any) -> tuple[Any, Any]:
             refresh(a)
         return a, a._array
     if kind in _NUMBERS:
+        if kind is int and abs(a) >= TOO_LARGE:
+            raise NumgradValueError(
+                f"{op.name}: an integer of {a.bit_length()} bits fits no dtype; give a float"
+            )
         return a, a
     if kind is np.ndarray:
         return a, a
     if a is None:
         return None, None
     if isinstance(a, list | tuple) and any(isinstance(x, Tensor) for x in a):
-        stacked = bind(_stack_op(), tuple(a), {})
+        try:
+            stacked = bind(_stack_op(), tuple(a), {})
+        except RecursionError:
+            raise NumgradValueError(
+                f"{op.name}: a {kind.__name__} is nested too deeply, or contains itself"
+            ) from None
         return stacked, stacked._array
+    check_array_kind(op.name, a)
     try:
         array = np.asarray(a)
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         raise NumgradTypeError(f"{op.name}: cannot make an array of {type(a).__name__}") from error
     if array.dtype.kind not in "biufc":
         raise NumgradTypeError(
             f"{op.name}: a {type(a).__name__} of dtype {array.dtype} is not numeric"
         )
     return array, array
+
+
+def check_array_kind(name: str, value: Any) -> None:
+    """Raise for kinds of arrays that mean something else than their numbers.
+
+    Raises
+    ------
+    NumgradTypeError
+        If it is a masked array, whose mask would be lost, or in a product a matrix.
+    """
+    if not isinstance(value, np.ndarray):
+        return
+    if hasattr(value, "filled"):  # so that nothing imports np.ma early
+        raise NumgradTypeError(
+            f"{name}: a masked array among the operands would lose its mask; give its numbers with "
+            ".filled(value), and choose by the mask with np.where"
+        )
+    if type(value).__name__ == "matrix" and name in ("multiply", "power"):
+        raise NumgradTypeError(
+            f"{name}: for a np.matrix operators mean products of matrices; use np.asarray on it, "
+            "and @ for such a product"
+        )
 
 
 def _stack_op() -> Op:
@@ -302,12 +336,15 @@ def _binary_entry(op: Planned) -> Callable[..., Any]:
             if not array.flags.c_contiguous:
                 return bind(op, (a, b), params)
             out = empty(plan.allocate, plan.dtype)
-            if plan.flat:
-                plan.entry(x, z, out)
-            elif plan.scalar_a:
-                plan.entry(x, z.ravel(), out.ravel())
-            else:
-                plan.entry(x.ravel(), z, out.ravel())
+            try:
+                if plan.flat:
+                    plan.entry(x, z, out)
+                elif plan.scalar_a:
+                    plan.entry(x, z.ravel(), out.ravel())
+                else:
+                    plan.entry(x.ravel(), z, out.ravel())
+            except (TypeError, OverflowError):  # an integer that no float can hold
+                return bind(op, (a, b), params)
         mask &= plan.records
         if not mask or mode != 2:
             return Tensor(out) if mode != 3 else new_tensor(out)

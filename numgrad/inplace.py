@@ -38,7 +38,13 @@ from numgrad.autograd.variable import (
     shared_version,
     version_of,
 )
-from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
+from numgrad.eager import TOO_LARGE, check_array_kind
+from numgrad.errors import (
+    NumgradError,
+    NumgradRuntimeError,
+    NumgradTypeError,
+    NumgradValueError,
+)
 from numgrad.op.abstract import AbstractArray
 from numgrad.op.base import OPS, Meta, Op, state
 from numgrad.op.elementwise import Elementwise
@@ -115,9 +121,14 @@ def _overlaps(array: np.ndarray) -> bool:
 
 def as_values(name: str, value: Any, dtype: np.dtype) -> Any:
     """``value`` as a Tensor or ndarray, if it can be converted to the dtype of a target."""
-    value = as_operand(value)
-    if not isinstance(value, Tensor):
-        value = np.asarray(value)
+    try:
+        value = as_operand(value)
+        value = value if isinstance(value, Tensor) else np.asarray(value)
+    except NumgradError:
+        raise
+    except ValueError as error:
+        raise NumgradValueError(f"{name}: cannot make an array of the values: {error}") from None
+    check_array_kind(name, value)
     if value.dtype.kind not in "biufc":
         raise NumgradTypeError(f"{name}: values of dtype {value.dtype} are not numeric")
     if value.dtype.kind == "c" and dtype.kind != "c":
@@ -317,7 +328,9 @@ def _plain(a: Any) -> Any:
     if isinstance(a, Tensor):
         refresh(a)
         return a._array
-    return a if type(a) in (np.ndarray, float, int, complex) else None
+    if type(a) is int:
+        return a if abs(a) < TOO_LARGE else None
+    return a if type(a) in (np.ndarray, float, complex) else None
 
 
 def _requires_grad(a: Any) -> bool:

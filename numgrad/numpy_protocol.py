@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.autograd.variable import refresh
+from numgrad.autograd.forward_ad import has_tangent
 from numgrad.creation import empty_like, full_like, ones_like, zeros_like
 from numgrad.errors import NumgradTypeError
 from numgrad.numpy_writes import WRITES, store, ufunc_at
@@ -75,9 +75,7 @@ def _plain(value: Any) -> Any:
 
 def _requires_grad(value: Any) -> bool:
     if isinstance(value, Tensor):
-        refresh(value)
-        followed = value._extra is not None and value._extra.tangents
-        return value._requires_grad or bool(followed)
+        return value.requires_grad or has_tangent(value)
     if isinstance(value, list | tuple):
         return any(map(_requires_grad, value))
     return isinstance(value, dict) and any(map(_requires_grad, value.values()))

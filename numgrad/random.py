@@ -12,7 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.errors import NumgradTypeError
+from numgrad.errors import (
+    NumgradError,
+    NumgradRuntimeError,
+    NumgradTypeError,
+    NumgradValueError,
+)
 from numgrad.op.abstract import AbstractLength
 from numgrad.op.abstract import broadcast_lengths as _broadcast_lengths
 from numgrad.op.base import OPS, state
@@ -58,7 +63,7 @@ class Generator:
     def permutation(self, x: Any, axis: int = 0) -> Tensor:
         """The rows of ``x``, or the integers below ``x``, in random order."""
         if state.tracer is None:
-            return _wrap(self.generator.permutation(_plain(x), axis))
+            return _drawn(self.generator.permutation, _plain(x), axis)
         if isinstance(x, int | AbstractLength):
             return _places(self.generator.permutation, x)
         x = _as_operand(x)
@@ -70,7 +75,7 @@ class Generator:
     ) -> Tensor:  # fmt: skip
         """Random rows of ``a``, or integers below ``a``, with probabilities ``p``."""
         if state.tracer is None:
-            return _wrap(self.generator.choice(_plain(a), size, replace, _plain(p), axis, shuffle))
+            return _drawn(self.generator.choice, _plain(a), size, replace, _plain(p), axis, shuffle)
         rows = None if isinstance(a, int | AbstractLength) else _as_operand(a)
         count = a if rows is None else rows.shape[axis]
         weights = () if p is None else (_as_operand(p),)
@@ -122,7 +127,16 @@ def default_rng(seed: Any = None) -> Generator:
     >>> ng.random.default_rng(0).normal(size=2)
     tensor([ 0.12573022, -0.13210486])
     """
-    return Generator(np.random.default_rng(seed))
+    return Generator(_seeded("default_rng", np.random.default_rng, seed))
+
+
+def _seeded(name: str, seeded: Callable[..., Any], seed: Any) -> Any:
+    try:
+        return seeded(seed)
+    except ValueError as error:
+        raise NumgradValueError(f"{name}: seed {seed!r}: {error}") from None
+    except TypeError as error:
+        raise NumgradTypeError(f"{name}: seed {seed!r}: {error}") from None
 
 
 def manual_seed(seed: int) -> None:
@@ -142,7 +156,7 @@ def manual_seed(seed: int) -> None:
     >>> (ng.nn.functional.dropout(ng.ones(8)) == first).all().item()
     True
     """
-    np.random.seed(seed)
+    _seeded("manual_seed", np.random.seed, seed)
 
 
 def draw_seed() -> Any:
@@ -170,7 +184,7 @@ def _draw(method: Callable[..., Any], bounds: tuple, size: Any, dtype: Any = Non
     """Numbers between bounds, in an array of a size or of the shape that these broadcast to."""
     more = () if dtype is None else (dtype,)
     if state.tracer is None:
-        return _wrap(method(*map(_plain, bounds), size, *more))
+        return _drawn(method, *map(_plain, bounds), size, *more)
     operands = [b if isinstance(b, int | float) else _as_operand(b) for b in bounds]
     if size is None:
         shape = _broadcast_lengths(*[getattr(b, "shape", ()) for b in operands])
@@ -185,8 +199,30 @@ def _draw(method: Callable[..., Any], bounds: tuple, size: Any, dtype: Any = Non
 
 
 def _plain(value: Any) -> Any:
-    return value.numpy() if isinstance(value, Tensor) else value
+    """A parameter as NumPy takes it."""
+    if not isinstance(value, Tensor):
+        return value
+    try:
+        return value.numpy()
+    except NumgradRuntimeError:
+        raise NumgradRuntimeError(
+            f"random: a parameter of shape {value.shape} is to be differentiated, and numbers are "
+            "drawn without gradients; write them as loc + scale * rng.standard_normal(...), choose "
+            "rows with x[rng.permutation(n)], or detach() it"
+        ) from None
 
 
-def _wrap(value: Any) -> Tensor:
-    return Tensor(np.asarray(value))
+def _drawn(method: Callable[..., Any], *args: Any, **options: Any) -> Tensor:
+    """What NumPy draws; its errors name the method."""
+    try:
+        return Tensor(np.asarray(method(*args, **options)))
+    except NumgradError:
+        raise
+    except (ValueError, OverflowError, MemoryError, RuntimeError) as error:
+        raise NumgradValueError(f"random.{_called(method)}: {error}") from None
+    except (TypeError, KeyError) as error:
+        raise NumgradTypeError(f"random.{_called(method)}: {error}") from None
+
+
+def _called(method: Any) -> str:
+    return getattr(method, "func", method).__name__

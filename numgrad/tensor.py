@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from operator import index as as_index
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from numgrad import inplace_methods as methods
 from numgrad import ops as _ops  # fills the table
 from numgrad.autograd import engine, hooks
+from numgrad.autograd.forward_ad import has_tangent, share_tangents
 from numgrad.autograd.node import Node, show_saved
 from numgrad.autograd.row_sparse import RowSparseTensor, as_tensor
 from numgrad.autograd.variable import (
@@ -219,30 +221,46 @@ def _backward(
 # -------------------------------------------------------------------------------- conversions
 
 
-def _refuse_grad(self: Tensor, what: str) -> None:
-    if self._requires_grad and state.grad_enabled:
-        raise NumgradRuntimeError(
-            f"{what}: the tensor requires grad and an ndarray cannot carry it; use .detach() to "
-            "drop the gradient on purpose, or a numgrad function in place of the NumPy one"
-        )
+def _refuse_loss(self: Tensor, what: str, carrier: str, instead: str) -> None:
+    """Raise if numbers alone would lose a gradient or a tangent."""
+    if self.requires_grad and state.grad_enabled:
+        seen = "requires grad"
+    elif state.interpreters and has_tangent(self):
+        seen = "has a tangent (forward mode)"
+    else:
+        return
+    raise NumgradRuntimeError(
+        f"{what}: the tensor of shape {self._array.shape} {seen}, which {carrier} cannot carry; "
+        f"{instead} drops it on purpose"
+    )
+
+
+_KEEPS_ARRAY = (
+    "np.stack or ng.asarray makes a Tensor of several, ng.zeros one to write into, operations take "
+    "Tensors as they are, and .detach()"
+)
+_KEEPS_NUMBER = (
+    "np.sqrt and its like take Tensors where math.sqrt does not, ng.zeros makes a Tensor to write "
+    "into where np.zeros does not, and .item() or .detach()"
+)
 
 
 def _numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
     """The ndarray itself, sharing memory; with ``force`` also where a gradient is lost."""
     if not force:
-        _refuse_grad(self, "numpy")
+        _refuse_loss(self, "numpy", "an ndarray", _KEEPS_ARRAY)
     if isinstance(self._array, AbstractArray):
         self._array.refuse("numpy()", NDARRAY)
     return self._array
 
 
 def _array_protocol(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-    _refuse_grad(self, "conversion to an ndarray")
+    _refuse_loss(self, "conversion to an ndarray", "an ndarray", _KEEPS_ARRAY)
     return np.array(self._array, dtype=dtype, copy=copy)
 
 
 def _item(self: Tensor) -> Any:
-    """The one element as a Python number."""
+    """The one element as a Python number, without its gradient."""
     if self._array.size != 1:
         raise NumgradValueError(
             f"item: the tensor has shape {self._array.shape}; only one element makes a number"
@@ -251,7 +269,7 @@ def _item(self: Tensor) -> Any:
 
 
 def _tolist(self: Tensor) -> Any:
-    """The elements as nested lists of Python numbers."""
+    """The elements as nested lists of Python numbers, without their gradients."""
     return self._array.tolist()
 
 
@@ -266,15 +284,9 @@ def _scalar(self: Tensor, kind: type) -> Any:
             f"{kind.__name__}(): the tensor has shape {self._array.shape}; only one element makes "
             "a number, reduce it or take one"
         )
-    if self._requires_grad and state.grad_enabled:
-        warnings.warn(
-            f"{kind.__name__}() of a tensor that requires grad loses the gradient; use item() or "
-            "detach() to say that this is meant",
-            UserWarning,
-            stacklevel=3,
-        )
     if isinstance(self._array, AbstractArray):
         return kind(self._array)
+    _refuse_loss(self, f"{kind.__name__}()", f"a Python {kind.__name__}", _KEEPS_NUMBER)
     return kind(self._array.item())
 
 
@@ -312,7 +324,13 @@ def _iter(self: Tensor) -> Iterator[Tensor]:
 def _contains(self: Tensor, value: Any) -> bool:
     if isinstance(self._array, AbstractArray):
         self._array.refuse("the operator in", BRANCH)
-    return bool((self._array == (value._array if isinstance(value, Tensor) else value)).any())
+    try:
+        return bool((self._array == (value._array if isinstance(value, Tensor) else value)).any())
+    except (ValueError, OverflowError) as error:
+        raise NumgradValueError(
+            f"in: a {type(value).__name__} cannot be compared with a tensor of shape "
+            f"{self._array.shape}: {error}"
+        ) from None
 
 
 def _repr(self: Tensor) -> str:
@@ -345,9 +363,24 @@ def _is_invalid(self: Tensor) -> bool:
 def _format(self: Tensor, spec: str) -> str:
     if isinstance(self._array, AbstractArray):
         return repr(self)
-    if spec and not self._array.ndim:
+    if not spec:
+        return repr(self)
+    if self._array.size != 1:
+        raise NumgradTypeError(
+            f"format {spec!r}: the tensor has shape {self._array.shape}, and a format is for one "
+            "number; format its elements one by one, or use np.array2string(t.detach().numpy())"
+        )
+    try:
         return format(self._array.item(), spec)
-    return repr(self) if not spec else format(self._array, spec)
+    except ValueError as error:
+        raise NumgradValueError(f"format {spec!r} of dtype {self._array.dtype}: {error}") from None
+
+
+def _round(self: Tensor, ndigits: Any = None) -> Any:
+    try:
+        return OPS["round"](self, as_index(ndigits or 0))
+    except (TypeError, OverflowError):
+        raise NumgradTypeError(f"round: ndigits is an integer, got {ndigits!r}") from None
 
 
 def _reduce(self: Tensor) -> tuple:
@@ -363,6 +396,7 @@ def _rebuild(array: np.ndarray, requires_grad: bool, kind: type[Tensor] = Tensor
 def _copy(self: Tensor) -> Tensor:
     twin = _rebuild(self._array, self._requires_grad, type(self))
     twin._grad_fn, twin._slot, twin._memory = self._grad_fn, self._slot, shared_version(self)
+    share_tangents(self, twin)
     return twin
 
 
@@ -371,6 +405,11 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
         raise NumgradRuntimeError(
             "deepcopy: the tensor is the result of "
             f"{self._grad_fn.name()}; only leaves can be copied, use detach() or clone()"
+        )
+    if state.interpreters and has_tangent(self):
+        raise NumgradRuntimeError(
+            "deepcopy: the tensor has a tangent (forward mode), which belongs to the level; use "
+            "clone() to keep it, or detach()"
         )
     twin = _rebuild(self._array.copy(), self._requires_grad, type(self))
     memo[id(self)] = twin
@@ -474,7 +513,7 @@ def _acceptable(value: Any) -> bool:
     return isinstance(
         value,
         Tensor | np.ndarray | int | float | complex | np.generic | list | tuple | AbstractLength,
-    )
+    ) or hasattr(value, "__pandas_priority__")
 
 
 _COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
@@ -529,6 +568,7 @@ def _complete() -> None:
     members: dict[str, Any] = {
         "__module__": "numgrad",
         "__array_priority__": 1000.0,
+        "__pandas_priority__": 10000,  # Series and DataFrame leave their operators to Tensors
         "grad_fn": property(_get_grad_fn, doc="Node that made this tensor; None for a leaf."),
         "_version": property(_version),
         "grad": property(_get_grad, _set_grad, _delete_grad),
@@ -578,6 +618,7 @@ def _complete() -> None:
         "__int__": lambda self: _scalar(self, int),
         "__complex__": lambda self: _scalar(self, complex),
         "__bool__": _bool,
+        "__round__": _round,
         "__index__": _index,
         "__len__": _len,
         "__iter__": _iter,

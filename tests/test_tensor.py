@@ -50,8 +50,6 @@ def test_numbers():
     assert (float(t), int(t), complex(t), t.item()) == (2.5, 2, 2.5 + 0j, 2.5)
     assert bool(ng.tensor(0.0)) is False
     assert [10, 20, 30][ng.tensor(1)] == 20
-    with pytest.warns(UserWarning, match="loses the gradient"):
-        assert float(ng.tensor(1.0, requires_grad=True)) == 1.0
     with pytest.raises(ValueError, match="any"):
         bool(ng.ones(2))
     with pytest.raises(TypeError, match=r"\(2,\)"):

@@ -16,6 +16,7 @@ import numpy as np
 
 from numgrad.autograd.accumulate import accumulate
 from numgrad.autograd.batching import BatchingInterpreter
+from numgrad.autograd.hooks import retains_grad
 from numgrad.autograd.recorded import walk_recorded
 from numgrad.autograd.row_sparse import as_tensor
 from numgrad.autograd.task import GradientEdge, Task, edge_of
@@ -94,7 +95,11 @@ def backward(
             )
     captured, found = _run(roots, grads, retain_graph, create_graph, targets, True)
     if targets is not None:
-        found = [(target, g, False) for target, g in zip(targets, captured, strict=True)]
+        found = [
+            (target, g, False)
+            for target, g in zip(targets, captured, strict=True)
+            if not retains_grad(target)  # accumulated on the way
+        ]
     before = state.set(grad_enabled=create_graph)
     try:
         accumulate(found)
@@ -188,6 +193,10 @@ def grad(
             "contradicts it; leave allow_unused out"
         )
     roots, targets = _sequence("grad", outputs), _sequence("grad", inputs)
+    if not targets:
+        raise NumgradRuntimeError(
+            "grad: inputs is empty; name the tensors whose gradients are wanted, or use backward"
+        )
     _check_inputs("grad", targets)
     if materialize_grads and not all(isinstance(t, Tensor) for t in targets):
         raise NumgradRuntimeError(
@@ -319,8 +328,10 @@ def _root_gradients(
         grads = [None] * len(roots)
     elif isinstance(grads, Tensor | np.ndarray | np.generic | float | int | complex):
         grads = [grads]
-    else:
+    elif hasattr(grads, "__iter__") and not isinstance(grads, str):
         grads = list(grads)
+    else:
+        raise _no_gradient(operation, grads)
     if len(grads) != len(roots):
         raise NumgradRuntimeError(
             f"{operation}: {len(roots)} roots but {len(grads)} gradients; give one (or None) each"
@@ -335,6 +346,13 @@ def _root_gradients(
             f"{', '.join(str(g.shape[0]) for g in found)}"
         )
     return found
+
+
+def _no_gradient(operation: str, value: Any) -> NumgradTypeError:
+    return NumgradTypeError(
+        f"{operation}: a {type(value).__name__} is no gradient; give a Tensor, array or number for "
+        "each root, None for one that is a number itself"
+    )
 
 
 def _root_gradient(operation: str, position: int, root: Any, g: Any, batched: bool) -> Tensor:
@@ -361,6 +379,8 @@ def _root_gradient(operation: str, position: int, root: Any, g: Any, batched: bo
             )
         return Tensor(ones(meta.shape, meta.dtype))
     given = g if isinstance(g, Tensor) else constant(g)
+    if g is not None and given.dtype.kind not in "biufc":
+        raise _no_gradient(operation, g)
     if batched and (g is None or given.ndim == 0 or given.shape[1:] != meta.shape):
         raise NumgradRuntimeError(
             f"{operation}: with is_grads_batched the cotangent of root {position} has a batch axis "

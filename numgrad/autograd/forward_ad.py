@@ -226,6 +226,19 @@ def _levels() -> list[ForwardInterpreter]:
     return [each for each in state.interpreters if isinstance(each, ForwardInterpreter)]
 
 
+def has_tangent(tensor: Tensor) -> bool:
+    """Whether a tensor has a tangent at a level of this thread, which an array cannot carry."""
+    return any(level.tangent(tensor) is not None for level in _levels())
+
+
+def share_tangents(original: Tensor, twin: Tensor) -> None:
+    """Give ``twin``, over the memory of ``original``, the same tangents."""
+    for level in _levels():
+        tangent = level.tangent(original)
+        if tangent is not None:
+            level.set_tangent(twin, tangent)
+
+
 def _level(name: str, level: int | None) -> ForwardInterpreter:
     levels = _levels()
     if not levels:
@@ -421,7 +434,10 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
 def _tensor(name: str, value: Any) -> Tensor:
     if isinstance(value, Tensor):
         return value
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise NumgradTypeError(f"{name}: cannot make an array: {error}") from None
     if array.dtype.kind not in "biufc":
         raise NumgradTypeError(f"{name}: a {type(value).__name__} is neither Tensor nor array")
     return Tensor(array)

@@ -4,7 +4,9 @@ Note [Outputs of a Function]
 ----------------------------
 An output becomes part of the graph as the object that forward made, with these exceptions. An input
 that was marked dirty is returned as itself, with a new history. One that is returned as it came,
-or an output that is returned twice, is a view: its own history must stay. What has a history of its
+or an output that is returned twice, is a view: its own history must stay. If nothing is recorded
+though it could be, a view has the history of what is written to its memory later, since forward
+alone made it under ``no_grad``. What has a history of its
 own, recorded inside forward or before, is detached from that first, and so is what requires grad
 where nothing is recorded.
 """
@@ -167,6 +169,8 @@ class _Outputs:
             if isinstance(value, Tensor):
                 recorded = self.node is not None and k in self.differentiable
                 value = self._place(value, self.slot(k), recorded, self.values[:k])
+                if self.node is None and k in self.differentiable:
+                    self._let_follow(value)
             results.append(value)
         if self.node is not None and self.node.saved:
             self.node.saved[0].watch(self.node, {self.slot(k): y for k, y in enumerate(results)})
@@ -184,6 +188,14 @@ class _Outputs:
         if recorded:
             value._grad_fn, value._slot, value._requires_grad = self.node, slot, True
         return value
+
+    def _let_follow(self, value: Tensor) -> None:
+        """Let a view that nothing was recorded of have the history of later writes to its root."""
+        if state.grad_enabled and not any(value is a or a._slot < 0 for a in self._tensors()):
+            value._slot = max(value._slot, 0)
+
+    def _tensors(self) -> list[Tensor]:
+        return [a for a in self.args if isinstance(a, Tensor)]
 
     def _rewrite(self, target: Tensor, slot: int) -> Tensor:
         """Give an input that was changed in place its new history."""

@@ -12,7 +12,6 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from numgrad.autograd.linearization import Outputs, Request, pullback
-from numgrad.autograd.modes import enable_grad
 from numgrad.autograd.variable import Tensor
 
 Array: TypeAlias = Tensor | np.ndarray | np.generic
@@ -66,7 +65,7 @@ def vjp(
     (tensor([0., 0.]), tensor([1., 1.]))
     """
     request = Request("vjp", create_graph, strict)
-    with enable_grad():
+    with request.recording():
         x, one_input = request.fresh(inputs)
         y, one_output = request.outputs(func, x)
         w = request.vector(v, y, "the output of the function")
@@ -113,7 +112,7 @@ def jvp(
     (tensor([1., 1., 1.]), tensor([1., 2., 3.]))
     """
     request = Request("jvp", create_graph, strict)
-    with enable_grad():
+    with request.recording():
         x, _ = request.fresh(inputs)
         w = request.vector(v, x, "the input")
         y, one_output = request.outputs(func, x)
@@ -158,7 +157,7 @@ def vhp(
     (tensor(9.), tensor([ 6., 12.]))
     """
     request = Request("vhp", create_graph, strict)
-    with enable_grad():
+    with request.recording():
         x, one_input = request.fresh(inputs)
         w = request.vector(v, x, "the input")
         y, gradient = request.gradient(func, x)
@@ -204,7 +203,7 @@ def hvp(
     (tensor(19.), (tensor([6., 8.]), tensor([2., 4.])))
     """
     request = Request("hvp", create_graph, strict)
-    with enable_grad():
+    with request.recording():
         x, one_input = request.fresh(inputs)
         w = request.vector(v, x, "the input")
         y, gradient = request.gradient(func, x)

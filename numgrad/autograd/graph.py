@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 from numgrad.autograd.hooks import RemovableHandle as RemovableHandle
 from numgrad.autograd.hooks import register_multi_grad_hook as register_multi_grad_hook
 from numgrad.autograd.node import GraphNode as Node
@@ -14,7 +17,7 @@ from numgrad.autograd.saved import disable_saved_tensors_hooks as disable_saved_
 from numgrad.autograd.saved import saved_tensors_hooks as saved_tensors_hooks
 from numgrad.autograd.task import GradientEdge as GradientEdge
 from numgrad.autograd.variable import Tensor
-from numgrad.errors import NumgradRuntimeError
+from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 
 __all__ = [
     "GradientEdge",
@@ -47,6 +50,8 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     >>> ng.autograd.grad(y * y, edge)
     (tensor(12.),)
     """
+    if not isinstance(tensor, Tensor):
+        raise NumgradTypeError(f"get_gradient_edge: takes a Tensor, got a {type(tensor).__name__}")
     if not tensor.requires_grad:
         raise NumgradRuntimeError(
             f"get_gradient_edge: the tensor of shape {tensor.shape} does not require grad, so no "
@@ -56,8 +61,13 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     return GradientEdge(accumulator(tensor) if node is None else node, tensor.output_nr, node)
 
 
-def increment_version(tensor: Tensor) -> None:
-    """Count a write to a tensor's memory that numgrad did not see.
+def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
+    """Count a write to the memory of a tensor, or of several, that numgrad did not see.
+
+    Raises
+    ------
+    NumgradTypeError
+        If it is no Tensor, or something else is among them; then nothing was counted.
 
     Examples
     --------
@@ -67,4 +77,12 @@ def increment_version(tensor: Tensor) -> None:
     >>> x._version
     1
     """
-    mark_written(tensor)
+    several = isinstance(tensor, Iterable) and not isinstance(tensor, Tensor)
+    tensors: list[Any] = list(tensor) if several else [tensor]
+    for each in tensors:
+        if not isinstance(each, Tensor):
+            raise NumgradTypeError(
+                f"increment_version: takes Tensors, one or several, got a {type(each).__name__}"
+            )
+    for each in tensors:
+        mark_written(each)

@@ -17,14 +17,15 @@ product pulls back a ``w`` that requires grad (its value does not matter), recor
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from numgrad.autograd.engine import dense_grad
-from numgrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
+from numgrad.autograd.forward_ad import dual_level, has_tangent, make_dual, unpack_dual
 from numgrad.autograd.modes import enable_grad
 from numgrad.autograd.variable import Tensor, Version
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
@@ -56,6 +57,18 @@ class Request:
     name: str
     create_graph: bool
     strict: bool
+    made: list[Tensor] = field(default_factory=list)
+    """Leaves of its own, which are frozen in the end: what is returned does not lead there."""
+
+    @contextmanager
+    def recording(self) -> Iterator[None]:
+        """What is called inside is recorded."""
+        try:
+            with enable_grad():
+                yield
+        finally:
+            for leaf in self.made:
+                leaf._requires_grad = False
 
     # --- arguments
 
@@ -124,11 +137,14 @@ class Request:
         return Tensor(np.asarray(value), memory=Version(foreign=True))
 
     def _own(self, given: Tensor, *, requires_grad: bool) -> Tensor:
-        """A Tensor over the same memory, connected to ``given`` if that is asked for."""
+        """A Tensor with the same numbers, connected to ``given`` if that is asked for."""
         if self.create_graph and given.requires_grad:
             return given.reshape(given.shape)
-        own = given.detach()
-        own._requires_grad = requires_grad
+        tangent = self.create_graph and has_tangent(given)
+        own = OPS["positive"](given) if tangent else given.detach()
+        if requires_grad:
+            own._requires_grad = True
+            self.made.append(own)
         return own
 
     # --- the function
@@ -167,6 +183,7 @@ class Request:
     def pushforward(self, y: Tensors, v: Tensors, x: Tensors, whole: str, part: str) -> Tensors:
         """The product ``J v`` for each of ``y``: Note [Forward products by two backwards]."""
         w = [Tensor(zeros(t.shape, t.dtype), t.requires_grad) for t in y]
+        self.made.extend(w)
         pulled = pullback(y, w, x, create_graph=True)
         pulled = self.filled(pulled, x, whole, "input {}", recorded=True)
         weights = [weight for weight in w if weight.requires_grad]
@@ -260,7 +277,7 @@ class Request:
     ) -> Any:
         """Jacobian of a function of fresh inputs, nested as its outputs and they are."""
         self._check_strategy(vectorize, strategy)
-        with enable_grad():
+        with self.recording():
             x, one_input = self.fresh(inputs)
             if strategy == "forward-mode":
                 table, one_output = columns(function, x)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from numgrad.autograd.node import AccumulateGrad, Node
@@ -135,3 +136,13 @@ def _reachable(roots: Sequence[Any], within: set[int] | None = None) -> Iterator
             continue
         yield node
         stack.extend(node_of(edge) for edge in node.edges)
+
+
+def leads_elsewhere(roots: Iterable[Tensor], leaves: Sequence[Tensor]) -> bool:
+    """Whether ``roots`` depend on a leaf that requires grad and is none of ``leaves``."""
+    edges = [edge_of(root) for root in roots if root.requires_grad]
+    known = set(map(id, leaves))
+    return any(
+        isinstance(edge, Tensor) and edge._requires_grad and id(edge) not in known
+        for edge in chain(edges, chain.from_iterable(node.edges for node in _reachable(edges)))
+    )

@@ -159,6 +159,7 @@ class Tensor:
     def __rmod__(self, other: _Array, /) -> Tensor: ...
     def __rmul__(self, other: _Array, /) -> Tensor: ...
     def __ror__(self, other: _Array, /) -> Tensor: ...
+    def __round__(self, ndigits: Any = None) -> Any: ...
     def __rpow__(self, other: _Array, /) -> Tensor: ...
     def __rrshift__(self, other: _Array, /) -> Tensor: ...
     def __rshift__(self, other: _Array, /) -> Tensor: ...
@@ -674,7 +675,7 @@ class Tensor:
     def isnan_(self) -> Tensor:
         """In-place form of ``isnan``; returns the tensor."""
     def item(self) -> Any:
-        """The one element as a Python number."""
+        """The one element as a Python number, without its gradient."""
     @property
     def itemsize(self) -> int:
         """Bytes of one element."""
@@ -1100,7 +1101,7 @@ class Tensor:
         """The operand repeated along each axis as often as ``reps`` says."""
 
     def tolist(self) -> Any:
-        """The elements as nested lists of Python numbers."""
+        """The elements as nested lists of Python numbers, without their gradients."""
     def trace(self, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Tensor:
         """Sum of the elements on a diagonal."""
 

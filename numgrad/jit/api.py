@@ -375,8 +375,9 @@ def jit(
     Returns
     -------
     callable
-        The function: ndarrays in, ndarrays out; a Tensor among the arguments, Tensors out. What is
-        read from outside (globals, enclosed variables, attributes) is read at each call.
+        The function: ndarrays in, ndarrays out; Tensors out where a Tensor is among the arguments,
+        or results depend on one from outside that requires grad. What is read from outside
+        (globals, enclosed variables, attributes) is read at each call.
 
     Raises
     ------

@@ -75,11 +75,12 @@ class Specialisation:
         self.reason: str | None = None
         self.tracing_seconds = 0.0
         leaves = arguments.dynamic
-        as_tensors = not leaves or any(leaf.kind == TENSOR for leaf in leaves)
-        self.traced = trace(
-            arguments, dynamic=dynamic, recorded=as_tensors and key[-1] == RECORDING
-        )
+        self.traced = trace(arguments, dynamic=dynamic, recorded=key[-1] == RECORDING)
         traced, parameters, name = self.traced, arguments.parameters, options.name
+        # what depends on something captured that requires grad leads there
+        as_tensors = (
+            not leaves or traced.parts is not None or any(leaf.kind == TENSOR for leaf in leaves)
+        )
         self.tape: Differentiable | None = None
         inputs = enumerate(traced.inputs)
         if traced.parts is None:  # the tape keeps inputs for the backward

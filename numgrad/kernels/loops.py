@@ -83,6 +83,11 @@ def broadcast_shape(operation: str, shapes: Sequence[tuple[int, ...]]) -> tuple[
             f"{operation}: shapes {listed} do not broadcast; axes are matched from the right and "
             "must be equal or 1"
         ) from None
+    except RuntimeError:
+        raise NumgradValueError(
+            f"{operation}: operands have up to {max(map(len, shapes))} axes, and no more than 32 "
+            "can be broadcast; put some together with reshape"
+        ) from None
 
 
 def layout(

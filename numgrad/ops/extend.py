@@ -142,6 +142,8 @@ def pad(x, pad_width, mode="constant", *, constant_values=0, reflect_type="even"
     if reflect_type != "even":
         raise NumgradValueError(f"pad: reflect_type {reflect_type!r} is not available; use 'even'")
     widths = _widths(pad_width, len(x.shape))
+    if not widths:  # there is no axis to extend
+        return copy(x)
     if mode == "constant":
         values = constant_values
         if hasattr(values, "grad_fn"):

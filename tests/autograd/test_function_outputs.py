@@ -341,6 +341,23 @@ def test_line_104_writes_go_through_without_a_graph(lib):
     assert x.tolist() == [2.0, 2.0]
 
 
+@pytest.mark.parametrize("part", [slice(None), slice(1, 2)])
+def test_line_104_later_writes_to_an_input_reach_what_was_returned_of_it(part):
+    x, w = ng.tensor([1.0, 2.0]), ng.tensor([3.0, 4.0], requires_grad=True)
+    for forward in (lambda ctx, x: x, lambda ctx, x: x[part], lambda ctx, x: x.numpy()[part]):
+        x = ng.tensor([1.0, 2.0])
+        y = scaling(ng, forward).apply(x)
+        assert not y.requires_grad
+        x.mul_(w)  # PyTorch refuses to use y from here on
+        expected = np.zeros(2)
+        expected[part if y.size == 1 else slice(None)] = [2.0] if y.size == 1 else [1.0, 2.0]
+        (found,) = ng.autograd.grad(y.sum(), w)
+        np.testing.assert_array_equal(found, expected)
+        y = scaling(ng, forward).apply(x.detach())
+        y.mul_(w[: y.size])
+        assert y.requires_grad
+
+
 def test_results_recorded_inside_forward_are_cut_off(lib):
     def forward(ctx, x):
         with lib.enable_grad():

@@ -378,6 +378,27 @@ def test_line_79_it_follows_an_in_place_operation(lib, through_a_view):
     assert x.grad.tolist() == [30.0, 30.0]
 
 
+@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.filterwarnings("ignore:.*create_graph:UserWarning")
+def test_line_79_as_an_input_of_backward_it_gets_one_gradient(lib, create_graph):
+    for hooked in (False, True):
+        x = leaf(lib)
+        y = x * 2
+        y.retain_grad()
+        if hooked:
+            y.register_hook(lambda g: g * 10)
+        z = (y * y).sum()
+        z.backward(inputs=[y, x], create_graph=create_graph, retain_graph=True)
+        z.backward(inputs=[y])
+        gradient = y.grad.tolist()
+        if lib is ng:  # PyTorch runs hooks of inputs that are passed on the way less consistently
+            factor = 10.0 if hooked else 1.0
+            assert gradient == [8.0 * factor, 16.0 * factor]
+            assert x.grad.tolist() == [8.0 * factor, 16.0 * factor]
+        elif not hooked:
+            assert gradient == [8.0, 16.0]
+
+
 def test_line_79_it_does_not_keep_the_tensor_alive():
     x = leaf(ng)
     y = x * 3
