@@ -159,8 +159,8 @@ class Optimizer:
     raised. A post-hook runs when the step is complete.
     """
 
-    _uniform_states: tuple[str, ...] = ("step",)
-    """State arrays of one float64, whatever the dtype of their parameter."""
+    _array_states: tuple[str, ...] = ()
+    """States that are arrays: ndarrays in a loaded state become Tensors there."""
     _needs_closure = False
     """Whether a step calls its closure several times."""
     _optimizer_step_pre_hooks: OrderedDict[int, Callable[..., Any]]
@@ -293,22 +293,32 @@ class Optimizer:
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Take over a state that ``state_dict`` made; parameters are matched by position.
 
-        Floating state is converted to the dtype of its parameter (step counts and their like stay
-        float64). Arrays are copied.
+        Floating state is converted to the dtype of its parameter (step counts and their like are
+        float64). Arrays are copied; they may be ndarrays or those of another library (what has
+        ``__array__``, such as PyTorch's). Options that the state lacks stay as they are.
 
         Raises
         ------
+        NumgradTypeError
+            If the state, or an array in it, is of another type.
         NumgradValueError
-            If the groups differ in number or size. Nothing is changed then.
+            If the groups differ in number or size, or what is there of a parameter is incomplete or
+            of another shape. Nothing is changed then.
         """
-        loaded: Any = dict(state_dict)
+        loaded: Any = dict(state_dict) if isinstance(state_dict, Mapping) else state_dict
         for hook in list(self._optimizer_load_state_dict_pre_hooks.values()):
             replaced = hook(self, loaded)
             loaded = loaded if replaced is None else replaced
-        state, groups = states.unpack(self._name, loaded, self.param_groups, self._uniform_states)
+        state, groups = states.unpack(
+            self._name, loaded, self.param_groups, self._array_states, self._layout
+        )
         self.__setstate__({"state": state, "param_groups": groups})
         for hook in list(self._optimizer_load_state_dict_post_hooks.values()):
             hook(self)
+
+    def _layout(self, param: Tensor, group: dict[str, Any]) -> states.Layout | None:
+        """Shape and dtype of the states of a parameter; None if they are not known beforehand."""
+        return None
 
     # ------------------------------------------------------------------------------------ groups
 
