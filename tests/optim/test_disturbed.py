@@ -273,8 +273,14 @@ def test_options_that_a_state_lacks_stay_as_they_are():
     other.step()
 
 
-@pytest.mark.parametrize("name", [n if n == "Adam" else pytest.param(n, marks=pytest.mark.slow)
-                                  for n in OPTIONS if n not in ("Muon", "SparseAdam", "ASGD")])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name == "Adam" else pytest.param(name, marks=pytest.mark.slow)
+        for name in OPTIONS
+        if name not in ("Muon", "SparseAdam", "ASGD")
+    ],
+)
 def test_a_state_of_torch_goes_on_here(name):
     torch = pytest.importorskip("torch")
     run = Run(name)
