@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
+from os import PathLike
 from typing import Any, NamedTuple
 
 from numgrad.autograd.hooks import RemovableHandle, name_of
@@ -221,9 +222,25 @@ class State(Members):
         True
         """
         if not isinstance(state_dict, Mapping):
-            raise NumgradTypeError(
-                f"load_state_dict: takes a dictionary, got {type(state_dict).__name__}"
+            remedy = (
+                "ng.load the file first"
+                if isinstance(state_dict, str | PathLike)
+                else (
+                    "give its state_dict()"
+                    if hasattr(state_dict, "state_dict")
+                    else "give what state_dict() returned"
+                )
             )
+            raise NumgradTypeError(
+                f"{type(self).__name__}.load_state_dict: takes a dictionary, got "
+                f"{type(state_dict).__name__}; {remedy}"
+            )
+        for key in state_dict:
+            if not isinstance(key, str):
+                raise NumgradTypeError(
+                    f"{type(self).__name__}.load_state_dict: keys are dotted names, got {key!r} of "
+                    f"type {type(key).__name__}"
+                )
         metadata = getattr(state_dict, "_metadata", None)
         state_dict = OrderedDict(state_dict)  # hooks may change it
         if metadata is not None:
@@ -416,8 +433,8 @@ def _raise(module: Any, keys: IncompatibleKeys, errors: list[str], strict: bool)
     if problems:
         lines = "\n  ".join(problems)
         raise NumgradRuntimeError(
-            f"load_state_dict: the state does not fit {type(module).__name__}, which stays as it "
-            f"was:\n  {lines}"
+            f"{type(module).__name__}.load_state_dict: the state does not fit, and the module is "
+            f"as it was:\n  {lines}"
         )
 
 

@@ -33,7 +33,8 @@ _global_post_hooks: OrderedDict[int, Callable] = OrderedDict()
 def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call ``hook(optimizer, args, kwargs)`` before each step of every optimizer.
 
-    It returns None, or new arguments as a pair ``(args, kwargs)``.
+    As in PyTorch ``args`` begin with the optimizer: ``(optimizer,)`` or ``(optimizer, closure)``.
+    The hook returns None, or new arguments as a pair ``(args, kwargs)``.
 
     Examples
     --------
@@ -79,19 +80,21 @@ def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
         after = self._optimizer_step_post_hooks
         if not (before or after or _global_pre_hooks or _global_post_hooks):
             return step(self, *args, **kwargs)
+        given: tuple[Any, ...] = (self, *args)
         for hook in list(chain(_global_pre_hooks.values(), before.values())):
-            changed = hook(self, args, kwargs)
+            changed = hook(self, given, kwargs)
             if changed is None:
                 continue
-            if not (isinstance(changed, tuple) and len(changed) == 2):
+            pair = isinstance(changed, tuple) and len(changed) == 2
+            if not (pair and isinstance(changed[0], tuple) and changed[0][:1] == (self,)):
                 raise NumgradRuntimeError(
                     f"{type(self).__name__}.step: a pre-hook returned {changed!r}; it must return "
-                    "None or a pair (args, kwargs)"
+                    "None or a pair (args, kwargs), of which args begin with the optimizer"
                 )
-            args, kwargs = changed
-        out = step(self, *args, **kwargs)
+            given, kwargs = changed
+        out = step(*given, **kwargs)
         for hook in list(chain(after.values(), _global_post_hooks.values())):
-            hook(self, args, kwargs)
+            hook(self, given, kwargs)
         return out
 
     wrapper.hooked = True  # type: ignore[attr-defined]
@@ -228,8 +231,8 @@ class Optimizer:
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call ``hook(optimizer, args, kwargs)`` before each step.
 
-        It returns None, or new arguments as a pair ``(args, kwargs)``; anything else is a
-        NumgradRuntimeError.
+        ``args`` begin with the optimizer. The hook returns None, or new arguments as a pair
+        ``(args, kwargs)``; anything else is a NumgradRuntimeError.
         """
         return _register(self._optimizer_step_pre_hooks, hook)
 
