@@ -580,6 +580,13 @@ def foreign(entries, data=b""):
     return len(text).to_bytes(8, "little") + text + data
 
 
+def test_arguments_of_torch_are_accepted_where_they_mean_nothing(tmp_path):
+    ng.save({"x": 1}, tmp_path / "a")
+    assert ng.load(tmp_path / "a", map_location="cpu", weights_only=True) == {"x": 1}
+    with pytest.raises(ng.NumgradValueError, match="on the CPU"):
+        ng.load(tmp_path / "a", "cuda:0")
+
+
 def test_files_of_others_with_what_is_not_read_are_refused():
     assert loaded(foreign({})) == {}
     with pytest.raises(ng.NumgradValueError, match=r"'x' has dtype F4, which is not read"):

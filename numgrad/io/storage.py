@@ -57,7 +57,9 @@ def save(obj: Any, file: str | PathLike[str] | BinaryIO) -> None:
         write_atomically(_path("save", file), chunks)
 
 
-def load(file: str | PathLike[str] | BinaryIO) -> Any:
+def load(
+    file: str | PathLike[str] | BinaryIO, map_location: Any = None, *, weights_only: bool = True
+) -> Any:
     """Read what ``save`` wrote, or another file of the safetensors format, as a dictionary.
 
     Nothing in a file is ever executed.
@@ -66,6 +68,8 @@ def load(file: str | PathLike[str] | BinaryIO) -> Any:
     ----------
     file : str, path or binary file
         A binary file is read from where it stands to its end.
+    map_location, weights_only
+        Accepted for PyTorch's sake: None or ``"cpu"``, and either.
 
     Returns
     -------
@@ -77,7 +81,8 @@ def load(file: str | PathLike[str] | BinaryIO) -> Any:
     Raises
     ------
     NumgradValueError
-        If the file is cut off, was changed, is of another format, or has a dtype that is not read.
+        If the file is cut off, was changed, is of another format, or has a dtype that is not read;
+        if the device is another.
     OSError
         If there is no such file.
 
@@ -91,6 +96,8 @@ def load(file: str | PathLike[str] | BinaryIO) -> Any:
     >>> ng.load(buffer)
     [1, (2.5, None)]
     """
+    if map_location is not None and str(map_location) != "cpu":
+        raise NumgradValueError(f"load: numgrad computes on the CPU, got {map_location!r}")
     if hasattr(file, "read"):
         return _load(file, repr(file))
     path = _path("load", file)
