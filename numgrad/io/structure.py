@@ -402,13 +402,11 @@ class _Unpacker:
         if not isinstance(reference, dict):
             return reference
         ((kind, content),) = reference.items()
-        if kind in ("at", "tensor") and (type(content) is not int or content < 0):
-            raise ValueError(f"{content!r} is no number of a container or tensor")
         match kind:
             case "at":
-                return self.containers[content]
+                return _numbered(self.containers, content)
             case "tensor":
-                return self.tensors[content]
+                return _numbered(self.tensors, content)
             case "array":
                 return self.arrays[content]
             case "scalar":
@@ -424,3 +422,9 @@ class _Unpacker:
             case "complex":
                 return complex(*map(self.value, content))
         raise ValueError(f"no value is a {kind}")
+
+
+def _numbered(listed: list[Any], number: Any) -> Any:
+    if type(number) is not int or number < 0:
+        raise ValueError(f"{number!r} is no number of a container or tensor")
+    return listed[number]
