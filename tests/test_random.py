@@ -1,5 +1,8 @@
 """Random Tensors are NumPy's numbers."""
 
+import io
+import pickle
+
 import numpy as np
 import pytest
 
@@ -25,3 +28,118 @@ def test_tensors_as_arguments():
     rng = ng.random.default_rng(0)
     assert rng.normal(ng.zeros(3), ng.ones(3)).shape == (3,)
     assert sorted(rng.permutation(ng.arange(4)).tolist()) == [0, 1, 2, 3]
+
+
+def as_file(value):
+    buffer = io.BytesIO()
+    ng.save(value, buffer)
+    buffer.seek(0)
+    return ng.load(buffer)
+
+
+def as_pickle(value):
+    return pickle.loads(pickle.dumps(value))
+
+
+@pytest.mark.parametrize("kept", [as_file, as_pickle, lambda s: s], ids=["file", "pickle", "same"])
+@pytest.mark.parametrize(
+    "kind", [None, *(getattr(np.random, k) for k in ("PCG64", "MT19937", "Philox", "SFC64"))]
+)
+def test_a_generator_goes_on_from_a_state(kind, kept):
+    rng = None if kind is None else np.random.Generator(kind(3))
+    theirs = np.random if rng is None else rng
+
+    def draws():
+        integers = ng.random.generator_of("test", rng).integers(9, size=3, dtype=np.uint32)
+        return [*theirs.normal(size=3), *integers, *theirs.random(3)]
+
+    theirs.normal()
+    state = kept(ng.random.get_state(rng))
+    first = draws()
+    ng.random.set_state(state, rng)
+    assert draws() == first
+    ng.random.set_state(state, rng if rng is None else ng.random.Generator(rng))
+    assert draws() == first
+
+
+def broken_states(state):
+    """A good state with one thing wrong."""
+    yield from (None, 3, {}, {"state": {}}, {**state, "bit_generator": "Other"})
+    for name in state:
+        yield {k: v for k, v in state.items() if k != name}
+        yield {**state, name: None}
+    for name, value in state["state"].items():
+        wrong = [None, -1, "x", 2**130, np.zeros(3)]
+        if isinstance(value, np.ndarray):
+            wrong = [value[:-1], value.astype(float), None]
+        if name == "pos":
+            wrong += [625, 10**9]
+        for bad in wrong:
+            yield {**state, "state": {**state["state"], name: bad}}
+    if "buffer_pos" in state:
+        yield {**state, "buffer_pos": 5}
+
+
+@pytest.mark.parametrize("kind", [None, "PCG64", "MT19937", "Philox", "SFC64"])
+def test_a_state_that_is_none_is_refused_and_nothing_changes(kind):
+    rng = None if kind is None else np.random.Generator(getattr(np.random, kind)(3))
+    before = ng.random.get_state(rng)
+    for bad in broken_states(before):
+        with pytest.raises((ng.NumgradTypeError, ng.NumgradValueError), match="set_state"):
+            ng.random.set_state(bad, rng)
+        after = ng.random.get_state(rng)
+        assert str(after) == str(before)
+    with pytest.raises(ng.NumgradTypeError, match="generator"):
+        ng.random.get_state(3)
+
+
+def test_training_with_dropout_goes_on_bitwise(tmp_path):
+    x, y = np.linspace(-1, 1, 48).reshape(12, 4), np.linspace(0, 1, 12).reshape(12, 1)
+
+    def make():
+        model = ng.nn.Sequential(
+            ng.nn.Linear(4, 8), ng.nn.Tanh(), ng.nn.Dropout(0.5), ng.nn.Linear(8, 1)
+        )
+        return model, ng.optim.SGD(model.parameters(), lr=0.1)
+
+    def train(model, optimizer):
+        for rows, wanted in ng.data.DataLoader((x, y), batch_size=4, shuffle=True):
+            optimizer.zero_grad()
+            ng.nn.functional.mse_loss(model(rows), wanted).backward()
+            optimizer.step()
+
+    ng.random.manual_seed(1)
+    model, optimizer = make()
+    train(model, optimizer)
+    state = {
+        "model": model.state_dict(),
+        "optimizer": optimizer.state_dict(),
+        "random": ng.random.get_state(),
+    }
+    ng.save(state, tmp_path / "state")
+    train(model, optimizer)
+    other, its_optimizer = make()
+    state = ng.load(tmp_path / "state")
+    other.load_state_dict(state["model"])
+    its_optimizer.load_state_dict(state["optimizer"])
+    ng.random.set_state(state["random"])
+    train(other, its_optimizer)
+    for a, b in zip(model.parameters(), other.parameters(), strict=True):
+        np.testing.assert_array_equal(a.detach().numpy(), b.detach().numpy())
+
+
+def test_states_are_not_for_compiled_functions():
+    with pytest.raises(ng.NumgradTraceError, match="get_state"):
+        ng.jit(lambda x: (ng.random.get_state(), x * x)[1])(np.ones(2))
+
+
+def test_a_compiled_function_draws_from_the_state_that_was_set():
+    f = ng.jit(lambda x: ng.nn.functional.dropout(x) * 2.0)
+    x = np.ones(20)
+    state = ng.random.get_state()
+    first = f(x)
+    np.testing.assert_raises(AssertionError, np.testing.assert_array_equal, f(x), first)
+    ng.random.set_state(state)
+    np.testing.assert_array_equal(f(x), first)
+    ng.random.set_state(state)
+    np.testing.assert_array_equal(ng.nn.functional.dropout(x) * 2.0, first)

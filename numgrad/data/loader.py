@@ -43,6 +43,8 @@ class DataLoader:
         A seed for a generator of its own, in place of ``generator``.
     prefetch_factor : int
         Batches that are made ahead for each worker.
+    pin_memory, persistent_workers : bool
+        Accepted for PyTorch's sake: there is one memory, and threads are made quickly.
 
     Raises
     ------
@@ -84,6 +86,8 @@ class DataLoader:
         generator: Generator | np.random.Generator | None = None,
         seed: int | None = None,
         prefetch_factor: int = 2,
+        pin_memory: bool = False,
+        persistent_workers: bool = False,
     ) -> None:
         _check_number("batch_size", batch_size, 1)
         _check_number("num_workers", num_workers, 0)

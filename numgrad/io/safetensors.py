@@ -11,7 +11,7 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from math import prod
@@ -38,6 +38,37 @@ DTYPES = {
 }
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
+
+def _brain(bits: np.ndarray) -> np.ndarray:
+    """float32 of the upper halves of such numbers."""
+    return (bits.astype(np.uint32) << 16).view(np.float32)
+
+
+def _small(exponent: int, mantissa: int, bias: int, infinite: bool) -> np.ndarray:
+    """The float32 of each of the 256 numbers that a sign, an exponent and a mantissa make."""
+    code = np.arange(256)
+    fraction = code & ((1 << mantissa) - 1)
+    power = code >> mantissa & ((1 << exponent) - 1)
+    value = np.where(
+        power == 0,
+        np.ldexp(fraction.astype(float), 1 - bias - mantissa),
+        np.ldexp(fraction + 2.0**mantissa, power - bias - mantissa),
+    )
+    last = (1 << exponent) - 1
+    if infinite:
+        value[power == last] = np.where(fraction[power == last] == 0, np.inf, np.nan)
+    else:  # one NaN of each sign, and no infinity
+        value[(power == last) & (fraction == (1 << mantissa) - 1)] = np.nan
+    return np.where(code < 128, value, -value).astype(np.float32)
+
+
+WIDENED: dict[str, tuple[np.dtype, Callable[[np.ndarray], np.ndarray]]] = {
+    "BF16": (np.dtype("<u2"), _brain),
+    "F8_E4M3": (np.dtype("u1"), lambda codes: _small(4, 3, 7, False)[codes]),
+    "F8_E5M2": (np.dtype("u1"), lambda codes: _small(5, 2, 15, True)[codes]),
+}
+"""Formats of numbers that NumPy lacks, as what they are read and what that means in float32."""
+
 LONGEST_HEADER = 100_000_000
 """In bytes; the reference implementation reads no longer ones."""
 
@@ -45,12 +76,17 @@ _METADATA = "__metadata__"
 _DIGEST = "digest"
 
 
+class Damage(Exception):
+    """What is wrong with a file."""
+
+
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """Arrays and strings by name."""
+    """Arrays and strings by name, and whether they are those that ``dump`` wrote."""
 
     arrays: dict[str, np.ndarray]
     metadata: dict[str, str]
+    signed: bool = True
 
 
 def dump(
@@ -96,27 +132,36 @@ def dump(
 
 def _data(array: np.ndarray) -> memoryview:
     """The elements in row-major, little-endian order."""
-    flat = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(-1)
-    return flat.view(np.uint8).data
+    flat = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(-1).view(np.uint8)
+    return (_bools(flat) if array.dtype.kind == "b" else flat).data
+
+
+def _bools(data: np.ndarray) -> np.ndarray:
+    """Bytes of bools with 1 for all that are not 0, such as a view of others may have."""
+    return np.minimum(data, 1) if data.size and data.max() > 1 else data
 
 
 def _hash(entries: dict[str, Any], metadata: Mapping[str, str]) -> Any:
     """A digest in the making, of the header so far."""
-    text = json.dumps([entries, dict(metadata)], sort_keys=True, separators=(",", ":"))
+    try:
+        text = json.dumps([entries, dict(metadata)], sort_keys=True, separators=(",", ":"))
+    except RecursionError:
+        raise Damage("its header is not laid out as the format says") from None
     return blake2b(text.encode(), digest_size=32)
 
 
-class Damage(Exception):
-    """What is wrong with a file."""
+def load(file: BinaryIO, signed: Callable[[Mapping[str, str]], bool]) -> Contents:
+    """Read a file of the format, from where ``file`` stands to its end.
 
-
-def load(file: BinaryIO) -> Contents:
-    """Read what ``dump`` wrote, from where ``file`` stands to its end.
+    Parameters
+    ----------
+    signed
+        Whether metadata are of what ``dump`` wrote, so that there is a digest to compare.
 
     Raises
     ------
     Damage
-        If anything is not as it was written, or was not written by ``dump``.
+        If anything is not as it was written, or not as the format says.
     """
     file, size = _measured(file)
     if size < 8:
@@ -127,21 +172,22 @@ def load(file: BinaryIO) -> Contents:
     if length > size - 8:
         raise Damage(f"its header of {length} bytes is cut off after {size - 8}")
     entries, metadata = _parse(_read(file, length))
-    digest = metadata.pop(_DIGEST, None)
-    if digest is None:
-        raise Damage("it has no digest of its content: ng.save did not write it")
     extents = _extents(entries, size - 8 - length)
-    hashed = _hash(entries, metadata)
+    ours = signed(metadata)
+    digest = metadata.pop(_DIGEST, None) if ours else None
+    if ours and digest is None:
+        raise Damage("it has no digest of its content, as a file that ng.save wrote has")
+    hashed = _hash(entries, metadata) if ours else None
     arrays = {}
     for name, extent in extents.items():
         data = np.empty(extent.count, np.uint8)
         _read_into(file, data.data)
-        hashed.update(data)
-        array = data.view(extent.dtype).reshape(extent.shape)
-        arrays[name] = array.astype(extent.dtype.newbyteorder("="), copy=False)
-    if hashed.hexdigest() != digest:
+        if hashed is not None:
+            hashed.update(data)
+        arrays[name] = extent.array(data)
+    if hashed is not None and hashed.hexdigest() != digest:
         raise Damage("its content does not have the digest that was written with it")
-    return Contents(arrays, metadata)
+    return Contents(arrays, metadata, ours)
 
 
 def _measured(file: BinaryIO) -> tuple[BinaryIO, int]:
@@ -160,10 +206,20 @@ def _measured(file: BinaryIO) -> tuple[BinaryIO, int]:
 class _Extent:
     """What and where an array is: ``count`` bytes from ``start`` on."""
 
-    dtype: np.dtype
+    kind: str
     shape: tuple[int, ...]
     start: int
     count: int
+
+    def array(self, data: np.ndarray) -> np.ndarray:
+        """The array that its bytes mean."""
+        if self.kind in WIDENED:
+            dtype, widened = WIDENED[self.kind]
+            return widened(data.view(dtype)).reshape(self.shape)
+        dtype = DTYPES[self.kind]
+        data = _bools(data) if dtype.kind == "b" else data
+        array = data.view(dtype).reshape(self.shape)
+        return array.astype(dtype.newbyteorder("="), copy=False)
 
 
 def _parse(text: bytes) -> tuple[dict[str, Any], dict[str, str]]:
@@ -194,16 +250,24 @@ def _extents(entries: dict[str, Any], size: int) -> dict[str, _Extent]:
 
 def _extent(name: str, entry: Any) -> _Extent:
     try:
-        dtype = DTYPES[entry["dtype"]]
+        kind = entry["dtype"]
         shape = tuple(entry["shape"])
         start, stop = entry["data_offsets"]
+        dtype = WIDENED[kind][0] if kind in WIDENED else DTYPES.get(kind)
     except (KeyError, TypeError, ValueError):
         raise Damage(f"the header does not describe the array {name!r} as it should") from None
-    if not all(type(n) is int and n >= 0 for n in (*shape, start, stop)) or len(shape) > 64:
+    if dtype is None:
+        raise Damage(
+            f"the array {name!r} has dtype {str(kind)[:20]}, which is not read here; known are "
+            f"{', '.join([*DTYPES, *WIDENED])}"
+        )
+    possible = all(type(n) is int and 0 <= n < 2**63 for n in (*shape, start, stop))
+    # NumPy also counts the bytes of an array without elements, as if it had one along such axes
+    if not possible or len(shape) > 64 or prod(n or 1 for n in shape) * 4 * dtype.itemsize >= 2**63:
         raise Damage(f"the array {name!r} has no possible shape or place in its header")
     if stop - start != prod(shape) * dtype.itemsize:
         raise Damage(f"the array {name!r} of shape {shape} does not take {stop - start} bytes")
-    return _Extent(dtype, shape, start, stop - start)
+    return _Extent(kind, shape, start, stop - start)
 
 
 def _read(file: BinaryIO, count: int) -> bytes:

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.io import safetensors
 from numgrad.io.files import write_atomically
-from numgrad.io.structure import pack, unpack
+from numgrad.io.structure import is_signed, pack, unpack
 
 
 def save(obj: Any, file: str | PathLike[str] | BinaryIO) -> None:
@@ -57,18 +57,32 @@ def save(obj: Any, file: str | PathLike[str] | BinaryIO) -> None:
         write_atomically(_path("save", file), chunks)
 
 
-def load(file: str | PathLike[str] | BinaryIO) -> Any:
-    """Read what ``save`` wrote; nothing in a file is ever executed.
+def load(
+    file: str | PathLike[str] | BinaryIO, map_location: Any = None, *, weights_only: bool = True
+) -> Any:
+    """Read what ``save`` wrote, or another file of the safetensors format, as a dictionary.
+
+    Nothing in a file is ever executed.
 
     Parameters
     ----------
     file : str, path or binary file
         A binary file is read from where it stands to its end.
+    map_location, weights_only
+        Accepted for PyTorch's sake: None or ``"cpu"``, and either.
+
+    Returns
+    -------
+    Any
+        What was saved. Of a file that others wrote a dictionary of Tensors by name, without the
+        texts under ``__metadata__``; float16, bfloat16 and the float8 of 4 or 5 bits for the
+        exponent become float32, which has all their numbers.
 
     Raises
     ------
     NumgradValueError
-        If the file is cut off, was changed, or was not written by ``save``.
+        If the file is cut off, was changed, is of another format, or has a dtype that is not read;
+        if the device is another.
     OSError
         If there is no such file.
 
@@ -82,6 +96,8 @@ def load(file: str | PathLike[str] | BinaryIO) -> Any:
     >>> ng.load(buffer)
     [1, (2.5, None)]
     """
+    if map_location is not None and str(map_location) != "cpu":
+        raise NumgradValueError(f"load: numgrad computes on the CPU, got {map_location!r}")
     if hasattr(file, "read"):
         return _load(file, repr(file))
     path = _path("load", file)
@@ -91,7 +107,7 @@ def load(file: str | PathLike[str] | BinaryIO) -> Any:
 
 def _load(file: Any, name: str) -> Any:
     try:
-        return unpack(safetensors.load(file))
+        return unpack(safetensors.load(file, is_signed))
     except safetensors.Damage as damage:
         raise NumgradValueError(f"load: cannot read {name}: {damage}") from None
 

@@ -14,7 +14,7 @@ import json
 import math
 import struct
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -42,6 +42,10 @@ TENSORS: dict[type, str] = {Tensor: "Tensor", Parameter: "Parameter", Buffer: "B
 NOTES = "_metadata"
 """Attribute of the OrderedDict that a module's state_dict is, with versions of its parts."""
 
+LONGEST_KEYS = 10_000_000
+"""Tuples and their parts in all keys of dictionaries, counted as often as a hash visits them."""
+DEEPEST_KEY = 200
+
 _EXACT_IN_JSON = 2**53
 """Other readers of JSON take numbers as float64."""
 
@@ -49,6 +53,46 @@ _PAIRS = np.dtype(np.complex128)
 _NOTE = (
     "arrays named under complex128 hold pairs (real, imaginary) of float64 along their last axis"
 )
+
+
+class _Keys:
+    """Counts what hashing the keys of a file takes.
+
+    A tuple has no hash of its own: it is computed from its parts each time. Where tuples hold the
+    same tuple twice, over and over, that takes exponential time, and a deep one the stack.
+    """
+
+    def __init__(self) -> None:
+        self.total = 0
+        self._known: dict[int, tuple[int, int, Any]] = {}
+
+    def count(self, key: Any) -> None:
+        """Add a key; a ValueError says that it is too much."""
+        if type(key) is not tuple:
+            return
+        size, depth = self._measured(key)
+        self.total += size
+        if self.total > LONGEST_KEYS or depth > DEEPEST_KEY:
+            raise ValueError(
+                f"keys that are tuples of tuples: {self.total} parts in all, nested {depth} times, "
+                f"and at most {LONGEST_KEYS} and {DEEPEST_KEY} are read"
+            )
+
+    def _measured(self, root: tuple[Any, ...]) -> tuple[int, int]:
+        """Parts of a tuple, and how deep they are nested; each object is looked at once."""
+        stack = [root]
+        while stack:
+            value = stack[-1]
+            new = [v for v in value if type(v) is tuple and id(v) not in self._known]
+            if new and id(value) not in self._known:
+                stack += new
+                continue
+            stack.pop()
+            inside = [self._known[id(v)] for v in value if type(v) is tuple]
+            size = 1 + len(value) + sum([found[0] for found in inside])
+            depth = 1 + max([found[1] for found in inside], default=0)
+            self._known[id(value)] = size, depth, value  # which keeps its id
+        return self._known[id(root)][:2]
 
 
 # ------------------------------------------------------------------------------------- writing
@@ -89,6 +133,7 @@ class _Packer:
         self.tensors: list[Any] = []
         self.pairs: list[str] = []
         self._numbers: dict[int, int] = {}
+        self._keys = _Keys()
         self._names: dict[Any, str] = {}
 
     def pack(self, root: Any) -> Any:
@@ -112,10 +157,28 @@ class _Packer:
                 if notes := _notes(value, path):
                     stack.append((notes[NOTES], (path, NOTES), False))
                 stack += [(v, (path, k), False) for k, v in reversed(value.items())]
-                stack += [(k, path, False) for k in value if _checked_key(k, path)]
+                stack += [(k, path, False) for k in value if self._is_tuple(k, path)]
             else:
                 stack += [(v, (path, k), False) for k, v in reversed(list(enumerate(value)))]
         return self._reference(root, None)
+
+    def _is_tuple(self, key: Any, path: Path) -> bool:
+        """Whether a key is a container to be listed, after a look at what it is."""
+        try:
+            self._keys.count(key)
+        except ValueError as error:
+            raise NumgradValueError(f"save: the dictionary at {_spell(path)} has {error}") from None
+        parts = [key]
+        for part in parts:  # grows while we go through it
+            if type(part) is tuple:
+                parts += part
+            elif part is not None and type(part) not in (bool, int, float, complex, str, bytes):
+                raise NumgradTypeError(
+                    f"save: the dictionary at {_spell(path)} has a key of type "
+                    f"{type(part).__name__}; keys are strings, numbers, bytes, None and tuples of "
+                    "these"
+                )
+        return type(key) is tuple
 
     def _container(self, value: Any, path: Path) -> list[Any]:
         """Kind, references of the parts, and that of the notes of a state_dict."""
@@ -199,20 +262,6 @@ def _float(value: float) -> Any:
     return value if math.isfinite(value) else {"float": struct.pack(">d", value).hex()}
 
 
-def _checked_key(key: Any, path: Path) -> bool:
-    """Whether a key is a container to be listed, after a look at what it is."""
-    parts = [key]
-    for part in parts:  # grows while we go through it
-        if type(part) is tuple:
-            parts += part
-        elif part is not None and type(part) not in (bool, int, float, complex, str, bytes):
-            raise NumgradTypeError(
-                f"save: the dictionary at {_spell(path)} has a key of type {type(part).__name__}; "
-                "keys are strings, numbers, bytes, None and tuples of these"
-            )
-    return type(key) is tuple
-
-
 def _notes(value: dict[Any, Any], path: Path) -> dict[str, Any]:
     """The attributes of a dictionary, of which there is one at most."""
     found = getattr(value, "__dict__", {})
@@ -262,16 +311,30 @@ def _refusal(value: Any) -> str:
 # ------------------------------------------------------------------------------------- reading
 
 
+def is_signed(metadata: Mapping[str, str]) -> bool:
+    """Whether ``pack`` made the metadata of a file, even if a name in them was changed."""
+    return KEY in metadata or any(
+        text.startswith('{"format":') and '"containers":' in text for text in metadata.values()
+    )
+
+
 def unpack(contents: Contents) -> Any:
-    """The value that ``pack`` took apart.
+    """The value that ``pack`` took apart; of a file by others a dictionary of Tensors.
 
     Raises
     ------
     Damage
         If the structure is not one that ``pack`` makes.
     """
+    if not contents.signed:
+        # there are no kernels for float16
+        widened = {np.dtype(np.float16): np.dtype(np.float32)}
+        return {
+            name: Tensor(array.astype(widened.get(array.dtype, array.dtype), copy=False))
+            for name, array in contents.arrays.items()
+        }
     if KEY not in contents.metadata:
-        raise Damage("it has no structure of values: ng.save did not write it")
+        raise Damage("its structure of values is not where ng.save writes it")
     try:
         structure = json.loads(contents.metadata[KEY])
         if structure["format"] != FORMAT:
@@ -295,6 +358,8 @@ class _Unpacker:
             pairs = arrays[name]
             self.arrays[name] = pairs.view(np.complex128).reshape(pairs.shape[:-1])
         self._bases: dict[str, Tensor] = {}
+        self._bytes: dict[str, bytes] = {}  # one object each, however often it is referred to
+        self._keys = _Keys()
         self.tensors = [self._tensor(*entry) for entry in structure["tensors"]]
         self.containers: list[Any] = []
         for entry in structure["containers"]:
@@ -313,19 +378,24 @@ class _Unpacker:
 
     def _container(self, kind: str, parts: Iterable[Any], *notes: Any) -> Any:
         if kind == "OrderedDict":
-            found = OrderedDict((self.value(k), self.value(v)) for k, v in parts)
+            found = OrderedDict((self._key(k), self.value(v)) for k, v in parts)
             for note in notes:
                 setattr(found, NOTES, self.value(note))
             return found
         if notes:
             raise ValueError(f"no {kind} has notes")
         if kind == "dict":
-            return {self.value(k): self.value(v) for k, v in parts}
+            return {self._key(k): self.value(v) for k, v in parts}
         if kind == "tuple":
             return tuple(map(self.value, parts))
         if kind == "list":
             return list(map(self.value, parts))
         raise ValueError(f"no container is a {kind}")
+
+    def _key(self, reference: Any) -> Any:
+        key = self.value(reference)
+        self._keys.count(key)
+        return key
 
     def value(self, reference: Any) -> Any:
         """The value that a reference means."""
@@ -334,15 +404,17 @@ class _Unpacker:
         ((kind, content),) = reference.items()
         match kind:
             case "at":
-                return self.containers[content]
+                return _numbered(self.containers, content)
             case "tensor":
-                return self.tensors[content]
+                return _numbered(self.tensors, content)
             case "array":
                 return self.arrays[content]
             case "scalar":
                 return self.arrays[content][()]
             case "bytes":
-                return self.arrays[content].tobytes()
+                if content not in self._bytes:
+                    self._bytes[content] = self.arrays[content].tobytes()
+                return self._bytes[content]
             case "int":
                 return int(content, 16)
             case "float":
@@ -350,3 +422,9 @@ class _Unpacker:
             case "complex":
                 return complex(*map(self.value, content))
         raise ValueError(f"no value is a {kind}")
+
+
+def _numbered(listed: list[Any], number: Any) -> Any:
+    if type(number) is not int or number < 0:
+        raise ValueError(f"{number!r} is no number of a container or tensor")
+    return listed[number]

@@ -14,9 +14,10 @@ from functools import cache, partial
 import numpy as np
 
 from numgrad.kernels import threads
+from numgrad.kernels.addresses import addresses, copied_addresses
 from numgrad.kernels.expr import type_name
 from numgrad.kernels.jit import compile_kernel
-from numgrad.kernels.multi_tensor import MAX_TASKS, TASK, collect
+from numgrad.kernels.multi_tensor import MAX_TASKS, TASK
 
 LANES = 8
 COST_NS = 0.2
@@ -35,18 +36,14 @@ def sum_of_squares(arrays: Sequence[np.ndarray], dtype: np.dtype, factor: float 
     factor
         For elements whose squares would leave the range of float64.
     """
-    count = len(arrays)
-    pointers, starts = np.empty((1, count), np.int64), np.empty(count + 1, np.int64)
-    plain = list(arrays)
-    total = collect(plain, 1, 0, dtype, pointers, starts)
-    if total < 0:  # some are not contiguous
-        plain = [np.require(a, dtype, ("C", "A")).view(dtype) for a in arrays]
-        total = collect(plain, 1, 0, dtype, pointers, starts)
+    listed = list(arrays)
+    call = listed, len(listed), 1, 0, dtype
+    found = addresses(*call) or copied_addresses(*call)
     entry = partial(_entry, np.finfo(dtype).dtype)
     run = threads.choose(
-        entry, partial(entry, parallel=True), total * COST_NS, partial(entry, nogil=True)
+        entry, partial(entry, parallel=True), found.total * COST_NS, partial(entry, nogil=True)
     )
-    return run(pointers, starts, factor)
+    return run(found.pointers, found.starts, factor)
 
 
 @cache

@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
+from os import PathLike
+from typing import Any, NamedTuple
 
 from numgrad.autograd.hooks import RemovableHandle, name_of
 from numgrad.autograd.modes import no_grad
@@ -24,12 +23,11 @@ from numgrad.errors import (
     NumgradRuntimeError,
     NumgradTypeError,
 )
+from numgrad.kernels.expr import KERNEL_DTYPES
+from numgrad.nn.foreign import array_of, is_array
 from numgrad.nn.members import Members
 from numgrad.nn.module_hooks import check_hook, register
 from numgrad.nn.parameter import Parameter
-
-if TYPE_CHECKING:
-    pass
 
 EXTRA = "_extra_state"
 """Last part of the key of an extra state."""
@@ -192,8 +190,9 @@ class State(Members):
         Parameters
         ----------
         state_dict
-            Tensors or ndarrays by dotted name. Values are copied and converted to the dtype that
-            the module has.
+            Tensors, ndarrays or arrays of other libraries (what has ``__array__``, such as
+            PyTorch's) by dotted name. Values are copied and converted to the dtype that the module
+            has.
         strict
             Whether keys that are missing or have no place are an error.
         assign
@@ -223,9 +222,25 @@ class State(Members):
         True
         """
         if not isinstance(state_dict, Mapping):
-            raise NumgradTypeError(
-                f"load_state_dict: takes a dictionary, got {type(state_dict).__name__}"
+            remedy = (
+                "ng.load the file first"
+                if isinstance(state_dict, str | PathLike)
+                else (
+                    "give its state_dict()"
+                    if hasattr(state_dict, "state_dict")
+                    else "give what state_dict() returned"
+                )
             )
+            raise NumgradTypeError(
+                f"{type(self).__name__}.load_state_dict: takes a dictionary, got "
+                f"{type(state_dict).__name__}; {remedy}"
+            )
+        for key in state_dict:
+            if not isinstance(key, str):
+                raise NumgradTypeError(
+                    f"{type(self).__name__}.load_state_dict: keys are dotted names, got {key!r} of "
+                    f"type {type(key).__name__}"
+                )
         metadata = getattr(state_dict, "_metadata", None)
         state_dict = OrderedDict(state_dict)  # hooks may change it
         if metadata is not None:
@@ -303,8 +318,7 @@ class State(Members):
                 if strict:
                     missing_keys.append(key)
                 continue
-            value = state_dict[key]
-            problem = _misfit(tensor, value)
+            value, problem = _taken(tensor, state_dict[key], assign)
             if problem:
                 error_msgs.append(f"{key}: {problem}")
             elif assign:
@@ -419,22 +433,34 @@ def _raise(module: Any, keys: IncompatibleKeys, errors: list[str], strict: bool)
     if problems:
         lines = "\n  ".join(problems)
         raise NumgradRuntimeError(
-            f"load_state_dict: the state does not fit {type(module).__name__}, which stays as it "
-            f"was:\n  {lines}"
+            f"{type(module).__name__}.load_state_dict: the state does not fit, and the module is "
+            f"as it was:\n  {lines}"
         )
 
 
-def _misfit(tensor: Tensor, value: Any) -> str | None:
-    """Why a value cannot be taken over, if it cannot."""
-    if not isinstance(value, Tensor | np.ndarray):
-        return f"is a {type(value).__name__}, and a Tensor or an ndarray is needed"
-    if value.shape != tensor.shape:
-        return f"has shape {value.shape} in the dictionary and {tensor.shape} in the module"
-    if value.dtype.kind not in "biufc":
-        return f"has dtype {value.dtype}, which is not numeric"
-    if value.dtype.kind == "c" and tensor.dtype.kind != "c":
-        return f"is {value.dtype} and the module's {tensor.dtype} cannot hold complex values"
-    return None
+def _taken(tensor: Tensor, value: Any, assign: bool) -> tuple[Any, str | None]:
+    """A value as a Tensor or ndarray, and why it cannot be taken over, if it cannot."""
+    if not is_array(value):
+        return value, f"is a {type(value).__name__}, and a Tensor or an array is needed"
+    try:
+        array = array_of(value)
+    except NumgradTypeError as error:
+        return value, str(error)
+    array = array.astype(array.dtype.newbyteorder("="), copy=False)
+    if not isinstance(value, Tensor):  # memory that must not be written cannot be trained
+        value = array if array.flags.writeable or not assign else array.copy()
+    if array.shape != tensor.shape:
+        return value, f"has shape {array.shape} in the dictionary and {tensor.shape} in the module"
+    if assign and array.dtype not in KERNEL_DTYPES:
+        return value, f"has dtype {array.dtype}, which no Tensor has; convert it first"
+    if assign and tensor.requires_grad and array.dtype.kind not in "fc":
+        return value, f"has dtype {array.dtype}, and the module's requires grad"
+    if array.dtype.kind == "c" and tensor.dtype.kind != "c":
+        return (
+            value,
+            f"is {array.dtype} and the module's {tensor.dtype} cannot hold complex values",
+        )
+    return value, None
 
 
 Write = tuple[Callable[[], None], Callable[[], Callable[[], None]]]

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.node import mark_all_written
-from numgrad.creation import zeros, zeros_like
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 from numgrad.inplace import before_writing
 from numgrad.kernels import adafactor as kernels
 from numgrad.kernels import threads
-from numgrad.kernels.multi_tensor import collect
-from numgrad.optim.formula import as_float, zero
+from numgrad.kernels.addresses import Addresses, addresses, copied_addresses
+from numgrad.optim.formula import as_float
 from numgrad.optim.optimizer import Optimizer
-from numgrad.optim.validation import check_lr, check_range
+from numgrad.optim.state_dict import Layout
+from numgrad.optim.validation import check_lr, check_range, check_state
 from numgrad.tensor import Tensor
 
 
@@ -150,21 +150,22 @@ class Adafactor(Optimizer):
             raise NumgradRuntimeError(
                 f"{where} lies in memory that must not be written; optimize a copy"
             )
-        for name, shape in {"gradient": param.shape, **_state_shapes(param.shape)}.items():
-            kept = grad if name == "gradient" else self.state.get(param, {}).get(name)
-            if kept is not None and (kept.shape, kept.dtype) != (shape, param.dtype):
-                raise NumgradRuntimeError(
-                    f"{where} and dtype {param.dtype} has a {name} of shape {kept.shape} and dtype "
-                    f"{kept.dtype}, not {shape}; was the state of another one loaded?"
-                )
+        check_state(where, "gradient", grad, param.shape, param.dtype, written=False)
+        state = self.state.get(param, {})
+        for name, (shape, dtype) in _layout(param).items():
+            if name in state:
+                check_state(where, name, state[name], shape, dtype)
+
+    _array_states = ("step", "variance", "row_var", "col_var")
+
+    def _layout(self, param: Tensor, group: dict[str, Any]) -> Layout:
+        return _layout(param)
 
     def _state_of(self, param: Tensor) -> dict[str, Any]:
         state = self.state[param]
-        if not state:
-            state["step"] = zero()
-            for name, shape in _state_shapes(param.shape).items():
-                full = name == "variance"
-                state[name] = zeros_like(param) if full else zeros(shape, dtype=param.dtype)
+        for name, (shape, dtype) in _layout(param).items():
+            if name not in state:
+                state[name] = Tensor(np.zeros(shape, dtype))
         return state
 
     def _launch(self, group: dict[str, Any], matrices: bool, params: list[Tensor]) -> None:
@@ -176,9 +177,9 @@ class Adafactor(Optimizer):
         if not matrices:
             elements.append(kept["variance"])
         # what has the size of a parameter, and its count of steps; then what has sizes of its own
-        tables = [_Addresses(elements, steps)]
+        tables = [_addresses(elements, steps)]
         if matrices:
-            tables += [_Addresses([kept[name]], []) for name in names]
+            tables += [_addresses([kept[name]], []) for name in names]
         dtype = params[0].dtype
         eps1, eps2 = group["eps"]
         numbers = (
@@ -205,44 +206,18 @@ class Adafactor(Optimizer):
         mark_all_written(written)
 
 
-def _state_shapes(shape: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
-    """Shapes of the second moments of a parameter."""
+def _layout(param: Tensor) -> Layout:
+    """Shape and dtype of each state of a parameter."""
+    shape = param.shape
+    found: Layout = {"step": ((), np.dtype(np.float64))}
     if len(shape) < 2:
-        return {"variance": shape}
-    return {"row_var": (*shape[:-1], 1), "col_var": (*shape[:-2], 1, shape[-1])}
+        return {**found, "variance": (shape, param.dtype)}
+    rows, columns = (*shape[:-1], 1), (*shape[:-2], 1, shape[-1])
+    return {**found, "row_var": (rows, param.dtype), "col_var": (columns, param.dtype)}
 
 
-class _Addresses:
-    """Where the arrays of tensors lie; those that a kernel cannot take are copied for the time.
-
-    Parameters
-    ----------
-    elements
-        Lists of Tensors of the same sizes and dtype; the second one is not written to.
-    uniform
-        Step counts, of one float64.
-    """
-
-    def __init__(self, elements: list[list[Any]], uniform: list[Tensor]) -> None:
-        count = len(elements[0])
-        arrays = [t._array for several in [*elements, uniform] for t in several]
-        self.arrays, self.copies = arrays, []
-        self.pointers = np.empty((len(arrays) // count, count), np.int64)
-        self.starts = np.empty(count + 1, np.int64)
-        dtype = arrays[0].dtype
-        self.total = collect(arrays, len(elements), 1, dtype, self.pointers, self.starts)
-        if self.total >= 0:
-            return
-        self.arrays = []
-        for k, array in enumerate(arrays):
-            native = np.dtype(dtype.type if k < len(elements) * count else np.float64)
-            plain = np.array(array, native, order="C")
-            self.arrays.append(plain)
-            if k // count != 1 or k >= len(elements) * count:
-                self.copies.append((array, plain))
-        native = self.arrays[0].dtype
-        self.total = collect(self.arrays, len(elements), 1, native, self.pointers, self.starts)
-
-    def write_back(self) -> None:
-        for array, plain in self.copies:
-            array[...] = plain
+def _addresses(columns: list[list[Any]], uniform: list[Tensor]) -> Addresses:
+    """Where Tensors lie: columns of the same sizes, the second one only read, and step counts."""
+    arrays = [t._array for column in [*columns, uniform] for t in column]
+    call = arrays, len(columns[0]), len(columns), 1, arrays[0].dtype
+    return addresses(*call) or copied_addresses(*call)

@@ -19,9 +19,11 @@ from numgrad.op.row_sparse import RowSparseArray
 from numgrad.ops.complex import imag, real
 from numgrad.ops.join import stack
 from numgrad.optim.formula import Formula, Settings, as_float, zero
-from numgrad.optim.launch import REAL, Launch, check, prepare, update_of
+from numgrad.optim.launch import FLOAT64, REAL, Launch, check, prepare, update_of
 from numgrad.optim.optimizer import Optimizer
 from numgrad.optim.rows import update_rows
+from numgrad.optim.state_dict import Layout
+from numgrad.optim.validation import check_state
 from numgrad.tensor import Tensor
 
 _DENSE = {Tensor}
@@ -80,7 +82,7 @@ class FormulaOptimizer(Optimizer):
         super().__init_subclass__(**kwargs)
         if "formula" in cls.__dict__:
             keywords = cls.formula.keywords
-            cls._uniform_states = cls.formula.uniform
+            cls._array_states = (*cls.formula.elements, *cls.formula.uniform)
             cls._parts = tuple((n, *PARTS[n]) for n in keywords if n in PARTS)
             cls._switches = tuple((n, SWITCHES[n]) for n in keywords if n in SWITCHES)
             known = (*PARTS, *SWITCHES, FIRST)
@@ -103,6 +105,13 @@ class FormulaOptimizer(Optimizer):
         uniform = self.formula.uniform
         return {
             name: zero() if name in uniform else zeros_like(param) for name in self.states_of(group)
+        }
+
+    def _layout(self, param: Tensor, group: dict[str, Any]) -> Layout:
+        uniform = self.formula.uniform
+        return {
+            name: ((), FLOAT64) if name in uniform else (param.shape, param.dtype)
+            for name in self.states_of(group)
         }
 
     takes_sparse = False
@@ -183,12 +192,16 @@ class FormulaOptimizer(Optimizer):
         Part of it is lacking after an option of the group was switched on, such as ``amsgrad``.
         """
         state = self.state[param]
-        missing = [name for name in self.states_of(group) if name not in state]
+        missing = [name for name in self.states_of(group) if state.get(name) is None]
         if missing:
             if not state and fresh is not None:
                 fresh.append(param)
             new = self.new_state(param, group)
             state.update({name: new[name] for name in missing})
+        for name in self.states_of(group):
+            if not isinstance(state[name], Tensor):
+                where = f"{self._name}.step: a parameter of shape {param.shape}"
+                check_state(where, name, state[name], *self._layout(param, group)[name])
         return state
 
     # ---------------------------------------------------------------------------------- compiled
@@ -206,7 +219,7 @@ class FormulaOptimizer(Optimizer):
             states = list(map(self.state.__getitem__, params))
             try:
                 kept = [state[name]._array for name in settings.states for state in states]
-            except KeyError:
+            except (KeyError, AttributeError):  # not there yet, or no Tensors
                 return self._prepare_anew(settings, group, params, grads, fresh)
             known = self._owner.known.get(id(group), ((), ()))[0]
             if len(known) == len(kept) and all(map(is_, known, kept)):

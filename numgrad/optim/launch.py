@@ -10,7 +10,8 @@ import numpy as np
 
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 from numgrad.kernels import threads
-from numgrad.kernels.multi_tensor import UpdateKernel, collect, update_kernel
+from numgrad.kernels.addresses import Addresses, addresses, copied_addresses
+from numgrad.kernels.multi_tensor import UpdateKernel, update_kernel
 from numgrad.optim.formula import Formula, Settings, as_float
 
 Launch = Callable[[], None]
@@ -79,37 +80,32 @@ def prepare(
     NumgradTypeError, NumgradRuntimeError
         If a parameter has a dtype that is not optimized, or an array is not what belongs there.
     """
-    launch = _prepare_plain(formula, settings, maximize, arrays, count)
-    if launch is not None:
-        return [launch]
+    dtype = arrays[0].dtype
+    if dtype in REAL:
+        found = addresses(arrays, count, elements_of(formula, settings), 1, dtype)
+        if found is not None:
+            return [_launch(formula, settings, maximize, dtype, found)]
     return _prepare_pieces(optimizer, formula, settings, maximize, arrays, count)
 
 
-def _prepare_plain(
-    formula: Formula, settings: Settings, maximize: bool, arrays: list[np.ndarray], count: int
-) -> Launch | None:
-    """One launch, if all parameters have one dtype and all arrays are contiguous."""
+def _launch(
+    formula: Formula, settings: Settings, maximize: bool, dtype: np.dtype, found: Addresses
+) -> Launch:
+    """One launch for arrays of one dtype."""
     numbers, switches, states = settings
-    dtype = arrays[0].dtype
-    element = REAL.get(dtype)
-    if element is None:
-        return None
-    pointers = np.empty((len(arrays) // count, count), np.int64)
-    starts = np.empty(count + 1, np.int64)
-    total = collect(arrays, elements_of(formula, settings), 1, dtype, pointers, starts)
-    if total < 0:
-        return None
-    kernel = update_of(formula, states, tuple(numbers), switches, maximize, element)
+    kernel = update_of(formula, states, tuple(numbers), switches, maximize, REAL[dtype])
     run = threads.choose(
         kernel.entry,
         partial(kernel.entry, True),
-        total * kernel.cost_ns,
+        found.total * kernel.cost_ns,
         partial(kernel.entry, False, True),
     )
     values = [v if type(v) is float else as_float(v) for v in numbers.values()]
 
-    def launch(alive: Any = arrays) -> None:  # addresses do not keep what lies there
-        run(pointers, starts, *values)
+    def launch() -> None:
+        run(found.pointers, found.starts, *values)
+        if found.copies:
+            found.write_back()
 
     return launch
 
@@ -122,35 +118,19 @@ def _prepare_pieces(
     arrays: list[np.ndarray],
     count: int,
 ) -> list[Launch]:
-    """A launch for each dtype, on contiguous copies where arrays are not."""
+    """A launch for each dtype, on copies of arrays that the kernel cannot take."""
     columns = [arrays[k * count : (k + 1) * count] for k in range(len(arrays) // count)]
-    elements = elements_of(formula, settings)
     pieces: dict[np.dtype, list[int]] = {}
     for t, param in enumerate(columns[0]):
         check(optimizer, formula, settings, [column[t] for column in columns])
         pieces.setdefault(param.dtype, []).append(t)
+    elements = elements_of(formula, settings)
     launches: list[Launch] = []
     for dtype, members in pieces.items():
-        chosen, copies = [], []
-        for k, column in enumerate(columns):
-            wanted = dtype if k < elements else FLOAT64
-            for t in members:
-                array = column[t]
-                plain = np.require(array, wanted, ("C", "A"))
-                if plain is not array and k != 1:
-                    copies.append((array, plain))
-                # an equal dtype may be another object, which the kernel does not know
-                chosen.append(plain if plain.dtype is wanted else plain.view(wanted))
-        launch = _prepare_plain(formula, settings, maximize, chosen, len(members))
-        assert launch is not None
-        launches += [launch, partial(_write_back, copies)]
+        chosen = [column[t] for column in columns for t in members]
+        found = copied_addresses(chosen, len(members), elements, 1, dtype)
+        launches.append(_launch(formula, settings, maximize, dtype, found))
     return launches
-
-
-def _write_back(copies: list[tuple[np.ndarray, np.ndarray]]) -> None:
-    """Bring values from copies to where they belong."""
-    for array, plain in copies:
-        array[...] = plain
 
 
 def elements_of(formula: Formula, settings: Settings) -> int:

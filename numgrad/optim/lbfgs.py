@@ -15,8 +15,9 @@ from numgrad.errors import (
     NumgradValueError,
 )
 from numgrad.kernels import quasi_newton, threads
+from numgrad.kernels.addresses import copied_addresses
 from numgrad.kernels.linalg import dot_kernel
-from numgrad.kernels.multi_tensor import collect
+from numgrad.nn.foreign import array_of
 from numgrad.optim.formula import as_float
 from numgrad.optim.line_search import Trial, strong_wolfe
 from numgrad.optim.optimizer import Optimizer
@@ -123,6 +124,7 @@ class LBFGS(Optimizer):
         )
 
     _needs_closure = True
+    _array_states = ("d", "old_dirs", "old_stps", "prev_flat_grad")
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Minimise the loss for up to ``max_iter`` iterations.
@@ -185,13 +187,19 @@ class _Run:
         self.steps = [vector(s) for s in state.get("old_stps") or ()]
         self.inverses = [float(r) for r in state.get("ro") or ()]
         self.scale = float(state.get("H_diag", 1.0))
+        if not len(self.steps) == len(self.changes) == len(self.inverses):
+            raise NumgradRuntimeError(
+                f"LBFGS.step: the state has {len(self.steps)} steps, {len(self.changes)} changes "
+                f"of the gradient and {len(self.inverses)} products of these; there is one of each "
+                "a pair"
+            )
         self.shares = state.get("al")
         self.gradient_before = vector(state.get("prev_flat_grad"))
         self.loss_before = state.get("prev_loss")
 
-    def _vector(self, kept: Tensor | None) -> np.ndarray:
+    def _vector(self, kept: Any) -> np.ndarray:
         """An array of the state in the dtype of the vector of parameters."""
-        array = np.zeros(self.size) if kept is None else kept._array
+        array = np.zeros(self.size) if kept is None else array_of(kept)
         if array.shape != (self.size,):
             raise NumgradRuntimeError(
                 f"LBFGS.step: the state has vectors of shape {array.shape} for {self.size} "
@@ -303,14 +311,13 @@ class _Run:
         else:
             self.remember(gradient)
         count, dtype = len(self.steps), self.dtype
-        pairs = np.empty((2, count), np.int64)
-        if count:
-            starts = np.empty(count + 1, np.int64)
-            found = collect([*self.steps, *self.changes], 2, -1, dtype, pairs, starts)
-            assert found >= 0, "vectors of the history are contiguous and of one dtype"
+        # the addresses do not keep what lies there: ``found`` does
+        found = copied_addresses([*self.steps, *self.changes], count, 2, -1, dtype)
         direction, shares = np.empty_like(gradient), np.empty(count)
         run = self.chosen(quasi_newton.direction_kernel)
-        slope = run(pairs, np.array(self.inverses), self.scale, gradient, direction, shares)
+        slope = run(
+            found.pointers, np.array(self.inverses), self.scale, gradient, direction, shares
+        )
         self.direction = direction
         if self.iterations > 1:
             self.shares = shares.tolist()
@@ -361,6 +368,11 @@ def _gradient(param: Tensor) -> np.ndarray | None:
     grad: Any = param._grad
     if grad is None:
         return None
+    if grad.shape != param.shape:
+        raise NumgradRuntimeError(
+            f"LBFGS.step: a parameter of shape {param.shape} has a gradient of shape {grad.shape}; "
+            "was its data replaced? clear the gradient with zero_grad()"
+        )
     return grad._array.dense() if grad.is_sparse else grad._array
 
 

@@ -14,7 +14,8 @@ from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueEr
 from numgrad.inplace import before_writing
 from numgrad.optim.formula import as_float
 from numgrad.optim.optimizer import Optimizer
-from numgrad.optim.validation import check_lr, check_range
+from numgrad.optim.state_dict import Layout
+from numgrad.optim.validation import check_lr, check_range, check_state
 from numgrad.tensor import Tensor
 
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
@@ -169,19 +170,25 @@ class Muon(Optimizer):
                 f"{where} has a row-sparse gradient; use SparseAdam, or an Embedding with "
                 "sparse=False"
             )
+        if param.ndim != 2:
+            raise NumgradRuntimeError(f"{where} is no matrix any more; was its data replaced?")
         if param.dtype.kind != "f":
             raise NumgradTypeError(f"{where} has dtype {param.dtype}; use float32 or float64")
         if not param._array.flags.writeable:
             raise NumgradRuntimeError(
                 f"{where} lies in memory that must not be written; optimize a copy"
             )
-        kept = self.state.get(param, {}).get("momentum_buffer", grad)
-        for name, t in (("gradient", grad), ("momentum_buffer", kept)):
-            if (t.shape, t.dtype) != (param.shape, param.dtype):
-                raise NumgradRuntimeError(
-                    f"{where} and dtype {param.dtype} has a {name} of shape {t.shape} and dtype "
-                    f"{t.dtype}; was the state of another one loaded?"
-                )
+        check_state(where, "gradient", grad, param.shape, param.dtype, written=False)
+        state = self.state.get(param, {})
+        if "momentum_buffer" in state:
+            check_state(
+                where, "momentum_buffer", state["momentum_buffer"], param.shape, param.dtype
+            )
+
+    _array_states = ("momentum_buffer",)
+
+    def _layout(self, param: Tensor, group: dict[str, Any]) -> Layout:
+        return {"momentum_buffer": (param.shape, param.dtype)}
 
     def _update(self, group: dict[str, Any], param: Tensor) -> None:
         state = self.state[param]

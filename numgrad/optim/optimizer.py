@@ -33,7 +33,8 @@ _global_post_hooks: OrderedDict[int, Callable] = OrderedDict()
 def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call ``hook(optimizer, args, kwargs)`` before each step of every optimizer.
 
-    It returns None, or new arguments as a pair ``(args, kwargs)``.
+    As in PyTorch ``args`` begin with the optimizer: ``(optimizer,)`` or ``(optimizer, closure)``.
+    The hook returns None, or new arguments as a pair ``(args, kwargs)``.
 
     Examples
     --------
@@ -79,19 +80,21 @@ def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
         after = self._optimizer_step_post_hooks
         if not (before or after or _global_pre_hooks or _global_post_hooks):
             return step(self, *args, **kwargs)
+        given: tuple[Any, ...] = (self, *args)
         for hook in list(chain(_global_pre_hooks.values(), before.values())):
-            changed = hook(self, args, kwargs)
+            changed = hook(self, given, kwargs)
             if changed is None:
                 continue
-            if not (isinstance(changed, tuple) and len(changed) == 2):
+            pair = isinstance(changed, tuple) and len(changed) == 2
+            if not (pair and isinstance(changed[0], tuple) and changed[0][:1] == (self,)):
                 raise NumgradRuntimeError(
                     f"{type(self).__name__}.step: a pre-hook returned {changed!r}; it must return "
-                    "None or a pair (args, kwargs)"
+                    "None or a pair (args, kwargs), of which args begin with the optimizer"
                 )
-            args, kwargs = changed
-        out = step(self, *args, **kwargs)
+            given, kwargs = changed
+        out = step(*given, **kwargs)
         for hook in list(chain(after.values(), _global_post_hooks.values())):
-            hook(self, args, kwargs)
+            hook(self, given, kwargs)
         return out
 
     wrapper.hooked = True  # type: ignore[attr-defined]
@@ -159,8 +162,8 @@ class Optimizer:
     raised. A post-hook runs when the step is complete.
     """
 
-    _uniform_states: tuple[str, ...] = ("step",)
-    """State arrays of one float64, whatever the dtype of their parameter."""
+    _array_states: tuple[str, ...] = ()
+    """States that are arrays: ndarrays in a loaded state become Tensors there."""
     _needs_closure = False
     """Whether a step calls its closure several times."""
     _optimizer_step_pre_hooks: OrderedDict[int, Callable[..., Any]]
@@ -228,8 +231,8 @@ class Optimizer:
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call ``hook(optimizer, args, kwargs)`` before each step.
 
-        It returns None, or new arguments as a pair ``(args, kwargs)``; anything else is a
-        NumgradRuntimeError.
+        ``args`` begin with the optimizer. The hook returns None, or new arguments as a pair
+        ``(args, kwargs)``; anything else is a NumgradRuntimeError.
         """
         return _register(self._optimizer_step_pre_hooks, hook)
 
@@ -293,22 +296,32 @@ class Optimizer:
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Take over a state that ``state_dict`` made; parameters are matched by position.
 
-        Floating state is converted to the dtype of its parameter (step counts and their like stay
-        float64). Arrays are copied.
+        Floating state is converted to the dtype of its parameter (step counts and their like are
+        float64). Arrays are copied; they may be ndarrays or those of another library (what has
+        ``__array__``, such as PyTorch's). Options that the state lacks stay as they are.
 
         Raises
         ------
+        NumgradTypeError
+            If the state, or an array in it, is of another type.
         NumgradValueError
-            If the groups differ in number or size. Nothing is changed then.
+            If the groups differ in number or size, or what is there of a parameter is incomplete or
+            of another shape. Nothing is changed then.
         """
-        loaded: Any = dict(state_dict)
+        loaded: Any = dict(state_dict) if isinstance(state_dict, Mapping) else state_dict
         for hook in list(self._optimizer_load_state_dict_pre_hooks.values()):
             replaced = hook(self, loaded)
             loaded = loaded if replaced is None else replaced
-        state, groups = states.unpack(self._name, loaded, self.param_groups, self._uniform_states)
+        state, groups = states.unpack(
+            self._name, loaded, self.param_groups, self._array_states, self._layout
+        )
         self.__setstate__({"state": state, "param_groups": groups})
         for hook in list(self._optimizer_load_state_dict_post_hooks.values()):
             hook(self)
+
+    def _layout(self, param: Tensor, group: dict[str, Any]) -> states.Layout | None:
+        """Shape and dtype of the states of a parameter; None if they are not known beforehand."""
+        return None
 
     # ------------------------------------------------------------------------------------ groups
 

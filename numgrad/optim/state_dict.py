@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from copy import deepcopy
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from numgrad.errors import NumgradValueError
+from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.nn.foreign import array_of, is_array
 from numgrad.tensor import Tensor
 
 
@@ -32,66 +33,161 @@ def pack(groups: Sequence[dict[str, Any]], state: Mapping[Any, Any]) -> dict[str
     }
 
 
+Layout = dict[str, tuple[tuple[int, ...], np.dtype]]
+"""Shape and dtype of each state that a parameter needs."""
+
+
 def unpack(
     optimizer: str,
-    loaded: Mapping[str, Any],
+    loaded: Any,
     groups: Sequence[dict[str, Any]],
-    uniform: Sequence[str],
+    names: Collection[str],
+    layout: Callable[[Tensor, dict[str, Any]], Layout | None],
 ) -> tuple[defaultdict[Any, Any], list[dict[str, Any]]]:
-    """State and groups for the parameters of ``groups`` from what ``pack`` made."""
-    saved = loaded["param_groups"]
+    """State and groups for the parameters of ``groups`` from what ``pack`` made.
+
+    Parameters
+    ----------
+    optimizer
+        Its name, for errors.
+    names
+        The states that are arrays, which may have been saved as those of another library.
+    layout
+        What states a parameter needs in a group; None if the optimizer does not say.
+
+    Raises
+    ------
+    NumgradTypeError, NumgradValueError
+        If the state does not fit.
+    """
+    where = f"{optimizer}.load_state_dict"
+    saved = _listed(where, loaded)
     if len(saved) != len(groups):
         raise NumgradValueError(
-            f"{optimizer}.load_state_dict: the state has {len(saved)} parameter groups, the "
-            f"optimizer {len(groups)}"
+            f"{where}: the state has {len(saved)} parameter groups, the optimizer {len(groups)}"
         )
-    sizes = [
-        (len(old["params"]), len(new["params"])) for old, new in zip(saved, groups, strict=True)
-    ]
-    for number, (old, new) in enumerate(sizes):
-        if old != new:
+    tensors: dict[Any, Tensor] = {}
+    merged: dict[Any, dict[str, Any]] = {}
+    for number, (old, new) in enumerate(zip(saved, groups, strict=True)):
+        if len(old["params"]) != len(new["params"]):
             raise NumgradValueError(
-                f"{optimizer}.load_state_dict: group {number} of the state has {old} parameters, "
-                f"that of the optimizer {new}"
+                f"{where}: group {number} of the state has {len(old['params'])} parameters, that "
+                f"of the optimizer {len(new['params'])}"
             )
-    tensors = dict(
-        zip(
-            chain.from_iterable(group["params"] for group in saved),
-            chain.from_iterable(group["params"] for group in groups),
-            strict=True,
-        )
-    )
+        merged[number] = _merged(old, new)
+        tensors.update(zip(old["params"], new["params"], strict=True))
+    group_of = {id(t): group for group in merged.values() for t in group["params"]}
     state: defaultdict[Any, Any] = defaultdict(dict)
     for key, value in loaded["state"].items():
-        if key in tensors:
-            state[tensors[key]] = _fitted(value, tensors[key], uniform)
-        else:
+        if key not in tensors:
             state[key] = value
-    return state, [_merged(old, new) for old, new in zip(saved, groups, strict=True)]
+            continue
+        param = tensors[key]
+        wanted = layout(param, group_of[id(param)])
+        found = _Fitting(f"{where}: parameter {key}", param, names, wanted).fitted(value, ())
+        if wanted is not None:
+            found = _complete(f"{where}: parameter {key}", found, wanted)
+        state[param] = found
+    return state, list(merged.values())
+
+
+def _listed(where: str, loaded: Any) -> list[Any]:
+    """The groups of a state, after a look at whether it is one."""
+    if not isinstance(loaded, Mapping):
+        raise NumgradTypeError(f"{where}: takes a dictionary, got {type(loaded).__name__}")
+    for name, kind in (("state", Mapping), ("param_groups", list | tuple)):
+        if not isinstance(loaded.get(name), kind):
+            raise NumgradValueError(
+                f"{where}: the state of an optimizer has 'state', a dictionary, and "
+                f"'param_groups', a list; got keys {list(loaded)[:8]} with "
+                f"{type(loaded.get(name)).__name__} for {name!r}"
+            )
+    groups = list(loaded["param_groups"])
+    for number, group in enumerate(groups):
+        params = group.get("params") if isinstance(group, Mapping) else None
+        if not isinstance(params, list | tuple) or not all(isinstance(p, Hashable) for p in params):
+            raise NumgradValueError(
+                f"{where}: group {number} of the state is no dictionary with a list 'params' of "
+                "positions; give what state_dict() returned"
+            )
+    return groups
 
 
 def _merged(saved: Mapping[str, Any], group: Mapping[str, Any]) -> dict[str, Any]:
-    """The saved options for the parameters of a group."""
-    options = deepcopy({name: value for name, value in saved.items() if name != "params"})
-    if "param_names" in group and "param_names" not in options:
-        options["param_names"] = group["param_names"]
-    return {**options, "params": group["params"]}
+    """The saved options for the parameters of a group, whose own are taken where one is lacking."""
+    options = {name: _option(value) for name, value in saved.items() if name != "params"}
+    return {**group, **options, "params": group["params"]}
 
 
-def _fitted(value: Any, param: Tensor, uniform: Sequence[str], key: str = "") -> Any:
-    """A copy of a saved value with floating arrays in the dtype of the parameter."""
-    if key in uniform and isinstance(value, Tensor | np.ndarray | int | float):
-        array = value.detach().numpy() if isinstance(value, Tensor) else value
-        return Tensor(np.array(array, np.float64))
-    if isinstance(value, Tensor):
-        array = value.detach().numpy().copy()
-        if array.dtype.kind in "fc" and param.dtype.kind in "fc":
-            real = array.dtype.kind == "f"  # LBFGS has real vectors for complex parameters
-            dtype = np.finfo(param.dtype).dtype if real else param.dtype
-            array = array.astype(dtype, copy=False)
-        return Tensor(array)
-    if isinstance(value, Mapping):
-        return {name: _fitted(part, param, uniform, name) for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(_fitted(part, param, uniform, key) for part in value)
+def _option(value: Any) -> Any:
+    if is_array(value) and not isinstance(value, Tensor | np.ndarray):
+        return Tensor(np.array(array_of(value)))
     return deepcopy(value)
+
+
+def _complete(where: str, found: Any, wanted: Layout) -> dict[str, Any]:
+    """The states of a parameter, after a look at whether they are all there."""
+    if not isinstance(found, dict):
+        raise NumgradValueError(f"{where} has a state of type {type(found).__name__}, not a dict")
+    # PyTorch has None for what is not there yet
+    found = {name: value for name, value in found.items() if value is not None}
+    lacking = [name for name in wanted if name not in found]
+    if found and lacking:
+        raise NumgradValueError(
+            f"{where} has no {', '.join(lacking)} among its states ({', '.join(map(str, found))});"
+            " was the state of another optimizer given?"
+        )
+    return found
+
+
+class _Fitting:
+    """Copies of saved values, as the states of a parameter; ``where`` begins messages."""
+
+    def __init__(
+        self, where: str, param: Tensor, names: Collection[str], layout: Layout | None
+    ) -> None:
+        self.where, self.param, self.names = where, param, names
+        self.layout = layout or {}
+
+    def fitted(self, value: Any, path: tuple[Any, ...]) -> Any:
+        """A copy of a value with arrays as Tensors, floating ones in the parameter's dtype."""
+        name = path[0] if path else ""
+        if len(path) == 1 and name in self.layout and value is not None:
+            return self._state(name, value)
+        if isinstance(value, Mapping):
+            return {key: self.fitted(part, (*path, key)) for key, part in value.items()}
+        if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
+            return type(value)(self.fitted(part, path) for part in value)
+        if not is_array(value) or (isinstance(value, np.ndarray) and name not in self.names):
+            return deepcopy(value)
+        array = self._array(name, value)
+        if name != "step" and array.dtype.kind in "fc" and self.param.dtype.kind in "fc":
+            real = array.dtype.kind == "f"  # LBFGS has real vectors for complex parameters
+            dtype = np.finfo(self.param.dtype).dtype if real else self.param.dtype
+            array = array.astype(dtype, copy=False)
+        return Tensor(np.array(array))
+
+    def _state(self, name: str, value: Any) -> Tensor:
+        """One that the optimizer reads in a shape and dtype of its own."""
+        shape, dtype = self.layout[name]
+        number = isinstance(value, int | float | np.generic)  # of steps, in older files
+        array = np.asarray(value) if number else self._array(name, value)
+        if array.size == 1 and shape == ():
+            array = array.reshape(())
+        if array.shape != shape or (array.dtype.kind == "c" and dtype.kind != "c"):
+            raise NumgradValueError(
+                f"{self.where} has a {name} of shape {array.shape} and dtype {array.dtype} where "
+                f"shape {shape} and dtype {dtype} belong; was the state of other parameters given?"
+            )
+        return Tensor(np.array(array, dtype, order="C"))
+
+    def _array(self, name: str, value: Any) -> np.ndarray:
+        if not is_array(value):
+            raise NumgradTypeError(
+                f"{self.where}: {name} is a {type(value).__name__}, and a Tensor or an array is "
+                "needed"
+            )
+        try:
+            return array_of(value)
+        except NumgradTypeError as error:
+            raise NumgradTypeError(f"{self.where}: {name} {error}") from None

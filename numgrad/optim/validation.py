@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from numgrad.errors import NumgradRuntimeError, NumgradValueError
+import numpy as np
+
+from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.tensor import Tensor
 
 
@@ -46,3 +48,29 @@ def check_implementation(optimizer: str, *, fused: Any, foreach: Any, differenti
             raise NumgradRuntimeError(
                 f"{optimizer}: fused and {other} exclude each other; leave one of them out"
             )
+
+
+def check_state(
+    where: str, name: str, value: Any, shape: tuple[int, ...], dtype: np.dtype, written: bool = True
+) -> None:
+    """Raise unless a gradient or state is a Tensor as its parameter needs it.
+
+    ``where`` begins the message: the step, and which parameter it is.
+    """
+    if not isinstance(value, Tensor):
+        raise NumgradTypeError(
+            f"{where} has a {name} of type {type(value).__name__}, where a Tensor belongs; put "
+            "ng.tensor(...) of it there, or load it with load_state_dict"
+        )
+    array = value._array
+    fits = array.shape == shape or (shape == () and array.size == 1)
+    if not fits or array.dtype != dtype:
+        raise NumgradRuntimeError(
+            f"{where} has a {name} of shape {array.shape} and dtype {array.dtype} where shape "
+            f"{shape} and dtype {dtype} belong; was the parameter replaced, or the state of "
+            "another one loaded?"
+        )
+    if written and not array.flags.writeable:
+        raise NumgradRuntimeError(
+            f"{where} has a {name} in memory that must not be written; put a copy there"
+        )

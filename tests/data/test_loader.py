@@ -323,3 +323,8 @@ def test_arguments_that_make_no_loader(arguments, error, message):
     with pytest.raises(error, match=message) as caught:
         DataLoader(**{"dataset": X, **arguments})
     assert isinstance(caught.value, ng.NumgradError)
+
+
+def test_arguments_of_torch_that_mean_nothing_here_are_accepted():
+    loader = ng.data.DataLoader(np.arange(4), 2, pin_memory=True, persistent_workers=True)
+    assert [batch.tolist() for batch in loader] == [[0, 1], [2, 3]]

@@ -313,3 +313,76 @@ def test_a_module_loads_alone(lib):
     )
     assert missing == ["x.mean"]
     assert model.a.weight[0] == 3
+
+
+class Foreign:
+    """What an array of another library looks like."""
+
+    def __init__(self, array, requires_grad=False):
+        self.array, self.requires_grad = array, requires_grad
+
+    def detach(self):
+        return Foreign(self.array)
+
+    def __array__(self, dtype=None, copy=None):
+        if self.requires_grad:
+            raise RuntimeError("requires grad")
+        return self.array
+
+
+@pytest.mark.parametrize("assign", [False, True])
+def test_arrays_of_other_libraries_are_loaded(assign):
+    weight = np.arange(6.0, dtype=np.float32).reshape(2, 3)
+    weight.flags.writeable = False
+    model = nn.Linear(3, 2)
+    model.load_state_dict(
+        {"weight": Foreign(weight, requires_grad=True), "bias": np.ones(2, ">f8")}, assign=assign
+    )
+    np.testing.assert_array_equal(model.weight.detach().numpy(), weight)
+    assert model.weight.dtype == (np.float32 if assign else np.float64)
+    assert model.weight.detach().numpy().flags.writeable
+    assert model.weight.requires_grad
+    assert model.bias.tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("assign", [False, True])
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (Foreign(np.array(["a", "b"])), "Foreign of dtype <U1"),
+        (Foreign(None), "gives no ndarray"),
+        (np.array([None, None]), "ndarray of dtype object"),
+        ([1.0, 2.0], "is a list"),
+        (1.0, "is a float"),
+        (np.ones(2, np.complex64), "cannot hold complex"),
+        (np.ones(3), r"has shape \(3,\)"),
+    ],
+)
+def test_values_that_are_no_arrays_for_it_are_refused_and_nothing_changes(value, message, assign):
+    model = nn.Linear(3, 2)
+    before = {name: t.clone() for name, t in model.state_dict().items()}
+    with pytest.raises(ng.NumgradRuntimeError, match=message):
+        model.load_state_dict({"weight": np.ones((2, 3)), "bias": value}, assign=assign)
+    for name, tensor in model.state_dict().items():
+        np.testing.assert_array_equal(tensor.numpy(), before[name].numpy())
+
+
+def test_assigned_values_have_dtypes_that_can_be_trained():
+    for bad in (np.ones(2, np.float16), np.ones(2, np.int64)):
+        with pytest.raises(ng.NumgradRuntimeError, match="has dtype"):
+            nn.Linear(3, 2).load_state_dict({"weight": np.ones((2, 3)), "bias": bad}, assign=True)
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        ("model.safetensors", "ng.load the file first"),
+        (nn.ReLU(), r"give its state_dict\(\)"),
+        (None, "takes a dictionary, got NoneType"),
+        ({1: np.ones(2)}, "keys are dotted names, got 1"),
+    ],
+    ids=str,
+)
+def test_what_is_no_state_is_named_with_the_remedy(state, message):
+    with pytest.raises(ng.NumgradTypeError, match=f"^Linear.load_state_dict: .*{message}"):
+        nn.Linear(3, 2).load_state_dict(state)

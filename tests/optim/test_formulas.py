@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import numgrad as ng
-from numgrad.kernels import multi_tensor
+from numgrad.kernels import addresses
 from numgrad.optim.formula import as_float
 from numgrad.optim.formula_optimizer import FormulaOptimizer
 from tests.optim import problems
@@ -205,7 +205,7 @@ def test_addresses_that_numpy_is_asked_for_are_those_that_are_read(monkeypatch, 
     found = []
     for asked in (False, True):
         if asked:
-            monkeypatch.setattr(multi_tensor, "_reader", lambda: None)
+            monkeypatch.setattr(addresses, "_reader", lambda: None)
         params = [*map(tensor, start), ng.from_numpy(start[0].T.copy().T).requires_grad_()]
         optimizer = ng.optim.Adam(params)
         for param in params:

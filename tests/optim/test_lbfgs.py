@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import numgrad as ng
 from numgrad.kernels import quasi_newton, threads
-from numgrad.kernels.multi_tensor import collect
+from numgrad.kernels.addresses import copied_addresses
 from numgrad.optim.line_search import Trial, strong_wolfe
 
 pytestmark = pytest.mark.slow
@@ -160,9 +160,7 @@ def history(count, size, dtype, seed=2):
 
 def direction(steps, changes, g, scale, number_of_threads=0):
     count, dtype = len(steps), g.dtype
-    pairs, starts = np.empty((2, count), np.int64), np.empty(count + 1, np.int64)
-    if count:
-        collect([*steps, *changes], 2, -1, dtype, pairs, starts)
+    pairs = copied_addresses([*steps, *changes], count, 2, -1, dtype).pointers
     inverses = np.array([1 / float(s @ y) for s, y in zip(steps, changes, strict=True)])
     d, shares = np.empty_like(g), np.empty(count)
     call = (pairs, inverses, scale, g, d, shares)

@@ -340,3 +340,51 @@ def test_tensor_betas_are_filled_in_place():
     lr_scheduler.CyclicLR(opt, 0.1, 0.4, base_momentum=0.5, max_momentum=0.75)
     assert opt.param_groups[0]["betas"][0] is beta
     assert beta.item() == 0.75
+
+
+CHECKED = {
+    "StepLR": lambda o: lr_scheduler.StepLR(o, 2),
+    "MultiStepLR": lambda o: lr_scheduler.MultiStepLR(o, [1, 3]),
+    "LambdaLR": lambda o: lr_scheduler.LambdaLR(o, lambda k: 0.5**k),
+    "CyclicLR": lambda o: lr_scheduler.CyclicLR(o, 0.1, 0.2),
+    "ReduceLROnPlateau": lr_scheduler.ReduceLROnPlateau,
+    "SequentialLR": lambda o: lr_scheduler.SequentialLR(
+        o, [lr_scheduler.StepLR(o, 2), lr_scheduler.ExponentialLR(o, 0.5)], [2]
+    ),
+    "SWALR": lambda o: ng.optim.swa_utils.SWALR(o, 0.5),
+}
+
+
+@pytest.mark.parametrize("kind", CHECKED)
+def test_a_state_with_anything_missing_is_refused_and_changes_nothing(kind):
+    schedule = CHECKED[kind](ng.optim.SGD([ng.ones(2, requires_grad=True)], lr=0.5, momentum=0.9))
+    state = schedule.state_dict()
+    before = str(state)
+    for bad in (None, {}, 3):
+        with pytest.raises((ng.NumgradTypeError, ng.NumgradValueError), match="load_state_dict"):
+            schedule.load_state_dict(bad)
+    for key, value in state.items():
+        without = {k: v for k, v in state.items() if k != key}
+        with pytest.raises(ng.NumgradValueError, match=f"has no {key}"):
+            schedule.load_state_dict(without)
+        if isinstance(value, list):
+            with pytest.raises(ng.NumgradValueError, match=f"{key} has"):
+                schedule.load_state_dict({**state, key: [*value, *value]})
+    assert str(schedule.state_dict()) == before
+    schedule.load_state_dict(state)
+    assert str(schedule.state_dict()) == before
+
+
+def test_a_schedule_of_torch_goes_on_here():
+    torch = pytest.importorskip("torch")
+    theirs = torch.optim.SGD([torch.ones(2, requires_grad=True)], lr=torch.tensor(0.5))
+    other = torch.optim.lr_scheduler.ExponentialLR(theirs, 0.5)
+    theirs.step()
+    other.step()
+    optimizer = ng.optim.SGD([ng.ones(2, requires_grad=True)], lr=0.5)
+    schedule = lr_scheduler.ExponentialLR(optimizer, 0.9)
+    optimizer.load_state_dict(theirs.state_dict())
+    schedule.load_state_dict(other.state_dict())
+    optimizer.step()
+    schedule.step()
+    assert float(schedule.get_last_lr()[0]) == 0.125

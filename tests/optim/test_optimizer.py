@@ -217,7 +217,7 @@ def test_step_hooks_run_in_order_and_may_change_arguments():
         ng.optim.register_optimizer_step_post_hook(lambda *a: seen.append("global post")),
         optimizer.register_step_pre_hook(lambda *a: seen.append("own pre")),
         ng.optim.register_optimizer_step_pre_hook(
-            lambda o, args, kwargs: seen.append("global pre") or ((lambda: "given",), {})
+            lambda o, args, kwargs: seen.append("global pre") or ((*args, lambda: "given"), {})
         ),
     ]
     assert optimizer.step() == "given"
@@ -230,9 +230,29 @@ def test_step_hooks_run_in_order_and_may_change_arguments():
 
 def test_a_pre_hook_must_return_arguments():
     optimizer = ng.optim.SGD([with_grad(1.0)])
-    optimizer.register_step_pre_hook(lambda *_: 3)
-    with pytest.raises(ng.NumgradRuntimeError, match="pre-hook returned 3"):
-        optimizer.step()
+    for wrong in (3, ((), {}), ((3,), {}), ([optimizer], {})):
+        with (
+            optimizer.register_step_pre_hook(lambda *_, wrong=wrong: wrong),
+            pytest.raises(ng.NumgradRuntimeError, match="pre-hook returned"),
+        ):
+            optimizer.step()
+
+
+def test_hooks_get_the_arguments_of_the_call_with_the_optimizer_first():
+    optimizer, seen = ng.optim.SGD([with_grad(1.0)]), []
+
+    def closure():
+        return 1.0
+
+    def note(*given):
+        seen.append(given)
+
+    optimizer.register_step_pre_hook(note)
+    optimizer.register_step_post_hook(note)
+    for args, kwargs in (((), {}), ((closure,), {}), ((), {"closure": closure})):
+        optimizer.step(*args, **kwargs)
+        assert seen == [(optimizer, (optimizer, *args), kwargs)] * 2
+        seen.clear()
 
 
 def test_step_is_wrapped_once_per_class():

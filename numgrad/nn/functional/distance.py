@@ -9,9 +9,10 @@ import numpy as np
 from numgrad.creation import asarray
 from numgrad.errors import NumgradValueError
 from numgrad.nn.functional.loss import check_reduction, reduced
+from numgrad.op.axis import normalize_axes
 from numgrad.ops.arithmetic import clip, where
 from numgrad.ops.reduce import norm
-from numgrad.ops.shape import reshape
+from numgrad.ops.shape import broadcast_to, reshape
 from numgrad.tensor import Tensor
 
 
@@ -29,7 +30,18 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tens
         x1 = reshape(x1, (*(1,) * (x2.ndim - x1.ndim), *x1.shape))
     elif x2.ndim < x1.ndim:
         x2 = reshape(x2, (*(1,) * (x1.ndim - x2.ndim), *x2.shape))
+    if x1.ndim:
+        x1, x2 = _as_long(x1, x2, dim), _as_long(x2, x1, dim)
     return (_direction(x1, dim, eps) * _direction(x2, dim, eps)).sum(axis=dim)
+
+
+def _as_long(x: Tensor, other: Tensor, axis: int) -> Tensor:
+    """``x`` with the length of the other along an axis: one number there is a vector of equals."""
+    shape = tuple(x.shape)
+    (k,) = normalize_axes("cosine_similarity", axis, x.ndim)
+    if shape[k] != 1 or other.shape[k] == 1:
+        return x
+    return broadcast_to(x, (*shape[:k], other.shape[k], *shape[k + 1 :]))
 
 
 def _direction(x: Tensor, axis: int, eps: float) -> Tensor:

@@ -50,9 +50,7 @@ def kl_div(input: Any, target: Any, *, reduction: str = "mean", log_target: bool
     losses = op(input, target)
     if reduction != "batchmean":
         return reduced(losses, reduction)
-    if not input.ndim:
-        raise NumgradValueError("kl_div: 'batchmean' needs an input with a batch axis")
-    return losses.sum() / input.shape[0]
+    return losses.sum() / input.shape[0] if input.ndim else losses.sum()
 
 
 def poisson_nll_loss(
@@ -113,7 +111,7 @@ def gaussian_nll_loss(
         Means and what was observed.
     var
         Variances: a number, or an array in the shape of the input, which may lack the last axis or
-        have it with length 1.
+        have length 1 along some.
     full
         Add the constant ``log(2 * pi) / 2``.
     eps
@@ -141,11 +139,13 @@ def gaussian_nll_loss(
     if var.ndim and tuple(var.shape) != shape:
         if tuple(var.shape) == shape[:-1]:
             var = expand_dims(var, -1)
-        elif tuple(var.shape) != (*shape[:-1], 1):
+        elif var.ndim != len(shape) or any(
+            n not in (1, m) for n, m in zip(var.shape, shape, strict=True)
+        ):
             raise NumgradValueError(
                 f"{name}: input of shape {shape} and variances of shape {tuple(var.shape)} do not "
-                "fit; their shape is that of the input, without or with one element along the "
-                "last axis"
+                "fit; their shape is that of the input, without the last axis or with length 1 "
+                "along some"
             )
     ops.require_between(
         var, low=0.0, high=math.inf, problem=f"{name}: variances must not be negative"

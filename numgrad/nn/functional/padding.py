@@ -26,7 +26,7 @@ def pad(
         Array with axes.
     pad
         Pairs of numbers of elements before and behind, the last axis first: ``(left, right, top,
-        bottom)``. Negative numbers take elements away.
+        bottom)``. Negative numbers take elements away; ``"circular"`` goes on with what is left.
     mode
         ``"constant"``; ``"reflect"``, which mirrors at the elements at the ends;
         ``"replicate"``, which repeats those; ``"circular"``, which goes on at the other end.
@@ -63,23 +63,30 @@ def pad(
     pairs = list(zip(given[::2], given[1::2], strict=True))[::-1]
     pairs = [(0, 0)] * (len(shape) - len(pairs)) + pairs
     for axis, (n, width) in enumerate(zip(shape, pairs, strict=True)):
-        most = {"reflect": n - 1, "circular": n}.get(mode)
+        kept = n + sum([min(count, 0) for count in width])
+        most = {"reflect": n - 1, "circular": kept}.get(mode)
         if most is not None and max(width) > max(most, 0):
             raise NumgradValueError(
                 f"pad: mode {mode!r} can add at most {most} elements at an end of axis {axis} of "
                 f"shape {shape}, got {width}"
             )
-        if n + sum(width) < 0:
+        if n + sum(width) < 0 or (mode == "circular" and kept < 0):
             raise NumgradValueError(
                 f"pad: widths {width} take more than there is of axis {axis} of shape {shape}"
             )
     added = [(max(before, 0), max(behind, 0)) for before, behind in pairs]
     options = {"constant_values": value or 0} if mode == "constant" else {}
-    y = extend.pad(x, added, MODES[mode], **options)
-    if min(map(min, pairs), default=0) < 0:
-        kept = [
-            slice(max(-before, 0), n - max(-behind, 0))
-            for (before, behind), n in zip(pairs, y.shape, strict=True)
-        ]
-        y = getitem(y, tuple(kept))
-    return y
+    if mode == "circular":  # what is taken away does not come back at the other end
+        return extend.pad(_without(x, pairs), added, MODES[mode])
+    return _without(extend.pad(x, added, MODES[mode], **options), pairs)
+
+
+def _without(x: Tensor, pairs: list[tuple[int, int]]) -> Tensor:
+    """The elements that negative widths leave."""
+    if min(map(min, pairs), default=0) >= 0:
+        return x
+    kept = [
+        slice(max(-before, 0), n - max(-behind, 0))
+        for (before, behind), n in zip(pairs, x.shape, strict=True)
+    ]
+    return getitem(x, tuple(kept))

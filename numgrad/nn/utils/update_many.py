@@ -11,7 +11,8 @@ import numpy as np
 from numgrad.autograd.node import mark_all_written
 from numgrad.autograd.variable import INFERENCE, version_of
 from numgrad.kernels import threads
-from numgrad.kernels.multi_tensor import UpdateKernel, collect, update_kernel
+from numgrad.kernels.addresses import addresses
+from numgrad.kernels.multi_tensor import UpdateKernel, update_kernel
 from numgrad.op.base import state
 from numgrad.tensor import Tensor
 
@@ -48,23 +49,21 @@ def update_many(
     left = []
     for dtype, members in by_dtype.items():
         arrays = [column[k]._array for column in columns for k in members]
-        pointers = np.empty((len(columns), len(members)), np.int64)
-        starts = np.empty(len(members) + 1, np.int64)
-        # a second column is only read
-        total = -1
+        found = None
         if dtype.kind in "fc" and all(version_of(columns[0][k]) is not INFERENCE for k in members):
-            total = collect(arrays, len(columns), 1, arrays[0].dtype, pointers, starts)
-        if total < 0:
+            # a second column is only read
+            found = addresses(arrays, len(members), len(columns), 1, dtype)
+        if found is None:
             left += members
             continue
         kernel = _kernel(formula, np.finfo(dtype).dtype)
         run = threads.choose(
             kernel.entry,
             partial(kernel.entry, True),
-            total * kernel.cost_ns,
+            found.total * kernel.cost_ns,
             partial(kernel.entry, False, True),
         )
-        run(pointers, starts, number)
+        run(found.pointers, found.starts, number)
         mark_all_written([columns[0][k] for k in members])
     return left
 

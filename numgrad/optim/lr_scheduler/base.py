@@ -18,11 +18,13 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from inspect import ismethod
 from typing import Any
 from weakref import ref
+
+import numpy as np
 
 from numgrad.autograd.modes import no_grad
 from numgrad.errors import (
@@ -32,6 +34,7 @@ from numgrad.errors import (
     NumgradTypeError,
     NumgradValueError,
 )
+from numgrad.nn.foreign import array_of, is_array
 from numgrad.op.base import state
 from numgrad.optim.optimizer import Optimizer
 from numgrad.tensor import Tensor
@@ -204,8 +207,46 @@ class LRScheduler:
         return {key: value for key, value in self.__dict__.items() if key != "optimizer"}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on from where ``state_dict`` was taken."""
-        self.__dict__.update(state_dict)
+        """Go on from where ``state_dict`` was taken.
+
+        Raises
+        ------
+        NumgradTypeError, NumgradValueError
+            If it is no dictionary, lacks an entry, or has lists of another length, as a schedule of
+            another kind or for other groups has. Nothing is changed then.
+        """
+        self._check_state(state_dict)
+        self.__dict__.update({key: _native(value) for key, value in state_dict.items()})
+
+    def _check_state(self, loaded: Any) -> None:
+        """Raise unless ``loaded`` is as ``state_dict`` makes it."""
+        where = f"{type(self).__name__}.load_state_dict"
+        if not isinstance(loaded, Mapping):
+            raise NumgradTypeError(f"{where}: takes a dictionary, got {type(loaded).__name__}")
+        own = self.state_dict()
+        lacking = [key for key in own if key not in loaded]
+        if lacking:
+            raise NumgradValueError(
+                f"{where}: the state has no {', '.join(lacking)}; was that of another schedule "
+                "given?"
+            )
+        for key, value in own.items():
+            length = len(loaded[key]) if isinstance(loaded[key], list | tuple) else None
+            if isinstance(value, list) and length != len(value):
+                raise NumgradValueError(
+                    f"{where}: {key} has {len(value)} entries here, and in the state "
+                    f"{'is no list' if length is None else length}; was that of a schedule for "
+                    "other groups given?"
+                )
+
+
+def _native(value: Any) -> Any:
+    """A value of a state, with arrays of other libraries as Tensors."""
+    if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
+        return type(value)(map(_native, value))
+    if is_array(value) and not isinstance(value, Tensor | np.ndarray):
+        return Tensor(np.array(array_of(value)))
+    return value
 
 
 # ------------------------------------------------------------------------- values of the groups

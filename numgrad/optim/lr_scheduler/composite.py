@@ -45,10 +45,16 @@ class _CompositeLR(LRScheduler):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Go on from where ``state_dict`` was taken."""
-        rest = dict(state_dict)
-        for part, state in zip(self._schedulers, rest.pop("_schedulers"), strict=True):
+        self._check_state(state_dict)
+        for part, state in zip(self._schedulers, state_dict["_schedulers"], strict=True):
             part.load_state_dict(state)
-        super().load_state_dict(rest)
+        super().load_state_dict({**state_dict, "_schedulers": self._schedulers})
+
+    def _check_state(self, loaded: Any) -> None:
+        super()._check_state(loaded)
+        for part, state in zip(self._schedulers, loaded["_schedulers"], strict=True):
+            if isinstance(part, LRScheduler) and not isinstance(state, LRScheduler):
+                part._check_state(state)
 
 
 class SequentialLR(_CompositeLR):

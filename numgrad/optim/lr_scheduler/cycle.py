@@ -150,8 +150,8 @@ class CyclicLR(LRScheduler):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Go on from where ``state_dict`` was taken, with the ``scale_fn`` this schedule has."""
-        rest = dict(state_dict)
-        attributes = rest.pop("_scale_fn_custom")
+        self._check_state(state_dict)
+        attributes = state_dict["_scale_fn_custom"]
         if attributes is not None and self._scale_fn_custom is not None:
             vars(self._scale_fn_custom).update(attributes)
-        super().load_state_dict(rest)
+        super().load_state_dict({**state_dict, "_scale_fn_custom": self._scale_fn_custom})

@@ -57,11 +57,11 @@ class _FunctionLR(LRScheduler):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Go on from where ``state_dict`` was taken, with the functions this schedule has."""
-        rest = dict(state_dict)
-        for function, attributes in zip(self.lr_lambdas, rest.pop("lr_lambdas"), strict=True):
+        self._check_state(state_dict)
+        for function, attributes in zip(self.lr_lambdas, state_dict["lr_lambdas"], strict=True):
             if attributes is not None:
                 function.__dict__.update(attributes)
-        super().load_state_dict(rest)
+        super().load_state_dict({**state_dict, "lr_lambdas": self.lr_lambdas})
 
 
 class LambdaLR(_FunctionLR):
