@@ -7,6 +7,12 @@ above that a fingerprint of sampled elements is kept and compared when a backwar
 anomaly mode every element counts. So it is for any Tensor over a user's memory (``ng.asarray``),
 which must stay the same object.
 
+Note [Layouts of saved values]
+------------------------------
+What was C-contiguous when it was saved is so when a backward reads it. Anything else may then lie
+in memory in any way, as a copy, or what a hook or a checkpoint returned, does: a backward takes the
+strides from the array it gets, or brings it into the layout that its kernel was chosen for.
+
 Note [Packed values]
 --------------------
 Hooks see a saved array as a new Tensor over the same memory. What the pack hook returns replaces
@@ -85,7 +91,7 @@ def _guarded(array: np.ndarray, tensor: Tensor | None) -> Any:
     if not array.flags.writeable and array.base is None:
         return tensor if tensor is not None else array
     if tensor is None and array.nbytes <= COPY_BYTES:
-        return array.copy()
+        return array.copy(order="K")  # compact, and what is transposed remains so
     return Guard(array, tensor)
 
 
@@ -120,7 +126,7 @@ class Packed:
     ``tangents`` are the operand's in forward mode.
     """
 
-    __slots__ = ("content", "dtype", "origin", "shape", "strides", "tangents", "unpack_hook")
+    __slots__ = ("content", "contiguous", "dtype", "origin", "shape", "tangents", "unpack_hook")
 
     def __init__(
         self,
@@ -130,7 +136,8 @@ class Packed:
     ) -> None:
         given = Tensor(value._array if isinstance(value, Tensor) else value)
         array = given._array
-        self.shape, self.dtype, self.strides = array.shape, array.dtype, array.strides
+        self.shape, self.dtype = array.shape, array.dtype
+        self.contiguous = array.flags.c_contiguous
         self.origin = self.tangents = None
         if isinstance(value, Tensor):
             self.origin = _origin(value)
@@ -160,7 +167,9 @@ class Packed:
                 f"saved_tensors_hooks: the unpack hook returned shape {array.shape} and dtype "
                 f"{array.dtype} for a tensor saved with shape {self.shape} and dtype {self.dtype}"
             )
-        return array if array.strides == self.strides else _laid_out(array, self.strides)
+        if self.contiguous and not array.flags.c_contiguous:
+            array = np.ascontiguousarray(array)  # Note [Layouts of saved values]
+        return array
 
 
 @contextmanager
@@ -171,16 +180,6 @@ def _quiet() -> Iterator[None]:
         yield
     finally:
         state.set(**before)
-
-
-def _laid_out(array: np.ndarray, strides: tuple[int, ...]) -> np.ndarray:
-    """A copy with given strides: the compiled backward was chosen for them."""
-    reach = [stride * (n - 1) for stride, n in zip(strides, array.shape, strict=True) if n]
-    low = sum(r for r in reach if r < 0)
-    buffer = np.empty(sum(map(abs, reach)) + array.itemsize, np.uint8)
-    out = np.ndarray(array.shape, array.dtype, buffer, -low, strides)
-    out[...] = array
-    return out
 
 
 def pack(value: Any, pair: tuple[Callable[..., Any], Callable[..., Any]]) -> Any:
