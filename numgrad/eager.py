@@ -437,7 +437,9 @@ def _axis_entry(op: AxisOp) -> Callable[..., Any]:
         if x._memory is not None:
             refresh(x)
         try:
-            key = (array.dtype, array.shape, *rest, *params.items())
+            key: tuple = (array.dtype, array.shape)
+            if rest or params:
+                key += (*rest, *params.items())
             plan = quick.get(key)
         except TypeError:  # an axis given as a list
             return bind(op, (x, *rest), params)

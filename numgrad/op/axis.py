@@ -86,7 +86,10 @@ class AxisOp(Op):
         if params.get("dtype") is not None:
             params["dtype"] = np.dtype(params["dtype"])
             check_dtype(self.name, params["dtype"])
-        key = (x.dtype, x.shape, *params.values())
+        for name, value in params.items():
+            if isinstance(value, np.generic):  # would bring a dtype of its own into the formula
+                params[name] = value.item()
+        key = (x.dtype, x.shape, exact(params))
         found = self.plans.get(key)
         if found is None:
             if len(self.plans) >= MAX_PLANS:
@@ -113,6 +116,11 @@ class AxisOp(Op):
     def kernels(self) -> list[Kernel]:
         """The kernels compiled so far, forward and backward."""
         return list(self._kernels.values())
+
+
+def exact(params: dict[str, Any]) -> tuple:
+    """Parameters as part of a key, in which 1, 1.0 and True are different: they hash alike."""
+    return (*params.values(), *map(type, params.values()))
 
 
 def normalize_axes(operation: str, axis: Any, ndim: int) -> tuple[int, ...]:
@@ -297,8 +305,8 @@ class AxisPlan(AxisCall):
             result = _convert(reader, value, meta.dtype)
             out_role = "full"
         names = self.names(what, mask)
-        operands = [Operand(n, roles[n], dtypes[n]) for n in names]
-        key = (what, mask, meta.dtype, self.columns, accumulate, *self._static())
+        operands = tuple([Operand(n, roles[n], dtypes[n]) for n in names])
+        key = (what, operands, meta.dtype, result.dtype, self.columns, accumulate, self._static())
         kernels = self.op._kernels
         emitter = Emitter()
 
@@ -329,7 +337,7 @@ class AxisPlan(AxisCall):
         return threads.choose(variants[0], variants[1], work, variants[2])
 
     def _static(self) -> tuple:
-        return tuple(v for k, v in self.params.items() if k not in ("axis", "keepdims"))
+        return exact({k: v for k, v in self.params.items() if k not in ("axis", "keepdims")})
 
     def names(self, what: str, mask: int) -> tuple[str, ...]:
         """Operands of the forward or backward kernel, in order."""
