@@ -24,6 +24,7 @@ from numgrad.autograd.variable import (
     TENSORS,
     Parameter,
     Tensor,
+    Version,
     refresh,
     root,
 )
@@ -57,12 +58,12 @@ class EagerInterpreter:
                     mask |= 1 << k
         if type(out) is tuple:
             tensors = _record_many(call, mask, operands, out)
-            if isinstance(op, View) and isinstance(operands[0], Tensor):
+            if isinstance(op, View):
                 for number, part in enumerate(tensors):
                     _link(part, operands[0], number + 1)
             return tensors
         tensor = _record(call, mask, operands, out) if mask else new_tensor(out)
-        if isinstance(op, View) and isinstance(operands[0], Tensor) and op.shares(arrays[0], out):
+        if isinstance(op, View) and op.shares(arrays[0], out):
             _link(tensor, operands[0], tensor._slot)
         return tensor
 
@@ -103,8 +104,12 @@ def _expanded(op: Composite, args: tuple, params: dict[str, Any]) -> Any:
         raise
 
 
-def _link(view: Tensor, base: Tensor, slot: int) -> None:
-    """Make a new tensor a view of another."""
+def _link(view: Tensor, base: Any, slot: int) -> None:
+    """Make a new tensor a view of another, or of an ndarray, whose owner may write to it."""
+    if not isinstance(base, Tensor):
+        if view._memory is None:
+            view._memory = Version(foreign=True)
+        return
     view._memory = root(base)
     if view._grad_fn is None:
         traced = state.grad_enabled and base._slot != NO_GRAD_VIEW

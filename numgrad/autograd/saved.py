@@ -4,8 +4,9 @@ Note [Guards]
 -------------
 A saved Tensor is checked by its version. A user's ndarray has none: up to 32 KiB it is copied;
 above that a fingerprint of sampled elements is kept and compared when a backward reads it; in
-anomaly mode every element counts. So it is for any Tensor over a user's memory (``ng.asarray``),
-which must stay the same object.
+anomaly mode every element counts. A Tensor over a user's memory (``ng.asarray``, a view of an
+ndarray) is no more than that if it is a constant; one that must stay the same object, since
+gradients go to it, always has a fingerprint.
 
 Note [Layouts of saved values]
 ------------------------------
@@ -80,7 +81,11 @@ def keep(operand: Any) -> Any:
                 "saving for backward: an operand was made in inference mode, where no history is "
                 "kept; clone() it outside, or make it under no_grad"
             )
-        return _guarded(operand._array, operand) if version.foreign else operand
+        if not version.foreign:
+            return operand
+        # a constant is nothing but its array, unless it has a tangent
+        constant = not operand._requires_grad and operand._extra is None
+        return _guarded(operand._array, None if constant else operand)
     if type(operand) is np.ndarray:
         return _guarded(operand, None)
     return operand
