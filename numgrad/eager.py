@@ -203,7 +203,7 @@ _MISSING: Any = object()
 
 def _unary_entry(op: Planned) -> Callable[..., Any]:
     plans = op.plans
-    differentiable = op.differentiable and bool(op.formulas)
+    differentiable = op.differentiable
     empty, new_node = _EMPTY, Node
 
     def entry(x: Any = _MISSING, *rest: Any, **params: Any) -> Any:
@@ -430,8 +430,7 @@ def _linear_entry(op: LinearMap) -> Callable[..., Any]:
 
 
 def _axis_entry(op: AxisOp) -> Callable[..., Any]:
-    quick: dict[tuple, Any] = {}  # plans by how the call was written
-    differentiable = op.differentiable and bool(op.formulas)
+    quick = op.quick
     empty, new_node = _EMPTY, Node
 
     def entry(x: Any = _MISSING, *rest: Any, **params: Any) -> Any:
@@ -461,7 +460,7 @@ def _axis_entry(op: AxisOp) -> Callable[..., Any]:
             return bind(op, (x, *rest), params)
         out = empty(plan.allocate, plan.dtype)
         plan.entry(array.ravel(), *plan.scalars, out.ravel(), *plan.sizes)
-        if not (x._requires_grad and mode == 2 and differentiable and plan.floating):
+        if not (x._requires_grad and mode == 2 and plan.records):
             return Tensor(out) if mode != 3 else new_tensor(out)
         keeps = plan.keeps
         if keeps == 0:

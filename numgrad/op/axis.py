@@ -63,7 +63,13 @@ class AxisOp(Op):
         self.keeps_shape, self.empty = keeps_shape, empty
         self.takes_n = "n" in (function.__kwdefaults__ or {})
         self.plans: dict[tuple, AxisPlan] = {}
+        self.quick: dict[tuple, AxisPlan] = {}
+        """Plans by how a call was written, for the eager hot path."""
         self._kernels: dict[tuple, Kernel] = {}
+
+    def forget(self) -> None:
+        for known in (self.plans, self.quick, self._kernels):
+            known.clear()
 
     @property
     def __signature__(self) -> Any:
@@ -194,6 +200,7 @@ class AxisPlan(AxisCall):
         "keeps",
         "large",
         "order",
+        "records",
         "scalars",
         "shape",
         "simple",
@@ -241,6 +248,7 @@ class AxisPlan(AxisCall):
         result = self._read(reader, {"x": self._input(reader)})
         self.dtype = kernel_dtype(result.dtype)
         self.floating = self.dtype.kind in "fc"
+        self.records = op.differentiable and self.differentiable(0)
         self.large = self.order is None and prod(self.counts) > LARGE
         self.keeps = sum({"x": 1, "y": 2}[n] for n in self.saves(1)) if op.formulas else 0
         self.entry: Callable[..., Any] = self._compile_forward

@@ -277,7 +277,11 @@ class Op:
             if name not in self.inputs:
                 raise NumgradTypeError(f"{self.name}: no input is called {name!r}")
             self.formulas[name] = Formula(self, function)
+        self.forget()
         return self
+
+    def forget(self) -> None:
+        """Drop what earlier calls decided: formulas decide what is saved and compiled."""
 
     def jvp(self, function: Callable[..., Any]) -> Op:
         """Declare the tangent of the output where the gradient formulas do not give it.

@@ -69,6 +69,9 @@ class Planned(Op):
 
     plans: dict[tuple, Any]
 
+    def forget(self) -> None:
+        self.plans.clear()
+
 
 class Elementwise(Planned):
     """An operation applied to each element of its broadcast operands.
@@ -108,6 +111,10 @@ class Elementwise(Planned):
         self._kernels: dict[tuple, tuple[Kernel, float]] = {}
         self._cost: dict[tuple, float] = {}
         self._reads_once: dict[tuple, bool] = {}
+
+    def forget(self) -> None:
+        super().forget()
+        self._kernels.clear()
 
     def rest(self, args: Sequence[Any]) -> tuple:
         """Defaults of the inputs that were not given."""
@@ -325,10 +332,8 @@ class Plan(Call):
         work = size * (self.op._cost.get(key, 0.0) + _MEMORY_NS)
         if key not in self.op._cost and size * 0.3 > threads.WORK_PER_THREAD_NS / 4:
             reader, emitter = Reader(), self.op.emitter()
-            inputs = [(o, reader.input(o.name, o.dtype)) for o in operands]
-            emitter.block(
-                [self.op.read(reader, [s for _, s in inputs])], {s: o.name for o, s in inputs}
-            )
+            symbols = {reader.input(o.name, o.dtype): o.name for o in operands}
+            emitter.block([self.op.read(reader, list(symbols))], symbols)
             work = size * (emitter.cost_ns + _MEMORY_NS)
         variants = [partial(entry, *v) for v in ((False, False), (True, True), (False, True))]
         return threads.choose(variants[0], variants[1], work, variants[2])

@@ -192,18 +192,18 @@ Arrangement = tuple[tuple[tuple[str, str], ...], str]
 """Layout and kind of each operand, and the layout of the cotangents."""
 
 
-def arrangements(case: Case) -> Iterator[Arrangement]:
+def arrangements(case: Case, layouts: Sequence[str] = tuple(ARRANGED)) -> Iterator[Arrangement]:
     """Every operand in turn in every layout and kind, the others contiguous leaves; then pairs."""
     count = len(case.operands)
     plain = (("C", "leaf"),) * count
-    for k, x in enumerate(case.operands):
-        for layout in layouts_for(x):
+    names = [[n for n in layouts_for(x) if n in layouts] or ["C"] for x in case.operands]
+    for k, found in enumerate(names):
+        for layout in found:
             for kind in KINDS:
                 yield (*plain[:k], (layout, kind), *plain[k + 1 :]), "C"
-    for layout in ARRANGED:
+    for layout in layouts:
         yield plain, layout
     if count > 1:
-        names = [layouts_for(x) for x in case.operands]
         for shift in range(max(map(len, names))):
             chosen = tuple(
                 (n[(k * 5 + shift) % len(n)], KINDS[(k + shift) % 2]) for k, n in enumerate(names)
