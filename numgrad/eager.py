@@ -24,6 +24,7 @@ from numgrad.autograd.variable import (
     TENSORS,
     Parameter,
     Tensor,
+    Version,
     refresh,
     root,
 )
@@ -59,12 +60,12 @@ class EagerInterpreter:
                     mask |= 1 << k
         if type(out) is tuple:
             tensors = _record_many(call, mask, operands, out)
-            if isinstance(op, View) and isinstance(operands[0], Tensor):
+            if isinstance(op, View):
                 for number, part in enumerate(tensors):
                     _link(part, operands[0], number + 1)
             return tensors
         tensor = _record(call, mask, operands, out) if mask else new_tensor(out)
-        if isinstance(op, View) and isinstance(operands[0], Tensor) and op.shares(arrays[0], out):
+        if isinstance(op, View) and op.shares(arrays[0], out):
             _link(tensor, operands[0], tensor._slot)
         return tensor
 
@@ -105,8 +106,12 @@ def _expanded(op: Composite, args: tuple, params: dict[str, Any]) -> Any:
         raise
 
 
-def _link(view: Tensor, base: Tensor, slot: int) -> None:
-    """Make a new tensor a view of another."""
+def _link(view: Tensor, base: Any, slot: int) -> None:
+    """Make a new tensor a view of another, or of an ndarray, whose owner may write to it."""
+    if not isinstance(base, Tensor):
+        if view._memory is None:
+            view._memory = Version(foreign=True)
+        return
     view._memory = root(base)
     if view._grad_fn is None:
         traced = state.grad_enabled and base._slot != NO_GRAD_VIEW
@@ -232,7 +237,7 @@ _MISSING: Any = object()
 
 def _unary_entry(op: Planned) -> Callable[..., Any]:
     plans = op.plans
-    differentiable = op.differentiable and bool(op.formulas)
+    differentiable = op.differentiable
     empty, new_node = _EMPTY, Node
 
     def entry(x: Any = _MISSING, *rest: Any, **params: Any) -> Any:
@@ -462,8 +467,7 @@ def _linear_entry(op: LinearMap) -> Callable[..., Any]:
 
 
 def _axis_entry(op: AxisOp) -> Callable[..., Any]:
-    quick: dict[tuple, Any] = {}  # plans by how the call was written
-    differentiable = op.differentiable and bool(op.formulas)
+    quick = op.quick
     empty, new_node = _EMPTY, Node
 
     def entry(x: Any = _MISSING, *rest: Any, **params: Any) -> Any:
@@ -474,7 +478,9 @@ def _axis_entry(op: AxisOp) -> Callable[..., Any]:
         if x._memory is not None:
             refresh(x)
         try:
-            key = (array.dtype, array.shape, *rest, *params.items())
+            key: tuple = (array.dtype, array.shape)
+            if rest or params:
+                key += (*rest, *params.items())
             plan = quick.get(key)
         except TypeError:  # an axis given as a list
             return bind(op, (x, *rest), params)
@@ -491,7 +497,7 @@ def _axis_entry(op: AxisOp) -> Callable[..., Any]:
             return bind(op, (x, *rest), params)
         out = empty(plan.allocate, plan.dtype)
         plan.entry(array.ravel(), *plan.scalars, out.ravel(), *plan.sizes)
-        if not (x._requires_grad and mode == 2 and differentiable and plan.floating):
+        if not (x._requires_grad and mode == 2 and plan.records):
             return Tensor(out) if mode != 3 else new_tensor(out)
         keeps = plan.keeps
         if keeps == 0:

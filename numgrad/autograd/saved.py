@@ -4,8 +4,15 @@ Note [Guards]
 -------------
 A saved Tensor is checked by its version. A user's ndarray has none: up to 32 KiB it is copied;
 above that a fingerprint of sampled elements is kept and compared when a backward reads it; in
-anomaly mode every element counts. So it is for any Tensor over a user's memory (``ng.asarray``),
-which must stay the same object.
+anomaly mode every element counts. A Tensor over a user's memory (``ng.asarray``, a view of an
+ndarray) is no more than that if it is a constant; one that must stay the same object, since
+gradients go to it, always has a fingerprint.
+
+Note [Layouts of saved values]
+------------------------------
+What was C-contiguous when it was saved is so when a backward reads it. Anything else may then lie
+in memory in any way, as a copy, or what a hook or a checkpoint returned, does: a backward takes the
+strides from the array it gets, or brings it into the layout that its kernel was chosen for.
 
 Note [Packed values]
 --------------------
@@ -38,7 +45,8 @@ class Guard:
     __slots__ = ("array", "fingerprint", "tensor", "whole")
 
     def __init__(self, array: np.ndarray, tensor: Tensor | None = None) -> None:
-        self.array, self.tensor = array, tensor
+        # a view, since the owner may give his array another shape or dtype
+        self.array, self.tensor = array.view() if tensor is None else array, tensor
         self.whole = state.anomaly
         self.fingerprint = _fingerprint(array, self.whole)
 
@@ -74,7 +82,11 @@ def keep(operand: Any) -> Any:
                 "saving for backward: an operand was made in inference mode, where no history is "
                 "kept; clone() it outside, or make it under no_grad"
             )
-        return _guarded(operand._array, operand) if version.foreign else operand
+        if not version.foreign:
+            return operand
+        # a constant is nothing but its array, unless it has a tangent
+        constant = not operand._requires_grad and operand._extra is None
+        return _guarded(operand._array, None if constant else operand)
     if type(operand) is np.ndarray:
         return _guarded(operand, None)
     return operand
@@ -85,7 +97,7 @@ def _guarded(array: np.ndarray, tensor: Tensor | None) -> Any:
     if not array.flags.writeable and array.base is None:
         return tensor if tensor is not None else array
     if tensor is None and array.nbytes <= COPY_BYTES:
-        return array.copy()
+        return array.copy(order="K")  # compact, and what is transposed remains so
     return Guard(array, tensor)
 
 
@@ -120,7 +132,7 @@ class Packed:
     ``tangents`` are the operand's in forward mode.
     """
 
-    __slots__ = ("content", "dtype", "origin", "shape", "strides", "tangents", "unpack_hook")
+    __slots__ = ("content", "contiguous", "dtype", "origin", "shape", "tangents", "unpack_hook")
 
     def __init__(
         self,
@@ -130,7 +142,8 @@ class Packed:
     ) -> None:
         given = Tensor(value._array if isinstance(value, Tensor) else value)
         array = given._array
-        self.shape, self.dtype, self.strides = array.shape, array.dtype, array.strides
+        self.shape, self.dtype = array.shape, array.dtype
+        self.contiguous = array.flags.c_contiguous
         self.origin = self.tangents = None
         if isinstance(value, Tensor):
             self.origin = _origin(value)
@@ -160,7 +173,9 @@ class Packed:
                 f"saved_tensors_hooks: the unpack hook returned shape {array.shape} and dtype "
                 f"{array.dtype} for a tensor saved with shape {self.shape} and dtype {self.dtype}"
             )
-        return array if array.strides == self.strides else _laid_out(array, self.strides)
+        if self.contiguous and not array.flags.c_contiguous:
+            array = np.ascontiguousarray(array)  # Note [Layouts of saved values]
+        return array
 
 
 @contextmanager
@@ -171,16 +186,6 @@ def _quiet() -> Iterator[None]:
         yield
     finally:
         state.set(**before)
-
-
-def _laid_out(array: np.ndarray, strides: tuple[int, ...]) -> np.ndarray:
-    """A copy with given strides: the compiled backward was chosen for them."""
-    reach = [stride * (n - 1) for stride, n in zip(strides, array.shape, strict=True) if n]
-    low = sum(r for r in reach if r < 0)
-    buffer = np.empty(sum(map(abs, reach)) + array.itemsize, np.uint8)
-    out = np.ndarray(array.shape, array.dtype, buffer, -low, strides)
-    out[...] = array
-    return out
 
 
 def pack(value: Any, pair: tuple[Callable[..., Any], Callable[..., Any]]) -> Any:

@@ -176,8 +176,10 @@ def extra(tensor: Tensor) -> Extra:
 
 def constant(value: Any) -> Tensor:
     """A number or array as a Tensor without a history."""
-    tracer = state.tracer
-    return Tensor(np.asarray(value) if tracer is None else tracer.lift(value))
+    if state.tracer is not None:
+        return Tensor(state.tracer.lift(value))
+    shared = isinstance(value, np.ndarray)
+    return Tensor(np.asarray(value), memory=Version(foreign=True) if shared else None)
 
 
 def gradient_of(tensor: Tensor) -> Any:

@@ -131,23 +131,12 @@ def layout(
 
 
 def strided_view(array: np.ndarray, lay: Layout, mask: str) -> np.ndarray:
-    """View of a strided operand with one axis for each loop (length 1 where it is broadcast)."""
-    rank = len(lay.shape)
-    pad = rank - array.ndim
-    lengths, strides = [], []
-    axes = iter(
-        (lay.shape[a], array.strides[a - pad] if a >= pad and array.shape[a - pad] != 1 else 0)
-        for a in range(rank)
-        if lay.shape[a] != 1
-    )
-    for length, flag in zip(lay.dims, mask, strict=False):
-        run, stride = 1, 0
-        while run < length:
-            step, stride = next(axes)
-            run *= step
-        lengths.append(length if flag == "1" else 1)
-        strides.append(stride if flag == "1" else 0)
-    return np.lib.stride_tricks.as_strided(array, lengths, strides)
+    """A strided operand with one axis for each loop (length 1 where it is broadcast).
+
+    A view if the axes that a loop runs over can be merged, as those of the array that the layout
+    was made for; else a copy.
+    """
+    return array.reshape([n if f == "1" else 1 for n, f in zip(lay.dims, mask, strict=False)])
 
 
 # ------------------------------------------------------------------------------------ template
@@ -158,7 +147,6 @@ def elementwise_kernel(
     emitter: Emitter,
     inputs: Sequence[tuple[Operand, Symbol]],
     outputs: Sequence[tuple[Operand, Symbol]],
-    rank: int,
     *,
     parallel: bool = False,
     nogil: bool = False,
@@ -170,7 +158,7 @@ def elementwise_kernel(
     is full) the axis lengths, then, if ``accumulate``, an int64 whose bit ``k`` says that output
     ``k`` is added to rather than assigned. Contiguous operands are passed raveled.
     """
-    writer = _Writer(emitter, inputs, outputs, rank, parallel, accumulate)
+    writer = _Writer(emitter, inputs, outputs, parallel, accumulate)
     body = writer.kernel()
     masks = "_".join(o.mask or "x" for o, _ in (*inputs, *outputs))
     dtypes = "_".join(short(o.dtype) for o, _ in (*inputs, *outputs))
@@ -189,13 +177,14 @@ def elementwise_kernel(
 class _Writer:
     """Writes one kernel."""
 
-    def __init__(self, emitter, inputs, outputs, rank, parallel, accumulate) -> None:
+    def __init__(self, emitter, inputs, outputs, parallel, accumulate) -> None:
         self.emitter, self.inputs, self.outputs = emitter, inputs, outputs
-        self.rank, self.parallel, self.accumulate = rank, parallel, accumulate
+        self.rank = len(outputs[0][0].mask)
+        self.parallel, self.accumulate = parallel, accumulate
         self.reduced = [k for k, (o, _) in enumerate(outputs) if not o.full]
         # summed over the first axis: one partial result a task
         self.partial = [k for k in self.reduced if outputs[k][0].mask[0] == "0"]
-        self.has_dims = rank > 1 or bool(self.reduced)
+        self.has_dims = self.rank > 1 or bool(self.reduced)
         self.lines: list[str] = []
 
     def signature(self) -> str:

@@ -63,7 +63,13 @@ class AxisOp(Op):
         self.keeps_shape, self.empty = keeps_shape, empty
         self.takes_n = "n" in (function.__kwdefaults__ or {})
         self.plans: dict[tuple, AxisPlan] = {}
+        self.quick: dict[tuple, AxisPlan] = {}
+        """Plans by how a call was written, for the eager hot path."""
         self._kernels: dict[tuple, Kernel] = {}
+
+    def forget(self) -> None:
+        for known in (self.plans, self.quick, self._kernels):
+            known.clear()
 
     @property
     def __signature__(self) -> Any:
@@ -86,7 +92,10 @@ class AxisOp(Op):
         if params.get("dtype") is not None:
             params["dtype"] = np.dtype(params["dtype"])
             check_dtype(self.name, params["dtype"])
-        key = (x.dtype, x.shape, *params.values())
+        for name, value in params.items():
+            if isinstance(value, np.generic):  # would bring a dtype of its own into the formula
+                params[name] = value.item()
+        key = (x.dtype, x.shape, exact(params))
         found = self.plans.get(key)
         if found is None:
             if len(self.plans) >= MAX_PLANS:
@@ -113,6 +122,11 @@ class AxisOp(Op):
     def kernels(self) -> list[Kernel]:
         """The kernels compiled so far, forward and backward."""
         return list(self._kernels.values())
+
+
+def exact(params: dict[str, Any]) -> tuple:
+    """Parameters as part of a key, in which 1, 1.0 and True are different: they hash alike."""
+    return (*params.values(), *map(type, params.values()))
 
 
 def normalize_axes(operation: str, axis: Any, ndim: int) -> tuple[int, ...]:
@@ -186,6 +200,7 @@ class AxisPlan(AxisCall):
         "keeps",
         "large",
         "order",
+        "records",
         "scalars",
         "shape",
         "simple",
@@ -233,6 +248,7 @@ class AxisPlan(AxisCall):
         result = self._read(reader, {"x": self._input(reader)})
         self.dtype = kernel_dtype(result.dtype)
         self.floating = self.dtype.kind in "fc"
+        self.records = op.differentiable and self.differentiable(0)
         self.large = self.order is None and prod(self.counts) > LARGE
         self.keeps = sum({"x": 1, "y": 2}[n] for n in self.saves(1)) if op.formulas else 0
         self.entry: Callable[..., Any] = self._compile_forward
@@ -297,8 +313,8 @@ class AxisPlan(AxisCall):
             result = _convert(reader, value, meta.dtype)
             out_role = "full"
         names = self.names(what, mask)
-        operands = [Operand(n, roles[n], dtypes[n]) for n in names]
-        key = (what, mask, meta.dtype, self.columns, accumulate, *self._static())
+        operands = tuple([Operand(n, roles[n], dtypes[n]) for n in names])
+        key = (what, operands, meta.dtype, result.dtype, self.columns, accumulate, self._static())
         kernels = self.op._kernels
         emitter = Emitter()
 
@@ -329,7 +345,7 @@ class AxisPlan(AxisCall):
         return threads.choose(variants[0], variants[1], work, variants[2])
 
     def _static(self) -> tuple:
-        return tuple(v for k, v in self.params.items() if k not in ("axis", "keepdims"))
+        return exact({k: v for k, v in self.params.items() if k not in ("axis", "keepdims")})
 
     def names(self, what: str, mask: int) -> tuple[str, ...]:
         """Operands of the forward or backward kernel, in order."""

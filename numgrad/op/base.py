@@ -305,7 +305,11 @@ class Op:
             if name not in self.inputs:
                 raise NumgradTypeError(f"{self.name}: no input is called {name!r}")
             self.formulas[name] = Formula(self, function)
+        self.forget()
         return self
+
+    def forget(self) -> None:
+        """Drop what earlier calls decided: formulas decide what is saved and compiled."""
 
     def kink(self, *, params: dict[str, Any] | None = None, **points: tuple[Any, Any]) -> Op:
         """Declare operands at which there is no derivative, and the gradients used there.

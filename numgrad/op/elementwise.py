@@ -70,6 +70,9 @@ class Planned(Op):
 
     plans: dict[tuple, Any]
 
+    def forget(self) -> None:
+        self.plans.clear()
+
 
 class Elementwise(Planned):
     """An operation applied to each element of its broadcast operands.
@@ -109,6 +112,10 @@ class Elementwise(Planned):
         self._kernels: dict[tuple, tuple[Kernel, float]] = {}
         self._cost: dict[tuple, float] = {}
         self._reads_once: dict[tuple, bool] = {}
+
+    def forget(self) -> None:
+        super().forget()
+        self._kernels.clear()
 
     def rest(self, args: Sequence[Any]) -> tuple:
         """Defaults of the inputs that were not given."""
@@ -276,35 +283,49 @@ class Plan(Call):
         return sum(1 << order.index(name) for name in self.saves(mask))
 
     def _forward(self) -> Callable[..., Any]:
-        full = self.layout.masks[0]
+        def read(reader: Reader) -> dict[str, Symbol]:
+            values = {o.name: reader.input(o.name, o.dtype) for o in operands}
+            return {**values, "y": self.op.read(reader, list(values.values()))}
 
-        def make(parallel: bool, nogil: bool) -> tuple[Kernel, float]:
-            reader, emitter = Reader(), self.op.emitter()
-            inputs = [(o, reader.input(o.name, o.dtype)) for o in self._operands()]
-            result = self.op.read(reader, [s for _, s in inputs])
-            kernel = elementwise_kernel(
-                self.op.name,
-                emitter,
-                inputs,
-                [(Operand("y", self.dtype, full), result)],
-                len(self.layout.dims),
-                parallel=parallel,
-                nogil=nogil,
-            )
-            return kernel, emitter.cost_ns
-
-        return self._choose(("forward",), make)
-
-    def _choose(self, what: tuple, make: Callable[[bool, bool], tuple[Kernel, float]]) -> Any:
-        """Serial or parallel entry point by the amount of work, compiled when needed."""
         operands = self._operands()
-        key = (*what, self.layout.masks, tuple((o.dtype, o.mask) for o in operands), self.dtype)
+        result = Operand("y", self.dtype, self.layout.masks[0])
+        return self._choose(self.op.name, operands, [result], read)
+
+    def _choose(
+        self,
+        name: str,
+        inputs: Sequence[Operand],
+        outputs: Sequence[Operand],
+        read: Callable[[Reader], dict[str, Symbol]],
+        *,
+        accumulate: bool = False,
+    ) -> Any:
+        """Serial or parallel entry point by the amount of work, compiled when needed.
+
+        ``read`` gives the symbols of inputs and outputs: by the name, the dtypes of all operands
+        and of the result, and the shapes of operands where a gradient formula names these.
+        """
+        operands = self._operands()
+        shapes = self.metas if any(f.metas for f in self.op.formulas.values()) else ()
+        dtypes = (*(o.dtype for o in operands), self.dtype)
+        # all that the kernel is made from
+        key = (name, tuple(inputs), tuple(outputs), accumulate, dtypes, shapes)
         kernels = self.op._kernels
 
         def entry(parallel: bool, nogil: bool) -> Any:
             found = kernels.get((*key, parallel, nogil))
             if found is None:
-                found = kernels[(*key, parallel, nogil)] = make(parallel, nogil)
+                symbols, emitter = read(Reader()), self.op.emitter()
+                kernel = elementwise_kernel(
+                    name,
+                    emitter,
+                    [(o, symbols[o.name]) for o in inputs],
+                    [(o, symbols[o.name]) for o in outputs],
+                    parallel=parallel,
+                    nogil=nogil,
+                    accumulate=accumulate,
+                )
+                found = kernels[(*key, parallel, nogil)] = kernel, emitter.cost_ns
                 self.op._cost[key] = found[1]
             return found[0].entry
 
@@ -312,10 +333,8 @@ class Plan(Call):
         work = size * (self.op._cost.get(key, 0.0) + _MEMORY_NS)
         if key not in self.op._cost and size * 0.3 > threads.WORK_PER_THREAD_NS / 4:
             reader, emitter = Reader(), self.op.emitter()
-            inputs = [(o, reader.input(o.name, o.dtype)) for o in operands]
-            emitter.block(
-                [self.op.read(reader, [s for _, s in inputs])], {s: o.name for o, s in inputs}
-            )
+            symbols = {reader.input(o.name, o.dtype): o.name for o in operands}
+            emitter.block([self.op.read(reader, list(symbols))], symbols)
             work = size * (emitter.cost_ns + _MEMORY_NS)
         variants = [partial(entry, *v) for v in ((False, False), (True, True), (False, True))]
         return threads.choose(variants[0], variants[1], work, variants[2])
@@ -406,32 +425,26 @@ class Plan(Call):
             for k, symbol in gradients.items()
             if symbol is values["g"] and self.metas[k] == Meta(self.shape, self.dtype)
         ]
-        outputs = [
-            (k, Operand(f"g{k}", self.metas[k].dtype, masks[k].rstrip("s")))
+        outputs = {
+            k: Operand(f"g{k}", self.metas[k].dtype, masks[k].rstrip("s"))
             for k in gradients
             if k not in aliased
-        ]
+        }
         saved = self.saves(mask)
-        used = ["g", *saved]
 
-        def make(parallel: bool, nogil: bool) -> tuple[Kernel, float]:
-            fresh, again = self.symbols(Reader(), mask)
-            emitter = self.op.emitter()
-            kernel = elementwise_kernel(
-                f"{self.op.name}_backward{mask}",
-                emitter,
-                [(operands[name], fresh[name]) for name in used],
-                [(operand, again[k]) for k, operand in outputs],
-                len(self.layout.dims),
-                parallel=parallel,
-                nogil=nogil,
-                accumulate=accumulate,
-            )
-            return kernel, emitter.cost_ns
+        def read(reader: Reader) -> dict[str, Symbol]:
+            values, gradients = self.symbols(reader, mask)
+            return values | {f"g{k}": symbol for k, symbol in gradients.items()}
 
         entry = None
         if outputs and self.layout.size:
-            entry = self._choose(("backward", mask, accumulate), make)
+            entry = self._choose(
+                f"{self.op.name}_backward{mask}",
+                [operands[name] for name in ("g", *saved)],
+                list(outputs.values()),
+                read,
+                accumulate=accumulate,
+            )
         return _backward_function(self, saved, operands, outputs, aliased, entry, accumulate)
 
 
@@ -439,7 +452,7 @@ def _backward_function(
     plan: Plan,
     saved: tuple[str, ...],
     operands: dict[str, Operand],
-    outputs: Sequence[tuple[int, Operand]],
+    outputs: dict[int, Operand],
     aliased: Sequence[int],
     entry: Any,
     accumulate: bool,
@@ -475,7 +488,7 @@ def _backward_function(
         else:
             arguments.append(name if plan.flat else f"{name}.ravel()")
     owned = 0
-    for position, (k, _) in enumerate(outputs):
+    for position, k in enumerate(outputs):
         shape = plan.metas[k].shape
         names[f"shape{k}"] = shape[0] if len(shape) == 1 else shape
         names[f"dtype{k}"] = plan.metas[k].dtype
@@ -488,7 +501,7 @@ def _backward_function(
             lines.append(f"    g{k} = {make}(shape{k}, dtype{k})")
         arguments.append(f"g{k}" if plan.flat else f"g{k}.ravel()")
         owned |= 1 << k
-    if len(plan.layout.dims) > 1 or any(not o.full for _, o in outputs):
+    if len(plan.layout.dims) > 1 or any(not o.full for o in outputs.values()):
         arguments.append("*dims")
     if accumulate:
         arguments.append("flags")
@@ -499,9 +512,8 @@ def _backward_function(
         if k in aliased:
             results.append("g")
         else:
-            made = any(k == o for o, _ in outputs)
             fresh = f"g{k} if buffers[{k}] is None else None" if accumulate else f"g{k}"
-            results.append(fresh if made else "None")
+            results.append(fresh if k in outputs else "None")
     lines.append(f"    return ({', '.join(results)},), {owned}")
     exec(compile("\n".join(lines), f"<backward of {plan.op.name}>", "exec"), names)
     return names["backward"]

@@ -36,6 +36,9 @@ class Primitive(Op):
         self.saved_names: dict[tuple[int, int], tuple[str, ...]] = {}
         super().__init__(function, **options)
 
+    def forget(self) -> None:
+        self.saved_names.clear()
+
     def vjp_kernel(self, function: Callable[..., Any]) -> Primitive:
         """Declare the backward by hand: ``function(call, mask, g, **saved)`` -> list of gradients.
 

@@ -195,7 +195,8 @@ class ProductPlan(Call):
         def arrange(x: np.ndarray) -> np.ndarray:
             if transposed:
                 x = x.T if rank == 2 else x.swapaxes(-1, -2)
-            if loose:
+            # what was saved may lie otherwise: Note [Layouts of saved values] in autograd.saved
+            if loose or (transposed and not x.flags.c_contiguous):
                 x = np.ascontiguousarray(x, dtype)
             return x if x.shape == shape else x.reshape(shape)
 
