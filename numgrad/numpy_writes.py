@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from numgrad.autograd.node import mark_written
-from numgrad.errors import NumgradRuntimeError, NumgradTypeError
+from numgrad.autograd.variable import refresh
+from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.inplace import assign, check_target, inplace
-from numgrad.op.base import OPS, Op, state
+from numgrad.op.base import OPS, state
+from numgrad.ops.write import check_cast
 from numgrad.tensor import Tensor
+
+
+def requires_grad(value: Any) -> bool:
+    """Whether a gradient or tangent is followed through ``value``, or something in it."""
+    if isinstance(value, Tensor):
+        refresh(value)
+        followed = value._extra is not None and value._extra.tangents
+        return value._requires_grad or bool(followed)
+    if isinstance(value, list | tuple):
+        return any(map(requires_grad, value))
+    return isinstance(value, dict) and any(map(requires_grad, value.values()))
 
 
 def _array(value: Any) -> np.ndarray:
@@ -109,16 +123,28 @@ def ufunc_at(name: str, ufunc: np.ufunc, target: Any, index: Any, *values: Any) 
     mark_written(target)
 
 
-def store(name: str, op: Op, out: Any, inputs: tuple, params: dict[str, Any]) -> Tensor:
-    """``op(*inputs, out=out)`` with a Tensor among them, for what nothing is recorded of."""
-    out = out[0] if isinstance(out, tuple) else out
-    refuse_recorded(f"{name} with out=", out, *inputs)
-    return assign(f"{name} with out=", _target(name, out), op(*inputs, **params))
+def store(
+    name: str, out: Tensor, inputs: Any, compute: Callable[[], Tensor], *, where: Any = True
+) -> Tensor:
+    """``compute()`` written to ``out=``, for what nothing is recorded of.
+
+    With ``where``, a mask, elements of ``out`` stay where it is false.
+    """
+    name = f"{name} with out="
+    refuse_recorded(name, out, inputs)
+    value = compute()
+    check_cast(name, value, out.dtype)
+    if where is True and value.shape != out.shape:
+        raise NumgradValueError(
+            f"{name}: the result has shape {tuple(value.shape)} and out= {tuple(out.shape)}; they "
+            "must be equal"
+        )
+    return assign(name, out, value if where is True else OPS["where"](where, value, out))
 
 
 def refuse_recorded(name: str, *values: Any) -> None:
     """Raise if a gradient would be lost."""
-    if state.grad_enabled and any(isinstance(v, Tensor) and v.requires_grad for v in values):
+    if state.grad_enabled and any(map(requires_grad, values)):
         raise NumgradRuntimeError(
             f"{name}: an argument requires grad, and this writes without recording; use the result "
             "of the function, or no_grad()"

@@ -217,22 +217,24 @@ fmin.vjp(
 @elementwise(types=np.maximum, method=False, internal=True)
 def clip_below(x, low):
     """The operand where it is at least ``low``, else ``low``."""
-    return np.where(x < low, low, x)
+    return np.where((x < low) | (low != low), low, x)
 
 
 clip_below.vjp(
-    x=lambda g, x, low: np.where(x >= low, g, 0), low=lambda g, x, low: np.where(x < low, g, 0)
+    x=lambda g, x, low: np.where(x >= low, g, 0),
+    low=lambda g, x, low: np.where((x < low) | (low != low), g, 0),
 )
 
 
 @elementwise(types=np.minimum, method=False, internal=True)
 def clip_above(x, high):
     """The operand where it is at most ``high``, else ``high``."""
-    return np.where(x > high, high, x)
+    return np.where((x > high) | (high != high), high, x)
 
 
 clip_above.vjp(
-    x=lambda g, x, high: np.where(x <= high, g, 0), high=lambda g, x, high: np.where(x > high, g, 0)
+    x=lambda g, x, high: np.where(x <= high, g, 0),
+    high=lambda g, x, high: np.where((x > high) | (high != high), g, 0),
 )
 
 
@@ -288,11 +290,20 @@ for _step in (floor, ceil, trunc, rint):
 
 @composite(ref=np.round, aliases=("around",))
 def round(x, decimals=0):
-    """The operand rounded to ``decimals`` decimal places, halves to even."""
+    """The operand rounded to ``decimals`` decimal places, halves to even; integers stay so."""
+    from numgrad.ops.shape import as_operand, astype, copy
+
+    x = as_operand(x)
+    integers = x.dtype.kind in "iu"
+    if integers and decimals >= 0:
+        return copy(x)
     if decimals == 0:
         return rint(x)
     scale = 10.0 ** abs(decimals)
-    return rint(x * scale) / scale if decimals > 0 else rint(x / scale) * scale
+    if decimals > 0:
+        return rint(x * scale) / scale
+    result = rint(x / scale) * scale
+    return astype(result, dtype=x.dtype) if integers else result
 
 
 def _promote(operands):
@@ -327,14 +338,25 @@ replace_nonfinite.vjp(x=lambda g, x: np.where(np.isfinite(x), g, 0))
 
 
 @composite(ref=np.nan_to_num)
-def nan_to_num(x, nan=0.0, posinf=None, neginf=None):
-    """The operand with NaN replaced by ``nan`` and infinities by the largest finite numbers."""
-    from numgrad.ops.complex import from_parts, imag, real
+def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
+    """The operand with NaN replaced by ``nan`` and infinities by the largest finite numbers.
 
+    ``copy`` must be true: ``nan_to_num_`` works in place.
+    """
+    from numgrad.ops.complex import from_parts, imag, real
+    from numgrad.ops.shape import as_operand
+
+    if copy is not True:
+        raise NumgradValueError(
+            f"nan_to_num: copy={copy!r} is not available, the operand is not written to; call "
+            "nan_to_num_(x) for that, and give nan= by its name"
+        )
+    x = as_operand(x)
     dtype = np.result_type(x.dtype)
     if dtype.kind == "c":
         return from_parts(
-            nan_to_num(real(x), nan, posinf, neginf), nan_to_num(imag(x), nan, posinf, neginf)
+            nan_to_num(real(x), True, nan, posinf, neginf),
+            nan_to_num(imag(x), True, nan, posinf, neginf),
         )
     if dtype.kind != "f":
         return positive(x)

@@ -51,7 +51,25 @@ class Spread(View):
     def __call__(self, x: Any, *args: Any, **params: Any) -> Any:
         if len(args) > 1 and all(hasattr(a, "__index__") for a in args):
             args = (args,)
+        if args and isinstance(args[-1], str) and "order" in self.params:
+            args, params = args[:-1], {**params, "order": args[-1]}
+        if params.get("order") in ("A", "K"):
+            params["order"] = _memory_order(self.name, x, params["order"])
         return bind(self, (x, *args), params)
+
+
+def _memory_order(operation: str, x: Any, order: str) -> str:
+    """The order of elements in memory, in which the gradient has to come back."""
+    array = getattr(x, "_array", x)
+    if hasattr(array, "refuse"):
+        array.refuse(f"{operation} with order={order!r}", "give order='C' or 'F'")
+    flags = np.asarray(array).flags
+    if order == "K" and not flags.forc:
+        raise NumgradValueError(
+            f"{operation}: order 'K' of an operand whose elements lie in neither order; give 'C' "
+            "or 'F'"
+        )
+    return "F" if flags.fnc else "C"
 
 
 def spread(**options: Any) -> Any:
@@ -76,7 +94,7 @@ def reshape(x, *, shape, order="C"):
 reshape.vjp(x=lambda g, meta_x, order: reshape(g, meta_x.shape, order=order))
 
 
-@view(ref=np.ravel, linear=True, samples=[(((3, 4),), {})])
+@spread(ref=np.ravel, linear=True, samples=[(((3, 4),), {})])
 def ravel(x, *, order="C"):
     """All elements along one axis, as a view where that is possible."""
     return np.reshape(x, (-1,), order=order)  # pyright: ignore
@@ -88,7 +106,7 @@ ravel.vjp(x=lambda g, meta_x, order: reshape(g, meta_x.shape, order=order))
 @composite()
 def flatten(x, order="C"):
     """A copy with all elements along one axis."""
-    return ravel(copy(x), order=order)
+    return copy(ravel(x, order=order))
 
 
 @view(

@@ -1,0 +1,159 @@
+"""Norms of vectors and matrices, as ``numpy.linalg`` has them."""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.op import composite
+from numgrad.op.axis import normalize_axes
+from numgrad.ops.reduce import max, min, norm2, sum
+from numgrad.ops.shape import as_operand
+
+
+@composite(ref=np.linalg.norm)
+def norm(x, ord=None, axis=None, keepdims=False):
+    """Norm of a vector, of a matrix, or of each of those along one or two axes.
+
+    Parameters
+    ----------
+    x
+        Array; without ``axis`` and with an ``ord`` it has one axis or two.
+    ord
+        None is the square root of the sum of squares, of an array of any shape. For vectors any
+        number: 0 counts what is not zero, with a gradient of 0. For matrices 1 and -1 (largest and
+        smallest sum of a column), infinities (of a row) and ``"fro"``.
+    axis
+        An integer for vectors, a pair for matrices; None is all.
+    keepdims
+        Whether the axes stay, with length 1.
+
+    Raises
+    ------
+    NumgradValueError
+        If there is no such norm, or if it is one of singular values (2, -2 and ``"nuc"`` of a
+        matrix), for which there is no operation.
+
+    See Also
+    --------
+    vector_norm : takes all axes as one vector.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> x = ng.tensor([[3.0, -4.0], [1.0, 0.0]])
+    >>> ng.norm(x, 1), ng.norm(x, 1, axis=1)
+    (tensor(4.), tensor([7., 1.]))
+    """
+    x = as_operand(x)
+    rank = len(x.shape)
+    if axis is None:
+        if ord is None or (rank == 2 and ord in ("f", "fro")):
+            return norm2(x, keepdims=keepdims)
+        axes = tuple(range(rank))
+    else:
+        if isinstance(axis, list):
+            raise NumgradTypeError(f"norm: axis must be an integer, a pair or None, got {axis!r}")
+        axes = axis if isinstance(axis, tuple) else (axis,)
+        normalize_axes("norm", axes, rank)
+        axes = tuple(a % rank for a in axes)  # of a pair, the first counts rows
+    if len(axes) == 1:
+        return _vector_norm("norm", x, ord, axes, keepdims)
+    if len(axes) == 2:
+        return _matrix_norm("norm", x, ord, axes, keepdims)
+    raise NumgradValueError(
+        f"norm: ord={ord!r} over axis={axis!r} of an array of shape {tuple(x.shape)}; norms are of "
+        "one axis or two: give axis, or take vector_norm"
+    )
+
+
+@composite(ref="numpy.linalg.vector_norm", method=False)
+def vector_norm(x, *, axis=None, keepdims=False, ord=2):
+    """Norm of all elements along the axes, taken as one vector; without axes, of all elements.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.vector_norm(ng.tensor([[3.0, -4.0], [1.0, 0.0]]), ord=1)
+    tensor(8.)
+    """
+    x = as_operand(x)
+    axes = normalize_axes("vector_norm", axis, len(x.shape))
+    return _vector_norm("vector_norm", x, ord, axes, keepdims)
+
+
+@composite(ref="numpy.linalg.matrix_norm", method=False)
+def matrix_norm(x, *, keepdims=False, ord="fro"):
+    """Norm of the matrices in the last two axes; ``ord`` as in ``norm``.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.matrix_norm(ng.tensor([[3.0, -4.0], [1.0, 0.0]]), ord=ng.inf)
+    tensor(7.)
+    """
+    x = as_operand(x)
+    axes = normalize_axes("matrix_norm", (-2, -1), len(x.shape))
+    return _matrix_norm("matrix_norm", x, ord, axes, keepdims)
+
+
+def _magnitude(x: Any) -> Any:
+    return np.abs(x if x.dtype.kind in "fc" else x * 1.0)
+
+
+def _matrix_norm(name: str, x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    rows, columns = axes
+    if ord is None or ord in ("f", "fro"):
+        return norm2(x, axis=axes, keepdims=keepdims)
+    if ord in (2, -2, "nuc"):
+        raise NumgradValueError(
+            f"{name}: ord={ord!r} of a matrix is a norm of its singular values, for which there is "
+            "no operation; use 'fro', or vector_norm for a vector of all elements, or "
+            f"np.linalg.{name}(x.detach().numpy(), ord={ord!r}) without a gradient"
+        )
+    if ord not in (1, -1, math.inf, -math.inf):
+        raise NumgradValueError(
+            f"{name}: a matrix has no norm of order {ord!r}; it is one of None, 'fro', 1, -1, inf, "
+            "-inf"
+        )
+    summed = rows if abs(ord) == 1 else columns
+    extremum = max if ord > 0 else min
+    sums = sum(_magnitude(x), axis=summed, keepdims=True)
+    return extremum(sums, axis=axes, keepdims=keepdims)
+
+
+def _vector_norm(name: str, x: Any, ord: Any, axes: Any, keepdims: bool) -> Any:
+    if ord is None or (isinstance(ord, Real) and ord == 2):
+        return norm2(x, axis=axes, keepdims=keepdims)
+    if isinstance(ord, str):
+        raise NumgradValueError(
+            f"{name}: a vector has no norm of order {ord!r}, which is one of matrices; use a "
+            "number or None"
+        )
+    if not isinstance(ord, Real):
+        raise NumgradTypeError(f"{name}: ord must be a number, a name or None, got {ord!r}")
+    order, magnitude = float(ord), _magnitude(x)
+    if order == math.inf:
+        return max(magnitude, axis=axes, keepdims=keepdims)
+    if order == -math.inf:
+        return min(magnitude, axis=axes, keepdims=keepdims)
+    if order == 0:  # a count that keeps the graph: its gradient is 0
+        return sum(np.where(magnitude == 0, magnitude, 1), axis=axes, keepdims=keepdims)
+    if order == 1:
+        return sum(magnitude, axis=axes, keepdims=keepdims)
+    return _power_norm(magnitude, order, axes, keepdims)
+
+
+def _power_norm(magnitude: Any, order: float, axes: Any, keepdims: bool) -> Any:
+    """``sum(magnitude**ord) ** (1 / ord)``, whose gradient at magnitudes of 0 is 0, never NaN."""
+    zero = magnitude == 0
+    powers = np.where(zero, 0 if order > 0 else math.inf, np.where(zero, 1, magnitude) ** order)
+    total = sum(powers, axis=axes, keepdims=keepdims)
+    if order < 0:
+        return total ** (1.0 / order)
+    zero = total == 0
+    return np.where(zero, 0, np.where(zero, 1, total) ** (1.0 / order))
