@@ -145,7 +145,7 @@ CASES: dict[Any, list[Call]] = {
     np.sum: SUMS,
     np.prod: SUMS,
     np.mean: [*AXES, call(X, 0, np.float32), call(I), call(M, axis=1), call(X, where=M),
-              call(X.astype(np.float32), 0, where=M[1]), call(I, axis=1, where=M, keepdims=True)],
+              call(X.astype(np.float32), 0, where=M), call(I, axis=1, where=M, keepdims=True)],
     np.max: EXTREMA,
     np.min: EXTREMA,
     np.any: TRUTHS,

@@ -59,13 +59,14 @@ def power(a, b):
 
 def _power_vjp_a(g, a, b):
     # b = 0 is masked where the factor b meets an infinity or NaN only: the formula has to stay a
-    # function of b elsewhere, for the mixed second derivative there is 1 / a
-    smooth = (b != 0) | (np.abs(a) > 0)
-    return g * np.conj(np.where(smooth, b * np.power(a, np.where(smooth, b - 1, 1)), 0))
+    # function of b elsewhere, for the mixed second derivative there is 1 / a. The exponent is
+    # floating, since small integers wrap around below their smallest.
+    smooth = (b != 0) | np.isfinite(1 / a)
+    return g * np.conj(np.where(smooth, b * np.power(a, np.where(smooth, b - 1.0, 1.0)), 0))
 
 
 def _power_vjp_b(g, a, b, y):
-    zero = (a == 0) & (np.real(b) >= 0)
+    zero = ((a == 0) & (np.real(b) >= 0)) | ((a == np.inf) & (np.real(b) < 0))
     return g * np.conj(np.where(zero, 0, y * np.log(np.where(zero, 1, a))))
 
 
@@ -249,6 +250,15 @@ def clip(x, min=None, max=None):
     if max is not None:
         x = clip_above(x, max)
     return positive(x) if min is None and max is None else x
+
+
+@elementwise(ref=np.heaviside, special=(0.0,))
+def heaviside(a, b):
+    """0 where the first operand is negative, 1 where it is positive, the second where it is 0."""
+    return np.where(a == 0, b, np.where(a < 0, 0, np.where(a > 0, 1, a)))
+
+
+heaviside.vjp(a=lambda: 0, b=lambda g, a: np.where(a == 0, g, 0))
 
 
 @elementwise(ref=np.copysign)

@@ -64,7 +64,16 @@ CALLS: Calls = {
         (((2, 3),), lambda op, x, k=k: op(x, k, axis=1))
         for k in (1, 2, 3, 2.5, 0.5, -1, np.inf, -np.inf)
     ]
-    + [(((2, 3),), lambda op, x: op(x)), (((3,),), lambda op, x: op(x, keepdims=True))],
+    + [(((2, 3),), lambda op, x: op(x)), (((3,),), lambda op, x: op(x, keepdims=True))]
+    + [(((2, 3, 2),), lambda op, x, k=k: op(x, k, axis=(2, 0))) for k in (1, -np.inf, "fro")],
+    "vector_norm": [
+        (((2, 3, 2),), lambda op, x: op(x, axis=(0, 2), ord=3)),
+        (((2, 3),), lambda op, x: op(x, ord=1, keepdims=True)),
+    ],
+    "matrix_norm": [
+        (((2, 3, 2),), lambda op, x: op(x, ord=-1)),
+        (((2, 3),), lambda op, x: op(x, ord=np.inf, keepdims=True)),
+    ],
     "flatten": [(((2, 3),), lambda op, x: op(x)), (((2, 3),), lambda op, x: op(x, "F"))],
     "broadcast_arrays": [(((2, 1), (3,)), lambda op, a, b: op(a, b))],
     "atleast_1d": [(((), (2,)), lambda op, a, b: op(a, b))],
