@@ -353,10 +353,13 @@ def test_masked_branch_leaks():
     np.testing.assert_array_equal(x.grad.numpy(), [nan, 0.5])
 
 
-def test_count_of_nonzero_elements_is_not_differentiable():
-    """The "norm" of order 0 counts, as PyTorch's: nothing flows back through it."""
-    x = ng.tensor([0.0, 2.0], requires_grad=True)
-    assert not np.linalg.norm(x, 0).requires_grad
+def test_count_of_nonzero_elements_has_a_gradient_of_zero():
+    """The "norm" of order 0 counts, as PyTorch's: a constant wherever it has a derivative."""
+    x = ng.tensor([0.0, 2.0, nan], requires_grad=True)
+    count = np.linalg.norm(x, 0)
+    assert count.item() == 2.0
+    count.backward()
+    np.testing.assert_array_equal(x.grad.numpy(), [0.0, 0.0, 0.0])
 
 
 @pytest.mark.parametrize("base", [0.5, 2.0, -2.0])
