@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -101,7 +101,12 @@ def _method(name: str, function: Callable[..., Any], inputs: tuple, kwargs: dict
     if isinstance(given["out"], tuple):
         (given["out"],) = given["out"]
     kept = {k: v for k, v in given.items() if k == "axis" or v is not defaults[k]}
-    return Translation(name, function, OPS[function.__name__])((array,), kept)
+    return _translation(name, function)((array,), kept)
+
+
+@cache
+def _translation(name: str, function: Callable[..., Any]) -> Translation:
+    return Translation(name, function, OPS[function.__name__])
 
 
 def _elementwise(name: str, ufunc: np.ufunc, op: Op, inputs: tuple, kwargs: dict) -> Any:

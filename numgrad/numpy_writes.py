@@ -54,7 +54,14 @@ def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) ->
             f"np.copyto: dtype {_array(src).dtype} does not go into {dst.dtype} with "
             f"casting={casting!r}"
         )
-    assign("np.copyto", dst, src if where is True else OPS["where"](where, src, dst))
+    if where is not True:
+        if _array(where).dtype != np.bool_:
+            raise NumgradTypeError(
+                f"np.copyto: where= has dtype {_array(where).dtype} and must be boolean; compare, "
+                "as in mask != 0"
+            )
+        src = OPS["astype"](OPS["where"](where, src, dst), dtype=dst.dtype)
+    assign("np.copyto", dst, src)
 
 
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
@@ -64,6 +71,8 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
         indices = indices % a.size
     elif mode == "clip":
         indices = np.clip(indices, 0, a.size - 1)
+    elif mode != "raise":
+        raise NumgradValueError(f"np.put: mode is 'raise', 'wrap' or 'clip', got {mode!r}")
     inplace(OPS["put"], "np.put", a, (indices, _repeated(v, indices.size)), {})
 
 
@@ -84,7 +93,7 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> Non
     """``np.put_along_axis``."""
     arr, indices = _target("put_along_axis", arr), _array(indices)
     if axis is None:
-        put(arr, indices, values)
+        put(arr, indices, OPS["broadcast_to"](values, indices.shape))
         return
     positions = np.take_along_axis(np.arange(arr.size).reshape(arr.shape), indices, axis)
     values = OPS["broadcast_to"](values, positions.shape)

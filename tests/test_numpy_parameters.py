@@ -329,3 +329,47 @@ def test_out_is_a_tensor_that_nothing_is_recorded_of(name):
     assert_same(array, expected, name)
     with pytest.raises(TypeError, match="requires grad"):
         function(*followed[0], **followed[1], out=array)
+
+
+WRITES: dict[Any, list[Call]] = {
+    np.copyto: [call(X, V), call(X, I), call(X, 2.0, where=M), call(X, V, "same_kind", M[0]),
+                call(dst=X, src=1, casting="unsafe"), call(I, X, casting="unsafe")],
+    np.put: [call(X, K, V), call(X, [7, -9], 1.5, "wrap"), call(X, [7, -9], v=V, mode="clip"),
+             call(a=X, ind=[0, 1, 2, 3], v=[1.0, 2.0])],
+    np.place: [call(X, M, V), call(arr=X, mask=M, vals=[1.5])],
+    np.putmask: [call(X, M, V), call(X, mask=M, values=1.5)],
+    np.put_along_axis: [call(X, K[None], 9.0, 1), call(X, K, V, None),
+                        call(arr=X, indices=K[:2, None], values=V[:2, None], axis=-1)],
+    np.fill_diagonal: [call(S, 1.5), call(np.ones((7, 2)), V, True), call(a=S, val=V, wrap=False)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", {title(f): f for f in WRITES})
+def test_a_parameter_of_a_write_means_what_it_means_to_numpy(name):
+    function = {title(f): f for f in WRITES}[name]
+    tried = set()
+    for given in WRITES[function]:
+        args, kwargs = arranged(given, np.copy)
+        function(*args, **kwargs)
+        expected = args[0] if args else next(iter(kwargs.values()))
+        args, kwargs = arranged(given, ng.tensor)
+        function(*args, **kwargs)
+        found = args[0] if args else next(iter(kwargs.values()))
+        assert_same(found, expected, f"{name}{given}")
+        tried |= inspect.signature(function).bind(*args, **kwargs).arguments.keys()
+    assert tried == set(inspect.signature(function).parameters)
+    assert WRITES.keys() == numpy_protocol.WRITES.keys()
+
+
+def test_writes_refuse_what_numpy_refuses():
+    x = ng.tensor(X)
+    for function, args, kwargs in (
+        (np.copyto, (x, 1.0), {"where": I}),
+        (np.copyto, (ng.tensor(I), X), {}),
+        (np.put, (x, [0], 1.0, "other"), {}),
+        (np.put, (x, [99], 1.0), {}),
+        (np.put_along_axis, (x, K, [1.0, 2.0], None), {}),
+    ):
+        with pytest.raises(ng.NumgradError, match=r"np\.put|np\.copyto|put: |broadcast"):
+            function(*args, **kwargs)
+    np.testing.assert_array_equal(x.numpy(), X)

@@ -101,8 +101,8 @@ def matrix_norm(x, *, keepdims=False, ord="fro"):
     return _matrix_norm("matrix_norm", x, ord, axes, keepdims)
 
 
-def _magnitude(x: Any) -> Any:
-    return np.abs(x if x.dtype.kind in "fc" else x * 1.0)
+def _floating(x: Any) -> Any:
+    return x if x.dtype.kind in "fc" else x * 1.0
 
 
 def _matrix_norm(name: str, x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
@@ -122,7 +122,7 @@ def _matrix_norm(name: str, x: Any, ord: Any, axes: tuple[int, ...], keepdims: b
         )
     summed = rows if abs(ord) == 1 else columns
     extremum = max if ord > 0 else min
-    sums = sum(_magnitude(x), axis=summed, keepdims=True)
+    sums = sum(np.abs(_floating(x)), axis=summed, keepdims=True)
     return extremum(sums, axis=axes, keepdims=keepdims)
 
 
@@ -136,13 +136,15 @@ def _vector_norm(name: str, x: Any, ord: Any, axes: Any, keepdims: bool) -> Any:
         )
     if not isinstance(ord, Real):
         raise NumgradTypeError(f"{name}: ord must be a number, a name or None, got {ord!r}")
-    order, magnitude = float(ord), _magnitude(x)
+    order = float(ord)
+    if order == 0:  # a count, of which nothing depends on x: the floor keeps the graph
+        elements = np.where(x == 0, np.floor(_floating(np.real(x))), 1)
+        return sum(elements, axis=axes, keepdims=keepdims)
+    magnitude = np.abs(_floating(x))
     if order == math.inf:
         return max(magnitude, axis=axes, keepdims=keepdims)
     if order == -math.inf:
         return min(magnitude, axis=axes, keepdims=keepdims)
-    if order == 0:  # a count that keeps the graph: its gradient is 0
-        return sum(np.where(magnitude == 0, magnitude, 1), axis=axes, keepdims=keepdims)
     if order == 1:
         return sum(magnitude, axis=axes, keepdims=keepdims)
     return _power_norm(magnitude, order, axes, keepdims)
