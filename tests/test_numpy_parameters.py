@@ -14,6 +14,7 @@ import pytest
 import numgrad as ng
 from numgrad import numpy_protocol
 from numgrad.numpy_ufuncs import title
+from numgrad.op.base import Op
 
 X = np.array([[0.5, -1.25, 2.0], [3.5, 0.75, -0.5]])
 I = np.array([[3, 1, 2], [6, 5, 4]])  # noqa: E741
@@ -373,3 +374,30 @@ def test_writes_refuse_what_numpy_refuses():
         with pytest.raises(ng.NumgradError, match=r"np\.put|np\.copyto|put: |broadcast"):
             function(*args, **kwargs)
     np.testing.assert_array_equal(x.numpy(), X)
+
+
+SAME_NAME = {
+    title(f): f
+    for f in CASES
+    if isinstance(getattr(ng, f.__name__, None), Op)
+    and (f.__module__ != "numpy.linalg" or getattr(np, f.__name__, f) is f)
+}
+
+
+@pytest.mark.parametrize("name", SAME_NAME)
+def test_our_function_of_that_name_means_the_same_or_raises(name):
+    function = SAME_NAME[name]
+    ours = getattr(ng, function.__name__)
+    for given in CASES[function]:
+        args, kwargs = arranged(given, lambda a: a)
+        with np.errstate(all="ignore"):
+            expected = function(*args, **kwargs)
+        for args, kwargs in variants(function, given):
+            what = f"ng.{ours.name}{args}{kwargs}"
+            args, kwargs = arranged((args, kwargs), leaf)
+            try:
+                found = ours(*args, **kwargs)
+            except ng.NumgradError:
+                assert len(args) > 1 or kwargs or name == "np.where", what
+                continue
+            assert_same(found, expected, what)

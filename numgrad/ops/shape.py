@@ -48,14 +48,15 @@ class Spread(View):
     def entry(self) -> Any:
         return self.__call__
 
-    def __call__(self, x: Any, *args: Any, **params: Any) -> Any:
-        if len(args) > 1 and all(hasattr(a, "__index__") for a in args):
-            args = (args,)
-        if args and isinstance(args[-1], str) and "order" in self.params:
+    def __call__(self, *args: Any, **params: Any) -> Any:
+        if len(args) > 2 and all(hasattr(a, "__index__") for a in args[1:]):
+            args = (args[0], args[1:])
+        if len(args) > 1 and isinstance(args[-1], str) and "order" in self.params:
             args, params = args[:-1], {**params, "order": args[-1]}
         if params.get("order") in ("A", "K"):
+            x = args[0] if args else params.get("x")
             params["order"] = _memory_order(self.name, x, params["order"])
-        return bind(self, (x, *args), params)
+        return bind(self, args, params)
 
 
 def _memory_order(operation: str, x: Any, order: str) -> str:
