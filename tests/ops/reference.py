@@ -78,8 +78,8 @@ NEURAL["relu"] = lambda x: np.maximum(x, 0)
 """Activations and losses: of real operands only, with floating results; ``relu`` keeps integers."""
 
 OTHER = NEURAL | {
-    "clip_below": lambda x, low: np.where(x < low, low, x),
-    "clip_above": lambda x, high: np.where(x > high, high, x),
+    "clip_below": lambda x, low: np.where((x < low) | (low != low), low, x),
+    "clip_above": lambda x, high: np.where((x > high) | (high != high), high, x),
     "from_parts": lambda a, b: _from_parts(a, b),
     "replace_nonfinite": lambda x, nan, posinf, neginf: np.where(
         np.isnan(x), nan, np.where(np.isinf(x), np.where(x > 0, posinf, neginf), x)
