@@ -317,7 +317,8 @@ EMPTY: Calls = {
 
 # NumPy has no complex loop for these, and so refuses complex operands; so do we.
 REAL_ONLY = {
-    "floor_divide", "remainder", "fmod", "copysign", "floor", "ceil", "trunc", "cbrt", "hypot",
+    "floor_divide", "remainder", "fmod", "copysign", "heaviside", "floor", "ceil", "trunc", "cbrt",
+    "hypot",
     "logaddexp", "logaddexp2", "arctan2", "erf", "erfc", "erfinv", "gamma", "gammaln", "digamma",
     "zeta", "polygamma", "from_parts", "max_pool",
     "normalize_groups", "layer_norm", "rms_norm", "group_norm", "batch_normalize", "normalize_by",
