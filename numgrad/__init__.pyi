@@ -150,7 +150,7 @@ def argmin(x: _Array, axis: _Axis = None, keepdims: bool = False) -> Tensor:
     """Index of the first smallest element along an axis, or in the flattened operand."""
 
 def around(x: _Array, decimals: Any = 0) -> Tensor:
-    """The operand rounded to ``decimals`` decimal places, halves to even."""
+    """The operand rounded to ``decimals`` decimal places, halves to even; integers stay so."""
 
 def array_split(x: _Array, indices_or_sections: _Array, axis: _Axis = 0) -> tuple[Tensor, ...]:
     """As ``split``, but the parts need not be equal: the first ones are longer by one."""
@@ -429,6 +429,9 @@ def group_norm(
 def hardtanh(x: _Array, min_val: _Array, max_val: _Array) -> Tensor:
     """The operand limited to an interval; no gradient passes at its ends."""
 
+def heaviside(a: _Array, b: _Array) -> Tensor:
+    """0 where the first operand is negative, 1 where it is positive, the second where it is 0."""
+
 def hsplit(x: _Array, indices_or_sections: _Array) -> tuple[Tensor, ...]:
     """Parts along the second axis; of an array of one axis along that."""
 
@@ -553,6 +556,9 @@ def masked_scatter(x: _Array, mask: _Array, source: _Array) -> Tensor:
 def matmul(a: _Array, b: _Array) -> Tensor:
     """Matrix product; vectors are rows on the left and columns on the right."""
 
+def matrix_norm(x: _Array, keepdims: bool = False, ord: str = "fro") -> Tensor:
+    """Norm of the matrices in the last two axes; ``ord`` as in ``norm``."""
+
 def matrix_transpose(x: _Array) -> Tensor:
     """The last two axes exchanged."""
 
@@ -568,7 +574,7 @@ def mean(
     """Arithmetic mean over axes."""
 
 def meshgrid(
-    *arrays: Any, indexing: str = "xy", sparse: bool = False, copy_: bool = True, **options: Any
+    *arrays: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy"
 ) -> tuple[Tensor, ...]:
     """Coordinate arrays of the grid that vectors span."""
 
@@ -590,14 +596,16 @@ def moveaxis(x: _Array, source: Any, destination: Any) -> Tensor:
 def multiply(a: _Array, b: _Array) -> Tensor:
     """Product of two operands."""
 
-def nan_to_num(x: _Array, nan: Any = ..., posinf: Any = None, neginf: Any = None) -> Tensor:
+def nan_to_num(
+    x: _Array, copy: bool = True, nan: Any = ..., posinf: Any = None, neginf: Any = None
+) -> Tensor:
     """The operand with NaN replaced by ``nan`` and infinities by the largest finite numbers."""
 
 def negative(x: _Array) -> Tensor:
     """The operand with its sign changed."""
 
 def norm(x: _Array, ord: Any = None, axis: _Axis = None, keepdims: bool = False) -> Tensor:
-    """Norm of vectors along ``axis``; of all elements without one."""
+    """Norm of a vector, of a matrix, or of each of those along one or two axes."""
 
 def normalize_by(
     x: _Array, mean: _Array, variance: _Array, weight: _Array, bias: _Array, eps: Any = ...
@@ -614,8 +622,8 @@ def pad(
     x: _Array,
     pad_width: _Array,
     mode: str = "constant",
-    constant_values: Any = 0,
-    reflect_type: str = "even",
+    constant_values: Any = None,
+    reflect_type: Any = None,
 ) -> Tensor:
     """The operand with elements added at both ends of its axes."""
 
@@ -654,7 +662,7 @@ def rad2deg(x: _Array) -> Tensor:
 def radians(x: _Array) -> Tensor:
     """Degrees to radians."""
 
-def ravel(x: _Array, order: str = "C") -> Tensor:
+def ravel(x: _Array, *args: _Axis, order: _Axis = None) -> Tensor:
     """All elements along one axis, as a view where that is possible."""
 
 def real(x: _Array) -> Tensor:
@@ -691,7 +699,7 @@ def rot90(x: _Array, k: Any = 1, axes: Any = ...) -> Tensor:
     """Rotated by 90 degrees ``k`` times, from the first towards the second of ``axes``."""
 
 def round(x: _Array, decimals: Any = 0) -> Tensor:
-    """The operand rounded to ``decimals`` decimal places, halves to even."""
+    """The operand rounded to ``decimals`` decimal places, halves to even; integers stay so."""
 
 def scatter(x: _Array, index: _Array, source: _Array, axis: _Axis, reduce: Any = None) -> Tensor:
     """The operand with elements of another array written at one index each along an axis."""
@@ -790,8 +798,10 @@ def tensordot(a: _Array, b: _Array, axes: Any = 2) -> Tensor:
 def tile(x: _Array, reps: _Array) -> Tensor:
     """The operand repeated along each axis as often as ``reps`` says."""
 
-def trace(x: _Array, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Tensor:
-    """Sum of the elements on a diagonal."""
+def trace(
+    x: _Array, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: DTypeLike | None = None
+) -> Tensor:
+    """Sum of the elements on a diagonal, added up as ``dtype`` if that is given."""
 
 def transpose(x: _Array, *args: _Axis, axes: _Axis = None) -> Tensor:
     """The axes in another order; without ``axes`` reversed."""
@@ -831,6 +841,9 @@ def vdot(a: _Array, b: _Array) -> Tensor:
 
 def vecdot(a: _Array, b: _Array, axis: _Axis = -1) -> Tensor:
     """Sum of products over one axis, the first operand conjugated; other axes broadcast."""
+
+def vector_norm(x: _Array, axis: _Axis = None, keepdims: bool = False, ord: Any = 2) -> Tensor:
+    """Norm of all elements along the axes, taken as one vector; without axes, of all elements."""
 
 def vsplit(x: _Array, indices_or_sections: _Array) -> tuple[Tensor, ...]:
     """Parts along the first axis."""

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from numgrad.autograd.forward_ad import has_tangent
 from numgrad.autograd.node import mark_written
-from numgrad.errors import NumgradRuntimeError, NumgradTypeError
+from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.inplace import assign, check_target, inplace
-from numgrad.op.base import OPS, Op, state
+from numgrad.op.base import OPS, state
+from numgrad.ops.write import check_cast
 from numgrad.tensor import Tensor
+
+
+def requires_grad(value: Any) -> bool:
+    """Whether a gradient or tangent is followed through ``value``, or something in it."""
+    if isinstance(value, Tensor):
+        return value.requires_grad or has_tangent(value)
+    if isinstance(value, list | tuple):
+        return any(map(requires_grad, value))
+    return isinstance(value, dict) and any(map(requires_grad, value.values()))
 
 
 def _array(value: Any) -> np.ndarray:
@@ -40,7 +52,14 @@ def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) ->
             f"np.copyto: dtype {_array(src).dtype} does not go into {dst.dtype} with "
             f"casting={casting!r}"
         )
-    assign("np.copyto", dst, src if where is True else OPS["where"](where, src, dst))
+    if where is not True:
+        if _array(where).dtype != np.bool_:
+            raise NumgradTypeError(
+                f"np.copyto: where= has dtype {_array(where).dtype} and must be boolean; compare, "
+                "as in mask != 0"
+            )
+        src = OPS["astype"](OPS["where"](where, src, dst), dtype=dst.dtype)
+    assign("np.copyto", dst, src)
 
 
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
@@ -50,6 +69,8 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
         indices = indices % a.size
     elif mode == "clip":
         indices = np.clip(indices, 0, a.size - 1)
+    elif mode != "raise":
+        raise NumgradValueError(f"np.put: mode is 'raise', 'wrap' or 'clip', got {mode!r}")
     inplace(OPS["put"], "np.put", a, (indices, _repeated(v, indices.size)), {})
 
 
@@ -70,7 +91,7 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> Non
     """``np.put_along_axis``."""
     arr, indices = _target("put_along_axis", arr), _array(indices)
     if axis is None:
-        put(arr, indices, values)
+        put(arr, indices, OPS["broadcast_to"](values, indices.shape))
         return
     positions = np.take_along_axis(np.arange(arr.size).reshape(arr.shape), indices, axis)
     values = OPS["broadcast_to"](values, positions.shape)
@@ -109,16 +130,28 @@ def ufunc_at(name: str, ufunc: np.ufunc, target: Any, index: Any, *values: Any) 
     mark_written(target)
 
 
-def store(name: str, op: Op, out: Any, inputs: tuple, params: dict[str, Any]) -> Tensor:
-    """``op(*inputs, out=out)`` with a Tensor among them, for what nothing is recorded of."""
-    out = out[0] if isinstance(out, tuple) else out
-    refuse_recorded(f"{name} with out=", out, *inputs)
-    return assign(f"{name} with out=", _target(name, out), op(*inputs, **params))
+def store(
+    name: str, out: Tensor, inputs: Any, compute: Callable[[], Tensor], *, where: Any = True
+) -> Tensor:
+    """``compute()`` written to ``out=``, for what nothing is recorded of.
+
+    With ``where``, a mask, elements of ``out`` stay where it is false.
+    """
+    name = f"{name} with out="
+    refuse_recorded(name, out, inputs)
+    value = compute()
+    check_cast(name, value, out.dtype)
+    if where is True and value.shape != out.shape:
+        raise NumgradValueError(
+            f"{name}: the result has shape {tuple(value.shape)} and out= {tuple(out.shape)}; they "
+            "must be equal"
+        )
+    return assign(name, out, value if where is True else OPS["where"](where, value, out))
 
 
 def refuse_recorded(name: str, *values: Any) -> None:
     """Raise if a gradient would be lost."""
-    if state.grad_enabled and any(isinstance(v, Tensor) and v.requires_grad for v in values):
+    if state.grad_enabled and any(map(requires_grad, values)):
         raise NumgradRuntimeError(
             f"{name}: an argument requires grad, and this writes without recording; use the result "
             "of the function, or no_grad()"

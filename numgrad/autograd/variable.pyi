@@ -263,7 +263,7 @@ class Tensor:
         """Index of the first smallest element along an axis, or in the flattened operand."""
 
     def around(self, decimals: Any = 0) -> Tensor:
-        """The operand rounded to ``decimals`` decimal places, halves to even."""
+        """The operand rounded to ``decimals`` decimal places, halves to even; integers stay so."""
 
     def around_(self, decimals: Any = 0) -> Tensor:
         """In-place form of ``round``; returns the tensor."""
@@ -616,6 +616,11 @@ class Tensor:
         """In-place form of ``greater``; returns the tensor."""
     def hardtanh_(self, min_val: _Array, max_val: _Array) -> Tensor:
         """In-place form of ``hardtanh``; returns the tensor."""
+    def heaviside(self, b: _Array) -> Tensor:
+        """0 where the first operand is negative, 1 where it is positive, the second where it is 0."""
+
+    def heaviside_(self, b: _Array) -> Tensor:
+        """In-place form of ``heaviside``; returns the tensor."""
     def hypot(self, b: _Array) -> Tensor:
         """Length of the hypotenuse, ``sqrt(a*a + b*b)`` without overflow."""
 
@@ -825,10 +830,14 @@ class Tensor:
 
     def multiply_(self, b: _Array) -> Tensor:
         """In-place form of ``multiply``; returns the tensor."""
-    def nan_to_num(self, nan: Any = ..., posinf: Any = None, neginf: Any = None) -> Tensor:
+    def nan_to_num(
+        self, copy: bool = True, nan: Any = ..., posinf: Any = None, neginf: Any = None
+    ) -> Tensor:
         """The operand with NaN replaced by ``nan`` and infinities by the largest finite numbers."""
 
-    def nan_to_num_(self, nan: Any = ..., posinf: Any = None, neginf: Any = None) -> Tensor:
+    def nan_to_num_(
+        self, copy: bool = True, nan: Any = ..., posinf: Any = None, neginf: Any = None
+    ) -> Tensor:
         """In-place form of ``nan_to_num``; returns the tensor."""
     @property
     def nbytes(self) -> int:
@@ -846,7 +855,7 @@ class Tensor:
     def negative_(self) -> Tensor:
         """In-place form of ``negative``; returns the tensor."""
     def norm(self, ord: Any = None, axis: _Axis = None, keepdims: bool = False) -> Tensor:
-        """Norm of vectors along ``axis``; of all elements without one."""
+        """Norm of a vector, of a matrix, or of each of those along one or two axes."""
 
     def not_equal(self, b: _Array) -> Tensor:
         """Whether the operands differ."""
@@ -862,8 +871,8 @@ class Tensor:
         self,
         pad_width: _Array,
         mode: str = "constant",
-        constant_values: Any = 0,
-        reflect_type: str = "even",
+        constant_values: Any = None,
+        reflect_type: Any = None,
     ) -> Tensor:
         """The operand with elements added at both ends of its axes."""
 
@@ -909,7 +918,7 @@ class Tensor:
 
     def radians_(self) -> Tensor:
         """In-place form of ``deg2rad``; returns the tensor."""
-    def ravel(self, order: str = "C") -> Tensor:
+    def ravel(self, *args: _Axis, order: _Axis = None) -> Tensor:
         """All elements along one axis, as a view where that is possible."""
 
     @property
@@ -971,7 +980,7 @@ class Tensor:
         """Rotated by 90 degrees ``k`` times, from the first towards the second of ``axes``."""
 
     def round(self, decimals: Any = 0) -> Tensor:
-        """The operand rounded to ``decimals`` decimal places, halves to even."""
+        """The operand rounded to ``decimals`` decimal places, halves to even; integers stay so."""
 
     def round_(self, decimals: Any = 0) -> Tensor:
         """In-place form of ``round``; returns the tensor."""
@@ -1102,8 +1111,10 @@ class Tensor:
 
     def tolist(self) -> Any:
         """The elements as nested lists of Python numbers, without their gradients."""
-    def trace(self, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Tensor:
-        """Sum of the elements on a diagonal."""
+    def trace(
+        self, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: DTypeLike | None = None
+    ) -> Tensor:
+        """Sum of the elements on a diagonal, added up as ``dtype`` if that is given."""
 
     def transpose(self, *args: _Axis, axes: _Axis = None) -> Tensor:
         """The axes in another order; without ``axes`` reversed."""

@@ -14,10 +14,13 @@ or anomalies looked for.
 
 from __future__ import annotations
 
+import inspect
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import takewhile
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -257,6 +260,22 @@ class Op:
         """The name and the aliases."""
         return (self.name, *self.aliases)
 
+    @cached_property
+    def positional(self) -> tuple[str, ...]:
+        """Parameters that may be given by position: those that NumPy has at the same place."""
+        ref: Any = self.ref
+        if isinstance(ref, str):
+            home, _, name = ref.rpartition(".")
+            ref = {"numpy": np, "numpy.linalg": np.linalg}.get(home)
+            ref = getattr(ref, name, None)
+        if not callable(ref) or isinstance(ref, np.ufunc):
+            return tuple(self.params)
+        theirs = list(inspect.signature(ref).parameters)[len(self.inputs) :]
+        if self.name == "astype":  # whose method takes the order there
+            theirs = theirs[:1]
+        pairs = zip(self.params, theirs, strict=False)
+        return tuple([ours for ours, name in takewhile(lambda pair: pair[0] == pair[1], pairs)])
+
     def __call__(self, *args: Any, **params: Any) -> Any:
         # Note [Calling an operation]: the first call replaces ``__call__`` by the eager entry
         # point, in a class of the operation's own, since Python looks it up on the class. That
@@ -282,8 +301,6 @@ class Op:
 
     @property
     def __signature__(self) -> Any:
-        import inspect
-
         return inspect.signature(self.function)
 
     @property
@@ -516,11 +533,12 @@ def complete(op: Op, args: tuple, params: dict[str, Any]) -> tuple[tuple, dict[s
         count = len(op.inputs)
         if len(args) > count:
             extra = args[count:]
-            names = list(op.params)
+            names = op.positional
             if len(extra) > len(names):
                 raise NumgradTypeError(
-                    f"{op.name}: takes {count} inputs and parameters {', '.join(names) or 'none'}; "
-                    f"got {len(args)} positional arguments"
+                    f"{op.name}: takes {count} inputs and parameters {', '.join(names) or 'none'} "
+                    f"by position; got {len(args)} positional arguments"
+                    + (f"; give {', '.join(op.params)} by name" if op.params else "")
                 )
             params = {**dict(zip(names, extra, strict=False)), **params}
             args = args[:count]

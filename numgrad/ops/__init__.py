@@ -46,6 +46,9 @@ from numgrad.ops import (
     nn as nn,
 )
 from numgrad.ops import (
+    norm as norm,
+)
+from numgrad.ops import (
     reduce as reduce,
 )
 from numgrad.ops import (

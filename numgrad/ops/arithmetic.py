@@ -61,17 +61,23 @@ def power(a, b):
 
 def _power_vjp_a(g, a, b):
     # b = 0 is masked where the factor b meets an infinity or NaN only: the formula has to stay a
-    # function of b elsewhere, for the mixed second derivative there is 1 / a
-    smooth = (b != 0) | (np.abs(a) > 0)
-    return g * np.conj(np.where(smooth, b * np.power(a, np.where(smooth, b - 1, 1)), 0))
+    # function of b elsewhere, for the mixed second derivative there is 1 / a. The exponent is
+    # floating, since small integers wrap around below their smallest.
+    smooth = (b != 0) | np.isfinite(1 / a)
+    return g * np.conj(np.where(smooth, b * np.power(a, np.where(smooth, b - 1.0, 1.0)), 0))
 
 
 def _power_vjp_b(g, a, b, y):
-    zero = (a == 0) & (np.real(b) >= 0)
+    zero = ((a == 0) & (np.real(b) >= 0)) | ((a == np.inf) & (np.real(b) < 0))
     return g * np.conj(np.where(zero, 0, y * np.log(np.where(zero, 1, a))))
 
 
 power.vjp(a=_power_vjp_a, b=_power_vjp_b)
+power.kink(
+    a=([5e-324, -5e-324, 5e-324, 5e-324, np.inf], [0, 1, 1e-323, -np.inf, 0]),
+    b=([0.0, 1.0, 2.0, -1.0, 0.0], [-744.4400719213812, np.nan, 0, -np.inf, np.inf]),
+)
+power.kink(a=([np.inf, np.inf], [0, 0]), b=([-1.0, -0.5], [0, 0]))
 power.kink(
     a=(
         [0.0, -2.0, 0.0, 0.0, 0.0, 0.0, -2.0, np.inf, np.nan],
@@ -246,29 +252,37 @@ fmin.kink(a=([1.0, np.nan, 1.0], [1, 0, 1]), b=([1.0, 1.0, np.nan], [0, 1, 0]))
 
 
 @elementwise(
-    types=np.maximum, method=False, internal=True, ref=lambda x, low: np.where(x < low, low, x)
+    types=np.maximum,
+    method=False,
+    internal=True,
+    ref=lambda x, low: np.where((x < low) | (low != low), low, x),
 )
 def clip_below(x, low):
     """The operand where it is at least ``low``, else ``low``."""
-    return np.where(x < low, low, x)
+    return np.where((x < low) | (low != low), low, x)
 
 
 clip_below.vjp(
-    x=lambda g, x, low: np.where(x >= low, g, 0), low=lambda g, x, low: np.where(x < low, g, 0)
+    x=lambda g, x, low: np.where(x >= low, g, 0),
+    low=lambda g, x, low: np.where((x < low) | (low != low), g, 0),
 )
 clip_below.kink(x=([1.0], [1]), low=([1.0], [0]))
 
 
 @elementwise(
-    types=np.minimum, method=False, internal=True, ref=lambda x, high: np.where(x > high, high, x)
+    types=np.minimum,
+    method=False,
+    internal=True,
+    ref=lambda x, high: np.where((x > high) | (high != high), high, x),
 )
 def clip_above(x, high):
     """The operand where it is at most ``high``, else ``high``."""
-    return np.where(x > high, high, x)
+    return np.where((x > high) | (high != high), high, x)
 
 
 clip_above.vjp(
-    x=lambda g, x, high: np.where(x <= high, g, 0), high=lambda g, x, high: np.where(x > high, g, 0)
+    x=lambda g, x, high: np.where(x <= high, g, 0),
+    high=lambda g, x, high: np.where((x > high) | (high != high), g, 0),
 )
 clip_above.kink(x=([1.0], [1]), high=([1.0], [0]))
 
@@ -292,6 +306,16 @@ clip.calls = [
     (((2, 3), ()), lambda x, high: clip(x, None, high)),
 ]
 clip.kink(x=([-1.0, 1.0, 0.0, 2.0, -2.0], [1, 1, 1, 0, 0]), params={"min": -1.0, "max": 1.0})
+
+
+@elementwise(ref=np.heaviside, special=(0.0,), real=True)
+def heaviside(a, b):
+    """0 where the first operand is negative, 1 where it is positive, the second where it is 0."""
+    return np.where(a == 0, b, np.where(a < 0, 0, np.where(a > 0, 1, a)))
+
+
+heaviside.vjp(a=lambda: 0, b=lambda g, a: np.where(a == 0, g, 0))
+heaviside.kink(a=([0.0, -0.0, 2.0, -np.inf], [0, 0, 0, 0]), b=([3.0, 3.0, 3.0, 3.0], [1, 1, 0, 0]))
 
 
 @elementwise(ref=np.copysign, real=True)
@@ -346,11 +370,20 @@ for _step in (floor, ceil, trunc, rint):
 
 @composite(ref=np.round, aliases=("around",))
 def round(x, decimals=0):
-    """The operand rounded to ``decimals`` decimal places, halves to even."""
+    """The operand rounded to ``decimals`` decimal places, halves to even; integers stay so."""
+    from numgrad.ops.shape import as_operand, astype, copy
+
+    x = as_operand(x)
+    integers = x.dtype.kind in "iu"
+    if integers and decimals >= 0:
+        return copy(x)
     if decimals == 0:
         return rint(x)
     scale = 10.0 ** abs(decimals)
-    return rint(x * scale) / scale if decimals > 0 else rint(x / scale) * scale
+    if decimals > 0:
+        return rint(x * scale) / scale
+    result = rint(x / scale) * scale
+    return astype(result, dtype=x.dtype) if integers else result
 
 
 round.calls = [
@@ -409,14 +442,25 @@ replace_nonfinite.kink(
 
 
 @composite(ref=np.nan_to_num)
-def nan_to_num(x, nan=0.0, posinf=None, neginf=None):
-    """The operand with NaN replaced by ``nan`` and infinities by the largest finite numbers."""
-    from numgrad.ops.complex import from_parts, imag, real
+def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
+    """The operand with NaN replaced by ``nan`` and infinities by the largest finite numbers.
 
+    ``copy`` must be true: ``nan_to_num_`` works in place.
+    """
+    from numgrad.ops.complex import from_parts, imag, real
+    from numgrad.ops.shape import as_operand
+
+    if copy is not True:
+        raise NumgradValueError(
+            f"nan_to_num: copy={copy!r} is not available, the operand is not written to; call "
+            "nan_to_num_(x) for that, and give nan= by its name"
+        )
+    x = as_operand(x)
     dtype = np.result_type(x.dtype)
     if dtype.kind == "c":
         return from_parts(
-            nan_to_num(real(x), nan, posinf, neginf), nan_to_num(imag(x), nan, posinf, neginf)
+            nan_to_num(real(x), True, nan, posinf, neginf),
+            nan_to_num(imag(x), True, nan, posinf, neginf),
         )
     if dtype.kind != "f":
         return positive(x)

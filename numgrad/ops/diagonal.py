@@ -102,9 +102,10 @@ diagonal_backward.vjp(
 
 
 @composite(ref=np.trace, smooth=True)
-def trace(x, offset=0, axis1=0, axis2=1):
-    """Sum of the elements on a diagonal."""
-    return OPS["sum"](diagonal(x, offset=offset, axis1=axis1, axis2=axis2), axis=-1)
+def trace(x, offset=0, axis1=0, axis2=1, dtype=None):
+    """Sum of the elements on a diagonal, added up as ``dtype`` if that is given."""
+    elements = diagonal(x, offset=offset, axis1=axis1, axis2=axis2)
+    return OPS["sum"](elements, axis=-1, dtype=dtype)
 
 
 trace.calls = [

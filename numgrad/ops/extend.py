@@ -130,7 +130,7 @@ _MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
 
 
 @composite(ref=np.pad, smooth=True)
-def pad(x, pad_width, mode="constant", *, constant_values=0, reflect_type="even"):
+def pad(x, pad_width, mode="constant", *, constant_values=None, reflect_type=None):
     """The operand with elements added at both ends of its axes.
 
     ``mode`` is ``"constant"`` (``constant_values``, numbers without gradient), ``"edge"``,
@@ -139,13 +139,21 @@ def pad(x, pad_width, mode="constant", *, constant_values=0, reflect_type="even"
     x = as_operand(x)
     if mode not in _MODES:
         raise NumgradValueError(f"pad: mode {mode!r} is not available; use one of {_MODES}")
-    if reflect_type != "even":
+    for parameter, value, modes in (
+        ("constant_values", constant_values, ("constant",)),
+        ("reflect_type", reflect_type, ("reflect", "symmetric")),
+    ):
+        if value is not None and mode not in modes:
+            raise NumgradValueError(
+                f"pad: {parameter} has no meaning in mode {mode!r}; leave it out"
+            )
+    if reflect_type not in (None, "even"):
         raise NumgradValueError(f"pad: reflect_type {reflect_type!r} is not available; use 'even'")
     widths = _widths(pad_width, len(x.shape))
     if not widths:  # there is no axis to extend
         return copy(x)
     if mode == "constant":
-        values = constant_values
+        values = 0 if constant_values is None else constant_values
         if hasattr(values, "grad_fn"):
             if getattr(values, "_requires_grad", False):
                 raise NumgradTypeError(

@@ -14,7 +14,7 @@ from numgrad.kernels.expr import check_dtype
 from numgrad.op import Primitive, composite, view
 from numgrad.op.abstract import broadcast_lengths
 from numgrad.op.axis import normalize_axes
-from numgrad.op.base import Call, Meta, bind
+from numgrad.op.base import OPS, Call, Meta, bind
 from numgrad.ops.index import getitem
 from numgrad.ops.shape import (
     as_index,
@@ -23,7 +23,6 @@ from numgrad.ops.shape import (
     atleast_2d,
     atleast_3d,
     broadcast_to,
-    copy,
     reshape,
     swapaxes,
 )
@@ -363,11 +362,8 @@ unstack.vjp(x=lambda g, axis: stack(g, axis=axis))
 
 
 @composite(ref=np.meshgrid, method=False, smooth=True)
-def meshgrid(*arrays, indexing="xy", sparse=False, copy_=True, **options):
+def meshgrid(*arrays, copy=True, sparse=False, indexing="xy"):
     """Coordinate arrays of the grid that vectors span."""
-    wants_copy = options.pop("copy", copy_)
-    if options:
-        raise NumgradTypeError(f"meshgrid: no parameter is called {next(iter(options))!r}")
     if indexing not in ("xy", "ij"):
         raise NumgradValueError(f"meshgrid: indexing is 'xy' or 'ij', got {indexing!r}")
     found = [as_operand(a) for a in arrays]
@@ -382,7 +378,7 @@ def meshgrid(*arrays, indexing="xy", sparse=False, copy_=True, **options):
     if not sparse:
         shape = broadcast_lengths(*[grid.shape for grid in grids])
         grids = [broadcast_to(grid, shape) for grid in grids]
-    return tuple(copy(grid) for grid in grids) if wants_copy else tuple(grids)
+    return tuple(OPS["copy"](grid) for grid in grids) if copy else tuple(grids)
 
 
 meshgrid.calls = [

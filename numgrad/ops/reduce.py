@@ -1,13 +1,11 @@
 """Reductions over axes, and the maps that contain one (softmax)."""
 
-import math
 from typing import Any
 
 import numpy as np
 
-from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels.expr import Symbol
-from numgrad.op import axiswise, composite
+from numgrad.op import axiswise
 from numgrad.op.abstract import ones
 
 
@@ -206,62 +204,3 @@ def norm2(x, *, axis=None, keepdims=False):
 norm2.vjp(x=lambda g, x, y: np.where(y == 0, 0, g * (x / np.where(y == 0, 1, y))))
 norm2.kink(x=([0.0, 0.0, -0.0], [0, 0, 0]))
 norm2.kink(x=([0j, 0j], [0, 0]))
-
-
-@composite(ref=np.linalg.norm)
-def norm(x, ord=None, axis=None, keepdims=False):
-    """Norm of vectors along ``axis``; of all elements without one.
-
-    ``ord`` is None, ``"fro"`` or 2 (Euclidean), 1, any other positive number, 0 (count of non-zero
-    elements) or an infinity. Matrix norms other than Frobenius' are not vector norms and raise.
-    """
-    many = isinstance(axis, tuple) and len(axis) > 1
-    if ord is None or ord == "fro" or (ord == 2 and not many):
-        return norm2(x, axis=axis, keepdims=keepdims)
-    if isinstance(ord, str) or many:
-        raise NumgradValueError(
-            f"norm: ord={ord!r} over axis={axis!r} is a matrix norm, which is not available; use "
-            "ord=None or 'fro', or one axis"
-        )
-    if not isinstance(ord, int | float):
-        raise NumgradTypeError(f"norm: ord must be a number, None or 'fro', got {ord!r}")
-    magnitude = np.abs(x)
-    if ord == math.inf:
-        return max(magnitude, axis=axis, keepdims=keepdims)
-    if ord == -math.inf:
-        return min(magnitude, axis=axis, keepdims=keepdims)
-    if ord == 0:
-        return count_nonzero(x, axis=axis, keepdims=keepdims) * 1.0
-    if ord == 1:
-        return sum(magnitude, axis=axis, keepdims=keepdims)
-    return _power_norm(magnitude, ord, axis, keepdims)
-
-
-norm.calls = [
-    *[
-        (((2, 3),), lambda x, k=k: norm(x, k, axis=1))
-        for k in (1, 2, 3, 2.5, 0.5, -1, np.inf, -np.inf)
-    ],
-    (((2, 3),), lambda x: norm(x)),
-    (((3,),), lambda x: norm(x, keepdims=True)),
-    (((0,),), lambda x: norm(x)),
-    (((0,),), lambda x: norm(x, 3)),
-]
-for _order in (2, 1, 3, 2.5, 1.5, 0.5, np.inf, -np.inf, -1, -2):
-    norm.kink(x=([0.0, 0.0], [0, 0]), params={"ord": _order})
-norm.kink(x=([0j, 0j], [0, 0]), params={"ord": 3})
-norm.kink(x=([0.0, -2.0], [0, -1]), params={"ord": 1})
-norm.kink(x=([0.0, 4.0], [0, 1]), params={"ord": 0.5})
-norm.kink(x=([0.0, 4.0], [0, 0]), params={"ord": -1})
-norm.kink(x=([2.0, -2.0, 1.0], [0.5, -0.5, 0]), params={"ord": np.inf})
-
-
-def _power_norm(magnitude, ord, axis, keepdims):
-    """``sum(magnitude**ord) ** (1 / ord)``, whose gradient at magnitudes of 0 is 0, never NaN."""
-    zero = magnitude == 0
-    powers = np.where(zero, 0 if ord > 0 else math.inf, np.where(zero, 1, magnitude) ** ord)
-    total = sum(powers, axis=axis, keepdims=keepdims)
-    if ord < 0:
-        return total ** (1.0 / ord)
-    zero = total == 0
-    return np.where(zero, 0, np.where(zero, 1, total) ** (1.0 / ord))

@@ -48,10 +48,29 @@ class Spread(View):
     def entry(self) -> Any:
         return self.__call__
 
-    def __call__(self, x: Any, *args: Any, **params: Any) -> Any:
-        if len(args) > 1 and all(hasattr(a, "__index__") for a in args):
-            args = (args,)
-        return bind(self, (x, *args), params)
+    def __call__(self, *args: Any, **params: Any) -> Any:
+        if len(args) > 2 and all(hasattr(a, "__index__") for a in args[1:]):
+            args = (args[0], args[1:])
+        if len(args) > 1 and isinstance(args[-1], str) and "order" in self.params:
+            args, params = args[:-1], {**params, "order": args[-1]}
+        if params.get("order") in ("A", "K"):
+            x = args[0] if args else params.get("x")
+            params["order"] = _memory_order(self.name, x, params["order"])
+        return bind(self, args, params)
+
+
+def _memory_order(operation: str, x: Any, order: str) -> str:
+    """The order of elements in memory, in which the gradient has to come back."""
+    array = getattr(x, "_array", x)
+    if hasattr(array, "refuse"):
+        array.refuse(f"{operation} with order={order!r}", "give order='C' or 'F'")
+    flags = np.asarray(array).flags
+    if order == "K" and not flags.forc:
+        raise NumgradValueError(
+            f"{operation}: order 'K' of an operand whose elements lie in neither order; give 'C' "
+            "or 'F'"
+        )
+    return "F" if flags.fnc else "C"
 
 
 def spread(**options: Any) -> Any:
@@ -79,7 +98,7 @@ reshape.calls = [
 ]
 
 
-@view(ref=np.ravel, linear=True, samples=[(((3, 4),), {})])
+@spread(ref=np.ravel, linear=True, samples=[(((3, 4),), {})])
 def ravel(x, *, order="C"):
     """All elements along one axis, as a view where that is possible."""
     return np.reshape(x, (-1,), order=order)  # pyright: ignore
@@ -91,7 +110,7 @@ ravel.vjp(x=lambda g, meta_x, order: reshape(g, meta_x.shape, order=order))
 @composite(smooth=True)
 def flatten(x, order="C"):
     """A copy with all elements along one axis."""
-    return ravel(copy(x), order=order)
+    return copy(ravel(x, order=order))
 
 
 flatten.calls = [

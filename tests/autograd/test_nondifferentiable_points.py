@@ -119,7 +119,8 @@ PEERS: dict[str, list[Any]] = {
     "polygamma": [lambda torch, n, x: torch.polygamma(1, x)],
     "add": ["add"],
     "divide": ["div"],
-    "power": ["pow"],
+    "heaviside": [None],
+    "power": ["pow", None, "pow"],
     "float_power": ["float_power"],
     "maximum": ["maximum"],
     "minimum": ["minimum"],
@@ -169,7 +170,11 @@ PEERS: dict[str, list[Any]] = {
         vector_norm(0.5),
         vector_norm(-1),
         vector_norm(inf),
+        lambda torch, x: torch.linalg.matrix_norm(x, 1),
+        lambda torch, x: torch.linalg.matrix_norm(x, -inf),
     ],
+    "vector_norm": [vector_norm(2)],
+    "matrix_norm": [vector_norm(2)],
     "cumprod": [lambda torch, x: x.cumprod(0), lambda torch, x: x.cumprod(0)],
     "cumulative_prod": [lambda torch, x: x.cumprod(0)],
     "rnn_sequence": [lambda torch, a, h, w: torch.relu(a + h @ w.T)],
@@ -286,10 +291,13 @@ def test_masked_branch_leaks():
     np.testing.assert_array_equal(x.grad.numpy(), [nan, 0.5])
 
 
-def test_count_of_nonzero_elements_is_not_differentiable():
-    """The "norm" of order 0 counts, as PyTorch's: nothing flows back through it."""
-    x = ng.tensor([0.0, 2.0], requires_grad=True)
-    assert not np.linalg.norm(x, 0).requires_grad
+def test_count_of_nonzero_elements_has_a_gradient_of_zero():
+    """The "norm" of order 0 counts, as PyTorch's: a constant wherever it has a derivative."""
+    x = ng.tensor([0.0, 2.0, nan], requires_grad=True)
+    count = np.linalg.norm(x, 0)
+    assert count.item() == 2.0
+    count.backward()
+    np.testing.assert_array_equal(x.grad.numpy(), [0.0, 0.0, 0.0])
 
 
 @pytest.mark.parametrize("base", [0.5, 2.0, -2.0])

@@ -11,7 +11,7 @@ from numgrad.errors import NumgradValueError
 from numgrad.nn.functional.loss import check_reduction, reduced
 from numgrad.op.axis import normalize_axes
 from numgrad.ops.arithmetic import clip, where
-from numgrad.ops.reduce import norm
+from numgrad.ops.norm import vector_norm
 from numgrad.ops.shape import broadcast_to, reshape
 from numgrad.tensor import Tensor
 
@@ -60,7 +60,7 @@ def pairwise_distance(
     >>> ng.nn.functional.pairwise_distance(ng.tensor([3.0, 4.0]), ng.zeros(2), eps=0.0).item()
     5.0
     """
-    return norm(asarray(x1) - asarray(x2) + eps, p, axis=-1, keepdims=keepdim)
+    return vector_norm(asarray(x1) - asarray(x2) + eps, axis=-1, keepdims=keepdim, ord=p)
 
 
 def cosine_embedding_loss(

@@ -245,5 +245,5 @@ def normalize(
     if out is not None:
         raise NumgradValueError("normalize: out is not supported; assign the result")
     input = asarray(input)
-    norm = np.linalg.norm(input, p, axis=dim, keepdims=True)
+    norm = np.linalg.vector_norm(input, axis=dim, keepdims=True, ord=p)
     return input / broadcast_to(np.maximum(norm, eps), input.shape)

@@ -24,8 +24,8 @@ from numgrad.autograd.row_sparse import RowSparseTensor
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 from numgrad.kernels.multi_tensor_norm import sum_of_squares
 from numgrad.op.base import state
+from numgrad.ops.norm import vector_norm
 from numgrad.ops.reduce import max as largest
-from numgrad.ops.reduce import norm
 from numgrad.tensor import Tensor
 
 Gradient: TypeAlias = Tensor | RowSparseTensor
@@ -103,13 +103,13 @@ def _euclidean(by_dtype: dict[np.dtype, list[np.ndarray]]) -> float:
 
 
 def _norm(x: Tensor, order: float) -> float:
-    plain = norm(x, order).item()
+    plain = vector_norm(x, ord=order).item()
     if order <= 0 or math.isinf(order) or _is_exact(plain, x.size, x.dtype, order):
         return plain
     scale = largest(abs(x)).item()
     if scale == 0 or not math.isfinite(scale):
         return scale
-    return scale * norm(x / scale, order).item()
+    return scale * vector_norm(x / scale, ord=order).item()
 
 
 def _is_exact(total: float, size: int, dtype: np.dtype, order: float) -> bool:

@@ -1,0 +1,171 @@
+"""Keywords and methods of NumPy's and SciPy's ufuncs on Tensors, against the same on arrays."""
+
+import inspect
+
+import numpy as np
+import pytest
+import scipy.special
+
+import numgrad as ng
+from numgrad import numpy_protocol
+from numgrad.numpy_ufuncs import scipy_ufuncs, title
+from numgrad.op import Elementwise
+from tests.test_numpy_parameters import assert_same, leaf
+
+X = np.array([[0.5, 0.25, 0.75], [0.125, 0.625, 0.375]])
+I = np.array([[3, 1, 2], [6, 5, 4]])  # noqa: E741
+MASK = np.array([[True, False, True], [False, True, True]])
+
+TAKEN = {
+    "dtype": {"dtype": np.float32},
+    "casting": {"dtype": np.float32, "casting": "unsafe"},
+    "order": {"order": "C"},
+    "subok": {"subok": False},
+}
+REFUSED = {
+    "where": {"where": MASK},
+    "order": {"order": "F"},
+    "signature": {"signature": "dd->d"},
+    "axes": {"axes": [(-2, -1), (-2, -1), (-2, -1)]},
+    "keepdims": {"keepdims": True},
+}
+UFUNCS = {
+    title(f): f
+    for f, op in numpy_protocol._function_table().items()
+    if isinstance(f, np.ufunc) and isinstance(op, Elementwise)
+}
+FEW = ["np.add", "np.exp", "np.equal", "np.bitwise_and"]
+
+
+def operands(ufunc, array):
+    return (array,) * ufunc.nin
+
+
+def test_every_keyword_of_ufuncs_is_tried():
+    keywords = {*TAKEN, *REFUSED, "out", "axis"}  # out and axis have tests of their own
+    for ufunc in (np.add, np.matmul, scipy.special.erf):
+        parameters = inspect.signature(ufunc).parameters.values()
+        assert {p.name for p in parameters if p.kind != p.POSITIONAL_ONLY} <= keywords
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=() if n in FEW else pytest.mark.slow) for n in UFUNCS]
+)
+def test_keywords_choose_the_loop_that_numpy_chooses(name):
+    ufunc = UFUNCS[name]
+    for array in (X, I):
+        for keywords in TAKEN.values():
+            with np.errstate(all="ignore"):
+                try:
+                    expected = ufunc(*operands(ufunc, array), **keywords)
+                except TypeError:
+                    with pytest.raises(ng.NumgradTypeError):
+                        ufunc(*operands(ufunc, leaf(array)), **keywords)
+                    continue
+            try:
+                found = ufunc(*operands(ufunc, leaf(array)), **keywords)
+            except ng.NumgradTypeError:  # a loop that numgrad has not
+                continue
+            assert_same(found, expected, f"{name} {keywords}")
+    x = leaf(X)
+    if ufunc.nin == 1 and expected.dtype == np.float32:
+        assert ufunc(x, dtype=np.float32).requires_grad == ufunc(x).requires_grad
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_keyword_that_is_not_taken_raises(what):
+    for ufunc in (np.add, np.exp, np.matmul):
+        x = leaf(X[:, :2])
+        with pytest.raises(TypeError, match=what):
+            ufunc(*operands(ufunc, x), **REFUSED[what])
+
+
+def test_where_goes_with_out():
+    out = ng.tensor(np.full((2, 3), 9.0))
+    expected = np.full((2, 3), 9.0)
+    np.exp(X, out=expected, where=MASK)
+    assert np.exp(ng.tensor(X), out=out, where=MASK) is out
+    np.testing.assert_allclose(out.numpy(), expected, rtol=1e-15)
+    with pytest.raises(ng.NumgradTypeError, match="int64"):
+        np.exp(ng.tensor(X), out=ng.zeros((2, 3), dtype=np.int64))
+    with pytest.raises(ng.NumgradError, match="boolean"):
+        np.exp(ng.tensor(X), out=out, where=I)
+    array = X.copy()
+    array += ng.tensor(X)
+    np.testing.assert_array_equal(array, X + X)
+    with pytest.raises(TypeError, match="requires grad"):
+        array += leaf(X)
+
+
+METHODS = {
+    "reduce": [
+        ((), {}), ((1,), {}), ((None,), {}), ((0, None, None, True), {}), ((), {"axis": (0, 1)}),
+        ((1,), {"initial": 1, "where": MASK}), ((), {"keepdims": True}),
+    ],
+    "accumulate": [((), {}), ((1,), {}), ((), {"axis": -1})],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("ufunc", [np.add, np.multiply, np.maximum, np.minimum, np.logical_and])
+def test_reduce_and_accumulate(ufunc):
+    for method, calls in METHODS.items():
+        for args, kwargs in calls:
+            if ufunc is np.logical_and and "initial" in kwargs:
+                continue
+            expected = getattr(ufunc, method)(X, *args, **kwargs)
+            x = leaf(X)
+            if method == "accumulate" and ufunc in (np.maximum, np.minimum):
+                with pytest.raises(ng.NumgradTypeError, match="accumulate: has no gradient"):
+                    getattr(ufunc, method)(x, *args, **kwargs)
+                x = x.detach()
+            found = getattr(ufunc, method)(x, *args, **kwargs)
+            assert_same(found, expected, f"{ufunc} {method} {args} {kwargs}")
+    assert_same(np.add.reduce(leaf(X), dtype=np.float32), np.add.reduce(X, dtype=np.float32), "")
+
+
+def test_outer_and_reduceat():
+    assert_same(np.subtract.outer(leaf(X), leaf(X[0])), np.subtract.outer(X, X[0]), "outer")
+    expected = np.add.outer(X, X, dtype=np.float32)
+    assert_same(np.add.outer(leaf(X), X, dtype=np.float32), expected, "outer")
+    with pytest.raises(ng.NumgradTypeError, match="where"):
+        np.add.outer(leaf(X), X, where=False)
+    with pytest.raises(ng.NumgradTypeError, match=r"np\.add\.reduceat: has no gradient"):
+        np.add.reduceat(leaf(X), [0, 1])
+    plain = ng.tensor(X)
+    np.testing.assert_array_equal(np.add.reduceat(plain, [0, 1]), np.add.reduceat(X, [0, 1]))
+    with pytest.raises(ng.NumgradTypeError, match="out="):
+        np.add.reduceat(plain, [0, 1], out=ng.zeros((2, 3)))
+
+
+def test_axis_of_vecdot():
+    assert_same(np.vecdot(leaf(X), leaf(X), axis=0), np.vecdot(X, X, axis=0), "vecdot")
+
+
+# Ufuncs of SciPy that an operation computes: others raise where a gradient would be lost.
+SCIPY = {
+    "expit": "sigmoid", "logit": "logit", "erf": "erf", "erfc": "erfc", "erfinv": "erfinv",
+    "gamma": "gamma", "gammaln": "gammaln", "digamma": "digamma", "psi": "digamma",
+    "expm1": "expm1", "log1p": "log1p", "exp2": "exp2", "cbrt": "cbrt", "round": "rint",
+    "log_expit": "log_sigmoid",
+}  # fmt: skip
+
+
+def test_which_ufuncs_of_scipy_have_an_operation():
+    table = scipy_ufuncs()
+    ufuncs = {n: f for n, f in vars(scipy.special).items() if isinstance(f, np.ufunc)}
+    assert {n: table[f].name for n, f in ufuncs.items() if f in table} == SCIPY
+
+
+@pytest.mark.parametrize("name", SCIPY)
+def test_ufuncs_of_scipy(name):
+    ufunc = getattr(scipy.special, name)
+    dtypes = [np.float64] if name not in ("expit", "cbrt") else [np.float64, np.float32, np.int32]
+    for dtype in dtypes:
+        x = X.astype(dtype)
+        y = ufunc(leaf(x))
+        assert_same(y, ufunc(x), name)
+    assert ufunc(leaf(X)).requires_grad
+    for other in (scipy.special.jv, scipy.special.xlogy):
+        with pytest.raises(ng.NumgradTypeError, match=r"scipy\.special\.\w+: has no gradient"):
+            other(leaf(X), leaf(X))
+        np.testing.assert_array_equal(other(ng.tensor(X), X), other(X, X))
