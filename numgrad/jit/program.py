@@ -294,7 +294,7 @@ class Program:
         name = self._name(term)
         if term.shape or (term.op == SCALAR and self.graph.inputs[term.detail].weak):
             return name
-        return f"{name}.item()" if term.in_memory else f"{name}[0]"
+        return f"{name}[0]" if term.done else f"{name}.item()"
 
     def _dtype(self, dtype: np.dtype) -> str:
         name = f"dtype_{dtype.name}"
@@ -303,11 +303,9 @@ class Program:
 
     def _kernel(self, ready: list[Term], later: list[Term]) -> list[str]:
         """Allocate results and call a kernel."""
-        exported = {t.number for t in ready if t.number in self._exported}
-        for term in reachable(later):
-            exported.update(t.number for t in term.args)
-        exported &= {t.number for t in ready}
         numbers = {t.number for t in ready}
+        read = {t.number for term in later for t in _read_directly(term, numbers)}
+        exported = numbers & (self._exported | read)
         joined = [
             whole
             for whole, parts in self._joined.values()
@@ -319,6 +317,8 @@ class Program:
         number = sum(isinstance(step, KernelStep) for step in self.steps)
         step = KernelStep(f"jit_{self.options.name}_{number}", written, self.options.cache)
         self.steps.append(step)
+        for term in ready:
+            term.done = term.number in exported
         lines = [f"    t{t.number} = {self._allocated(t)}" for t in written.results]
         given = [self._argument(t) for t in written.arrays]
         given += [f"t{t.number}" for t in written.results]

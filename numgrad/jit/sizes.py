@@ -335,6 +335,11 @@ class Size(AbstractLength):
         numbers = [x.as_number() if isinstance(x, Size) else x for x in inputs]
         return getattr(ufunc, method)(*numbers, **options)
 
+    @property
+    def hint(self) -> int:
+        """The length in the call that is traced."""
+        return self.sizes.hint(self)
+
     # ------------------------------------------------------------------------- comparisons
 
     def __eq__(self, other: object) -> bool:
@@ -342,6 +347,8 @@ class Size(AbstractLength):
             return other.is_integer() and self == int(other)
         if _operand(other) is None:
             return NotImplemented
+        if isinstance(other, Size) and other.sizes is not self.sizes:  # a key of another trace
+            return int(self) == int(other)
         return self.sizes.holds("==", self, other)  # pyright: ignore
 
     def __ne__(self, other: object) -> bool:

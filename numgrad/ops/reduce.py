@@ -53,7 +53,7 @@ def _others_by_neighbours(x, axis):
     order = (*kept, *axis)
     moved = permute_dims(x, axes=order)
     shape = moved.shape
-    flat = reshape(moved, (*shape[: len(kept)], -1))
+    flat = reshape(moved, (*shape[: len(kept)], math.prod(shape[len(kept) :])))
     if flat.shape[-1] == 0:
         return x
     one = ones((*flat.shape[:-1], 1), flat.dtype)
