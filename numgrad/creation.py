@@ -123,7 +123,8 @@ def asarray(data: Any, dtype: Any = None, copy: bool | None = None) -> Tensor:
     """
     if isinstance(data, Tensor) and not copy and (dtype is None or data.dtype == dtype):
         return data
-    if state.tracer is not None and _is_traced(data):
+    as_it_is = isinstance(data, np.ndarray) and not copy and dtype in (None, data.dtype)
+    if state.tracer is not None and not as_it_is and _is_traced(data):
         return _traced("asarray", data, dtype, False)
     array = _to_array("asarray", data, dtype, copy)
     shared = isinstance(data, np.ndarray) and np.may_share_memory(array, data)
@@ -258,10 +259,10 @@ def _traced_range(start: Any, stop: Any, step: Any, dtype: Any) -> Tensor:
 
 
 def _is_traced(data: Any) -> bool:
-    """Whether there is anything in a nesting whose numbers are not known yet."""
+    """Whether there is anything in a nesting whose numbers are known only at each call."""
     if isinstance(data, list | tuple):
         return any(map(_is_traced, data))
-    return isinstance(data, Tensor | AbstractLength)
+    return isinstance(data, Tensor | AbstractLength) or state.tracer.reads(data)
 
 
 def _traced(name: str, data: Any, dtype: Any, requires_grad: bool) -> Tensor:
@@ -269,7 +270,7 @@ def _traced(name: str, data: Any, dtype: Any, requires_grad: bool) -> Tensor:
     with no_grad():
         if isinstance(data, list | tuple):
             data = OPS["stack"]([_traced(name, part, None, False) for part in data])
-        out = OPS["positive"](data) if data.dtype.kind != "b" else OPS["copy"](data)
+        out = OPS["copy"](data)
         out = out if dtype is None else OPS["astype"](out, dtype=dtype)
     return _finish(name, state.tracer.lift(out).copy(), requires_grad)
 

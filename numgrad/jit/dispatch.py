@@ -16,6 +16,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -200,8 +201,12 @@ class Writer:
     # -------------------------------------------------------------------------- surroundings
 
     def _access(self, place: Place) -> str:
-        text = place.access.replace("{0}", self._hold(place.holder))
-        return text.replace("{1}", self._hold(place.key)) if "{1}" in text else text
+        holder = self._hold(place.holder)
+        text = place.access.replace(
+            "{0}", f"{holder}()" if isinstance(place.holder, ref) else holder
+        )
+        text = text.replace("{1}", self._hold(place.key)) if "{1}" in text else text
+        return text if place.shown is None else f"{self._hold(place.shown)}({text})"
 
     def _of_captured(self) -> Iterator[str]:
         for number, entry in enumerate(self.layout.inputs):

@@ -37,6 +37,7 @@ from numgrad.jit.lower.terms import (
     Term,
     count,
 )
+from numgrad.jit.messages import no_internal_error
 from numgrad.jit.options import Options
 from numgrad.jit.passes import optimize
 from numgrad.jit.polynomial import Terms as Length
@@ -76,7 +77,10 @@ class KernelStep:
         if found is None:
             written = self.written
             begin = time.perf_counter()
-            with announced(f"compiling {self.name}"):
+            with (
+                announced(f"compiling {self.name}"),
+                no_internal_error(f"it compiled the kernel {self.name}", KernelStep),
+            ):
                 found = self.kernels[parallel, nogil] = compile_kernel(
                     self.name,
                     written.source(parallel=parallel),

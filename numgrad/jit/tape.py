@@ -16,6 +16,7 @@ from numgrad.autograd.variable import Tensor
 from numgrad.errors import NumgradError
 from numgrad.jit.cut import Cut
 from numgrad.jit.graph import Graph, Value
+from numgrad.jit.lock import tracing
 from numgrad.jit.options import Program
 from numgrad.jit.replay import replay
 from numgrad.op.base import Call, Meta, Op
@@ -117,20 +118,25 @@ class Differentiable:
     def backward(self) -> Program:
         """The program of the backward, compiled when first needed."""
         if self.compiled_backward is None:
-            self.compiled_backward = self._compile(self.parts.backward, f"{self.name}_backward")
+            with tracing():  # compiling rewrites the graph, so it is done once
+                if self.compiled_backward is None:
+                    name = f"{self.name}_backward"
+                    self.compiled_backward = self._compile(self.parts.backward, name)
         return self.compiled_backward
 
     def again(self) -> Callable[..., Any]:
         """The backward as a jitted function of Tensors, which can be differentiated."""
-        found = self._again
-        if found is None:
-            graph = self.parts.whole
+        with tracing():
+            return self._again or self._written_again()
 
-            def backward(*values: Any) -> Any:
-                return replay(graph, values)
+    def _written_again(self) -> Callable[..., Any]:
+        graph = self.parts.whole
 
-            backward.__name__ = f"{self.name}_backward"
-            found = self._again = self._jit(backward)
+        def backward(*values: Any) -> Any:
+            return replay(graph, values)
+
+        backward.__name__ = f"{self.name}_backward"
+        found = self._again = self._jit(backward)
         return found
 
 
