@@ -335,8 +335,8 @@ def _static(function: str, path: str, value: Any) -> Leaf:
         hash(value)
         kept = value
     except TypeError:
-        kept = copy.deepcopy(value)  # so that the owner's changes show
         try:
+            kept = copy.deepcopy(value)  # so that the owner's changes show
             bool(kept == value)
         except Exception as error:
             raise NumgradTypeError(

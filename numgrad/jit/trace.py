@@ -150,9 +150,9 @@ class Tracer(Effects):
         return self.lift(x).value
 
     def examples(self, arrays: Sequence[TracedArray]) -> tuple[list[np.ndarray], bool]:
-        """What arrays are in the call that is traced, for code that wants numbers; are they it?
+        """What arrays are in the call that is traced, for code that wants numbers.
 
-        Ones, if that depends on something that must not happen twice, or arrives in a backward.
+        Ones, and False, if that depends on effects, or on gradients that arrive in a backward.
         """
         values = [a.value for a in arrays]
         known = self.numbers | {c.value: c.array for c in self.captured}

@@ -42,8 +42,8 @@ class Term:
     """An array that is ``op`` of other arrays.
 
     ``op`` is one of the names above, or a scalar function of ``kernels.expr`` whose operands
-    broadcast. ``shape`` holds lengths as polynomials (``sizes.Terms``). ``done`` says that an earlier
-    kernel has stored it.
+    broadcast. ``shape`` holds lengths as polynomials (``sizes.Terms``). ``done`` says that an
+    earlier kernel has stored it.
     """
 
     __slots__ = ("args", "detail", "done", "dtype", "number", "op", "shape")
