@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -456,3 +456,17 @@ def _operand(value: Any) -> Terms | None:
 def terms_of(length: int | Size) -> Terms:
     """A length as terms."""
     return length.terms if isinstance(length, Size) else constant(length)
+
+
+def lengths_in(params: Any) -> Iterator[Size]:
+    """Symbolic lengths in parameters, however deep."""
+    if isinstance(params, Size):
+        yield params
+    elif isinstance(params, dict):
+        for part in params.values():
+            yield from lengths_in(part)
+    elif isinstance(params, tuple | list):
+        for part in params:
+            yield from lengths_in(part)
+    elif isinstance(params, slice):
+        yield from lengths_in((params.start, params.stop, params.step))

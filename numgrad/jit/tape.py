@@ -10,9 +10,9 @@ import numpy as np
 
 from numgrad.autograd.history import record
 from numgrad.autograd.node import Node
-from numgrad.autograd.saved import keep
+from numgrad.autograd.saved import keep, stale
 from numgrad.autograd.task import edge_of
-from numgrad.autograd.variable import Tensor
+from numgrad.autograd.variable import Tensor, Version, shared_version
 from numgrad.errors import NumgradError
 from numgrad.jit.cut import Cut
 from numgrad.jit.graph import Graph, Value
@@ -100,6 +100,8 @@ class Differentiable:
         results: list[Any] = []
         for value, array in zip(self.outputs, found, strict=False):
             results.append(array if value.weak else Tensor(np.asarray(array, value.dtype)))
+        memory = {id(array): result for array, result in zip(found, results, strict=False)}
+        shared = [memory[id(a)] for a in found[count : count + self.parts.kept] if id(a) in memory]
         call = CompiledCall(
             self,
             tuple(
@@ -113,6 +115,9 @@ class Differentiable:
         for slot, k in enumerate(self.recorded):
             tensor = results[k]
             tensor._requires_grad, tensor._grad_fn, tensor._slot = True, node, slot + 1
+        if shared:
+            call.sequence = node.sequence
+            call.shared = [shared_version(t) for t in shared if isinstance(t, Tensor) and t.ndim]
         return [*results, *found[count + self.parts.kept :]]
 
     def backward(self) -> Program:
@@ -181,13 +186,16 @@ def _operation(name: str) -> Op:
 class CompiledCall(Call):
     """The record of a call of a compiled function."""
 
-    __slots__ = ("nout", "out_metas", "parts")
+    __slots__ = ("nout", "out_metas", "parts", "sequence", "shared")
 
     def __init__(
         self, parts: Differentiable, metas: tuple[Meta, ...], outputs: tuple[Meta, ...]
     ) -> None:
         super().__init__(parts.op, metas, {})
         self.parts, self.out_metas, self.nout = parts, outputs, len(outputs)
+        self.shared: list[Version] = []
+        """The versions of results whose memory is kept for the backward, after ``sequence``."""
+        self.sequence = 0
 
     def differentiable(self, k: int) -> bool:
         return k in self.parts.wanted
@@ -198,6 +206,9 @@ class CompiledCall(Call):
     def _arguments(
         self, needs: Sequence[tuple[str, int]], g: Sequence[Any], saved: Sequence[Any]
     ) -> list[Any]:
+        for version in self.shared:
+            if version.last > self.sequence:
+                stale(self.op.name, "its own result", version, self.sequence)
         places = {"input": saved[0], "kept": saved[1], "cotangent": g}
         return [places[where][k] for where, k in needs]
 

@@ -12,7 +12,7 @@ read at the next call, so its content is part of the compiled function.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from math import prod
 from typing import Any, Self
 
@@ -92,6 +92,7 @@ class Tracer(Effects):
         self._standins: dict[int, Any] = {}
         self._stored: dict[int, Value] = {}
         self._arguments: list[tuple[Value, TracedArray]] = []
+        self._tensors: list[tuple[Value, Tensor]] = []
         self._constants: dict[tuple, Value] = {}
         self._before: dict[str, Any] | None = None
 
@@ -127,18 +128,23 @@ class Tracer(Effects):
         value = self.graph.input(self._symbols(shape), np.dtype(dtype))
         array = TracedArray(self, value)
         self._arguments.append((value, array))
+        tensor = Tensor(array, requires_grad)  # pyright: ignore
+        self._tensors.append((value, tensor))
         if not donated:
             array.locked = (
                 "the target is an argument of the compiled function, which belongs to the caller; "
                 "clone() it, or say with donate=... that its memory may be used"
             )
-        return Tensor(array, requires_grad)  # pyright: ignore
+        return tensor
 
     def number(self, value: Any) -> Tensor:
         """An argument that is a Python number of the type of ``value``."""
         dtype = np.dtype(type(value))
-        weak = dtype.kind != "b"
-        return Tensor(TracedArray(self, self.graph.input((), dtype, weak=weak)))  # pyright: ignore
+        array = TracedArray(self, self.graph.input((), dtype, weak=dtype.kind != "b"))
+        self._arguments.append((array.value, array))
+        tensor = Tensor(array)  # pyright: ignore
+        self._tensors.append((array.value, tensor))
+        return tensor
 
     def _symbols(self, shape: Sequence[int]) -> Shape:
         return tuple(map(self.sizes.axis, shape)) if self.dynamic else tuple(shape)
@@ -171,6 +177,21 @@ class Tracer(Effects):
             return list(evaluate.compile_graph(part).run(*given)), True
         finally:
             state.set(**before)
+
+    def memory(self) -> Iterator[tuple[Value, TracedArray]]:
+        """Inputs that are memory of the caller or around the function, and the arrays over it."""
+        yield from self._arguments
+        for found in self.captured:
+            if not (found.frozen or found.gradient):
+                yield found.value, self._inputs[id(found.array)][1]
+
+    def given(self, value: Value) -> list[Any]:
+        """The Tensors and ndarrays that stand for an input."""
+        found = [t for v, t in self._tensors if v is value]
+        for captured in self.captured:
+            if captured.value is value:
+                found += [captured.source, *self.aliases.get(id(captured.array), ())]
+        return found
 
     # --------------------------------------------------------------------------- what is around
 

@@ -18,6 +18,7 @@ from numgrad.jit.graph import CALL, Graph, Value
 from numgrad.jit.layout import GradientResult, Input, Result
 from numgrad.jit.messages import name_line, no_internal_error, raised_at, warn
 from numgrad.jit.nesting import flatten
+from numgrad.jit.shared import share
 from numgrad.jit.shown import source_of
 from numgrad.jit.signature import NUMBER, STATIC, TENSOR, Arguments, Leaf
 from numgrad.jit.sizes import Size
@@ -98,7 +99,8 @@ def trace(arguments: Arguments, *, dynamic: bool, recorded: bool) -> Traced:
         leaves: list[Any] = []
         nesting = flatten(out, leaves)
         results = [_result(parameters.name, tracer, leaf) for leaf in leaves]
-        gradients = _Gradients(tracer, leaves, given) if recorded else None
+        results = share(tracer, leaves, results)
+        gradients = _Gradients(tracer, leaves, results, given) if recorded else None
     for captured in tracer.captured:
         source = _source(tracer, captured, surroundings)
         place = captured.place or surroundings.arrays.get(id(source))
@@ -209,8 +211,11 @@ class _Gradients:
         Why there are none, if that is so: the graph was freed, or something it needs changed.
     """
 
-    def __init__(self, tracer: Tracer, leaves: list[Any], given: list[Any]) -> None:
-        self.places = [k for k, t in enumerate(leaves) if isinstance(t, Tensor) and t.requires_grad]
+    def __init__(
+        self, tracer: Tracer, leaves: list[Any], results: list[Result], given: list[Any]
+    ) -> None:
+        made = [k for k, result in enumerate(results) if result.value is not None]
+        self.places = [k for k in made if isinstance(leaves[k], Tensor) and leaves[k].requires_grad]
         self.outputs = [leaves[k] for k in self.places]
         self.cotangents: list[Value] = []
         self.targets: list[Tensor] = []
