@@ -19,6 +19,7 @@ from numgrad.jit.graph import Graph, Value
 from numgrad.jit.lock import tracing
 from numgrad.jit.options import Program
 from numgrad.jit.replay import replay
+from numgrad.jit.reuse import owns
 from numgrad.op.base import Call, Meta, Op
 
 
@@ -224,7 +225,7 @@ class CompiledCall(Call):
         handed = {id(a) for a in given}
         for k, array in zip(parts.wanted, found, strict=True):
             out[k] = np.asarray(array, self.metas[k].dtype)
-            if id(array) not in handed and out[k].flags.owndata:
+            if id(array) not in handed and owns(out[k]):
                 owned |= 1 << k
             handed.add(id(array))
         return out, owned
