@@ -259,9 +259,9 @@ class Surroundings:
             names.update(n for n in operators if n.startswith("__") and n not in _NO_OPERATORS)
         while names:
             name = names.pop()
-            member = next((vars(b)[name] for b in kind.__mro__ if name in vars(b)), _NOTHING)
-            found[name] = member
-            for function in _functions(member):
+            members = [vars(b)[name] for b in kind.__mro__ if name in vars(b)]
+            found[name] = members[0] if members else _NOTHING
+            for function in (f for m in members for f in _functions(m)):  # super() reaches all
                 attributes = _names(function.__code__)[1]
                 if _is_library(function.__globals__.get("__name__")):
                     names |= attributes - found.keys()
@@ -313,6 +313,8 @@ def _functions(member: Any) -> Iterator[FunctionType]:
         yield from _functions(member.__func__)
     elif isinstance(member, property) and member.fget is not None:
         yield from _functions(member.fget)
+    elif hasattr(type(member), "__numgrad_jit__"):
+        yield from _functions(member.__wrapped__)
 
 
 @lru_cache(maxsize=4096)

@@ -305,6 +305,9 @@ class Writer:
 
     def _result(self, result: Result) -> str:
         layout = self.layout
+        if result.gradient_of is not None:
+            text = f"{self._source(result.gradient_of, result.place)}._grad"
+            return text if layout.as_tensors else f"{text}._array"
         if result.origin is not None or result.same is not None:
             return self._shared(result)
         if result.size is not None:

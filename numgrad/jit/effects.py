@@ -187,6 +187,10 @@ class Effects:
         self._standins[id(tensor)] = tensor._grad
         return tensor._grad
 
+    def with_gradients(self) -> list[Tensor]:
+        """The captured tensors whose ``.grad`` is looked at or set."""
+        return [t for t, _ in self._gradients.values() if type(t._array) is not TracedArray]
+
     def remember_gradient(self, tensor: Tensor) -> None:
         """Note what ``.grad`` was before the trace, to put it back in the end."""
         self._gradients.setdefault(id(tensor), (tensor, tensor._grad))

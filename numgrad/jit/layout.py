@@ -61,7 +61,7 @@ class Result:
 
     ``node`` is its place on the tape, if its gradients end there. Note [Shared results] in
     ``shared``: ``origin`` is the input and ``same`` the number of the result that it is, or that
-    ``views`` make it of.
+    ``views`` make it of; ``gradient_of`` is the captured Tensor whose ``.grad`` it is.
     """
 
     number: int | None = None
@@ -72,6 +72,8 @@ class Result:
     origin: Value | None = None
     same: int | None = None
     views: Any = None
+    gradient_of: Tensor | None = None
+    place: Place | None = None
 
 
 @dataclass

@@ -315,7 +315,7 @@ class Program:
         name = self._name(term)
         if term.shape or (term.op == SCALAR and self.graph.inputs[term.detail].weak):
             return name
-        return f"{name}[0]" if term.done else f"{name}.item()"
+        return f"{name}.item()"
 
     def _dtype(self, dtype: np.dtype) -> str:
         name = f"dtype_{dtype.name}"

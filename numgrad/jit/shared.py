@@ -55,6 +55,7 @@ def share(tracer: Tracer, leaves: Sequence[Any], results: Sequence[Result]) -> l
     """Note which results share memory; those returned are all that are to be computed or made."""
     inputs = {id(array): value for value, array in tracer.memory()}
     listed = list(results)
+    gradients = {id(t._grad): t for t in tracer.with_gradients() if t._grad is not None}
     seen: dict[int, int] = {}
     groups: dict[int, list[int]] = {}
     for k, leaf in enumerate(leaves):
@@ -64,6 +65,9 @@ def share(tracer: Tracer, leaves: Sequence[Any], results: Sequence[Result]) -> l
             listed[k] = Result(same=seen[id(leaf)])
             continue
         seen[id(leaf)] = k
+        if id(leaf) in gradients and not _records(leaf):
+            listed[k] = Result(gradient_of=gradients[id(leaf)])
+            continue
         array = tracer.lift(leaf)
         root = array if array.base is None else array.base
         if id(root) in inputs:

@@ -161,6 +161,7 @@ def _set_outputs(tracer: Tracer, traced: Traced) -> None:
     graph, found = tracer.graph, traced.surroundings.arrays
     graph.outputs = []
     for result in traced.results:
+        result.place = found.get(id(result.gradient_of))
         if result.value is not None:
             result.number = len(graph.outputs)
             graph.outputs.append(result.value)
