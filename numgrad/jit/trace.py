@@ -225,13 +225,12 @@ class Tracer(Effects):
             if all(source is not other for other in known):
                 known.append(source)
             return found[1]
-        found = None
-        if source is array or id(source) not in self.owners:
+        if id(source) not in self.owners:
             found = self.source_of(array)
             if found is None and source is array:
                 return self._freeze(array)
-        if found is not None and found.owner is not source:
-            return self._view_of(found, array)
+            if found is not None and found.owner is not source and id(found.owner) in self.owners:
+                return self._view_of(found, array)
         value = self.graph.input(self._symbols(array.shape), array.dtype)
         return self._enter_captured(array, value, source, False)
 

@@ -120,9 +120,7 @@ def var(x, *, axis=None, dtype=None, ddof=0, keepdims=False, n: Any = None):
 
 
 var.vjp(
-    x=lambda g, x, axis, ddof, n: (
-        g * 2 / (n - ddof) * (x - np.sum(x, axis=axis, keepdims=True) / n)
-    )
+    x=lambda g, x, axis, ddof, n: g * 2 / (n - ddof) * (x - np.sum(x, axis=axis, keepdims=True) / n)
 )
 
 
