@@ -426,8 +426,10 @@ def jit(
     Notes
     -----
     Python code that is not made of operations, such as ``print``, runs only while the function is
-    traced. ``ng.config.jit = False`` runs everything eagerly, ``ng.config.check_jit = True``
-    compares each call with an eager one.
+    traced. So what plain NumPy computes of arrays around it (``table[0, 1]``, ``table.sum()``)
+    stays as it was then, while views of them (``table.T``, ``table[1:]``) are read at each call.
+    Results share memory where eager ones do. ``ng.config.jit = False`` runs everything eagerly,
+    ``ng.config.check_jit = True`` compares each call with an eager one.
 
     Examples
     --------
