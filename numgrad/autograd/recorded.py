@@ -104,13 +104,13 @@ def walk_recorded(
 
 def _apart(found: list[Any], recording: bool) -> list[Any]:
     """Gradients that share no memory; in a trace without a record not with what came in either."""
-    copied = state.tracer is not None and not recording
+    tracer = None if recording else state.tracer
     seen: set[int] = set()
     before = state.set(grad_enabled=recording)
     try:
         for k, g in enumerate(found):
-            if type(g) is Tensor and copied:
-                found[k] = Tensor(state.tracer.lift(g).copy())
+            if type(g) is Tensor and tracer is not None:
+                found[k] = Tensor(tracer.lift(g).copy())
             elif type(g) is Tensor and id(g) in seen:
                 found[k] = OPS["copy"](g)
             seen.add(id(g))

@@ -314,7 +314,7 @@ def _functions(member: Any) -> Iterator[FunctionType]:
     elif isinstance(member, property) and member.fget is not None:
         yield from _functions(member.fget)
     elif hasattr(type(member), "__numgrad_jit__"):
-        yield from _functions(member.__wrapped__)
+        yield from _functions(member.__wrapped__)  # pyright: ignore
 
 
 @lru_cache(maxsize=4096)

@@ -44,7 +44,7 @@ class Views:
             if not self.recorded:
                 tensor = tensor.detach()
             for step in self.steps:
-                given = parameters(step, lambda n: self.sizes.evaluate(n, lengths))
+                given = parameters(step, lambda n: self.sizes.evaluate(n, lengths))  # pyright: ignore
                 tensor = OPS[step.name](tensor, **given)
         finally:
             state.set(**before)

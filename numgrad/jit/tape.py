@@ -101,8 +101,11 @@ class Differentiable:
         results: list[Any] = []
         for value, array in zip(self.outputs, found, strict=False):
             results.append(array if value.weak else Tensor(np.asarray(array, value.dtype)))
-        memory = {id(array): result for array, result in zip(found, results, strict=False)}
-        shared = [memory[id(a)] for a in found[count : count + self.parts.kept] if id(a) in memory]
+        shared: list[Any] = []
+        if kept:
+            memory = {id(array): result for array, result in zip(found, results, strict=False)}
+            ids = map(id, found[count : count + self.parts.kept])
+            shared = [memory[i] for i in ids if i in memory]
         call = CompiledCall(
             self,
             tuple(

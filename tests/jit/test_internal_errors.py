@@ -74,6 +74,7 @@ CASES: dict[str, tuple[Callable, tuple]] = {
         ng.grad(lambda x: np.sum(np.prod(x, axis=1))),
         (np.ones((3, 0)),),
     ),
+    "var of nothing": (ng.grad(lambda x: np.sum(np.var(x, axis=1))), (np.ones((0, 3)),)),
     "cumsum of a number": (lambda x: np.cumsum(x), (3,)),
     "cumprod of a number": (lambda x: np.cumprod(x), (2.5,)),
 }

@@ -106,7 +106,7 @@ def sweep(op: Any, kinds: Sequence[str], shapes: Sequence[str], most: int) -> No
 
 
 PUBLIC = [op for op in SWEPT if not op.internal and not isinstance(op, Elementwise)]
-SOME = ("var", "take", "prod", "concat", "cumsum", "repeat")
+SOME = ("take", "prod", "concat", "cumsum", "repeat")
 
 
 @pytest.mark.parametrize("name", SOME)
@@ -126,13 +126,13 @@ def test_dtypes_and_layouts(op):
     sweep(op, [k for k in KINDS if k != "float64"], ["as declared", "ones", "zero last"], 1)
 
 
-NUMBERS = (2, 2.5, np.float32(2.5), np.int8(3), True)
+NUMBERS = (2, 2.5, np.float32(2.5))
 
 
 @pytest.mark.slow
 def test_numbers_as_operands():
     x = np.array([0.5, 1.5, 2.5])
-    for name in ("add", "subtract", "divide", "power", "maximum", "arctan2", "hypot"):
+    for name in ("add", "power", "arctan2"):
         op = ng.ops[name].op
         for number in NUMBERS:
             for call in (lambda k, x, op=op: op(k, x), lambda k, x, op=op: op(x, k)):
