@@ -24,6 +24,8 @@ from numgrad.ops.diagonal import diagonal
 from numgrad.ops.matmul import matmul
 from numgrad.ops.shape import as_operand, permute_dims, reshape
 
+_SHORT = 16
+"""Lengths up to which a compiled function is made for each: sums of few products are unrolled."""
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -44,6 +46,9 @@ def einsum(subscripts, *operands, optimize=True):
     inputs, output = _parse(subscripts, tuple(map(len, shapes)))
     terms = []
     lengths = _lengths(subscripts, inputs, shapes)
+    for n in lengths.values():
+        if isinstance(n, AbstractLength) and n.hint <= _SHORT:
+            int(n)  # a compiled function is made for this length
     for names, x in zip(inputs, arrays, strict=True):
         names, x = _diagonals(names, x)
         terms.append(_without_ones(names, x, lengths))
