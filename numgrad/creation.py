@@ -191,14 +191,15 @@ def asarray(data: Any, dtype: Any = None, copy: bool | None = None) -> Tensor:
     """
     if isinstance(data, Tensor) and not copy and (dtype is None or data.dtype == dtype):
         return data
-    traced = state.tracer is not None and _is_traced(data)
+    as_it_is = isinstance(data, np.ndarray) and not copy and dtype in (None, data.dtype)
+    traced = state.tracer is not None and not as_it_is and _is_traced(data)
     if traced or _is_followed(data):
         out = _stacked("asarray", data)
         if copy is False and (out is not data or (dtype is not None and out.dtype != dtype)):
             raise NumgradValueError("asarray: with copy=False nothing can be stacked or converted")
         if dtype is not None and out.dtype != dtype:
             return OPS["astype"](out, dtype=dtype)
-        return out.clone() if copy and out is data else out
+        return out.clone() if copy and (out is data or isinstance(data, np.ndarray)) else out
     array = _to_array("asarray", data, dtype, copy)
     shared = isinstance(data, np.ndarray) and np.may_share_memory(array, data)
     return Tensor(array, memory=Version(foreign=True) if shared else None)
@@ -345,9 +346,11 @@ def _traced_range(start: Any, stop: Any, step: Any, dtype: Any) -> Tensor:
 
 
 def _is_traced(data: Any) -> bool:
-    """Whether there is anything in a nesting whose numbers are not known yet."""
+    """Whether there is anything in a nesting whose numbers are known only at each call."""
     parts = leaves(data) if isinstance(data, list | tuple) else (data,)
-    return any(isinstance(part, Tensor | AbstractLength) for part in parts)
+    return any(
+        isinstance(part, Tensor | AbstractLength) or state.tracer.reads(part) for part in parts
+    )
 
 
 def _traced(name: str, data: Any, dtype: Any, requires_grad: bool) -> Tensor:
@@ -355,7 +358,7 @@ def _traced(name: str, data: Any, dtype: Any, requires_grad: bool) -> Tensor:
     with no_grad():
         if isinstance(data, list | tuple):
             data = OPS["stack"]([_traced(name, part, None, False) for part in data])
-        out = OPS["positive"](data) if data.dtype.kind != "b" else OPS["copy"](data)
+        out = OPS["copy"](data)
         out = out if dtype is None else OPS["astype"](out, dtype=dtype)
     return _finish(name, state.tracer.lift(out).copy(), requires_grad)
 

@@ -47,7 +47,8 @@ def _repeated(values: Any, count: int) -> Any:
 def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
     """``np.copyto``."""
     dst = _target("copyto", dst)
-    if not np.can_cast(getattr(src, "dtype", np.result_type(src)), dst.dtype, casting):
+    dtype = src.dtype if hasattr(src, "dtype") else np.result_type(src)
+    if not np.can_cast(dtype, dst.dtype, casting):
         raise NumgradTypeError(
             f"np.copyto: dtype {_array(src).dtype} does not go into {dst.dtype} with "
             f"casting={casting!r}"

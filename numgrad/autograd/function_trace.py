@@ -6,7 +6,7 @@ Forward and backward are traced through if they consist of operations on Tensors
 numbers (``x.numpy()``, a library of C) they are called back instead, at each call of the compiled
 function: the forward with its operands, the backward with these again, for which it runs the
 forward once more, so that nothing has to be kept between the two. Shapes and dtypes of the results
-are those that the forward has for ones.
+are those that the forward has in the call that is traced.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from numgrad.autograd.history import record
 from numgrad.autograd.node import Node
 from numgrad.autograd.task import edge_of
 from numgrad.autograd.variable import Tensor
-from numgrad.errors import NumgradTraceError, NumgradTypeError
+from numgrad.errors import NumgradError, NumgradTraceError, NumgradTypeError
 from numgrad.op.abstract import zeros
-from numgrad.op.base import OPS, Call, state
+from numgrad.op.base import OPS, Call, Meta, state
 
 
 def traced(
@@ -80,8 +80,7 @@ class _Callback:
 
     def outputs(self) -> Any:
         """What the compiled function goes on with."""
-        ones = [np.ones([int(n) for n in a.shape], a.dtype) for a in self.operands]
-        metas = [meta_of(y) for y in self._run(ones, 0)[1]]
+        metas = self._metas()
 
         def forward(*arrays: np.ndarray) -> tuple:
             return tuple([y._array for y in self._run(arrays, 0)[1]])
@@ -98,6 +97,24 @@ class _Callback:
                     value._grad_fn, value._requires_grad = node, True
                     value._slot = 0 if self.single else k + 1
         return values[0] if self.single else tuple(values)
+
+    def _metas(self) -> list[Meta]:
+        """Shapes and dtypes of the outputs, which depend on the lengths of the operands alone."""
+        for a in self.operands:
+            for n in a.shape:
+                int(n)
+        given, real = state.tracer.examples(self.operands)
+        try:
+            return [meta_of(y) for y in self._run(given, 0)[1]]
+        except Exception as error:
+            if real or isinstance(error, NumgradError):
+                raise
+            raise NumgradTraceError(
+                f"{self.function.__name__}: ng.jit called the forward with ones to learn the "
+                "shapes of its outputs, since its operands depend on random numbers or other "
+                f"effects, and it failed ({type(error).__name__}: {error}); write it with "
+                "operations on Tensors, or call the Function outside of the compiled function"
+            ) from error
 
     def gradients(self, mask: int, parts: Sequence[Tensor]) -> list[Tensor | None]:
         """Gradients of the arguments in a mask."""

@@ -16,7 +16,7 @@ from numgrad.autograd.hooks import LeafHooks
 from numgrad.autograd.node import Node
 from numgrad.autograd.task import Task, place_of
 from numgrad.autograd.variable import Tensor
-from numgrad.op.base import state
+from numgrad.op.base import OPS, state
 
 
 def walk_recorded(
@@ -99,4 +99,21 @@ def walk_recorded(
     for edge in task.targets or ():
         waiting = leaves.get(id(edge)) if isinstance(edge, Tensor) else None
         found.append(waiting[1] if waiting else captured.get(place_of(edge)))
-    return found, list(leaves.values())
+    return _apart(found, recording), list(leaves.values())
+
+
+def _apart(found: list[Any], recording: bool) -> list[Any]:
+    """Gradients that share no memory; in a trace without a record not with what came in either."""
+    tracer = None if recording else state.tracer
+    seen: set[int] = set()
+    before = state.set(grad_enabled=recording)
+    try:
+        for k, g in enumerate(found):
+            if type(g) is Tensor and tracer is not None:
+                found[k] = Tensor(tracer.lift(g).copy())
+            elif type(g) is Tensor and id(g) in seen:
+                found[k] = OPS["copy"](g)
+            seen.add(id(g))
+    finally:
+        state.set(**before)
+    return found

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from types import MethodType
 from typing import Any, Generic, Literal, ParamSpec, TypeVar, overload
@@ -15,7 +17,8 @@ from numgrad.jit.check import checked
 from numgrad.jit.dispatch import MISS, NAMES, compiled
 from numgrad.jit.graph import Graph
 from numgrad.jit.layout import RECORDING
-from numgrad.jit.messages import warn
+from numgrad.jit.messages import no_internal_error, warn
+from numgrad.jit.methods import METHODS, WeakMethod
 from numgrad.jit.options import Options
 from numgrad.jit.progress import announced
 from numgrad.jit.reasons import difference
@@ -33,6 +36,9 @@ R = TypeVar("R")
 
 RETRACES = 8
 """After how many retraces of one function there is a warning."""
+
+MOST_KEPT = 64
+"""For how many objects that have neither attributes nor weak references methods are kept."""
 
 HOT = 8
 """How many specialisations a dispatcher tries at once; others are found by their keys."""
@@ -64,6 +70,7 @@ class Jitted(Generic[P, R]):
             self._parameters.name, choices["parallel"], choices["contract"], choices["cache"]
         )
         self.specialisations: list[Specialisation] = []
+        self._owner: type | None = None
         self._bound: dict[int, tuple[Any, Jitted]] = {}
         self._slow_calls = 0
         # a class of its own, whose ``__call__`` is the dispatcher: Python looks it up there, and
@@ -107,6 +114,8 @@ class Jitted(Generic[P, R]):
         """A call that no specialisation took as it came."""
         if state.interpreters or not config.jit:
             return self._parameters.call(values)
+        if self._owner is not None and values and isinstance(values[0], self._owner):
+            return self._parameters.on(self._through_class, values)
         self._slow_calls += 1
         arguments = Arguments.of(self._parameters, values)
         key = self._key(arguments)
@@ -158,9 +167,13 @@ class Jitted(Generic[P, R]):
             near = next((s for s in reversed(self.specialisations) if same_key(s.key, key)), None)
             near = near or self.specialisations[-1]
             reason = difference(near.layout, near.key, arguments, key)
-        new = Specialisation(
-            count, arguments, key, self._options, self._choices["dynamic"], self._like
-        )
+        function = self._parameters.function
+        with no_internal_error(
+            f"it traced {self._parameters.name}", function, runs_users_code=True
+        ):
+            new = Specialisation(
+                count, arguments, key, self._options, self._choices["dynamic"], self._like
+            )
         new.reason = reason
         if count == RETRACES:
             warn(
@@ -187,25 +200,50 @@ class Jitted(Generic[P, R]):
             return self
         attributes = getattr(instance, "__dict__", None)
         name = self.__name__
-        if attributes is None or type(instance).__dict__.get(name) is not self:
-            found = self._bound.get(id(instance))
-            if found is None:
-                found = self._bound[id(instance)] = (instance, self._method(instance))
-            return found[1]
-        found = attributes[name] = self._method(instance)  # found there from now on
-        return found
+        if attributes is None or inspect.getattr_static(type(instance), name, None) is not self:
+            return self._kept(instance)
+        found = attributes[name] = self._method(MethodType(self.__wrapped__, instance))
+        return found  # and from now on it is found there
 
-    def _method(self, instance: Any) -> Jitted:
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._owner = owner
+
+    def _through_class(self, instance: Any, *args: Any, **kwargs: Any) -> Any:
+        """``Class.method(instance, ...)``."""
+        return self.__get__(instance, type(instance))(*args, **kwargs)
+
+    def _kept(self, instance: Any) -> Jitted:
+        """The method of an object that has no place for it, kept here while the object lives."""
+        key = id(instance)
+        found = self._bound.get(key)
+        if found is not None:
+            return found[1]
+        try:
+            method: Any = WeakMethod(self.__wrapped__, instance)
+            alive: Any = weakref.ref(instance, lambda _: self._bound.pop(key, None))
+        except TypeError:  # its class forbids weak references
+            method, alive = MethodType(self.__wrapped__, instance), instance
+            while len(self._bound) >= MOST_KEPT:
+                self._bound.pop(next(iter(self._bound)))
+        made = self._method(method)
+        self._bound[key] = (alive, made)
+        return made
+
+    def _method(self, method: Any) -> Jitted:
+        """A method of an object, with the choices that concern its other arguments."""
+        first = next(iter(self._parameters.names), None)
         choices = dict(self._choices)
-        for option in ("static_argnums", "donate"):
+        for option in ("static_argnums", "static_argnames", "donate"):
             given = choices[option]
             listed = (given,) if isinstance(given, int | str) else given
-            choices[option] = tuple(k - 1 if type(k) is int and k > 0 else k for k in listed)
-        return Jitted(MethodType(self.__wrapped__, instance), choices)
+            choices[option] = tuple(
+                k - 1 if type(k) is int and k > 0 else k for k in listed if k not in (0, first)
+            )
+        return Jitted(method, choices)
 
     def __reduce__(self) -> Any:
         function = self.__wrapped__
-        if isinstance(function, MethodType):
+        if isinstance(function, METHODS):
             name = function.__name__
             if isinstance(getattr(type(function.__self__), name, None), Jitted):
                 return getattr, (function.__self__, name)
@@ -389,8 +427,10 @@ def jit(
     Notes
     -----
     Python code that is not made of operations, such as ``print``, runs only while the function is
-    traced. ``ng.config.jit = False`` runs everything eagerly, ``ng.config.check_jit = True``
-    compares each call with an eager one.
+    traced. So what plain NumPy computes of arrays around it (``table[0, 1]``, ``table.sum()``)
+    stays as it was then, while views of them (``table.T``, ``table[1:]``) are read at each call.
+    Results share memory where eager ones do. ``ng.config.jit = False`` runs everything eagerly,
+    ``ng.config.check_jit = True`` compares each call with an eager one.
 
     Examples
     --------

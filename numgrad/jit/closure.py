@@ -21,12 +21,14 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import _lru_cache_wrapper, lru_cache, partial
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
 from numgrad.autograd.variable import Tensor
+from numgrad.jit.methods import METHODS, WeakMethod
 from numgrad.op.base import Op
 from numgrad.random import Generator
 
@@ -58,7 +60,8 @@ class Place:
     treatment
         One of the four above.
     holder
-        The object that the place is in, known for sure if the guards before this one hold.
+        The object that the place is in, known for sure if the guards before this one hold; a weak
+        reference to the object of a ``WeakMethod``.
     access
         How to read it, as an expression in ``{0}`` for the holder and ``{1}`` for ``key``.
     key
@@ -67,6 +70,8 @@ class Place:
         How a reader would write it.
     parent
         The place of the holder; None for the function itself.
+    shown
+        What makes a view of what is found there, if that is meant.
     """
 
     value: Any
@@ -76,6 +81,7 @@ class Place:
     name: str
     key: Any = None
     parent: Place | None = None
+    shown: Any = None
 
     @property
     def is_length(self) -> bool:
@@ -84,7 +90,8 @@ class Place:
 
     def read(self) -> Any:
         """What is found there now."""
-        names = {"_len": len, "_holder": self.holder, "_key": self.key}
+        holder = self.holder() if isinstance(self.holder, ref) else self.holder
+        names = {"_len": len, "_holder": holder, "_key": self.key}
         return eval(self.access.replace("{0}", "_holder").replace("{1}", "_key"), names)
 
     @property
@@ -109,6 +116,8 @@ class Surroundings:
 
     def __init__(self, roots: list[tuple[str, Any]], libraries: bool = False) -> None:
         self.names: set[str] = {"__call__", "__getattr__", "forward"}
+        weak = [m.instance for _, m in roots if isinstance(m, WeakMethod)]
+        self._weak = {id(instance()): instance for instance in weak}
         while True:
             known = len(self.names)
             self.arrays: dict[int, Place] = {}
@@ -120,6 +129,9 @@ class Surroundings:
             self._walk()
             if len(self.names) == known:
                 break
+        for place in self._queue:
+            if id(place.value) in self._weak:
+                place.value = None
 
     def _walk(self) -> None:
         queue = self._queue
@@ -146,7 +158,7 @@ class Surroundings:
     def _parts(self, value: Any) -> Iterator[Place]:
         if isinstance(value, FunctionType):
             yield from self._of_function(value)
-        elif isinstance(value, MethodType):
+        elif isinstance(value, METHODS):
             yield Place(value.__func__, FIXED, value, "{0}.__func__", value.__name__)
             yield Place(value.__self__, FIXED, value, "{0}.__self__", _type_name(value.__self__))
         elif isinstance(value, partial):
@@ -216,10 +228,13 @@ class Surroundings:
             return
         attributes = getattr(value, "__dict__", None)
         own = attributes if type(attributes) is dict else {}
+        holder = self._weak.get(id(value), value)
         for name, member in self._members(kind):
             slot = type(member).__name__ == "member_descriptor" and hasattr(value, name)
             if slot or (is_atom(member) and not name.startswith("__")):
-                yield _place(getattr(value, name), value, f"{{0}}.{name}", f".{name}")
+                yield _place(getattr(value, name), holder, f"{{0}}.{name}", f".{name}")
+            elif name in own and holder is not value:
+                yield _place(own[name], holder, f"{{0}}.__dict__[{name!r}]", f".{name}")
             elif name in own:
                 yield _place(own[name], own, f"{{0}}[{name!r}]", f".{name}")
 
@@ -244,9 +259,9 @@ class Surroundings:
             names.update(n for n in operators if n.startswith("__") and n not in _NO_OPERATORS)
         while names:
             name = names.pop()
-            member = next((vars(b)[name] for b in kind.__mro__ if name in vars(b)), _NOTHING)
-            found[name] = member
-            for function in _functions(member):
+            members = [vars(b)[name] for b in kind.__mro__ if name in vars(b)]
+            found[name] = members[0] if members else _NOTHING
+            for function in (f for m in members for f in _functions(m)):  # super() reaches all
                 attributes = _names(function.__code__)[1]
                 if _is_library(function.__globals__.get("__name__")):
                     names |= attributes - found.keys()
@@ -282,9 +297,13 @@ def _fixed(value: Any, holder: Any, access: str, name: str) -> Place:
 
 def is_atom(value: Any) -> bool:
     """Whether a value counts by what it is: numbers, strings, tuples of them."""
-    if type(value) is tuple:
-        return all(map(is_atom, value))
-    return isinstance(value, _ATOMS)
+    parts = [value]
+    for part in parts:  # grows meanwhile
+        if type(part) is tuple:
+            parts.extend(part)
+        elif not isinstance(part, _ATOMS):
+            return False
+    return True
 
 
 def _functions(member: Any) -> Iterator[FunctionType]:
@@ -294,6 +313,8 @@ def _functions(member: Any) -> Iterator[FunctionType]:
         yield from _functions(member.__func__)
     elif isinstance(member, property) and member.fget is not None:
         yield from _functions(member.fget)
+    elif hasattr(type(member), "__numgrad_jit__"):
+        yield from _functions(member.__wrapped__)  # pyright: ignore
 
 
 @lru_cache(maxsize=4096)

@@ -17,7 +17,7 @@ from typing import Any
 
 from numgrad.jit.graph import CALL, CONSTANT, INPUT, SIZE, Graph, Node, Value
 from numgrad.jit.passes.dead import has_effects
-from numgrad.jit.sizes import Size
+from numgrad.jit.sizes import Size, lengths_in
 from numgrad.op.base import Op
 from numgrad.op.elementwise import Elementwise
 from numgrad.op.view import View
@@ -89,6 +89,7 @@ def cut(graph: Graph, inputs: Sequence[Value], gs: Sequence[Value], grads: Seque
     forward = extract(
         graph, list(inputs), [*graph.outputs, *kept], graph.writes, effects_besides=backward_nodes
     )
+    forward.kept = len(kept)
     used = _used(graph, given, grads)
     backward = extract(graph, used, grads)
     without = {v: place for v, place in given.items() if place[0] != "kept" or v in notes}
@@ -150,7 +151,7 @@ def _used(graph: Graph, given: dict[Value, Any], results: Sequence[Value]) -> li
         if value in given:
             used[value] = None
             continue
-        lengths.extend(_lengths(value.node.params))
+        lengths.extend(lengths_in(value.node.params))
         stack.extend(value.node.inputs)
     order = [value for value in given if value in used]
     sizes = graph.sizes
@@ -162,20 +163,6 @@ def _used(graph: Graph, given: dict[Value, Any], results: Sequence[Value]) -> li
             order.append(value)
             missing -= here
     return order
-
-
-def _lengths(params: Any) -> Iterator[Size]:
-    """Symbolic lengths in parameters, however deep."""
-    if isinstance(params, Size):
-        yield params
-    elif isinstance(params, dict):
-        for part in params.values():
-            yield from _lengths(part)
-    elif isinstance(params, tuple | list):
-        for part in params:
-            yield from _lengths(part)
-    elif isinstance(params, slice):
-        yield from _lengths((params.start, params.stop, params.step))
 
 
 def extract(

@@ -16,6 +16,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -34,7 +35,7 @@ from numgrad.jit.signature import (
     Leaf,
     same,
 )
-from numgrad.jit.sizes import Size
+from numgrad.jit.sizes import Size, lengths_in
 from numgrad.op.base import state
 
 MISS: Any = type("Miss", (), {})()
@@ -78,6 +79,7 @@ class Writer:
         self._assigned: dict[str, str] = {}  # locals and what they are read from, in order
         self._arrays: dict[int, str] = {}  # input number -> the local that holds its ndarray
         self._owners: dict[int, str] = {}  # input number -> the local that holds the Tensor
+        self._given: dict[int, str] = {}  # input number -> the local that holds what was given
         self._late: list[str] = []
         self._arguments = list(self._of_arguments())
         self._captured = list(self._of_captured())
@@ -141,6 +143,8 @@ class Writer:
 
     def _of_leaf(self, leaf: Leaf, text: str, number: int | None) -> Iterator[str]:
         name, walrus = self._let(text)
+        if number is not None:
+            self._given[number] = name
         if number is None:
             yield self._equal(walrus, name, leaf.value)
         elif leaf.kind in (NUMBER, SCALAR):
@@ -200,8 +204,12 @@ class Writer:
     # -------------------------------------------------------------------------- surroundings
 
     def _access(self, place: Place) -> str:
-        text = place.access.replace("{0}", self._hold(place.holder))
-        return text.replace("{1}", self._hold(place.key)) if "{1}" in text else text
+        holder = self._hold(place.holder)
+        text = place.access.replace(
+            "{0}", f"{holder}()" if isinstance(place.holder, ref) else holder
+        )
+        text = text.replace("{1}", self._hold(place.key)) if "{1}" in text else text
+        return text if place.shown is None else f"{self._hold(place.shown)}({text})"
 
     def _of_captured(self) -> Iterator[str]:
         for number, entry in enumerate(self.layout.inputs):
@@ -209,6 +217,7 @@ class Writer:
                 continue
             text = self._source(entry.source, entry.place)
             name, walrus = self._let(f"{text}._grad" if entry.gradient else text)
+            self._given[number] = name
             if entry.gradient:
                 yield from self._of_tensor(number, name, walrus, entry.source._grad)
             elif isinstance(entry.source, Tensor):
@@ -273,12 +282,16 @@ class Writer:
             value = "None" if result.number is None else f"_r[{result.number}]"
             text = self._source(result.tensor, result.place)
             lines.append(f"_set_gradient({text}, {value}, {result.present})")
-        lines.append(f"return {self._returned(layout.nesting, iter(layout.results))}")
+        for k in dict.fromkeys(r.same for r in layout.results if r.same is not None):
+            lines.append(f"_o{k} = {self._result(layout.results[k])}")
+        lines.append(f"return {self._returned(layout.nesting, iter(enumerate(layout.results)))}")
         return lines
 
-    def _returned(self, nesting: Nesting, results: Iterator[Result]) -> str:
+    def _returned(self, nesting: Nesting, results: Iterator[tuple[int, Result]]) -> str:
         if nesting is None:
-            return self._result(next(results))
+            k, result = next(results)
+            named = any(r.same == k for r in self.layout.results)
+            return f"_o{k}" if named else self._result(result)
         kind, keys, parts = nesting
         texts = [self._returned(part, results) for part in parts]
         if keys is not None:
@@ -292,6 +305,11 @@ class Writer:
 
     def _result(self, result: Result) -> str:
         layout = self.layout
+        if result.gradient_of is not None:
+            text = f"{self._source(result.gradient_of, result.place)}._grad"
+            return text if layout.as_tensors else f"{text}._array"
+        if result.origin is not None or result.same is not None:
+            return self._shared(result)
         if result.size is not None:
             return layout.sizes.text(result.size, self._length)
         value = result.value
@@ -308,6 +326,20 @@ class Writer:
                 return f"_Tensor({array}, True, {self._hold(result.node)})"
             return f"{'_Tensor' if layout.mode in (RECORDING, PLAIN) else '_new'}({array})"
         return text if value.ndim else f"{self._hold(value.dtype.type)}({text})"
+
+    def _shared(self, result: Result) -> str:
+        """A result that is an input or another result, or views of one."""
+        layout = self.layout
+        if result.origin is None:
+            text, tensor = f"_o{result.same}", layout.as_tensors
+        else:
+            number = next(n for n, i in enumerate(layout.inputs) if i.value is result.origin)
+            text, tensor = self._given[number], layout.inputs[number].tensor
+        if result.views is None:
+            return f"{text}._array" if tensor and not layout.as_tensors else text
+        axes = layout.sizes.axes(lengths_in([step.params for step in result.views.steps]))
+        lengths = "{" + ", ".join(f"{k}: {self._length(k)}" for k in sorted(axes)) + "}"
+        return f"{self._hold(result.views)}({text}, {lengths}, {layout.as_tensors})"
 
     # --------------------------------------------------------------------------------- forms
 

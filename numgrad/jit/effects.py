@@ -12,6 +12,7 @@ import numpy as np
 from numgrad.autograd.variable import Tensor
 from numgrad.errors import NumgradTypeError
 from numgrad.jit.arrays import TracedArray
+from numgrad.jit.closure import Place
 from numgrad.jit.graph import CALL, Graph, Shape, Value
 from numgrad.jit.graph import Meta as Result
 
@@ -34,6 +35,8 @@ class Captured:
         Whether what is read is ``source.grad``.
     made
         Whether ``source`` is an ndarray that numgrad made during the trace.
+    place
+        Where it is found, if that is no place of ``source`` itself.
     """
 
     value: Value
@@ -42,6 +45,7 @@ class Captured:
     array: Any
     gradient: bool = False
     made: bool = False
+    place: Place | None = None
 
 
 @dataclass(frozen=True)
@@ -182,6 +186,10 @@ class Effects:
         tensor._grad = Tensor(traced)  # pyright: ignore
         self._standins[id(tensor)] = tensor._grad
         return tensor._grad
+
+    def with_gradients(self) -> list[Tensor]:
+        """The captured tensors whose ``.grad`` is looked at or set."""
+        return [t for t, _ in self._gradients.values() if type(t._array) is not TracedArray]
 
     def remember_gradient(self, tensor: Tensor) -> None:
         """Note what ``.grad`` was before the trace, to put it back in the end."""

@@ -115,6 +115,8 @@ class Graph:
         Pairs ``(input, value)``: what is stored in the memory of an input in the end.
     labels
         What a reader calls inputs.
+    kept
+        How many of the outputs, at the end, may share memory with the others.
 
     Examples
     --------
@@ -132,6 +134,7 @@ class Graph:
     outputs: list[Value] = field(default_factory=list)
     writes: list[tuple[Value, Value]] = field(default_factory=list)
     labels: dict[Value, str] = field(default_factory=dict)
+    kept: int = 0
 
     def input(self, shape: Shape, dtype: np.dtype, *, weak: bool = False) -> Value:
         """A new argument."""

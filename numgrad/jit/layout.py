@@ -59,7 +59,9 @@ class Input:
 class Result:
     """One leaf of what a function returns: output ``number``, a length, or something constant.
 
-    ``node`` is its place on the tape, if its gradients end there.
+    ``node`` is its place on the tape, if its gradients end there. Note [Shared results] in
+    ``shared``: ``origin`` is the input and ``same`` the number of the result that it is, or that
+    ``views`` make it of; ``gradient_of`` is the captured Tensor whose ``.grad`` it is.
     """
 
     number: int | None = None
@@ -67,6 +69,11 @@ class Result:
     size: Size | None = None
     constant: Any = None
     node: Node | None = None
+    origin: Value | None = None
+    same: int | None = None
+    views: Any = None
+    gradient_of: Tensor | None = None
+    place: Place | None = None
 
 
 @dataclass

@@ -6,11 +6,14 @@ import os
 import re
 import sys
 import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
+from typing import Any
 
 import numpy as np
 
-from numgrad.errors import NumgradError
+from numgrad.errors import NumgradAssertionError, NumgradError, NumgradTraceError
 
 _HOME = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -42,6 +45,50 @@ def raised_at(traceback: TracebackType | None) -> str | None:
             found = f"{file}:{traceback.tb_lineno}"
         traceback = traceback.tb_next
     return found
+
+
+def defined_at(function: Callable[..., Any]) -> str | None:
+    """Where a function is defined, as ``file:line``."""
+    code = getattr(function, "__code__", None)
+    return code and f"{code.co_filename}:{code.co_firstlineno}"
+
+
+@contextmanager
+def no_internal_error(
+    what: str, function: Callable[..., Any], *, runs_users_code: bool = False
+) -> Iterator[None]:
+    """Let what nobody foresaw end in an error that names the user's line and the way out.
+
+    Errors of the user's own code pass as they are.
+    """
+    try:
+        yield
+    except (Warning, MemoryError):
+        raise
+    except Exception as error:
+        if isinstance(error, NumgradError) and (
+            runs_users_code or not isinstance(error, NumgradAssertionError)
+        ):
+            raise
+        if runs_users_code and not _is_ours(error.__traceback__):
+            raise
+        line = raised_at(error.__traceback__) if runs_users_code else None
+        line = line or defined_at(function)
+        raise NumgradTraceError(
+            f"{line + ': ' if line else ''}ng.jit failed while {what} "
+            f"({type(error).__name__}: {error}); unless eager code fails here too, this is a fault "
+            "of numgrad, which we ask you to report; ng.config.jit = False runs everything eagerly"
+        ) from error
+
+
+def _is_ours(traceback: TracebackType | None) -> bool:
+    """Whether an error comes from this package, and not from code that it called for the user."""
+    ours = False
+    while traceback is not None:
+        file = traceback.tb_frame.f_code.co_filename
+        ours = file.startswith(_HOME) or (ours and not is_users(file))
+        traceback = traceback.tb_next
+    return ours
 
 
 def name_line(error: NumgradError, line: str | None) -> None:

@@ -6,6 +6,8 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any
 
+from numgrad.errors import NumgradValueError
+
 Nesting = tuple[Any, Any, Any] | None
 """``(type, keys, parts)`` of a container, with keys only for dicts; None for a leaf."""
 
@@ -15,13 +17,29 @@ def is_named_tuple(kind: type) -> bool:
     return issubclass(kind, tuple) and hasattr(kind, "_fields")
 
 
-def flatten(tree: Any, leaves: list[Any]) -> Nesting:
-    """The nesting of a tree, its leaves appended to a list."""
+DEEPEST = 64
+"""How deep containers may be in one another: each level is read, and made, at every call."""
+
+
+def flatten(tree: Any, leaves: list[Any], depth: int = 0) -> Nesting:
+    """The nesting of a tree, its leaves appended to a list.
+
+    Raises
+    ------
+    NumgradValueError
+        If it is nested deeper than ``DEEPEST``, or contains itself.
+    """
     kind = type(tree)
+    if depth > DEEPEST:
+        raise NumgradValueError(
+            f"jit: a {kind.__name__} lies more than {DEEPEST} containers deep in an argument or a "
+            "result, or in itself; pass and return its arrays in a flat list or dict"
+        )
     if kind in (tuple, list) or is_named_tuple(kind):
-        return kind, None, tuple([flatten(part, leaves) for part in tree])
+        return kind, None, tuple([flatten(part, leaves, depth + 1) for part in tree])
     if kind in (dict, OrderedDict):
-        return kind, tuple(tree), tuple([flatten(part, leaves) for part in tree.values()])
+        parts = [flatten(part, leaves, depth + 1) for part in tree.values()]
+        return kind, tuple(tree), tuple(parts)
     leaves.append(tree)
     return None
 

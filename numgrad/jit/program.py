@@ -37,13 +37,14 @@ from numgrad.jit.lower.terms import (
     Term,
     count,
 )
+from numgrad.jit.messages import no_internal_error
 from numgrad.jit.options import Options
 from numgrad.jit.passes import optimize
 from numgrad.jit.polynomial import Terms as Length
 from numgrad.jit.polynomial import text_of, value_of
 from numgrad.jit.progress import announced
 from numgrad.jit.reuse import SMALLEST, Reused
-from numgrad.jit.sizes import Size, Sizes
+from numgrad.jit.sizes import Sizes, lengths_in
 from numgrad.kernels import threads
 from numgrad.kernels.expr import BOOL
 from numgrad.kernels.jit import Kernel, compile_kernel
@@ -76,7 +77,10 @@ class KernelStep:
         if found is None:
             written = self.written
             begin = time.perf_counter()
-            with announced(f"compiling {self.name}"):
+            with (
+                announced(f"compiling {self.name}"),
+                no_internal_error(f"it compiled the kernel {self.name}", KernelStep),
+            ):
                 found = self.kernels[parallel, nogil] = compile_kernel(
                     self.name,
                     written.source(parallel=parallel),
@@ -246,15 +250,32 @@ class Program:
                 body.append(f"    if t{checks[stage].number}[0]:")
                 body.append(f"        fail({inputs})")
         lines = [f"def run({inputs}):"]
-        returned = [
-            self._result(t) + ("" if t is r else f".reshape({self._extents(r)})")
-            for t, r in zip(roots, results, strict=True)
-        ]
+        returned = self._returned(roots, results)
         lines += self._read_late(list(stored.values()), stages)
         lines += self._read_lengths(body, returned)
         lines += body
         lines.append(f"    return ({', '.join(returned)}{',' if len(returned) == 1 else ''})")
         return "\n".join(lines) + "\n"
+
+    def _returned(self, roots: list[Term], results: list[Term]) -> list[str]:
+        """What is returned, in memory of its own, what is kept for a backward excepted."""
+        texts: list[str] = []
+        taken: set[int] = set()
+        own = len(self.graph.outputs) - self.graph.kept
+        for k, (t, r) in enumerate(zip(roots, results, strict=True)):
+            text = self._result(t)
+            again = t.number in taken or self._is_written(t)
+            taken.add(t.number)
+            if k < own and again and t.shape and t.op not in (BUFFER, CONSTANT):
+                text = f"{text}.copy()"
+            texts.append(text if t is r else f"{text}.reshape({self._extents(r)})")
+        return texts
+
+    def _is_written(self, term: Term) -> bool:
+        """Whether a term is what a call left in the memory of an input."""
+        if term.op != OPAQUE:
+            return False
+        return bool(self.expansion.opaque[term.detail[0]].params.get("writes"))
 
     def _read_lengths(self, body: list[str], returned: list[str]) -> list[str]:
         found: dict[int, str] = {}
@@ -294,7 +315,7 @@ class Program:
         name = self._name(term)
         if term.shape or (term.op == SCALAR and self.graph.inputs[term.detail].weak):
             return name
-        return f"{name}.item()" if term.in_memory else f"{name}[0]"
+        return f"{name}.item()"
 
     def _dtype(self, dtype: np.dtype) -> str:
         name = f"dtype_{dtype.name}"
@@ -303,11 +324,9 @@ class Program:
 
     def _kernel(self, ready: list[Term], later: list[Term]) -> list[str]:
         """Allocate results and call a kernel."""
-        exported = {t.number for t in ready if t.number in self._exported}
-        for term in reachable(later):
-            exported.update(t.number for t in term.args)
-        exported &= {t.number for t in ready}
         numbers = {t.number for t in ready}
+        read = {t.number for term in later for t in _read_directly(term, numbers)}
+        exported = numbers & (self._exported | read)
         joined = [
             whole
             for whole, parts in self._joined.values()
@@ -319,6 +338,8 @@ class Program:
         number = sum(isinstance(step, KernelStep) for step in self.steps)
         step = KernelStep(f"jit_{self.options.name}_{number}", written, self.options.cache)
         self.steps.append(step)
+        for term in ready:
+            term.done = term.number in exported
         lines = [f"    t{t.number} = {self._allocated(t)}" for t in written.results]
         given = [self._argument(t) for t in written.arrays]
         given += [f"t{t.number}" for t in written.results]
@@ -360,7 +381,7 @@ class Program:
         number = len(self.steps)
         node = segment.node
         self._namespace[f"s{number}"] = partial(_run_segment, node, self.graph.sizes)
-        axes = sorted(self.graph.sizes.axes(_lengths_in(list(node.params.values()))))
+        axes = sorted(self.graph.sizes.axes(lengths_in(node.params)))
         for k in axes:
             self._lengths[k] = f"n{k}"
         lengths = "{" + ", ".join(f"{k}: n{k}" for k in axes) + "}"
@@ -447,15 +468,11 @@ def _run_segment(
 ) -> tuple[Any, ...]:
     """The results of a node, contiguous."""
     found = compute(node, list(given), lambda n: sizes.evaluate(n, lengths))
-    return tuple([np.asarray(f, order="C") for f in found])
-
-
-def _lengths_in(value: Any) -> Iterator[Size]:
-    """The symbolic lengths in a parameter, however deep they are."""
-    if isinstance(value, Size):
-        yield value
-    elif isinstance(value, tuple | list):
-        for part in value:
-            yield from _lengths_in(part)
-    elif isinstance(value, slice):
-        yield from _lengths_in((value.start, value.stop, value.step))
+    results = [np.asarray(f, order="C") for f in found]
+    if node.params.get("writes"):
+        return tuple(results)
+    others = [a for a in given if isinstance(a, np.ndarray)]
+    for k, result in enumerate(results):  # it may have given back an operand, or a view of one
+        if any(np.may_share_memory(result, a) for a in (*others, *results[:k])):
+            results[k] = result.copy()
+    return tuple(results)

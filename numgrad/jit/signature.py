@@ -23,6 +23,7 @@ import numpy as np
 
 from numgrad.autograd.variable import Tensor, refresh
 from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.jit.methods import WeakMethod
 from numgrad.jit.nesting import Nesting, flatten, paths, unflatten
 from numgrad.kernels.expr import check_dtype
 
@@ -43,7 +44,7 @@ def parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter]:
 
     Wrappers are taken at their word, except those of this library, which pass on what they get.
     """
-    inner: Any = function
+    inner: Any = function.method if isinstance(function, WeakMethod) else function
     while True:
         module = getattr(inner, "__globals__", {}).get("__name__", "")
         if not (module.startswith("numgrad.") and hasattr(inner, "__wrapped__")):
@@ -334,8 +335,8 @@ def _static(function: str, path: str, value: Any) -> Leaf:
         hash(value)
         kept = value
     except TypeError:
-        kept = copy.deepcopy(value)  # so that the owner's changes show
         try:
+            kept = copy.deepcopy(value)  # so that the owner's changes show
             bool(kept == value)
         except Exception as error:
             raise NumgradTypeError(

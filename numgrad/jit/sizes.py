@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -335,6 +335,11 @@ class Size(AbstractLength):
         numbers = [x.as_number() if isinstance(x, Size) else x for x in inputs]
         return getattr(ufunc, method)(*numbers, **options)
 
+    @property
+    def hint(self) -> int:
+        """The length in the call that is traced."""
+        return self.sizes.hint(self)
+
     # ------------------------------------------------------------------------- comparisons
 
     def __eq__(self, other: object) -> bool:
@@ -342,6 +347,8 @@ class Size(AbstractLength):
             return other.is_integer() and self == int(other)
         if _operand(other) is None:
             return NotImplemented
+        if isinstance(other, Size) and other.sizes is not self.sizes:  # a key of another trace
+            return int(self) == int(other)
         return self.sizes.holds("==", self, other)  # pyright: ignore
 
     def __ne__(self, other: object) -> bool:
@@ -449,3 +456,17 @@ def _operand(value: Any) -> Terms | None:
 def terms_of(length: int | Size) -> Terms:
     """A length as terms."""
     return length.terms if isinstance(length, Size) else constant(length)
+
+
+def lengths_in(params: Any) -> Iterator[Size]:
+    """Symbolic lengths in parameters, however deep."""
+    if isinstance(params, Size):
+        yield params
+    elif isinstance(params, dict):
+        for part in params.values():
+            yield from lengths_in(part)
+    elif isinstance(params, tuple | list):
+        for part in params:
+            yield from lengths_in(part)
+    elif isinstance(params, slice):
+        yield from lengths_in((params.start, params.stop, params.step))

@@ -11,12 +11,14 @@ from numgrad.jit.closure import IDENTITY, VALUE, Place
 from numgrad.jit.dispatch import MISS, NAMES, Writer, compiled
 from numgrad.jit.graph import Graph
 from numgrad.jit.layout import RECORDING, Layout
+from numgrad.jit.messages import no_internal_error
 from numgrad.jit.options import Options, Program
 from numgrad.jit.program import KernelStep, compile_graph
 from numgrad.jit.signature import TENSOR, Arguments
 from numgrad.jit.tape import Differentiable
 from numgrad.jit.traced import Traced, trace
 from numgrad.kernels.jit import Kernel
+from numgrad.kernels.locks import TRACING
 
 
 def needed_guards(traced: Traced) -> list[Place]:
@@ -72,6 +74,7 @@ class Specialisation:
         jit: Callable[..., Any],
     ) -> None:
         self.key, self.options = key, options
+        self._function = arguments.parameters.function
         self.reason: str | None = None
         self.tracing_seconds = 0.0
         leaves = arguments.dynamic
@@ -125,17 +128,18 @@ class Specialisation:
         self._forms: dict[str, Callable[..., Any]] = {}
 
     def _compile(self, graph: Graph, name: str) -> Program:
-        return compile_graph(graph, replace(self.options, name=name))
+        with no_internal_error(f"it compiled {name}", self._function):
+            return compile_graph(graph, replace(self.options, name=name))
 
     def _form(self, name: str, block: Callable[[], list[str]]) -> Callable[..., Any]:
         """A function of one form of the specialisation (see ``Writer``), made when needed."""
         found = self._forms.get(name)
         if found is None:
-            names = {**NAMES, **self.layout.names}
-            lines = block()
-            names.update(self.layout.names)  # writing may have added some
-            found = compiled(self._name, self._header, [lines], "return _MISS", names)
-            self._forms[name] = found
+            with TRACING:
+                lines = block()
+                names = {**NAMES, **self.layout.names}
+                found = compiled(self._name, self._header, [lines], "return _MISS", names)
+                self._forms[name] = found
         return found
 
     @property

@@ -10,14 +10,16 @@ import numpy as np
 
 from numgrad.autograd.history import record
 from numgrad.autograd.node import Node
-from numgrad.autograd.saved import keep
+from numgrad.autograd.saved import keep, stale
 from numgrad.autograd.task import edge_of
-from numgrad.autograd.variable import Tensor
+from numgrad.autograd.variable import Tensor, Version, shared_version
 from numgrad.errors import NumgradError
 from numgrad.jit.cut import Cut
 from numgrad.jit.graph import Graph, Value
 from numgrad.jit.options import Program
 from numgrad.jit.replay import replay
+from numgrad.jit.reuse import owns
+from numgrad.kernels.locks import TRACING
 from numgrad.op.base import Call, Meta, Op
 
 
@@ -99,6 +101,11 @@ class Differentiable:
         results: list[Any] = []
         for value, array in zip(self.outputs, found, strict=False):
             results.append(array if value.weak else Tensor(np.asarray(array, value.dtype)))
+        shared: list[Any] = []
+        if kept:
+            memory = {id(array): result for array, result in zip(found, results, strict=False)}
+            ids = map(id, found[count : count + self.parts.kept])
+            shared = [memory[i] for i in ids if i in memory]
         call = CompiledCall(
             self,
             tuple(
@@ -112,25 +119,33 @@ class Differentiable:
         for slot, k in enumerate(self.recorded):
             tensor = results[k]
             tensor._requires_grad, tensor._grad_fn, tensor._slot = True, node, slot + 1
+        if shared:
+            call.sequence = node.sequence
+            call.shared = [shared_version(t) for t in shared if isinstance(t, Tensor) and t.ndim]
         return [*results, *found[count + self.parts.kept :]]
 
     def backward(self) -> Program:
         """The program of the backward, compiled when first needed."""
         if self.compiled_backward is None:
-            self.compiled_backward = self._compile(self.parts.backward, f"{self.name}_backward")
+            with TRACING:  # compiling rewrites the graph, so it is done once
+                if self.compiled_backward is None:
+                    name = f"{self.name}_backward"
+                    self.compiled_backward = self._compile(self.parts.backward, name)
         return self.compiled_backward
 
     def again(self) -> Callable[..., Any]:
         """The backward as a jitted function of Tensors, which can be differentiated."""
-        found = self._again
-        if found is None:
-            graph = self.parts.whole
+        with TRACING:
+            return self._again or self._written_again()
 
-            def backward(*values: Any) -> Any:
-                return replay(graph, values)
+    def _written_again(self) -> Callable[..., Any]:
+        graph = self.parts.whole
 
-            backward.__name__ = f"{self.name}_backward"
-            found = self._again = self._jit(backward)
+        def backward(*values: Any) -> Any:
+            return replay(graph, values)
+
+        backward.__name__ = f"{self.name}_backward"
+        found = self._again = self._jit(backward)
         return found
 
 
@@ -175,13 +190,16 @@ def _operation(name: str) -> Op:
 class CompiledCall(Call):
     """The record of a call of a compiled function."""
 
-    __slots__ = ("nout", "out_metas", "parts")
+    __slots__ = ("nout", "out_metas", "parts", "sequence", "shared")
 
     def __init__(
         self, parts: Differentiable, metas: tuple[Meta, ...], outputs: tuple[Meta, ...]
     ) -> None:
         super().__init__(parts.op, metas, {})
         self.parts, self.out_metas, self.nout = parts, outputs, len(outputs)
+        self.shared: list[Version] = []
+        """The versions of results whose memory is kept for the backward, after ``sequence``."""
+        self.sequence = 0
 
     def differentiable(self, k: int) -> bool:
         return k in self.parts.wanted
@@ -192,6 +210,9 @@ class CompiledCall(Call):
     def _arguments(
         self, needs: Sequence[tuple[str, int]], g: Sequence[Any], saved: Sequence[Any]
     ) -> list[Any]:
+        for version in self.shared:
+            if version.last > self.sequence:
+                stale(self.op.name, "its own result", version, self.sequence)
         places = {"input": saved[0], "kept": saved[1], "cotangent": g}
         return [places[where][k] for where, k in needs]
 
@@ -207,7 +228,7 @@ class CompiledCall(Call):
         handed = {id(a) for a in given}
         for k, array in zip(parts.wanted, found, strict=True):
             out[k] = np.asarray(array, self.metas[k].dtype)
-            if id(array) not in handed and out[k].flags.owndata:
+            if id(array) not in handed and owns(out[k]):
                 owned |= 1 << k
             handed.add(id(array))
         return out, owned

@@ -12,7 +12,7 @@ read at the next call, so its content is part of the compiled function.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from math import prod
 from typing import Any, Self
 
@@ -20,17 +20,21 @@ import numpy as np
 
 from numgrad.autograd.variable import Tensor
 from numgrad.errors import NumgradIndexError, NumgradTypeError
+from numgrad.jit import evaluate
 from numgrad.jit.arrays import TracedArray, user_line
 from numgrad.jit.calls import record_call
+from numgrad.jit.closure import Place
+from numgrad.jit.cut import extract
 from numgrad.jit.effects import Captured, Effects, GradientWrite
-from numgrad.jit.graph import Graph, Shape, Value
+from numgrad.jit.graph import CALL, Graph, Node, Shape, Value
 from numgrad.jit.graph import Meta as Result
 from numgrad.jit.interpreter import TraceInterpreter
 from numgrad.jit.memory import TracedRegion, fitted
-from numgrad.jit.shapes import same_shape
+from numgrad.jit.shapes import hinted, same_shape, specialised
+from numgrad.jit.shown import Source
 from numgrad.jit.sizes import Size
-from numgrad.jit.views import canonical_index, to_shape
-from numgrad.op.base import OPS, Meta, Op, state
+from numgrad.jit.views import canonical_index, to_axes, to_shape
+from numgrad.op.base import OPS, Meta, Op, raw, state
 
 
 class Tracer(Effects):
@@ -40,8 +44,9 @@ class Tracer(Effects):
     ----------
     dynamic
         Whether lengths of 2 and more are symbols; else they are numbers of this call.
-    is_source
-        Says of an ndarray whether it was there before the trace, so that it is read at each call.
+    source_of
+        Gives for an ndarray what was there before the trace and is read at each call, whose memory
+        it shows, if any; without it every ndarray is such itself.
 
     Attributes
     ----------
@@ -56,7 +61,10 @@ class Tracer(Effects):
     """
 
     def __init__(
-        self, *, dynamic: bool = True, is_source: Callable[[np.ndarray], bool] | None = None
+        self,
+        *,
+        dynamic: bool = True,
+        source_of: Callable[[np.ndarray], Source | None] | None = None,
     ) -> None:
         self.graph = Graph()
         self.sizes = self.graph.sizes
@@ -64,7 +72,7 @@ class Tracer(Effects):
         self.captured: list[Captured] = []
         self.gradients: list[GradientWrite] = []
         self.without_gradient: list[Tensor] = []
-        self.dynamic, self.is_source = dynamic, is_source or _always
+        self.dynamic, self.source_of = dynamic, source_of or _itself
         self.ended = False
         self.line: str | None = None
         """Where nodes come from, if not from the line that runs."""
@@ -73,6 +81,10 @@ class Tracer(Effects):
         self._inputs: dict[int, tuple[Any, TracedArray]] = {}
         self._frozen: dict[int, np.ndarray] = {}
         self._alive: list[np.ndarray] = []
+        self.owners: Collection[int] = ()
+        """The ids of Tensors and ndarrays that are read at each call."""
+        self.numbers: dict[Value, Any] = {}
+        """What arguments are in the call that is traced, if that is known."""
         self.units: dict[Value, int] = {}
         """Arrays that are 1 at one place and else 0, and the place."""
         self._zeros: set[Value] = set()
@@ -80,6 +92,7 @@ class Tracer(Effects):
         self._standins: dict[int, Any] = {}
         self._stored: dict[int, Value] = {}
         self._arguments: list[tuple[Value, TracedArray]] = []
+        self._tensors: list[tuple[Value, Tensor]] = []
         self._constants: dict[tuple, Value] = {}
         self._before: dict[str, Any] | None = None
 
@@ -115,18 +128,23 @@ class Tracer(Effects):
         value = self.graph.input(self._symbols(shape), np.dtype(dtype))
         array = TracedArray(self, value)
         self._arguments.append((value, array))
+        tensor = Tensor(array, requires_grad)  # pyright: ignore
+        self._tensors.append((value, tensor))
         if not donated:
             array.locked = (
                 "the target is an argument of the compiled function, which belongs to the caller; "
                 "clone() it, or say with donate=... that its memory may be used"
             )
-        return Tensor(array, requires_grad)  # pyright: ignore
+        return tensor
 
     def number(self, value: Any) -> Tensor:
         """An argument that is a Python number of the type of ``value``."""
         dtype = np.dtype(type(value))
-        weak = dtype.kind != "b"
-        return Tensor(TracedArray(self, self.graph.input((), dtype, weak=weak)))  # pyright: ignore
+        array = TracedArray(self, self.graph.input((), dtype, weak=dtype.kind != "b"))
+        self._arguments.append((array.value, array))
+        tensor = Tensor(array)  # pyright: ignore
+        self._tensors.append((array.value, tensor))
+        return tensor
 
     def _symbols(self, shape: Sequence[int]) -> Shape:
         return tuple(map(self.sizes.axis, shape)) if self.dynamic else tuple(shape)
@@ -136,6 +154,44 @@ class Tracer(Effects):
     def value(self, x: Any) -> Value:
         """What stands for a Tensor, array or number in the graph."""
         return self.lift(x).value
+
+    def examples(self, arrays: Sequence[TracedArray]) -> tuple[list[np.ndarray], bool]:
+        """What arrays are in the call that is traced, for code that wants numbers.
+
+        Ones, and False, if that depends on effects, or on gradients that arrive in a backward.
+        """
+        values = [a.value for a in arrays]
+        known = self.numbers | {c.value: c.array for c in self.captured}
+        part = extract(self.graph, self.graph.inputs, values)
+        needed = {v for node in part.nodes for v in node.inputs} | set(part.outputs)
+        if any(map(_has_effects, part.nodes)) or any(
+            new in needed and old not in known
+            for old, new in zip(self.graph.inputs, part.inputs, strict=True)
+        ):
+            return [np.ones(specialised(v.shape), v.dtype) for v in values], False
+        given = [known.get(v) for v in self.graph.inputs]
+        given = [np.ones(hinted(v.shape), v.dtype) if x is None else x for v, x in zip(
+            self.graph.inputs, given, strict=True)]  # fmt: skip
+        before = state.set(interpreters=(raw,), tracer=None, grad_enabled=False)
+        try:
+            return list(evaluate.compile_graph(part).run(*given)), True
+        finally:
+            state.set(**before)
+
+    def memory(self) -> Iterator[tuple[Value, TracedArray]]:
+        """Inputs that are memory of the caller or around the function, and the arrays over it."""
+        yield from self._arguments
+        for found in self.captured:
+            if not (found.frozen or found.gradient):
+                yield found.value, self._inputs[id(found.array)][1]
+
+    def given(self, value: Value) -> list[Any]:
+        """The Tensors and ndarrays that stand for an input."""
+        found = [t for v, t in self._tensors if v is value]
+        for captured in self.captured:
+            if captured.value is value:
+                found += [captured.source, *self.aliases.get(id(captured.array), ())]
+        return found
 
     # --------------------------------------------------------------------------- what is around
 
@@ -169,10 +225,26 @@ class Tracer(Effects):
             if all(source is not other for other in known):
                 known.append(source)
             return found[1]
-        if source is array and not self.is_source(array):
-            return self._freeze(array)
+        if id(source) not in self.owners:
+            found = self.source_of(array)
+            if found is None and source is array:
+                return self._freeze(array)
+            if found is not None and found.owner is not source and id(found.owner) in self.owners:
+                return self._view_of(found, array)
         value = self.graph.input(self._symbols(array.shape), array.dtype)
         return self._enter_captured(array, value, source, False)
+
+    def _view_of(self, source: Source, array: np.ndarray) -> TracedArray:
+        """A view that NumPy made of something around the function."""
+        if source.axes is None:
+            value = self.graph.input(array.shape, array.dtype)
+            return self._enter_captured(array, value, array, False, place=source.place)
+        whole = self._capture(source.array, source.owner)
+        if array is source.array:
+            return whole
+        traced = whole.view(to_axes(self, whole.value, source.axes))
+        self._inputs[id(array)] = (array, traced)
+        return traced
 
     def made(self, array: np.ndarray) -> TracedArray:
         """An array that numgrad made during the trace, as memory of its own."""
@@ -200,8 +272,9 @@ class Tracer(Effects):
         *,
         gradient: bool = False,
         made: bool = False,
+        place: Place | None = None,
     ) -> TracedArray:
-        self.captured.append(Captured(value, source, frozen, array, gradient, made))
+        self.captured.append(Captured(value, source, frozen, array, gradient, made, place))
         traced = TracedArray(self, value)
         self._inputs[id(array)] = (array, traced)
         return traced
@@ -308,8 +381,12 @@ class Tracer(Effects):
             )
         return Tensor(array)  # pyright: ignore
 
+    def reads(self, array: Any) -> bool:
+        """Whether something is an ndarray that is read at each call."""
+        return isinstance(array, np.ndarray) and self._is_input(array)
+
     def _is_input(self, array: np.ndarray) -> bool:
-        return id(array) in self._inputs or self.is_source(array)
+        return id(array) in self._inputs or self.source_of(array) is not None
 
     def indexed_shape(self, operation: str, shape: Shape, parts: tuple) -> Shape:
         """The shape of what a basic index selects."""
@@ -364,5 +441,9 @@ class Tracer(Effects):
         return same_shape(self.resolved(a), self.resolved(b))
 
 
-def _always(source: np.ndarray) -> bool:
-    return True
+def _has_effects(node: Node) -> bool:
+    return node.op == CALL and node.params["effects"]
+
+
+def _itself(array: np.ndarray) -> Source:
+    return Source(array, array, tuple(range(array.ndim)), None)

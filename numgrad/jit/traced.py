@@ -16,8 +16,10 @@ from numgrad.jit.cut import Cut, cut
 from numgrad.jit.effects import Captured
 from numgrad.jit.graph import CALL, Graph, Value
 from numgrad.jit.layout import GradientResult, Input, Result
-from numgrad.jit.messages import name_line, raised_at, warn
+from numgrad.jit.messages import name_line, no_internal_error, raised_at, warn
 from numgrad.jit.nesting import flatten
+from numgrad.jit.shared import share
+from numgrad.jit.shown import source_of
 from numgrad.jit.signature import NUMBER, STATIC, TENSOR, Arguments, Leaf
 from numgrad.jit.sizes import Size
 from numgrad.jit.tape import dead_end, without_hooks
@@ -70,7 +72,8 @@ def trace(arguments: Arguments, *, dynamic: bool, recorded: bool) -> Traced:
     parameters = arguments.parameters
     static = [(leaf.path, leaf.given) for leaf in arguments.leaves if leaf.kind == STATIC]
     surroundings = Surroundings([(parameters.name, parameters.function), *static])
-    tracer = Tracer(dynamic=dynamic, is_source=lambda array: id(array) in surroundings.arrays)
+    tracer = Tracer(dynamic=dynamic, source_of=lambda array: source_of(array, surroundings))
+    tracer.owners = surroundings.arrays.keys()
     inputs: dict[Value, Input] = {}
     owners: list[tuple[Tensor, Value]] = []
     given = []
@@ -80,22 +83,27 @@ def trace(arguments: Arguments, *, dynamic: bool, recorded: bool) -> Traced:
             continue
         tensor = _argument(tracer, leaf, recorded)
         value = tracer.value(tensor)
+        tracer.numbers[value] = leaf.array
         given.append(tensor)
         owners.append((tensor, value))
         inputs[value] = Input(value, leaf)
     with tracer:
         try:
-            out = parameters.call(arguments.rebuild(given))
+            with no_internal_error(
+                f"it traced {parameters.name}", parameters.function, runs_users_code=True
+            ):
+                out = parameters.call(arguments.rebuild(given))
         except NumgradError as error:
             name_line(error, raised_at(error.__traceback__))
             raise
         leaves: list[Any] = []
         nesting = flatten(out, leaves)
         results = [_result(parameters.name, tracer, leaf) for leaf in leaves]
-        gradients = _Gradients(tracer, leaves, given) if recorded else None
+        results = share(tracer, leaves, results)
+        gradients = _Gradients(tracer, leaves, results, given) if recorded else None
     for captured in tracer.captured:
         source = _source(tracer, captured, surroundings)
-        place = surroundings.arrays.get(id(source))
+        place = captured.place or surroundings.arrays.get(id(source))
         entry = Input(captured.value, None, place, source, captured.gradient)
         inputs[captured.value] = entry
         if not captured.gradient:
@@ -153,6 +161,7 @@ def _set_outputs(tracer: Tracer, traced: Traced) -> None:
     graph, found = tracer.graph, traced.surroundings.arrays
     graph.outputs = []
     for result in traced.results:
+        result.place = found.get(id(result.gradient_of))
         if result.value is not None:
             result.number = len(graph.outputs)
             graph.outputs.append(result.value)
@@ -203,8 +212,11 @@ class _Gradients:
         Why there are none, if that is so: the graph was freed, or something it needs changed.
     """
 
-    def __init__(self, tracer: Tracer, leaves: list[Any], given: list[Any]) -> None:
-        self.places = [k for k, t in enumerate(leaves) if isinstance(t, Tensor) and t.requires_grad]
+    def __init__(
+        self, tracer: Tracer, leaves: list[Any], results: list[Result], given: list[Any]
+    ) -> None:
+        made = [k for k, result in enumerate(results) if result.value is not None]
+        self.places = [k for k in made if isinstance(leaves[k], Tensor) and leaves[k].requires_grad]
         self.outputs = [leaves[k] for k in self.places]
         self.cotangents: list[Value] = []
         self.targets: list[Tensor] = []

@@ -47,7 +47,10 @@ def kernel_dtype(dtype: np.dtype) -> np.dtype:
     """The dtype a kernel computes in where NumPy's rules give ``dtype``.
 
     NumPy gives float16 for functions of 8-bit integers; there are no float16 kernels, so float32.
+    It compares two Python integers as objects, of any size.
     """
+    if dtype.kind == "O":
+        return INT64
     return FLOAT32 if dtype == np.float16 else dtype
 
 

@@ -27,6 +27,11 @@ class AbstractLength:
         """The length as a number to compute with."""
         raise NotImplementedError
 
+    @property
+    def hint(self) -> int:
+        """The length in the call that is traced, on which nothing but speed may depend."""
+        raise NotImplementedError
+
 
 class AbstractArray:
     """Shape and dtype of an array whose elements are not known yet: Note [Tracing].

@@ -19,10 +19,13 @@ import numpy as np
 
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.op import OPS, composite
+from numgrad.op.abstract import AbstractLength
 from numgrad.ops.diagonal import diagonal
 from numgrad.ops.matmul import matmul
 from numgrad.ops.shape import as_operand, permute_dims, reshape
 
+_SHORT = 16
+"""Lengths up to which a compiled function is made for each: sums of few products are unrolled."""
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -40,9 +43,12 @@ def einsum(subscripts, *operands, optimize=True):
         if x.dtype.kind not in "biufc":
             raise NumgradTypeError(f"einsum: dtype {x.dtype} is not numeric")
     shapes = tuple(tuple(x.shape) for x in arrays)
-    inputs, output = _parse(subscripts, shapes)
+    inputs, output = _parse(subscripts, tuple(map(len, shapes)))
     terms = []
     lengths = _lengths(subscripts, inputs, shapes)
+    for n in lengths.values():
+        if isinstance(n, AbstractLength) and n.hint <= _SHORT:
+            int(n)  # a compiled function is made for this length
     for names, x in zip(inputs, arrays, strict=True):
         names, x = _diagonals(names, x)
         terms.append(_without_ones(names, x, lengths))
@@ -89,32 +95,32 @@ def _from_lists(given: Sequence[Any]) -> tuple[str, tuple]:
 
 
 @lru_cache(maxsize=1024)
-def _parse(subscripts: str, shapes: tuple) -> tuple[tuple[str, ...], str]:
+def _parse(subscripts: str, ranks: tuple[int, ...]) -> tuple[tuple[str, ...], str]:
     """Letters of each operand and of the result, ellipses spelled out."""
     text = subscripts.replace(" ", "")
     left, arrow, right = text.partition("->")
     inputs = left.split(",")
-    if len(inputs) != len(shapes):
+    if len(inputs) != len(ranks):
         raise NumgradValueError(
-            f"einsum: {subscripts!r} names {len(inputs)} operands, but {len(shapes)} were given"
+            f"einsum: {subscripts!r} names {len(inputs)} operands, but {len(ranks)} were given"
         )
     used = set(text)
     spare = [c for c in _LETTERS if c not in used]
     longest = 0
-    for names, shape in zip(inputs, shapes, strict=True):
+    for names, rank in zip(inputs, ranks, strict=True):
         _check_letters(subscripts, names)
         bare = names.replace("...", "")
-        extra = len(shape) - len(bare)
+        extra = rank - len(bare)
         if extra < 0 or (extra and "..." not in names):
             raise NumgradValueError(
-                f"einsum: {names!r} in {subscripts!r} names {len(bare)} axes of an operand of "
-                f"shape {shape}"
+                f"einsum: {names!r} in {subscripts!r} names {len(bare)} axes of an operand that "
+                f"has {rank}"
             )
         longest = max(longest, extra)
     dots = "".join(spare[:longest])
     spelled = []
-    for names, shape in zip(inputs, shapes, strict=True):
-        extra = len(shape) - len(names.replace("...", ""))
+    for names, rank in zip(inputs, ranks, strict=True):
+        extra = rank - len(names.replace("...", ""))
         spelled.append(names.replace("...", dots[len(dots) - extra :] if extra else ""))
     if arrow:
         _check_letters(subscripts, right)
@@ -246,7 +252,9 @@ def _path(
     if len(names) == 2:
         return [(0, 1)]
     if not isinstance(optimize, list | tuple):
-        return _found_path(names, output, tuple(lengths.items()), optimize)
+        # a path is as good for the lengths of other calls; a symbol is no key of a cache
+        known = {c: n.hint if isinstance(n, AbstractLength) else n for c, n in lengths.items()}
+        return _found_path(names, output, tuple(known.items()), optimize)
     return [tuple(sorted(step)) for step in optimize if not isinstance(step, str)]
 
 

@@ -1,5 +1,6 @@
 """Reductions over axes, and the maps that contain one (softmax)."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,7 @@ def _others_by_neighbours(x, axis):
     order = (*kept, *axis)
     moved = permute_dims(x, axes=order)
     shape = moved.shape
-    flat = reshape(moved, (*shape[: len(kept)], -1))
+    flat = reshape(moved, (*shape[: len(kept)], math.prod(shape[len(kept) :])))
     if flat.shape[-1] == 0:
         return x
     one = ones((*flat.shape[:-1], 1), flat.dtype)
@@ -126,9 +127,7 @@ def var(x, *, axis=None, dtype=None, ddof=0, keepdims=False, n: Any = None):
 
 
 var.vjp(
-    x=lambda g, x, axis, ddof, n: (
-        g * (2 / (n - ddof)) * (x - np.sum(x, axis=axis, keepdims=True) / n)
-    )
+    x=lambda g, x, axis, ddof, n: g * 2 / (n - ddof) * (x - np.sum(x, axis=axis, keepdims=True) / n)
 )
 var.kink(x=([1.0, 1.0, 1.0], [0, 0, 0]))
 

@@ -73,6 +73,34 @@ def _power(x: Any, k: int) -> Any:
     return (1.0 + np.abs(x)) ** (2, 3, -1, 0.5, 1.5)[k % 5]
 
 
+def _written(x: Any, k: int) -> Any:
+    """Writes to parts, by an index, through a view, and in place of what is there."""
+    y = x.copy()
+    along = (slice(None),) * (k % x.ndim)
+    if k & 1:
+        y[(*along, slice(1, None))] = y[(*along, slice(0, -1))] * 0.5
+    if k & 2:
+        view = np.swapaxes(y, 0, -1)[::2]
+        view *= 0.25
+    if k & 4:
+        y[..., -1] = 0.75
+    if k & 8:
+        y[np.array([1, 0])] += 0.125
+    y += 0.5
+    return y
+
+
+def _nested(x: Any, k: int) -> Any:
+    """Another function that is compiled on its own, called twice."""
+    double = ng.jit(lambda v: np.sin(v) * 2.0 + v[..., :1])
+    inside = isinstance(x, ng.Tensor)
+    return double(double(x)) if inside else _twice(_twice(x))
+
+
+def _twice(v: Any) -> Any:
+    return np.sin(v) * 2.0 + v[..., :1]
+
+
 UNARY: dict[str, Callable[[Any, int], Any]] = {
     "sin": lambda x, k: np.sin(x),
     "tanh": lambda x, k: np.tanh(x),
@@ -143,6 +171,12 @@ UNARY: dict[str, Callable[[Any, int], Any]] = {
     "gram": lambda x, k: x @ np.swapaxes(x, -1, -2) * 0.2,
     "count": lambda x, k: x / x.shape[k % x.ndim],
     "positions": lambda x, k: x * np.arange(x.shape[-1]),
+    "written": _written,
+    "nested": _nested,
+    "fortran": lambda x, k: x.reshape(x.shape, order="F") + x.T.reshape(-1)[0],
+    "edges": lambda x, k: np.pad(x, [(1, 2)] * x.ndim, mode=("edge", "reflect", "wrap")[k % 3]),
+    "scattered": lambda x, k: np.take(x, np.array([0, 0, -1]), axis=axis_of(x, k)) * 2,
+    "split": lambda x, k: np.split(x, [1], axis=axis_of(x, k))[k % 2] * 3,
 }
 BINARY: dict[str, Callable[[Any, Any, int], Any]] = {
     "add": lambda a, b, k: a + b,
@@ -231,4 +265,14 @@ programs = st.lists(
 def arguments_of(seed: int, n: int, m: int) -> list[np.ndarray]:
     """A matrix, a row, a column, a smaller matrix."""
     rng = np.random.default_rng([seed, n, m])
-    return [rng.uniform(-1.5, 1.5, s) for s in ((n, m), (m,), (n, 1), (3, m))]
+    made = [rng.uniform(-1.5, 1.5, s) for s in ((n, m), (m,), (n, 1), (3, m))]
+    return [laid_out(x, seed + k) for k, x in enumerate(made)]
+
+
+def laid_out(x: np.ndarray, k: int) -> np.ndarray:
+    """The same elements in another layout in memory."""
+    if k % 4 == 1:
+        return np.asfortranarray(x)
+    if k % 4 == 2:
+        return np.repeat(x, 2, axis=-1)[..., ::2]
+    return np.ascontiguousarray(x[..., ::-1])[..., ::-1] if k % 4 == 3 else x

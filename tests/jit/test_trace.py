@@ -309,13 +309,13 @@ def test_what_numpy_makes_meanwhile_is_frozen():
         table[0] = 5.0
         return y + table
 
-    tracer = record(f, VECTOR, is_source=lambda array: False)
+    tracer = record(f, VECTOR, source_of=lambda array: None)
     assert [c.frozen for c in tracer.captured] == [True, True]
     np.testing.assert_array_equal(values(tracer, VECTOR)[0], VECTOR * 1 + [5, 2, 4])
 
 
 def test_zero_d_arrays_of_the_trace_are_constants():
-    tracer = record(lambda x: x * np.float32(2) + np.array(3), VECTOR, is_source=lambda a: False)
+    tracer = record(lambda x: x * np.float32(2) + np.array(3), VECTOR, source_of=lambda a: None)
     assert tracer.captured == []
 
 
@@ -334,5 +334,6 @@ def test_integers_of_the_trace_index():
 
 def test_a_mask_that_plain_numpy_knows():
     mask = np.array([True, False, True])
-    tracer = record(lambda x: x[np.array(mask)], VECTOR, is_source=lambda a: a is mask)
+    sources = {id(mask): mask}
+    tracer = record(lambda x: x[np.array(mask)], VECTOR, source_of=lambda a: sources.get(id(a)))
     assert hinted(tracer, tracer.graph.outputs[0]) == (2,)

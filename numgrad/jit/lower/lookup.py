@@ -72,6 +72,8 @@ def scatter(
 
     Or the largest one of those at a position, for ``kind="max"``.
     """
+    if shape[axis] == ONE:  # there is but one position
+        return terms.insert(terms.reduce(kind, x, tuple(range(axis, axis + span))), (axis,))
     if all(n == ONE for n in x.shape[axis : axis + span]):
         gone = tuple(range(axis, axis + span))
         x, place = (

@@ -42,10 +42,11 @@ class Term:
     """An array that is ``op`` of other arrays.
 
     ``op`` is one of the names above, or a scalar function of ``kernels.expr`` whose operands
-    broadcast. ``shape`` holds lengths as polynomials (``sizes.Terms``).
+    broadcast. ``shape`` holds lengths as polynomials (``sizes.Terms``). ``done`` says that an
+    earlier kernel has stored it.
     """
 
-    __slots__ = ("args", "detail", "dtype", "number", "op", "shape")
+    __slots__ = ("args", "detail", "done", "dtype", "number", "op", "shape")
 
     def __init__(
         self,
@@ -57,7 +58,7 @@ class Term:
         number: int,
     ) -> None:
         self.op, self.args, self.dtype, self.detail = op, args, dtype, detail
-        self.shape, self.number = shape, number
+        self.shape, self.number, self.done = shape, number, False
 
     @property
     def is_map(self) -> bool:
@@ -66,8 +67,8 @@ class Term:
 
     @property
     def in_memory(self) -> bool:
-        """Whether the term is computed by nobody here."""
-        return self.op in (BUFFER, SCALAR, OPAQUE)
+        """Whether the term is there before a kernel starts."""
+        return self.done or self.op in (BUFFER, SCALAR, OPAQUE)
 
     @property
     def is_expensive(self) -> bool:
