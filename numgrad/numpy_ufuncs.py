@@ -127,11 +127,12 @@ def _elementwise(name: str, ufunc: np.ufunc, op: Op, inputs: tuple, kwargs: dict
         (out,) = out
     if out is not None and not isinstance(out, Tensor):
         return NotImplemented
-    if out is None and where is not True:
-        raise NumgradTypeError(
-            f"{name}: where= leaves elements undefined and is not taken on Tensors; use np.where"
-        )
     if where is not True:
+        if out is None:
+            raise NumgradTypeError(
+                f"{name}: where= leaves elements undefined and is not taken on Tensors; use "
+                "np.where"
+            )
         where = mask_of(name, where, out.shape)
     compute = partial(op, *inputs, **own)
     if dtype is not None or casting != "same_kind":
