@@ -155,7 +155,7 @@ class CopySlicesCall(PrimitiveCall):
 @lambda function: CopySlices(function, internal=True, linear=True, method=False, keeps_dtype=True)
 def copy_slices(x, source, *, where):
     """The operand with other elements at a place."""
-    return where.re_place(x, source)
+    return where.replace(x, source)
 
 
 copy_slices.vjp(

@@ -360,6 +360,7 @@ def program(w, x, b):
     return OPS["logsumexp"](spread[1:], axis=1) * np.cumsum(np.take(x, [3, 3, 0, 1])) + w[0, 0]
 
 
+@pytest.mark.slow(cases=0)
 def test_a_backward_with_a_batch_of_cotangents():
     """A Jacobian in one pass: batched gradients meet saved values that are not."""
     inputs = tensors((X[0], V[0], V[1, :3]), requires_grad=True)

@@ -268,6 +268,7 @@ def test_gradient_is_that_of_torch(case, order):
         np.testing.assert_allclose(actual, expected, rtol=1e-10, atol=1e-11)
 
 
+@pytest.mark.slow(cases=0)
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
 def test_gradient_has_the_dtype_of_its_operand(dtype):
     z = ng.tensor(np.array([1 + 2j, 3 - 1j], dtype), requires_grad=True)
@@ -334,6 +335,7 @@ def test_division_by_complex_zero_does_not_raise(name):
     assert np.isfinite(z.grad.numpy()[1])
 
 
+@pytest.mark.slow(cases=0)
 @pytest.mark.parametrize("name", ["softmax", "log_softmax", "logsumexp", "sigmoid"])
 def test_functions_numpy_lacks(name):
     """Against their definitions, whose parts are checked above."""

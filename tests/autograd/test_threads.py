@@ -365,6 +365,7 @@ def in_fork(functions):
         assert process.exitcode == 0
 
 
+@pytest.mark.slow(cases=0)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_gradients_in_a_forked_child():

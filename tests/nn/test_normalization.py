@@ -55,6 +55,7 @@ def test_layer_is_that_of_torch(name, args, options, shape):
     compare(torch, ours, theirs, [draw(*shape)])
 
 
+@pytest.mark.slow(cases=0)
 @pytest.mark.parametrize(("name", "args", "options", "shape"), LAYERS[3:9:2])
 def test_float32(name, args, options, shape):
     torch = pytest.importorskip("torch")
@@ -66,6 +67,7 @@ def standardized(x, axes, eps=1e-5):
     return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + eps)
 
 
+@pytest.mark.slow(cases=0)
 def test_values_by_numpy():
     x, w, b = draw(4, 6, 5), draw(6), draw(6)
     column = (slice(None), None)
@@ -187,7 +189,7 @@ def test_empty_batches():
         assert layer.weight.grad.tolist() == [0, 0, 0]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(cases=0)
 def test_same_bits_for_any_number_of_threads(monkeypatch):
     monkeypatch.setattr(threads, "WORK_PER_THREAD_NS", 1.0)
     x, planes, w = draw(130, 6), draw(5, 6, 9), draw(6)

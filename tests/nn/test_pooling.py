@@ -111,6 +111,7 @@ def test_ties_nans_and_infinities():
     assert indices.tolist() == [[0, 3, 5]]
 
 
+@pytest.mark.slow(cases=0)
 def test_max_pool_of_other_dtypes():
     x = rng.integers(-9, 9, (2, 4, 4))
     y = F.max_pool2d(x, 2)
@@ -190,6 +191,7 @@ def test_adaptive_avg_pool(shape, size):
     assert gradcheck(lambda x: function(x, size), ng.tensor(x, requires_grad=True))
 
 
+@pytest.mark.slow(cases=0)
 def test_any_layout_and_number_of_threads():
     x = array(6, 5, 64, 30).transpose(2, 3, 0, 1)
     before = ng.get_num_threads()

@@ -58,6 +58,7 @@ def test_layer_is_that_of_torch(name, options):
     compare(torch, ours, theirs, unbatched, call=with_states)
 
 
+@pytest.mark.slow(cases=0)
 @pytest.mark.parametrize("name", ["RNN", "GRU", "LSTM"])
 def test_float32(name):
     torch = pytest.importorskip("torch")
@@ -87,6 +88,7 @@ def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
+@pytest.mark.slow(cases=0)
 def test_cells_by_numpy():
     x, h, c = draw(2, 3), draw(2, 4), draw(2, 4)
 
@@ -194,6 +196,7 @@ def test_errors(function, error, message):
     assert isinstance(caught.value, ng.NumgradError)
 
 
+@pytest.mark.slow(cases=0)
 def test_gradients_of_a_cell_whose_states_are_projected():
     """The kernel may not look for a carried gradient of the width of its hidden units."""
     layer = nn.LSTM(2, 5, proj_size=1)
@@ -201,7 +204,7 @@ def test_gradients_of_a_cell_whose_states_are_projected():
     gradcheck(lambda x, *_: layer(x)[0], given)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(cases=0)
 def test_same_bits_for_any_number_of_threads(monkeypatch):
     monkeypatch.setattr(threads, "WORK_PER_THREAD_NS", 1.0)
     layer, x = nn.LSTM(3, 5), draw(4, 7, 3)

@@ -36,6 +36,7 @@ def test_every_arrangement(op):
         try_arrangements(op, cases(op))
 
 
+@pytest.mark.slow(cases=4)
 @pytest.mark.parametrize("op", **by_name([OPS[name] for name in SAMPLED]))
 def test_some_arrangements(op):
     try_arrangements(op, list(cases(op))[:2], FEW)
@@ -71,7 +72,7 @@ def test_lengths_around_every_threshold(name, n):
             check(case, chosen, known)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(cases=0)
 @pytest.mark.parametrize("shapes", PRODUCTS, ids=str)
 def test_products_around_every_threshold(shapes):
     for factor in (1.0, 1.0 + 0.5j):

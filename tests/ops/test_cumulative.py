@@ -65,6 +65,7 @@ def test_dtype_parameter():
         ng.cumsum(t, dtype=np.float16)
 
 
+@pytest.mark.slow(cases=0)
 def test_large_operands_in_parallel():
     x = rng.normal(size=(300, 700))
     for axis in (0, 1):

@@ -98,6 +98,7 @@ def summed(x, shape):
     return x.sum(axis=axes, keepdims=True)
 
 
+@pytest.mark.slow(cases=6)
 @pytest.mark.parametrize("shapes", SHAPES, ids=str)
 @pytest.mark.parametrize("dtype", ["float64", pytest.param("complex128", marks=pytest.mark.slow)])
 def test_second_derivatives(shapes, dtype):
@@ -199,7 +200,13 @@ PRODUCTS = {
 
 
 @pytest.mark.parametrize("name", PRODUCTS)
-@pytest.mark.parametrize("dtype", ["int64", "float32", "float64", "complex128"])
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        "float64",
+        *(pytest.param(d, marks=pytest.mark.slow) for d in ("int64", "float32", "complex128")),
+    ],
+)
 def test_products(name, dtype):
     ours, theirs, shapes, params = PRODUCTS[name]
     arrays = [array(s, dtype) for s in shapes]

@@ -46,6 +46,7 @@ def test_writes_along_an_axis(axis, index, layout, dtype):
     same(ng.index_fill(x, index, 7, axis=axis), np.moveaxis(filled, 0, axis))
 
 
+@pytest.mark.slow(cases=2)
 @pytest.mark.parametrize("dtype", COMPLEX_TOO)
 @pytest.mark.parametrize(("axis", "index"), ALONG, ids=str)
 def test_derivatives_along_an_axis(axis, index, dtype):
@@ -128,6 +129,7 @@ def test_scatter(shape, axis, given, reduce):
                 same(ng.scatter_add(*laid, source, axis=axis), got.numpy())
 
 
+@pytest.mark.slow(cases=7)
 @pytest.mark.parametrize("dtype", COMPLEX_TOO)
 @pytest.mark.parametrize("reduce", COMBINE)
 @pytest.mark.parametrize(("shape", "axis", "given"), SCATTERS, ids=str)

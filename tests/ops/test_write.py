@@ -155,6 +155,7 @@ def test_values_are_broadcast(index, shape, accumulate):
     check(written, X, v)
 
 
+@pytest.mark.slow(cases=8)
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 @pytest.mark.parametrize("accumulate", [False, True])
 @pytest.mark.parametrize("name", ["slice", "apart", "mask of one axis", "list", "0-d", "false"])

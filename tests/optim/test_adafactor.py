@@ -115,6 +115,7 @@ def test_ten_steps_as_in_pytorch(torch, options):
             assert_allclose(mine[name], value, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.slow(cases=0)
 def test_float32_and_its_own_epsilon():
     arrays = start([(3, 4), (5,)], dtype=np.float32)
     single, double = tensors(arrays), tensors([a.astype(np.float64) for a in arrays])
@@ -145,6 +146,7 @@ def test_groups_mix_dtypes_and_layouts():
         assert_array_equal(p.detach().numpy(), q.detach().numpy())
 
 
+@pytest.mark.slow(cases=0)
 def test_any_number_of_threads_gives_the_same_bits():
     found, before = [], ng.get_num_threads()
     for threads in (1, 2):

@@ -111,6 +111,7 @@ shapes = st.lists(
 )
 
 
+@pytest.mark.slow(cases=0)
 @hypothesis.settings(max_examples=60, deadline=None)
 @hypothesis.given(st.sampled_from(problems.CASES), shapes, st.integers(0, 2**16), st.data())
 def test_random_groups_step_by_the_formula(case, shapes, seed, data):
@@ -177,6 +178,7 @@ def test_non_finite_gradients_go_where_the_formula_sends_them():
 # ----------------------------------------------------------------------------- parameters
 
 
+@pytest.mark.slow(cases=0)
 def test_a_group_may_mix_dtypes_and_layouts():
     rng = np.random.default_rng(1)
     make = lambda dtype: rng.standard_normal((4, 3)).astype(dtype)  # noqa: E731

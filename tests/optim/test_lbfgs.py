@@ -182,6 +182,7 @@ def test_direction_is_that_of_the_dense_bfgs_matrix(count):
     assert slope == pytest.approx(-g @ inverse @ g, rel=1e-12)
 
 
+@pytest.mark.slow(cases=0)
 def test_any_number_of_threads_gives_the_same_bits():
     size = 3 * quasi_newton.BLOCK + 17
     steps, changes, g = history(3, size, np.float64)

@@ -126,14 +126,14 @@ def test_programs_as_in_torch(program):
     check_as_torch(program)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(cases=0)
 @given(programs(torch=False, careful=True))
 @settings(max_examples=1500)
 def test_many_careful_programs(program):
     check_careful(program)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(cases=0)
 @given(programs(torch=True, careful=False))
 @settings(max_examples=1500)
 def test_many_programs_as_in_torch(program):
