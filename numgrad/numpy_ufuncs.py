@@ -112,6 +112,10 @@ def _translation(name: str, function: Callable[..., Any]) -> Translation:
 def _elementwise(name: str, ufunc: np.ufunc, op: Op, inputs: tuple, kwargs: dict) -> Any:
     kwargs = dict(kwargs)
     out, where = kwargs.pop("out", None), kwargs.pop("where", True)
+    if isinstance(out, tuple):
+        (out,) = out
+    if out is not None and not isinstance(out, Tensor):
+        return NotImplemented
     casting, dtype = kwargs.pop("casting", "same_kind"), kwargs.pop("dtype", None)
     kwargs.pop("subok", None)
     if kwargs.get("order") in ("K", "C"):
@@ -123,10 +127,6 @@ def _elementwise(name: str, ufunc: np.ufunc, op: Op, inputs: tuple, kwargs: dict
     kwargs = {k: v for k, v in kwargs.items() if v is not _DEFAULTS.get(k, NOT_GIVEN)}
     if kwargs:
         raise NumgradTypeError(f"{name}: keywords {', '.join(kwargs)} are not taken on Tensors")
-    if isinstance(out, tuple):
-        (out,) = out
-    if out is not None and not isinstance(out, Tensor):
-        return NotImplemented
     if where is not True:
         if out is None:
             raise NumgradTypeError(
@@ -151,9 +151,11 @@ def _in_dtype(
     operands = [x if type(x) in (int, float, complex) else as_operand(x) for x in inputs]
     kinds = [type(x) if isinstance(x, int | float | complex) else x.dtype for x in operands]
     outputs = (None,) * ufunc.nout
-    wanted = None if dtype is None else ((None,) * ufunc.nin + (np.dtype(dtype),) * ufunc.nout)
+    options: dict[str, Any] = {"casting": casting}
+    if dtype is not None:
+        options["signature"] = (None,) * ufunc.nin + (np.dtype(dtype),) * ufunc.nout
     try:
-        found = ufunc.resolve_dtypes((*kinds, *outputs), signature=wanted, casting=casting)  # pyright: ignore
+        found = ufunc.resolve_dtypes((*kinds, *outputs), **options)
     except TypeError as error:
         raise NumgradTypeError(f"{name}: {error}") from None
     converted = [

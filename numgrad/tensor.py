@@ -519,7 +519,11 @@ def _acceptable(value: Any) -> bool:
 _COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 
 
-def _pow(self: Tensor, other: Any) -> Any:
+def _pow(self: Tensor, other: Any, modulus: Any = None) -> Any:
+    if modulus is not None:
+        raise NumgradTypeError(
+            "pow: of Tensors there is no power modulo a number; write np.remainder(t**n, modulus)"
+        )
     # exponents with an exact and faster operation of their own
     if type(other) in (int, float):
         if other == 2:

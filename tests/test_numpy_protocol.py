@@ -211,3 +211,11 @@ def test_array_on_the_left():
         assert isinstance(y, ng.Tensor)
     (a * x).sum().backward()
     np.testing.assert_array_equal(x.grad.numpy(), a)
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "var"])
+def test_keepdims_by_position_is_refused_by_name(name):
+    t = ng.tensor(np.ones((2, 3)))
+    for call in (lambda: getattr(t, name)(1, True), lambda: getattr(np, name)(t, 1, True)):
+        with pytest.raises(ng.NumgradTypeError, match=f"{name}.*keepdims by name"):
+            call()

@@ -169,3 +169,15 @@ def test_ufuncs_of_scipy(name):
         with pytest.raises(ng.NumgradTypeError, match=r"scipy\.special\.\w+: has no gradient"):
             other(leaf(X), leaf(X))
         np.testing.assert_array_equal(other(ng.tensor(X), X), other(X, X))
+
+
+def test_calls_that_numpy_makes_itself():
+    t = ng.tensor([1.0, 2.0])
+    np.testing.assert_array_equal(np.add(t, 1, casting="safe").numpy(), [2.0, 3.0])
+    a = np.eye(2)
+    a @= ng.tensor([[1.0, 2.0], [3.0, 4.0]])  # NumPy calls matmul with out= and axes=
+    np.testing.assert_array_equal(a, [[1.0, 2.0], [3.0, 4.0]])
+    with pytest.raises(ng.NumgradTypeError, match=r"np\.matmul.*requires grad"):
+        a @= ng.tensor(np.eye(2), requires_grad=True)
+    with pytest.raises(ng.NumgradTypeError, match=r"pow.*np\.remainder"):
+        pow(t, 2, 3)

@@ -90,7 +90,7 @@ class AxisOp(Op):
         if isinstance(axis, list):
             params["axis"] = tuple(axis)
         if params.get("dtype") is not None:
-            params["dtype"] = np.dtype(params["dtype"])
+            params["dtype"] = _as_dtype(self.name, params["dtype"])
             check_dtype(self.name, params["dtype"])
         for name, value in params.items():
             if isinstance(value, np.generic):  # would bring a dtype of its own into the formula
@@ -127,6 +127,16 @@ class AxisOp(Op):
 def exact(params: dict[str, Any]) -> tuple:
     """Parameters as part of a key, in which 1, 1.0 and True are different: they hash alike."""
     return (*params.values(), *map(type, params.values()))
+
+
+def _as_dtype(operation: str, given: Any) -> np.dtype:
+    try:
+        return np.dtype(given)
+    except TypeError:
+        raise NumgradTypeError(
+            f"{operation}: {given!r} is no dtype; after the axis comes dtype, as in NumPy, so give "
+            "keepdims by name"
+        ) from None
 
 
 def normalize_axes(operation: str, axis: Any, ndim: int) -> tuple[int, ...]:
