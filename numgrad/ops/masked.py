@@ -39,7 +39,7 @@ def _common_shape(operation: str, x: Any, mask: Any) -> tuple[int, ...]:
         ) from None
 
 
-@composite(errors=[(((3,), (3,), ()), {}, "NumgradTypeError")], smooth=True)
+@composite(errors=[(((3,), (3,), ()), {}, "NumgradTypeError")], smooth=True, keeps_dtype=True)
 def masked_fill(x, mask, value):
     """The operand with a number where a mask is true; both broadcast against each other.
 
@@ -90,7 +90,7 @@ def mask_ranks(mask, *, size):
 mask_ranks.shape(lambda mask, *, size: Meta(mask.shape, np.dtype(np.int64)))
 
 
-@composite(errors=[(((3,), (3,), (3,)), {}, "NumgradTypeError")], smooth=True)
+@composite(errors=[(((3,), (3,), (3,)), {}, "NumgradTypeError")], smooth=True, keeps_dtype=True)
 def masked_scatter(x, mask, source):
     """The operand with the elements of another array, in order, where a mask is true.
 

@@ -97,7 +97,9 @@ def _kept_values(g: Any, index: Any, meta_x: Any, axis: int) -> Any:
     return where(kept, take(g, index, axis=axis), 0)
 
 
-@primitive(linear=True, errors=[(((3,), (2,), (2,)), {"axis": 0}, "NumgradIndexError")])
+@primitive(
+    linear=True, errors=[(((3,), (2,), (2,)), {"axis": 0}, "NumgradIndexError")], keeps_dtype=True
+)
 def index_add(x, index, source, *, axis, alpha=1):
     """The operand with an array, times ``alpha``, added at indices of an axis.
 
@@ -158,7 +160,9 @@ index_add.calls = [
 ]
 
 
-@primitive(linear=True, errors=[(((3,), (2,), (2,)), {"axis": 0}, "NumgradIndexError")])
+@primitive(
+    linear=True, errors=[(((3,), (2,), (2,)), {"axis": 0}, "NumgradIndexError")], keeps_dtype=True
+)
 def index_copy(x, index, source, *, axis):
     """The operand with an array written at indices of an axis.
 
@@ -190,6 +194,7 @@ index_copy.calls = [
         (((3,), (2,), ()), {"axis": 0}, "NumgradIndexError"),
         (((3,), (2,), (2,)), {"axis": 0}, "NumgradValueError"),
     ],
+    keeps_dtype=True,
 )
 def index_fill(x, index, value, *, axis):
     """The operand with a number written at indices of an axis.
@@ -287,6 +292,7 @@ def _scattered(operation: str, x: Any, index: Any, source: Any, axis: Any) -> tu
         (((3,), (2,), (2,)), {"axis": 0, "reduce": "mean"}, "NumgradValueError"),
     ],
     smooth=True,
+    keeps_dtype=True,
 )
 def scatter(x, index, source, *, axis, reduce=None):
     """The operand with elements of another array written at one index each along an axis.
@@ -344,7 +350,9 @@ scatter.calls = [
 ]
 
 
-@composite(errors=[(((3,), (2,), (2,)), {"axis": 0}, "NumgradIndexError")], smooth=True)
+@composite(
+    errors=[(((3,), (2,), (2,)), {"axis": 0}, "NumgradIndexError")], smooth=True, keeps_dtype=True
+)
 def scatter_add(x, index, source, *, axis):
     """The operand with elements of another array added at one index each along an axis.
 
@@ -365,7 +373,7 @@ scatter_add.calls = [
 ]
 
 
-@primitive(internal=True, method=False, smooth=True)
+@primitive(internal=True, method=False, smooth=True, keeps_dtype=True)
 def multiply_at(x, positions, values):
     """The operand with factors at positions of its elements in C order."""
     out = np.array(x, order="C")

@@ -135,6 +135,7 @@ last_writes.shape(lambda indices, *, size: Meta(indices.shape, np.dtype(bool)))
     linear=True,
     method=False,
     errors=[(((3,), (2,), (2,)), {}, "NumgradIndexError")],
+    keeps_dtype=True,
 )
 def put(x, indices, values, *, accumulate=False):
     """The operand with values written at indices into its elements in C order.

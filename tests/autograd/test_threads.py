@@ -367,7 +367,7 @@ def in_fork(functions):
 
 @pytest.mark.slow(cases=0)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.*fork")
 def test_gradients_in_a_forked_child():
     functions = [small_gradient, large_gradient, new_kernel]
     expected = [function() for function in functions[:2]]
@@ -379,7 +379,7 @@ def test_gradients_in_a_forked_child():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.*fork")
 def test_a_fork_continues_the_graph_of_its_parent():
     x = ng.tensor([1.0, 2.0], requires_grad=True)
     loss = (x * x).sum()
@@ -395,7 +395,7 @@ def test_a_fork_continues_the_graph_of_its_parent():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.*fork")
 def test_a_fork_in_the_middle_of_a_backward():
     x, found = ng.ones(2, requires_grad=True), []
     y = x * 3
@@ -411,7 +411,7 @@ def test_a_fork_in_the_middle_of_a_backward():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.*fork")
 def test_a_fork_while_other_threads_accumulate():
     x = ng.zeros(3, requires_grad=True)
 
