@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad.autograd import accumulate, forward_ad
+from numgrad.autograd import forward_ad
 
 THREADS = 8
 ROUNDS = 25
@@ -408,29 +408,3 @@ def test_a_fork_in_the_middle_of_a_backward():
     y.sum().backward()
     np.testing.assert_array_equal(found[0], small_gradient())
     assert x.grad.tolist() == [3.0, 3.0]
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-@pytest.mark.filterwarnings("ignore:.*fork")
-def test_a_fork_while_other_threads_accumulate():
-    x = ng.zeros(3, requires_grad=True)
-
-    def child():
-        (x * 2.0).sum().backward()
-        return x.grad.tolist()
-
-    held, done = threading.Event(), threading.Event()
-
-    def hold():
-        with accumulate._lock:
-            held.set()
-            done.wait()
-
-    holder = threading.Thread(target=hold)
-    holder.start()
-    held.wait()
-    try:
-        assert in_fork([child]) == [[2.0, 2.0, 2.0]]
-    finally:
-        done.set()
-        holder.join()
