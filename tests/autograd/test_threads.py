@@ -3,7 +3,6 @@
 import multiprocessing
 import os
 import sys
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
