@@ -197,6 +197,6 @@ def test_after_one_interrupt_of_a_first_compile_everything_compiles(tmp_path, mo
     time.sleep(moment)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=300)
-    if "Traceback" in errors and "KeyboardInterrupt" in errors.splitlines()[-1]:
+    if process.returncode == -signal.SIGINT:  # not caught by the program
         pytest.skip("it was interrupted after the first gradient already")
     assert process.returncode == 0, errors
