@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad.kernels import jit
+from numgrad.kernels import cache, jit
 
 pytestmark = pytest.mark.slow  # kernels are the same for every Python
 
@@ -56,7 +56,7 @@ def test_bits_do_not_depend_on_threads_nor_on_the_compilation(matrix, anew, monk
     for _ in range(5):
         assert bits(parallel(matrix)) == expected
     monkeypatch.setattr(jit, "_loaded", {})
-    jit.clear_cache()
+    cache.clear()
     again = ng.jit(reductions, parallel=False)
     assert bits(again(matrix)) == expected
     assert again.statistics.cache_hits == 0
