@@ -149,16 +149,15 @@ def _own(name: str, leaf: Any) -> Tensor:
         if own._grad_fn is None:
             own.requires_grad_()
         return own
-    if dtype is None:
-        array = _numbers(name, "an argument", leaf)
-        if state.tracer is not None:
-            array = state.tracer.differentiable(leaf)
-        elif array.dtype.kind in "iu" and not isinstance(leaf, np.ndarray):
-            array = array.astype(np.float64)  # Python numbers: f(3) means f(3.0)
-        dtype = array.dtype
-        if dtype.kind in "fc":
-            check_dtype(name, dtype)
-            return Tensor(array, True)
+    array = _numbers(name, "an argument", leaf) if dtype is None else leaf._array
+    if state.tracer is not None:  # where a number that the caller passed is a Tensor
+        array = state.tracer.differentiable(leaf)
+    elif dtype is None and array.dtype.kind in "iu" and not isinstance(leaf, np.ndarray):
+        array = array.astype(np.float64)  # Python numbers: f(3) means f(3.0)
+    dtype = array.dtype
+    if dtype.kind in "fc":
+        check_dtype(name, dtype)
+        return Tensor(array, True)
     raise NumgradTypeError(
         f"{name}: an argument of dtype {dtype} cannot be differentiated; pass floating or complex "
         "arrays, or leave it out of argnums"

@@ -148,7 +148,7 @@ def run(function: Callable[..., Any], given: Sequence[Given], seeds: str = "C") 
         g.overwrite()
     wanted = [x for x in operands if isinstance(x, ng.Tensor) and x.requires_grad]
     differentiable = [y for y in outputs if y.requires_grad]
-    cotangents = [cotangent(y, k, seeds) for k, y in enumerate(differentiable)]
+    cotangents = [cotangent(y, k, seeds) for k, y in enumerate(outputs) if y.requires_grad]
     gradients: dict[int, Any] = {}
     if wanted and differentiable:
         seeds_of = [c.operand for c in cotangents]
@@ -179,7 +179,7 @@ def recorded(
     differentiable = [y for y in outputs if y.requires_grad]
     gradients: dict[int, Any] = {}
     if wanted and differentiable:
-        values = [cotangent(y, k, seeds).plain for k, y in enumerate(differentiable)]
+        values = [cotangent(y, k, seeds).plain for k, y in enumerate(outputs) if y.requires_grad]
         found = ng.autograd.grad(
             differentiable, wanted, values, create_graph=True, materialize_grads=True
         )
