@@ -189,7 +189,7 @@ broadcast_arrays.calls = [
 
 def _at_least(x: Any, ndim: int) -> Any:
     x = as_operand(x)
-    if len(x.shape) >= ndim:
+    if len(x.shape) >= ndim and hasattr(x, "grad_fn"):  # an ndarray becomes a Tensor all the same
         return x
     if ndim == 3 and len(x.shape) == 2:
         return expand_dims(x, 2)
