@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.autograd.forward_ad import has_tangent
+from numgrad.autograd.forward_ad import has_tangent as _has_tangent
 from numgrad.errors import (
     NumgradError,
     NumgradRuntimeError,
@@ -319,7 +319,7 @@ def _plain(value: Any) -> Any:
     """A parameter as NumPy takes it."""
     if not isinstance(value, Tensor):
         return value
-    if (value.requires_grad and state.grad_enabled) or has_tangent(value):
+    if (value.requires_grad and state.grad_enabled) or _has_tangent(value):
         raise NumgradRuntimeError(
             f"random: a parameter of shape {value.shape} is to be differentiated, and numbers are "
             "drawn without gradients; write them as loc + scale * rng.standard_normal(...), choose "

@@ -146,7 +146,7 @@ SCIPY = {
     "expit": "sigmoid", "logit": "logit", "erf": "erf", "erfc": "erfc", "erfinv": "erfinv",
     "gamma": "gamma", "gammaln": "gammaln", "digamma": "digamma", "psi": "digamma",
     "expm1": "expm1", "log1p": "log1p", "exp2": "exp2", "cbrt": "cbrt", "round": "rint",
-    "log_expit": "log_sigmoid",
+    "log_expit": "log_sigmoid", "ndtr": "ndtr",
 }  # fmt: skip
 
 

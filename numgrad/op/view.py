@@ -33,7 +33,7 @@ class View(Op):
     def shares(self, x: Any, out: Any) -> bool:
         """Whether ``out``, made from ``x``, looks at the memory of ``x``."""
         base = out.base
-        return out is x or (base is not None and (base is x or base is x.base))
+        return out is x or (base is not None and (base is x or base is getattr(x, "base", None)))
 
 
 class ViewCall(Call):

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from numgrad.op import composite, elementwise
+from numgrad.ops.arithmetic import multiply
 
 
 @elementwise(ref=np.sin, special=(0.0, 1e22), smooth=True)
@@ -93,7 +94,7 @@ arctan2.kink(a=([0.0, 0.0], [0, -1]), b=([0.0, -1.0], [0, 0]))
 @composite(ref=np.deg2rad, aliases=("radians",), smooth=True)
 def deg2rad(x):
     """Degrees to radians."""
-    return x * (math.pi / 180)
+    return multiply(x, math.pi / 180)
 
 
 deg2rad.calls = [
@@ -104,7 +105,7 @@ deg2rad.calls = [
 @composite(ref=np.rad2deg, aliases=("degrees",), smooth=True)
 def rad2deg(x):
     """Radians to degrees."""
-    return x * (180 / math.pi)
+    return multiply(x, 180 / math.pi)
 
 
 rad2deg.calls = [
