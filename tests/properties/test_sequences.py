@@ -135,7 +135,7 @@ def test_calls_on_all_kinds_of_operands(program):
     check(program, CALLS)
 
 
-@pytest.mark.filterwarnings("ignore:jit. .* plain NumPy made")
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of arrays that plain NumPy made
 @pytest.mark.slow
 @settings(max_examples=15)
 @given(calls(CALLS, SHAPES[:4], LOOKS[:2]))
