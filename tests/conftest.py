@@ -19,10 +19,14 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 def pytest_addoption(parser):
     parser.addoption("--all", action="store_true", help="run every case of the slow tests as well")
+    parser.addoption("--left-out", action="store_true", help="run what is left out without --all")
 
 
 def pytest_collection_modifyitems(config, items):
-    """Without ``--all`` a slow test runs its first case, or none if marked ``slow(cases=0)``."""
+    """Without ``--all`` a slow test runs its first case, or none if marked ``slow(cases=0)``.
+
+    ``--left-out`` runs the other cases: with a run without options before it, that is everything.
+    """
     if config.getoption("--all"):
         return
     met: Counter[tuple[str, str]] = Counter()
@@ -32,6 +36,8 @@ def pytest_collection_modifyitems(config, items):
         test = item.location[0], item.originalname
         met[test] += 1
         (left_out if limits and met[test] > min(limits) else kept).append(item)
+    if config.getoption("--left-out"):
+        kept, left_out = left_out, kept
     config.hook.pytest_deselected(items=left_out)
     items[:] = kept
 

@@ -118,6 +118,7 @@ def test_every_public_name_is_in_a_stub():
     assert set(Tensor.__slots__) - {"__weakref__"} <= members["Tensor"]
 
 
+@pytest.mark.slow(cases=0)
 def test_pyright_accepts_a_users_program(tmp_path):
     if shutil.which("pyright", path=str(Path(sys.executable).parent)) is None:
         pytest.skip("pyright is not installed")

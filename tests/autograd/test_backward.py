@@ -355,6 +355,7 @@ def test_line_43_leaves_are_accumulated_as_soon_as_possible(lib):
     assert order == ["early", "middle", "late"]
 
 
+@pytest.mark.slow(cases=0)
 def test_line_44_deep_chain(lib):
     x = lib.tensor([1.0], requires_grad=True)
     y = x

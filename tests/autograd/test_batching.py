@@ -283,6 +283,7 @@ def one_by_one(f, *args):
     return [OPS["stack"](*column) for column in zip(*rows, strict=True)]
 
 
+@pytest.mark.slow(cases=0)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions(name):
     args = tensors((X, V), requires_grad=True)
@@ -407,6 +408,7 @@ def test_nested_levels_on_one_operand(name):
         assert_equal([part], [OPS["stack"](*rows)])
 
 
+@pytest.mark.slow(cases=0)
 def test_every_pair_of_two_levels():
     a, b = tensors((X[:2], V), requires_grad=True)
 

@@ -227,6 +227,7 @@ def by_bytes():
     return ng.autograd.graph.saved_tensors_hooks(pack, unpack)
 
 
+@pytest.mark.slow(cases=3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_values_that_were_packed_give_the_same_gradients(kind):
     a = np.random.default_rng(2).normal(size=(2, 3))
@@ -238,6 +239,7 @@ def test_values_that_were_packed_give_the_same_gradients(kind):
     np.testing.assert_array_equal(x.grad.numpy(), z.grad.numpy())
 
 
+@pytest.mark.slow(cases=3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_second_derivatives_through_packed_values(kind):
     a = np.random.default_rng(3).normal(size=(2, 3))

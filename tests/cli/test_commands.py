@@ -61,6 +61,7 @@ def test_ctrl_c_ends_a_command_with_the_shells_status(monkeypatch):
     assert main(["cache"]) == 130
 
 
+@pytest.mark.slow(cases=0)
 def test_cache_counts_the_kernels_on_disk_and_clears_them(kernel_cache):
     assert json.loads(run("cache", "--json").stdout)["entries"] == 0
     warmed = run("warmup", "--op", "tanh", "--dtype", "float32")

@@ -18,6 +18,7 @@ def demo(capsys, *options):
     return status, json.loads(capsys.readouterr().out)["fits"]
 
 
+@pytest.mark.slow(cases=3)
 @pytest.mark.parametrize("name", nist.names())
 def test_six_certified_digits_from_both_starts(name, capsys):
     status, fits = demo(capsys, "--problem", name)
@@ -106,6 +107,7 @@ def test_missed_digits_are_named_and_set_the_status(capsys, monkeypatch):
     assert "MGH09, least_squares, start 1: only" in out
 
 
+@pytest.mark.slow(cases=0)
 def test_the_plot_is_written_where_asked_or_in_the_current_folder(capsys, monkeypatch, tmp_path):
     pytest.importorskip("matplotlib")
     monkeypatch.chdir(tmp_path)

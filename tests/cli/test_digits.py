@@ -37,7 +37,7 @@ def pretend(monkeypatch, found):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.slow(cases=0)
 @pytest.mark.usefixtures("easy_digits")
 def test_both_models_learn_and_come_back_from_their_files(capsys, tmp_path):
     folder = tmp_path / "new" / "models"
@@ -108,7 +108,7 @@ def test_the_split_repeats_and_loses_no_image():
     assert counts.max() <= 183
 
 
-@pytest.mark.slow
+@pytest.mark.slow(cases=0)
 def test_handwritten_digits(capsys):
     pytest.importorskip("sklearn")
     assert main(["demo", "digits", "--json"]) == 0

@@ -85,6 +85,7 @@ def samples_of(dataset):
     return [dataset[i] for i in range(len(dataset))]
 
 
+@pytest.mark.slow(cases=6)
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("name", DATASETS)
 def test_batches_are_those_of_default_collate(name, workers):

@@ -242,6 +242,7 @@ def test_a_training_step():
     assert len(function.specialisations) == 1
 
 
+@pytest.mark.slow(cases=0)
 def test_buffers_are_written_to():
     layers = [ng.nn.BatchNorm1d(3) for _ in range(2)]
     fast = ng.jit(lambda x: (layers[0](x) ** 3).sum())

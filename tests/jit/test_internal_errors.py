@@ -333,6 +333,7 @@ class Derived(Base):
         return super().times(x) + 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [Slim, Base, Derived])
 def test_an_object_with_compiled_methods_is_freed(make):
     with emulating():

@@ -48,6 +48,7 @@ def check(found: tuple[float, list[float], int]) -> int:
     return compiled
 
 
+@pytest.mark.slow(cases=0)
 def test_processes_share_a_cache_and_repair_it(tmp_path):
     together = [start(tmp_path) for _ in range(4)]
     assert all(check(result(process)) <= 1 for process in together)
@@ -59,7 +60,7 @@ def test_processes_share_a_cache_and_repair_it(tmp_path):
     assert check(result(start(tmp_path))) == 0
 
 
-@pytest.mark.slow
+@pytest.mark.slow(cases=0)
 def test_a_directory_that_cannot_be_written_to(tmp_path):
     check(result(start(tmp_path)))
     tmp_path.chmod(0o555)

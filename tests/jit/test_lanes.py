@@ -35,6 +35,7 @@ def arguments(n: int, d: int, components: int = 3) -> list[np.ndarray]:
     return [rng.normal(size=shape) for shape in shapes]
 
 
+@pytest.mark.slow(cases=0)
 @pytest.mark.parametrize("d", [2, 5, 9])
 def test_gradient_of_a_mixture(d):
     # d = 2: sums are scattered to an axis of length 1

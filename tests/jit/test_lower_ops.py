@@ -75,6 +75,7 @@ def stencil(x):
     return inner + np.sum(x[1:-1] ** 2) + x[0] * x[-2]
 
 
+@pytest.mark.slow(cases=0)
 def test_gradients_of_slices_are_one_loop_over_the_result():
     f = ng.value_and_grad(stencil)
     check(f, (normal(9),), (normal(4),), (normal(130),))
@@ -101,6 +102,7 @@ def rearranged(x, y):
     )
 
 
+@pytest.mark.slow(cases=0)
 @pytest.mark.parametrize("dtype", ["float64", rarely("complex64"), rarely("int64")])
 def test_arrays_put_together(dtype):
     check(
@@ -118,6 +120,7 @@ def put_together(x, y):
     return z + np.sum(ng.index_put(x, y[0, 0], index=(0, slice(1, None))) ** 2)
 
 
+@pytest.mark.slow(cases=0)
 @pytest.mark.parametrize("dtype", ["float64", rarely("float32")])
 def test_gradients_of_arrays_put_together(dtype):
     x, y = normal(4, 5, dtype=dtype), normal(4, 2, dtype=dtype)
@@ -126,10 +129,12 @@ def test_gradients_of_arrays_put_together(dtype):
     )
 
 
+@pytest.mark.slow(cases=0)
 def test_short_axes():
     check(ng.value_and_grad(put_together, argnums=(0, 1)), (normal(2, 2), normal(2, 1)))
 
 
+@pytest.mark.slow(cases=0)
 def test_many_numbers_put_together():
     f = ng.value_and_grad(lambda x: np.sum(np.stack([x[k] ** 2 for k in range(20)]) * x))
     check(f, (normal(20),))
@@ -147,6 +152,7 @@ def looked_up(x, i):
     return z + np.sum(np.take_along_axis(x, i, axis=1) ** 2) + np.sum(x[i[0], 1] ** 3)
 
 
+@pytest.mark.slow(cases=0)
 @pytest.mark.parametrize("dtype", ["float64", rarely("float32")])
 def test_look_up(dtype):
     check(
@@ -156,7 +162,7 @@ def test_look_up(dtype):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.slow(cases=0)
 def test_gradients_at_many_indices_do_not_depend_on_threads():
     x, i = normal(50, 3), integers(-50, 50, 40_000)
     program, run = programs(ng.grad(lambda x, i: np.sum(np.sin(x[i]))), x, i)
@@ -173,6 +179,7 @@ def test_embedding():
     check(ng.value_and_grad(f), (normal(7, 3), integers(0, 7, 4, 3)))
 
 
+@pytest.mark.slow(cases=0)
 def test_additions_at_indices():
     def f(x, i, j, s):
         z = np.sum(ng.index_add(x, i, s, axis=1) ** 2)
@@ -184,6 +191,7 @@ def test_additions_at_indices():
     )
 
 
+@pytest.mark.slow(cases=0)
 def test_writes_at_indices():
     def f(x, i, j, s):
         z = np.sum(ng.index_copy(x, i, s, axis=1) ** 2) + np.sum(ng.put(x, j, s) ** 3)  # pyright: ignore
@@ -217,6 +225,7 @@ def test_an_index_out_of_range_raises_what_eager_code_raises():
         array[place] = kept
 
 
+@pytest.mark.slow(cases=0)
 @pytest.mark.parametrize(
     "dtype", ["float64", rarely("complex128"), rarely("int32"), rarely("bool")]
 )
@@ -253,12 +262,14 @@ def accumulated(x):
     return np.sum(a**2) + np.sum(b * np.cumsum(x, axis=1)) + np.sum(np.cumsum(x) * np.cumsum(x))
 
 
+@pytest.mark.slow(cases=0)
 @pytest.mark.parametrize("dtype", ["float64", rarely("float32")])
 def test_gradients_of_accumulation(dtype):
     f, loose = ng.value_and_grad(accumulated), 1e-3 if dtype == "float32" else 1e-11
     check(f, (normal(5, 4, dtype=dtype),), (normal(3, 9, dtype=dtype),), rtol=loose)
 
 
+@pytest.mark.slow(cases=0)
 @pytest.mark.parametrize("dtype", ["complex128", rarely("int64")])
 def test_accumulation(dtype):
     def f(x):
@@ -268,6 +279,7 @@ def test_accumulation(dtype):
     check(f, (normal(1, 4, dtype=dtype),))
 
 
+@pytest.mark.slow(cases=0)
 def test_recurrence():
     def f(a, b):
         y = OPS["linear_recurrence"](a, b, axis=0) * OPS["linear_recurrence"](a, b, reverse=True)
@@ -279,6 +291,7 @@ def test_recurrence():
 # --------------------------------------------------------------------------- losses and layers
 
 
+@pytest.mark.slow(cases=0)
 @pytest.mark.parametrize("dtype", ["float64", rarely("float32")])
 def test_losses_of_class_indices(dtype):
     def f(x, t, w):
@@ -296,6 +309,7 @@ def test_losses_of_class_indices(dtype):
         run(True, x, t, w)
 
 
+@pytest.mark.slow(cases=0)
 def test_losses_of_class_indices_at_positions():
     def f(x, t):
         return F.cross_entropy(x, t, ignore_index=1) + np.sum(F.nll_loss(x, t, reduction="none"))
@@ -303,6 +317,7 @@ def test_losses_of_class_indices_at_positions():
     check(ng.value_and_grad(f), (normal(3, 4, 2), integers(0, 4, 3, 2)))
 
 
+@pytest.mark.slow(cases=0)
 def test_normalization():
     def f(x, w, b):
         z = np.sum(F.layer_norm(x, (4,), w, b) ** 2) + np.sum(F.rms_norm(x, (4,), w) ** 3)  # pyright: ignore

@@ -40,6 +40,7 @@ def bits(out: Any) -> list[bytes]:
     return [np.asarray(part).tobytes() for part in out]
 
 
+@pytest.mark.slow(cases=0)
 def test_bits_do_not_depend_on_threads_nor_on_the_compilation(matrix, anew, monkeypatch):
     if ng.get_num_threads() < 2:
         pytest.skip("one thread only")

@@ -41,6 +41,7 @@ def test_other_shapes_and_small_results_get_memory_of_their_own(doubled):
     assert small.base is None
 
 
+@pytest.mark.slow(cases=2)
 @pytest.mark.parametrize(
     "hold",
     [

@@ -73,6 +73,7 @@ def holds(sizes: Sizes, axes: Sequence[int]) -> bool:
     return all(eval(guard.text(lambda k: f"n{k}"), scope) for guard in sizes.guards)
 
 
+@pytest.mark.slow(cases=0)
 @settings(max_examples=500, deadline=None)
 @given(st.lists(statements, min_size=1, max_size=6), lengths, st.lists(lengths, max_size=30))
 def test_programs_agree_with_integers_wherever_the_guards_hold(program, hints, others):

@@ -176,6 +176,7 @@ PLAIN = (
 )  # fmt: skip
 
 
+@pytest.mark.slow(cases=0)
 def test_special_values_have_the_bits_of_eager_code():
     compare_bits([ng.ops[name].op for name in PLAIN], np.float64)
 
@@ -183,7 +184,7 @@ def test_special_values_have_the_bits_of_eager_code():
 GROUPS = [ELEMENTWISE[k : k + 12] for k in range(0, len(ELEMENTWISE), 12)]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(cases=0)
 @pytest.mark.parametrize(
     "dtype",
     [np.float64, pytest.param(np.float32, marks=pytest.mark.slow)],

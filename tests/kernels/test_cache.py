@@ -219,6 +219,7 @@ print((x.grad.tolist(), len(kernels), sum(not kernel.from_cache for kernel in ke
 """
 
 
+@pytest.mark.slow(cases=0)
 def test_of_processes_that_start_at_once_one_compiles_a_kernel(tmp_path):
     env = {**os.environ, "PYTHONPATH": ROOT, "NUMGRAD_CACHE_DIR": str(tmp_path / "kernels")}
     command = [sys.executable, "-c", PROGRAM]

@@ -157,6 +157,7 @@ def test_cumprod_backward(dtype, zeros, columns):
         np.testing.assert_allclose(got, cumprod_vjp(g, x), rtol=1e-11, atol=1e-13)
 
 
+@pytest.mark.slow(cases=0)
 def test_cumprod_backward_in_parallel():
     rng = np.random.default_rng(7)
     dtype = np.dtype("float64")

@@ -180,6 +180,7 @@ def start(program, directory, *arguments):
     )
 
 
+@pytest.mark.slow(cases=0)
 @pytest.mark.skipif(os.name != "posix", reason="signals are those of POSIX")
 def test_a_process_that_is_interrupted_all_the_time_compiles(tmp_path):
     process = start(STORM, tmp_path / "kernels", "0.05")
@@ -187,7 +188,7 @@ def test_a_process_that_is_interrupted_all_the_time_compiles(tmp_path):
     assert process.returncode == 0, errors
 
 
-@pytest.mark.slow
+@pytest.mark.slow(cases=0)
 @pytest.mark.skipif(os.name != "posix", reason="signals are those of POSIX")
 @pytest.mark.parametrize("moment", [0.02, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.2, 1.5, 2.0, 2.5, 3.0])
 def test_after_one_interrupt_of_a_first_compile_everything_compiles(tmp_path, moment):

@@ -132,7 +132,7 @@ def test_cache_deleted_while_running(cache):
     assert cache.is_dir()
 
 
-@pytest.mark.slow
+@pytest.mark.slow(cases=0)
 def test_reductions_of_different_processes_do_not_collide(cache):
     # their kernels bring functions of one source with other steps; a third process loads them all
     names = ("sum", "prod", "max", "min")
@@ -157,6 +157,7 @@ def test_reductions_of_different_processes_do_not_collide(cache):
     assert eval(run_in_process(*reversed(names))) == expected[::-1]
 
 
+@pytest.mark.slow(cases=0)
 def test_symbols_of_different_processes_do_not_collide(cache):
     # kernels of one name from two processes, loaded by a third
     for factor in (21.0, 22.0):

@@ -166,18 +166,19 @@ def run(program, *arguments):
     return subprocess.run(command, env=env, timeout=300).returncode
 
 
+@pytest.mark.slow(cases=0)
 @forks
 def test_a_process_forked_while_a_thread_imports_and_compiles():
     assert run(FORKS, "0.1", "0.3") == 0
 
 
 @forks
-@pytest.mark.slow
+@pytest.mark.slow(cases=0)
 def test_processes_forked_at_many_moments():
     assert run(FORKS, *["0.01", "0.05", "0.11", "0.17", "0.23"] * 4) == 0
 
 
 @forks
-@pytest.mark.slow
+@pytest.mark.slow(cases=0)
 def test_pools_of_processes_forked_while_a_thread_compiles():
     assert run(POOLS) == 0

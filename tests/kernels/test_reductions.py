@@ -345,6 +345,7 @@ def test_rare_arguments():
     np.testing.assert_allclose(run(built, x.shape, [x]), curvature(x, 1), rtol=1e-15)
 
 
+@pytest.mark.slow(cases=0)
 @both_layouts
 @pytest.mark.parametrize(
     ("formula", "role", "dtype"),

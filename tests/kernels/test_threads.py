@@ -73,6 +73,7 @@ def _child(queue, x, w):
     queue.put(chain(x, w))
 
 
+@pytest.mark.slow(cases=0)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_gradients_after_fork(data):

@@ -164,6 +164,7 @@ def edges(t):
     return neighbours(points, TYPES[t], steps=4)
 
 
+@pytest.mark.slow(cases=0)
 @both_types
 @pytest.mark.parametrize("name", UNARY)
 def test_unary_error_is_bounded(name, t):

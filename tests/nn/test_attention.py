@@ -45,6 +45,7 @@ def as_peer(torch, options):
     return {k: torch.tensor(v) if isinstance(v, np.ndarray) else v for k, v in options.items()}
 
 
+@pytest.mark.slow(cases=0)
 @pytest.mark.parametrize("options", LAYERS, ids=str)
 def test_layer_is_that_of_torch(options):
     torch = pytest.importorskip("torch")

@@ -124,6 +124,7 @@ def test_gradients_are_clipped_also_where_float32_has_no_number_for_the_norm():
     np.testing.assert_allclose([p.grad.item() for p in ps], 0.5**0.5, rtol=1e-6)
 
 
+@pytest.mark.slow(cases=0)
 def test_the_norm_is_the_same_for_any_number_of_threads():
     x = ng.tensor(np.random.default_rng(3).normal(size=300_001))
     before, totals = ng.get_num_threads(), set()

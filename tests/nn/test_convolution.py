@@ -223,6 +223,7 @@ def two_threads():
     ng.set_num_threads(before)
 
 
+@pytest.mark.slow(cases=0)
 def test_any_number_of_threads_gives_the_same_bits(two_threads):
     x = ng.tensor(array(33, 8, 12, 12), requires_grad=True)
     w = ng.tensor(array(8, 8, 3, 3), requires_grad=True)

@@ -305,7 +305,7 @@ def test_batches_are_examples_one_by_one():
     np.testing.assert_allclose(losses.numpy(), alone, rtol=1e-15)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(cases=0)
 @pytest.mark.parametrize(("shape", "dtype"), [((500, 200), "float64"), ((2, 20, 2600), "float32")])
 def test_same_bits_for_any_number_of_threads(shape, dtype):
     x, target, weight = problem(shape, dtype=dtype)

@@ -64,7 +64,7 @@ MORE = [
 ]  # fmt: skip
 
 
-@pytest.mark.slow(cases=24)
+@pytest.mark.slow(cases=8)
 @pytest.mark.parametrize(
     ("name", "shapes", "kinds", "options"),
     [*CASES, *[pytest.param(*case, marks=pytest.mark.slow) for case in MORE]],

@@ -19,6 +19,7 @@ functions = pytest.mark.parametrize(("name", "function", "peer"), PAIRS, ids=[p[
 X = np.random.default_rng(0).standard_normal((2, 3, 4)) * 3
 
 
+@pytest.mark.slow(cases=0)
 @functions
 @pytest.mark.parametrize("dim", [0, 1, -1])
 def test_formula(name, function, peer, dim):
@@ -29,6 +30,7 @@ def test_formula(name, function, peer, dim):
     assert repr(layer) == f"{name}(dim={dim})"
 
 
+@pytest.mark.slow(cases=0)
 @functions
 def test_torch(name, function, peer):
     torch = pytest.importorskip("torch")

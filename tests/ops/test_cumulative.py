@@ -90,6 +90,7 @@ def test_array_api_names(initial):
         ng.cumulative_sum(t)
 
 
+@pytest.mark.slow(cases=2)
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])

@@ -49,7 +49,7 @@ def layouts(x):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shapes", SHAPES + EMPTY, ids=str)
-@pytest.mark.parametrize("dtype", ["int32", "float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("dtype", ["int32", "float64", "complex64"])
 def test_values_and_gradients_in_all_layouts(shapes, dtype):
     a, b = (array(s, dtype) for s in shapes)
     expected = np.asarray(np.matmul(a, b))

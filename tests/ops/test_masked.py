@@ -19,7 +19,7 @@ from tests.ops.test_write import (
 MASKS = [X > 0.3, X[0] > 0, X[:, :1, :1] > 0, np.array(True), np.zeros((4, 5), bool)]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(cases=0)
 @pytest.mark.parametrize("mask", MASKS, ids=lambda m: str(m.shape))
 def test_masked(mask):
     torch = pytest.importorskip("torch")

@@ -137,6 +137,7 @@ def test_zero_dimensional(op):
     assert_same(op(ng.tensor(x), **params).numpy(), expected, 1e-13, signs=False)
 
 
+@pytest.mark.slow(cases=0)
 @pytest.mark.parametrize("op", **by_name(SMOOTH))
 def test_kernel_is_the_formula(op):
     columns, rows, both = AXES[2], AXES[3], AXES[5]

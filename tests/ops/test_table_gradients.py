@@ -93,6 +93,7 @@ def test_complex_operands_are_refused_as_numpy_does(op):
 OTHERS = [op for op in TABLE if not isinstance(op, Elementwise | AxisOp)]
 
 
+@pytest.mark.slow(cases=0)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("op", **by_name(OTHERS))
 def test_gradients_of_operands_that_are_not_contiguous(op, layout):

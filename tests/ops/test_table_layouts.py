@@ -78,6 +78,7 @@ def test_empty_arrays(op):
             np.testing.assert_array_equal(x.grad.numpy(), np.zeros(x.shape))
 
 
+@pytest.mark.slow(cases=0)
 @pytest.mark.parametrize("name", ["tanh", "multiply", "logsumexp"])  # of kernels: test_reductions
 def test_threads_do_not_change_a_bit(name):
     op = ng.ops[name].op

@@ -78,6 +78,7 @@ class Reference:
             p -= size / max(1.0, np.sqrt(np.mean(u * u)) / d) * u
 
 
+@pytest.mark.slow(cases=0)
 @pytest.mark.parametrize("shapes", [SHAPES, LARGE], ids=["small", "large"])
 @pytest.mark.parametrize("options", OPTIONS, ids=["plain", "all", "maximize"])
 def test_steps_are_the_formulas(options, shapes):
@@ -127,6 +128,7 @@ def test_float32_and_its_own_epsilon():
         assert_allclose(p.detach().numpy(), q.detach().numpy(), rtol=1e-4)
 
 
+@pytest.mark.slow(cases=0)
 def test_groups_mix_dtypes_and_layouts():
     base = start([(3, 4)])[0]
     arrays = [base, base.astype(np.float32), np.asfortranarray(base), base[:, ::2], base[0]]

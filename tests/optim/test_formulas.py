@@ -143,6 +143,7 @@ def test_random_groups_step_by_the_formula(case, shapes, seed, data):
                 assert_allclose(optimizer.state[param][key].numpy(), value, rtol=1e-13, atol=1e-15)
 
 
+@pytest.mark.slow(cases=0)
 @NAMES
 def test_steps_are_bitwise_the_same_for_any_number_of_threads(name):
     rng = np.random.default_rng(0)

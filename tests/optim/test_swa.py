@@ -294,6 +294,7 @@ class Statistics(ng.nn.Module):
         return x - self.running_mean
 
 
+@pytest.mark.slow(cases=0)
 @pytest.mark.parametrize("wrap", [lambda x: x, lambda x: (x, "label"), lambda x: [x]])
 def test_statistics_are_those_of_all_batches(wrap):
     model = ng.nn.Sequential(Statistics(), ng.nn.Identity()).eval()

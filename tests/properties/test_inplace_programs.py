@@ -114,6 +114,7 @@ def check_as_torch(program):
         assert [t._version for t in live] == versions
 
 
+@pytest.mark.slow(cases=0)
 @given(programs(torch=False, careful=True))
 @settings(max_examples=60)
 def test_careful_programs(program):
@@ -128,13 +129,13 @@ def test_programs_as_in_torch(program):
 
 @pytest.mark.slow(cases=0)
 @given(programs(torch=False, careful=True))
-@settings(max_examples=1500)
+@settings(max_examples=600)
 def test_many_careful_programs(program):
     check_careful(program)
 
 
 @pytest.mark.slow(cases=0)
 @given(programs(torch=True, careful=False))
-@settings(max_examples=1500)
+@settings(max_examples=600)
 def test_many_programs_as_in_torch(program):
     check_as_torch(program)

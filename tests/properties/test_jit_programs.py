@@ -89,7 +89,7 @@ def test_programs(program, seed, parallel, single, tuning):
 
 
 @pytest.mark.slow(cases=0)
-@settings(max_examples=250)
+@settings(max_examples=100)
 @given(p.programs, st.integers(0, 1000), st.booleans(), st.booleans(), tunings)
 def test_many_programs(program, seed, parallel, single, tuning):
     with emulating(**tuning):

@@ -50,6 +50,7 @@ def point(seed):
     return np.random.default_rng(seed).uniform(-1.5, 1.5, (3, 3))
 
 
+@pytest.mark.slow(cases=0)
 @given(steps, st.integers(0, 1000))
 def test_finite_differences(program, seed):
     assert gradcheck(lambda x: run(program, x), ng.tensor(point(seed), requires_grad=True))

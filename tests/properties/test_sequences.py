@@ -123,21 +123,21 @@ def check(program: list, table: dict, jitted: dict | None = None) -> None:
     np.testing.assert_allclose(np.sum(terms), slope, rtol=1e-9, atol=1e-10)
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(calls(["subtract", "matmul"], SHAPES[:3], LOOKS[:2]))
 def test_a_call_gives_the_same_after_any_other(program):
     check(program, CALLS)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(cases=0)
 @given(calls(CALLS, SHAPES, LOOKS))
 def test_calls_on_all_kinds_of_operands(program):
     check(program, CALLS)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of arrays that plain NumPy made
-@pytest.mark.slow
-@settings(max_examples=15)
+@pytest.mark.slow(cases=0)
+@settings(max_examples=8)
 @given(calls(CALLS, SHAPES[:4], LOOKS[:2]))
 def test_compiled_and_eager_calls_mixed(program):
     check(
