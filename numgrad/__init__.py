@@ -28,25 +28,10 @@ from numgrad.autograd.modes import is_inference_mode_enabled as is_inference_mod
 from numgrad.autograd.modes import no_grad as no_grad
 from numgrad.autograd.modes import set_grad_enabled as set_grad_enabled
 from numgrad.autograd.row_sparse import RowSparseTensor as RowSparseTensor
-from numgrad.checkpoint import checkpoint as checkpoint
-from numgrad.checkpoint import checkpoint_sequential as checkpoint_sequential
-from numgrad.checkpoint import set_checkpoint_early_stop as set_checkpoint_early_stop
+from numgrad.compiler.inspect.stats import jit_stats as jit_stats
+from numgrad.compiler.run.api import jit as jit
 from numgrad.config import get_num_threads as get_num_threads
 from numgrad.config import set_num_threads as set_num_threads
-from numgrad.creation import arange as arange
-from numgrad.creation import asarray as asarray
-from numgrad.creation import empty as empty
-from numgrad.creation import empty_like as empty_like
-from numgrad.creation import eye as eye
-from numgrad.creation import from_numpy as from_numpy
-from numgrad.creation import full as full
-from numgrad.creation import full_like as full_like
-from numgrad.creation import linspace as linspace
-from numgrad.creation import ones as ones
-from numgrad.creation import ones_like as ones_like
-from numgrad.creation import tensor as tensor
-from numgrad.creation import zeros as zeros
-from numgrad.creation import zeros_like as zeros_like
 from numgrad.errors import GradcheckError as GradcheckError
 from numgrad.errors import NumgradAssertionError as NumgradAssertionError
 from numgrad.errors import NumgradAttributeError as NumgradAttributeError
@@ -58,27 +43,42 @@ from numgrad.errors import NumgradRuntimeError as NumgradRuntimeError
 from numgrad.errors import NumgradTraceError as NumgradTraceError
 from numgrad.errors import NumgradTypeError as NumgradTypeError
 from numgrad.errors import NumgradValueError as NumgradValueError
-from numgrad.func import grad as grad
-from numgrad.func import hessian as hessian
-from numgrad.func import jacobian as jacobian
-from numgrad.func import value_and_grad as value_and_grad
 from numgrad.io import load as load
 from numgrad.io import save as save
-from numgrad.jit.api import jit as jit
-from numgrad.jit.stats import jit_stats as jit_stats
-from numgrad.tensor import Tensor as Tensor
+from numgrad.tensors.checkpoint import checkpoint as checkpoint
+from numgrad.tensors.checkpoint import checkpoint_sequential as checkpoint_sequential
+from numgrad.tensors.checkpoint import set_checkpoint_early_stop as set_checkpoint_early_stop
+from numgrad.tensors.creation import arange as arange
+from numgrad.tensors.creation import asarray as asarray
+from numgrad.tensors.creation import empty as empty
+from numgrad.tensors.creation import empty_like as empty_like
+from numgrad.tensors.creation import eye as eye
+from numgrad.tensors.creation import from_numpy as from_numpy
+from numgrad.tensors.creation import full as full
+from numgrad.tensors.creation import full_like as full_like
+from numgrad.tensors.creation import linspace as linspace
+from numgrad.tensors.creation import ones as ones
+from numgrad.tensors.creation import ones_like as ones_like
+from numgrad.tensors.creation import tensor as tensor
+from numgrad.tensors.creation import zeros as zeros
+from numgrad.tensors.creation import zeros_like as zeros_like
+from numgrad.tensors.tensor import Tensor as Tensor
+from numgrad.transforms import grad as grad
+from numgrad.transforms import hessian as hessian
+from numgrad.transforms import jacobian as jacobian
+from numgrad.transforms import value_and_grad as value_and_grad
 
 # isort: split
 from numgrad import data as data
 from numgrad import nn as nn
-from numgrad import numpy_protocol as _numpy_protocol  # noqa: F401 (for what it attaches)
 from numgrad import optim as optim
 from numgrad import testing as testing
 from numgrad import viz as viz
-from numgrad.inspection import table as ops  # noqa: F401 (in place of the package)
-from numgrad.op import elementwise as elementwise
-from numgrad.op import primitive as primitive
-from numgrad.op.base import OPS as _OPS
+from numgrad.core.declare import elementwise as elementwise
+from numgrad.core.declare import primitive as primitive
+from numgrad.core.op import OPS as _OPS
+from numgrad.tensors import numpy_protocol as _numpy_protocol  # noqa: F401 (for what it attaches)
+from numgrad.tensors.inspection import table as ops  # noqa: F401 (in place of the package)
 
 for _op in _OPS.values():
     if not _op.internal:

@@ -15,6 +15,9 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.forward_ad import has_tangent as _has_tangent
+from numgrad.core.abstract import AbstractLength
+from numgrad.core.abstract import broadcast_lengths as _broadcast_lengths
+from numgrad.core.op import OPS, state
 from numgrad.errors import (
     NumgradError,
     NumgradRuntimeError,
@@ -22,11 +25,8 @@ from numgrad.errors import (
     NumgradTypeError,
     NumgradValueError,
 )
-from numgrad.op.abstract import AbstractLength
-from numgrad.op.abstract import broadcast_lengths as _broadcast_lengths
-from numgrad.op.base import OPS, state
-from numgrad.ops.shape import as_operand as _as_operand
-from numgrad.tensor import Tensor
+from numgrad.operations.shape import as_operand as _as_operand
+from numgrad.tensors.tensor import Tensor
 
 
 class Generator:

@@ -63,7 +63,7 @@ class NumgradChain:
 
     def __init__(self) -> None:
         import numgrad as ng
-        from numgrad.checkpoint import checkpoint
+        from numgrad.tensors.checkpoint import checkpoint
 
         self.module, self.checkpoint = ng, checkpoint
 

@@ -135,7 +135,7 @@ class Numgrad(Trained):
         )
 
     def kernel(self, function: str, n: int, dtype: str) -> Statement:
-        from numgrad.op.base import OPS
+        from numgrad.core.op import OPS
 
         operands = arguments(function, n, dtype)
         plan = OPS["power" if function == "pow" else function].plan(operands)
@@ -188,8 +188,8 @@ class Numgrad(Trained):
 
     def _kernel(self) -> Any:
         """A bare prange kernel of about 7 us, launched as numgrad launches its own."""
-        from numgrad.kernels import threads
-        from numgrad.kernels.jit import compile_kernel
+        from numgrad.codegen import threads
+        from numgrad.codegen.compile import compile_kernel
 
         source = (
             "from numba import prange\n"
@@ -385,7 +385,7 @@ class Handwritten:
     """Kernels in ``handwritten/``, on the thread pool and with the memory that numgrad uses."""
 
     def __init__(self) -> None:
-        from numgrad.kernels import memory, threads
+        from numgrad.codegen import memory, threads
 
         memory.keep_freed_memory()
         threads.prepare_pool()

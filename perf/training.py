@@ -164,8 +164,8 @@ def _training(library: Any, model: Any, loss: Any, batches: list[tuple[Any, Any]
 
 def bandwidth(size: int) -> Statement:
     """A triad over arrays that no cache holds: what memory can do for a kernel on all threads."""
-    from numgrad.kernels import threads
-    from numgrad.kernels.jit import compile_kernel
+    from numgrad.codegen import threads
+    from numgrad.codegen.compile import compile_kernel
 
     source = (
         "from numba import prange\n"

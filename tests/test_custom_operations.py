@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad.op.base import OPS
+from numgrad.core.op import OPS
 from numgrad.testing import gradcheck, gradgradcheck
 
 

@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 
 import numgrad as ng
-from numgrad.op import Op
+from numgrad.core.op import Op
 
 
 def public():

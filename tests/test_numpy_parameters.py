@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad import numpy_protocol
-from numgrad.numpy_ufuncs import title
-from numgrad.op.base import Op
+from numgrad.core.op import Op
+from numgrad.tensors import numpy_protocol
+from numgrad.tensors.numpy_ufuncs import title
 from tests.quiet import quiet
 
 X = np.array([[0.5, -1.25, 2.0], [3.5, 0.75, -0.5]])

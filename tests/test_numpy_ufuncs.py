@@ -7,9 +7,9 @@ import pytest
 import scipy.special
 
 import numgrad as ng
-from numgrad import numpy_protocol
-from numgrad.numpy_ufuncs import scipy_ufuncs, title
-from numgrad.op import Elementwise
+from numgrad.core.elementwise import Elementwise
+from numgrad.tensors import numpy_protocol
+from numgrad.tensors.numpy_ufuncs import scipy_ufuncs, title
 from tests.test_numpy_parameters import assert_same, leaf
 
 X = np.array([[0.5, 0.25, 0.75], [0.125, 0.625, 0.375]])

@@ -13,8 +13,8 @@ import pytest
 import numgrad as ng
 from numgrad.autograd import variable
 from numgrad.cli import main, stubs
-from numgrad.op import OPS
-from numgrad.tensor import Tensor
+from numgrad.core.op import OPS
+from numgrad.tensors.tensor import Tensor
 
 PACKAGE = Path(ng.__file__).parent
 

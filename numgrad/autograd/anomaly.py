@@ -19,9 +19,9 @@ from typing import Any, Self
 
 from numgrad.autograd.hooks import node_extras
 from numgrad.autograd.variable import Tensor
+from numgrad.core.op import state
+from numgrad.core.row_sparse import RowSparseArray
 from numgrad.errors import NumgradRuntimeError
-from numgrad.op.base import state
-from numgrad.op.row_sparse import RowSparseArray
 
 _PACKAGE = str(Path(__file__).resolve().parents[1])
 

@@ -18,13 +18,13 @@ from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 
+from numgrad.autograd.forward.rules import RECORDING, pushforward, reads_call, takes_tangent
 from numgrad.autograd.history import region_of
-from numgrad.autograd.jvp import RECORDING, pushforward, reads_call, takes_tangent
 from numgrad.autograd.node import Node
 from numgrad.autograd.variable import Extra, Tensor, extra, root, shared_version
+from numgrad.core.abstract import zeros
+from numgrad.core.op import OPS, Call, Composite, Op, bind, complete, state
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
-from numgrad.op.abstract import zeros
-from numgrad.op.base import OPS, Call, Composite, Op, bind, complete, state
 
 __all__ = [
     "UnpackedDualTensor",

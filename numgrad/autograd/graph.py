@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from numgrad.autograd.engine.task import GradientEdge as GradientEdge
 from numgrad.autograd.hooks import RemovableHandle as RemovableHandle
 from numgrad.autograd.hooks import register_multi_grad_hook as register_multi_grad_hook
 from numgrad.autograd.node import GraphNode as Node
@@ -15,7 +16,6 @@ from numgrad.autograd.saved import (
 )
 from numgrad.autograd.saved import disable_saved_tensors_hooks as disable_saved_tensors_hooks
 from numgrad.autograd.saved import saved_tensors_hooks as saved_tensors_hooks
-from numgrad.autograd.task import GradientEdge as GradientEdge
 from numgrad.autograd.variable import Tensor
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 

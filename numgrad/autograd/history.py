@@ -1,6 +1,6 @@
 """Giving a tensor the history of what was written to its memory.
 
-See Note [In-place operations] in ``numgrad.inplace``, and Note [Views] in ``variable``.
+See Note [In-place operations] in ``numgrad.tensors.inplace``, and Note [Views] in ``variable``.
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 from numgrad.autograd.anomaly import remember_line
+from numgrad.autograd.engine.task import edge_of
 from numgrad.autograd.hooks import move_retained
 from numgrad.autograd.node import Node
 from numgrad.autograd.saved import pack
-from numgrad.autograd.task import edge_of
 from numgrad.autograd.variable import (
     NO_GRAD_VIEW,
     Tensor,
@@ -20,10 +20,10 @@ from numgrad.autograd.variable import (
     root,
     shared_version,
 )
+from numgrad.core.op import OPS, Call, Meta, state
+from numgrad.core.view import ViewCall
 from numgrad.errors import NumgradRuntimeError
-from numgrad.op.base import OPS, Call, Meta, state
-from numgrad.op.view import ViewCall
-from numgrad.ops.region import Region
+from numgrad.operations.region import Region
 
 
 def region_of(owner: Tensor, view: Tensor) -> Any:

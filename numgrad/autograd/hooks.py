@@ -20,9 +20,9 @@ from weakref import WeakKeyDictionary, ref
 
 from numgrad.autograd.row_sparse import RowSparseTensor
 from numgrad.autograd.variable import Tensor, extra
+from numgrad.codegen.locks import HOOKS
+from numgrad.core.op import state
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
-from numgrad.kernels.locks import HOOKS
-from numgrad.op.base import state
 
 _numbers = count().__next__
 

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Self
 
-from numgrad.op.base import state
+from numgrad.core.op import state
 
 
 def is_grad_enabled() -> bool:

@@ -11,14 +11,14 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from numgrad.autograd.conform import conform_tensor
+from numgrad.autograd.engine.conform import conform_tensor
 from numgrad.autograd.hooks import RemovableHandle, leaf_hooks, node_extras
 from numgrad.autograd.saved import Guard, Packed, check_version, pack, stale
 from numgrad.autograd.variable import Parameter, Tensor, Version, extra, shared_version
+from numgrad.codegen.locks import ACCUMULATORS
+from numgrad.core.abstract import ARRAYS, zeros
+from numgrad.core.op import OPS, Call, Meta
 from numgrad.errors import NumgradAttributeError, NumgradRuntimeError, NumgradTypeError
-from numgrad.kernels.locks import ACCUMULATORS
-from numgrad.op.abstract import ARRAYS, zeros
-from numgrad.op.base import OPS, Call, Meta
 
 next_sequence = count().__next__
 """Numbers that rise with time: nodes and in-place writes draw from the same series."""

@@ -1,6 +1,6 @@
 """``RowSparseTensor``: a gradient of which only some rows are stored.
 
-How the engine treats them says Note [Row-sparse gradients] in ``numgrad.op.row_sparse``.
+How the engine treats them says Note [Row-sparse gradients] in ``numgrad.core.row_sparse``.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import Any, Self
 import numpy as np
 
 from numgrad.autograd.variable import Tensor
+from numgrad.core.op import OPS
+from numgrad.core.row_sparse import RowSparseArray
 from numgrad.errors import (
     NumgradIndexError,
     NumgradRuntimeError,
     NumgradTypeError,
     NumgradValueError,
 )
-from numgrad.op.base import OPS
-from numgrad.op.row_sparse import RowSparseArray
 
 
 class RowSparseTensor:

@@ -32,8 +32,8 @@ from weakref import WeakSet
 import numpy as np
 
 from numgrad.autograd.variable import INFERENCE, Tensor, version_of
+from numgrad.core.op import state
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
-from numgrad.op.base import state
 
 COPY_BYTES = 32 * 1024
 _SAMPLES = 509  # prime, so that a stride seldom meets a period of the data

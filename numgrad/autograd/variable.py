@@ -1,6 +1,6 @@
 """``Tensor`` as the engine sees it: an array and its place in the graph.
 
-Methods, operators and the NumPy protocols are attached by ``numgrad.tensor``.
+Methods, operators and the NumPy protocols are attached by ``numgrad.tensors.tensor``.
 
 Note [Views]
 ------------
@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.core.op import state
 from numgrad.errors import NumgradRuntimeError
-from numgrad.op.base import state
 
 
 class Version:

@@ -3,7 +3,7 @@
 import argparse
 import json
 
-from numgrad.kernels import cache
+from numgrad.codegen import cache
 
 HELP = "show or clear the compiled kernels kept on disk"
 

@@ -13,7 +13,7 @@ from llvmlite import binding as llvm
 
 import numgrad as ng
 from numgrad.cli.cache import describe
-from numgrad.kernels import cache, threads
+from numgrad.codegen import cache, threads
 
 HELP = "report versions, CPU, threading layer, kernel cache and BLAS"
 

@@ -16,10 +16,10 @@ from typing import Any, cast
 
 import numgrad as ng
 from numgrad.autograd import variable
-from numgrad.inplace_methods import has_inplace_form, inplace_names
-from numgrad.op import OPS, Composite, Op
-from numgrad.ops.shape import Spread
-from numgrad.tensor import Tensor
+from numgrad.core.op import OPS, Composite, Op
+from numgrad.operations.shape import Spread
+from numgrad.tensors.inplace_methods import has_inplace_form, inplace_names
+from numgrad.tensors.tensor import Tensor
 
 HELP = "write the type stubs (.pyi) of all public names"
 PACKAGE = Path(variable.__file__).parents[1]

@@ -5,7 +5,7 @@ import sys
 import time
 
 from numgrad.cli.progress import Progress
-from numgrad.op import OPS
+from numgrad.core.op import OPS
 
 HELP = "compile the kernels of the operation table ahead of use"
 DTYPES = ("float64", "float32", "complex128", "complex64")

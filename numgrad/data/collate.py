@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.codegen.expr import check_dtype
 from numgrad.errors import NumgradTypeError, NumgradValueError
-from numgrad.kernels.expr import check_dtype
-from numgrad.ops.join import stack
-from numgrad.tensor import Tensor
+from numgrad.operations.join import stack
+from numgrad.tensors.tensor import Tensor
 
 
 def default_collate(samples: Sequence[Any]) -> Any:

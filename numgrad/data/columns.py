@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.codegen.expr import check_dtype
 from numgrad.errors import NumgradTypeError, NumgradValueError
-from numgrad.kernels.expr import check_dtype
-from numgrad.tensor import Tensor
+from numgrad.tensors.tensor import Tensor
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from numgrad.creation import asarray
 from numgrad.data.columns import Columns, columns, samples_of
 from numgrad.errors import NumgradValueError
 from numgrad.random import Generator, generator_of
-from numgrad.tensor import Tensor
+from numgrad.tensors.creation import asarray
+from numgrad.tensors.tensor import Tensor
 
 
 class Dataset(Protocol):

@@ -21,8 +21,8 @@ import numpy as np
 
 from numgrad.errors import NumgradError, NumgradTypeError, NumgradValueError
 from numgrad.io.safetensors import NAMES, Contents, Damage
-from numgrad.nn.parameter import Buffer, Parameter
-from numgrad.tensor import Tensor
+from numgrad.nn.module.parameter import Buffer, Parameter
+from numgrad.tensors.tensor import Tensor
 
 FORMAT = 1
 KEY = "numgrad"

@@ -23,8 +23,8 @@ from functools import cache
 
 import numpy as np
 
-from numgrad.kernels.expr import type_name
-from numgrad.kernels.jit import compile_kernel
+from numgrad.codegen.compile import compile_kernel
+from numgrad.codegen.expr import type_name
 
 CHUNK = 8192
 """Elements of a chunk, about."""
@@ -36,9 +36,9 @@ COST_NS = 2.0
 _HEADER = """
 import numpy as np
 from numba import {type}, float64, int64, prange
-from numgrad.kernels.accumulation import stay_apart
-from numgrad.kernels.intrinsics import add_any_order, load, maximum, sqrt, store
-from numgrad.kernels.device import device, outlined
+from numgrad.codegen.accumulation import stay_apart
+from numgrad.codegen.intrinsics import add_any_order, load, maximum, sqrt, store
+from numgrad.codegen.device import device, outlined
 
 
 @device

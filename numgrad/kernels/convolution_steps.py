@@ -6,7 +6,7 @@ order of ``sizes``, are in ``conv``. All arrays are flat.
 
 import numpy as np
 
-from numgrad.kernels.device import device, outlined
+from numgrad.codegen.device import device, outlined
 
 
 @outlined

@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.kernels.expr import short, type_name
-from numgrad.kernels.jit import compile_kernel
+from numgrad.codegen.compile import compile_kernel
+from numgrad.codegen.expr import short, type_name
 
 TILE = 256
 """Columns handled side by side at most."""
@@ -36,11 +36,11 @@ SHORT = 64
 HEADER = """
 import numpy as np
 from numba import float32, float64, int32, int64, prange
-from numgrad.kernels.accumulation import (
+from numgrad.codegen.accumulation import (
     is_nan_float, ordered_maximum, stay_apart
 )
-from numgrad.kernels.intrinsics import add_any_order, maximum, select
-from numgrad.kernels.device import outlined
+from numgrad.codegen.intrinsics import add_any_order, maximum, select
+from numgrad.codegen.device import outlined
 from numgrad.kernels.vmath.exponential import exp_{bits}
 from numgrad.kernels.vmath.logarithm import log_{bits}
 

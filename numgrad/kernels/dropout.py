@@ -15,13 +15,13 @@ from functools import cache
 
 import numpy as np
 
-from numgrad.kernels.expr import short, type_name
-from numgrad.kernels.jit import compile_kernel
+from numgrad.codegen.compile import compile_kernel
+from numgrad.codegen.expr import short, type_name
 
 _SOURCE = """
 from numba import float32, float64, int64, uint64, prange
-from numgrad.kernels.intrinsics import select
-from numgrad.kernels.device import device
+from numgrad.codegen.intrinsics import select
+from numgrad.codegen.device import device
 
 STEP = uint64(0x9E3779B97F4A7C15)
 FIRST, SECOND = uint64(0xBF58476D1CE4E5B9), uint64(0x94D049BB133111EB)

@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.kernels.expr import BOOL, FLOAT64, Emitter, Reader, Symbol, in_order, type_name
-from numgrad.kernels.jit import compile_kernel
+from numgrad.codegen.compile import compile_kernel
+from numgrad.codegen.expr import BOOL, FLOAT64, Emitter, Reader, Symbol, in_order, type_name
 
 TASK = 4096
 """Elements a task handles at least."""
@@ -158,7 +158,7 @@ def update_kernel(
     used = [k for k, name in enumerate(elements) if arrays[name] in set(in_order(outputs, {}))]
     loop, stored = emitter.block(outputs, inside)
     for name in ("load", "store"):
-        emitter.imports[name] = f"numgrad.kernels.intrinsics:{name}"
+        emitter.imports[name] = f"numgrad.codegen.intrinsics:{name}"
 
     of, count = type_name(dtype), len(elements)
     arguments = ["pointers", "starts", *[f"h{k}" for k in range(len(hypers))]]

@@ -13,10 +13,10 @@ from functools import cache, partial
 
 import numpy as np
 
-from numgrad.kernels import threads
-from numgrad.kernels.addresses import addresses, copied_addresses
-from numgrad.kernels.expr import type_name
-from numgrad.kernels.jit import compile_kernel
+from numgrad.codegen import threads
+from numgrad.codegen.addresses import addresses, copied_addresses
+from numgrad.codegen.compile import compile_kernel
+from numgrad.codegen.expr import type_name
 from numgrad.kernels.multi_tensor import MAX_TASKS, TASK
 
 LANES = 8
@@ -54,7 +54,7 @@ def _entry(dtype: np.dtype, parallel: bool = False, nogil: bool = False) -> Call
     lines = [
         "import numpy as np",
         "from numba import float32, float64, prange",
-        "from numgrad.kernels.intrinsics import load",
+        "from numgrad.codegen.intrinsics import load",
         "",
         "",
         "def kernel(pointers, starts, factor):",

@@ -25,8 +25,8 @@ from functools import cache
 
 import numpy as np
 
-from numgrad.kernels.expr import short, type_name
-from numgrad.kernels.jit import Kernel, compile_kernel
+from numgrad.codegen.compile import Kernel, compile_kernel
+from numgrad.codegen.expr import short, type_name
 
 BLOCK = 1024
 """Contiguous elements that are summed in any order."""
@@ -36,9 +36,9 @@ ROWS = 64
 _HEADER = """
 import numpy as np
 from numba import {type}, int64, prange
-from numgrad.kernels.accumulation import stay_apart
-from numgrad.kernels.intrinsics import add_any_order, sqrt
-from numgrad.kernels.device import outlined
+from numgrad.codegen.accumulation import stay_apart
+from numgrad.codegen.intrinsics import add_any_order, sqrt
+from numgrad.codegen.device import outlined
 """
 
 _SUMS = """

@@ -5,8 +5,8 @@ Imported by generated source only: importing this module imports Numba. Arrays a
 
 import numpy as np
 
-from numgrad.kernels.device import outlined
-from numgrad.kernels.intrinsics import select
+from numgrad.codegen.device import outlined
+from numgrad.codegen.intrinsics import select
 
 
 @outlined

@@ -28,8 +28,8 @@ from functools import cache
 
 import numpy as np
 
-from numgrad.kernels.expr import type_name
-from numgrad.kernels.jit import compile_kernel
+from numgrad.codegen.compile import compile_kernel
+from numgrad.codegen.expr import type_name
 
 BLOCK = 4096
 PASS_NS = 0.5
@@ -38,9 +38,9 @@ PASS_NS = 0.5
 _HEADER = """
 import numpy as np
 from numba import {type}, float64, int64, prange
-from numgrad.kernels.accumulation import stay_apart
-from numgrad.kernels.intrinsics import add_any_order, load, store
-from numgrad.kernels.device import outlined
+from numgrad.codegen.accumulation import stay_apart
+from numgrad.codegen.intrinsics import add_any_order, load, store
+from numgrad.codegen.device import outlined
 
 """
 

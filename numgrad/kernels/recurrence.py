@@ -7,8 +7,8 @@ from functools import cache
 
 import numpy as np
 
-from numgrad.kernels.expr import short, type_name
-from numgrad.kernels.jit import compile_kernel
+from numgrad.codegen.compile import compile_kernel
+from numgrad.codegen.expr import short, type_name
 
 _SOURCE = """
 from numba import {type}

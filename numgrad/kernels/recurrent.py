@@ -18,8 +18,8 @@ from functools import cache
 
 import numpy as np
 
-from numgrad.kernels.expr import short, type_name
-from numgrad.kernels.jit import Kernel, compile_kernel
+from numgrad.codegen.compile import Kernel, compile_kernel
+from numgrad.codegen.expr import short, type_name
 
 GATES = {"rnn_tanh": (1, 0), "rnn_relu": (1, 0), "gru": (3, 4), "lstm": (4, 4)}
 """By kind of cell: how many gates its weights have, and how many it keeps."""
@@ -27,8 +27,8 @@ GATES = {"rnn_tanh": (1, 0), "rnn_relu": (1, 0), "gru": (3, 4), "lstm": (4, 4)}
 _HEADER = """
 import numpy as np
 from numba import {type}, int64, prange
-from numgrad.kernels.intrinsics import select
-from numgrad.kernels.device import outlined
+from numgrad.codegen.intrinsics import select
+from numgrad.codegen.device import outlined
 from numgrad.kernels.vmath.exponential import sigmoid_{f} as sigmoid
 from numgrad.kernels.vmath.hyperbolic import tanh_{f} as tanh
 

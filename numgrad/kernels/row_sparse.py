@@ -18,10 +18,10 @@ from math import prod
 
 import numpy as np
 
-from numgrad.kernels import threads
-from numgrad.kernels.expr import short, type_name
+from numgrad.codegen import threads
+from numgrad.codegen.compile import compile_kernel
+from numgrad.codegen.expr import short, type_name
 from numgrad.kernels.index import scatter_add_kernel
-from numgrad.kernels.jit import compile_kernel
 
 DIGIT = 11
 """Bits sorted by in one pass."""

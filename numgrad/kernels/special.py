@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from numgrad.kernels.device import device, outlined
-from numgrad.kernels.intrinsics import fabs, rint, select
-from numgrad.kernels.linker import external_symbol
+from numgrad.codegen.device import device, outlined
+from numgrad.codegen.intrinsics import fabs, rint, select
+from numgrad.codegen.linker import external_symbol
 from numgrad.kernels.vmath.logarithm import log_f64
 from numgrad.kernels.vmath.polynomial import estrin
 from numgrad.kernels.vmath.trigonometric import tan_f64

@@ -10,7 +10,6 @@ from numgrad.optim.adam import AdamW as AdamW
 from numgrad.optim.adamax import Adamax as Adamax
 from numgrad.optim.asgd import ASGD as ASGD
 from numgrad.optim.lbfgs import LBFGS as LBFGS
-from numgrad.optim.minimize import minimize as minimize
 from numgrad.optim.muon import Muon as Muon
 from numgrad.optim.nadam import NAdam as NAdam
 from numgrad.optim.optimizer import Optimizer as Optimizer
@@ -23,5 +22,6 @@ from numgrad.optim.optimizer import (
 from numgrad.optim.radam import RAdam as RAdam
 from numgrad.optim.rmsprop import RMSprop as RMSprop
 from numgrad.optim.rprop import Rprop as Rprop
+from numgrad.optim.scipy_minimizers import minimize as minimize
 from numgrad.optim.sgd import SGD as SGD
 from numgrad.optim.sparse_adam import SparseAdam as SparseAdam

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.node import mark_all_written
+from numgrad.codegen import threads
+from numgrad.codegen.addresses import Addresses, addresses, copied_addresses
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
-from numgrad.inplace import before_writing
 from numgrad.kernels import adafactor as kernels
-from numgrad.kernels import threads
-from numgrad.kernels.addresses import Addresses, addresses, copied_addresses
 from numgrad.optim.formula import as_float
 from numgrad.optim.optimizer import Optimizer
 from numgrad.optim.state_dict import Layout
 from numgrad.optim.validation import check_lr, check_range, check_state
-from numgrad.tensor import Tensor
+from numgrad.tensors.inplace import before_writing
+from numgrad.tensors.tensor import Tensor
 
 
 class Adafactor(Optimizer):

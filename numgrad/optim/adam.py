@@ -10,7 +10,7 @@ from numgrad.errors import NumgradRuntimeError, NumgradValueError
 from numgrad.optim.formula import formula
 from numgrad.optim.formula_optimizer import FormulaOptimizer
 from numgrad.optim.validation import check_betas, check_implementation, check_lr, check_range
-from numgrad.tensor import Tensor
+from numgrad.tensors.tensor import Tensor
 
 
 @formula("step")

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.creation import full, ones, zeros_like
 from numgrad.optim.formula import as_float, formula, zero
 from numgrad.optim.formula_optimizer import FormulaOptimizer
 from numgrad.optim.validation import check_lr, check_range
-from numgrad.tensor import Tensor
+from numgrad.tensors.creation import full, ones, zeros_like
+from numgrad.tensors.tensor import Tensor
 
 
 @formula("eta", "mu", "step")

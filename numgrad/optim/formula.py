@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from numgrad.tensor import Tensor
+from numgrad.tensors.tensor import Tensor
 
 
 class Formula:

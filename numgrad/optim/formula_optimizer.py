@@ -11,20 +11,20 @@ import numpy as np
 
 from numgrad.autograd.node import mark_all_written, mark_version
 from numgrad.autograd.variable import Version
-from numgrad.creation import zeros_like
+from numgrad.core.op import state as thread_state
+from numgrad.core.row_sparse import RowSparseArray
 from numgrad.errors import NumgradRuntimeError
-from numgrad.inplace import before_writing
-from numgrad.op.base import state as thread_state
-from numgrad.op.row_sparse import RowSparseArray
-from numgrad.ops.complex import imag, real
-from numgrad.ops.join import stack
+from numgrad.operations.complex import imag, real
+from numgrad.operations.join import stack
 from numgrad.optim.formula import Formula, Settings, as_float, zero
 from numgrad.optim.launch import FLOAT64, REAL, Launch, check, prepare, update_of
 from numgrad.optim.optimizer import Optimizer
 from numgrad.optim.rows import update_rows
 from numgrad.optim.state_dict import Layout
 from numgrad.optim.validation import check_state
-from numgrad.tensor import Tensor
+from numgrad.tensors.creation import zeros_like
+from numgrad.tensors.inplace import before_writing
+from numgrad.tensors.tensor import Tensor
 
 _DENSE = {Tensor}
 

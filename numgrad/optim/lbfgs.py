@@ -8,22 +8,23 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from numgrad.codegen import threads
+from numgrad.codegen.addresses import copied_addresses
 from numgrad.errors import (
     NumgradAssertionError,
     NumgradRuntimeError,
     NumgradTypeError,
     NumgradValueError,
 )
-from numgrad.kernels import quasi_newton, threads
-from numgrad.kernels.addresses import copied_addresses
-from numgrad.kernels.linalg import dot_kernel
-from numgrad.nn.foreign import array_of
+from numgrad.kernels import quasi_newton
+from numgrad.kernels.products.linalg import dot_kernel
+from numgrad.nn.module.foreign import array_of
 from numgrad.optim.formula import as_float
 from numgrad.optim.line_search import Trial, strong_wolfe
 from numgrad.optim.optimizer import Optimizer
 from numgrad.optim.packing import Packing
 from numgrad.optim.validation import check_lr
-from numgrad.tensor import Tensor
+from numgrad.tensors.tensor import Tensor
 
 LEAST_CURVATURE = 1e-10
 """A pair whose step and change of gradient have a smaller product is not remembered."""

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.node import mark_all_written
-from numgrad.creation import zeros_like
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
-from numgrad.inplace import before_writing
 from numgrad.optim.formula import as_float
 from numgrad.optim.optimizer import Optimizer
 from numgrad.optim.state_dict import Layout
 from numgrad.optim.validation import check_lr, check_range, check_state
-from numgrad.tensor import Tensor
+from numgrad.tensors.creation import zeros_like
+from numgrad.tensors.inplace import before_writing
+from numgrad.tensors.tensor import Tensor
 
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 """Of the iteration: steepest at 0, where small singular values have to grow."""

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.creation import ones
 from numgrad.optim.formula import formula
 from numgrad.optim.formula_optimizer import FormulaOptimizer
 from numgrad.optim.validation import check_betas, check_lr, check_range
-from numgrad.tensor import Tensor
+from numgrad.tensors.creation import ones
+from numgrad.tensors.tensor import Tensor
 
 
 @formula("mu_product", "step")

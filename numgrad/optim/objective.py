@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.autograd import engine
+from numgrad.autograd.engine import backward as engine
 from numgrad.autograd.modes import enable_grad
 from numgrad.autograd.row_sparse import RowSparseTensor
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.optim.packing import Packing
-from numgrad.tensor import Tensor
+from numgrad.tensors.tensor import Tensor
 
 
 class Point:

@@ -12,6 +12,7 @@ from typing import Any
 from numgrad.autograd.hooks import RemovableHandle
 from numgrad.autograd.modes import enable_grad, no_grad, set_grad_enabled
 from numgrad.autograd.variable import gradient_of, set_gradient
+from numgrad.core.op import state
 from numgrad.errors import (
     NumgradNotImplementedError,
     NumgradRuntimeError,
@@ -19,9 +20,8 @@ from numgrad.errors import (
     NumgradTypeError,
     NumgradValueError,
 )
-from numgrad.op.base import state
 from numgrad.optim import state_dict as states
-from numgrad.tensor import Tensor
+from numgrad.tensors.tensor import Tensor
 
 REQUIRED: Any = object()
 """Default of an option that every group must give."""

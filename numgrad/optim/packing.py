@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.modes import no_grad
-from numgrad.tensor import Tensor
+from numgrad.tensors.tensor import Tensor
 
 
 class Packing:

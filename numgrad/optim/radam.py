@@ -9,7 +9,7 @@ import numpy as np
 from numgrad.optim.formula import formula
 from numgrad.optim.formula_optimizer import FormulaOptimizer
 from numgrad.optim.validation import check_betas, check_lr, check_range
-from numgrad.tensor import Tensor
+from numgrad.tensors.tensor import Tensor
 
 
 @formula("step")

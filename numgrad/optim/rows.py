@@ -14,9 +14,9 @@ from functools import partial
 
 import numpy as np
 
-from numgrad.kernels import threads
+from numgrad.codegen import threads
+from numgrad.core.row_sparse import RowSparseArray
 from numgrad.kernels.multi_tensor import UpdateKernel
-from numgrad.op.row_sparse import RowSparseArray
 
 
 def update_rows(

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.creation import full_like, zeros_like
 from numgrad.errors import NumgradValueError
 from numgrad.optim.formula import as_float, formula, zero
 from numgrad.optim.formula_optimizer import FormulaOptimizer
 from numgrad.optim.validation import check_lr
-from numgrad.tensor import Tensor
+from numgrad.tensors.creation import full_like, zeros_like
+from numgrad.tensors.tensor import Tensor
 
 
 @formula("step")

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from numgrad.errors import NumgradTypeError, NumgradValueError
-from numgrad.nn.foreign import array_of, is_array
-from numgrad.tensor import Tensor
+from numgrad.nn.module.foreign import array_of, is_array
+from numgrad.tensors.tensor import Tensor
 
 
 def pack(groups: Sequence[dict[str, Any]], state: Mapping[Any, Any]) -> dict[str, Any]:

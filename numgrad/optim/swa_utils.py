@@ -19,11 +19,11 @@ import numpy as np
 
 from numgrad.autograd.modes import no_grad
 from numgrad.errors import NumgradAssertionError, NumgradValueError
-from numgrad.nn.module import Module
+from numgrad.nn.module.module import Module
 from numgrad.nn.utils.update_many import update_many
 from numgrad.optim.lr_scheduler.base import LRScheduler, check_optimizer, for_each_group
 from numgrad.optim.optimizer import Optimizer
-from numgrad.tensor import Tensor
+from numgrad.tensors.tensor import Tensor
 
 AverageOne: TypeAlias = Callable[[Tensor, Tensor, Any], Any]
 AverageMany: TypeAlias = Callable[[Sequence[Tensor], Sequence[Tensor], Any], None]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
-from numgrad.tensor import Tensor
+from numgrad.tensors.tensor import Tensor
 
 
 def check_lr(optimizer: str, lr: Any) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd import grad
-from numgrad.autograd.engine import dense_grad
+from numgrad.autograd.engine.backward import dense_grad
 from numgrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from numgrad.autograd.modes import enable_grad
 from numgrad.errors import (
@@ -27,7 +27,7 @@ from numgrad.errors import (
     NumgradTypeError,
     NumgradValueError,
 )
-from numgrad.tensor import Tensor
+from numgrad.tensors.tensor import Tensor
 
 
 def gradcheck(

@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.op import AxisOp, Elementwise, Op
+from numgrad.core.axis import AxisOp
+from numgrad.core.elementwise import Elementwise
+from numgrad.core.op import Op
 
 AXES: tuple[tuple[tuple[int, ...], Any], ...] = (
     ((7,), 0),

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.autograd.function_context import SavedTensors
+from numgrad.autograd.function.context import SavedTensors
 from numgrad.autograd.node import AccumulateGrad, GraphNode, Node
 from numgrad.autograd.saved import Guard, Packed
+from numgrad.compiler.graph.graph import Graph
 from numgrad.diagrams.diagram import Box, Diagram, Link
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
-from numgrad.jit.graph import Graph
-from numgrad.tensor import Tensor
+from numgrad.tensors.tensor import Tensor
 from numgrad.viz.drawing import Drawing
 
 FUNCTION, LEAF, OUTPUT, BASE, SAVED = (

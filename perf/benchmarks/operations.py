@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 import numgrad as ng
-from numgrad.op.axis import AxisOp
-from numgrad.op.base import OPS
-from numgrad.op.elementwise import Elementwise
+from numgrad.core.axis import AxisOp
+from numgrad.core.elementwise import Elementwise
+from numgrad.core.op import OPS
 
 SIZES = (100, 100_000)
 DTYPES = ("float64", "float32")

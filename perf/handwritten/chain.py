@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit, prange
 
 from handwritten import INNER, total
-from numgrad.kernels.intrinsics import add_any_order
+from numgrad.codegen.intrinsics import add_any_order
 from numgrad.kernels.vmath.exponential import exp_f64
 from numgrad.kernels.vmath.hyperbolic import tanh_f64
 

@@ -4,8 +4,8 @@ import numpy as np
 from numba import njit, prange
 
 from handwritten import INNER, total
-from numgrad.kernels.accumulation import ordered_maximum
-from numgrad.kernels.intrinsics import add_any_order
+from numgrad.codegen.accumulation import ordered_maximum
+from numgrad.codegen.intrinsics import add_any_order
 from numgrad.kernels.vmath.exponential import exp_f64
 from numgrad.kernels.vmath.logarithm import log_f64
 

@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit, prange
 
 from handwritten import INNER, SUMS
-from numgrad.kernels.intrinsics import add_any_order
+from numgrad.codegen.intrinsics import add_any_order
 from numgrad.kernels.vmath.exponential import sigmoid_f64, softplus_f64
 
 BLOCK = 128

@@ -15,8 +15,8 @@ import numpy as np
 from numba import njit, prange
 
 from handwritten import INNER, SUMS
-from numgrad.kernels.accumulation import stay_apart
-from numgrad.kernels.intrinsics import select
+from numgrad.codegen.accumulation import stay_apart
+from numgrad.codegen.intrinsics import select
 from numgrad.kernels.vmath.exponential import exp_f64
 from numgrad.kernels.vmath.logarithm import log_f64
 

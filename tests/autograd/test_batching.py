@@ -6,14 +6,17 @@ import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad.autograd.batching import Batched, BatchingInterpreter
-from numgrad.autograd.batching_rules import PARAMETERS, RULES, Operand, by_example, find_rule
-from numgrad.autograd.conform import conform_tensor
-from numgrad.inplace import assign, inplace
-from numgrad.op import AxisOp, Composite, Elementwise, Primitive, View
-from numgrad.op.base import OPS, bind
+from numgrad.autograd.batching.batch import Batched, BatchingInterpreter
+from numgrad.autograd.batching.rules import PARAMETERS, RULES, Operand, by_example, find_rule
+from numgrad.autograd.engine.conform import conform_tensor
+from numgrad.core.axis import AxisOp
+from numgrad.core.elementwise import Elementwise
+from numgrad.core.op import OPS, Composite, bind
+from numgrad.core.primitive import Primitive
+from numgrad.core.view import View
+from numgrad.tensors.inplace import assign, inplace
 from numgrad.testing.samples import AXES, BROADCASTS, draw
-from tests.ops.reference import by_name
+from tests.operations.reference import by_name
 
 pytestmark = pytest.mark.slow
 

@@ -16,7 +16,7 @@ from numgrad.autograd.graph import (
     disable_saved_tensors_hooks,
     saved_tensors_hooks,
 )
-from numgrad.checkpoint import checkpoint, checkpoint_sequential, set_checkpoint_early_stop
+from numgrad.tensors.checkpoint import checkpoint, checkpoint_sequential, set_checkpoint_early_stop
 
 A = np.array([0.3, -0.7, 1.1])
 

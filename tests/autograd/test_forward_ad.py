@@ -7,12 +7,14 @@ import pytest
 
 import numgrad as ng
 from numgrad.autograd import forward_ad as fw
-from numgrad.op import AxisOp, Elementwise, primitive
-from numgrad.op.base import OPS, state
+from numgrad.core.axis import AxisOp
+from numgrad.core.declare import primitive
+from numgrad.core.elementwise import Elementwise
+from numgrad.core.op import OPS, state
 from numgrad.testing import gradcheck
 from numgrad.testing.samples import draw
-from tests.ops.cases import EVERY_LAYOUT, TABLE, cases
-from tests.ops.reference import by_name
+from tests.operations.cases import EVERY_LAYOUT, TABLE, cases
+from tests.operations.reference import by_name
 
 
 def inner(a, b):

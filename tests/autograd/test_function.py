@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad.autograd.function import Function
+from numgrad.autograd.function.function import Function
 from numgrad.autograd.hooks import user_code
+from numgrad.core.op import state
 from numgrad.errors import NumgradNotImplementedError, NumgradTypeError
-from numgrad.op.base import state
 from tests.autograd.functions import base, leaf, powers, scaling
 
 # ------------------------------------------------------------------------------ the plain cases

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad.autograd.batching import BatchingInterpreter
-from numgrad.autograd.function import Function, once_differentiable
+from numgrad.autograd.batching.batch import BatchingInterpreter
+from numgrad.autograd.function.function import Function, once_differentiable
+from numgrad.core.op import state
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
-from numgrad.op.base import state
 from tests.autograd.functions import leaf, powers, scaling
 
 forward_ad = ng.autograd.forward_ad

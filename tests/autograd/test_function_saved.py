@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad.autograd.function import Function, once_differentiable
+from numgrad.autograd.function.function import Function, once_differentiable
 from numgrad.errors import NumgradRuntimeError
 from tests.autograd.functions import base, leaf, powers, scaling
 

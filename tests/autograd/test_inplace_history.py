@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad.inplace_methods import OTHERS, has_inplace_form, inplace_names
-from numgrad.op.base import OPS
+from numgrad.core.op import OPS
+from numgrad.tensors.inplace_methods import OTHERS, has_inplace_form, inplace_names
 from numgrad.testing.samples import draw
 from tests.autograd.writing import leaf, same_gradients, weighted
-from tests.ops.reference import ELEMENTWISE, by_name
+from tests.operations.reference import ELEMENTWISE, by_name
 
 # --------------------------------------------------------------------------------- grad modes
 

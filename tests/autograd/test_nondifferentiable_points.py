@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad.op.base import OPS
-from tests.ops.cases import TABLE
+from numgrad.core.op import OPS
+from tests.operations.cases import TABLE
 
 pytestmark = pytest.mark.slow
 

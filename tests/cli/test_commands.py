@@ -12,7 +12,7 @@ import pytest
 
 import numgrad as ng
 from numgrad.cli import COMMANDS, doctor, main
-from numgrad.op import OPS
+from numgrad.core.op import OPS
 
 ROOT = Path(__file__).parents[2]
 
@@ -116,7 +116,7 @@ def test_doctor_in_words(capsys):
 @pytest.mark.parametrize("safe", [True, False])
 def test_doctor_says_whether_threads_and_forks_are_safe(safe, capsys, monkeypatch):
     pool = {"layer": "x", "threads": 3, "safe_for_threads": safe, "safe_after_fork": safe}
-    monkeypatch.setattr("numgrad.kernels.threads.describe", lambda: pool)
+    monkeypatch.setattr("numgrad.codegen.threads.describe", lambda: pool)
     assert main(["doctor"]) == 0
     out = capsys.readouterr().out
     assert "3 of layer x" in out

@@ -11,19 +11,21 @@ from threading import Thread
 import numpy as np
 import pytest
 
-from numgrad.kernels import jit, products, threads
+from numgrad.codegen import compile as jit
+from numgrad.codegen import threads
+from numgrad.kernels.products import gemm as products
 from tests.quiet import quiet
 
 GEMM = """
 from numba import {dtype}
-from numgrad.kernels.blas import gemm
+from numgrad.kernels.products.blas import gemm
 
 def kernel(trans_a, trans_b, m, n, k, a, lda, b, ldb, c, ldc, add, alone):
     gemm({dtype}, trans_a, trans_b, m, n, k, a, lda, b, ldb, c, ldc, add, alone)
 """
 BATCHED = """
 from numba import {dtype}
-from numgrad.kernels.blas import batched_gemm
+from numgrad.kernels.products.blas import batched_gemm
 
 def kernel(sizes, a, lda, stride_a, b, ldb, stride_b, c, ldc, stride_c, add):
     count, trans_a, trans_b, m, n, k = sizes
@@ -220,7 +222,7 @@ def test_batches(dtype, share):
 
 PARALLEL = """
 from numba import float32
-from numgrad.kernels.blas import parallel_gemm
+from numgrad.kernels.products.blas import parallel_gemm
 
 def kernel(trans_a, trans_b, m, n, k, a, lda, b, ldb, c, ldc):
     parallel_gemm(float32, trans_a, trans_b, m, n, k, a, lda, b, ldb, c, ldc, 0)

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from numgrad.cli.cache import describe
-from numgrad.kernels import cache, file_lock, jit
+from numgrad.codegen import cache, file_lock
+from numgrad.codegen import compile as jit
 
 ROOT = str(Path(cache.__file__).parents[2])
 posix = pytest.mark.skipif(os.name != "posix", reason="modes and owners are those of POSIX")
@@ -211,7 +212,7 @@ def test_without_locks_everybody_goes_on(tmp_path, monkeypatch):
 
 PROGRAM = """
 import numpy as np, numgrad as ng
-from numgrad.kernels import jit
+from numgrad.codegen import compile as jit
 x = ng.tensor(np.linspace(0.1, 1, 5), requires_grad=True)
 ng.sum(ng.cbrt(x)).backward()
 kernels = jit._loaded.values()

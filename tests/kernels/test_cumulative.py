@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from numgrad.kernels import threads
-from numgrad.kernels.argreduce import BLOCK, argreduce_kernel
-from numgrad.kernels.cumulative import TILE, cumprod_backward_kernel, cumulative_kernel
+from numgrad.codegen import threads
+from numgrad.codegen.argreduce import BLOCK, argreduce_kernel
+from numgrad.codegen.cumulative import TILE, cumprod_backward_kernel, cumulative_kernel
 
 pytestmark = pytest.mark.slow
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from numgrad.kernels import cache as cache_files
-from numgrad.kernels import jit
+from numgrad.codegen import cache as cache_files
+from numgrad.codegen import compile as jit
 
 SOURCE = """
 def kernel(x, y):
@@ -211,7 +211,7 @@ def test_importing_numgrad_imports_neither_numba_nor_scipy():
 
 
 def test_a_key_covers_what_a_source_imports_and_no_other_file():
-    from numgrad.kernels import sources
+    from numgrad.codegen import sources
 
     def files(source):
         pending, found = sources._imported(source), set()
@@ -228,7 +228,7 @@ def test_a_key_covers_what_a_source_imports_and_no_other_file():
 
 
 def test_a_change_of_a_library_file_changes_the_key(monkeypatch):
-    from numgrad.kernels import sources
+    from numgrad.codegen import sources
 
     source = "from numgrad.kernels.vmath.roots import cbrt_f64\n"
     before, other = sources.library_digest(source), sources.library_digest("import numpy\n")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import numgrad
-from numgrad.kernels import locks
+from numgrad.codegen import locks
 
 PACKAGE = Path(numgrad.__file__).parent
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
@@ -111,7 +111,7 @@ PROGRAM = """
 import os, signal, sys, threading, time
 import numpy as np
 import numgrad as ng
-from numgrad.kernels import jit
+from numgrad.codegen import compile as jit
 
 def number(k):
     source = f"def kernel(x):\\n    x[0] = {k}.0\\n"

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import numgrad as ng
+from numgrad.codegen.loops import broadcast_shape, layout, strided_view
+from numgrad.core.op import OPS
 from numgrad.errors import NumgradValueError
-from numgrad.kernels.loops import broadcast_shape, layout, strided_view
-from numgrad.op.base import OPS
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import scipy.special
 
-from numgrad.kernels import reduction_columns, reduction_loops, threads
-from numgrad.kernels.expr import AXIS, Reader
-from numgrad.kernels.reductions import Operand, axis_kernel
+from numgrad.codegen import reduction_columns, reduction_loops, threads
+from numgrad.codegen.expr import AXIS, Reader
+from numgrad.codegen.reductions import Operand, axis_kernel
 from tests.quiet import quiet
 
 pytestmark = pytest.mark.slow

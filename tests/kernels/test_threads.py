@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad.kernels import threads
+from numgrad.codegen import threads
 
 N = 400_000
 

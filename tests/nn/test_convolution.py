@@ -7,7 +7,7 @@ import pytest
 import scipy.signal
 
 import numgrad as ng
-from numgrad.autograd.batching import BatchingInterpreter
+from numgrad.autograd.batching.batch import BatchingInterpreter
 from numgrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from numgrad.testing import gradcheck, gradgradcheck
 

@@ -7,9 +7,9 @@ import pytest
 from scipy import special
 
 import numgrad as ng
-from numgrad.autograd.batching import BatchingInterpreter
+from numgrad.autograd.batching.batch import BatchingInterpreter
+from numgrad.core.op import OPS, Call
 from numgrad.nn import functional as F
-from numgrad.op.base import OPS, Call
 
 pytestmark = pytest.mark.slow
 

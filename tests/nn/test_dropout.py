@@ -5,9 +5,9 @@ import pytest
 
 import numgrad as ng
 from numgrad.autograd import forward_ad
-from numgrad.autograd.batching import BatchingInterpreter
+from numgrad.autograd.batching.batch import BatchingInterpreter
+from numgrad.core.op import OPS
 from numgrad.nn import functional as F
-from numgrad.op.base import OPS
 from numgrad.random import draw_seed
 
 LAYERS = pytest.mark.parametrize("name", ["Dropout", "Dropout1d", "Dropout2d"])

@@ -7,8 +7,8 @@ import pytest
 
 import numgrad as ng
 from numgrad import nn
+from numgrad.core.op import OPS, Call
 from numgrad.nn import functional as F
-from numgrad.op.base import OPS, Call
 from tests.nn.peers import compare, copy_parameters
 
 pytestmark = pytest.mark.slow

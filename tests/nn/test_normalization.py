@@ -5,7 +5,7 @@ import pytest
 
 import numgrad as ng
 from numgrad import nn
-from numgrad.kernels import threads
+from numgrad.codegen import threads
 from numgrad.nn import functional as F
 from numgrad.testing import gradcheck
 from tests.nn.peers import compare, copy_parameters

@@ -7,8 +7,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import numgrad as ng
-from numgrad.kernels import quasi_newton, threads
-from numgrad.kernels.addresses import copied_addresses
+from numgrad.codegen import threads
+from numgrad.codegen.addresses import copied_addresses
+from numgrad.kernels import quasi_newton
 from numgrad.optim.line_search import Trial, strong_wolfe
 
 pytestmark = pytest.mark.slow

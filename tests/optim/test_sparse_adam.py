@@ -194,7 +194,7 @@ def test_threads_do_not_change_bits(monkeypatch):
     for w in (serial, parallel):
         w.grad = ng.RowSparseTensor(rows, values, start.shape)
         ng.optim.SparseAdam([w]).step()
-        monkeypatch.setattr("numgrad.kernels.threads.WORK_PER_THREAD_NS", 10.0)
+        monkeypatch.setattr("numgrad.codegen.threads.WORK_PER_THREAD_NS", 10.0)
     np.testing.assert_array_equal(serial.detach().numpy(), parallel.detach().numpy())
 
 

@@ -1,7 +1,7 @@
 """Random functions through ``ng.jit``: NumPy's values, gradients by finite differences.
 
-Most run emulated (``tests.jit.emulator``), which finds what machine code does silently and takes
-milliseconds; some are compiled.
+Most run emulated (``tests.compiler.emulator``), which takes milliseconds and finds what machine
+code does silently; some are compiled.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import numgrad as ng
-from tests.jit import programs as p
-from tests.jit.emulator import emulating
+from tests.compiler import programs as p
+from tests.compiler.emulator import emulating
 
 pytestmark = pytest.mark.filterwarnings("ignore:jit. .* was (re)?traced")
 LENGTHS = ((5, 4), (7, 3), (2, 6), (26, 5))

@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import numgrad as ng
-from numgrad.op.base import OPS
-from tests.ops.arrangements import ARRANGED
+from numgrad.core.op import OPS
+from tests.operations.arrangements import ARRANGED
 
 SHAPES = ((3,), (1, 3), (3, 3), (3, 1), (), (1,))
 LOOKS = ("C", "transposed", "stepped", "reversed", "broadcast", "inside")

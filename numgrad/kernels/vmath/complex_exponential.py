@@ -14,8 +14,8 @@ stays ``p 2**k`` until it is multiplied.
 
 import numpy as np
 
-from numgrad.kernels.device import device, outlined
-from numgrad.kernels.intrinsics import copysign, fabs, rint, select
+from numgrad.codegen.device import device, outlined
+from numgrad.codegen.intrinsics import copysign, fabs, rint, select
 from numgrad.kernels.vmath.complex_logarithm import log_of_modulus
 from numgrad.kernels.vmath.complex_single import single
 from numgrad.kernels.vmath.double_double import two_prod_f64

@@ -10,8 +10,8 @@ and signed zeros are those of C99, Annex G.
 
 import numpy as np
 
-from numgrad.kernels.device import device, outlined
-from numgrad.kernels.intrinsics import copysign, fabs, select
+from numgrad.codegen.device import device, outlined
+from numgrad.codegen.intrinsics import copysign, fabs, select
 from numgrad.kernels.vmath.complex_logarithm import log_of_modulus
 from numgrad.kernels.vmath.complex_parts import sqrt_parts
 from numgrad.kernels.vmath.complex_single import single

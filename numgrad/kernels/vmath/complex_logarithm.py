@@ -7,8 +7,8 @@ infinity, NaN and signed zeros are those of C99, Annex G.
 
 import numpy as np
 
-from numgrad.kernels.device import device, outlined
-from numgrad.kernels.intrinsics import fabs, select
+from numgrad.codegen.device import device, outlined
+from numgrad.codegen.intrinsics import fabs, select
 from numgrad.kernels.vmath.complex_single import single
 from numgrad.kernels.vmath.double_double import fast_two_sum, two_prod_f64, two_sum
 from numgrad.kernels.vmath.inverse_trigonometric import atan2_f64

@@ -6,9 +6,9 @@ Annex G; of the sign and the reciprocal, which it does not have, those of NumPy.
 
 import numpy as np
 
-from numgrad.kernels import intrinsics
-from numgrad.kernels.device import device, outlined
-from numgrad.kernels.intrinsics import copysign, fabs, select
+from numgrad.codegen import intrinsics
+from numgrad.codegen.device import device, outlined
+from numgrad.codegen.intrinsics import copysign, fabs, select
 from numgrad.kernels.vmath.complex_single import single
 from numgrad.kernels.vmath.roots import hypot_f64
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.kernels.device import device
+from numgrad.codegen.device import device
 
 
 def single(double: Any) -> Callable:

@@ -5,8 +5,8 @@ References: Dekker (1971), A floating-point technique for extending the availabl
 
 import numpy as np
 
-from numgrad.kernels.device import device
-from numgrad.kernels.intrinsics import HAS_FMA, bits, fma, from_bits
+from numgrad.codegen.device import device
+from numgrad.codegen.intrinsics import HAS_FMA, bits, fma, from_bits
 
 
 @device

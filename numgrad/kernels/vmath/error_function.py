@@ -17,8 +17,8 @@ accurate as the rest, down to subnormal results. The degree of p is 21 (float64,
 
 import numpy as np
 
-from numgrad.kernels.device import device
-from numgrad.kernels.intrinsics import bits, fabs, from_bits, mul_add, select
+from numgrad.codegen.device import device
+from numgrad.codegen.intrinsics import bits, fabs, from_bits, mul_add, select
 from numgrad.kernels.vmath.double_double import fast_two_sum
 from numgrad.kernels.vmath.exponential import (
     F_SHIFT,

@@ -7,8 +7,8 @@ multiples of 4, those after are below 2**-137. libm is no substitute: glibc 2.36
 
 import numpy as np
 
-from numgrad.kernels.device import device
-from numgrad.kernels.intrinsics import bits, mul_add, select
+from numgrad.codegen.device import device
+from numgrad.codegen.intrinsics import bits, mul_add, select
 from numgrad.kernels.vmath.double_double import fast_two_sum, two_prod_f64
 
 _TWO_OVER_PI = np.array(  # 64 bits a word, after a word of zeros for the arguments below 2**55

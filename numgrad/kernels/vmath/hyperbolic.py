@@ -15,8 +15,8 @@ count less. The last bits of the coefficients were searched for; all arguments w
 
 import numpy as np
 
-from numgrad.kernels.device import device
-from numgrad.kernels.intrinsics import bits, copysign, fabs, from_bits, mul_add, select, sqrt
+from numgrad.codegen.device import device
+from numgrad.codegen.intrinsics import bits, copysign, fabs, from_bits, mul_add, select, sqrt
 from numgrad.kernels.vmath.double_double import (
     fast_two_sum,
     two_prod_f32,

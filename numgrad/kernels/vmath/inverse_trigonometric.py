@@ -19,8 +19,8 @@ remainders do not underflow, and puts finite numbers for infinities and for 0/0.
 
 import numpy as np
 
-from numgrad.kernels.device import device
-from numgrad.kernels.intrinsics import bits, fabs, from_bits, mul_add, select, sqrt
+from numgrad.codegen.device import device
+from numgrad.codegen.intrinsics import bits, fabs, from_bits, mul_add, select, sqrt
 from numgrad.kernels.vmath.double_double import fast_two_sum
 from numgrad.kernels.vmath.multiply_add import exact_mul_add_f32, exact_mul_add_f64
 from numgrad.kernels.vmath.polynomial import estrin

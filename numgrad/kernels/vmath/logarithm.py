@@ -10,8 +10,8 @@ powers of two and ten give integers. Comparisons are dear in AVX-512: special ca
 
 import numpy as np
 
-from numgrad.kernels.device import device
-from numgrad.kernels.intrinsics import bits, fabs, from_bits, mul_add, select
+from numgrad.codegen.device import device
+from numgrad.codegen.intrinsics import bits, fabs, from_bits, mul_add, select
 from numgrad.kernels.vmath.double_double import (
     fast_two_sum,
     two_prod_f32,

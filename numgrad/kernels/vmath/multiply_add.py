@@ -5,8 +5,8 @@ product is taken with its error: exact if the sum cancels the leading half of th
 what error terms, remainders and argument reductions need.
 """
 
-from numgrad.kernels.device import device
-from numgrad.kernels.intrinsics import HAS_FMA, fma
+from numgrad.codegen.device import device
+from numgrad.codegen.intrinsics import HAS_FMA, fma
 from numgrad.kernels.vmath.double_double import two_prod_f32, two_prod_f64
 
 if HAS_FMA:

@@ -10,7 +10,7 @@ ones, on which a loop of 70 operations an element waits: erf took 1.7 ns with Ho
 
 from numba import types
 
-from numgrad.kernels.intrinsics import HAS_FMA, instruction
+from numgrad.codegen.intrinsics import HAS_FMA, instruction
 
 
 def _multiply_add(builder, a, b, c):

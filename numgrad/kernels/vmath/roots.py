@@ -7,9 +7,9 @@ hypot: x**2 + y**2 in double-double after scaling by a power of two, root with a
 
 import numpy as np
 
-from numgrad.kernels import intrinsics
-from numgrad.kernels.device import device
-from numgrad.kernels.intrinsics import bits, copysign, fabs, from_bits, mul_add, rint, select
+from numgrad.codegen import intrinsics
+from numgrad.codegen.device import device
+from numgrad.codegen.intrinsics import bits, copysign, fabs, from_bits, mul_add, rint, select
 from numgrad.kernels.vmath.double_double import fast_two_sum, two_prod_f64
 from numgrad.kernels.vmath.exponential import SHIFT_ONCE
 from numgrad.kernels.vmath.multiply_add import exact_mul_add_f64

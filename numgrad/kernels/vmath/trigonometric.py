@@ -18,8 +18,8 @@ of two floats and corrects the quotient by its remainder.
 
 import numpy as np
 
-from numgrad.kernels.device import device, outlined
-from numgrad.kernels.intrinsics import bits, fabs, from_bits, mul_add, select
+from numgrad.codegen.device import device, outlined
+from numgrad.codegen.intrinsics import bits, fabs, from_bits, mul_add, select
 from numgrad.kernels.vmath.huge_argument import reduce_huge_f64
 from numgrad.kernels.vmath.multiply_add import exact_mul_add_f32, exact_mul_add_f64
 from numgrad.kernels.vmath.polynomial import estrin

@@ -12,12 +12,12 @@ import numpy as np
 
 from numgrad.autograd.modes import no_grad
 from numgrad.autograd.row_sparse import RowSparseTensor
+from numgrad.core.op import OPS, state
 from numgrad.errors import NumgradTypeError
 from numgrad.nn.utils.norm import Gradient, total_norm
 from numgrad.nn.utils.tensors import Tensors, listed
 from numgrad.nn.utils.update_many import update_many
-from numgrad.op.base import OPS, state
-from numgrad.tensor import Tensor
+from numgrad.tensors.tensor import Tensor
 
 
 def clip_grad_norm_(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from numgrad.autograd.modes import no_grad
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.nn.utils.tensors import Tensors, listed
-from numgrad.ops.join import concat
-from numgrad.tensor import Tensor
+from numgrad.operations.join import concat
+from numgrad.tensors.tensor import Tensor
 
 
 def parameters_to_vector(parameters: Tensors) -> Tensor:

@@ -21,12 +21,12 @@ import numpy as np
 
 from numgrad.autograd.modes import no_grad
 from numgrad.autograd.row_sparse import RowSparseTensor
+from numgrad.core.op import state
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 from numgrad.kernels.multi_tensor_norm import sum_of_squares
-from numgrad.op.base import state
-from numgrad.ops.norm import vector_norm
-from numgrad.ops.reduce import max as largest
-from numgrad.tensor import Tensor
+from numgrad.operations.norm import vector_norm
+from numgrad.operations.reduce import max as largest
+from numgrad.tensors.tensor import Tensor
 
 Gradient: TypeAlias = Tensor | RowSparseTensor
 

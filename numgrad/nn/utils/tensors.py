@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 from numgrad.errors import NumgradTypeError
-from numgrad.tensor import Tensor
+from numgrad.tensors.tensor import Tensor
 
 Tensors: TypeAlias = Tensor | Iterable[Tensor]
 

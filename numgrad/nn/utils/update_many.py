@@ -10,11 +10,11 @@ import numpy as np
 
 from numgrad.autograd.node import mark_all_written
 from numgrad.autograd.variable import INFERENCE, version_of
-from numgrad.kernels import threads
-from numgrad.kernels.addresses import addresses
+from numgrad.codegen import threads
+from numgrad.codegen.addresses import addresses
+from numgrad.core.op import state
 from numgrad.kernels.multi_tensor import UpdateKernel, update_kernel
-from numgrad.op.base import state
-from numgrad.tensor import Tensor
+from numgrad.tensors.tensor import Tensor
 
 
 def update_many(

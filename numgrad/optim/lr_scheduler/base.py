@@ -27,6 +27,7 @@ from weakref import ref
 import numpy as np
 
 from numgrad.autograd.modes import no_grad
+from numgrad.core.op import state
 from numgrad.errors import (
     NumgradKeyError,
     NumgradNotImplementedError,
@@ -34,10 +35,9 @@ from numgrad.errors import (
     NumgradTypeError,
     NumgradValueError,
 )
-from numgrad.nn.foreign import array_of, is_array
-from numgrad.op.base import state
+from numgrad.nn.module.foreign import array_of, is_array
 from numgrad.optim.optimizer import Optimizer
-from numgrad.tensor import Tensor
+from numgrad.tensors.tensor import Tensor
 
 EPOCH_IS_DEPRECATED = (
     "step: the argument epoch is deprecated; call step() once after each epoch, or load_state_dict "

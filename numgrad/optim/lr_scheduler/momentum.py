@@ -7,7 +7,7 @@ from typing import Any
 from numgrad.errors import NumgradValueError
 from numgrad.optim.lr_scheduler.base import fill, for_each_group, set_value
 from numgrad.optim.optimizer import Optimizer
-from numgrad.tensor import Tensor
+from numgrad.tensors.tensor import Tensor
 
 
 class MomentumRange:

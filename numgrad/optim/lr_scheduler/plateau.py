@@ -17,7 +17,7 @@ from numgrad.optim.lr_scheduler.base import (
     values_of,
 )
 from numgrad.optim.optimizer import Optimizer
-from numgrad.tensor import Tensor
+from numgrad.tensors.tensor import Tensor
 
 
 class ReduceLROnPlateau(LRScheduler):

@@ -1,0 +1,1 @@
+"""Computing for many examples at once."""

@@ -1,0 +1,318 @@
+"""Computing for many examples at once with code that is written for one.
+
+Note [Batched values]
+---------------------
+``BatchingInterpreter`` is an interpreter (Note [Interpreters] in ``op.base``): within its context
+a ``Batched`` stands for one example of a batch. Its shape is that of the example; its ``value`` is
+a Tensor (or a Batched of an outer level) with all of them along the first axis. An operation with
+such an operand is carried out once, for the whole batch, under the interpreters below: so it is
+recorded by the tape, and levels nest. Examples never meet, so the gradient of a sum over the batch
+has the gradients of all examples.
+
+A Batched is no ``Tensor`` by ``type()``: the hot paths of eager execution leave it to ``bind``.
+What it gives as its array is an ``Outline``, with the shape and dtype of an example and no data:
+code that only looks at those goes on, any other gets an error instead of wrong numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from math import prod
+from typing import Any, NoReturn
+
+import numpy as np
+
+from numgrad.autograd.batching.rules import Operand, by_example, find_rule, first_example
+from numgrad.autograd.variable import Tensor
+from numgrad.core.op import OPS, Composite, Op, bind, complete, interpreter, state
+from numgrad.errors import NumgradError, NumgradRuntimeError, NumgradValueError
+from numgrad.operations.shape import as_operand
+
+
+class BatchingInterpreter:
+    """Carries out operations on examples for a whole batch of them; used as a context.
+
+    Parameters
+    ----------
+    size
+        Number of examples.
+
+    Examples
+    --------
+    >>> import numpy as np, numgrad as ng
+    >>> from numgrad.autograd.batching.batch import BatchingInterpreter
+    >>> with BatchingInterpreter(2) as level:
+    ...     x = level.wrap(ng.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))
+    ...     y = level.unwrap(np.dot(x, x))
+    >>> x.shape, y
+    ((3,), tensor([14., 77.]))
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def __repr__(self) -> str:
+        return f"<batch of {self.size} examples>"
+
+    def __enter__(self) -> BatchingInterpreter:
+        self._context = interpreter(self)
+        return self._context.__enter__()
+
+    def __exit__(self, *exception: Any) -> None:
+        self._context.__exit__(*exception)
+
+    def wrap(self, value: Any) -> Batched:
+        """One example to compute with, of a Tensor or array with all of them along axis 0.
+
+        Raises
+        ------
+        NumgradValueError
+            If the first axis has not the length of the batch.
+        """
+        with self._below():
+            value = as_operand(value)
+            if not isinstance(value, Tensor):
+                value = Tensor(np.asarray(value))
+        shape = value.shape
+        if not shape or shape[0] != self.size:
+            raise NumgradValueError(
+                f"a batch of {self.size} examples needs an operand with a first axis of that "
+                f"length, got shape {shape}; move the batch axis to the front with moveaxis"
+            )
+        return Batched(value, self)
+
+    def unwrap(self, result: Any) -> Tensor:
+        """The results of all examples along axis 0.
+
+        What does not depend on the examples is broadcast, as a view, to their number.
+        """
+        if self.owns(result):
+            return result.value
+        with self._below():
+            return Operand(as_operand(result), False).repeated(self.size)
+
+    def owns(self, value: Any) -> bool:
+        """Whether ``value`` stands for an example of this batch."""
+        return isinstance(value, Batched) and value.level is self
+
+    def bind(self, op: Op, args: tuple, params: dict[str, Any]) -> Any:
+        if isinstance(op, Composite):
+            return op.function(*args, **params)
+        args, params = complete(op, args, params)
+        args = tuple([as_operand(a) if isinstance(a, list | tuple) else a for a in args])
+        for name, value in params.items():
+            if any(map(self.owns, value if isinstance(value, tuple | list) else (value,))):
+                refuse(f"{op.name}: parameter {name!r}")
+        operands = [Operand(a.value, True) if self.owns(a) else Operand(a, False) for a in args]
+        with self._below():
+            if not any([o.batched for o in operands]):
+                return bind(op, args, params)
+            out = self._bind_batch(op, operands, params)
+        if isinstance(out, tuple):
+            return tuple([Batched(part, self) for part in out])
+        return Batched(out, self)
+
+    def _bind_batch(self, op: Op, operands: list[Operand], params: dict[str, Any]) -> Any:
+        rule = find_rule(op)
+        try:
+            out = NotImplemented if rule is None else rule(op, operands, params, self.size)
+        except NumgradError as error:
+            failed = error
+        else:
+            return self._loop(op, operands, params) if out is NotImplemented else out
+        if self.size:  # the same error for one example names the shapes that the caller sees
+            first_example(op, operands, params)
+        raise failed
+
+    def _loop(self, op: Op, operands: list[Operand], params: dict[str, Any]) -> Any:
+        if not self.size:
+            raise NumgradValueError(
+                f"{op.name}: is computed for one example after the other, and a batch of none does "
+                "not tell the shape of the result"
+            )
+        return by_example(op, operands, params, self.size)
+
+    @contextmanager
+    def _below(self) -> Iterator[None]:
+        """Let the interpreters below this one bind."""
+        stack = state.interpreters
+        before = state.set(interpreters=stack[: stack.index(self)] if self in stack else stack)
+        try:
+            yield
+        finally:
+            state.set(**before)
+
+    def assign(self, target: Tensor, value: Any) -> None:
+        """A tensor was written to: nothing to do, what is stored is the same for all examples."""
+
+    def duplicate(self, original: Tensor, twin: Tensor) -> None:
+        """A tensor was copied before a write: nothing to do either."""
+
+
+class Outline:
+    """Shape and dtype of an example, in place of the array that it does not have."""
+
+    __slots__ = ("dtype", "shape")
+
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype) -> None:
+        self.shape, self.dtype = shape, dtype
+
+    def __repr__(self) -> str:
+        return f"<outline of shape {self.shape} and dtype {self.dtype}>"
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return prod(self.shape)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):  # NumPy asks what protocols it has; __array__ is refused
+            raise AttributeError(name)
+        refuse(f"the array of a batched tensor ({name})")
+
+
+class Batched(Tensor):
+    """One example of a batch: Note [Batched values]."""
+
+    __slots__ = ("level", "value")
+
+    def __init__(self, value: Tensor, level: BatchingInterpreter) -> None:
+        self.value = value
+        self.level = level
+        self._requires_grad = False  # what is recorded is the value
+        self._memory = self._grad_fn = self._grad = self._extra = None
+        self._slot = 0
+
+    @property
+    def _array(self) -> Any:  # pyright: ignore
+        if self.level not in state.interpreters:
+            raise NumgradRuntimeError(
+                f"a tensor that stands for one example (shape {self.shape}) of a batch of "
+                f"{self.level.size} was used outside of its batched computation; return it from "
+                "there, which gives the results of all examples"
+            )
+        return Outline(self.shape, self.dtype)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Lengths of the axes of one example."""
+        return self.value.shape[1:]
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes of one example."""
+        return self.value.ndim - 1
+
+    @property
+    def size(self) -> int:
+        """Number of elements of one example."""
+        return prod(self.shape)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """NumPy dtype of the elements."""
+        return self.value.dtype
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether operations on the batch are recorded."""
+        return self.value.requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:  # pyright: ignore
+        refuse("requires_grad = ...", _NO_GRAPH)
+
+    @property
+    def grad_fn(self) -> Any:
+        """Node that made the batch."""
+        return self.value.grad_fn
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether no operation made the batch."""
+        return self.value.is_leaf
+
+    def detach(self) -> Batched:
+        """The same values without what recorded them."""
+        return Batched(self.value.detach(), self.level)
+
+    def clone(self) -> Tensor:
+        """A copy, through which gradients flow."""
+        return bind(OPS["copy"], (self,), {})
+
+    def __copy__(self) -> Batched:
+        return Batched(self.value, self.level)
+
+    def __repr__(self) -> str:
+        return (
+            f"<one of {self.level.size} examples, shape {self.shape}, dtype {self.dtype}, of "
+            f"{self.value!r}>"
+        )
+
+
+_NO_NUMBERS = (
+    "so its numbers can neither be looked at nor written to; choose with np.where instead of if, "
+    "use indices with np.take or np.take_along_axis, make new tensors instead of writing to old "
+    "ones, or compute one example at a time (is_grads_batched=False, vectorize=False, a loop)"
+)
+_NO_GRAPH = (
+    "and only the whole batch has a place in a graph; differentiate what the batched computation "
+    "returns"
+)
+
+
+def refuse(what: str, reason: str = _NO_NUMBERS) -> NoReturn:
+    """Raise since ``what`` cannot be had of one example."""
+    raise NumgradRuntimeError(
+        f"{what}: a batched tensor stands for all examples of a batch at once, {reason}"
+    )
+
+
+def _refusal(what: str, reason: str = _NO_NUMBERS) -> Callable[..., NoReturn]:
+    def method(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
+        refuse(what, reason)
+
+    return method
+
+
+_NUMBERS = {
+    "__array__": "conversion to an ndarray",
+    "__bool__": "bool() or if",
+    "__complex__": "complex()",
+    "__contains__": "in",
+    "__float__": "float()",
+    "__index__": "use as an index or length",
+    "__int__": "int()",
+    "__reduce__": "pickling",
+    "item": "item()",
+    "numpy": "numpy()",
+    "tolist": "tolist()",
+}
+_OPERATORS = (
+    "add", "and", "floordiv", "lshift", "matmul", "mod", "mul", "or", "pow", "rshift", "sub",
+    "truediv", "xor",
+)  # fmt: skip
+_WRITES = {
+    "__setitem__": "x[...] = ...",
+    "__delitem__": "del x[...]",
+    **{f"__i{name}__": f"an in-place operator ({name})" for name in _OPERATORS},
+}
+_GRAPH = (
+    "backward", "register_hook", "register_post_accumulate_grad_hook", "requires_grad_",
+    "retain_grad",
+)  # fmt: skip
+_PROTOCOLS = (
+    "__array__", "__bool__", "__complex__", "__eq__", "__float__", "__getitem__", "__index__",
+    "__int__", "__iter__", "__len__", "__setitem__",
+)  # fmt: skip
+
+for _name, _what in (_NUMBERS | _WRITES).items():
+    setattr(Batched, _name, _refusal(_what))
+for _name in _GRAPH:
+    setattr(Batched, _name, _refusal(f"{_name}()", _NO_GRAPH))
+for _name in _PROTOCOLS:
+    setattr(Outline, _name, _refusal("the array of a batched tensor"))

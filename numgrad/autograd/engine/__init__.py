@@ -1,0 +1,1 @@
+"""A backward: what is asked for, and the two walks that answer it."""

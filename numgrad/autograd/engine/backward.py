@@ -1,0 +1,399 @@
+"""``backward`` and ``grad``: what may be asked for, and which walk answers it.
+
+Leaves are accumulated when the whole walk has succeeded, so an exception leaves every ``.grad`` as
+it was; only leaves with post-accumulate hooks are accumulated as soon as they are complete.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from threading import Thread
+from typing import Any
+
+import numpy as np
+
+from numgrad.autograd.batching.batch import BatchingInterpreter
+from numgrad.autograd.engine.accumulate import accumulate
+from numgrad.autograd.engine.recorded import walk_recorded
+from numgrad.autograd.engine.task import GradientEdge, Task, edge_of
+from numgrad.autograd.engine.walk import walk
+from numgrad.autograd.hooks import retains_grad
+from numgrad.autograd.row_sparse import as_tensor
+from numgrad.autograd.variable import Tensor, constant, refresh
+from numgrad.core.abstract import ones, zeros
+from numgrad.core.op import OPS, Meta, state
+from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
+
+_ONES = {np.dtype(name): np.ones((), name) for name in ("float32", "float64")}
+for _one in _ONES.values():
+    _one.flags.writeable = False
+
+_DEEP = 40
+"""Nested backwards that share one stack: a deeper one goes on in a thread of its own."""
+
+
+def backward(
+    tensors: Any,
+    grad_tensors: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> None:
+    """Accumulate the gradients of ``tensors`` into the leaves they depend on.
+
+    Parameters
+    ----------
+    tensors
+        One or more roots: Tensors or gradient edges.
+    grad_tensors
+        A gradient for each root; may be left out for roots of one element.
+    retain_graph
+        Keep what the backward needs, for another one; default ``create_graph``.
+    create_graph
+        Record the backward itself, so that its result can be differentiated.
+    inputs
+        Accumulate into these tensors only, which need not be leaves.
+
+    Raises
+    ------
+    NumgradRuntimeError
+        If a root is not differentiable, needs a gradient, or was freed.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> x = ng.tensor([1.0, 2.0], requires_grad=True)
+    >>> ng.autograd.backward(x * x, ng.tensor([1.0, 10.0]))
+    >>> x.grad
+    tensor([ 2., 40.])
+    """
+    if state.transforms:
+        raise NumgradRuntimeError(
+            "backward: was called inside a function that ng.grad or another transform "
+            "differentiates, where nothing may accumulate in .grad; use ng.autograd.grad"
+        )
+    roots = _sequence("backward", tensors)
+    grads = _root_gradients("backward", roots, grad_tensors)
+    if create_graph:
+        warnings.warn(
+            "backward(create_graph=True) makes a reference cycle through .grad; "
+            "autograd.grad(create_graph=True) does not",
+            UserWarning,
+            stacklevel=3,
+        )
+    targets = None
+    if inputs is not None:
+        targets = list({id(t): t for t in _sequence("backward", inputs)}.values())
+        if not targets:
+            raise NumgradRuntimeError("backward: inputs is empty; leave it out for all leaves")
+        _check_inputs("backward", targets)
+        if not all(isinstance(t, Tensor) for t in targets):
+            raise NumgradRuntimeError(
+                "backward: a gradient edge has no .grad to accumulate into; use autograd.grad"
+            )
+    captured, found = _run(roots, grads, retain_graph, create_graph, targets, True)
+    if targets is not None:
+        found = [
+            (target, g, False)
+            for target, g in zip(targets, captured, strict=True)
+            if not retains_grad(target)  # accumulated on the way
+        ]
+    before = state.set(grad_enabled=create_graph)
+    try:
+        accumulate(found)
+    finally:
+        state.set(**before)
+
+
+def is_loss(root: Tensor) -> bool:
+    """Whether ``root`` is a real number with a graph: then there is nothing to check."""
+    if root._memory is not None:
+        refresh(root)
+    return (
+        root._requires_grad
+        and root._array.shape == ()
+        and root._array.dtype in _ONES
+        and state.plain
+    )
+
+
+def backward_from_loss(root: Tensor, retain_graph: bool | None) -> None:
+    """``backward`` of one real number."""
+    one = _ONES[root._array.dtype]
+    accumulate(walk((edge_of(root),), (one,), bool(retain_graph))[1])
+
+
+def grad(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> Any:
+    """Gradients of ``outputs`` with respect to ``inputs``; no ``.grad`` is touched.
+
+    Parameters
+    ----------
+    outputs, inputs
+        Tensors or gradient edges, one or several; ``inputs`` may be a mapping.
+    grad_outputs
+        A gradient for each output; may be left out for outputs of one element.
+    retain_graph
+        Keep what the backward needs, for another one; default ``create_graph``.
+    create_graph
+        Record the backward itself, so that its result can be differentiated.
+    only_inputs
+        Must be True; other tensors never accumulate here.
+    allow_unused
+        Whether the gradient of an input that the outputs do not depend on is None, rather than an
+        error.
+    is_grads_batched
+        The first axis of each of ``grad_outputs`` counts cotangents, and so does that of the
+        results.
+    materialize_grads
+        Zeros in place of None for unused inputs.
+
+    Returns
+    -------
+    tuple or dict
+        A gradient (or None) for each input; for a mapping of inputs, a dict.
+
+    Raises
+    ------
+    NumgradRuntimeError
+        If an output or input is not differentiable, an input is unused, a gradient is missing or
+        has another shape than its output, or the graph was freed.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> x = ng.tensor(3.0, requires_grad=True)
+    >>> ng.autograd.grad(x * x, x)
+    (tensor(6.),)
+    """
+    if isinstance(inputs, Mapping):
+        found = grad(
+            outputs, list(inputs.values()), grad_outputs, retain_graph, create_graph, only_inputs,
+            allow_unused, is_grads_batched, materialize_grads,
+        )  # fmt: skip
+        return dict(zip(inputs, found, strict=True))
+    if not only_inputs:
+        raise NumgradValueError(
+            "grad: only_inputs=False is not possible; use backward to accumulate into leaves"
+        )
+    if allow_unused is False and materialize_grads:
+        raise NumgradValueError(
+            "grad: materialize_grads gives zeros for unused inputs, so allow_unused=False "
+            "contradicts it; leave allow_unused out"
+        )
+    roots, targets = _sequence("grad", outputs), _sequence("grad", inputs)
+    if not targets:
+        raise NumgradRuntimeError(
+            "grad: inputs is empty; name the tensors whose gradients are wanted, or use backward"
+        )
+    _check_inputs("grad", targets)
+    if materialize_grads and not all(isinstance(t, Tensor) for t in targets):
+        raise NumgradRuntimeError(
+            "grad: materialize_grads needs Tensors as inputs; a gradient edge does not say what "
+            "the zeros are for"
+        )
+    grads = _root_gradients("grad", roots, grad_outputs, batched=is_grads_batched)
+    if is_grads_batched:
+        found = _run_batched(roots, grads, retain_graph, create_graph, targets)
+    else:
+        found, _ = _run(roots, grads, retain_graph, create_graph, targets, False)
+    lead = grads[0].shape[:1] if is_grads_batched else ()
+    result: list[Any] = []
+    for position, (target, g) in enumerate(zip(targets, found, strict=True)):
+        if g is None:
+            meta = _meta(target)
+            if materialize_grads:
+                g = zeros((*lead, *meta.shape), meta.dtype)
+            elif not allow_unused:
+                raise NumgradRuntimeError(
+                    f"grad: input {position} of shape {meta.shape} is not used by the outputs; "
+                    "pass allow_unused=True to get None for it, or materialize_grads=True to get "
+                    "zeros"
+                )
+        result.append(as_tensor(g))
+    return tuple(result)
+
+
+def dense_grad(*args: Any, **options: Any) -> tuple[Any, ...]:
+    """``grad`` for those who compute with the result: gradients that are row-sparse made dense."""
+    found = grad(*args, **options)
+    return tuple([g.to_dense() if g is not None and g.is_sparse else g for g in found])
+
+
+# ---------------------------------------------------------------------------------- which walk
+
+
+def _run(
+    roots: Sequence[Any], grads: Sequence[Tensor], retain: bool | None, create_graph: bool,
+    targets: Sequence[Any] | None, accumulating: bool,
+) -> tuple[list[Any], list[list]]:  # fmt: skip
+    edges = [edge_of(root) for root in roots]
+    task = None if targets is None else Task(edges, [edge_of(target) for target in targets])
+    retain = create_graph if retain is None else retain
+
+    def run() -> tuple[list[Any], list[list]]:
+        if create_graph or state.interpreters:
+            return walk_recorded(edges, grads, retain, task, accumulating, create_graph)
+        return walk(edges, [g._array for g in grads], retain, task, accumulating)
+
+    return _on_fresh_stack(run) if state.depth and state.depth % _DEEP == 0 else run()
+
+
+def _on_fresh_stack(run: Callable[[], Any]) -> Any:
+    """The result of ``run`` in a new thread that has this one's modes."""
+    inherited, outcome = dict(vars(state)), []
+
+    def target() -> None:
+        vars(state).update(inherited)
+        try:
+            outcome.append((run(), None))
+        except BaseException as error:  # handed to the thread that waits
+            outcome.append((None, error))
+
+    thread = Thread(target=target)
+    thread.start()
+    thread.join()
+    result, error = outcome[0]
+    if error is not None:
+        raise error
+    return result
+
+
+def _run_batched(
+    roots: Sequence[Any], grads: Sequence[Tensor], retain: bool | None, create_graph: bool,
+    targets: Sequence[Any],
+) -> list[Any]:  # fmt: skip
+    """One backward for all cotangents of a batch at once."""
+    edges = [edge_of(root) for root in roots]
+    task = Task(edges, [edge_of(target) for target in targets])
+    retain = create_graph if retain is None else retain
+    with BatchingInterpreter(grads[0].shape[0]) as level:
+        wrapped = [level.wrap(g) for g in grads]
+        found, _ = walk_recorded(edges, wrapped, retain, task, False, create_graph)
+        return [None if g is None else level.unwrap(g) for g in found]
+
+
+# ----------------------------------------------------------------------------------- arguments
+
+
+def _sequence(operation: str, tensors: Any) -> list[Any]:
+    if isinstance(tensors, Tensor | GradientEdge):
+        return [tensors]
+    if hasattr(tensors, "__iter__") and not isinstance(tensors, np.ndarray | str):
+        return list(tensors)
+    raise NumgradTypeError(
+        f"{operation}: expected a Tensor or a sequence of them, got {type(tensors).__name__}; "
+        "ndarrays carry no graph, use ng.tensor(..., requires_grad=True)"
+    )
+
+
+def _meta(value: Tensor | GradientEdge) -> Meta:
+    """Shape and dtype of what a gradient is for."""
+    if isinstance(value, GradientEdge):
+        return value.node._input_metadata[value.output_nr]
+    return Meta(value.shape, value.dtype)
+
+
+def _check_inputs(operation: str, inputs: Sequence[Any]) -> None:
+    for position, x in enumerate(inputs):
+        if isinstance(x, GradientEdge):
+            continue
+        if not isinstance(x, Tensor):
+            raise NumgradTypeError(
+                f"{operation}: input {position} is a {type(x).__name__}, not a Tensor"
+            )
+        if not x.requires_grad:
+            raise NumgradRuntimeError(
+                f"{operation}: input {position} of shape {x.shape} does not require grad; "
+                "set requires_grad=True before computing the outputs"
+            )
+
+
+def _root_gradients(
+    operation: str, roots: Sequence[Any], grads: Any, *, batched: bool = False
+) -> list[Tensor]:
+    """A gradient for each root; with ``batched`` each has an axis more, in front."""
+    if grads is None:
+        grads = [None] * len(roots)
+    elif isinstance(grads, Tensor | np.ndarray | np.generic | float | int | complex):
+        grads = [grads]
+    elif hasattr(grads, "__iter__") and not isinstance(grads, str):
+        grads = list(grads)
+    else:
+        raise _no_gradient(operation, grads)
+    if len(grads) != len(roots):
+        raise NumgradRuntimeError(
+            f"{operation}: {len(roots)} roots but {len(grads)} gradients; give one (or None) each"
+        )
+    found = [
+        _root_gradient(operation, position, root, g, batched)
+        for position, (root, g) in enumerate(zip(roots, grads, strict=True))
+    ]
+    if batched and len({g.shape[0] for g in found}) > 1:
+        raise NumgradRuntimeError(
+            f"{operation}: with is_grads_batched all cotangents have one batch length; got "
+            f"{', '.join(str(g.shape[0]) for g in found)}"
+        )
+    return found
+
+
+def _no_gradient(operation: str, value: Any) -> NumgradTypeError:
+    return NumgradTypeError(
+        f"{operation}: a {type(value).__name__} is no gradient; give a Tensor, array or number for "
+        "each root, None for one that is a number itself"
+    )
+
+
+def _root_gradient(operation: str, position: int, root: Any, g: Any, batched: bool) -> Tensor:
+    if not isinstance(root, Tensor | GradientEdge):
+        raise NumgradTypeError(
+            f"{operation}: root {position} is a {type(root).__name__}, not a Tensor"
+        )
+    if isinstance(root, Tensor) and not root.requires_grad:
+        raise NumgradRuntimeError(
+            f"{operation}: root {position} of shape {root.shape} was not computed from anything "
+            "that requires grad (or inside no_grad); set requires_grad=True on an input"
+        )
+    meta = _meta(root)
+    if g is None and not batched:
+        if prod(meta.shape) != 1:
+            raise NumgradRuntimeError(
+                f"{operation}: root {position} has shape {meta.shape}; only a root of one element "
+                "has an implied gradient, pass one of its shape or sum it first"
+            )
+        if meta.dtype.kind == "c":
+            raise NumgradRuntimeError(
+                f"{operation}: root {position} is complex; pass its gradient, or take the real "
+                "part or absolute value first"
+            )
+        return Tensor(ones(meta.shape, meta.dtype))
+    given = g if isinstance(g, Tensor) else constant(g)
+    if g is not None and given.dtype.kind not in "biufc":
+        raise _no_gradient(operation, g)
+    if batched and (g is None or given.ndim == 0 or given.shape[1:] != meta.shape):
+        raise NumgradRuntimeError(
+            f"{operation}: with is_grads_batched the cotangent of root {position} has a batch axis "
+            f"before the root's shape {meta.shape}; got {None if g is None else given.shape}"
+        )
+    if not batched and given.shape != meta.shape:
+        raise NumgradRuntimeError(
+            f"{operation}: the gradient of root {position} has shape {given.shape}, the root has "
+            f"shape {meta.shape}"
+        )
+    if (given.dtype.kind == "c") != (meta.dtype.kind == "c"):
+        raise NumgradRuntimeError(
+            f"{operation}: the gradient of root {position} is {given.dtype}, the root is "
+            f"{meta.dtype}; both must be real or both complex"
+        )
+    return given if given.dtype == meta.dtype else OPS["astype"](given, meta.dtype)

@@ -1,0 +1,36 @@
+"""Fitting a gradient to the operand it is for."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from numgrad.autograd.variable import Tensor
+from numgrad.core.op import OPS, Meta, bind, conform, state
+
+
+def conform_tensor(value: Any, meta: Meta) -> Tensor:
+    """``value`` summed over broadcast axes and converted to ``meta``, by recorded operations."""
+    if not isinstance(value, Tensor):
+        if state.tracer is None:
+            return Tensor(conform(np.asarray(value), meta))
+        value = Tensor(state.tracer.lift(value, meta.dtype))
+    shape = value.shape
+    lead = len(shape) - len(meta.shape)
+    if lead or shape != meta.shape:
+        axes = tuple(range(lead)) + tuple(
+            lead + i for i, n in enumerate(meta.shape) if shape and n == 1 and shape[lead + i] != 1
+        )
+        if axes:
+            value = bind(OPS["sum"], (value,), {"axis": axes})
+        if value.size == prod(meta.shape):
+            value = bind(OPS["reshape"], (value, meta.shape), {})
+        else:
+            value = bind(OPS["broadcast_to"], (value, meta.shape), {})
+    if value.dtype != meta.dtype:
+        if value.dtype.kind == "c" and meta.dtype.kind != "c":
+            value = bind(OPS["real"], (value,), {})
+        value = bind(OPS["astype"], (value, meta.dtype), {})
+    return value

@@ -1,0 +1,1 @@
+"""Forward mode: tangents, and functions as linear maps."""

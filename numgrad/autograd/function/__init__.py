@@ -1,0 +1,1 @@
+"""``Function``: operations that a user writes in Python."""

@@ -1,0 +1,326 @@
+"""What a call of a Function means in forward mode and for a batch of examples.
+
+Note [Functions under interpreters]
+-----------------------------------
+``call_function`` asks the interpreter on top, which lets those below it make the call and then does
+its own part: a dual level gives the outputs their tangents by ``jvp``. A batch either has a rule,
+``vmap``, or makes of the Function another one, of whole batches, whose forward and backward run the
+user's code on examples. So the graph and the levels below see whole batches only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from numgrad.autograd.batching.batch import Batched, BatchingInterpreter
+from numgrad.autograd.engine.conform import conform_tensor
+from numgrad.autograd.forward_ad import ForwardInterpreter
+from numgrad.autograd.function.call import NO_TENSOR, Definition, as_gradient, meta_of
+from numgrad.autograd.function.context import FunctionCtx
+from numgrad.autograd.function.record import as_tensors, run
+from numgrad.autograd.function.trace import traced
+from numgrad.autograd.variable import Tensor, constant
+from numgrad.core.abstract import zeros
+from numgrad.core.op import OPS, bind, interpreter, state
+from numgrad.errors import NumgradNotImplementedError, NumgradRuntimeError, NumgradTypeError
+
+
+class VmapInfo(NamedTuple):
+    """What a Function's ``vmap`` is told about the batch."""
+
+    batch_size: int
+    randomness: str = "error"
+
+
+class Batchable(Definition, Protocol):
+    """A Function that says how it is carried out for a batch."""
+
+    def vmap_rule(self) -> Callable[..., Any] | None:
+        """The user's rule, or None to run forward and backward on examples."""
+        ...
+
+
+def call_function(
+    function: Batchable, args: tuple, keywords: dict[str, Any]
+) -> tuple[Any, FunctionCtx | None]:
+    """Outputs under the interpreters of this thread, and the ctx if a rule did not do without."""
+    stack = state.interpreters
+    if not stack:
+        return run(function, args, keywords)
+    active = stack[-1]
+    if isinstance(active, ForwardInterpreter):
+        return _with_tangents(active, function, args, keywords)
+    if isinstance(active, BatchingInterpreter):
+        return _for_batch(active, function, args, keywords)
+    if state.tracer is not None:
+        return traced(function, args, keywords)
+    raise NumgradRuntimeError(
+        f"{function.__name__}.apply: {active!r} sees operations only, and a Function is Python "
+        "code; use operations in its place"
+    )
+
+
+@contextmanager
+def _below() -> Iterator[None]:
+    """Leave what is called inside to the interpreters below the one on top."""
+    before = state.set(interpreters=state.interpreters[:-1])
+    try:
+        yield
+    finally:
+        state.set(**before)
+
+
+def _as_tuple(values: Any) -> tuple:
+    return values if isinstance(values, tuple) else (values,)
+
+
+# --------------------------------------------------------------------------------- forward mode
+
+
+def _with_tangents(
+    level: ForwardInterpreter, function: Batchable, args: tuple, keywords: dict[str, Any]
+) -> tuple[Any, FunctionCtx | None]:
+    tangents = [level.tangent(a) if isinstance(a, Tensor) else None for a in args]
+    with _below():
+        outputs, ctx = call_function(function, args, keywords)
+        if any(t is not None for t in tangents):
+            if ctx is None:
+                raise NumgradNotImplementedError(
+                    f"{function.__name__}: forward mode within a batch needs a forward that was "
+                    "run, and the vmap rule took its place; set generate_vmap_rule = True instead"
+                )
+            if ctx._materializes:
+                tangents = [_materialized(*pair) for pair in zip(tangents, args, strict=True)]
+            with ctx._running_jvp():
+                found = _as_tuple(function.run_jvp(ctx, tangents))
+            results = _as_tuple(outputs)
+            _check_count(function, found, results)
+            for k, (y, t) in enumerate(zip(results, found, strict=True)):
+                _set_tangent(level, f"{function.__name__}.jvp", k, y, t, tangents)
+    return outputs, ctx
+
+
+def _materialized(tangent: Tensor | None, x: Any) -> Tensor | None:
+    if tangent is None and isinstance(x, Tensor) and x.dtype.kind in "fc":
+        return bind(OPS["zeros_like"], (x,), {}) if isinstance(x, Batched) else _zeros(x)
+    return tangent
+
+
+def _zeros(x: Tensor) -> Tensor:
+    return Tensor(zeros(x.shape, x.dtype))
+
+
+def _check_count(function: Definition, found: tuple, results: tuple) -> None:
+    if len(found) != len(results):
+        raise NumgradRuntimeError(
+            f"{function.__name__}.jvp: returned {len(found)} tangents for {len(results)} outputs; "
+            "return a tuple with one for each, None for an output that does not move"
+        )
+
+
+def _set_tangent(
+    level: ForwardInterpreter, name: str, k: int, y: Any, t: Any, given: Sequence[Any]
+) -> None:
+    """Give output ``y`` the tangent that a jvp returned for it."""
+    if t is None:
+        if isinstance(y, Tensor) and level.tangent(y) is not None:  # that of an input it shows
+            level.set_tangent(y, _zeros(y))
+        return
+    if not isinstance(y, Tensor) or y.dtype.kind not in "fc":
+        raise NumgradRuntimeError(
+            f"{name}: returned a tangent for output {k}, which has no derivative; return None in "
+            "its place"
+        )
+    if not isinstance(t, Tensor):
+        if not isinstance(t, np.ndarray | np.generic | int | float | complex):
+            raise NumgradTypeError(
+                f"{name}: returned a {type(t).__name__} as the tangent of output {k}; return "
+                "Tensors, or None, several of them in a tuple"
+            )
+        t = constant(t)
+    if t.shape != y.shape or (t.dtype.kind == "c" and y.dtype.kind != "c"):
+        raise NumgradRuntimeError(
+            f"{name}: returned a tangent of shape {t.shape} and dtype {t.dtype} for output {k} of "
+            f"shape {y.shape} and dtype {y.dtype}; both must agree"
+        )
+    if t.dtype != y.dtype:
+        t = bind(OPS["astype"], (t, y.dtype), {})
+    elif any(t is each for each in given) and not isinstance(y._memory, Tensor):
+        t = bind(OPS["copy"], (t,), {})  # what is written to y must not change it for the input
+    level.set_tangent(y, t)
+
+
+# ------------------------------------------------------------------------------------- batches
+
+
+def _for_batch(
+    level: BatchingInterpreter, function: Batchable, args: tuple, keywords: dict[str, Any]
+) -> tuple[Any, FunctionCtx | None]:
+    batched = tuple([level.owns(a) for a in args])
+    physical = tuple([a.value if own else a for a, own in zip(args, batched, strict=True)])
+    if not any(batched):
+        with _below():
+            return call_function(function, args, keywords)
+    rule = function.vmap_rule()
+    if rule is not None:
+        return _by_rule(level, function, rule, physical, batched), None
+    mapped = _OfBatches(function, level, args)
+    with _below():
+        outputs, _ = call_function(mapped, physical, keywords)
+    if isinstance(outputs, tuple):
+        return tuple([mapped.example(y) for y in outputs]), mapped.ctx
+    return mapped.example(outputs), mapped.ctx
+
+
+def _by_rule(
+    level: BatchingInterpreter,
+    function: Definition,
+    rule: Callable[..., Any],
+    args: tuple,
+    batched: tuple[bool, ...],
+) -> Any:
+    """Outputs for all examples by the user's rule."""
+    in_dims = tuple([0 if own else None for own in batched])
+    with _below():
+        returned = rule(VmapInfo(level.size), in_dims, *args)
+        if not (isinstance(returned, tuple) and len(returned) == 2):
+            raise NumgradTypeError(
+                f"{function.__name__}.vmap: returned {type(returned).__name__}; return a pair: the "
+                "output (or a tuple of them), and the batch axis of each, or None"
+            )
+        outputs, axes = returned
+        if not isinstance(outputs, tuple):
+            return _moved(level, outputs, axes)
+        axes = axes if isinstance(axes, tuple) else (axes,) * len(outputs)
+        if len(axes) != len(outputs):
+            raise NumgradRuntimeError(
+                f"{function.__name__}.vmap: returned {len(outputs)} outputs and {len(axes)} batch "
+                "axes; return one for each, None for an output without"
+            )
+        return tuple([_moved(level, y, axis) for y, axis in zip(outputs, axes, strict=True)])
+
+
+def _moved(level: BatchingInterpreter, output: Any, axis: int | None) -> Any:
+    """An output of a rule with its batch axis in front, as one example."""
+    if axis is None:
+        return output
+    if axis != 0:
+        output = bind(OPS["moveaxis"], (output, axis, 0), {})
+    return level.wrap(output)
+
+
+class _BatchedCtx(FunctionCtx):
+    """The ctx that code for one example sees; what it saves goes to that of the whole batch."""
+
+    def __init__(self, level: BatchingInterpreter, whole: FunctionCtx) -> None:
+        super().__init__(whole._name, whole.needs_input_grad)
+        self._level, self._whole = level, whole
+        self._saved_examples: tuple[bool, ...] = ()
+
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
+        """Keep tensors, which ``saved_tensors`` of the backward gives back."""
+        self._tensors("save_for_backward", tensors)
+        self._saved_examples = tuple(map(self._level.owns, tensors))
+        self._whole.save_for_backward(
+            *[
+                t.value if isinstance(t, Batched) and own else t
+                for t, own in zip(tensors, self._saved_examples, strict=True)
+            ]
+        )
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        """The tensors of ``save_for_backward``; in ``jvp`` those of ``save_for_forward``."""
+        if self._in_jvp:
+            return self._for_forward
+        return tuple(
+            Batched(t, self._level) if own else t
+            for t, own in zip(self._whole.saved_tensors, self._saved_examples, strict=False)
+        )
+
+    def hand_over(self, outputs: tuple, wholes: tuple) -> None:
+        """Tell the ctx of the whole batch what was said about outputs of one example."""
+        if self._dirty:
+            raise NumgradRuntimeError(
+                f"{self._name}: ctx.mark_dirty within a batch of examples; nothing can be written "
+                "to one of them, so let forward return a new tensor"
+            )
+        marked = [
+            whole
+            for y, whole in zip(outputs, wholes, strict=True)
+            if any(y is each for each in self._non_differentiable)
+        ]
+        self._whole.mark_non_differentiable(*marked)
+        self._whole.set_materialize_grads(self._materializes)
+        self._forget()
+
+
+class _OfBatches:
+    """A Function of whole batches, made of one of examples: Note [Functions under interpreters]."""
+
+    ctx: _BatchedCtx
+
+    def __init__(self, function: Batchable, level: BatchingInterpreter, args: tuple) -> None:
+        self.__name__ = function.__name__
+        self.function, self.level = function, level
+        self.batched = tuple(map(level.owns, args))
+        self.metas = tuple(map(meta_of, args))
+
+    def example(self, whole: Any) -> Any:
+        """One example of a batch; what is no Tensor stays."""
+        return Batched(whole, self.level) if isinstance(whole, Tensor) else whole
+
+    def vmap_rule(self) -> None:
+        """None: an outer batch runs this one's code on its examples."""
+
+    def run_forward(self, ctx: FunctionCtx, args: tuple, keywords: dict[str, Any]) -> Any:
+        """Outputs of the forward for all examples."""
+        self.ctx = _BatchedCtx(self.level, ctx)
+        with interpreter(self.level):
+            examples = self._examples(args)
+            returned = as_tensors(self.function.run_forward(self.ctx, examples, keywords), examples)
+        outputs = _as_tuple(returned)
+        wholes = tuple([self._whole(y) for y in outputs])
+        self.ctx.hand_over(outputs, wholes)
+        return wholes if isinstance(returned, tuple) else wholes[0]
+
+    def run_backward(self, ctx: FunctionCtx, grads: Sequence[Tensor | None]) -> Any:
+        """Gradients of whole batches, summed over the examples for an input they share."""
+        with interpreter(self.level):
+            returned = self.function.run_backward(self.ctx, [self.example(g) for g in grads])
+            found = tuple([self._fitted(*pair) for pair in enumerate(_as_tuple(returned))])
+        ctx._once = self.ctx._once
+        return tuple(
+            self._whole(g) if k >= len(self.batched) or self.batched[k] else self._summed(g)
+            for k, g in enumerate(found)
+        )
+
+    def run_jvp(self, ctx: FunctionCtx, tangents: Sequence[Tensor | None]) -> Any:
+        """Tangents of the outputs for all examples."""
+        with interpreter(self.level), self.ctx._running_jvp():
+            found = self.function.run_jvp(self.ctx, self._examples(tangents))
+        if isinstance(found, tuple):
+            return tuple([self._whole(t) for t in found])
+        return self._whole(found)
+
+    def _examples(self, wholes: Sequence[Any]) -> tuple:
+        return tuple(
+            [self.example(w) if own else w for w, own in zip(wholes, self.batched, strict=True)]
+        )
+
+    def _whole(self, value: Any) -> Any:
+        return self.level.unwrap(value) if isinstance(value, Tensor) else value
+
+    def _summed(self, g: Any) -> Any:
+        return bind(OPS["sum"], (self._whole(g),), {"axis": 0}) if isinstance(g, Tensor) else g
+
+    def _fitted(self, k: int, g: Any) -> Any:
+        """A gradient in the shape of one example of its input; errors are left to the caller."""
+        meta = self.metas[k] if k < len(self.metas) else NO_TENSOR
+        if g is None or meta is NO_TENSOR:
+            return g
+        return conform_tensor(as_gradient(self.__name__, k, g, meta), meta)

@@ -1,0 +1,264 @@
+"""Steps that put partial results of a reduction together.
+
+Imported by generated source only: importing this module imports Numba. Each step exists as a scalar
+function and, as ``finish_<step>``, for arrays of partial results; sums of floats are compensated
+(Note [Blocks of a reduction] in ``reductions``).
+"""
+
+from llvmlite import ir
+from numba import types
+
+from numgrad.codegen import intrinsics
+from numgrad.codegen.device import device, outlined
+
+
+@intrinsics.instruction
+def stay_apart(typingctx):
+    """Keep the function that calls this from being inlined.
+
+    Inlined copies of a loop would be optimised once more at each place, and might then add in
+    another order.
+    """
+
+    def codegen(context, builder, signature, args):
+        builder.function.attributes.add("noinline")
+        return context.get_dummy_value()
+
+    return types.none(), codegen
+
+
+@outlined
+def touch(array):
+    """Keep an array alive up to here, whose memory was used by its address."""
+    stay_apart()
+
+
+@device
+def add(a, b):
+    """Sum of two numbers."""
+    return a + b
+
+
+@device
+def multiply(a, b):
+    """Product of two numbers."""
+    return a * b
+
+
+@device
+def maximum(a, b):
+    """Larger of two floats, NaN if either is."""
+    return intrinsics.maximum(a, b)
+
+
+@device
+def minimum(a, b):
+    """Smaller of two floats, NaN if either is."""
+    return intrinsics.minimum(a, b)
+
+
+def _ordered(name):
+    def typed(typingctx, a, b):
+        if not (a == b and isinstance(a, types.Float)):
+            return None
+
+        def codegen(context, builder, signature, args):
+            ty = args[0].type
+            function = builder.module.declare_intrinsic(name, [ty], ir.FunctionType(ty, [ty, ty]))
+            return builder.call(function, args, fastmath=("nnan", "nsz"))
+
+        return a(a, b), codegen
+
+    return intrinsics.instruction(typed)
+
+
+# Larger and smaller of two floats, undefined if either is NaN: one instruction, where ``maximum``
+# takes five. A pass over a row looks out for NaN by itself.
+ordered_maximum = _ordered("llvm.maxnum")
+ordered_minimum = _ordered("llvm.minnum")
+
+
+@device
+def larger(a, b):
+    """Larger of two integers."""
+    return intrinsics.select(a > b, a, b)
+
+
+@device
+def smaller(a, b):
+    """Smaller of two integers."""
+    return intrinsics.select(a < b, a, b)
+
+
+@device
+def either(a, b):
+    """Logical or of two bools."""
+    return a | b
+
+
+@device
+def both(a, b):
+    """Logical and of two bools."""
+    return a & b
+
+
+@device
+def is_nan(z):
+    """Whether a part of a complex number is NaN."""
+    return (z.real != z.real) | (z.imag != z.imag)
+
+
+@device
+def before(a, b):
+    """Whether complex ``a`` precedes ``b``: real parts decide, then imaginary parts."""
+    return (a.real < b.real) | ((a.real == b.real) & (a.imag < b.imag))
+
+
+@device
+def larger_complex(a, b):
+    """Later of two complex numbers in lexicographic order; the first with a NaN wins."""
+    return b if (before(a, b) | is_nan(b)) and not is_nan(a) else a
+
+
+@device
+def smaller_complex(a, b):
+    """Earlier of two complex numbers in lexicographic order; the first with a NaN wins."""
+    return b if (before(b, a) | is_nan(b)) and not is_nan(a) else a
+
+
+# Whether ``a`` takes the place of an earlier ``b`` in a search for the first extreme.
+
+
+@device
+def never(a):
+    """Whether an integer is NaN."""
+    return False
+
+
+@device
+def is_nan_float(a):
+    """Whether a float is NaN."""
+    return a != a
+
+
+@device
+def larger_first(a, b):
+    """Whether integer ``a`` comes before ``b`` in argmax."""
+    return a > b
+
+
+@device
+def smaller_first(a, b):
+    """Whether integer ``a`` comes before ``b`` in argmin."""
+    return a < b
+
+
+@device
+def larger_float_first(a, b):
+    """Whether float ``a`` comes before ``b`` in argmax; the first NaN stays."""
+    return (a > b) | ((a != a) & (b == b))
+
+
+@device
+def smaller_float_first(a, b):
+    """Whether float ``a`` comes before ``b`` in argmin; the first NaN stays."""
+    return (a < b) | ((a != a) & (b == b))
+
+
+@device
+def larger_complex_first(a, b):
+    """Whether complex ``a`` comes before ``b`` in argmax; the first NaN stays."""
+    return (before(b, a) | is_nan(a)) and not is_nan(b)
+
+
+@device
+def smaller_complex_first(a, b):
+    """Whether complex ``a`` comes before ``b`` in argmin; the first NaN stays."""
+    return (before(a, b) | is_nan(a)) and not is_nan(b)
+
+
+@device
+def add_compensated(total, error, value):
+    """``total + value``, and ``error`` plus what rounding lost (Knuth's two-sum)."""
+    new = total + value
+    part = new - total
+    return new, error + ((total - (new - part)) + (value - part))
+
+
+@device
+def settle(total, error):
+    """A compensated sum as one number; an overflow left NaN in ``error``, which is ignored."""
+    return total if error - error != error - error else total + error
+
+
+@device
+def locate(task, tiles, tile, length, inner):
+    """Where a tile of columns lies: its width, its first and last element, its first column."""
+    block = task // tiles
+    left = (task - block * tiles) * tile
+    columns = min(tile, inner - left)
+    start = block * length * inner + left
+    corner = block * inner + left
+    return columns, start, (block + 1) * length * inner, corner, corner + columns
+
+
+@outlined
+def finish_sum(part, chunks, columns, fold):
+    """Add up the rows of ``part``, then ``fold`` groups of ``columns``, into its first elements."""
+    stay_apart()
+    if chunks == 1 and fold == 1:
+        return
+    total, error = part[0], part[chunks]
+    for j in range(columns * fold):
+        error[j] = 0
+    for c in range(1, chunks):
+        row = part[c]
+        for j in range(columns * fold):
+            total[j], error[j] = add_compensated(total[j], error[j], row[j])
+    for q in range(1, fold):
+        more = total[q * columns : (q + 1) * columns]
+        lost = error[q * columns : (q + 1) * columns]
+        for j in range(columns):
+            total[j], error[j] = add_compensated(total[j], error[j] + lost[j], more[j])
+    for j in range(columns):
+        total[j] = settle(total[j], error[j])
+
+
+@outlined
+def spread(values, columns, fold):
+    """Repeat the first ``columns`` values ``fold`` times."""
+    stay_apart()
+    for q in range(1, fold):
+        copy = values[q * columns : (q + 1) * columns]
+        for j in range(columns):
+            copy[j] = values[j]
+
+
+def _finish(step):
+    def finish(part, chunks, columns, fold):
+        stay_apart()
+        total = part[0]
+        for c in range(1, chunks):
+            row = part[c]
+            for j in range(columns * fold):
+                total[j] = step(total[j], row[j])
+        for q in range(1, fold):
+            more = total[q * columns : (q + 1) * columns]
+            for j in range(columns):
+                total[j] = step(total[j], more[j])
+
+    # the linker symbol comes from this name: equal ones of cached kernels would be taken for one
+    finish.__qualname__ = f"finish_{step.__name__}"
+    return outlined(finish)
+
+
+finish_add = _finish(add)
+finish_multiply = _finish(multiply)
+finish_maximum = _finish(maximum)
+finish_minimum = _finish(minimum)
+finish_larger = _finish(larger)
+finish_smaller = _finish(smaller)
+finish_larger_complex = _finish(larger_complex)
+finish_smaller_complex = _finish(smaller_complex)
+finish_either = _finish(either)
+finish_both = _finish(both)

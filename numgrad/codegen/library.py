@@ -1,0 +1,21 @@
+"""The library of functions that formulas may call, as the floor above hands it over.
+
+The writer of kernels knows names: what a function is called in a formula, and where its compiled
+form is found. ``numgrad.kernels.vmath.library`` fills these tables.
+"""
+
+LIBRARY: dict[str, tuple[str, str]] = {}
+"""NumPy's name -> (module, function there without its suffix of a dtype)."""
+
+COMPLEX_LIBRARY: dict[str, str] = {}
+"""Functions with a form for complex numbers, whose name is NumPy's -> module."""
+
+WITH_RARE: set[str] = set()
+"""Functions whose fast form holds for most arguments only: ``<name>_rare`` tells which, and
+``<name>_slow`` does those."""
+
+SLOW_FOR_ALL: set[str] = set()
+"""Of these, the ones whose slow form gives other arguments the bits of the fast form."""
+
+EXTERNALS: dict[str, str] = {}
+"""C functions that functions of the library call -> where the linker finds them."""

@@ -1,0 +1,133 @@
+"""Every lock of the package, and what becomes of them in a fork.
+
+Note [Fork]
+-----------
+A forked child has the memory of all threads, but only the thread that forked: a lock that another
+one held would stay taken for ever, and what it guards half changed. So a fork first takes all
+locks, Numba's and LLVM's too, and gives them back in the parent and in the child: it waits for the
+kernel that another thread compiles, and the child can compile the next one.
+
+It waits for one lock at a time, holding no other, so it has no part in a deadlock whatever order
+threads take them in. After ``PATIENCE`` seconds it goes on; in the child, locks that are then still
+held are free again. ``TRACING`` is not waited for: it is held while a user's function runs, which
+may itself wait for the fork; what is being traced is not yet part of any state.
+
+What is registered last runs first in a fork. ``logging`` holds its lock across a fork too, and
+importing Numba takes it, so it has to come first here.
+"""
+
+import logging  # noqa: F401
+import os
+import sys
+import threading
+import time
+from contextlib import nullcontext
+from typing import Any
+
+from numgrad.codegen.interrupts import deferred
+
+# All are reentrant: a collection of garbage may run anything inside.
+TRACING = threading.RLock()
+"""Held while ``ng.jit`` traces and compiles a function."""
+ACCUMULATORS = threading.RLock()
+"""Held while a leaf's accumulator is made."""
+HOOKS = threading.RLock()
+"""Held while leaves with hooks are counted."""
+GRADIENTS = threading.RLock()
+"""Held while gradients are added to ``.grad``: threads may accumulate into one leaf. One for all
+leaves, since taking a lock costs as much as adding a hundred numbers, and big sums are bound by
+memory anyway."""
+KERNELS = threading.RLock()
+"""Held while a kernel is compiled or loaded, and while Numba is imported: one at a time, since
+Numba holds a global lock of its own anyway."""
+POOL = threading.RLock()
+"""Held while a parallel kernel runs, if Numba's threading layer cannot run two."""
+
+PATIENCE = 30.0
+"""Seconds after which a fork goes on without a lock: kernels take less to compile."""
+
+_gate = threading.Lock()
+"""Held by a fork that waits for ``KERNELS``."""
+
+_OTHERS = {
+    "numba.core.compiler_lock": "global_compiler_lock._lock",
+    "numba.np.ufunc.parallel": "_backend_init_thread_lock",
+    "llvmlite.binding.ffi": "lib._lock._lock",
+    "numpy.random.mtrand": "_rand._bit_generator.lock",
+}
+"""Locks of libraries, by the module that they are in."""
+
+_fork = threading.local()
+
+
+def give_way() -> None:
+    """Let a fork that waits for ``KERNELS`` have it.
+
+    Otherwise a thread that takes the lock over and over keeps it: to wake up takes longer.
+    """
+    lock: Any = KERNELS
+    if not lock._is_owned():
+        with _gate:
+            pass
+
+
+def _locks() -> list[Any]:
+    """All locks that a fork waits for; those of libraries once these are loaded."""
+    found: list[Any] = [ACCUMULATORS, HOOKS, GRADIENTS, KERNELS, POOL]
+    for module, path in _OTHERS.items():
+        lock: Any = sys.modules.get(module)
+        for name in path.split("."):
+            lock = getattr(lock, name, None)  # a module may just be being imported
+        if lock is not None:
+            found.append(lock)
+    return found
+
+
+def _before_fork() -> None:
+    """Take all locks; those that cannot be had in time are left."""
+    _fork.taken, _fork.left = [], []
+    with deferred():  # an exception would be printed and forgotten, with some of the locks taken
+        locks = _locks()
+        _fork.taken = _all(locks)
+        for lock in [TRACING] if _fork.taken else [TRACING, *locks]:
+            (_fork.taken if lock.acquire(blocking=False) else _fork.left).append(lock)
+
+
+def _all(locks: list[Any]) -> list[Any]:
+    """Take all of the locks, or none if that takes too long."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        with _gate if locks[0] is KERNELS else nullcontext():
+            if not locks[0].acquire(timeout=max(0.0, end - time.monotonic())):
+                return []
+        for count in range(1, len(locks)):
+            if not locks[count].acquire(blocking=False):
+                _release(locks[:count])
+                locks.insert(0, locks.pop(count))  # the one to wait for
+                break
+        else:
+            return locks
+
+
+def _after_fork_in_parent() -> None:
+    _release(_fork.taken)
+
+
+def _after_fork_in_child() -> None:
+    _release(_fork.taken)
+    left: list[Any] = [*_fork.left, _gate]
+    for lock in left:
+        lock._at_fork_reinit()
+
+
+def _release(locks: list[Any]) -> None:
+    for lock in locks:
+        lock.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=_after_fork_in_parent,
+        after_in_child=_after_fork_in_child,
+    )

@@ -1,0 +1,120 @@
+"""Launching parallel kernels: how many threads, and when it is not safe to use them at all.
+
+Note [Launching safely]
+-----------------------
+Numba's *workqueue* layer aborts the process when two Python threads launch at once: launches take a
+lock there. GNU OpenMP kills a forked child that launches once its parent had: after a fork in such
+a process the serial variant runs instead (same bits, see Note [Blocks] in ``loops``).
+
+OpenMP's threads spin after a kernel in case another one follows, and rob OpenBLAS of its cores: a
+7 us kernel alternating with a 190 us matmul took 8.4 ms a pair. ``GOMP_SPINCOUNT=300`` ends that
+and keeps launches cheap; it is read when the pool loads, so it is set just before, unless the user
+has chosen.
+"""
+
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from numgrad import config
+from numgrad.codegen.interrupts import deferred
+from numgrad.codegen.locks import KERNELS, POOL
+
+WORK_PER_THREAD_NS = 20_000.0
+"""A further thread pays from about this much work (nanoseconds)."""
+
+_pool_ready = False
+_forked = False
+_needs_lock = False
+_masks = threading.local()
+
+
+def _after_fork_in_child() -> None:
+    global _forked
+    if _pool_ready and _layer() == "omp":
+        _forked = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
+def prepare_pool() -> None:
+    """Set what the thread pool reads at start, then start it."""
+    global _pool_ready, _needs_lock
+    if _pool_ready:
+        return
+    os.environ.setdefault("GOMP_SPINCOUNT", "300")
+    with KERNELS, deferred():
+        from numba.np.ufunc import parallel
+
+        parallel._launch_threads()
+        _needs_lock = _layer() == "workqueue"
+        _pool_ready = True
+
+
+def _layer() -> str:
+    from numba.np.ufunc.parallel import threading_layer
+
+    return threading_layer()
+
+
+def worth(work_ns: float) -> int:
+    """Number of threads to use for ``work_ns`` nanoseconds of serial work."""
+    if work_ns < 2 * WORK_PER_THREAD_NS or _forked:
+        return 1
+    return min(config.get_num_threads(), int(work_ns / WORK_PER_THREAD_NS))
+
+
+def launch(entry: Callable[..., Any], threads: int, *arguments: Any) -> Any:
+    """Call a parallel kernel with at most ``threads`` threads."""
+    from numba import set_num_threads
+    from numba.core import config as numba_config
+
+    threads = min(threads, numba_config.NUMBA_NUM_THREADS)  # pyright: ignore
+    if getattr(_masks, "threads", None) != threads:
+        set_num_threads(threads)
+        _masks.threads = threads
+    if _needs_lock:
+        with POOL:
+            return entry(*arguments)
+    return entry(*arguments)
+
+
+def describe() -> dict[str, Any]:
+    """The threading layer in use, its number of threads, and what it is safe for."""
+    prepare_pool()
+    layer = _layer()
+    return {
+        "layer": layer,
+        "threads": config.get_num_threads(),
+        "safe_for_threads": layer in ("tbb", "omp"),
+        "safe_after_fork": layer in ("tbb", "workqueue"),
+    }
+
+
+def choose(
+    serial: Callable[[], Callable[..., Any]],
+    parallel: Callable[[], Callable[..., Any]],
+    work_ns: float,
+    released: Callable[[], Callable[..., Any]] | None = None,
+) -> Callable[..., Any]:
+    """A callable that runs the serial or the parallel variant of a kernel, each made when needed.
+
+    The choice is made at each call, since the limit of threads and forking change it. ``released``
+    makes the serial variant for work that would pay for threads but may not have them: other
+    Python threads run beside it. For little work giving up the interpreter's lock costs too much.
+    """
+    if work_ns < 2 * WORK_PER_THREAD_NS:
+        return serial()
+
+    alone = released or serial
+
+    def run(*arguments: Any) -> Any:
+        threads = worth(work_ns)
+        if threads < 2:
+            return alone()(*arguments)
+        return launch(parallel(), threads, *arguments)
+
+    return run

@@ -1,0 +1,1 @@
+"""The program that a trace makes, and symbolic lengths of axes."""

@@ -1,0 +1,334 @@
+"""The program that a trace makes: operations on typed values, each computed once.
+
+A ``Graph`` lists the operations of the table that a function applied, in order, each on values
+computed before it. Shapes hold symbolic lengths (``sizes``). Passes rewrite graphs; ``verify`` says
+whether one is still sound.
+
+Note [Calls]
+------------
+A node ``call`` runs a Python function on ndarrays, which returns a tuple of them; its parameters
+are ``function``, ``effects`` and ``writes``. With ``effects`` it draws random numbers or changes
+memory: it is never dropped, done twice or joined with another, and keeps its place among the others
+of that kind. ``writes`` are the inputs of the graph whose memory it overwrites. What reads one of
+these, or a view of one, and stands before the call is computed before it; nothing behind it reads
+them, since the call returns what they are then, in its last outputs in that order. What is in
+``Graph.writes`` is stored when everything is computed, so it never meets a call.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from numgrad.compiler.graph.sizes import Size, Sizes
+from numgrad.core.op import OPS, Op
+from numgrad.diagrams.diagram import Box, Diagram, Link
+from numgrad.diagrams.dot import to_dot
+from numgrad.diagrams.svg import to_svg
+from numgrad.errors import NumgradAssertionError
+
+INPUT, CONSTANT, SIZE, CALL = "input", "constant", "size", "call"
+"""Nodes that are no operation: an argument, a number, a length as a number, and a call of a Python
+function on ndarrays (``params["function"]``), which returns a tuple of them and may have effects.
+"""
+
+Length = int | Size
+Shape = tuple[Length, ...]
+
+
+class Value:
+    """One result of a node: shape, dtype, and whether it promotes like a Python number (weak)."""
+
+    __slots__ = ("dtype", "node", "number", "shape", "weak")
+
+    def __init__(
+        self, node: Node, number: int, shape: Shape, dtype: np.dtype, weak: bool = False
+    ) -> None:
+        self.node, self.number = node, number
+        self.shape, self.dtype, self.weak = shape, dtype, weak
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def operand(self) -> Any:
+        """What stands for the value where dtypes are promoted: its dtype or a Python type."""
+        return _PYTHON[self.dtype.kind] if self.weak else self.dtype
+
+    @property
+    def constant(self) -> Any:
+        """The number, for a constant; else None."""
+        return self.node.params["value"] if self.node.op == CONSTANT else None
+
+    def __repr__(self) -> str:
+        lengths = ", ".join(map(str, self.shape)) + ("," if self.ndim == 1 else "")
+        return f"<{self.dtype}{'*' if self.weak else ''} ({lengths}) of {self.node.name}>"
+
+
+_PYTHON = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
+
+
+class Node:
+    """An operation on values: ``outputs = op(*inputs, **params)``.
+
+    ``op`` is an operation of the table, or one of the names above. ``line`` is the place in the
+    user's code (``file:line``) where it was called.
+    """
+
+    __slots__ = ("inputs", "line", "op", "outputs", "params")
+
+    def __init__(
+        self, op: Op | str, inputs: Sequence[Value], params: dict[str, Any], line: str | None
+    ) -> None:
+        self.op, self.inputs, self.params, self.line = op, tuple(inputs), params, line
+        self.outputs: tuple[Value, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Name of the operation."""
+        return self.op if isinstance(self.op, str) else self.op.name
+
+    def __repr__(self) -> str:
+        return f"<node {self.name}>"
+
+
+Meta = tuple[Shape, np.dtype]
+
+
+@dataclass
+class Graph:
+    """Nodes in an order in which they can be computed.
+
+    Attributes
+    ----------
+    inputs
+        The values of the arguments and of what was captured, made by nodes ``input``.
+    outputs
+        What the function returns.
+    writes
+        Pairs ``(input, value)``: what is stored in the memory of an input in the end.
+    labels
+        What a reader calls inputs.
+    kept
+        How many of the outputs, at the end, may share memory with the others.
+
+    Examples
+    --------
+    >>> import numpy as np, numgrad as ng
+    >>> graph = ng.jit(ng.grad(lambda x: np.sum(x * x))).graph(np.ones(3))
+    >>> [node.name for node in graph.nodes if node.op not in ("input", "constant")][:2]
+    ['multiply', 'sum']
+    >>> graph.svg()[:4]  # in Jupyter a graph shows itself as a picture
+    '<svg'
+    """
+
+    sizes: Sizes = field(default_factory=Sizes)
+    inputs: list[Value] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
+    outputs: list[Value] = field(default_factory=list)
+    writes: list[tuple[Value, Value]] = field(default_factory=list)
+    labels: dict[Value, str] = field(default_factory=dict)
+    kept: int = 0
+
+    def input(self, shape: Shape, dtype: np.dtype, *, weak: bool = False) -> Value:
+        """A new argument."""
+        (value,) = self.add(INPUT, (), {"index": len(self.inputs)}, [(shape, dtype)], weak=weak)
+        self.inputs.append(value)
+        return value
+
+    def constant(self, number: Any, dtype: Any = None) -> Value:
+        """A number; without a dtype it promotes like the Python number that it is."""
+        weak = dtype is None and not isinstance(number, np.generic)
+        dtype = np.dtype(type(number) if dtype is None else dtype)
+        value = np.asarray(number).astype(dtype).item()
+        return self.add(CONSTANT, (), {"value": value}, [((), dtype)], weak=weak)[0]
+
+    def size(self, length: Length) -> Value:
+        """A length as a number that promotes like a Python integer."""
+        length = self.sizes.resolve(length)
+        if isinstance(length, int):
+            return self.constant(length)
+        return self.add(SIZE, (), {"size": length}, [((), np.dtype(np.int64))], weak=True)[0]
+
+    def add(
+        self,
+        op: Op | str,
+        inputs: Sequence[Value],
+        params: dict[str, Any],
+        results: Iterable[Meta],
+        *,
+        weak: bool = False,
+        line: str | None = None,
+    ) -> tuple[Value, ...]:
+        """Append a node; ``results`` are shape and dtype of each output."""
+        node = Node(op, inputs, params, line)
+        node.outputs = tuple(
+            Value(node, number, tuple(shape), np.dtype(dtype), weak)
+            for number, (shape, dtype) in enumerate(results)
+        )
+        self.nodes.append(node)
+        return node.outputs
+
+    def users(self) -> dict[Value, list[Node]]:
+        """The nodes that read each value, by value, in order."""
+        found: dict[Value, list[Node]] = {}
+        for node in self.nodes:
+            for value in dict.fromkeys(node.inputs):
+                found.setdefault(value, []).append(node)
+        return found
+
+    def roots(self) -> list[Value]:
+        """What the graph is computed for: outputs and what is stored in inputs."""
+        return [*self.outputs, *(value for _, value in self.writes)]
+
+    def replace(self, new: Callable[[Value], Value]) -> None:
+        """Put ``new(value)`` in the place of every value that is read or returned."""
+        for node in self.nodes:
+            node.inputs = tuple(map(new, node.inputs))
+        self.outputs = list(map(new, self.outputs))
+        self.writes = [(target, new(value)) for target, value in self.writes]
+
+    def resolve_sizes(self) -> None:
+        """Put what was found out about lengths into every shape."""
+        for node in self.nodes:
+            for value in node.outputs:
+                value.shape = tuple(map(self.sizes.resolve, value.shape))
+
+    # ------------------------------------------------------------------------- soundness
+
+    def verify(self) -> None:
+        """Raise unless every value is computed before it is read and is well typed."""
+        known: set[Value] = set()
+        for node in self.nodes:
+            for value in node.inputs:
+                _require(value in known, f"{node.name} reads {value!r}, which is not computed yet")
+            _require(bool(node.outputs) or node.op == CALL, f"{node.name} computes nothing")
+            if isinstance(node.op, str):
+                _require(node.op in (INPUT, CONSTANT, SIZE, CALL), f"unknown node {node.op}")
+            else:
+                _require(OPS.get(node.op.name) is node.op, f"{node.name} is not in the table")
+            for number, value in enumerate(node.outputs):
+                _require(value.node is node and value.number == number, f"{value!r} is misplaced")
+                _require(not value.weak or not value.shape, f"{value!r} is weak and no number")
+                for length in value.shape:
+                    _require(
+                        isinstance(length, Size) or (type(length) is int and length >= 0),
+                        f"{value!r} has the length {length!r}",
+                    )
+                known.add(value)
+        for value in (*self.inputs, *self.roots()):
+            _require(value in known, f"{value!r} is not computed")
+        for target, value in self.writes:
+            _require(target in self.inputs, f"{target!r} is written to and no input")
+            same = target.shape == value.shape and target.dtype == value.dtype
+            _require(same, f"{value!r} is stored in {target!r}")
+
+    # ------------------------------------------------------------------------ readable form
+
+    def names(self) -> dict[Value, str]:
+        """A short name for each value."""
+        found: dict[Value, str] = {}
+        for node in self.nodes:
+            for value in node.outputs:
+                prefix = "x" if node.op == INPUT else "v"
+                count = node.params["index"] if node.op == INPUT else len(found)
+                found[value] = f"{prefix}{count}"
+        return found
+
+    def __str__(self) -> str:
+        names = self.names()
+        lines: list[str] = []
+        shown = None
+        for node in self.nodes:
+            if node.op == CONSTANT:
+                continue
+            code = code_at(node.line)
+            if code and node.line != shown:
+                lines.append(f"  # {node.line}: {code}")
+                shown = node.line
+            comment = None if code else self._label(node)
+            text = self._text(node, names)
+            lines.append(f"  {text}  # {comment}" if comment else f"  {text}")
+        returned = ", ".join(_operand(v, names) for v in self.outputs)
+        stored = [f"  {_operand(t, names)} <- {_operand(v, names)}" for t, v in self.writes]
+        return "\n".join(["graph:", *lines, *stored, f"  return {returned}"])
+
+    def _label(self, node: Node) -> str | None:
+        return self.labels.get(node.outputs[0]) if node.op == INPUT else node.line
+
+    def _text(self, node: Node, names: dict[Value, str]) -> str:
+        results = ", ".join(f"{names[v]}: {_type(v)}" for v in node.outputs)
+        return results if node.op == INPUT else f"{results} = {self._call(node, names)}"
+
+    def _call(self, node: Node, names: dict[Value, str]) -> str:
+        given = [_operand(v, names) for v in node.inputs]
+        given += [f"{name}={value!r}" for name, value in node.params.items()]
+        return f"{node.name}({', '.join(given)})"
+
+    # ---------------------------------------------------------------------------- as a picture
+
+    def diagram(self) -> Diagram:
+        """Boxes for inputs (blue), operations (grey) and results (green)."""
+        names, diagram = self.names(), Diagram()
+        boxes: dict[Node, int] = {}
+        for node in self.nodes:
+            if node.op == CONSTANT:
+                continue
+            title = self._label(node) if node.op == INPUT else self._call(node, names)
+            lines = [f"{names[v]}: {_type(v)}" for v in node.outputs]
+            if node.op != INPUT and node.line:
+                lines.append(_short(node.line))
+            fill = "lightblue" if node.op == INPUT else "lightgrey"
+            boxes[node] = diagram.add(Box((*([title] if title else []), *lines), fill))
+            for value in dict.fromkeys(node.inputs):
+                if value.node in boxes:
+                    diagram.links.append(Link(boxes[value.node], boxes[node]))
+        ends = [("return", value) for value in self.outputs]
+        ends += [(f"-> {self.labels.get(t, names[t])}", value) for t, value in self.writes]
+        for title, value in ends:
+            number = diagram.add(Box((title, _operand(value, names)), "darkolivegreen1"))
+            if value.node in boxes:
+                diagram.links.append(Link(boxes[value.node], number))
+        return diagram
+
+    def to_dot(self) -> str:
+        """The picture as DOT text, for Graphviz."""
+        return to_dot(self.diagram())
+
+    def svg(self) -> str:
+        """The picture as an SVG document."""
+        return to_svg(self.diagram())
+
+    def _repr_svg_(self) -> str:
+        return self.svg()
+
+
+def code_at(line: str | None) -> str:
+    """The source at a place ``file:line``, if there is one."""
+    name, _, number = (line or "").rpartition(":")
+    return linecache.getline(name, int(number)).strip() if number.isdigit() else ""
+
+
+def _short(line: str) -> str:
+    """``file:line`` without directories."""
+    return line.replace("\\", "/").rsplit("/", 1)[-1]
+
+
+def _type(value: Value) -> str:
+    lengths = ", ".join(map(str, value.shape))
+    return f"{value.dtype}{'*' if value.weak else ''}[{lengths}]"
+
+
+def _operand(value: Value, names: dict[Value, str]) -> str:
+    return names[value] if value.constant is None else repr(value.constant)
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise NumgradAssertionError(f"graph: {message}")

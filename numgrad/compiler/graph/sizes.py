@@ -1,0 +1,472 @@
+"""Lengths of axes as symbols: arithmetic stays symbolic, looking at a value becomes a guard.
+
+Note [Sizes]
+------------
+A compiled function serves every length of its arguments' axes that its Python code did not look at.
+While a function is traced, ``x.shape`` holds a ``Size`` for each axis longer than 1: a polynomial
+with integer coefficients over *atoms*, which are the lengths of axes (``n0``, at least 2, since
+lengths 0 and 1 belong to the signature) and quotients and remainders of other polynomials. Sums and
+products of sizes are sizes. Comparing two that are not equal by themselves notes the outcome as a
+*guard*, a relation that must hold wherever the kernel is used; what needs the number itself
+(``range(n)``, ``int(n)``, a hash) guards its value. An equation that a guard establishes is used
+from then on: equal lengths have one symbol.
+
+``Size`` is no subclass of int: NumPy and Python would take its value silently.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from numgrad.compiler.graph.polynomial import (
+    Atom,
+    Terms,
+    add,
+    atoms_of,
+    axis_of,
+    constant,
+    divide,
+    evaluate,
+    least,
+    multiply,
+    solve,
+    substitute,
+    text_of,
+    value_of,
+)
+from numgrad.core.abstract import AbstractLength
+
+
+@dataclass(frozen=True)
+class Guard:
+    """A relation between sizes that a kernel relies on: ``left sign right``."""
+
+    sign: str
+    left: Terms
+    right: Terms
+
+    def text(self, names: Callable[[int], str]) -> str:
+        """The relation as a Python expression."""
+        return f"{text_of(self.left, names)} {self.sign} {text_of(self.right, names)}"
+
+
+@dataclass
+class Sizes:
+    """The lengths of axes in one trace, and what was noted about them.
+
+    Attributes
+    ----------
+    hints
+        Length of every symbolic axis in the call that is traced.
+    guards
+        Relations noted so far, in order.
+    """
+
+    hints: list[int] = field(default_factory=list)
+    guards: list[Guard] = field(default_factory=list)
+    on_number: Callable[[Size], Any] | None = None
+    """Makes a traced number of a size, for true division."""
+    _known: dict[Atom, Terms] = field(default_factory=dict)
+    _resolved: dict[Terms, Terms] = field(default_factory=dict)
+    _bounds: dict[Atom, int] = field(default_factory=dict)
+
+    def axis(self, length: int) -> int | Size:
+        """A new symbol for the length of an axis; 0 and 1 stay what they are."""
+        if length < 2:
+            return length
+        self.hints.append(length)
+        return Size(self, (((("axis", len(self.hints) - 1),), 1),))
+
+    def resolve(self, length: int | Size) -> int | Size:
+        """A length with all that is known by now put in."""
+        if not isinstance(length, Size):
+            return length
+        terms = self.known(length.terms)
+        value = value_of(terms)
+        return Size(self, terms) if value is None else value
+
+    def known(self, terms: Terms) -> Terms:
+        """Terms with atoms replaced by what they were found to equal."""
+        if not self._known:
+            return terms
+        found = self._resolved.get(terms)
+        if found is None:
+            found = self._resolved[terms] = substitute(terms, self._known)
+        return found
+
+    def number(self, length: int | Size) -> int | None:
+        """``k`` if the length is that of axis ``k`` as it stands, else None."""
+        axis = axis_of(terms_of(length))
+        return None if axis is None else axis[1]
+
+    def hint(self, length: int | Size) -> int:
+        """The length in the call that is traced."""
+        return self.hint_of(terms_of(length))
+
+    def hint_of(self, terms: Terms) -> int:
+        """The value of terms in the call that is traced."""
+        return evaluate(terms, self.hints)
+
+    def evaluate(self, length: int | Size, lengths: Mapping[int, int]) -> int:
+        """A length where axis ``k`` has ``lengths[k]`` elements."""
+        return evaluate(self.known(terms_of(length)), lengths)
+
+    def holds(self, sign: str, a: int | Size, b: int | Size) -> bool:
+        """Whether ``a sign b`` (``==`` or ``<``), noted as a guard unless it always holds."""
+        left, right = (self.known(terms_of(x)) for x in (a, b))
+        found = self._decided(sign, left, right)
+        if found is not None:
+            return found
+        x, y = self.hint_of(left), self.hint_of(right)
+        if sign == "<":
+            self._note("<" if x < y else ">=", left, right)
+            if x < y:
+                self._bound(right, add(left, constant(1)))
+            else:
+                self._bound(left, right)
+            return x < y
+        if x == y:
+            self.equate(left, right)
+        else:
+            self._note("!=", left, right)
+        return x == y
+
+    def always(self, sign: str, a: int | Size, b: int | Size) -> bool:
+        """Whether ``a sign b`` (``==``, ``<`` or ``<=``) is certain; nothing is noted."""
+        if type(a) is int and type(b) is int:
+            return a < b if sign == "<" else a <= b if sign == "<=" else a == b
+        left, right = (self.known(terms_of(x)) for x in (a, b))
+        if sign == "<=":
+            return self._decided("<", right, left) is False
+        return self._decided(sign, left, right) is True
+
+    def _decided(self, sign: str, left: Terms, right: Terms) -> bool | None:
+        """Whether ``left sign right`` (``==`` or ``<``) in every call, None if that depends."""
+        difference = add(left, right, -1)
+        value = value_of(difference)
+        if value is not None:
+            return value == 0 if sign == "==" else value < 0
+        bound = least(difference, self._bounds)
+        if bound is not None and (bound > 0 if sign == "==" else bound >= 0):
+            return False
+        opposite = least(add(right, left, -1), self._bounds)
+        if opposite is not None and opposite > 0:
+            return sign == "<"
+        return None
+
+    def _bound(self, larger: Terms, smaller: Terms) -> None:
+        """Remember how long an axis is at least, from ``larger >= smaller``."""
+        axis, number = axis_of(larger), value_of(smaller)
+        if axis is not None and number is not None:
+            self._bounds[axis] = max(number, self._bounds.get(axis, 2))
+
+    def _note(self, sign: str, left: Terms, right: Terms) -> None:
+        guard = Guard(sign, left, right)
+        if guard not in self.guards:
+            self.guards.append(guard)
+
+    def equate(self, left: Terms, right: Terms) -> None:
+        """Rely on the equality of two lengths from now on."""
+        self._note("==", self.known(left), self.known(right))
+        while (found := self._news()) is not None:
+            atom, terms = found
+            self._known[atom] = terms
+            self._resolved.clear()
+
+    def _news(self) -> tuple[Atom, Terms] | None:
+        """What an atom equals, from an equation that does not hold by what is known."""
+        for guard in self.guards:
+            if guard.sign == "==":
+                found = solve(add(self.known(guard.left), self.known(guard.right), -1))
+                if found is not None:
+                    return found
+        return None
+
+    def relations(self) -> list[Guard]:
+        """The guards on axes that are free, those apart that then hold by themselves."""
+        axes = {atom: terms for atom, terms in self._known.items() if atom[0] == "axis"}
+        found = []
+        for guard in self.guards:
+            left, right = (substitute(side, axes) for side in (guard.left, guard.right))
+            if left != right or guard.sign != "==":
+                found.append(Guard(guard.sign, left, right))
+        return found
+
+    def specialise(self, length: int | Size) -> int:
+        """The length as a number, which becomes part of what the kernel is made for."""
+        terms = self.known(terms_of(length))
+        value = value_of(terms)
+        if value is not None:
+            return value
+        value = self.hint_of(terms)
+        self.equate(terms, constant(value))
+        if value_of(self.known(terms)) is None:  # a product: each of its axes, to know it again
+            for atom in sorted(atoms_of(self.known(terms))):
+                self.equate((((atom,), 1),), constant(self.hints[atom[1]]))
+        return value
+
+    def text(self, length: int | Size, names: Callable[[int], str]) -> str:
+        """A length as a Python expression; ``names`` gives that of axis ``k``."""
+        return text_of(self.known(terms_of(length)), names)
+
+    def axes(self, lengths: Iterable[int | Size]) -> set[int]:
+        """Numbers of the symbolic axes that lengths depend on."""
+        return {atom[1] for length in lengths for atom in atoms_of(self.known(terms_of(length)))}
+
+
+class Size(AbstractLength):
+    """A length that a compiled function reads when it is called: Note [Sizes]."""
+
+    __slots__ = ("sizes", "terms")
+
+    def __init__(self, sizes: Sizes, terms: Terms) -> None:
+        self.sizes, self.terms = sizes, terms
+
+    def _of(self, terms: Terms) -> int | Size:
+        return self.sizes.resolve(Size(self.sizes, terms))
+
+    def __repr__(self) -> str:
+        return self.sizes.text(self, lambda k: f"n{k}")
+
+    # ------------------------------------------------------------------------- arithmetic
+
+    def __add__(self, other: Any) -> Any:
+        terms = _operand(other)
+        if terms is None:
+            return self._with_number(operator.add, other)
+        return self._of(add(self.terms, terms))
+
+    def __sub__(self, other: Any) -> Any:
+        terms = _operand(other)
+        if terms is None:
+            return self._with_number(operator.sub, other)
+        return self._of(add(self.terms, terms, -1))
+
+    def __mul__(self, other: Any) -> Any:
+        terms = _operand(other)
+        if terms is None:
+            return self._with_number(operator.mul, other)
+        return self._of(multiply(self.terms, terms))
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __rsub__(self, other: Any) -> Any:
+        terms = _operand(other)
+        if terms is None:
+            return self._with_number(lambda a, b: b - a, other)
+        return self._of(add(terms, self.terms, -1))
+
+    def __neg__(self) -> Any:
+        return self._of(multiply(self.terms, constant(-1)))
+
+    def __pos__(self) -> Size:
+        return self
+
+    def __abs__(self) -> Any:
+        return -self if self < 0 else self
+
+    def __floordiv__(self, other: Any) -> Any:
+        return self._divided("//", self, other)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return self._divided("//", other, self)
+
+    def __mod__(self, other: Any) -> Any:
+        return self._divided("%", self, other)
+
+    def __rmod__(self, other: Any) -> Any:
+        return self._divided("%", other, self)
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
+    def _divided(self, sign: str, a: Any, b: Any) -> Any:
+        left, right = _operand(a), _operand(b)
+        if left is None or right is None:
+            function = operator.floordiv if sign == "//" else operator.mod
+            if a is self:
+                return self._with_number(function, b)
+            return self._with_number(lambda x, y: function(y, x), a)
+        known = self.sizes.known
+        left, right = known(left), known(right)
+        if self.sizes.holds("==", Size(self.sizes, right), 0):
+            raise ZeroDivisionError("division of a length by zero")
+        return self._of(divide(sign, left, right))
+
+    def __truediv__(self, other: Any) -> Any:
+        return self.as_number() / other
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return other / self.as_number()
+
+    def __pow__(self, other: Any) -> Any:
+        if type(other) is int and 0 <= other <= 8:
+            terms = constant(1)
+            for _ in range(other):
+                terms = multiply(terms, self.terms)
+            return self._of(terms)
+        return self.as_number() ** other
+
+    def __rpow__(self, other: Any) -> Any:
+        return other ** self.as_number()
+
+    def as_number(self) -> Any:
+        """The length as a traced number."""
+        make = self.sizes.on_number
+        return self.__index__() if make is None else make(self)
+
+    def _with_number(self, function: Callable[[Any, Any], Any], other: Any) -> Any:
+        known = isinstance(other, float | complex | np.number | np.ndarray)
+        return function(self.as_number(), other) if known else NotImplemented
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        function = _OPERATORS.get(ufunc.__name__)
+        if function is not None and not options and all(_operand(x) is not None for x in inputs):
+            return function(*(int(x) if isinstance(x, np.generic) else x for x in inputs))
+        numbers = [x.as_number() if isinstance(x, Size) else x for x in inputs]
+        return getattr(ufunc, method)(*numbers, **options)
+
+    @property
+    def hint(self) -> int:
+        """The length in the call that is traced."""
+        return self.sizes.hint(self)
+
+    # ------------------------------------------------------------------------- comparisons
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, float):
+            return other.is_integer() and self == int(other)
+        if _operand(other) is None:
+            return NotImplemented
+        if isinstance(other, Size) and other.sizes is not self.sizes:  # a key of another trace
+            return int(self) == int(other)
+        return self.sizes.holds("==", self, other)  # pyright: ignore
+
+    def __ne__(self, other: object) -> bool:
+        same = self.__eq__(other)
+        return same if same is NotImplemented else not same
+
+    def __lt__(self, other: Any) -> Any:
+        if isinstance(other, float):
+            return self < math.ceil(other) if math.isfinite(other) else other > 0
+        return NotImplemented if _operand(other) is None else self.sizes.holds("<", self, other)
+
+    def __gt__(self, other: Any) -> Any:
+        if isinstance(other, float):
+            return self > math.floor(other) if math.isfinite(other) else other < 0
+        return NotImplemented if _operand(other) is None else self.sizes.holds("<", other, self)
+
+    def __le__(self, other: Any) -> Any:
+        if isinstance(other, float):
+            return self <= math.floor(other) if math.isfinite(other) else other > 0
+        return NotImplemented if _operand(other) is None else not (self > other)
+
+    def __ge__(self, other: Any) -> Any:
+        if isinstance(other, float):
+            return self >= math.ceil(other) if math.isfinite(other) else other < 0
+        return NotImplemented if _operand(other) is None else not (self < other)
+
+    def __bool__(self) -> bool:
+        return not self.sizes.holds("==", self, 0)
+
+    # ---------------------------------------------------------------- looking at the number
+
+    def __index__(self) -> int:
+        return self.sizes.specialise(self)
+
+    __int__ = __index__
+
+    def __float__(self) -> float:
+        return float(self.__index__())
+
+    def __complex__(self) -> complex:
+        return complex(self.__index__())
+
+    def __round__(self, digits: int | None = None) -> Any:
+        return self if digits is None else round(self.__index__(), digits)
+
+    def __trunc__(self) -> Size:
+        return self
+
+    __floor__ = __ceil__ = __trunc__
+
+    def __hash__(self) -> int:
+        return hash(self.__index__())
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.asarray(self.__index__(), dtype)
+
+    def __format__(self, spec: str) -> str:
+        return format(self.__index__(), spec) if spec else repr(self)
+
+    def __lshift__(self, other: Any) -> Any:
+        return self * 2**other
+
+    def __rshift__(self, other: Any) -> Any:
+        return self // 2**other
+
+    def __and__(self, other: Any) -> Any:
+        return self.__index__() & other
+
+    def __or__(self, other: Any) -> Any:
+        return self.__index__() | other
+
+    def __xor__(self, other: Any) -> Any:
+        return self.__index__() ^ other
+
+    def __invert__(self) -> Any:
+        return -self - 1
+
+    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
+
+
+_OPERATORS: dict[str, Callable[..., Any]] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "floor_divide": operator.floordiv,
+    "remainder": operator.mod,
+    "negative": operator.neg,
+    "absolute": operator.abs,
+    "equal": operator.eq,
+    "not_equal": operator.ne,
+    "less": operator.lt,
+    "less_equal": operator.le,
+    "greater": operator.gt,
+    "greater_equal": operator.ge,
+}
+"""What NumPy's scalars call instead of what Python's numbers do."""
+
+
+def _operand(value: Any) -> Terms | None:
+    if isinstance(value, Size):
+        return value.sizes.known(value.terms)
+    return constant(int(value)) if isinstance(value, int | np.integer | np.bool) else None
+
+
+def terms_of(length: int | Size) -> Terms:
+    """A length as terms."""
+    return length.terms if isinstance(length, Size) else constant(length)
+
+
+def lengths_in(params: Any) -> Iterator[Size]:
+    """Symbolic lengths in parameters, however deep."""
+    if isinstance(params, Size):
+        yield params
+    elif isinstance(params, dict):
+        for part in params.values():
+            yield from lengths_in(part)
+    elif isinstance(params, tuple | list):
+        for part in params:
+            yield from lengths_in(part)
+    elif isinstance(params, slice):
+        yield from lengths_in((params.start, params.stop, params.step))

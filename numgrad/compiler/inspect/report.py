@@ -1,0 +1,296 @@
+"""What became of a jitted function, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from numgrad.codegen import threads
+from numgrad.codegen.vector_loops import VectorLoop, vector_loops
+from numgrad.compiler.graph.graph import CALL, Node
+from numgrad.compiler.graph.polynomial import Terms as Length
+from numgrad.compiler.graph.polynomial import text_of, value_of
+from numgrad.compiler.inspect.stats import Statistics
+from numgrad.compiler.lower.account import Account, account, by_line, stored_name
+from numgrad.compiler.lower.nest import Nest
+from numgrad.compiler.lower.outline import SourceLoop, judge, source_loops
+from numgrad.compiler.lower.statements import Statement
+from numgrad.compiler.lower.terms import BUFFER, PRODUCT, SCALAR, Term
+from numgrad.compiler.lower.tree import LANES
+from numgrad.compiler.passes import Record
+from numgrad.compiler.run.layout import Input, Layout
+from numgrad.compiler.run.program import KernelStep, Program, Segment
+from numgrad.compiler.run.specialise import Specialisation
+from numgrad.compiler.trace.closure import IDENTITY, Place
+
+WIDTH = 100
+Lines = Iterator[str]
+
+
+def report(name: str, found: Sequence[Specialisation], statistics: Statistics) -> str:
+    """A text on all specialisations of a function."""
+    s = statistics
+    lines = [
+        f"{name}: {s.calls} calls, {s.traces} traces, {s.compiles} kernels "
+        f"({s.cache_hits} from disk), {s.seconds:.2f} s"
+    ]
+    for number, specialisation in enumerate(found):
+        lines += ["", f"specialisation {number}, traced in {specialisation.tracing_seconds:.2f} s"]
+        if specialisation.reason:
+            lines.append(f"  made because {specialisation.reason}")
+        lines += _indented(_of_layout(specialisation.layout))
+        programs = specialisation.programs
+        for part, program in zip(("forward", "backward"), programs, strict=False):
+            if isinstance(program, Program):
+                lines += [f"  {part}"] if len(programs) > 1 else []
+                lines += _indented(_of_program(program))
+    return "\n".join(lines)
+
+
+def _indented(lines: Iterable[str]) -> Lines:
+    return (f"  {line}" for line in lines)
+
+
+def _wrapped(head: str, words: Sequence[str], sign: str = ", ") -> Lines:
+    """Words after a head, as many on a line as there is room for."""
+    line = head
+    for k, word in enumerate(words):
+        text = word + (sign.rstrip() if k < len(words) - 1 else "")
+        if line != head and len(line) + len(text) > WIDTH:
+            yield line.rstrip()
+            line = "    "
+        line += text + " "
+    yield line.rstrip()
+
+
+# ----------------------------------------------------------------------- arguments, guards
+
+
+def _of_layout(layout: Layout) -> Lines:
+    yield "inputs"
+    yield from _indented(_of_input(entry, layout) for entry in layout.inputs)
+    lengths = [g.text(lambda k: f"n{k}") for g in layout.sizes.relations()]
+    around = [_of_guard(place) for place in layout.guards]
+    if lengths or around:
+        yield "guards"
+        for text in lengths + around:
+            yield f"  {text if len(text) < 80 else text[:76] + ' ...'}"
+    else:
+        yield "guards: none"
+
+
+def _of_guard(place: Place) -> str:
+    if place.is_length:
+        return f"len({place.name.removesuffix('[...]')}) == {place.value}"
+    if place.treatment == IDENTITY:
+        return f"{place.name} is the same {type(place.value).__name__}"
+    return f"{place.name} == {' '.join(repr(place.value).split())}"
+
+
+def _of_input(entry: Input, layout: Layout) -> str:
+    value = entry.value
+    lengths = ", ".join(str(layout.sizes.resolve(n)) for n in value.shape)
+    written = ", written" if layout.inputs.index(entry) in layout.writes else ""
+    origin = "" if entry.leaf is not None else ", read at each call"
+    if entry.leaf is None and entry.place is None:
+        origin = ", held"
+    return f"{entry.name}: {value.dtype}[{lengths}]{origin}{written}"
+
+
+# --------------------------------------------------------------------------------- programs
+
+
+def _of_program(program: Program) -> Lines:
+    yield from _of_passes(program.passes, len(program.graph.nodes))
+    names = _Names(program)
+    yield from names.lengths()
+    for step in program.steps:
+        if isinstance(step, Segment):
+            yield from _of_segment(step.node)
+        else:
+            yield from _of_kernel(step, program, names)
+
+
+def _of_passes(records: Sequence[Record], now: int) -> Lines:
+    first = records[0].before if records else now
+    yield f"passes: {first} nodes became {now}"
+    done: dict[str, list[int]] = {}
+    for record in records:
+        totals = done.setdefault(record.name, [0, 0, 0])
+        for k, more in enumerate((1, record.changed, record.after - record.before)):
+            totals[k] += more
+    for name, (runs, changed, grown) in done.items():
+        yield f"  {name}: {changed} changes in {runs} runs, {grown:+d} nodes"
+
+
+def _of_segment(node: Node) -> Lines:
+    place = f" ({node.line})" if node.line else ""
+    if node.op == CALL:
+        yield f"segment: a call of a Python function{place}; nothing else knows what it does"
+    else:
+        yield f"segment: {node.name}{place} runs by itself; it has no form as a loop of a kernel"
+
+
+def _of_kernel(step: KernelStep, program: Program, names: _Names) -> Lines:
+    variants = [
+        ("parallel" if parallel else "serial") + (" from disk" if kernel.from_cache else "")
+        for (parallel, _), kernel in step.kernels.items()
+    ]
+    made = f"{', '.join(variants)}, {step.seconds:.2f} s" if variants else "not compiled yet"
+    yield f"kernel {step.name}: {made}"
+    yield from _indented(_of_threads(step, program, names))
+    written = step.written
+    yield from _indented(_of_memory(step, names))
+    kernel = next(iter(step.kernels.values()), None) or step.kernel()
+    vectorised = vector_loops(kernel.llvm())
+    between: list[Statement] = []
+    nests = iter(written.nests)
+    for item in written.writer.items:
+        if isinstance(item, Statement) and item.term.op != PRODUCT:
+            between.append(item)
+            continue
+        found = account(item, written.writer, program.expansion.origin)
+        if isinstance(item, Statement):
+            yield f"  matrix product {names.of(item.term)}"
+            yield from _indented(_indented(_of_account(found, names)))
+        else:
+            nest = next(nests)
+            yield f"  nest {nest.number}"
+            loops = _of_loops(nest, vectorised.get(f"nest_{nest.number}"), names)
+            yield from _indented(_indented(_of_account(found, names)))
+            yield from _indented(_indented(loops))
+    if between:
+        yield "  numbers, between the nests"
+        nodes: dict[Node, None] = {}
+        for item in between:
+            nodes.update(
+                dict.fromkeys(account(item, written.writer, program.expansion.origin).nodes)
+            )
+        yield from _indented(_indented(_of_operations(list(nodes))))
+
+
+def _of_threads(step: KernelStep, program: Program, names: _Names) -> Lines:
+    work = step.written.work
+    if program.options.parallel is not True and (not program.options.parallel or work == "0"):
+        yield "threads: one"
+        return
+    lengths = {name: names.hint(int(name[1:])) for name in step.written.lengths}
+    nanoseconds = eval(work, {"max": max, "min": min}, lengths)
+    if program.options.parallel is True:
+        yield "threads: as many as allowed"
+        return
+    limit = 2 * threads.WORK_PER_THREAD_NS
+    used = threads.worth(nanoseconds) if nanoseconds >= limit else 1
+    yield (
+        f"threads: one below {limit / 1000:.0f} us of estimated work; here "
+        f"{nanoseconds / 1000:.3g} us, so {used}"
+    )
+
+
+def _of_memory(step: KernelStep, names: _Names) -> Lines:
+    written = step.written
+    if written.results:
+        yield from _wrapped("results: ", [names.typed(t) for t in written.results])
+    handed = {t.number for t in written.results}
+    temporary: dict[int, Term] = {}
+    for item in written.writer.items:
+        for statement in [item] if isinstance(item, Statement) else item.statements():
+            term = statement.term
+            place = written.writer.storage[term.number]
+            if place.whole and place.memory and stored_name(term) not in handed:
+                temporary[term.number] = term
+    if temporary:
+        yield from _wrapped("temporary arrays: ", [names.typed(t) for t in temporary.values()])
+
+
+def _of_account(found: Account, names: _Names) -> Lines:
+    yield from _of_operations(found.nodes)
+    parts = [
+        f"{verb} {', '.join(dict.fromkeys(map(names.of, terms)))}"
+        for verb, terms in (("reads", found.reads), ("writes", found.writes))
+        if terms
+    ]
+    registers = [names.of(t) for t, place in found.held if not place.memory]
+    blocks = [names.of(t) for t, place in found.held if place.memory and place.lanes]
+    small = [names.of(t) for t, place in found.held if place.memory and not place.lanes]
+    parts += [f"registers hold {', '.join(registers)}"] * bool(registers)
+    parts += [f"blocks of {LANES} hold {', '.join(blocks)}"] * bool(blocks)
+    parts += [f"local arrays hold {', '.join(small)}"] * bool(small)
+    yield from _wrapped("", parts, "; ")
+    work = [f"{names.amount(found.moved)} bytes moved", f"{names.amount(found.flops)} flops"]
+    work += [f"{names.amount(times)} {name}" for name, times in found.functions.items()]
+    yield from _wrapped("about ", work, "; ")
+
+
+def _of_operations(nodes: Iterable[Node]) -> Lines:
+    for line, operations in by_line(nodes):
+        place = line.replace("\\", "/").rsplit("/", 1)[-1]
+        yield from _wrapped(f"{place}: " if place else "", operations)
+
+
+def _of_loops(nest: Nest, vectorised: Sequence[VectorLoop] | None, names: _Names) -> Lines:
+    loops = source_loops(nest.lines)
+    judge(loops, vectorised)
+    for loop in loops:
+        yield "  " * loop.depth + _of_loop(loop, names)
+
+
+def _of_loop(loop: SourceLoop, names: _Names) -> str:
+    parts = [
+        f"{verb} {', '.join(map(names.at, addresses))}"
+        for verb, addresses in (("reads", loop.reads), ("stores", loop.stores))
+        if addresses
+    ]
+    text = f"{loop.header}: {'; '.join(parts)}"
+    text = text if len(text) < WIDTH else text[: WIDTH - 4] + " ..."
+    return f"{text.rstrip()}  [{loop.verdict}]" if loop.verdict else text.rstrip()
+
+
+class _Names:
+    """What terms and lengths of a program are called in a report."""
+
+    def __init__(self, program: Program) -> None:
+        self.graph, self.terms = program.graph, program.expansion.terms
+        self._inputs = {
+            term.number: self._input(term)
+            for value in program.graph.inputs
+            for term in [program.expansion.of[value]]
+        }
+
+    def _input(self, term: Term) -> str:
+        if term.op not in (BUFFER, SCALAR):
+            return f"t{term.number}"
+        value = self.graph.inputs[term.detail]
+        return self.graph.labels.get(value, f"x{term.detail}")
+
+    def of(self, term: Term) -> str:
+        """A term: the argument's name, or the name that sources use."""
+        number = stored_name(term)
+        return self._inputs.get(number, f"t{number}")
+
+    def at(self, address: str) -> str:
+        """What is at an address: a term, or what a nest puts aside for itself."""
+        if not address.startswith("a"):
+            return address
+        return self._inputs.get(int(address[1:]), f"t{address[1:]}")
+
+    def typed(self, term: Term) -> str:
+        """A term with dtype and shape."""
+        shape = ", ".join(text_of(n, lambda k: f"n{k}") for n in term.shape)
+        return f"{self.of(term)} {term.dtype}[{shape}]"
+
+    def hint(self, axis: int) -> int:
+        """The length of an axis in the call that was traced."""
+        return self.terms.sizes.hint_of((((("axis", axis),), 1),))
+
+    def lengths(self) -> Lines:
+        """The lengths that estimates are given for."""
+        axes = sorted(self.graph.sizes.axes(n for v in self.graph.inputs for n in v.shape))
+        if axes:
+            yield "here " + ", ".join(f"n{k} = {self.hint(k)}" for k in axes)
+
+    def amount(self, length: Length) -> str:
+        """An expression of lengths, and its value in the call that was traced."""
+        value = value_of(length)
+        if value is not None:
+            return f"{value:,}"
+        return f"{text_of(length, lambda k: f'n{k}')} = {self.terms.sizes.hint_of(length):,}"

@@ -1,0 +1,210 @@
+"""Reductions, scans and scattered sums of a nest.
+
+Note [Accumulators]
+-------------------
+A reduction over the innermost loops is accumulated in a variable. Where loops of the result lie
+inside of a reduced one, the storage of the result holds the partial sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from numgrad.codegen.expr import Emitter, type_name
+from numgrad.codegen.reduction_plan import identity, step_of
+from numgrad.compiler.graph.polynomial import Terms as Length
+from numgrad.compiler.graph.polynomial import add, constant
+from numgrad.compiler.lower.access import Index
+from numgrad.compiler.lower.statements import Bodies, Statement
+from numgrad.compiler.lower.terms import SCATTER, Term
+from numgrad.compiler.lower.tree import Item, Loop
+from numgrad.compiler.lower.write import Storage, Writer, text
+
+
+class Accumulating(Writer):
+    """What a nest accumulates, and where."""
+
+    def __init__(
+        self,
+        number: int,
+        loop: Loop,
+        bodies: Bodies,
+        storage: dict[int, Storage],
+        emitter: Emitter,
+        hint: Callable[[Length], int],
+        contract: bool = False,
+    ) -> None:
+        super().__init__(bodies, storage, emitter, {})
+        self.number, self.top, self.hint, self.contract = number, loop, hint, contract
+        self.aside: list[tuple[str, Length, np.dtype]] = []
+        self.copy = ""
+        self.work_ps: Length = ()
+        self.statements = loop.statements()
+        self.produced = {s.term.number for s in self.statements}
+        self.paths = {id(s): path for s, path in paths(loop)}
+        self.lane = loop.loop if loop.lanes else None
+        self.in_rows = {
+            id(s)
+            for item in loop.items
+            if isinstance(item, Loop) and item.rows
+            for s in item.statements()
+        }
+
+    def _side_by_side(self, s: Statement) -> bool:
+        """Whether the index of a block runs innermost around a statement."""
+        return self.lane is not None and id(s) not in self.in_rows
+
+    def _scatter(self, depth: int, s: Statement) -> None:
+        """Add to an element whose place is computed."""
+        value, place = self.bodies.body(s).args
+        value, _ = self.values(depth, [value, place])
+        self._add_to_storage(depth, s, value, self.bodies.target(s, place))
+
+    def _scan(self, depth: int, s: Statement) -> None:
+        """Go on from the element before, a variable if the loop is innermost, else in memory."""
+        term, number = s.term, s.term.number
+        kind = term.detail[0]
+        body = self.bodies.body(s)
+        value, *factor = self.values(depth, list(body.args) if body.op == "pair" else [body])
+        before = f"acc{number}"
+        if not self._carried(s):
+            before = f"b{number}"
+            shift = [
+                add(i, constant(-1)) if loop == s.scanned else i
+                for i, loop in zip(s.index, s.loops, strict=True)
+            ]
+            self.put(depth, f"{before} = {self.read(term, tuple(shift), f'i{s.scanned} > 0')}")
+        if factor:
+            before = f"({before} * {factor[0]})"
+        new = f"{type_name(term.dtype)}({before} {'*' if kind == 'prod' else '+'} {value})"
+        if not self._has_start(s):
+            first = f"i{s.scanned} == 0"
+            if term.dtype.kind == "c":
+                new = f"({value} if {first} else {new})"
+            else:
+                new = f"{self.use('select', 'codegen.intrinsics')}({first}, {value}, {new})"
+        self.put(depth, f"r{number} = {new}")
+        self.names[self.bodies.load(term, s.index)] = f"r{number}"
+        if self._carried(s):
+            self.put(depth, f"acc{number} = r{number}")
+        if self.storage[number].memory:
+            self.store(depth, s, f"r{number}")
+
+    def _has_start(self, s: Statement) -> bool:
+        """Whether a scan starts with a number that leaves the first element what it is."""
+        return self._carried(s) and s.term.detail[0] != "recurrence" and s.term.dtype.kind != "c"
+
+    def _carried(self, s: Statement) -> bool:
+        """Whether a variable holds the element before of a scan."""
+        return s.scanned is not None and self.paths[id(s)][-1].loop == s.scanned
+
+    def _start_scans(self, depth: int, loop: Loop) -> None:
+        for s in loop.items:
+            if isinstance(s, Statement) and self._carried(s):
+                start = 1 if s.term.detail[0] == "prod" else -0.0  # -0.0 + x is x, also for -0.0
+                self.put(
+                    depth, f"acc{s.term.number} = {self.emitter.constant(start, s.term.dtype)}"
+                )
+
+    # ------------------------------------------------------------------------------ accumulators
+
+    def _reduced_loops(self, s: Statement) -> set[int]:
+        return {loop for loop in s.reduced.values() if loop is not None}
+
+    def _is_over(self, s: Statement, loop: Loop) -> bool:
+        return bool(self._reduced_loops(s) & set(loop.merged))
+
+    def _first_reduced(self, s: Statement) -> int | None:
+        """The depth of the outermost loop that the statement reduces over."""
+        for depth, loop in enumerate(self.paths[id(s)]):
+            if self._is_over(s, loop):
+                return depth
+        return None
+
+    def _partial_from(self, s: Statement) -> int | None:
+        """The depth of the outermost loop of those, innermost, that a variable accumulates over.
+
+        In lanes, a loop over lanes that is no reduction is inside of all others.
+        """
+        path = self.paths[id(s)]
+        if s.term.op == SCATTER or (self._side_by_side(s) and not self._is_over(s, self.top)):
+            return None
+        depth = len(path)
+        while depth > 0 and self._is_over(s, path[depth - 1]):
+            depth -= 1
+        return depth if depth < len(path) else None
+
+    def _in_memory(self, s: Statement) -> bool:
+        """Whether the storage of a reduction holds its partial results."""
+        first = self._first_reduced(s)
+        return first is not None and self._partial_from(s) != first
+
+    def _identity(self, term: Term) -> str:
+        return self.emitter.constant(identity(term.detail[0], term.dtype), term.dtype)
+
+    def _accumulate(self, depth: int, s: Statement, name: str, value: str) -> None:
+        self.put(depth, f"{name} = {self._step(s.term)}({name}, {value})")
+
+    def _step(self, term: Term) -> str:
+        kind = term.detail[0]
+        step = step_of(kind, term.dtype)
+        if term.dtype.kind == "f" and step in ("sum", "multiply"):
+            return self.use(
+                "add_any_order" if step == "sum" else "multiply_any_order", "codegen.intrinsics"
+            )
+        return self.use("add" if step == "sum" else step, "codegen.accumulation")
+
+    def _clear(self, depth: int, s: Statement, first: int) -> None:
+        """Set storage that partial results are added to."""
+        term = s.term
+        path = self.paths[id(s)][first:]
+        inner = [u for loop in path for u in loop.merged if u in s.loops]
+        if s.scattered is not None and s.loops[s.scattered] is not None:
+            inner.append(s.loops[s.scattered])  # pyright: ignore
+        lengths = {u: term.shape[a] for a, u in enumerate(s.loops)}
+        for loop in inner:
+            self.need(lengths[loop])
+            self.put(depth, f"for i{loop} in range({text(lengths[loop])}):")
+            depth += 1
+        if self._side_by_side(s) and self.lane in s.loops:
+            self.put(depth, "for lane in range(width):", f"    i{self.lane} = base + lane")
+            depth += 1
+        self.store(depth, s, self._identity(term))
+
+    def _add_to_storage(
+        self, depth: int, s: Statement, value: str, index: Index | None = None
+    ) -> None:
+        index = s.index if index is None else index
+        name = f"b{s.term.number}_{self.counter}"
+        self.counter += 1
+        self.put(depth, f"{name} = {self.read(s.term, index)}")
+        step = step_of(s.term.detail[0], s.term.dtype)
+        if s.term.dtype.kind == "f" and step in ("sum", "multiply"):
+            new = f"{name} {'+' if step == 'sum' else '*'} {value}"
+        else:
+            new = f"{self._step(s.term)}({name}, {value})"
+        self.store(depth, s, new, index=index)
+
+    def _settled(self, depth: int, s: Statement) -> None:
+        """A reduction that a variable accumulated is complete."""
+        name = f"acc{s.term.number}"
+        self.names[self.bodies.load(s.term, s.index)] = name
+        if self.storage[s.term.number].memory:
+            self.store(depth, s, name)
+
+
+def paths(loop: Loop) -> list[tuple[Statement, list[Loop]]]:
+    """Every statement in a loop with the loops around it."""
+    found: list[tuple[Statement, list[Loop]]] = []
+
+    def visit(item: Item, path: list[Loop]) -> None:
+        if isinstance(item, Statement):
+            found.append((item, path))
+        else:
+            for inner in item.items:
+                visit(inner, [*path, item])
+
+    visit(loop, [])
+    return found

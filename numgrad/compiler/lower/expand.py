@@ -1,0 +1,208 @@
+"""Reading the operations of a graph as terms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from numgrad.codegen.expr import AXIS, FLOAT32, FLOAT64, Reader, Symbol, in_order
+from numgrad.compiler.graph.graph import CONSTANT, INPUT, SIZE, Graph, Node, Value
+from numgrad.compiler.lower.lookup import LOOKUP
+from numgrad.compiler.lower.losses import LOSSES
+from numgrad.compiler.lower.placing import PLACING, Read
+from numgrad.compiler.lower.product import linear, matmul
+from numgrad.compiler.lower.terms import BUFFER, OPAQUE, SCALAR, Term, Terms, count
+from numgrad.core.axis import AxisOp
+from numgrad.core.elementwise import Elementwise, ReadingInterpreter
+from numgrad.core.op import interpreter
+
+
+class Expansion:
+    """The terms of every value of a graph.
+
+    Attributes
+    ----------
+    of
+        The term that a value is.
+    opaque
+        The nodes without terms of their own, which other code computes, by the number that the
+        terms of their results carry.
+    origin
+        The node that each term was first made for, by the number of the term.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.terms = Terms(graph.sizes)
+        self.of: dict[Value, Term] = {}
+        self.opaque: list[Node] = []
+        self.origin: list[Node] = []
+        for node in graph.nodes:
+            for value, term in zip(node.outputs, self._read(node), strict=True):
+                self.of[value] = term
+            self.origin += [node] * (self.terms.count - len(self.origin))
+
+    def _read(self, node: Node) -> list[Term]:
+        terms, out = self.terms, node.outputs
+        if node.op == INPUT:
+            kind = BUFFER if out[0].shape else SCALAR
+            return [terms.make(kind, (), out[0].dtype, node.params["index"], self._shape(out[0]))]
+        if node.op == CONSTANT:
+            return [terms.constant(node.params["value"], out[0].dtype)]
+        if node.op == SIZE:
+            return [terms.size(terms.length(node.params["size"]), out[0].dtype)]
+        args = [self.of[v] for v in node.inputs]
+        if isinstance(node.op, Elementwise):
+            return [terms.broadcast(self._elementwise(node, args), self._shape(out[0]))]
+        if isinstance(node.op, AxisOp):
+            return [self._along_axes(node, args[0])]
+        read = VIEWS.get(node.name)
+        found = None if read is None else read(terms, node, args)
+        if found is not None:
+            return [found] if isinstance(found, Term) else found
+        self.opaque.append(node)
+        number = len(self.opaque) - 1
+        return [
+            terms.make(OPAQUE, tuple(args), v.dtype, (number, v.number), self._shape(v))
+            for v in out
+        ]
+
+    def _shape(self, value: Value) -> tuple:
+        return self.terms.shape(value.shape)
+
+    def _elementwise(self, node: Node, args: list[Term]) -> Term:
+        op: Any = node.op
+        loop, _ = op.result_types([v.operand for v in node.inputs])
+        reader = Reader()
+        given: list[Symbol] = []
+        environment: dict[Symbol, Term] = {}
+        for name, arg, dtype in zip(op.inputs, args, loop, strict=True):
+            term = self.terms.cast(arg, dtype)
+            symbol = (
+                reader.make("const", (), dtype, term.detail)
+                if term.op == "const"
+                else reader.input(name, dtype)
+            )
+            given.append(symbol)
+            environment[symbol] = term
+        return self._absorb(op.read(reader, given), environment, ())
+
+    def _along_axes(self, node: Node, x: Term) -> Term:
+        """An operation along axes: its formula keeps them, with length 1."""
+        op: Any = node.op
+        terms, params = self.terms, node.params
+        axes = params["axis"]
+        dtype = params.get("dtype")
+        if dtype is not None:
+            x = terms.cast(x, np.dtype(dtype))
+        reader = Reader()
+        symbol = reader.input("x", x.dtype)
+        environment = {symbol: x}
+        given = {k: v for k, v in params.items() if k not in ("axis", "keepdims")}
+        given["axis"] = AXIS
+        if "keepdims" in params:
+            given["keepdims"] = True
+        if op.takes_n:
+            kind = FLOAT32 if x.dtype in (FLOAT32, np.dtype("complex64")) else FLOAT64
+            given["n"] = reader.input("n", kind)
+            environment[given["n"]] = terms.size(count([x.shape[a] for a in axes]), kind)
+        with interpreter(ReadingInterpreter(reader)):
+            result = reader.lift(op.function(symbol, **given))
+        if dtype is not None and np.dtype(dtype).kind in "iu" and result.dtype.kind in "iu":
+            result = reader.cast(result, np.dtype(dtype))
+        out = node.outputs[0]
+        term = terms.cast(self._absorb(result, environment, axes, x.shape), out.dtype)
+        if op.keeps_shape or params.get("keepdims"):
+            return terms.broadcast(term, self._shape(out))
+        term = terms.broadcast(
+            term, tuple([terms.length(1) if a in axes else n for a, n in enumerate(x.shape)])
+        )
+        return terms.drop(term, axes)
+
+    def _absorb(
+        self,
+        result: Symbol,
+        environment: dict[Symbol, Term],
+        axes: tuple[int, ...],
+        shape: tuple = (),
+    ) -> Term:
+        """The term of a symbol, given those of the inputs; reductions keep their axes."""
+        terms = self.terms
+        for symbol in in_order([result], environment):  # pyright: ignore
+            args = [environment[a] for a in symbol.args]
+            if symbol.op == "const":
+                found = terms.constant(symbol.detail, np.dtype(symbol.dtype))
+            elif symbol.op == "reduce":
+                full = terms.broadcast(args[0], shape)
+                found = (
+                    terms.insert(terms.reduce(symbol.detail, full, axes), axes) if axes else full
+                )
+            elif symbol.op == "cast":
+                found = terms.cast(args[0], symbol.dtype)
+            else:
+                found = terms.map(symbol.op, args, symbol.dtype, symbol.detail)
+            environment[symbol] = found
+        return environment[result]
+
+
+def _reshape(terms: Terms, node: Node, args: list[Term]) -> Term | None:
+    if node.params.get("order", "C") != "C":
+        return None
+    return terms.reshape(args[0], terms.shape(node.outputs[0].shape))
+
+
+def _permute(terms: Terms, node: Node, args: list[Term]) -> Term:
+    shape = terms.shape(node.outputs[0].shape)
+    return terms.view("permute", args[0], tuple(node.params["axes"]), shape)
+
+
+def _broadcast(terms: Terms, node: Node, args: list[Term]) -> Term:
+    return terms.broadcast(args[0], terms.shape(node.outputs[0].shape))
+
+
+def _getitem(terms: Terms, node: Node, args: list[Term]) -> Term:
+    index = tuple(
+        (terms.length(part.start), terms.length(part.step))
+        if isinstance(part, slice)
+        else (terms.length(part),)
+        for part in node.params["index"]
+    )
+    return terms.view("getitem", args[0], index, terms.shape(node.outputs[0].shape))
+
+
+def _astype(terms: Terms, node: Node, args: list[Term]) -> Term:
+    return terms.cast(args[0], node.outputs[0].dtype)
+
+
+def _copy(terms: Terms, node: Node, args: list[Term]) -> Term:
+    return args[0]
+
+
+def _part(name: str) -> Callable[..., Term]:
+    def read(terms: Terms, node: Node, args: list[Term]) -> Term:
+        (x,) = args
+        dtype = node.outputs[0].dtype
+        if x.dtype.kind == "c":
+            return terms.map(name, (x,), dtype)
+        return x if name == "real" else terms.broadcast(terms.constant(0, dtype), x.shape)
+
+    return read
+
+
+VIEWS: dict[str, Read] = {
+    "reshape": _reshape,
+    "permute_dims": _permute,
+    "broadcast_to": _broadcast,
+    "getitem": _getitem,
+    "astype": _astype,
+    "copy": _copy,
+    "matmul": matmul,
+    "linear": linear,
+    "real": _part("real"),
+    "imag": _part("imag"),
+    **PLACING,
+    **LOOKUP,
+    **LOSSES,
+}
+"""How operations that are neither elementwise nor along axes are read, by name; None: opaque."""

@@ -1,0 +1,444 @@
+"""One kernel: statements brought into loops, memory for what they store, the entry point."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from numgrad.codegen.expr import Emitter, type_name
+from numgrad.codegen.reduction_loops import numpy_name
+from numgrad.codegen.reduction_plan import step_of
+from numgrad.compiler.graph.polynomial import constant, multiply, value_of
+from numgrad.compiler.lower.accumulate import paths
+from numgrad.compiler.lower.nest import MAX_TASKS, TASK, Nest, NestWriter
+from numgrad.compiler.lower.statements import (
+    Bodies,
+    Statement,
+    expensive,
+    loads,
+    make_statements,
+)
+from numgrad.compiler.lower.terms import (
+    BUFFER,
+    PART,
+    PRODUCT,
+    SCATTER,
+    Term,
+    Terms,
+    count,
+)
+from numgrad.compiler.lower.tree import LANES, Item, Loop, build
+from numgrad.compiler.lower.write import Storage, Writer, text
+from numgrad.core.elementwise import USER_KERNELS
+from numgrad.kernels.products import gemm as products
+
+ROWS_NS = 20_000.0
+"""Work of a block of rows of a matrix product, at least."""
+
+
+@dataclass
+class Written:
+    """A kernel's source and what calling it takes.
+
+    Attributes
+    ----------
+    arrays, scalars, lengths
+        What the entry point takes: terms in memory (results last), numbers, axes of ``sizes``.
+    work
+        Nanoseconds of serial work, as an expression of lengths.
+    writer
+        Who wrote it, with bodies and storage of all statements, for reports.
+    """
+
+    body: str
+    emitter: Emitter
+    arrays: list[Term]
+    results: list[Term]
+    scalars: list[Term]
+    lengths: list[str]
+    work: str
+    nests: list[Nest]
+    writer: KernelWriter
+
+    @property
+    def arguments(self) -> list[str]:
+        """The parameters of the entry point."""
+        given = [f"x{t.number}" for t in (*self.arrays, *self.results)]
+        return [*given, *(f"r{t.number}" for t in self.scalars), *self.lengths]
+
+    def source(self, *, parallel: bool) -> str:
+        """The source of the serial or the parallel variant."""
+        loop = "prange" if parallel else "range"
+        limit = "thread_limit()" if parallel else "1"
+        body = self.body.replace("@RANGE@", loop).replace("@THREADS@", limit)
+        return self.emitter.header() + body
+
+    def signature(self) -> str:
+        """Numba's signature of the entry point."""
+        parts = [
+            f"{type_name(t.dtype)}[{', '.join([':'] * (len(t.shape) - 1) + ['::1'])}]"
+            if t.shape
+            else f"{type_name(t.dtype)}[::1]"
+            for t in (*self.arrays, *self.results)
+        ]
+        parts += [type_name(t.dtype) for t in self.scalars]
+        parts += ["int64"] * len(self.lengths)
+        return f"void({', '.join(parts)})"
+
+
+class KernelWriter(Writer):
+    """Writes the entry point of a kernel.
+
+    Parameters
+    ----------
+    stored
+        Terms that this kernel computes and keeps.
+    exported
+        The numbers of those that it has to hand out.
+    joined
+        Arrays that some of ``stored`` are parts of, and which it hands out.
+    contract
+        Whether a product and a sum may become one instruction.
+    """
+
+    def __init__(
+        self,
+        terms: Terms,
+        stored: Sequence[Term],
+        exported: set[int],
+        joined: Sequence[Term] = (),
+        contract: bool = False,
+    ) -> None:
+        self.joined, self.hint, self.contract = joined, terms.sizes.hint_of, contract
+        stored, self.statements, self.items = arrange(terms, stored)
+        self.exported = exported
+        self.terms = {t.number: t for t in stored}
+        bodies = Bodies(stored)
+        kernels = {f"user:{name}": kernel for name, kernel in USER_KERNELS.items()}
+        super().__init__(bodies, {}, Emitter(scalar_functions=kernels), {})
+        self.loops_of: dict[int, tuple[int, list[Loop]]] = {}
+        self._place_statements()
+        self.outside: dict[int, Term] = {}
+        self._find_storage()
+
+    def _place_statements(self) -> None:
+        for number, item in enumerate(self.items):
+            if isinstance(item, Statement):
+                self.loops_of[item.term.number] = (number, [])
+            else:
+                for statement, path in paths(item):
+                    self.loops_of[statement.term.number] = (number, path)
+
+    # ----------------------------------------------------------------------------------- storage
+
+    def _find_storage(self) -> None:
+        readers: dict[int, list[Statement]] = {}
+        for statement in self.statements:
+            for symbol in loads(self.bodies.body(statement)):
+                readers.setdefault(symbol.detail[0], []).append(statement)
+        for number, term in self.bodies.terms.items():
+            if number not in self.terms:
+                self.outside[number] = term
+                memory = term.op == BUFFER or bool(term.shape)
+                name = f"a{number}" if memory else f"r{number}"
+                axes = tuple(range(len(term.shape)))
+                self.storage[number] = Storage(name, axes, whole=True, memory=memory)
+        for statement in self.statements:
+            term = statement.term
+            self.storage[term.number] = self._storage(statement, readers.get(term.number, []))
+
+    def _storage(self, statement: Statement, readers: list[Statement]) -> Storage:
+        term = statement.term
+        number = term.number
+        item, path = self.loops_of[number]
+        if term.op == PART:
+            return Storage(f"a{term.detail[0]}", tuple(range(len(term.shape))), whole=True)
+        if term.op == PRODUCT:
+            return Storage(f"a{number}", tuple(range(len(term.shape))), whole=True)
+        if not path:
+            return Storage(f"r{number}", (), whole=True, memory=False)
+        over_top = bool(set(path[0].merged) & set(statement.reduced.values()))  # pyright: ignore
+        if over_top and not any(loop is not None for loop in statement.loops):
+            return Storage(f"r{number}", (), whole=True, memory=False)
+        everything = tuple(range(len(term.shape)))
+        elsewhere = any(self.loops_of[r.term.number][0] != item for r in readers)
+        if number in self.exported or elsewhere or over_top:
+            return Storage(f"a{number}", everything, whole=True)
+        common = list(path)
+        for reader in readers:
+            other = self.loops_of[reader.term.number][1]
+            common = [a for a, b in zip(common, other, strict=False) if a is b]
+        lanes = path[0].lanes and not (len(common) > 1 and common[1].rows)
+        open_loops = {loop for each in common for loop in each.merged}
+        for each in reversed(path):  # a scan takes up what the loops inside of its own left
+            if statement.scanned is None or each.loop == statement.scanned:
+                break
+            open_loops.difference_update(each.merged)
+        axes = tuple(
+            a
+            for a, loop in enumerate(statement.loops)
+            if loop is not None and loop not in open_loops
+        )
+        if not lanes:
+            in_memory = bool(axes) or term.op == SCATTER
+            return Storage(f"a{number}", axes, memory=in_memory)
+        together = not axes and not statement.reduced and self._same_run(statement, readers)
+        return Storage(f"a{number}", axes, lanes=True, memory=not together)
+
+    def _same_run(self, statement: Statement, readers: Sequence[Statement]) -> bool:
+        """Whether readers follow a statement without a loop in between."""
+        _, path = self.loops_of[statement.term.number]
+        run: list[Statement] = []
+        for item in path[-1].items:
+            if isinstance(item, Loop):
+                run = [] if statement not in run else run
+                if statement in run:
+                    break
+            else:
+                run.append(item)
+        return statement in run and all(reader in run for reader in readers)
+
+    # ------------------------------------------------------------------------------------- source
+
+    def write(self) -> Written:
+        """The kernel."""
+        nests: list[Nest] = []
+        functions: list[str] = []
+        work: list[str] = []
+        kept: list[str] = []
+        for item in self.items:
+            if isinstance(item, Statement):
+                self._statement(item, work)
+                continue
+            writer = NestWriter(
+                len(nests), item, self.bodies, self.storage, self.emitter, self.hint, self.contract
+            )
+            nest = writer.write()
+            nests.append(nest)
+            functions += [*nest.lines, "", ""]
+            work.append(self._call(nest, kept))
+        head = self._addresses(kept)
+        body = [*functions, f"def kernel({', '.join(self._parameters())}):", *head, *self.lines]
+        body += [f"    {self.use('touch', 'codegen.accumulation')}({name})" for name in kept]
+        if len(body) == len(functions) + 1:
+            body.append("    pass")
+        source = "\n".join(body).replace("@SCOPES@", str(len(self.scopes))) + "\n"
+        return Written(
+            source, self.emitter, self.arrays, self.results, self.scalars,
+            self.lengths, " + ".join(work) or "0", nests, self,
+        )  # fmt: skip
+
+    def _parameters(self) -> list[str]:
+        names = list(self.arguments)
+        self.results = [t for n, t in self.terms.items() if n in self.exported]
+        self.results += self.joined
+        self.arrays = [
+            t for n, t in self.outside.items() if self.storage[n].memory and f"a{n}" in names
+        ]
+        self.scalars = [
+            t for n, t in self.outside.items() if not self.storage[n].memory and f"r{n}" in names
+        ]
+        self.lengths = sorted({n for n in names if n.startswith("n")}, key=lambda n: int(n[1:]))
+        given = [f"x{t.number}" for t in (*self.arrays, *self.results)]
+        return [*given, *(f"r{t.number}" for t in self.scalars), *self.lengths]
+
+    def _addresses(self, kept: list[str]) -> list[str]:
+        lines = []
+        for number, term in self.terms.items():
+            place = self.storage[number]
+            if term.op != PART and place.whole and place.memory and number not in self.exported:
+                size = count(term.shape)
+                self.need(size)
+                lines.append(f"    x{number} = np.empty({text(size)}, {numpy_name(term.dtype)})")
+                lines.append(f"    a{number} = int64(x{number}.ctypes.data)")
+                kept.append(f"x{number}")
+        self._parameters()
+        for term in (*self.arrays, *self.results):
+            if term in self.joined or self.storage[term.number].memory:
+                lines.append(f"    a{term.number} = int64(x{term.number}.ctypes.data)")
+        return lines
+
+    def _statement(self, statement: Statement, work: list[str]) -> None:
+        """A number, computed between the nests, or a matrix product."""
+        if statement.term.op == PRODUCT:
+            work.append(self._product(statement.term))
+            return
+        (value,) = self.values(1, [self.bodies.body(statement)])
+        number = statement.term.number
+        self.put(1, f"r{number} = {value}")
+        self._hand_out(number, f"r{number}")
+
+    def _product(self, term: Term) -> str:
+        """Multiply matrices, blocks of rows in turn; returns the expression of its work."""
+        k, sizes = term.number, term.detail
+        addresses = []
+        for x in (*term.args, term):
+            self.arguments[f"a{x.number}"] = None
+            addresses.append(f"a{x.number}")
+        for length in (sizes.batch, sizes.m, sizes.n, sizes.k):
+            self.need(length)
+        rows, columns, inner = text(sizes.m), text(sizes.n), text(sizes.k)
+        kind, width = type_name(term.dtype), term.dtype.itemsize
+        # any blocks of rows have the bits of the whole, so there are as many as threads
+        batch = text(sizes.batch)
+        products_of_task = int(ROWS_NS / products.MULTIPLY_NS[term.dtype.name])
+        pays = f"({batch}) * ({rows}) * ({columns}) * ({inner}) // {products_of_task}"
+        self.use("thread_limit", "kernels.products.blas")
+        self.put(1, f"rows{k} = {rows}", f"workers{k} = max(1, min(@THREADS@, {pays}))")
+        self.put(1, f"blocks{k} = -(-workers{k} // max({batch}, 1))")
+        self.put(1, f"step{k} = max(-(-rows{k} // (4 * blocks{k})) * 4, 4)")
+        self.put(1, f"blocks{k} = -(-rows{k} // step{k})")
+        self.put(1, f"for task{k} in @RANGE@(blocks{k} * ({batch})):")
+        self.put(2, f"matrix{k} = task{k} // blocks{k}")
+        self.put(2, f"first{k} = (task{k} - matrix{k} * blocks{k}) * step{k}")
+        self.put(2, f"some{k} = min(step{k}, rows{k} - first{k})")
+        stored_a = rows if sizes.trans[0] else inner
+        stored_b = inner if sizes.trans[1] else columns
+        step_a = "1" if sizes.trans[0] else f"({inner})"
+        places = [
+            (addresses[0], sizes.shared[0], f"({rows}) * ({inner})", f"first{k} * {step_a}"),
+            (addresses[1], sizes.shared[1], f"({inner}) * ({columns})", "0"),
+            (addresses[2], False, f"({rows}) * ({columns})", f"first{k} * ({columns})"),
+        ]
+        at = [
+            f"{address} + ({'0' if shared else f'matrix{k} * {matrix}'} + {row}) * {width}"
+            for address, shared, matrix, row in places
+        ]
+        given = [
+            kind, str(int(sizes.trans[0])), str(int(sizes.trans[1])), f"some{k}", columns, inner,
+            at[0], stored_a, at[1], stored_b, at[2], columns, "0", "1",
+        ]  # fmt: skip
+        self.put(2, f"{self.use('gemm', 'blas')}({', '.join(given)})")
+        self.emitter.externals.add(products.external("gemm", term.dtype.name))
+        cost = products.MULTIPLY_NS[term.dtype.name]
+        return f"{cost:.3g} * ({text(sizes.batch)}) * ({rows}) * ({columns}) * ({inner})"
+
+    def _hand_out(self, number: int, value: str) -> None:
+        """A number is known."""
+        term = self.terms[number]
+        if term.op == PART:
+            whole, shape, axis, start = term.detail
+            place = ", ".join(text(start) if a == axis else "0" for a in range(len(shape)))
+            self.need(start)
+            self.put(1, f"x{whole}[{place}] = {value}")
+            return
+        self.names[self.bodies.load(term, ())] = value
+        if number in self.exported:
+            first = ", ".join(["0"] * max(len(term.shape), 1))
+            self.put(1, f"x{number}[{first}] = {value}")
+
+    def _call(self, nest: Nest, kept: list[str]) -> str:
+        """Run a nest; returns the expression of its work."""
+        k, loop = nest.number, nest.loop
+        produced = {s.term.number for s in loop.statements()}
+        rows = {f"a{s.term.number}": s for s in nest.rows}
+        for name in nest.arguments:
+            number = int(name[1:])
+            inside = number in produced and number not in self.exported
+            if name.startswith("n") or not (name in rows or inside):
+                self.arguments[name] = None
+        self.need(loop.length)
+        self.need(nest.per_iteration)
+        total, inner = text(loop.length), text(nest.per_iteration)
+        unit = LANES if loop.lanes else 1
+        value = value_of(nest.per_iteration)
+        least = (
+            f"-(-{TASK} // max({inner}, 1))" if value is None else str(-(-TASK // max(value, 1)))
+        )
+        row = " + ".join(text(count(s.term.shape)) for s in nest.rows)
+        for s in nest.rows:
+            self.need(count(s.term.shape))
+        if row:  # a task is to be long against putting its results together
+            least = f"max({least}, -(-8 * ({row}) // max({inner}, 1)))"
+        self.put(1, f"total{k} = {total}")
+        if nest.serial:
+            least = f"total{k}, 1"
+        self.put(1, f"step{k} = max({least}, -(-total{k} // {MAX_TASKS}))")
+        if unit > 1:
+            self.put(1, f"step{k} = -(-step{k} // {unit}) * {unit}")
+        self.put(1, f"tasks{k} = max(1, -(-total{k} // step{k}))")
+        partial = (*nest.scalars, *nest.rows)
+        depth = 1
+        if partial:  # one task computes the results where they belong
+            self.put(1, f"if tasks{k} == 1:")
+            results = [f"r{s.term.number}" for s in nest.scalars]
+            self.put(2, self._task(nest, results, "0", f"total{k}", nest.arguments))
+            self.put(1, "else:")
+            depth = 2
+        for s in partial:
+            n = s.term.number
+            size = text(count(s.term.shape)) if s in nest.rows else "1"
+            dtype = numpy_name(s.term.dtype)
+            self.put(depth, f"p{n} = np.empty((tasks{k} + 1, {size}), {dtype})")
+            if s in nest.rows:
+                self.put(depth, f"q{n} = int64(p{n}.ctypes.data)")
+        self.put(depth, f"for task{k} in @RANGE@(tasks{k}):")
+        given = [self._row(rows[a].term, k) if a in rows else a for a in nest.arguments]
+        results = [f"p{s.term.number}[task{k}, 0]" for s in nest.scalars]
+        stop = f"min(task{k} * step{k} + step{k}, total{k})"
+        self.put(depth + 1, self._task(nest, results, f"task{k} * step{k}", stop, given))
+        for s in partial:
+            self._finish(depth, s, k, s in nest.rows)
+        for s in nest.scalars:
+            self._hand_out(s.term.number, f"r{s.term.number}")
+        self.need(nest.work_ps)
+        return f"1e-3 * ({total}) * ({text(nest.work_ps)})"
+
+    def _task(
+        self, nest: Nest, results: list[str], start: str, stop: str, given: Sequence[str]
+    ) -> str:
+        """The call of a nest for one task."""
+        call = f"nest_{nest.number}({', '.join([start, stop, *given])})"
+        return f"{', '.join(results)} = {call}" if results else call
+
+    def _row(self, term: Term, k: int) -> str:
+        """Where a task keeps its partial sums."""
+        size = text(multiply(count(term.shape), constant(term.dtype.itemsize)))
+        return f"q{term.number} + task{k} * ({size})"
+
+    def _finish(self, depth: int, s: Statement, k: int, row: bool) -> None:
+        """Put the partial results of tasks together."""
+        n, term = s.term.number, s.term
+        size = text(count(term.shape)) if row else "1"
+        function = self.use(f"finish_{step_of(term.detail[0], term.dtype)}", "codegen.accumulation")
+        self.put(depth, f"{function}(p{n}, tasks{k}, {size}, 1)")
+        if row:
+            whole = f"x{n}.reshape({size})" if n in self.exported else f"x{n}"
+            self.put(depth, f"f{n} = {whole}", f"for e in range({size}):")
+            self.put(depth + 1, f"f{n}[e] = p{n}[0, e]")
+        else:
+            self.put(depth, f"r{n} = p{n}[0, 0]")
+
+
+def arrange(terms: Terms, stored: Sequence[Term]) -> tuple[list[Term], list[Statement], list[Item]]:
+    """Statements and loops for stored terms, more of which are stored where that saves work."""
+    hint = terms.sizes.hint_of
+    kept = list(stored)
+    while True:
+        statements, loops = make_statements(kept, hint)
+        items = build(statements, loops)
+        more = _worth_keeping(kept, items)
+        if not more:
+            return kept, statements, items
+        kept += more
+
+
+def _worth_keeping(stored: Iterable[Term], items: Sequence[Item]) -> list[Term]:
+    """Expensive terms that would be computed at several places of the same nest."""
+    bodies = Bodies(stored)
+    found: dict[int, Term] = {}
+    for item in items:
+        if not isinstance(item, Loop):
+            continue
+        seen: dict[int, tuple[int, ...]] = {}
+        for statement, path in paths(item):
+            body = bodies.body(statement)
+            around = {loop for each in path for loop in each.merged}
+            for term, needed in expensive(body, bodies):
+                place = tuple(map(id, path))
+                wasted = bool(around - needed) and path[0].lanes
+                if term.number in bodies.stored:
+                    continue  # another term may have the same value at some places
+                if wasted or seen.setdefault(term.number, place) != place:
+                    found[term.number] = term
+    return list(found.values())

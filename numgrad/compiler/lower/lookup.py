@@ -1,0 +1,359 @@
+"""Operations that read or write at integers that a kernel computes or reads, as terms.
+
+An index out of range reads the first element instead, and a check that comes out true tells that an
+error is to be raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from numgrad.codegen.expr import BOOL, INT64
+from numgrad.codegen.reduction_plan import identity
+from numgrad.compiler.graph.graph import Node
+from numgrad.compiler.graph.polynomial import Terms as Length
+from numgrad.compiler.graph.polynomial import add, constant, multiply, value_of
+from numgrad.compiler.lower.placing import Read
+from numgrad.compiler.lower.terms import GATHER, ONE, SCAN, SCATTER, Term, Terms, count
+
+
+def positions(terms: Terms, indices: Term, length: Length, *, wrap: bool = True) -> Term | None:
+    """Indices counted from the front; None if there is nothing to index."""
+    if indices.dtype.kind not in "iu" or value_of(length) == 0:
+        return None
+    n, zero = terms.size(length, INT64), terms.constant(0, INT64)
+    place = terms.cast(indices, INT64)
+    if wrap:
+        back = terms.map("add", (place, n), INT64)
+        place = where(terms, terms.map("less", (place, zero), BOOL), back, place)
+    low = terms.map("greater_equal", (place, zero), BOOL)
+    inside = terms.map("logical_and", (low, terms.map("less", (place, n), BOOL)), BOOL)
+    require(terms, inside)
+    return where(terms, inside, place, zero)
+
+
+def require(terms: Terms, holds: Term) -> None:
+    """Let an error be raised unless ``holds`` is true everywhere."""
+    bad = terms.map("logical_not", (holds,), BOOL)
+    if bad.shape:
+        bad = terms.reduce("any", bad, tuple(range(len(bad.shape))))
+    if bad not in terms.checks:
+        terms.checks.append(bad)
+
+
+def where(terms: Terms, condition: Term, a: Term, b: Term) -> Term:
+    """``np.where`` for operands of one dtype."""
+    return terms.map("where", (condition, a, b), a.dtype)
+
+
+def spread(terms: Terms, x: Term, axis: int, shape: tuple[Length, ...]) -> Term:
+    """``x`` broadcast to ``shape``, of which it has the axes from ``axis`` on."""
+    rank = len(x.shape)
+    return terms.broadcast(terms.insert(x, tuple(range(rank, len(shape) - axis))), shape)
+
+
+def gather(terms: Terms, x: Term, place: Term, axis: int, span: int, shape: tuple) -> Term:
+    """Elements at positions along an axis, in whose place ``span`` axes of ``shape`` come."""
+    return terms.make(GATHER, (x, place), x.dtype, (axis, span), shape)
+
+
+def scatter(
+    terms: Terms,
+    x: Term,
+    place: Term,
+    axis: int,
+    span: int,
+    shape: tuple[Length, ...],
+    kind: str = "sum",
+) -> Term:
+    """The transpose of ``gather``: elements added at positions along an axis of ``shape``.
+
+    Or the largest one of those at a position, for ``kind="max"``.
+    """
+    if shape[axis] == ONE:  # there is but one position
+        return terms.insert(terms.reduce(kind, x, tuple(range(axis, axis + span))), (axis,))
+    if all(n == ONE for n in x.shape[axis : axis + span]):
+        gone = tuple(range(axis, axis + span))
+        x, place = (
+            terms.broadcast(terms.insert(terms.drop(a, gone), (axis,)), shape) for a in (x, place)
+        )
+        here = terms.map("equal", (place, terms.iota(shape, axis)), BOOL)
+        none = x.dtype.type(identity(kind, x.dtype)).item()
+        return where(terms, here, x, terms.constant(none, x.dtype))
+    return terms.make(SCATTER, (x, place), x.dtype, (kind, (axis, span)), shape)
+
+
+def last_writers(terms: Terms, place: Term, length: Length) -> tuple[Term, Term]:
+    """For each of ``length`` places which of several writes in order is the last, and if any is."""
+    order = terms.iota(place.shape)
+    writer = scatter(terms, order, place, 0, 1, (length,), "max")
+    zero = terms.constant(0, INT64)
+    written = terms.map("greater_equal", (writer, zero), BOOL)
+    return where(terms, written, writer, zero), written
+
+
+# ------------------------------------------------------------------------------------- operations
+
+
+def _shape(terms: Terms, node: Node) -> tuple[Length, ...]:
+    return terms.shape(node.outputs[0].shape)
+
+
+def _axis(node: Node, rank: int) -> int:
+    return int(node.params["axis"]) % rank
+
+
+def _take(terms: Terms, node: Node, args: list[Term]) -> Term | None:
+    x, indices = args
+    if node.params["axis"] is None:
+        x, axis = terms.reshape(x, (count(x.shape),)), 0
+    else:
+        axis = _axis(node, len(x.shape))
+    place = positions(terms, indices, x.shape[axis])
+    if place is None:
+        return None
+    shape = _shape(terms, node)
+    span = len(indices.shape)
+    return gather(terms, x, spread(terms, place, axis, shape), axis, span, shape)
+
+
+def _take_backward(terms: Terms, node: Node, args: list[Term]) -> Term | None:
+    x, indices = args
+    shape = _shape(terms, node)
+    whole = shape
+    if node.params["axis"] is None:
+        whole, axis = (count(shape),), 0
+    else:
+        axis = _axis(node, len(shape))
+    place = positions(terms, indices, whole[axis])
+    if place is None or x.dtype.kind == "b":
+        return None
+    place = spread(terms, place, axis, x.shape)
+    found = scatter(terms, x, place, axis, len(indices.shape), whole)
+    return terms.reshape(found, shape)
+
+
+def _gather_along(terms: Terms, node: Node, args: list[Term]) -> Term | None:
+    x, indices = args
+    axis = _axis(node, len(x.shape))
+    place = positions(terms, indices, x.shape[axis])
+    return None if place is None else gather(terms, x, place, axis, 1, indices.shape)
+
+
+def _gather_along_backward(terms: Terms, node: Node, args: list[Term]) -> Term | None:
+    x, indices = args
+    shape = _shape(terms, node)
+    axis = _axis(node, len(shape))
+    place = positions(terms, indices, shape[axis])
+    if place is None or x.dtype.kind == "b":
+        return None
+    return scatter(terms, x, place, axis, 1, shape)
+
+
+def _embedding(terms: Terms, node: Node, args: list[Term]) -> Term | None:
+    weight, indices = args
+    place = positions(terms, indices, weight.shape[0], wrap=False)
+    if place is None:
+        return None
+    shape = _shape(terms, node)
+    return gather(terms, weight, spread(terms, place, 0, shape), 0, len(indices.shape), shape)
+
+
+def _embedding_backward(terms: Terms, node: Node, args: list[Term]) -> Term | None:
+    x, indices = args
+    params, shape = node.params, _shape(terms, node)
+    place = positions(terms, indices, shape[0], wrap=False)
+    if params["scaled"] or place is None:
+        return None
+    place = spread(terms, place, 0, x.shape)
+    if params["padding_idx"] is not None:
+        row = terms.constant(int(params["padding_idx"]), INT64)
+        if params["padding_idx"] < 0:
+            row = terms.map("add", (row, terms.size(shape[0], INT64)), INT64)
+        padding = terms.map("equal", (place, row), BOOL)
+        x = where(terms, padding, terms.constant(x.dtype.type(0).item(), x.dtype), x)
+    return scatter(terms, x, place, 0, len(indices.shape), shape)
+
+
+def _index_add(terms: Terms, node: Node, args: list[Term]) -> Term | None:
+    x, indices, source = args
+    alpha = node.params.get("alpha", 1)
+    axis = _axis(node, len(x.shape))
+    place = positions(terms, indices, x.shape[axis])
+    if place is None or alpha != 1 or x.dtype.kind == "b":
+        return None
+    place = spread(terms, terms.reshape(place, (count(place.shape),)), axis, source.shape)
+    added = scatter(terms, terms.cast(source, x.dtype), place, axis, 1, x.shape)
+    return terms.map("add", (x, added), x.dtype)
+
+
+def _flat_positions(terms: Terms, node: Node, args: list[Term]) -> Term | None:
+    (indices,) = args
+    shape = terms.shape(node.params["shape"])
+    axis = _axis(node, len(shape))
+    place = positions(terms, indices, shape[axis])
+    if place is None:
+        return None
+    total, stride = terms.constant(0, INT64), ONE
+    for a in range(len(shape) - 1, -1, -1):
+        along = place if a == axis else terms.iota(indices.shape, a)
+        part = terms.map("multiply", (along, terms.size(stride, INT64)), INT64)
+        total = terms.map("add", (part, total), INT64)
+        stride = multiply(stride, shape[a])
+    return terms.broadcast(total, indices.shape)
+
+
+def _last_writes(terms: Terms, node: Node, args: list[Term]) -> Term | None:
+    (indices,) = args
+    place = _flat_place(terms, indices, terms.length(node.params["size"]))
+    if place is None:
+        return None
+    writer, _ = last_writers(terms, place, terms.length(node.params["size"]))
+    last = gather(terms, writer, place, 0, 1, place.shape)
+    kept = terms.map("equal", (last, terms.iota(place.shape)), BOOL)
+    return terms.reshape(kept, indices.shape)
+
+
+def _flat_place(terms: Terms, indices: Term, length: Length) -> Term | None:
+    """Positions of indices on one axis, unless there are none."""
+    if value_of(count(indices.shape)) == 0:
+        return None
+    place = positions(terms, indices, length)
+    return None if place is None else terms.reshape(place, (count(indices.shape),))
+
+
+def _put(terms: Terms, node: Node, args: list[Term]) -> Term | None:
+    x, indices, values = args
+    whole, size = (count(x.shape),), (count(indices.shape),)
+    place = _flat_place(terms, indices, whole[0])
+    if place is None or count(values.shape) not in (size[0], ONE):
+        return None
+    values = terms.reshape(terms.cast(values, x.dtype), (count(values.shape),))
+    values, flat = terms.broadcast(values, size), terms.reshape(x, whole)
+    if not node.params["accumulate"]:
+        writer, written = last_writers(terms, place, whole[0])
+        found = gather(terms, values, writer, 0, 1, whole)
+        return terms.reshape(where(terms, written, found, flat), x.shape)
+    if x.dtype.kind == "b":
+        return None
+    added = scatter(terms, values, place, 0, 1, whole)
+    return terms.reshape(terms.map("add", (flat, added), x.dtype), x.shape)
+
+
+def _index_copy(terms: Terms, node: Node, args: list[Term]) -> Term | None:
+    x, indices, source = args
+    axis = _axis(node, len(x.shape))
+    place = _flat_place(terms, indices, x.shape[axis])
+    if place is None:
+        return None
+    writer, written = last_writers(terms, place, x.shape[axis])
+    writer, written = (spread(terms, a, axis, x.shape) for a in (writer, written))
+    found = gather(terms, terms.cast(source, x.dtype), writer, axis, 1, x.shape)
+    return where(terms, written, found, x)
+
+
+def _index_fill(terms: Terms, node: Node, args: list[Term]) -> Term | None:
+    x, indices, value = args
+    axis = _axis(node, len(x.shape))
+    place = _flat_place(terms, indices, x.shape[axis])
+    if place is None:
+        return None
+    _, written = last_writers(terms, place, x.shape[axis])
+    return where(terms, spread(terms, written, axis, x.shape), terms.cast(value, x.dtype), x)
+
+
+def _require_between(terms: Terms, node: Node, args: list[Term]) -> Term:
+    (x,) = args
+    low, high = (
+        terms.constant(np.asarray(node.params[k]).astype(x.dtype).item(), x.dtype)
+        for k in ("low", "high")
+    )
+    above = terms.map("greater_equal", (x, low), BOOL)
+    require(
+        terms, terms.map("logical_and", (above, terms.map("less_equal", (x, high), BOOL)), BOOL)
+    )
+    return terms.constant(True, BOOL)
+
+
+def _extreme(kind: str) -> Read:
+    def read(terms: Terms, node: Node, args: list[Term]) -> Term | None:
+        (x,) = args
+        axis = node.params["axis"]
+        rank = len(x.shape)
+        axes = tuple(range(rank)) if axis is None else (int(axis) % rank,)
+        if not rank or any(value_of(x.shape[a]) == 0 for a in axes):
+            return None
+        extreme = terms.broadcast(terms.insert(terms.reduce(kind, x, axes), axes), x.shape)
+        found = terms.map("equal", (x, extreme), BOOL)
+        if x.dtype.kind in "fc":
+            found = terms.map("logical_or", (found, terms.map("isnan", (x,), BOOL)), BOOL)
+        place = terms.iota(x.shape, None if axis is None else axes[0])
+        never = terms.constant(np.iinfo(INT64).max, INT64)
+        first = terms.reduce("min", where(terms, found, place, never), axes)
+        return terms.insert(first, axes) if node.params["keepdims"] else first
+
+    return read
+
+
+def _scan(kind: str) -> Read:
+    def read(terms: Terms, node: Node, args: list[Term]) -> Term | None:
+        shape, dtype = _shape(terms, node), node.outputs[0].dtype
+        x = terms.cast(args[0], dtype)
+        axis = node.params["axis"]
+        if not x.shape or dtype.kind == "b":
+            return None
+        if axis is None:
+            return scan(terms, kind, (terms.reshape(x, shape),), 0)
+        return scan(terms, kind, (x,), int(axis) % len(shape))
+
+    return read
+
+
+def _linear_recurrence(terms: Terms, node: Node, args: list[Term]) -> Term | None:
+    dtype = node.outputs[0].dtype
+    axis = _axis(node, len(args[0].shape))
+    a, b = (terms.cast(x, dtype) for x in args)
+    if not node.params["reverse"]:
+        return scan(terms, "recurrence", (b, a), axis)
+    a, b = (reverse(terms, x, axis) for x in (a, b))
+    return reverse(terms, scan(terms, "recurrence", (b, a), axis), axis)
+
+
+def scan(terms: Terms, kind: str, args: Sequence[Term], axis: int) -> Term:
+    """Sum or product of everything up to each element, or a linear recurrence."""
+    x = args[0]
+    if x.shape[axis] == ONE:
+        return x
+    return terms.make(SCAN, tuple(args), x.dtype, (kind, axis), x.shape)
+
+
+def reverse(terms: Terms, x: Term, axis: int) -> Term:
+    """The elements along an axis from the end."""
+    last = add(x.shape[axis], constant(-1))
+    index = tuple((last, constant(-1)) if a == axis else ((), ONE) for a in range(len(x.shape)))
+    return terms.view("getitem", x, index, x.shape)
+
+
+LOOKUP: dict[str, Read] = {
+    "take": _take,
+    "take_backward": _take_backward,
+    "gather_along": _gather_along,
+    "gather_along_backward": _gather_along_backward,
+    "embedding": _embedding,
+    "embedding_backward": _embedding_backward,
+    "index_add": _index_add,
+    "flat_positions": _flat_positions,
+    "put": _put,
+    "last_writes": _last_writes,
+    "index_copy": _index_copy,
+    "index_fill": _index_fill,
+    "require_between": _require_between,
+    "argmax": _extreme("max"),
+    "argmin": _extreme("min"),
+    "cumsum": _scan("sum"),
+    "cumprod": _scan("prod"),
+    "linear_recurrence": _linear_recurrence,
+}
+"""How operations are read as terms, by name; None where other code has to compute them."""

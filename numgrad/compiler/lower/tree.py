@@ -1,0 +1,360 @@
+"""Which loops statements share, and in which order they are nested.
+
+Note [Loop tree]
+----------------
+Statements of one kernel become a tree of loops. At each level the loop is chosen that the largest
+amount of work can share: a statement may join if it has that loop and everything it waits for is
+computed before the loop, or inside it for the same index. If other statements have to come before
+that loop, whatever does not depend on it is computed first. What is reduced over a loop is complete
+only after it. Among equals the loop whose steps in memory are the widest is put outside, so that
+the innermost one walks along rows. Two loops without anything between them that walk through all
+arrays as one are merged.
+
+Note [Lanes]
+------------
+An outermost loop may be cut into blocks of iterations that are computed side by side
+(``Loop.lanes``), for two reasons. A loop inside may be too short for SIMD: then the index of the
+block runs innermost. And what is computed once an iteration may be expensive: then it is computed
+for a whole block at once, between loops over the rows of the block (``Loop.rows``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from numgrad.compiler.graph.polynomial import Terms as Length
+from numgrad.compiler.graph.polynomial import multiply, value_of
+from numgrad.compiler.lower.access import Index, loop_index, loops_in, single_loop
+from numgrad.compiler.lower.statements import Bodies, Loops, Statement, expensive, loads
+from numgrad.compiler.lower.terms import ONE, SCAN, SCATTER, Term, ravel
+
+LANES = 128
+"""Iterations of a loop whose index runs innermost that are computed side by side."""
+SHORT = 48
+"""Iterations below which an innermost loop does not pay."""
+AHEAD = 8
+"""Loops that are considered though something has to be computed before them."""
+WIDE = 512
+"""Elements of an iteration from which a block of them does not stay in a cache."""
+
+
+@dataclass(eq=False)
+class Loop:
+    """A loop over ``items``, statements or loops.
+
+    ``merged`` are the loops it stands for: the index of the last one runs through all of them, the
+    others stay at 0.
+    """
+
+    loop: int
+    length: Length
+    items: list[Loop | Statement] = field(default_factory=list)
+    merged: tuple[int, ...] = ()
+    lanes: bool = False
+    rows: bool = False
+
+    def statements(self) -> list[Statement]:
+        """Every statement inside, in order."""
+        found: list[Statement] = []
+        for item in self.items:
+            found += [item] if isinstance(item, Statement) else item.statements()
+        return found
+
+
+Item = Loop | Statement
+
+
+@dataclass
+class Reads:
+    """What each statement reads: the statements it waits for, how it indexes them, its strides."""
+
+    waits: dict[int, list[tuple[int, Index]]]
+    strides: list[dict[int, int]]
+    work: list[float]
+
+
+def study(statements: Sequence[Statement], loops: Loops) -> Reads:
+    """Read every body once."""
+    bodies = Bodies([s.term for s in statements])
+    place = {s.term.number: k for k, s in enumerate(statements)}
+    waits: dict[int, list[tuple[int, Index]]] = {}
+    strides: list[dict[int, int]] = []
+    work: list[float] = []
+    for k, statement in enumerate(statements):
+        waits[k] = []
+        steps: dict[int, int] = {}
+        touched = [(statement.term, statement.index)]
+        for symbol in loads(bodies.body(statement)):
+            number, index = symbol.detail
+            if number in place:
+                waits[k].append((place[number], index))
+            if index[:1] != ("flat",):
+                touched.append((bodies.terms[number], index))
+        for term, index in touched:
+            for loop, step in _steps(term, index, loops).items():
+                steps[loop] = max(step, steps.get(loop, 0))
+        strides.append(steps)
+        total = 1.0
+        for loop in set(statement.all_loops()):
+            total *= loops.hint(loop)
+        work.append(total)
+    return Reads(waits, strides, work)
+
+
+def _steps(term: Term, index: Index, loops: Loops) -> dict[int, int]:
+    """How far apart in memory successive iterations of each loop read."""
+    found: dict[int, int] = {}
+    stride = 1
+    for n, part in zip(reversed(term.shape), reversed(index), strict=True):
+        loop = single_loop(part)
+        if loop is not None:
+            found[loop] = max(found.get(loop, 0), stride)
+        if n != ONE:
+            stride *= max(loops.hint_of(n), 1)
+    return found
+
+
+def build(statements: Sequence[Statement], loops: Loops) -> list[Item]:
+    """The loops of a kernel: Note [Loop tree]."""
+    reads = study(statements, loops)
+    remaining = {k: set(s.all_loops()) for k, s in enumerate(statements)}
+    items = _level(list(range(len(statements))), remaining, statements, loops, reads)
+    bodies = Bodies([s.term for s in statements])
+    items = [_merged(item, bodies, loops) for item in items]
+    for item in items:
+        if isinstance(item, Loop):
+            _choose_lanes(item, bodies, loops)
+    return items
+
+
+def _level(
+    members: list[int],
+    remaining: dict[int, set[int]],
+    statements: Sequence[Statement],
+    loops: Loops,
+    reads: Reads,
+) -> list[Item]:
+    """Items that compute ``members``, for which ``remaining`` loops are still to be opened."""
+    items: list[Item] = []
+    left = list(members)
+    while left:
+        waiting = set(left)
+        ready = [
+            k for k in left if not remaining[k] and not any(p in waiting for p, _ in reads.waits[k])
+        ]
+        if ready:
+            items += [statements[k] for k in ready]
+            left = [k for k in left if k not in set(ready)]
+            continue
+        loop, joined = _best(left, remaining, statements, loops, reads)
+        if _waits(joined, left, reads):
+            before = _independent(joined, left, reads)
+            items += _level(before, remaining, statements, loops, reads)
+            done = set(before)
+            left = [k for k in left if k not in done]
+            continue
+        inside = {k: remaining[k] - {loop} for k in joined}
+        body = _level(joined, remaining | inside, statements, loops, reads)
+        items.append(Loop(loop, loops.lengths[loop], body, (loop,)))
+        chosen = set(joined)
+        left = [k for k in left if k not in chosen]
+    return items
+
+
+def _best(
+    left: list[int],
+    remaining: dict[int, set[int]],
+    statements: Sequence[Statement],
+    loops: Loops,
+    reads: Reads,
+) -> tuple[int, list[int]]:
+    waiting = set(left)
+    possible: dict[int, float] = {}
+    ready: set[int] = set()
+    for k in left:
+        for loop in sorted(remaining[k]):
+            possible[loop] = possible.get(loop, 0.0) + reads.work[k]
+        if not any(p in waiting for p, _ in reads.waits[k]):
+            ready |= remaining[k]
+    best: tuple | None = None
+    for number, loop in enumerate(sorted(possible, key=lambda u: -possible[u])):
+        if best is not None and best[0][0] > possible[loop]:
+            break
+        if number >= AHEAD and loop not in ready:
+            continue
+        joined = _joined(loop, left, remaining, statements, reads)
+        work = sum(reads.work[k] for k in joined)
+        step = max((reads.strides[k].get(loop, 0) for k in joined), default=0)
+        reduced = sum(loop in statements[k].reduced.values() for k in joined)
+        key = (work, loop in ready, step, -reduced, loops.hint(loop), -loop)
+        if best is None or key > best[0]:
+            best = (key, loop, joined)
+    assert best is not None, "a statement waits for itself"
+    return best[1], best[2]
+
+
+def _joined(
+    loop: int,
+    left: list[int],
+    remaining: dict[int, set[int]],
+    statements: Sequence[Statement],
+    reads: Reads,
+) -> list[int]:
+    """The statements that can be computed in one loop, in order, what they wait for before it."""
+    joined: list[int] = []
+    inside: set[int] = set()
+    after: set[int] = set()
+    for k in left:
+        waits = [(p, index) for p, index in reads.waits[k] if p in inside or p in after]
+        if loop in remaining[k] and all(
+            p in inside and _at_same(loop, statements[p], index) for p, index in waits
+        ):
+            joined.append(k)
+            inside.add(k)
+        elif waits:
+            after.add(k)
+    return joined
+
+
+def _at_same(loop: int, producer: Statement, index: Index) -> bool:
+    """Whether an element that is read is made in the same iteration of a loop."""
+    if index[:1] == ("flat",) or loop not in producer.loops:
+        return False
+    parts = [part for place, part in zip(producer.loops, index, strict=True) if place == loop]
+    return all(single_loop(part) == loop for part in parts)
+
+
+def _waits(joined: list[int], left: list[int], reads: Reads) -> bool:
+    """Whether something else has to be computed before."""
+    others = set(left) - set(joined)
+    return any(p in others for k in joined for p, _ in reads.waits[k])
+
+
+def _independent(joined: list[int], left: list[int], reads: Reads) -> list[int]:
+    """What can be computed before, in order."""
+    after = set(joined)
+    for k in left:
+        if any(p in after for p, _ in reads.waits[k]):
+            after.add(k)
+    return [k for k in left if k not in after]
+
+
+# -------------------------------------------------------------------------------- merging loops
+
+
+def _merged(item: Item, bodies: Bodies, loops: Loops) -> Item:
+    if isinstance(item, Statement):
+        return item
+    item.items = [_merged(inner, bodies, loops) for inner in item.items]
+    if len(item.items) == 1 and isinstance(item.items[0], Loop):
+        inner = item.items[0]
+        if not inner.lanes and _walks_as_one(item, inner, bodies):
+            length = multiply(item.length, inner.length)
+            return Loop(inner.loop, length, inner.items, item.merged + inner.merged)
+    return item
+
+
+def _walks_as_one(outer: Loop, inner: Loop, bodies: Bodies) -> bool:
+    """Whether every access moves along with both loops as with one."""
+    for statement in inner.statements():
+        ours = (set(outer.merged), set(inner.merged))
+        reduced = {loop for loop in statement.reduced.values() if loop is not None}
+        made = {loop for loop in statement.loops if loop is not None}
+        for group in (reduced, made):
+            if (ours[0] & group and not ours[1] <= group) or (
+                ours[1] & group and not ours[0] <= group
+            ):
+                return False
+        if statement.scanned in outer.merged + inner.merged:
+            return False
+        if not all(_linear(offset, outer, inner) for offset in _touched(statement, bodies)):
+            return False
+    return True
+
+
+def _touched(statement: Statement, bodies: Bodies) -> list[Length]:
+    """The offsets that a statement reads and writes."""
+    offsets = [statement.term.offset(statement.index)]
+    stack, seen = [bodies.body(statement)], set()
+    while stack:
+        symbol = stack.pop()
+        if id(symbol) in seen:
+            continue
+        seen.add(id(symbol))
+        if symbol.op == "load":
+            number, index = symbol.detail
+            flat = index[:1] == ("flat",)
+            offsets.append(index[1] if flat else ravel(bodies.terms[number].shape, index))
+        elif symbol.op == "index":
+            offsets.append(symbol.detail)
+        stack.extend(symbol.args)
+    return offsets
+
+
+def _linear(offset: Length, outer: Loop, inner: Loop) -> bool:
+    """Whether an offset is that of ``outer * length + inner``, or of neither."""
+    per_outer, per_inner = coefficient(offset, outer.loop), coefficient(offset, inner.loop)
+    if per_outer is None or per_inner is None:
+        return False
+    return per_outer == multiply(per_inner, inner.length)
+
+
+def coefficient(offset: Length, loop: int) -> Length | None:
+    """What an offset grows by with each iteration; None if it does not grow evenly."""
+    atom = loop_index(loop)[0][0][0]
+    found = []
+    for product, coefficient in offset:
+        times = product.count(atom)
+        if times > 1:
+            return None
+        if times:
+            rest = list(product)
+            rest.remove(atom)
+            found.append((tuple(rest), coefficient))
+        for other in product:
+            if other[0] != "axis" and loop in loops_in(((((other),), 1),)):
+                return None
+    return tuple(sorted(found, key=repr))
+
+
+# ---------------------------------------------------------------------------------------- lanes
+
+
+def _choose_lanes(top: Loop, bodies: Bodies, loops: Loops) -> None:
+    """Cut the outermost loop into blocks where that pays: Note [Lanes]."""
+    children = [item for item in top.items if isinstance(item, Loop)]
+    if not children or _hint(top, loops) < SHORT:
+        return
+    if any(s.term.op in (SCAN, SCATTER) for s in top.statements()):
+        return
+    short = [max(_hint(x, loops) for x in _innermost(child)) < SHORT for child in children]
+    once = {
+        term
+        for statement in top.statements()
+        for term, needed in expensive(bodies.body(statement), bodies)
+        if needed <= set(top.merged)
+    }
+    inside = sum(_size(child, loops) for child in children)
+    if any(short) or (once and inside < WIDE):
+        top.lanes = True
+        for child, is_short in zip(children, short, strict=True):
+            child.rows = not is_short
+
+
+def _size(loop: Loop, loops: Loops) -> float:
+    """Elements computed inside."""
+    inner = sum(_size(item, loops) if isinstance(item, Loop) else 1 for item in loop.items)
+    return _hint(loop, loops) * inner
+
+
+def _hint(loop: Loop, loops: Loops) -> int:
+    value = value_of(loop.length)
+    return value if value is not None else max(loops.hint_of(loop.length), 1)
+
+
+def _innermost(loop: Loop) -> list[Loop]:
+    inner = [item for item in loop.items if isinstance(item, Loop)]
+    if not inner:
+        return [loop]
+    return [found for item in inner for found in _innermost(item)]

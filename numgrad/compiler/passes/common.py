@@ -1,0 +1,59 @@
+"""Equal computations are done once, which joins the work of a value and of its gradient."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from numgrad.compiler.graph.graph import CALL, CONSTANT, INPUT, Graph, Node, Value
+from numgrad.compiler.graph.sizes import Size, Sizes
+from numgrad.compiler.passes.rewriting import Rewriting, rewrite
+
+_COMMUTATIVE = ("add", "multiply", "equal", "not_equal")
+"""Whose result has the same bits for operands in either order, NaNs apart."""
+
+
+def join_common(graph: Graph) -> int:
+    """Let equal nodes be one. Calls stay apart: they may have effects."""
+    known: dict[tuple, Node] = {}
+    numbers: dict[Value, int] = {}
+
+    def rule(to: Rewriting, node: Node) -> tuple[Value, ...] | None:
+        found = node
+        if node.op not in (INPUT, CALL):
+            found = known.setdefault(_key(graph.sizes, node, numbers), node)
+        if found is not node:
+            return found.outputs
+        for value in node.outputs:
+            numbers[value] = len(numbers)
+        return None
+
+    return rewrite(graph, rule)
+
+
+def _key(sizes: Sizes, node: Node, numbers: dict[Value, int]) -> tuple:
+    inputs = [numbers[v] for v in node.inputs]
+    if node.name in _COMMUTATIVE:
+        inputs.sort()
+    if node.op == CONSTANT:  # -0.0 is not 0.0
+        (value,) = node.outputs
+        params: Any = np.asarray(node.params["value"], value.dtype).tobytes()
+    else:
+        params = tuple((name, _frozen(sizes, v)) for name, v in sorted(node.params.items()))
+    results = tuple((v.dtype, v.weak) for v in node.outputs)
+    return node.name, tuple(inputs), params, results
+
+
+def _frozen(sizes: Sizes, value: Any) -> Any:
+    """A parameter as something to compare, of its type."""
+    if isinstance(value, Size):
+        return sizes.known(value.terms)
+    if isinstance(value, tuple | list):
+        return tuple(_frozen(sizes, part) for part in value)
+    if isinstance(value, slice):
+        parts = (value.start, value.stop, value.step)
+        return "slice", *(_frozen(sizes, part) for part in parts)
+    if isinstance(value, int | float | complex | str | np.dtype | None):
+        return type(value), repr(value)
+    return id(value)

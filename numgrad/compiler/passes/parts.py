@@ -1,0 +1,160 @@
+"""Arrays made part by part as one: what is written piece by piece, and gradients of pieces.
+
+An array to which slices are written one after the other is their concatenation, and so is the sum
+of arrays that are zero but for one slice each, as gradients of slices are. What was an array for
+each slice becomes one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from numgrad.compiler.graph.graph import Graph, Length, Node, Value
+from numgrad.compiler.graph.shapes import same, same_shape
+from numgrad.compiler.passes.indexing import bounds, is_basic
+from numgrad.compiler.passes.rewriting import Rewriting, is_full, rewrite
+
+
+@dataclass(frozen=True)
+class Part:
+    """``value`` lies between ``start`` and ``stop`` of an axis; with ``one`` it lacks that axis."""
+
+    axis: int
+    start: Length
+    stop: Length
+    one: bool
+    value: Value
+
+
+def join_parts(graph: Graph) -> int:
+    """Concatenate parts."""
+    users = graph.users()
+    roots = set(graph.roots())
+
+    def is_inside(value: Value, name: str) -> bool:
+        """Whether nobody but the next node of a sum or of a chain of writes reads a value."""
+        readers = users.get(value, [])
+        if value in roots or len(readers) != 1 or readers[0].name != name:
+            return False
+        return name == "add" or readers[0].inputs[0] is value
+
+    def rule(to: Rewriting, node: Node) -> Value | None:
+        if node.name == "add" and not is_inside(node.outputs[0], "add"):
+            return _sum(to, node, is_inside)
+        if node.name == "index_put" and not is_inside(node.outputs[0], "index_put"):
+            return _writes(to, node, is_inside)
+        return None
+
+    return rewrite(graph, rule)
+
+
+def _sum(to: Rewriting, node: Node, is_inside: Callable[[Value, str], bool]) -> Value | None:
+    """Of the gradients of slices; to each are added the zeros of the others, which is exact."""
+    (out,) = node.outputs
+    stack, parts = list(node.inputs), []
+    while stack:
+        value = stack.pop()
+        inner = value.node
+        if not same_shape(value.shape, out.shape) or value.dtype != out.dtype:
+            return None
+        if inner.name == "add" and is_inside(value, "add"):
+            stack += inner.inputs
+        elif inner.name == "getitem_backward":
+            part = _part(out, inner.params["index"], to.now(inner.inputs[0]))
+            if part is None:
+                return None
+            parts.append(part)
+        else:
+            return None
+    parts = _ordered(to, out, parts)
+    if parts is None:
+        return None
+    zero = to.zero(out.dtype)
+
+    def piece(part: Part, shape: tuple[Length, ...]) -> Value:
+        if out.dtype.kind not in "fc":
+            return part.value
+        return to.elementwise("add", (part.value, zero), part.value)
+
+    return _joined(to, out, parts, piece, lambda start, stop, shape: to.broadcast(zero, shape))
+
+
+def _writes(to: Rewriting, node: Node, is_inside: Callable[[Value, str], bool]) -> Value | None:
+    """One after the other into an array of which nothing else was seen in between."""
+    (out,) = node.outputs
+    parts: list[Part] = []
+    while True:
+        base, written = (to.now(v) for v in node.inputs)
+        part = _part(out, node.params["index"], written)
+        if part is None or node.params["accumulate"] or written.dtype != out.dtype:
+            return None
+        parts.append(part)
+        if not (base.node.name == "index_put" and is_inside(base, "index_put")):
+            break
+        node = base.node
+
+    ordered = _ordered(to, out, parts)
+    if ordered is None:
+        return None
+
+    def rest(start: Length, stop: Length, shape: tuple[Length, ...]) -> Value:
+        index: list[Any] = [slice(0, n, 1) for n in base.shape]
+        index[parts[0].axis] = slice(start, stop, 1)
+        return to.getitem(base, index)
+
+    return _joined(to, out, ordered, lambda part, shape: to.broadcast(part.value, shape), rest)
+
+
+def _part(whole: Value, index: tuple, value: Value) -> Part | None:
+    """The part that an index names, if it runs along one axis."""
+    if not is_basic(index, whole):
+        return None
+    chosen = [a for a, p in enumerate(index) if not is_full(p, whole.shape[a])]
+    if len(chosen) != 1:
+        return None
+    (axis,) = chosen
+    found = bounds(index[axis])
+    return None if found is None else Part(axis, *found, not isinstance(index[axis], slice), value)
+
+
+def _ordered(to: Rewriting, out: Value, parts: list[Part]) -> list[Part] | None:
+    """Several parts in order, unless they may overlap."""
+    sizes, axis = to.graph.sizes, parts[0].axis
+    if len(parts) < 2 or any(part.axis != axis for part in parts):
+        return None
+    parts = sorted(parts, key=lambda part: sizes.hint(part.start))
+    apart = all(sizes.always("<=", a, b) for a, b in _gaps(out, parts))
+    return parts if apart else None
+
+
+def _gaps(out: Value, parts: list[Part]) -> list[tuple[Length, Length]]:
+    """What is before, between and after parts."""
+    ends = [0, *(part.stop for part in parts)]
+    starts = [*(part.start for part in parts), out.shape[parts[0].axis]]
+    return list(zip(ends, starts, strict=True))
+
+
+def _joined(
+    to: Rewriting,
+    out: Value,
+    parts: list[Part],
+    piece: Callable[[Part, tuple[Length, ...]], Value],
+    rest: Callable[[Length, Length, tuple[Length, ...]], Value],
+) -> Value:
+    """All parts, and what is between them."""
+    axis = parts[0].axis
+    before, after = out.shape[:axis], out.shape[axis + 1 :]
+    gaps = _gaps(out, parts)
+    if all(part.one for part in parts) and all(same(a, b) for a, b in gaps):
+        values = [piece(part, before + after) for part in parts]
+        return to.add("stack", values, {"axis": axis}, out.shape, out.dtype)
+    values = []
+    for (end, start), part in zip(gaps, [*parts, None], strict=True):
+        if not same(end, start):
+            values.append(rest(end, start, (*before, start - end, *after)))
+        if part is not None:
+            shape = (*before, part.stop - part.start, *after)
+            values.append(to.reshape(piece(part, before + after if part.one else shape), shape))
+    return to.add("concat", values, {"axis": axis}, out.shape, out.dtype)

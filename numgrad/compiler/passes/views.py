@@ -1,0 +1,149 @@
+"""Views of views as one view, those that change nothing as none; broadcasts outermost."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from numgrad.compiler.graph.graph import Graph, Length, Node, Value
+from numgrad.compiler.graph.shapes import same_shape
+from numgrad.compiler.passes.groups import groups
+from numgrad.compiler.passes.indexing import simplify_getitem
+from numgrad.compiler.passes.rewriting import Rewriting, is_one, rewrite
+
+
+def simplify_views(graph: Graph) -> int:
+    """Put views together."""
+    return rewrite(graph, _rule)
+
+
+def _rule(to: Rewriting, node: Node) -> Value | None:
+    rule = _RULES.get(node.name)
+    return None if rule is None else rule(to, node)
+
+
+def _reshape(to: Rewriting, node: Node) -> Value | None:
+    (x,), (out,) = node.inputs, node.outputs
+    if same_shape(x.shape, out.shape):
+        return x
+    if x.node.name == "reshape":
+        return to.reshape(x.node.inputs[0], out.shape)
+    if x.node.name == "broadcast_to":
+        found = _repeated_groups(to, x, out)
+        return None if found is None else to.broadcast(found, out.shape)
+    return None
+
+
+def _repeated_groups(to: Rewriting, x: Value, out: Value) -> Value | None:
+    """What broadcasts to ``out``, a reshape of the broadcast ``x``, if axes stay apart."""
+    runs = groups(x.shape, out.shape)
+    if runs is None:
+        return None
+    (origin,) = x.node.inputs
+    lead = x.ndim - origin.ndim
+    varies = [a >= lead and not is_one(origin.shape[a - lead]) for a in range(x.ndim)]
+    shape: list[Length] = [1] * out.ndim
+    for before, after in runs:
+        if all(varies[a] for a in before):
+            for a in after:
+                shape[a] = out.shape[a]
+        elif any(varies[a] for a in before):
+            return None
+    lead = next((k for k, n in enumerate(shape) if not is_one(n)), out.ndim)
+    return to.reshape(origin, tuple(shape[lead:]))
+
+
+def _permute_dims(to: Rewriting, node: Node) -> Value | None:
+    (x,), (out,) = node.inputs, node.outputs
+    axes = node.params["axes"]
+    if _keeps_order(x, axes):
+        return to.reshape(x, out.shape)
+    if x.node.name == "permute_dims":
+        return to.permute(x.node.inputs[0], [x.node.params["axes"][a] for a in axes])
+    if x.node.name == "broadcast_to":
+        (origin,) = x.node.inputs
+        whole = to.reshape(origin, (1,) * (x.ndim - origin.ndim) + origin.shape)
+        return to.broadcast(to.permute(whole, axes), out.shape)
+    if x.node.name == "reshape" and any(map(is_one, x.shape)):  # these are inserted afterwards
+        longer = [a for a, n in enumerate(x.shape) if not is_one(n)]
+        bare = to.reshape(x, tuple(x.shape[a] for a in longer))
+        order = [longer.index(a) for a in axes if a in longer]
+        return to.reshape(to.permute(bare, order), out.shape)
+    return None
+
+
+def _keeps_order(x: Value, axes: tuple[int, ...]) -> bool:
+    """Whether only axes of length 1 move."""
+    longer = [a for a in axes if not is_one(x.shape[a])]
+    return longer == sorted(longer)
+
+
+def _broadcast_to(to: Rewriting, node: Node) -> Value | None:
+    (x,), (out,) = node.inputs, node.outputs
+    if same_shape(x.shape, out.shape):
+        return x
+    if x.node.name == "broadcast_to":
+        return to.broadcast(x.node.inputs[0], out.shape)
+    if x.node.name == "reshape":
+        (origin,) = x.node.inputs
+        lead = x.ndim - origin.ndim
+        if lead > 0 and same_shape(x.shape, (1,) * lead + origin.shape):
+            return to.broadcast(origin, out.shape)
+    lead = out.ndim - x.ndim
+    if all(map(is_one, out.shape[:lead])) and same_shape(x.shape, out.shape[lead:]):
+        return to.reshape(x, out.shape)
+    return None
+
+
+def _astype(to: Rewriting, node: Node) -> Value | None:
+    (x,), (out,) = node.inputs, node.outputs
+    if x.dtype == out.dtype and not x.weak:
+        return x
+    if x.node.name == "astype" and _is_exact(x.node.inputs[0], x.dtype):
+        return to.astype(x.node.inputs[0], out.dtype)
+    if x.node.name == "broadcast_to":
+        return to.broadcast(to.astype(x.node.inputs[0], out.dtype), out.shape)
+    return None
+
+
+def _is_exact(x: Value, dtype: np.dtype) -> bool:
+    """Whether every element of ``x`` has the same value in another dtype."""
+    wide_integer = x.dtype.kind in "iu" and x.dtype.itemsize == 8
+    return np.can_cast(x.dtype, dtype, "safe") and not (wide_integer and dtype.kind in "fc")
+
+
+def _real(to: Rewriting, node: Node) -> Value | None:
+    (x,), (out,) = node.inputs, node.outputs
+    if x.dtype.kind != "c":
+        return to.strong(x)
+    if x.node.name == "conjugate":
+        return to.add("real", x.node.inputs, {}, out.shape, out.dtype)
+    if x.node.name == "from_parts":
+        return to.standing_for(x.node.inputs[0], out)
+    if x.node.name == "astype" and x.node.inputs[0].dtype == out.dtype:
+        return to.strong(x.node.inputs[0])
+    return None
+
+
+def _imag(to: Rewriting, node: Node) -> Value | None:
+    (x,), (out,) = node.inputs, node.outputs
+    return to.standing_for(x.node.inputs[1], out) if x.node.name == "from_parts" else None
+
+
+def _diagonal(to: Rewriting, node: Node) -> Value | None:
+    (x,) = node.inputs
+    same = x.node.name == "diagonal_backward" and all(
+        x.node.params[name] == node.params[name] for name in ("offset", "axis1", "axis2")
+    )
+    return x.node.inputs[0] if same else None
+
+
+_RULES = {
+    "reshape": _reshape,
+    "permute_dims": _permute_dims,
+    "broadcast_to": _broadcast_to,
+    "getitem": simplify_getitem,
+    "astype": _astype,
+    "real": _real,
+    "imag": _imag,
+    "diagonal": _diagonal,
+}

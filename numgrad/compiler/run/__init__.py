@@ -1,0 +1,1 @@
+"""Between a caller and native code: signatures, dispatch, programs, the tape."""

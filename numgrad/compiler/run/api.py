@@ -1,0 +1,464 @@
+"""``ng.jit``: a function that is compiled when it is called with a new kind of arguments."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from types import MethodType
+from typing import Any, Generic, Literal, ParamSpec, TypeVar, overload
+
+from numgrad import config
+from numgrad.codegen.compile import Kernel
+from numgrad.codegen.locks import TRACING
+from numgrad.compiler.graph.graph import Graph
+from numgrad.compiler.inspect.messages import no_internal_error, warn
+from numgrad.compiler.inspect.progress import announced
+from numgrad.compiler.inspect.reasons import difference
+from numgrad.compiler.inspect.report import report
+from numgrad.compiler.inspect.stats import FUNCTIONS, Statistics
+from numgrad.compiler.run.check import checked
+from numgrad.compiler.run.dispatch import MISS, NAMES, compiled
+from numgrad.compiler.run.layout import RECORDING
+from numgrad.compiler.run.methods import METHODS, WeakMethod
+from numgrad.compiler.run.options import Options
+from numgrad.compiler.run.signature import Arguments, Parameters, same_key
+from numgrad.compiler.run.specialise import Specialisation
+from numgrad.compiler.trace.capture import trace
+from numgrad.core.op import state
+from numgrad.errors import NumgradRuntimeError, NumgradTypeError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+RETRACES = 8
+"""After how many retraces of one function there is a warning."""
+
+MOST_KEPT = 64
+"""For how many objects that have neither attributes nor weak references methods are kept."""
+
+HOT = 8
+"""How many specialisations a dispatcher tries at once; others are found by their keys."""
+
+_INFERENCE, _PLAIN = 3, 1
+
+
+class Jitted(Generic[P, R]):
+    """A function with its compiled forms; made by ``ng.jit``.
+
+    Attributes
+    ----------
+    specialisations
+        What was compiled so far, in that order: one for each kind of arguments, and for each state
+        of what else the function read.
+    """
+
+    __numgrad_jit__ = True
+    __wrapped__: Callable[P, R]
+    __name__: str
+
+    def __init__(self, function: Callable[P, R], choices: dict[str, Any]) -> None:
+        functools.update_wrapper(self, function)
+        self._choices = choices
+        self._parameters = Parameters(
+            function, choices["static_argnums"], choices["static_argnames"], choices["donate"]
+        )
+        self._options = Options(
+            self._parameters.name, choices["parallel"], choices["contract"], choices["cache"]
+        )
+        self.specialisations: list[Specialisation] = []
+        self._owner: type | None = None
+        self._bound: dict[int, tuple[Any, Jitted]] = {}
+        self._slow_calls = 0
+        # a class of its own, whose ``__call__`` is the dispatcher: Python looks it up there, and
+        # no argument is packed and unpacked on the way
+        family = type(self)
+        own: Any = type(family.__name__, (family,), {"__module__": family.__module__})
+        self.__class__ = own
+        self._names: dict[str, Any] = {"_calls": 0}
+        self._renew()
+        FUNCTIONS.add(self)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function, compiled."""
+        return self._miss(self._parameters.bind(args, kwargs))
+
+    def _renew(self) -> None:
+        """Write the dispatcher anew."""
+        listed = self._parameters.names
+        values = "".join(f"{name}, " for name in listed)
+        hot = self.specialisations[-HOT:]
+        blocks = [
+            ["    if not _config.jit or _config.check_jit:", f"        return _miss(({values}))"]
+        ]
+        blocks += [s.writer.hot() for s in hot]
+        names = {**NAMES, "_miss": self._miss, "_calls": self._names["_calls"]}
+        for specialisation in hot:
+            names.update(specialisation.layout.names)
+        function = compiled(
+            self._parameters.name,
+            self._parameters.header,
+            blocks,
+            f"return _miss(({values}))",
+            names,
+        )
+        self._names = names
+        type(self).__call__ = staticmethod(function)  # pyright: ignore
+
+    # -------------------------------------------------------------------------- other calls
+
+    def _miss(self, values: Sequence[Any]) -> Any:
+        """A call that no specialisation took as it came."""
+        if state.interpreters or not config.jit:
+            return self._parameters.call(values)
+        if self._owner is not None and values and isinstance(values[0], self._owner):
+            return self._parameters.on(self._through_class, values)
+        self._slow_calls += 1
+        arguments = Arguments.of(self._parameters, values)
+        key = self._key(arguments)
+        if config.check_jit:
+            return checked(arguments, self._suitable(arguments, key))
+        out = self._try(arguments, key)
+        return self._first(arguments, key) if out is MISS else out
+
+    def _first(self, arguments: Arguments, key: tuple) -> Any:
+        """A call that a specialisation is made for."""
+        with TRACING:
+            out = self._try(arguments, key)  # another thread may have been faster
+            if out is not MISS:
+                return out
+            with announced(f"compiling {self._parameters.name}"):
+                new = self._specialise(arguments, key)
+                out = self._parameters.on(new.enter, arguments.values)
+                if out is MISS:  # tracing changed what was closed over
+                    out = new.force(arguments)
+        return out
+
+    def _key(self, arguments: Arguments) -> tuple:
+        mode = _INFERENCE if state.inference else RECORDING if state.grad_enabled else _PLAIN
+        return (*arguments.key(self._choices["dynamic"], mode == RECORDING), mode)
+
+    def _try(self, arguments: Arguments, key: tuple) -> Any:
+        for found in reversed(self.specialisations):
+            if same_key(found.key, key):
+                out = self._parameters.on(found.enter, arguments.values)
+                if out is not MISS:
+                    return out
+        return MISS
+
+    def _suitable(self, arguments: Arguments, key: tuple) -> Specialisation:
+        """A specialisation for arguments, compiled now if there is none."""
+        with TRACING:
+            for found in reversed(self.specialisations):
+                if same_key(found.key, key):
+                    arrays = self._parameters.on(found.arrays, arguments.values)
+                    if arrays is not MISS:
+                        return found
+            return self._specialise(arguments, key)
+
+    def _specialise(self, arguments: Arguments, key: tuple) -> Specialisation:
+        begin = time.perf_counter()
+        count = len(self.specialisations)
+        reason = None
+        if count:
+            near = next((s for s in reversed(self.specialisations) if same_key(s.key, key)), None)
+            near = near or self.specialisations[-1]
+            reason = difference(near.layout, near.key, arguments, key)
+        function = self._parameters.function
+        with no_internal_error(
+            f"it traced {self._parameters.name}", function, runs_users_code=True
+        ):
+            new = Specialisation(
+                count, arguments, key, self._options, self._choices["dynamic"], self._like
+            )
+        new.reason = reason
+        if count == RETRACES:
+            warn(
+                f"jit: {self._parameters.name} was traced again {count} times, each time at the "
+                f"cost of a compilation; the last time because {reason}. Pass numbers that change "
+                "as arguments, or as arrays of shape (), and keep lengths out of branches and "
+                "loops (ng.jit_stats() shows what was compiled)"
+            )
+        self.specialisations = [*self.specialisations, new]
+        self._renew()
+        new.tracing_seconds = time.perf_counter() - begin
+        return new
+
+    def _like(self, function: Callable[..., Any]) -> Jitted:
+        """Another function, jitted with the same choices."""
+        none = {"static_argnums": (), "static_argnames": (), "donate": ()}
+        return Jitted(function, {**self._choices, **none})
+
+    # -------------------------------------------------------------------------- as a function
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """As a method: compiled for each object on its own, whose attributes are read."""
+        if instance is None:
+            return self
+        attributes = getattr(instance, "__dict__", None)
+        name = self.__name__
+        if attributes is None or inspect.getattr_static(type(instance), name, None) is not self:
+            return self._kept(instance)
+        found = attributes[name] = self._method(MethodType(self.__wrapped__, instance))
+        return found  # and from now on it is found there
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._owner = owner
+
+    def _through_class(self, instance: Any, *args: Any, **kwargs: Any) -> Any:
+        """``Class.method(instance, ...)``."""
+        return self.__get__(instance, type(instance))(*args, **kwargs)
+
+    def _kept(self, instance: Any) -> Jitted:
+        """The method of an object that has no place for it, kept here while the object lives."""
+        key = id(instance)
+        found = self._bound.get(key)
+        if found is not None:
+            return found[1]
+        try:
+            method: Any = WeakMethod(self.__wrapped__, instance)
+            alive: Any = weakref.ref(instance, lambda _: self._bound.pop(key, None))
+        except TypeError:  # its class forbids weak references
+            method, alive = MethodType(self.__wrapped__, instance), instance
+            while len(self._bound) >= MOST_KEPT:
+                self._bound.pop(next(iter(self._bound)))
+        made = self._method(method)
+        self._bound[key] = (alive, made)
+        return made
+
+    def _method(self, method: Any) -> Jitted:
+        """A method of an object, with the choices that concern its other arguments."""
+        first = next(iter(self._parameters.names), None)
+        choices = dict(self._choices)
+        for option in ("static_argnums", "static_argnames", "donate"):
+            given = choices[option]
+            listed = (given,) if isinstance(given, int | str) else given
+            choices[option] = tuple(
+                k - 1 if type(k) is int and k > 0 else k for k in listed if k not in (0, first)
+            )
+        return Jitted(method, choices)
+
+    def __reduce__(self) -> Any:
+        function = self.__wrapped__
+        if isinstance(function, METHODS):
+            name = function.__name__
+            if isinstance(getattr(type(function.__self__), name, None), Jitted):
+                return getattr, (function.__self__, name)
+        found: Any = sys.modules.get(getattr(function, "__module__", None) or "")
+        for part in getattr(function, "__qualname__", "").split("."):
+            found = getattr(found, part, None)
+        if found is self:  # a decorated function is found by its name
+            return function.__qualname__
+        return Jitted, (function, self._choices)
+
+    def __repr__(self) -> str:
+        return f"<jitted {self.__wrapped__!r}>"
+
+    # --------------------------------------------------------------------------- seeing inside
+
+    @property
+    def statistics(self) -> Statistics:
+        """What the function was called, traced and compiled so far."""
+        module, name = getattr(self, "__module__", ""), getattr(self, "__qualname__", repr(self))
+        found = self.specialisations
+        return Statistics(
+            f"{module}.{name}",
+            self._names["_calls"] + self._slow_calls,
+            len(found),
+            sum(len(s.kernels) for s in found),
+            sum(k.from_cache for s in found for k in s.kernels),
+            sum(s.seconds for s in found),
+        )
+
+    def _last(self, what: str) -> Specialisation:
+        if not self.specialisations:
+            raise NumgradRuntimeError(
+                f"{what}: {self._parameters.name} is not compiled yet; call it once"
+            )
+        return self.specialisations[-1]
+
+    @property
+    def raw(self) -> Callable[P, R]:
+        """The function compiled last, without any look at its arguments.
+
+        They must be of the same kinds, dtypes, ranks and nesting as in the call that it was
+        compiled for, and C-contiguous; anything else ends in wrong numbers or worse.
+        """
+        return self._last("raw").raw
+
+    def graph(self, *args: P.args, **kwargs: P.kwargs) -> Graph:
+        """The operations that a call with these arguments consists of; nothing is compiled.
+
+        ``print`` shows them as text beside your lines, Jupyter as a picture; see ``Graph``.
+        """
+        values = self._parameters.bind(args, kwargs)
+        arguments = Arguments.of(self._parameters, values)
+        with TRACING:
+            return trace(arguments, dynamic=self._choices["dynamic"], recorded=False).graph
+
+    @property
+    def source(self) -> str:
+        """The generated source of what was compiled last: kernels and functions around them."""
+        found = self._last("source").programs
+        return "\n\n".join(getattr(program, "source", "") for program in found)
+
+    def _kernels(self, what: str) -> list[Kernel]:
+        """The serial variants of the kernels compiled last, now if they never were."""
+        return [step.kernel() for step in self._last(what).steps]
+
+    @property
+    def llvm(self) -> str:
+        """LLVM IR of the kernels compiled last, after optimisation."""
+        return "\n".join(f"; {k.name}\n{k.llvm()}" for k in self._kernels("llvm"))
+
+    @property
+    def asm(self) -> str:
+        """Assembly of the kernels compiled last."""
+        return "\n".join(f"# {k.name}\n{k.asm()}" for k in self._kernels("asm"))
+
+    def report(self) -> str:
+        """What was compiled so far, why, from what and into what.
+
+        For each kind of arguments that the function was called with: its inputs and guards, the
+        passes over its graph, and its kernels: which operations ended in which loops, which loops
+        LLVM vectorised (kernels that came from disk are compiled again to see that), estimates of
+        bytes moved and arithmetic for the lengths of the call that was traced, buffers, operations
+        that run as Python calls in between, time of compilation, threads.
+
+        Examples
+        --------
+        >>> import numpy as np, numgrad as ng
+        >>> fast = ng.jit(lambda x: np.sum(np.exp(x) * x))
+        >>> value = fast(np.ones(1000))
+        >>> text = fast.report()
+        >>> [line.strip() for line in text.splitlines() if "moved" in line]
+        ['about 8*n0 = 8,000 bytes moved; 2*n0 = 2,000 flops; n0 = 1,000 exp']
+        >>> "for i0 in range(lo, hi): reads x  [vectorised" in text
+        True
+        """
+        return report(self._parameters.name, self.specialisations, self.statistics)
+
+
+@overload
+def jit(
+    f: Callable[P, R],
+    *,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+    dynamic: bool = True,
+    parallel: bool | Literal["auto"] = "auto",
+    contract: bool = False,
+    donate: int | str | Sequence[int | str] = (),
+    cache: bool = True,
+) -> Jitted[P, R]: ...
+
+
+@overload
+def jit(
+    f: None = None,
+    *,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+    dynamic: bool = True,
+    parallel: bool | Literal["auto"] = "auto",
+    contract: bool = False,
+    donate: int | str | Sequence[int | str] = (),
+    cache: bool = True,
+) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
+
+
+def jit(
+    f: Any = None,
+    *,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+    dynamic: bool = True,
+    parallel: bool | Literal["auto"] = "auto",
+    contract: bool = False,
+    donate: int | str | Sequence[int | str] = (),
+    cache: bool = True,
+) -> Any:
+    """Compile a function, with all the gradients in it, to one native kernel.
+
+    The first call with a new kind of arguments runs the function on stand-ins for them and compiles
+    the operations that it applies; later calls run the compiled code alone. A kind is: how the
+    arguments nest, their dtypes and ranks and which lengths are 0 or 1, and the values of static
+    arguments and of numbers that the function reads from outside.
+
+    Parameters
+    ----------
+    f
+        A function of arrays, Tensors, numbers, and tuples, lists and dicts of these. Without it,
+        the result is a decorator.
+    static_argnums, static_argnames
+        Arguments whose values the function is compiled for, by position or name: what decides a
+        branch, an axis, a number of steps.
+    dynamic
+        Whether lengths are read at run time; else each shape is compiled for.
+    parallel
+        Whether loops run in several threads; ``"auto"`` decides by their work.
+    contract
+        Whether a product and a sum of different operations may become one instruction, which
+        rounds once, and whether sums of a matrix product may add up factors instead: faster, but
+        last bits, and what infinite factors give, may differ from eager code.
+    donate
+        Arguments, by position or name, whose memory may be overwritten: the function may write to
+        them in place.
+    cache
+        Whether compiled code is kept on disk.
+
+    Returns
+    -------
+    callable
+        The function: ndarrays in, ndarrays out; Tensors out where a Tensor is among the arguments,
+        or results depend on one from outside that requires grad. What is read from outside
+        (globals, enclosed variables, attributes) is read at each call.
+
+    Raises
+    ------
+    NumgradTypeError
+        If ``f`` cannot be called, or an option is of the wrong kind.
+    NumgradValueError
+        If an option names an argument that does not exist.
+
+    Notes
+    -----
+    Python code that is not made of operations, such as ``print``, runs only while the function is
+    traced. So what plain NumPy computes of arrays around it (``table[0, 1]``, ``table.sum()``)
+    stays as it was then, while views of them (``table.T``, ``table[1:]``) are read at each call.
+    Results share memory where eager ones do. ``ng.config.jit = False`` runs everything eagerly,
+    ``ng.config.check_jit = True`` compares each call with an eager one.
+
+    Examples
+    --------
+    >>> import numpy as np, numgrad as ng
+    >>> @ng.jit
+    ... def loss(w, x):
+    ...     return np.sum(np.tanh(x @ w) ** 2)
+    >>> x = np.eye(2)
+    >>> loss(np.zeros(2), x)
+    np.float64(0.0)
+    >>> step = ng.jit(ng.value_and_grad(loss))
+    >>> value, gradient = step(np.zeros(2), x)
+    >>> gradient
+    array([0., 0.])
+    """
+    choices = {
+        "static_argnums": static_argnums,
+        "static_argnames": static_argnames,
+        "dynamic": dynamic,
+        "parallel": parallel,
+        "contract": contract,
+        "donate": donate,
+        "cache": cache,
+    }
+    if not isinstance(dynamic, bool):
+        raise NumgradTypeError(f"jit: dynamic is a bool, got {dynamic!r}")
+    if f is None:
+        return functools.partial(jit, **choices)
+    if not callable(f):
+        raise NumgradTypeError(f"jit: compiles functions, got {type(f).__name__}")
+    return Jitted(f, choices)

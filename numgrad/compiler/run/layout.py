@@ -1,0 +1,144 @@
+"""All that the source of a dispatcher depends on: inputs, results, guards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from numgrad.autograd.node import Node
+from numgrad.autograd.variable import Tensor
+from numgrad.compiler.graph.graph import Value
+from numgrad.compiler.graph.sizes import Size, Sizes
+from numgrad.compiler.run.nesting import Nesting
+from numgrad.compiler.run.signature import TENSOR, Leaf
+from numgrad.compiler.trace.closure import Place
+
+RECORDING, PLAIN = 2, 1
+"""Two of the values of ``state.mode``."""
+
+
+@dataclass
+class Input:
+    """One input of a compiled function.
+
+    Attributes
+    ----------
+    value
+        Its place in the graph.
+    leaf
+        The leaf of the arguments, or None for something captured.
+    place
+        Where something captured is found; None if it is held.
+    source
+        What was captured.
+    gradient
+        Whether it is the ``.grad`` of that.
+    """
+
+    value: Value
+    leaf: Leaf | None = None
+    place: Place | None = None
+    source: Any = None
+    gradient: bool = False
+
+    @property
+    def tensor(self) -> bool:
+        """Whether what is found there is a Tensor."""
+        return isinstance(self.source, Tensor) if self.leaf is None else self.leaf.kind == TENSOR
+
+    @property
+    def name(self) -> str:
+        """How a reader would write it."""
+        if self.leaf is not None:
+            return self.leaf.path
+        return "an array" if self.place is None else self.place.name
+
+
+@dataclass
+class Result:
+    """One leaf of what a function returns: output ``number``, a length, or something constant.
+
+    ``node`` is its place on the tape, if its gradients end there. Note [Shared results] in
+    ``shared``: ``origin`` is the input and ``same`` the number of the result that it is, or that
+    ``views`` make it of; ``gradient_of`` is the captured Tensor whose ``.grad`` it is.
+    """
+
+    number: int | None = None
+    value: Value | None = None
+    size: Size | None = None
+    constant: Any = None
+    node: Node | None = None
+    origin: Value | None = None
+    same: int | None = None
+    views: Any = None
+    gradient_of: Tensor | None = None
+    place: Place | None = None
+
+
+@dataclass
+class GradientResult:
+    """A Tensor whose ``.grad`` is output ``number``, or None, from then on.
+
+    ``place`` is where the Tensor is found; ``present`` says that it had a gradient before, which
+    then holds the new numbers.
+    """
+
+    tensor: Tensor
+    place: Place | None
+    number: int | None
+    present: bool
+
+
+@dataclass
+class Layout:
+    """All that the source of a specialisation depends on.
+
+    Attributes
+    ----------
+    parameters, nestings
+        Names of the parameters, and the nesting of each (see ``Arguments``).
+    leaves
+        Leaves of the arguments.
+    inputs
+        Inputs of the program, in order.
+    results, nesting
+        Leaves and nesting of what is returned.
+    writes
+        For each write of the program, the number of the input that it goes to.
+    touched
+        Inputs whose memory the program itself writes to.
+    gradients
+        What ``.grad`` of captured Tensors is set to.
+    bare
+        Tensors that must not have a ``.grad`` before, with their places.
+    as_tensors
+        Whether results are Tensors.
+    mode
+        ``state.mode`` that it was traced in.
+    guards
+        What must be as it was around the function.
+    sizes
+        Lengths and their guards.
+    run
+        What is called with the inputs.
+    """
+
+    parameters: list[str]
+    nestings: list[tuple[Nesting] | None]
+    leaves: list[Leaf]
+    inputs: list[Input]
+    results: list[Result]
+    nesting: Nesting
+    writes: list[int]
+    touched: list[int]
+    gradients: list[GradientResult]
+    bare: list[tuple[Tensor, Place | None]]
+    as_tensors: bool
+    mode: int
+    guards: list[Place]
+    sizes: Sizes
+    run: Callable[..., tuple[Any, ...]]
+    record: Callable[..., Sequence[Any]] | None = None
+    number: int = 0
+    names: dict[str, Any] = field(default_factory=dict)

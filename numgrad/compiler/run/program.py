@@ -1,0 +1,478 @@
+"""A compiled graph: kernels, what runs between them, and the Python function around all of it.
+
+Note [Steps]
+------------
+What our kernels compute is cut where other code has to run: an operation without a form of its own,
+a call of a Python function. Everything that does not wait for such a *segment* goes into one
+kernel, then come the segments whose operands are ready, then the next kernel. The function that
+calls them in order is generated, so that a call decides nothing but whether the work is worth
+several threads.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from numgrad.codegen import threads
+from numgrad.codegen.compile import Kernel, compile_kernel
+from numgrad.codegen.expr import BOOL
+from numgrad.compiler.graph import evaluate
+from numgrad.compiler.graph.evaluate import compute
+from numgrad.compiler.graph.graph import CALL, Graph, Node
+from numgrad.compiler.graph.polynomial import Terms as Length
+from numgrad.compiler.graph.polynomial import text_of, value_of
+from numgrad.compiler.graph.sizes import Sizes, lengths_in
+from numgrad.compiler.inspect.messages import no_internal_error
+from numgrad.compiler.inspect.progress import announced
+from numgrad.compiler.lower.expand import Expansion
+from numgrad.compiler.lower.kernel import KernelWriter, Written
+from numgrad.compiler.lower.stored import first_stored, reachable
+from numgrad.compiler.lower.terms import (
+    BUFFER,
+    CHOOSE,
+    CONSTANT,
+    OPAQUE,
+    SCALAR,
+    SIZE,
+    VIEW,
+    Term,
+    count,
+)
+from numgrad.compiler.passes import optimize
+from numgrad.compiler.run.buffers import SMALLEST, Reused
+from numgrad.compiler.run.options import Options
+from numgrad.errors import NumgradAssertionError
+
+
+def compile_graph(graph: Graph, options: Options | None = None) -> Program:
+    """The program that computes ``graph``; kernels are compiled when they are first called."""
+    return Program(graph, options or Options())
+
+
+class KernelStep:
+    """A kernel of a program in its serial and parallel variants, each compiled when needed.
+
+    Attributes
+    ----------
+    kernels
+        The variants so far, by ``(parallel, nogil)``.
+    seconds
+        What compiling them, or loading them from disk, took.
+    """
+
+    def __init__(self, name: str, written: Written, keep: bool = True) -> None:
+        self.name, self.written, self.keep = name, written, keep
+        self.kernels: dict[tuple[bool, bool], Kernel] = {}
+        self.seconds = 0.0
+
+    def kernel(self, parallel: bool = False, nogil: bool = False) -> Kernel:
+        """A variant."""
+        found = self.kernels.get((parallel, nogil))
+        if found is None:
+            written = self.written
+            begin = time.perf_counter()
+            with (
+                announced(f"compiling {self.name}"),
+                no_internal_error(f"it compiled the kernel {self.name}", KernelStep),
+            ):
+                found = self.kernels[parallel, nogil] = compile_kernel(
+                    self.name,
+                    written.source(parallel=parallel),
+                    written.signature(),
+                    parallel=parallel,
+                    nogil=nogil,
+                    externals=written.emitter.externals,
+                    functions=written.emitter.namespace,
+                    keep=self.keep,
+                )
+            self.seconds += time.perf_counter() - begin
+        return found
+
+    def launch(self, work_ns: float, *arguments: Any) -> None:
+        """Run with as many threads as are worth while."""
+        used = threads.worth(work_ns)
+        if used < 2:
+            self.kernel(nogil=True).entry(*arguments)
+        else:
+            threads.launch(self.kernel(True, True).entry, used, *arguments)
+
+
+@dataclass
+class Segment:
+    """Other code that runs between kernels: a node computed by its operation."""
+
+    node: Node
+    results: list[Term] = field(default_factory=list)
+
+
+class Program:
+    """A graph made ready to run.
+
+    Attributes
+    ----------
+    steps
+        Kernels and segments in order.
+    shell
+        The source of the function around them.
+    run
+        Takes the inputs of the graph (C-contiguous ndarrays, numbers); returns its outputs and what
+        is to be written to inputs.
+    """
+
+    def __init__(self, graph: Graph, options: Options) -> None:
+        self.graph, self.options = graph, options
+        self.passes = optimize(graph, contract=options.contract)
+        self.expansion = Expansion(graph)
+        self.steps: list[KernelStep | Segment] = []
+        self._namespace: dict[str, Any] = {"empty": np.empty, "full": np.full, "array": np.array}
+        self._lengths: dict[int, str] = {}
+        self.shell = self._write_shell()
+        exec(compile(self.shell, f"<{options.name} compiled>", "exec"), self._namespace)
+        self.run: Callable[..., tuple[Any, ...]] = self._namespace["run"]
+
+    @property
+    def source(self) -> str:
+        """The source of every kernel and of the function around them."""
+        parts = [
+            f"# kernel {step.name}\n{step.written.source(parallel=False)}"
+            for step in self.steps
+            if isinstance(step, KernelStep)
+        ]
+        return "\n\n".join([*parts, self.shell])
+
+    # ------------------------------------------------------------------------------------- stages
+
+    def _stages(self, terms: Sequence[Term]) -> dict[int, int]:
+        """After how many groups of segments each term can be computed.
+
+        Calls of Python functions, which may have effects, keep their order.
+        """
+        found: dict[int, int] = {}
+
+        def settle(wanted: Sequence[Term]) -> None:
+            for term in reachable(wanted):
+                if term.number not in found:
+                    found[term.number] = max((found[a.number] for a in term.args), default=0)
+
+        latest = 0
+        for node in self.expansion.opaque:
+            operands = [self.expansion.of[v] for v in node.inputs]
+            settle(operands)
+            stage = 1 + max((found[t.number] for t in operands), default=0)
+            if node.op == CALL:
+                stage = latest = max(stage, latest)
+            found.update((self.expansion.of[v].number, stage) for v in node.outputs)
+        settle(terms)
+        return found
+
+    def _read_late(self, stored: Sequence[Term], stages: dict[int, int]) -> list[str]:
+        """Copies of inputs that a call writes to and something reads after it."""
+        of, opaque = self.expansion.of, self.expansion.opaque
+        kept = {t.number for t in stored}
+        lines: dict[str, None] = {}
+        for position, node in enumerate(opaque):
+            written = [of[v] for v in node.params.get("writes", ())]
+            if not written:
+                continue
+            stage = stages[of[node.outputs[0]].number]
+            late = [t for t in stored if stages[t.number] >= stage]
+            read = {t.number for term in late for t in _read_directly(term, kept)}
+            read.update(of[v].number for other in opaque[position + 1 :] for v in other.inputs)
+            read.update(of[v].number for v in self.graph.roots())
+            lines.update(
+                (f"    x{t.detail} = array(x{t.detail})", None) for t in written if t.number in read
+            )
+        return list(lines)
+
+    def _checks(self) -> dict[int, Term]:
+        """What must come out false, by the stage at which it is known: one number for each."""
+        terms = self.expansion.terms
+        stages = self._stages(terms.checks)
+        found: dict[int, Term] = {}
+        for term in terms.checks:
+            stage = stages[term.number]
+            known = found.get(stage)
+            found[stage] = term if known is None else terms.map("logical_or", (known, term), BOOL)
+        return found
+
+    def _joins(self, roots: Sequence[Term]) -> dict[int, tuple[Term, list[Term]]]:
+        """Results that are put together from parts, each computed at its place."""
+        read = {a.number for term in reachable(roots) for a in term.args}
+        return {
+            term.number: (term, self.expansion.terms.parts(term))
+            for term in roots
+            if term.op == CHOOSE and term.detail[0] == "join" and term.number not in read
+        }
+
+    def _write_shell(self) -> str:
+        graph, expansion = self.graph, self.expansion
+        results = [expansion.of[v] for v in graph.roots()]
+        roots = _stored_as(results)
+        effects = [expansion.of[v] for node in expansion.opaque for v in node.outputs]
+        checks = self._checks()
+        effects += checks.values()
+        self._joined = self._joins(roots)
+        parts = [p for _, found in self._joined.values() for p in found]
+        targets = [*(t for t in roots if t.number not in self._joined), *parts, *effects]
+        needed = reachable(targets)
+        stored = first_stored(targets)
+        stages = self._stages(needed)
+        for _, found in self._joined.values():
+            stages.update(
+                dict.fromkeys((p.number for p in found), max(stages[p.number] for p in found))
+            )
+        last = max((stages[t.number] for t in needed), default=0)
+        segments: dict[int, list[Segment]] = {}
+        for node in expansion.opaque:
+            made = [expansion.of[v] for v in node.outputs]
+            segments.setdefault(stages[made[0].number], []).append(Segment(node, made))
+        self._exported = {t.number for t in (*roots, *checks.values())}
+        for term in needed:
+            if term.op == OPAQUE:
+                self._exported.update(a.number for a in term.args)
+        body: list[str] = []
+        inputs = ", ".join(f"x{k}" for k in range(len(graph.inputs)))
+        self._namespace["fail"] = partial(_fail, graph)
+        for stage in range(last + 1):
+            for segment in segments.get(stage, ()):
+                body += self._segment(segment)
+            ready = [t for t in stored.values() if stages[t.number] == stage]
+            later = [t for t in stored.values() if stages[t.number] > stage]
+            if ready:
+                body += self._kernel(ready, later)
+            if stage in checks:
+                body.append(f"    if t{checks[stage].number}[0]:")
+                body.append(f"        fail({inputs})")
+        lines = [f"def run({inputs}):"]
+        returned = self._returned(roots, results)
+        lines += self._read_late(list(stored.values()), stages)
+        lines += self._read_lengths(body, returned)
+        lines += body
+        lines.append(f"    return ({', '.join(returned)}{',' if len(returned) == 1 else ''})")
+        return "\n".join(lines) + "\n"
+
+    def _returned(self, roots: list[Term], results: list[Term]) -> list[str]:
+        """What is returned, in memory of its own, what is kept for a backward excepted."""
+        texts: list[str] = []
+        taken: set[int] = set()
+        own = len(self.graph.outputs) - self.graph.kept
+        for k, (t, r) in enumerate(zip(roots, results, strict=True)):
+            text = self._result(t)
+            again = t.number in taken or self._is_written(t)
+            taken.add(t.number)
+            if k < own and again and t.shape and t.op not in (BUFFER, CONSTANT):
+                text = f"{text}.copy()"
+            texts.append(text if t is r else f"{text}.reshape({self._extents(r)})")
+        return texts
+
+    def _is_written(self, term: Term) -> bool:
+        """Whether a term is what a call left in the memory of an input."""
+        if term.op != OPAQUE:
+            return False
+        return bool(self.expansion.opaque[term.detail[0]].params.get("writes"))
+
+    def _read_lengths(self, body: list[str], returned: list[str]) -> list[str]:
+        found: dict[int, str] = {}
+        sizes = self.graph.sizes
+        for k, value in enumerate(self.graph.inputs):
+            for axis, length in enumerate(value.shape):
+                number = sizes.number(length)
+                if number is not None:
+                    found.setdefault(number, f"x{k}.shape[{axis}]")
+        return [f"    n{k} = {found[k]}" for k in sorted(self._lengths)]
+
+    def _text(self, length: Length) -> str:
+        def name(k: int) -> str:
+            self._lengths[k] = f"n{k}"
+            return f"n{k}"
+
+        return text_of(length, name)
+
+    def _extents(self, term: Term) -> str:
+        parts = [self._text(n) for n in term.shape]
+        return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
+
+    def _shape(self, term: Term) -> str:
+        if not term.shape:
+            return "1"
+        parts = [self._text(n) for n in term.shape]
+        return parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
+
+    # -------------------------------------------------------------------------------------- steps
+
+    def _name(self, term: Term) -> str:
+        """The variable that holds a term."""
+        return f"x{term.detail}" if term.op in (BUFFER, SCALAR) else f"t{term.number}"
+
+    def _argument(self, term: Term) -> str:
+        """A term as an argument of a kernel: an array, or a number."""
+        name = self._name(term)
+        if term.shape or (term.op == SCALAR and self.graph.inputs[term.detail].weak):
+            return name
+        return f"{name}.item()"
+
+    def _dtype(self, dtype: np.dtype) -> str:
+        name = f"dtype_{dtype.name}"
+        self._namespace[name] = dtype
+        return name
+
+    def _kernel(self, ready: list[Term], later: list[Term]) -> list[str]:
+        """Allocate results and call a kernel."""
+        numbers = {t.number for t in ready}
+        read = {t.number for term in later for t in _read_directly(term, numbers)}
+        exported = numbers & (self._exported | read)
+        joined = [
+            whole
+            for whole, parts in self._joined.values()
+            if any(p.number in numbers for p in parts)
+        ]
+        contract = self.options.contract
+        writer = KernelWriter(self.expansion.terms, ready, exported, joined, contract)
+        written = writer.write()
+        number = sum(isinstance(step, KernelStep) for step in self.steps)
+        step = KernelStep(f"jit_{self.options.name}_{number}", written, self.options.cache)
+        self.steps.append(step)
+        for term in ready:
+            term.done = term.number in exported
+        lines = [f"    t{t.number} = {self._allocated(t)}" for t in written.results]
+        given = [self._argument(t) for t in written.arrays]
+        given += [f"t{t.number}" for t in written.results]
+        given += [self._argument(t) for t in written.scalars]
+        for name in written.lengths:
+            self._lengths[int(name[1:])] = name
+        arguments = ", ".join([*given, *written.lengths])
+        entry = f"k{number}"
+        self._namespace[entry] = partial(_first_call, step, self._namespace, entry)
+        self._namespace[f"launch{number}"] = step.launch
+        limit = 2 * threads.WORK_PER_THREAD_NS
+        work = written.work
+        if self.options.parallel is False or work == "0":
+            lines.append(f"    {entry}({arguments})")
+        elif self.options.parallel is True:
+            lines.append(f"    launch{number}(1e18, {arguments})")
+        else:
+            lines.append(f"    work = {work}")
+            lines.append(f"    if work < {limit:.6g}:")
+            lines.append(f"        {entry}({arguments})")
+            lines.append("    else:")
+            lines.append(f"        launch{number}(work, {arguments})")
+        return lines
+
+    def _allocated(self, term: Term) -> str:
+        """Memory for a result."""
+        plain = f"empty({self._shape(term)}, {self._dtype(term.dtype)})"
+        size, least = count(term.shape), SMALLEST // term.dtype.itemsize
+        known = value_of(size)
+        if known is not None and known < least:
+            return plain
+        self._namespace[f"reuse{term.number}"] = Reused(term.dtype)
+        again = f"reuse{term.number}({self._extents(term)})"
+        return f"{plain} if {self._text(size)} < {least} else {again}"
+
+    def _segment(self, segment: Segment) -> list[str]:
+        """Call an operation on ndarrays."""
+        self.steps.append(segment)
+        number = len(self.steps)
+        node = segment.node
+        self._namespace[f"s{number}"] = partial(_run_segment, node, self.graph.sizes)
+        axes = sorted(self.graph.sizes.axes(lengths_in(node.params)))
+        for k in axes:
+            self._lengths[k] = f"n{k}"
+        lengths = "{" + ", ".join(f"{k}: n{k}" for k in axes) + "}"
+        given = [self._operand(t, v.weak) for t, v in zip(
+            (self.expansion.of[v] for v in node.inputs), node.inputs, strict=True)]  # fmt: skip
+        results = "".join(f"t{t.number}, " for t in segment.results)
+        call = f"s{number}(({''.join(g + ', ' for g in given)}), {lengths})"
+        return [f"    {results}= {call}" if results else f"    {call}"]
+
+    def _operand(self, term: Term, weak: bool) -> str:
+        if term.op == CONSTANT:
+            name = f"c{term.number}"
+            value = term.detail
+            self._namespace[name] = (
+                value if weak or value is None else np.asarray(value, term.dtype)
+            )
+            return name
+        if term.op == SIZE:
+            return self._text(term.detail)
+        if term.shape or term.op == OPAQUE:
+            return self._name(term)
+        if term.op == SCALAR:
+            return f"array({self._name(term)})" if not weak else self._name(term)
+        return f"{self._name(term)}.reshape(())"
+
+    def _result(self, term: Term) -> str:
+        """What is returned of a term: nothing that the caller handed in."""
+        name = self._name(term)
+        if term.op == CONSTANT:
+            value = repr(term.detail) if np.isfinite(term.detail) else f"float('{term.detail}')"
+            return f"array({value}, {self._dtype(term.dtype)})[()]"
+        if term.op == SIZE:
+            return f"array({self._text(term.detail)})[()]"
+        if term.op == SCALAR:
+            return f"array({name}, {self._dtype(term.dtype)})[()]"
+        if term.op == BUFFER:
+            return f"array({name})"
+        if term.shape:
+            return name
+        return f"{name}[()]" if term.op == OPAQUE else f"{name}[0]"
+
+
+def _stored_as(results: Sequence[Term]) -> list[Term]:
+    """The terms that are stored for results: one that is another in a new shape is that."""
+    found: list[Term] = []
+    taken = {t.number for t in results}
+    for term in results:
+        base = term
+        while base.op == VIEW and base.detail[0] in ("reshape", "insert", "drop"):
+            base = base.args[0]
+        free = not (base.op in (BUFFER, SCALAR, CONSTANT, SIZE) or base.number in taken)
+        found.append(base if free and base.shape and term.shape else term)
+        taken.add(found[-1].number)
+    return found
+
+
+def _read_directly(term: Term, stored: set[int]) -> Iterator[Term]:
+    """What the computation of a stored term reads."""
+    stack, seen = list(term.args), set()
+    while stack:
+        x = stack.pop()
+        if x.number in seen:
+            continue
+        seen.add(x.number)
+        yield x
+        if x.number not in stored and not x.in_memory:
+            stack.extend(x.args)
+
+
+def _first_call(step: KernelStep, namespace: dict[str, Any], name: str, *arguments: Any) -> None:
+    """Compile the serial variant and put its entry point in the place of this function."""
+    entry = namespace[name] = step.kernel().entry
+    entry(*arguments)
+
+
+def _fail(graph: Graph, *inputs: Any) -> None:
+    """Raise the error that an operation has for these inputs, as running them one by one does."""
+    evaluate.compile_graph(graph).run(*inputs)
+    raise NumgradAssertionError("a compiled function saw an error that its operations do not raise")
+
+
+def _run_segment(
+    node: Node, sizes: Sizes, given: tuple, lengths: dict[int, int]
+) -> tuple[Any, ...]:
+    """The results of a node, contiguous."""
+    found = compute(node, list(given), lambda n: sizes.evaluate(n, lengths))
+    results = [np.asarray(f, order="C") for f in found]
+    if node.params.get("writes"):
+        return tuple(results)
+    others = [a for a in given if isinstance(a, np.ndarray)]
+    for k, result in enumerate(results):  # it may have given back an operand, or a view of one
+        if any(np.may_share_memory(result, a) for a in (*others, *results[:k])):
+            results[k] = result.copy()
+    return tuple(results)

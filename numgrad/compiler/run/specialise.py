@@ -1,0 +1,197 @@
+"""A function made for one kind of arguments: traced, compiled, called if they are of that kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from numgrad.codegen.compile import Kernel
+from numgrad.codegen.locks import TRACING
+from numgrad.compiler.graph.graph import Graph
+from numgrad.compiler.inspect.messages import no_internal_error
+from numgrad.compiler.run.dispatch import MISS, NAMES, Writer, compiled
+from numgrad.compiler.run.layout import RECORDING, Layout
+from numgrad.compiler.run.options import Options, Program
+from numgrad.compiler.run.program import KernelStep, compile_graph
+from numgrad.compiler.run.signature import TENSOR, Arguments
+from numgrad.compiler.run.tape import Differentiable
+from numgrad.compiler.trace.capture import Traced, trace
+from numgrad.compiler.trace.closure import IDENTITY, VALUE, Place
+from numgrad.errors import NumgradAssertionError
+
+
+def needed_guards(traced: Traced) -> list[Place]:
+    """What is to be checked at each call, holders before what they hold."""
+    needed: dict[int, Place] = {}
+
+    def need(place: Place) -> None:
+        if place.is_length and place.read() != place.value:
+            return  # a list that the function itself fills while it is traced
+        for part in reversed(list(place.path)):
+            if part.treatment in (IDENTITY, VALUE):
+                needed.setdefault(id(part), part)
+
+    for place in traced.surroundings.guards:
+        if place.treatment == VALUE or not isinstance(place.value, dict | list | set):
+            need(place)
+    read = [entry.place for entry in traced.inputs]
+    read += [result.place for result in traced.gradients]
+    for place in (*read, *(place for _, place in traced.bare)):
+        if place is not None:
+            need(place)
+    return list(needed.values())
+
+
+class Specialisation:
+    """A function compiled for arguments of one key.
+
+    Attributes
+    ----------
+    key
+        See ``Arguments.key``; the mode of the thread comes last.
+    traced
+        What it was made from.
+    layout
+        What its dispatcher depends on.
+    program
+        What computes; of a function that is recorded on the tape, its forward.
+    tape
+        Forward and backward of a function that is recorded.
+    reason
+        What set the call that it was made for apart from earlier ones.
+    tracing_seconds
+        What it took to make it, before any kernel was compiled.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        arguments: Arguments,
+        key: tuple,
+        options: Options,
+        dynamic: bool,
+        jit: Callable[..., Any],
+    ) -> None:
+        self.key, self.options = key, options
+        self._function = arguments.parameters.function
+        self.reason: str | None = None
+        self.tracing_seconds = 0.0
+        leaves = arguments.dynamic
+        self.traced = trace(arguments, dynamic=dynamic, recorded=key[-1] == RECORDING)
+        traced, parameters, name = self.traced, arguments.parameters, options.name
+        # what depends on something captured that requires grad leads there
+        as_tensors = (
+            not leaves or traced.parts is not None or any(leaf.kind == TENSOR for leaf in leaves)
+        )
+        self.tape: Differentiable | None = None
+        inputs = enumerate(traced.inputs)
+        if traced.parts is None:  # the tape keeps inputs for the backward
+            donated = [n for n, entry in inputs if entry.leaf is not None and entry.leaf.donated]
+            self.options = replace(options, donated=tuple(donated))
+        if traced.parts is None:
+            self.program = self._compile(traced.graph, name)
+        else:
+            self.tape = Differentiable(
+                name,
+                traced.parts,
+                self._compile,
+                jit,
+                traced.touched,
+                traced.graph.outputs,
+                traced.recorded,
+                traced.wanted,
+            )
+            self.program = self.tape.forward
+        positions = {entry.value: n for n, entry in enumerate(traced.inputs)}
+        self.layout = Layout(
+            parameters=parameters.names,
+            nestings=arguments.nestings,
+            leaves=arguments.leaves,
+            inputs=traced.inputs,
+            results=traced.results,
+            nesting=traced.nesting,
+            writes=[positions[target] for target, _ in traced.graph.writes],
+            touched=traced.touched,
+            gradients=traced.gradients,
+            bare=traced.bare,
+            as_tensors=as_tensors,
+            mode=key[-1],
+            guards=needed_guards(traced),
+            sizes=traced.graph.sizes,
+            run=self.program.run,
+            record=self.tape,
+            number=number,
+        )
+        self.writer = Writer(self.layout)
+        self._header, self._name = parameters.header, name
+        self._forms: dict[str, Callable[..., Any]] = {}
+
+    def _compile(self, graph: Graph, name: str) -> Program:
+        with no_internal_error(f"it compiled {name}", self._function):
+            return compile_graph(graph, replace(self.options, name=name))
+
+    def _form(self, name: str, block: Callable[[], list[str]]) -> Callable[..., Any]:
+        """A function of one form of the specialisation (see ``Writer``), made when needed."""
+        found = self._forms.get(name)
+        if found is None:
+            with TRACING:
+                lines = block()
+                names = {**NAMES, **self.layout.names}
+                found = compiled(self._name, self._header, [lines], "return _MISS", names)
+                self._forms[name] = found
+        return found
+
+    @property
+    def enter(self) -> Callable[..., Any]:
+        """Call it if arguments of its key suit; else it returns ``MISS``."""
+        return self._form("enter", self.writer.cold)
+
+    def force(self, arguments: Arguments, *, run: bool = True) -> Any:
+        """Call it, or return its arrays, whatever became of the surroundings.
+
+        Tracing itself may have changed them.
+        """
+        form = self._form(
+            "force" if run else "force arrays",
+            lambda: self.writer.cold(surroundings=False, run=run),
+        )
+        out = arguments.parameters.on(form, arguments.values)
+        if out is MISS:
+            raise NumgradAssertionError(
+                f"jit: {self._name} was compiled for this very call and does not suit it; what it "
+                "reads from outside changed its shape or dtype while it was traced"
+            )
+        return out
+
+    @property
+    def arrays(self) -> Callable[..., Any]:
+        """The arrays that would be handed to the program, or ``MISS``."""
+        return self._form("arrays", lambda: self.writer.cold(run=False))
+
+    @property
+    def raw(self) -> Callable[..., Any]:
+        """Call it without looking at the arguments."""
+        return self._form("raw", self.writer.raw)
+
+    @property
+    def programs(self) -> list[Program]:
+        """What was compiled so far, the backward included."""
+        backward = None if self.tape is None else self.tape.compiled_backward
+        return [self.program] if backward is None else [self.program, backward]
+
+    @property
+    def steps(self) -> list[KernelStep]:
+        """The kernels of all programs, compiled or not."""
+        found = [step for program in self.programs for step in getattr(program, "steps", ())]
+        return [step for step in found if isinstance(step, KernelStep)]
+
+    @property
+    def seconds(self) -> float:
+        """What tracing, and compiling or loading kernels, took so far."""
+        return self.tracing_seconds + sum(step.seconds for step in self.steps)
+
+    @property
+    def kernels(self) -> list[Kernel]:
+        """The native kernels that were compiled, or loaded, so far."""
+        return [kernel for step in self.steps for kernel in step.kernels.values()]

@@ -1,0 +1,1 @@
+"""A function run once on arrays without numbers becomes a graph."""

@@ -1,0 +1,153 @@
+"""Arrays of a trace, and the line of the user's code that is being traced."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, NoReturn
+
+import numpy as np
+
+from numgrad.compiler.graph.graph import Shape, Value
+from numgrad.compiler.graph.shapes import hinted
+from numgrad.compiler.inspect.messages import is_users
+from numgrad.compiler.trace.memory import Step, shares_memory, steps_between
+from numgrad.core.abstract import AbstractArray
+from numgrad.errors import NumgradRuntimeError, NumgradTraceError
+
+if TYPE_CHECKING:
+    from numgrad.compiler.trace.tracer import Tracer
+
+
+def user_line() -> str | None:
+    """The place in the user's code that is being run, as ``file:line``."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if is_users(name):
+            return f"{name}:{frame.f_lineno}"
+        frame = frame.f_back
+    return None
+
+
+class TracedArray(AbstractArray):
+    """An array of a trace: the value of the graph that it is now.
+
+    ``base`` is the array of which it is a view, as for ndarrays: Note [Memory of a trace] in
+    ``memory``. ``locked`` says why nobody may write to it.
+    """
+
+    __slots__ = ("_seen", "_value", "base", "contiguous", "locked", "steps", "tracer", "version")
+
+    def __init__(
+        self,
+        tracer: Tracer,
+        value: Value,
+        base: TracedArray | None = None,
+        steps: tuple[Step, ...] = (),
+        contiguous: bool = True,
+    ) -> None:
+        self.tracer, self._value, self.base = tracer, value, base
+        self.steps, self.contiguous = steps, contiguous
+        self.locked: str | None = None if base is None else base.locked
+        self.version = 0
+        """Number of writes to the memory, counted by the array that is no view."""
+        self._seen = 0 if base is None else base.version
+
+    @property
+    def value(self) -> Value:
+        """The value of the graph."""
+        if self.base is not None and self._seen != self.base.version:
+            self._value = self._read()
+            self._seen = self.base.version
+        return self._value
+
+    def _read(self) -> Value:
+        assert self.base is not None
+        value = self.base.value
+        for step in self.steps:
+            value = step.apply(self.tracer, value)
+        return value
+
+    def view(self, value: Value) -> TracedArray:
+        """What was made of this array by views: one of its base if it shares memory, as NumPy's."""
+        tail = steps_between(self.value, value)
+        if tail is None:
+            return TracedArray(self.tracer, value)
+        base = self if self.base is None else self.base
+        shares, contiguous = shares_memory(self.contiguous, tail)
+        if not shares:
+            return TracedArray(self.tracer, value)
+        return TracedArray(self.tracer, value, base, (*self.steps, *tail), contiguous)
+
+    def write(self, value: Value) -> None:
+        """Replace the elements."""
+        base = self.base
+        if base is None:
+            self._value = value
+            self.version += 1
+            return
+        seen = [base.value]
+        for step in self.steps[:-1]:
+            seen.append(step.apply(self.tracer, seen[-1]))
+        part = value
+        for step, before in zip(reversed(self.steps), reversed(seen), strict=False):
+            part = step.put(self.tracer, before, part)
+        base.write(part)
+        self._value, self._seen = value, base.version
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether it shows single elements several times."""
+        return any(step.name == "broadcast_to" for step in self.steps)
+
+    @property
+    def shape(self) -> Shape:
+        """Lengths of the axes, with all that is known of them by now."""
+        self.check_alive()
+        return self.tracer.resolved(self._value.shape)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """NumPy dtype of the elements."""
+        self.check_alive()
+        return self._value.dtype
+
+    def copy(self) -> TracedArray:
+        """The same value, of which this is no view."""
+        return TracedArray(self.tracer, self.value)
+
+    def check_writable(self, name: str) -> None:
+        """Raise if a write has no meaning or is not allowed."""
+        if self.overlaps:
+            raise NumgradRuntimeError(
+                f"{name}: the target of shape {hinted(self.shape)} shows single elements several "
+                "times, as broadcast_to gives them, so a write has no meaning; clone() it first"
+            )
+        if self.locked is not None:
+            raise NumgradTraceError(f"{_at(user_line())}{name}: {self.locked}")
+
+    def check_alive(self) -> None:
+        """Raise if the trace is over."""
+        if self.tracer.ended:
+            raise NumgradTraceError(
+                f"{_at(user_line())}a Tensor that belongs to a finished trace was used: the "
+                "compiled function stored it somewhere (a global, an attribute, a list) while it "
+                "was traced, where it has no numbers; return the value from the function instead"
+            )
+
+    def refuse(self, what: str, remedy: str = "") -> NoReturn:
+        """Raise: ``what`` needs numbers."""
+        self.check_alive()
+        raise NumgradTraceError(
+            f"{_at(user_line())}{what} needs the numbers of an array of shape "
+            f"{hinted(self.shape)} and dtype {self.dtype}, but ng.jit traces the function, where "
+            f"arrays have none yet; {remedy}"
+        )
+
+    def __repr__(self) -> str:
+        value = self._value
+        return f"<traced {value.dtype} {value.shape}>"
+
+
+def _at(line: str | None) -> str:
+    return f"{line}: " if line else ""

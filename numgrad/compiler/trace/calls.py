@@ -1,0 +1,248 @@
+"""A call of an operation in a trace: its node in canonical form, and its record for the tape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from numgrad.codegen.expr import check_dtype
+from numgrad.compiler.graph.graph import Shape, Value
+from numgrad.compiler.graph.shapes import broadcast, hinted
+from numgrad.compiler.graph.sizes import Size
+from numgrad.compiler.trace.arrays import TracedArray
+from numgrad.compiler.trace.infer import primitive_results
+from numgrad.compiler.trace.views import VIEWS, canonical_index, to_shape
+from numgrad.core.axis import AxisCall, AxisOp, normalize_axes
+from numgrad.core.elementwise import Elementwise, checked_scalar
+from numgrad.core.op import Call, Meta, Op
+from numgrad.core.primitive import Primitive
+from numgrad.core.view import View
+from numgrad.errors import NumgradTypeError, NumgradValueError
+
+if TYPE_CHECKING:
+    from numgrad.compiler.trace.tracer import Tracer
+
+
+_IDENTITIES = ("conjugate", "positive")
+"""Operations that give real numbers back."""
+
+
+REGIONS = ("copy_slices", "region_backward")
+"""Operations on the place of a view in its root."""
+INDEXED = ("getitem_backward", "index_put")
+"""Operations that write at a basic index."""
+
+
+class _Traced:
+    """What calls of a trace have in common; gradients belong to the line of the call itself."""
+
+    __slots__ = ()
+
+    tracer: Tracer
+    line: str | None
+    outs: tuple[Meta, ...]
+
+    @property
+    def results(self) -> tuple[Meta, ...]:
+        return self.outs
+
+    def gradients(self, mask: int, g: Any, values: dict[str, Any]) -> list[Any]:
+        before, self.tracer.line = self.tracer.line, self.line
+        try:
+            return super().gradients(mask, g, values)  # pyright: ignore
+        finally:
+            self.tracer.line = before
+
+    def differentiable(self, k: int) -> bool:
+        return any(m.dtype.kind in "fc" for m in self.outs) and super().differentiable(k)  # pyright: ignore
+
+
+class TracedCall(_Traced, Call):
+    """The record of a call whose formulas need nothing but its parameters."""
+
+    __slots__ = ("line", "nout", "out_metas", "outs", "tracer")
+
+    def __init__(
+        self,
+        tracer: Tracer,
+        op: Op,
+        metas: tuple[Meta, ...],
+        params: dict[str, Any],
+        outs: Sequence[Value],
+        aux: tuple = (),
+        *,
+        many: bool = False,
+    ) -> None:
+        super().__init__(op, metas, params, aux)
+        self.tracer = tracer
+        self.line = outs[0].node.line if outs else None
+        self.outs = tuple([Meta(o.shape, o.dtype) for o in outs])
+        self.nout = len(outs)
+        self.out_metas = self.outs if many else ()
+
+
+class TracedAxisCall(_Traced, AxisCall):
+    """The record of a call of an operation along axes."""
+
+    __slots__ = ("line", "outs", "tracer")
+
+
+def record_call(
+    tracer: Tracer, op: Op, arrays: list[Any], params: dict[str, Any]
+) -> tuple[Any, Call]:
+    """Append the node of a call; returns what it computes and the record for the tape."""
+    if isinstance(op, Elementwise):
+        return _elementwise(tracer, op, arrays)
+    if isinstance(op, AxisOp):
+        return _axis(tracer, op, arrays, params)
+    if isinstance(op, View):
+        return _view(tracer, op, arrays, params)
+    return _primitive(tracer, op, arrays, params)
+
+
+def _array(tracer: Tracer, value: Value) -> TracedArray:
+    return TracedArray(tracer, value)
+
+
+def _value(tracer: Tracer, a: Any) -> Value:
+    """An operand as a value; Python numbers promote like such."""
+    return tracer.constant(a) if type(a) in (int, float, complex) else a.value
+
+
+def _strong(tracer: Tracer, a: Any) -> Value:
+    return tracer.strong(_value(tracer, a))
+
+
+def _elementwise(tracer: Tracer, op: Elementwise, arrays: list[Any]) -> tuple[Any, Call]:
+    values = [_value(tracer, a) for a in arrays]
+    for value in values:
+        check_dtype(op.name, value.dtype)
+    loop, dtype = op.result_types([v.operand for v in values])
+    check_dtype(op.name, dtype)
+    for value, d in zip(values, loop, strict=True):
+        if value.weak and value.constant is not None:
+            checked_scalar(op.name, value.constant, d)
+    if op.check is not None and not all(d.kind in "fc" for d in loop):
+        op.check([np.ones((), v.dtype) if v.constant is None else v.constant for v in values])
+    shape = broadcast(op.name, [tracer.resolved(v.shape) for v in values])
+    # arithmetic of Python numbers gives Python numbers, functions of them do not
+    weak = all(v.weak for v in values) and op.dunder is not None and dtype.kind != "b"
+    if op.name in _IDENTITIES and values[0].dtype.kind != "c" and values[0].dtype == dtype:
+        outs: tuple[Value, ...] = (values[0],)
+    else:
+        outs = tracer.add(op, values, {}, [(shape, dtype)], weak=weak)
+    metas = tuple([Meta(v.shape, v.dtype) for v in values])
+    return _array(tracer, outs[0]), TracedCall(tracer, op, metas, {}, outs)
+
+
+def _axis(
+    tracer: Tracer, op: AxisOp, arrays: list[Any], params: dict[str, Any]
+) -> tuple[Any, Call]:
+    x = _strong(tracer, arrays[0])
+    check_dtype(op.name, x.dtype)
+    axis = params.get("axis")
+    axes = normalize_axes(op.name, tuple(axis) if isinstance(axis, list) else axis, x.ndim)
+    params = params | {"axis": axes}
+    plan = op.plan(np.empty((1,) * x.ndim, x.dtype), params)
+    params = dict(plan.params)
+    lengths = tracer.resolved(x.shape)
+    count = prod([lengths[a] for a in axes])
+    kept = tuple(1 if a in axes else n for a, n in enumerate(lengths))
+    shape: Shape = tuple(n for a, n in enumerate(lengths) if a not in axes)
+    if op.keeps_shape:
+        shape = lengths
+    elif params.get("keepdims"):
+        shape = kept
+    if not op.empty and not isinstance(count, Size) and count == 0 and prod(hinted(shape)):
+        raise NumgradValueError(
+            f"{op.name}: the reduced axes of an operand of shape {hinted(lengths)} have no "
+            "elements, and there is no value for that"
+        )
+    outs = tracer.add(op, (x,), params, [(shape, plan.dtype)])
+    call = TracedAxisCall(op, (Meta(lengths, x.dtype),), params)
+    call.axes, call.kept = axes, kept
+    call.count = count if isinstance(count, Size) else float(count)
+    call.tracer, call.line = tracer, outs[0].node.line
+    call.outs = (Meta(shape, plan.dtype),)
+    return _array(tracer, outs[0]), call
+
+
+def _view(tracer: Tracer, op: View, arrays: list[Any], params: dict[str, Any]) -> tuple[Any, Call]:
+    values = [_strong(tracer, a) for a in arrays]
+    check_dtype(op.name, values[0].dtype)
+    if op.name == "region":
+        found = params["where"].find(tracer, values[0])
+    elif op.name in VIEWS:
+        found = VIEWS[op.name](tracer, *values, **params)
+    else:
+        raise NumgradTypeError(f"{op.name}: cannot be traced")
+    metas = tuple([Meta(tracer.resolved(v.shape), v.dtype) for v in values])
+    many = type(found) is tuple
+    outs = found if many else (found,)
+    source = arrays[0]
+    looks = isinstance(source, TracedArray) and (op.name != "astype" or not params["copy"])
+    traced = tuple([source.view(o) if looks else _array(tracer, o) for o in outs])
+    call = TracedCall(tracer, op, metas, params, outs, many=many)
+    return traced if many else traced[0], call
+
+
+def _region(
+    tracer: Tracer, op: Op, values: list[Any], metas: list[Any], params: dict[str, Any]
+) -> tuple[Any, Call]:
+    """What is written at a place, or its gradient."""
+    where = params["where"]
+    if op.name == "copy_slices":
+        out = where.replace(tracer, *values)
+    else:
+        out = where.scatter(tracer, values[0])
+    return _array(tracer, out), TracedCall(tracer, op, tuple(metas), params, (out,))
+
+
+def _index(
+    tracer: Tracer, name: str, values: list[Any], metas: list[Any], params: dict[str, Any]
+) -> dict[str, Any]:
+    """A canonical index, and what is written there with an axis for each of its slices."""
+    shape = params["shape"] if name == "getitem_backward" else metas[0].shape
+    index = params["index"] if type(params["index"]) is tuple else (params["index"],)
+    parts, out, kept = canonical_index(name, shape, index)
+    written = values[-1]
+    if len(out) != len(kept) and written.shape:
+        full = VIEWS["broadcast_to"](tracer, written, shape=tuple(out))
+        values[-1] = to_shape(tracer, full, kept)
+    return params | {"index": parts}
+
+
+def _primitive(
+    tracer: Tracer, op: Op, arrays: list[Any], params: dict[str, Any]
+) -> tuple[Any, Call]:
+    given = [None if a is None else _strong(tracer, a) for a in arrays]
+    for value in given:
+        if value is not None:
+            check_dtype(op.name, value.dtype)
+    metas = [None if v is None else Meta(tracer.resolved(v.shape), v.dtype) for v in given]
+    if op.name in REGIONS:
+        return _region(tracer, op, given, metas, params)
+    outs, aux = primitive_results(op, metas, params)
+    # the record keeps the index as written: its gradient has the shape that index gives
+    node_params = _index(tracer, op.name, given, metas, params) if op.name in INDEXED else params
+    absent = tuple([k for k, v in enumerate(given) if v is None])
+    if absent:
+        node_params = node_params | {"absent": absent}
+    present = [v for v in given if v is not None]
+    made = tracer.add(op, present, node_params, [(m.shape, m.dtype) for m in (*outs, *aux)])
+    many = isinstance(op, Primitive) and op.outputs
+    none = Meta((), np.dtype(np.int64))
+    call = TracedCall(
+        tracer,
+        op,
+        tuple([none if m is None else m for m in metas]),
+        params,
+        made[: len(outs)],
+        tuple([_array(tracer, v) for v in made[len(outs) :]]),
+        many=many,
+    )
+    traced = tuple([_array(tracer, v) for v in made[: len(outs)]])
+    return traced if many else traced[0], call

@@ -1,0 +1,274 @@
+"""One run of a function on tracers: what it computes, reads, returns and changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from numgrad.autograd.engine import backward as engine
+from numgrad.autograd.variable import Tensor
+from numgrad.compiler.graph.graph import CALL, Graph, Value
+from numgrad.compiler.graph.sizes import Size
+from numgrad.compiler.inspect.messages import name_line, no_internal_error, raised_at, warn
+from numgrad.compiler.run.layout import GradientResult, Input, Result
+from numgrad.compiler.run.nesting import flatten
+from numgrad.compiler.run.signature import NUMBER, STATIC, TENSOR, Arguments, Leaf
+from numgrad.compiler.run.tape import dead_end, without_hooks
+from numgrad.compiler.trace.arrays import TracedArray
+from numgrad.compiler.trace.closure import Place, Surroundings, is_atom
+from numgrad.compiler.trace.cut import Cut, cut
+from numgrad.compiler.trace.effects import Captured
+from numgrad.compiler.trace.shared import share
+from numgrad.compiler.trace.shown import source_of
+from numgrad.compiler.trace.tracer import Tracer
+from numgrad.errors import NumgradError, NumgradNotImplementedError, NumgradTypeError
+
+
+@dataclass
+class Traced:
+    """What one run of a function left behind.
+
+    Attributes
+    ----------
+    graph
+        All operations.
+    inputs
+        Inputs of the graph that the caller and the surroundings give.
+    results, nesting
+        What is returned.
+    touched
+        Numbers of inputs that calls of Python functions write to.
+    gradients, bare
+        What becomes of ``.grad`` of captured Tensors (see ``Layout``).
+    recorded, wanted
+        Which outputs are differentiated, with respect to which inputs.
+    parts
+        The graph and its gradients, if anything is to be differentiated.
+    """
+
+    graph: Graph
+    inputs: list[Input]
+    results: list[Result]
+    nesting: Any
+    surroundings: Surroundings
+    touched: list[int] = field(default_factory=list)
+    gradients: list[GradientResult] = field(default_factory=list)
+    bare: list[tuple[Tensor, Place | None]] = field(default_factory=list)
+    recorded: list[int] = field(default_factory=list)
+    wanted: list[int] = field(default_factory=list)
+    parts: Cut | None = None
+
+
+def trace(arguments: Arguments, *, dynamic: bool, recorded: bool) -> Traced:
+    """Run the function of ``arguments`` on tracers.
+
+    Raises
+    ------
+    NumgradTypeError
+        If it returns something that a compiled function cannot make.
+    """
+    parameters = arguments.parameters
+    static = [(leaf.path, leaf.given) for leaf in arguments.leaves if leaf.kind == STATIC]
+    surroundings = Surroundings([(parameters.name, parameters.function), *static])
+    tracer = Tracer(dynamic=dynamic, source_of=lambda array: source_of(array, surroundings))
+    tracer.owners = surroundings.arrays.keys()
+    inputs: dict[Value, Input] = {}
+    owners: list[tuple[Tensor, Value]] = []
+    given = []
+    for leaf in arguments.leaves:
+        if leaf.kind == STATIC:
+            given.append(leaf.given)
+            continue
+        tensor = _argument(tracer, leaf, recorded)
+        value = tracer.value(tensor)
+        tracer.numbers[value] = leaf.array
+        given.append(tensor)
+        owners.append((tensor, value))
+        inputs[value] = Input(value, leaf)
+    with tracer:
+        try:
+            with no_internal_error(
+                f"it traced {parameters.name}", parameters.function, runs_users_code=True
+            ):
+                out = parameters.call(arguments.rebuild(given))
+        except NumgradError as error:
+            name_line(error, raised_at(error.__traceback__))
+            raise
+        leaves: list[Any] = []
+        nesting = flatten(out, leaves)
+        results = [_result(parameters.name, tracer, leaf) for leaf in leaves]
+        results = share(tracer, leaves, results)
+        gradients = _Gradients(tracer, leaves, results, given) if recorded else None
+    for captured in tracer.captured:
+        source = _source(tracer, captured, surroundings)
+        place = captured.place or surroundings.arrays.get(id(source))
+        entry = Input(captured.value, None, place, source, captured.gradient)
+        inputs[captured.value] = entry
+        if not captured.gradient:
+            owners += [(t, captured.value) for t in _sources(tracer, captured)]
+        if captured.frozen and not captured.made:
+            _warn_of_frozen(parameters.name, captured)
+    graph = tracer.graph
+    traced = Traced(
+        graph, [inputs[v] for v in graph.inputs if v in inputs], results, nesting, surroundings
+    )
+    _set_outputs(tracer, traced)
+    positions = {entry.value: n for n, entry in enumerate(traced.inputs)}
+    calls = [node for node in graph.nodes if node.op == CALL]
+    touched = {positions[v] for node in calls for v in node.params.get("writes", ())}
+    traced.touched = sorted(touched)
+    graph.labels = {entry.value: entry.name for entry in traced.inputs}
+    _check_overlap(parameters.name, tracer, traced)
+    if gradients is not None and gradients.found:
+        traced.recorded = [results[k].number or 0 for k in gradients.places]
+        numbers = {id(tensor): positions[value] for tensor, value in owners}
+        traced.wanted = [numbers[id(t)] for t in gradients.targets]
+        values = [entry.value for entry in traced.inputs]
+        traced.parts = cut(graph, values, gradients.cotangents, gradients.found)
+    elif gradients is not None and gradients.error is not None:
+        for k in gradients.places:
+            results[k].node = dead_end(parameters.name, gradients.error)
+    return traced
+
+
+def _check_overlap(function: str, tracer: Tracer, traced: Traced) -> None:
+    """Raise if what is written to is also known by another array."""
+    written = {target for target, _ in traced.graph.writes}
+    written |= {traced.inputs[n].value for n in traced.touched}
+    captured = [c for c in tracer.captured if not c.frozen]
+    for one in (c for c in captured if c.value in written):
+        for other in captured:
+            if one is not other and np.may_share_memory(one.array, other.array):
+                raise NumgradNotImplementedError(
+                    f"jit: {function} writes to an array of shape {one.array.shape} whose memory "
+                    f"it also reads as another, of shape {other.array.shape}, made outside of it; "
+                    "make the view inside of the function"
+                )
+
+
+def _argument(tracer: Tracer, leaf: Leaf, recorded: bool) -> Tensor:
+    if leaf.kind == NUMBER:
+        return tracer.number(leaf.value)
+    needs = recorded and leaf.kind == TENSOR and leaf.value._requires_grad
+    array = leaf.array
+    return tracer.array(array.shape, array.dtype, requires_grad=needs, donated=leaf.donated)
+
+
+def _set_outputs(tracer: Tracer, traced: Traced) -> None:
+    """Number what the graph computes: results, then gradients of captured Tensors."""
+    graph, found = tracer.graph, traced.surroundings.arrays
+    graph.outputs = []
+    for result in traced.results:
+        result.place = found.get(id(result.gradient_of))
+        if result.value is not None:
+            result.number = len(graph.outputs)
+            graph.outputs.append(result.value)
+    present = {id(c.source) for c in tracer.captured if c.gradient}
+    for write in tracer.gradients:
+        tensor, number = write.tensor, None
+        if write.value is not None:
+            number = len(graph.outputs)
+            graph.outputs.append(write.value)
+        place = found.get(id(tensor))
+        traced.gradients.append(GradientResult(tensor, place, number, id(tensor) in present))
+    traced.bare = [(t, found.get(id(t))) for t in tracer.without_gradient]
+
+
+def _sources(tracer: Tracer, captured: Captured) -> list[Any]:
+    """Tensors and arrays over the memory of something captured."""
+    aliases = tracer.aliases.get(id(captured.array), ())
+    return list({id(x): x for x in (captured.source, *aliases)}.values())
+
+
+def _source(tracer: Tracer, captured: Captured, surroundings: Surroundings) -> Any:
+    """Of Tensors and arrays over the same memory the one to read at each call."""
+    if captured.gradient:
+        return captured.source
+    found = _sources(tracer, captured)
+    recorded = [t for t in found if isinstance(t, Tensor) and t._requires_grad]
+    if len(recorded) > 1:
+        raise NumgradNotImplementedError(
+            f"jit: two Tensors of shape {recorded[0].shape} that require grad share one memory, "
+            "and a compiled function knows them by it; clone() one of them"
+        )
+    placed = [t for t in found if id(t) in surroundings.arrays]
+    return (*recorded, *placed, captured.source)[0]
+
+
+class _Gradients:
+    """Gradients of what a function returned, traced after it.
+
+    Attributes
+    ----------
+    places, outputs
+        Which leaves are differentiated, and these.
+    cotangents
+        Inputs of the graph for the gradients that arrive at these.
+    targets, found
+        The Tensors that have gradients, and those.
+    error
+        Why there are none, if that is so: the graph was freed, or something it needs changed.
+    """
+
+    def __init__(
+        self, tracer: Tracer, leaves: list[Any], results: list[Result], given: list[Any]
+    ) -> None:
+        made = [k for k, result in enumerate(results) if result.value is not None]
+        self.places = [k for k in made if isinstance(leaves[k], Tensor) and leaves[k].requires_grad]
+        self.outputs = [leaves[k] for k in self.places]
+        self.cotangents: list[Value] = []
+        self.targets: list[Tensor] = []
+        self.found: list[Value] = []
+        self.error: NumgradError | None = None
+        if not self.outputs:
+            return
+        graph = tracer.graph
+        before, inputs, count = len(graph.nodes), len(graph.inputs), len(tracer.captured)
+        captured = [c.source for c in tracer.captured if not c.gradient]
+        captured += [t for aliases in tracer.aliases.values() for t in aliases]
+        tensors = {id(t): t for t in (*given, *captured) if isinstance(t, Tensor)}
+        candidates = [t for t in tensors.values() if t._requires_grad]
+        cotangents = []
+        for tensor in self.outputs:
+            value = tracer.value(tensor)
+            self.cotangents.append(graph.input(value.shape, value.dtype))
+            cotangents.append(Tensor(TracedArray(tracer, self.cotangents[-1])))  # pyright: ignore
+        with without_hooks([t for t in captured if isinstance(t, Tensor)]):
+            try:
+                found = engine.grad(self.outputs, candidates, cotangents, allow_unused=True)
+            except NumgradError as error:  # a matter of the backward, if there is one
+                self.error = error
+                found = [None] * len(candidates)
+        for target, g in zip(candidates, found, strict=True):
+            if g is not None:
+                self.targets.append(target)
+                self.found.append(tracer.value(g))
+        if not self.found:  # all that requires grad was made inside
+            del graph.nodes[before:]
+            del graph.inputs[inputs:]
+            del tracer.captured[count:]
+
+
+def _result(function: str, tracer: Tracer, leaf: Any) -> Result:
+    if isinstance(leaf, Tensor | np.ndarray):
+        return Result(value=tracer.value(leaf))
+    if isinstance(leaf, Size):
+        return Result(size=leaf)
+    if is_atom(leaf):
+        return Result(constant=leaf)
+    raise NumgradTypeError(
+        f"jit: {function} returns a {type(leaf).__name__}; a compiled function returns arrays, "
+        "numbers, strings and None, and tuples, lists and dicts of them"
+    )
+
+
+def _warn_of_frozen(function: str, captured: Any) -> None:
+    source = captured.source
+    warn(
+        f"jit: {function} uses an array of shape {source.shape} and dtype {source.dtype} that "
+        "plain NumPy made while it was traced, or that was found in no variable; its present "
+        "content becomes part of the compiled function; make it with numgrad functions "
+        "(ng.arange, ng.zeros), or outside of the function"
+    )

@@ -1,0 +1,365 @@
+"""What a function reads besides its arguments: enclosed variables, globals, attributes.
+
+Note [Places]
+-------------
+A compiled function gets the arrays and Tensors that Python code finds in its surroundings as
+inputs. It must look for them at each call where the code would look, since a global may be bound
+anew and an attribute replaced. So before a function is traced, all it can reach is listed with the
+*place* where it is found: an expression that reads it again. Numbers found on the way are noted
+with their values, functions and objects by their identity: a compiled function is good as long as
+these are the same.
+
+Which attributes of an object count is told by the names in the code that can get at it. The code
+of libraries (what is installed, and Python's own) is taken for constant, and neither its globals
+nor its objects are searched, those of this library excepted.
+"""
+
+from __future__ import annotations
+
+import dis
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import _lru_cache_wrapper, lru_cache, partial
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from typing import Any
+from weakref import ref
+
+import numpy as np
+
+from numgrad.autograd.variable import Tensor
+from numgrad.compiler.run.methods import METHODS, WeakMethod
+from numgrad.core.op import Op
+from numgrad.random import Generator
+
+_ATOMS = (type(None), bool, int, float, complex, str, bytes, np.generic, np.dtype, type(Ellipsis))
+_LEAVES = (np.ndarray, Tensor, np.random.Generator, np.random.RandomState, Generator, Op)
+_VARIABLES = (np.ndarray, Tensor, dict, list)
+_NOTHING = object()
+_NO_OPERATORS = {
+    *("__copy__", "__deepcopy__", "__del__", "__delattr__", "__dir__", "__getstate__"),
+    *("__init__", "__new__", "__reduce__", "__reduce_ex__", "__repr__", "__setattr__"),
+    *("__setstate__", "__str__"),
+}
+"""Methods with names in underscores that code does not call by its syntax."""
+_LIMIT = 20_000
+"""How many objects are looked at."""
+
+FIXED, IDENTITY, VALUE, READ = "fixed", "identity", "value", "read"
+"""How a place is treated: as constant, guarded by identity or value, or read at each call."""
+
+
+@dataclass
+class Place:
+    """Where something is found.
+
+    Attributes
+    ----------
+    value
+        What was found there.
+    treatment
+        One of the four above.
+    holder
+        The object that the place is in, known for sure if the guards before this one hold; a weak
+        reference to the object of a ``WeakMethod``.
+    access
+        How to read it, as an expression in ``{0}`` for the holder and ``{1}`` for ``key``.
+    key
+        Key of a dictionary, if it is not simple.
+    name
+        How a reader would write it.
+    parent
+        The place of the holder; None for the function itself.
+    shown
+        What makes a view of what is found there, if that is meant.
+    """
+
+    value: Any
+    treatment: str
+    holder: Any
+    access: str
+    name: str
+    key: Any = None
+    parent: Place | None = None
+    shown: Any = None
+
+    @property
+    def is_length(self) -> bool:
+        """Whether it is the number of elements of a container."""
+        return self.access.startswith("_len(")
+
+    def read(self) -> Any:
+        """What is found there now."""
+        holder = self.holder() if isinstance(self.holder, ref) else self.holder
+        names = {"_len": len, "_holder": holder, "_key": self.key}
+        return eval(self.access.replace("{0}", "_holder").replace("{1}", "_key"), names)
+
+    @property
+    def path(self) -> Iterator[Place]:
+        """The place itself and those that lead to it."""
+        place: Place | None = self
+        while place is not None:
+            yield place
+            place = place.parent
+
+
+class Surroundings:
+    """Everything that a function can reach, by place.
+
+    Attributes
+    ----------
+    arrays
+        The place of each array and Tensor, by identity.
+    guards
+        What must stay the same in any case: numbers, functions, lengths of containers.
+    """
+
+    def __init__(self, roots: list[tuple[str, Any]], libraries: bool = False) -> None:
+        self.names: set[str] = {"__call__", "__getattr__", "forward"}
+        weak = [m.instance for _, m in roots if isinstance(m, WeakMethod)]
+        self._weak = {id(instance()): instance for instance in weak}
+        while True:
+            known = len(self.names)
+            self.arrays: dict[int, Place] = {}
+            self.guards: list[Place] = []
+            self._seen: set[int] = set()
+            self._queue: list[Place] = [
+                Place(value, FIXED, value, "{0}", name) for name, value in roots
+            ]
+            self._walk()
+            if len(self.names) == known:
+                break
+        for place in self._queue:
+            if id(place.value) in self._weak:
+                place.value = None
+
+    def _walk(self) -> None:
+        queue = self._queue
+        for count, place in enumerate(queue):  # grows meanwhile
+            if count > _LIMIT:
+                return
+            value = place.value
+            if place.treatment in (IDENTITY, VALUE):
+                self.guards.append(place)
+            if id(value) in self._seen or is_atom(value):
+                continue
+            self._seen.add(id(value))
+            if isinstance(value, _LEAVES):
+                if isinstance(value, np.ndarray | Tensor):
+                    self.arrays[id(value)] = place
+                continue
+            for part in self._parts(value):
+                part.parent = place
+                part.name = f"{place.name}{part.name}" if part.name[:1] in ".[" else part.name
+                queue.append(part)
+
+    # ------------------------------------------------------------------------ what is in what
+
+    def _parts(self, value: Any) -> Iterator[Place]:
+        if isinstance(value, FunctionType):
+            yield from self._of_function(value)
+        elif isinstance(value, METHODS):
+            yield Place(value.__func__, FIXED, value, "{0}.__func__", value.__name__)
+            yield Place(value.__self__, FIXED, value, "{0}.__self__", _type_name(value.__self__))
+        elif isinstance(value, partial):
+            yield Place(value.func, FIXED, value, "{0}.func", ".func")
+            for number, part in enumerate(value.args):
+                yield _fixed(part, value, f"{{0}}.args[{number}]", f".args[{number}]")
+            for name, part in value.keywords.items():
+                yield _fixed(part, value, f"{{0}}.keywords[{name!r}]", f".{name}")
+        elif isinstance(value, dict):
+            yield Place(len(value), VALUE, value, "_len({0})", "[...]")
+            for key, part in value.items():
+                simple = type(key) in (str, int)
+                access = f"{{0}}[{key!r}]" if simple else "{0}[{1}]"
+                yield _place(part, value, access, f"[{key!r}]", key)
+        elif isinstance(value, list | tuple):
+            fixed = isinstance(value, tuple)
+            if not fixed:
+                yield Place(len(value), VALUE, value, "_len({0})", "[...]")
+            for number, part in enumerate(value):
+                make = _fixed if fixed else _place
+                yield make(part, value, f"{{0}}[{number}]", f"[{number}]")
+        elif isinstance(value, ModuleType):
+            if not _is_library(value.__name__):
+                for name in sorted(self.names & vars(value).keys()):
+                    yield _place(vars(value)[name], value, f"{{0}}.{name}", f".{name}")
+        elif isinstance(value, type):
+            yield from self._of_class(value)
+        elif isinstance(value, BuiltinFunctionType | np.ufunc | set | frozenset):
+            return
+        elif isinstance(value, _lru_cache_wrapper) or hasattr(type(value), "__numgrad_jit__"):
+            yield Place(value.__wrapped__, FIXED, value, "{0}.__wrapped__", _name(value))
+        else:
+            yield from self._of_object(value)
+
+    def _of_function(self, function: FunctionType) -> Iterator[Place]:
+        code = function.__code__
+        names, attributes, texts = _names(code)
+        library = _is_library(function.__globals__.get("__name__", ""))
+        for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+            try:
+                value = cell.cell_contents
+            except ValueError:  # not assigned yet
+                continue
+            place = (_fixed if library else _place)(value, cell, "{0}.cell_contents", name)
+            yield place
+        if not library:
+            self.names |= attributes | texts
+        defaults = function.__defaults__ or ()
+        for number, value in enumerate(defaults):
+            yield _fixed(value, defaults, f"{{0}}[{number}]", f"default {number}")
+        for name, value in (function.__kwdefaults__ or {}).items():
+            yield _fixed(value, function.__kwdefaults__, f"{{0}}[{name!r}]", name)
+        if library:
+            return
+        for name in names:
+            found = function.__globals__.get(name, function)
+            if isinstance(found, ModuleType):
+                yield Place(found, FIXED, function.__globals__, f"{{0}}[{name!r}]", name)
+            elif found is not function:
+                yield _place(found, function.__globals__, f"{{0}}[{name!r}]", name)
+
+    def _of_object(self, value: Any) -> Iterator[Place]:
+        kind = type(value)
+        if _is_library(kind.__module__) and not kind.__module__.startswith("numgrad."):
+            return
+        if kind.__module__.startswith("numgrad.optim"):  # a step reads its options at each call
+            return
+        attributes = getattr(value, "__dict__", None)
+        own = attributes if type(attributes) is dict else {}
+        holder = self._weak.get(id(value), value)
+        for name, member in self._members(kind):
+            slot = type(member).__name__ == "member_descriptor" and hasattr(value, name)
+            if slot or (is_atom(member) and not name.startswith("__")):
+                yield _place(getattr(value, name), holder, f"{{0}}.{name}", f".{name}")
+            elif name in own and holder is not value:
+                yield _place(own[name], holder, f"{{0}}.__dict__[{name!r}]", f".{name}")
+            elif name in own:
+                yield _place(own[name], own, f"{{0}}[{name!r}]", f".{name}")
+
+    def _of_class(self, kind: type) -> Iterator[Place]:
+        """What is read of a class itself: constants that users keep there."""
+        if _is_library(kind.__module__):
+            return
+        for name, member in self._members(kind):
+            if member is not _NOTHING and not name.startswith("__"):
+                found = getattr(kind, name, _NOTHING)
+                if isinstance(found, _VARIABLES) or is_atom(found):
+                    yield _place(found, kind, f"{{0}}.{name}", f".{name}")
+
+    def _members(self, kind: type) -> list[tuple[str, Any]]:
+        """The attributes that code with objects of a class looks up, and what the class has.
+
+        What the methods of our own classes look up counts for objects of these alone.
+        """
+        names, found = set(self.names), {}
+        for base in kind.__mro__[:-1]:
+            operators = (n for n, m in vars(base).items() if isinstance(m, FunctionType))
+            names.update(n for n in operators if n.startswith("__") and n not in _NO_OPERATORS)
+        while names:
+            name = names.pop()
+            members = [vars(b)[name] for b in kind.__mro__ if name in vars(b)]
+            found[name] = members[0] if members else _NOTHING
+            for function in (f for m in members for f in _functions(m)):  # super() reaches all
+                attributes = _names(function.__code__)[1]
+                if _is_library(function.__globals__.get("__name__")):
+                    names |= attributes - found.keys()
+                else:
+                    self._read_code(function, kind)
+        return sorted(found.items())
+
+    def _read_code(self, function: FunctionType, kind: type) -> None:
+        """Note the names in a method, and what else it reads."""
+        _, attributes, texts = _names(function.__code__)
+        self.names |= attributes | texts
+        if id(function) not in self._seen:
+            place = Place(function, FIXED, function, "{0}", f"{kind.__name__}.{function.__name__}")
+            self._queue.append(place)
+
+
+def _place(value: Any, holder: Any, access: str, name: str, key: Any = None) -> Place:
+    """A place whose content may change."""
+    if is_atom(value):
+        treatment = VALUE
+    elif isinstance(value, np.ndarray | Tensor):
+        treatment = READ
+    else:
+        treatment = IDENTITY
+    return Place(value, treatment, holder, access, name, key)
+
+
+def _fixed(value: Any, holder: Any, access: str, name: str) -> Place:
+    """A place whose content cannot change."""
+    treatment = READ if isinstance(value, np.ndarray | Tensor) else FIXED
+    return Place(value, treatment, holder, access, name)
+
+
+def is_atom(value: Any) -> bool:
+    """Whether a value counts by what it is: numbers, strings, tuples of them."""
+    parts = [value]
+    for part in parts:  # grows meanwhile
+        if type(part) is tuple:
+            parts.extend(part)
+        elif not isinstance(part, _ATOMS):
+            return False
+    return True
+
+
+def _functions(member: Any) -> Iterator[FunctionType]:
+    if isinstance(member, FunctionType):
+        yield member
+    elif isinstance(member, staticmethod | classmethod):
+        yield from _functions(member.__func__)
+    elif isinstance(member, property) and member.fget is not None:
+        yield from _functions(member.fget)
+    elif hasattr(type(member), "__numgrad_jit__"):
+        yield from _functions(member.__wrapped__)  # pyright: ignore
+
+
+@lru_cache(maxsize=4096)
+def _names(code: CodeType) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    """The globals and attributes that code, and functions defined in it, look up, and its strings.
+
+    Strings may be names, for ``getattr(self, "weight")``.
+    """
+    names: set[str] = set()
+    attributes: set[str] = set()
+    texts: set[str] = set()
+    for instruction in dis.get_instructions(code):
+        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            names.add(instruction.argval)
+        elif instruction.opname in ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR"):
+            attributes.add(instruction.argval)
+        elif instruction.opname == "LOAD_CONST" and type(instruction.argval) is str:
+            texts.add(instruction.argval)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            inner = _names(constant)
+            names |= inner[0]
+            attributes |= inner[1]
+            texts |= inner[2]
+    return frozenset(names), frozenset(attributes), frozenset(texts)
+
+
+def _is_library(module: str | None) -> bool:
+    """Whether a module is installed, or part of Python."""
+    return _is_installed((module or "").partition(".")[0])
+
+
+@lru_cache(maxsize=1024)
+def _is_installed(package: str) -> bool:
+    if package in ("__main__", ""):
+        return False
+    if package in ("builtins", "numgrad") or package in sys.stdlib_module_names:
+        return True
+    file = getattr(sys.modules.get(package), "__file__", None) or ""
+    return "site-packages" in file or "dist-packages" in file
+
+
+def _type_name(value: Any) -> str:
+    return type(value).__name__.lower()
+
+
+def _name(value: Callable[..., Any]) -> str:
+    return getattr(value, "__name__", type(value).__name__)

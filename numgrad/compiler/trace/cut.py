@@ -1,0 +1,208 @@
+"""A graph and its gradients cut in two: what runs forward, and what runs when gradients arrive.
+
+Note [The cut]
+--------------
+The gradients of a function need values that were computed forward. Keeping all of them, as the
+eager tape does, costs memory traffic that fused loops are made to avoid; recomputing all costs the
+forward again. So what is dear (reductions, products, whatever runs over more than one element for
+one of its own) is kept, and chains of element-by-element operations and views, which the backward
+fuses into its own loops, are computed again from what is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from numgrad.compiler.graph.graph import CALL, CONSTANT, INPUT, SIZE, Graph, Node, Value
+from numgrad.compiler.graph.sizes import Size, lengths_in
+from numgrad.compiler.passes.dead import has_effects
+from numgrad.core.elementwise import Elementwise
+from numgrad.core.op import Op
+from numgrad.core.view import View
+
+
+@dataclass
+class Cut:
+    """Two halves of a graph.
+
+    Attributes
+    ----------
+    forward
+        Computes the outputs, then ``kept`` values, and makes the writes.
+    kept
+        How many values are kept.
+    backward
+        Computes the gradients.
+    needs
+        For each input of ``backward`` where it comes from: ``("input", k)``, ``("kept", k)`` or
+        ``("cotangent", k)``.
+    whole
+        Computes the gradients from the inputs, except for what operations note besides their
+        results (``needs_whole`` as ``needs``): to be differentiated again.
+    """
+
+    forward: Graph
+    kept: int
+    backward: Graph
+    needs: list[tuple[str, int]]
+    whole: Graph
+    needs_whole: list[tuple[str, int]]
+
+
+def cut(graph: Graph, inputs: Sequence[Value], gs: Sequence[Value], grads: Sequence[Value]) -> Cut:
+    """Cut a graph that computes ``graph.outputs`` from ``inputs`` and ``grads`` from ``gs`` too."""
+    backward_nodes = _dependents(graph, gs)
+    variable_nodes = _dependents(graph, graph.inputs)
+    kept: list[Value] = []
+    notes: list[Value] = []  # auxiliaries, which formulas take for constants
+
+    def visit(value: Value, seen: set[Value]) -> None:
+        stack = [value]
+        while stack:
+            value = stack.pop()
+            if value in seen or value.node.op == INPUT:
+                continue
+            seen.add(value)
+            node = value.node
+            if node not in backward_nodes:
+                if _is_note(value):
+                    notes.append(value)
+                if node in variable_nodes and not _is_cheap(node):
+                    kept.append(value)
+                    continue
+            stack.extend(node.inputs)
+
+    seen: set[Value] = set()
+    for value in grads:
+        visit(value, seen)
+    # the whole: an auxiliary may be needed by what is recomputed there only
+    for value in kept[:]:
+        for other in _ancestors(value):
+            if _is_note(other) and other not in notes:
+                notes.append(other)
+    kept += [value for value in notes if value not in kept]
+    given = {v: ("input", k) for k, v in enumerate(inputs)}
+    given |= {v: ("cotangent", k) for k, v in enumerate(gs)}
+    given |= {v: ("kept", k) for k, v in enumerate(kept)}
+    forward = extract(
+        graph, list(inputs), [*graph.outputs, *kept], graph.writes, effects_besides=backward_nodes
+    )
+    forward.kept = len(kept)
+    used = _used(graph, given, grads)
+    backward = extract(graph, used, grads)
+    without = {v: place for v, place in given.items() if place[0] != "kept" or v in notes}
+    used_whole = _used(graph, without, grads)
+    whole = extract(graph, used_whole, grads)
+    return Cut(
+        forward, len(kept), backward, [given[v] for v in used], whole,
+        [given[v] for v in used_whole],
+    )  # fmt: skip
+
+
+def _dependents(graph: Graph, values: Sequence[Value]) -> set[Node]:
+    """Nodes that depend on any of ``values``; calls depend on the world."""
+    reached = set(values)
+    found: set[Node] = set()
+    for node in graph.nodes:
+        if (node.op == CALL and values is graph.inputs) or not reached.isdisjoint(node.inputs):
+            found.add(node)
+            reached.update(node.outputs)
+    return found
+
+
+def _ancestors(value: Value) -> Iterator[Value]:
+    """Everything that a value is computed from, and itself."""
+    stack, seen = [value], {value}
+    while stack:
+        found = stack.pop()
+        yield found
+        for part in found.node.inputs:
+            if part not in seen:
+                seen.add(part)
+                stack.append(part)
+
+
+def _is_cheap(node: Node) -> bool:
+    return node.op in (CONSTANT, SIZE) or isinstance(node.op, Elementwise | View)
+
+
+def _is_note(value: Value) -> bool:
+    """Whether a value is no result of its operation but noted besides."""
+    op = value.node.op
+    if not isinstance(op, Op):
+        return op == CALL
+    return value.number >= len(value.node.outputs) - len(op.auxiliaries)
+
+
+def _used(graph: Graph, given: dict[Value, Any], results: Sequence[Value]) -> list[Value]:
+    """Which ``given`` values ``results`` are computed from, and those that have their axes."""
+    used: dict[Value, None] = {}
+    seen: set[Value] = set()
+    stack = list(results)
+    lengths: list[Any] = []
+    while stack:
+        value = stack.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        lengths.extend(value.shape)
+        if value in given:
+            used[value] = None
+            continue
+        lengths.extend(lengths_in(value.node.params))
+        stack.extend(value.node.inputs)
+    order = [value for value in given if value in used]
+    sizes = graph.sizes
+    missing = sizes.axes(n for n in lengths if isinstance(n, Size))
+    missing -= {sizes.number(sizes.resolve(n)) for value in order for n in value.shape}
+    for value in given:
+        here = {sizes.number(sizes.resolve(n)) for n in value.shape}
+        if missing & here:
+            order.append(value)
+            missing -= here
+    return order
+
+
+def extract(
+    graph: Graph,
+    inputs: Sequence[Value],
+    outputs: Sequence[Value],
+    writes: Sequence[tuple[Value, Value]] = (),
+    effects_besides: Collection[Node] | None = None,
+) -> Graph:
+    """The part of a graph that computes ``outputs`` from ``inputs``, as a graph of its own.
+
+    With ``effects_besides`` also what is there for its effects, those nodes excepted.
+    """
+    part = Graph(graph.sizes)
+    new = {v: part.input(v.shape, v.dtype, weak=v.weak) for v in inputs}
+    part.labels = {new[v]: graph.labels[v] for v in inputs if v in graph.labels}
+    needed: set[Value] = set()
+    stack = [*outputs, *(value for _, value in writes)]
+    active: set[Node] = set()
+    if effects_besides is not None:
+        active = {n for n in graph.nodes if has_effects(n) and n not in effects_besides}
+        stack += [value for node in active for value in node.inputs]
+    while stack:
+        value = stack.pop()
+        if value not in needed and value not in new:
+            needed.add(value)
+            stack.extend(value.node.inputs)
+    for node in graph.nodes:
+        if node.op == INPUT or (needed.isdisjoint(node.outputs) and node not in active):
+            continue
+        params = node.params
+        if node.op == CALL and "writes" in params:
+            params = {**params, "writes": tuple([new[v] for v in params["writes"] if v in new])}
+        results = [(v.shape, v.dtype) for v in node.outputs]
+        made = part.add(
+            node.op, [new[v] for v in node.inputs], params, results,
+            weak=any(v.weak for v in node.outputs), line=node.line,
+        )  # fmt: skip
+        for old, value in zip(node.outputs, made, strict=True):
+            new.setdefault(old, value)
+    part.outputs = [new[v] for v in outputs]
+    part.writes = [(new[target], new[value]) for target, value in writes]
+    return part

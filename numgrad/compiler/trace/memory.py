@@ -1,0 +1,181 @@
+"""Memory in a trace: what a view shows of an array, and what a write through it changes.
+
+Note [Memory of a trace]
+------------------------
+Values of a graph never change. A ``TracedArray`` that is no view holds the value that is its memory
+now; a write replaces that. A view holds the canonical operations, its *steps*, by which it is made
+of what it looks at, and makes its value anew after a write to the family. A write to a view puts
+what is written into the place of the base: the steps are undone one after the other. So code that
+fills an array piece by piece becomes a chain of ``index_put``.
+
+As in NumPy a reshape gives a view only where elements side by side stay so; else it is a copy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from numgrad.compiler.graph.graph import Node, Shape, Value
+from numgrad.compiler.trace.views import VIEWS, to_axes, to_shape
+from numgrad.core.op import OPS, Meta
+from numgrad.errors import NumgradTraceError
+
+if TYPE_CHECKING:
+    from numgrad.compiler.trace.tracer import Tracer
+
+
+@dataclass(frozen=True)
+class Step:
+    """A canonical view of something of shape ``before``."""
+
+    name: str
+    params: dict[str, Any]
+    before: Shape
+    shape: Shape
+
+    def apply(self, tracer: Tracer, x: Value) -> Value:
+        """What is seen of ``x``."""
+        if self.name in ("real", "imag"):
+            return VIEWS[self.name](tracer, x)
+        return tracer.add(OPS[self.name], (x,), self.params, [(self.shape, x.dtype)])[0]
+
+    def put(self, tracer: Tracer, x: Value, part: Value) -> Value:
+        """``x`` with ``part`` in the place of what is seen of it."""
+        if self.name == "reshape":
+            return to_shape(tracer, part, self.before)
+        if self.name == "permute_dims":
+            return to_axes(tracer, part, self._inverse())
+        if self.name == "getitem":
+            params = {"index": self.params["index"], "accumulate": False}
+            return tracer.add(OPS["index_put"], (x, part), params, [(x.shape, x.dtype)])[0]
+        if self.name in ("real", "imag"):
+            parts = [VIEWS["real"](tracer, x), VIEWS["imag"](tracer, x)]
+            parts[self.name == "imag"] = part
+            return tracer.add(OPS["from_parts"], parts, {}, [(x.shape, x.dtype)])[0]
+        if self.name == "diagonal":
+            shown = tracer.filled(self.shape, 1, bool).value
+            chosen = self._on_diagonal(tracer, shown)
+            spread = self._on_diagonal(tracer, part)
+            return tracer.add(OPS["where"], (chosen, spread, x), {}, [(x.shape, x.dtype)])[0]
+        raise NumgradTraceError(f"{self.name}: a write through it has no meaning")
+
+    def transpose(self, tracer: Tracer, g: Value) -> Value:
+        """Zeros of the shape ``before`` with ``g`` added where it is seen."""
+        meta = [(self.before, g.dtype)]
+        if self.name == "getitem":
+            params = {"shape": self.before, "index": self.params["index"]}
+            return tracer.add(OPS["getitem_backward"], (g,), params, meta)[0]
+        if self.name == "diagonal":
+            return self._on_diagonal(tracer, g)
+        if self.name == "broadcast_to":
+            return tracer.summed(g, self.before)
+        if self.name in ("real", "imag"):
+            zero = tracer.filled(self.before, 0, g.dtype).value
+            parts = (g, zero) if self.name == "real" else (zero, g)
+            dtype = np.result_type(g.dtype, np.complex64)
+            return tracer.add(OPS["from_parts"], parts, {}, [(self.before, dtype)])[0]
+        return self.put(tracer, g, g)
+
+    def _inverse(self) -> tuple[int, ...]:
+        return tuple(int(k) for k in np.argsort(self.params["axes"]))
+
+    def _on_diagonal(self, tracer: Tracer, part: Value) -> Value:
+        params = {"shape": self.before, **self.params}
+        meta = [(self.before, part.dtype)]
+        return tracer.add(OPS["diagonal_backward"], (part,), params, meta)[0]
+
+
+def steps_between(whole: Value, part: Value) -> tuple[Step, ...] | None:
+    """The canonical views by which ``part`` is made of ``whole``; None if it is not."""
+    found: list[Step] = []
+    while part is not whole:
+        node: Node = part.node
+        if isinstance(node.op, str) or not (node.op.name in _STEPS and node.inputs):
+            return None
+        found.append(Step(node.op.name, node.params, node.inputs[0].shape, part.shape))
+        part = node.inputs[0]
+    return tuple(reversed(found))
+
+
+_STEPS = ("reshape", "permute_dims", "getitem", "real", "imag", "diagonal", "broadcast_to")
+
+
+def shares_memory(contiguous: bool, steps: tuple[Step, ...]) -> tuple[bool, bool]:
+    """Whether NumPy would give a view for steps from an array, and whether that is contiguous."""
+    for step in steps:
+        if step.name == "reshape":
+            if not contiguous and not _only_ones(step.before, step.shape):
+                return False, True
+        elif step.name == "getitem":
+            contiguous = contiguous and _leading(step)
+        else:
+            contiguous = False
+    return True, contiguous
+
+
+def _only_ones(a: Shape, b: Shape) -> bool:
+    """Whether shapes differ by axes of length 1 only."""
+    kept = [[n for n in shape if not (type(n) is int and n == 1)] for shape in (a, b)]
+    return kept[0] == kept[1]
+
+
+def _leading(step: Step) -> bool:
+    """Whether an index takes elements that lie side by side."""
+    sliced = False
+    for part, n in zip(step.params["index"], step.before, strict=True):
+        if not isinstance(part, slice):
+            if sliced:
+                return False
+        elif sliced:
+            if not (part.step == 1 and part.start == 0 and part.stop == n):
+                return False
+        else:
+            if part.step != 1:
+                return False
+            sliced = True
+    return True
+
+
+@dataclass(frozen=True)
+class TracedRegion:
+    """The place of a view in its root, for the tape: the ``Region`` of a trace."""
+
+    whole: Meta
+    part: Meta
+    steps: tuple[Step, ...]
+
+    def find(self, tracer: Tracer, x: Value) -> Value:
+        """The elements at the place."""
+        for step in self.steps:
+            x = step.apply(tracer, x)
+        return x
+
+    def replace(self, tracer: Tracer, x: Value, source: Value) -> Value:
+        """``x`` with other elements at the place."""
+        seen = [x]
+        for step in self.steps[:-1]:
+            seen.append(step.apply(tracer, seen[-1]))
+        part = fitted(tracer, source, self.part.shape, x.dtype if not self.steps else None)
+        kind = self.part.dtype.kind
+        if part.dtype != self.part.dtype and (part.dtype.kind == "c") == (kind == "c"):
+            part = tracer.strong(part, self.part.dtype)
+        for step, before in zip(reversed(self.steps), reversed(seen), strict=False):
+            part = step.put(tracer, before, part)
+        return part
+
+    def scatter(self, tracer: Tracer, source: Value) -> Value:
+        """Zeros like the whole, with ``source`` added at the place."""
+        for step in reversed(self.steps):
+            source = step.transpose(tracer, source)
+        return source
+
+
+def fitted(tracer: Tracer, value: Value, shape: Shape, dtype: Any) -> Value:
+    """A value as it is stored: broadcast and converted."""
+    if dtype is not None and value.dtype != np.dtype(dtype) and value.dtype.kind == "c":
+        value = VIEWS["real"](tracer, value) if np.dtype(dtype).kind != "c" else value
+    value = tracer.strong(value, dtype)
+    return VIEWS["broadcast_to"](tracer, value, shape=shape)

@@ -1,0 +1,386 @@
+"""Views in a trace: all of them as a few canonical ones, with complete parameters.
+
+What is left in a graph is ``reshape(shape)``, ``permute_dims(axes)``, ``broadcast_to(shape)``,
+``getitem(index)`` with one integer or slice for each axis, ``astype(dtype, copy=True)``, ``real``,
+``imag`` and ``diagonal(offset, axis1, axis2)``. Slices have explicit bounds whose distance is a
+multiple of the step, so the length is ``(stop - start) / step``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from numgrad.codegen.expr import check_dtype
+from numgrad.compiler.graph.graph import Length, Shape, Value
+from numgrad.compiler.graph.shapes import hinted, same
+from numgrad.compiler.graph.sizes import Size
+from numgrad.core.abstract import AbstractArray
+from numgrad.core.axis import normalize_axes
+from numgrad.core.op import OPS
+from numgrad.errors import NumgradIndexError, NumgradValueError
+from numgrad.operations.shape import as_index
+
+if TYPE_CHECKING:
+    from numgrad.compiler.trace.tracer import Tracer
+
+
+def _add(tracer: Tracer, name: str, x: Value, params: dict[str, Any], shape: Any) -> Value:
+    return tracer.add(OPS[name], (x,), params, [(tuple(shape), x.dtype)])[0]
+
+
+# ------------------------------------------------------------------------------------- shapes
+
+
+def as_shape(operation: str, shape: Any) -> list[Any]:
+    """A shape as a list of integers and sizes."""
+    given = shape if isinstance(shape, tuple | list) else np.asarray(shape).tolist() if isinstance(
+        shape, np.ndarray
+    ) else (shape,)  # fmt: skip
+    given = given if isinstance(given, tuple | list) else (given,)
+    return [
+        n if type(n) is int or isinstance(n, Size) else as_index(operation, n, "a length")
+        for n in given
+    ]
+
+
+def to_shape(tracer: Tracer, x: Value, shape: Sequence[Length]) -> Value:
+    """The elements in a shape that is known to fit."""
+    shape = tracer.resolved(tuple(shape))
+    if tracer.same_shape(x.shape, shape):
+        return x
+    if x in tracer.units and all(type(n) is int for n in shape):
+        return tracer.unit_value(shape, tracer.units[x], x.dtype)  # pyright: ignore
+    return _add(tracer, "reshape", x, {"shape": shape}, shape)
+
+
+def _reshape(tracer: Tracer, x: Value, *, shape: Any, order: str = "C") -> Value:
+    if order not in ("C", "A", "F"):
+        raise NumgradValueError(f"reshape: order is 'C', 'F' or 'A', got {order!r}")
+    wanted = as_shape("reshape", shape)
+    lengths = tracer.resolved(x.shape)
+    total = prod(lengths)
+    unknown = [k for k, n in enumerate(wanted) if type(n) is int and n == -1]
+    known = prod(n for k, n in enumerate(wanted) if k not in unknown)
+    fits = len(unknown) <= 1
+    if fits and unknown:
+        fits = known != 0 and total % known == 0
+        if fits:
+            wanted[unknown[0]] = total // known
+    elif fits:
+        fits = total == known
+    if not fits:
+        raise NumgradValueError(
+            f"reshape: an array of shape {hinted(lengths)} cannot take shape "
+            f"{hinted(tuple(wanted))}: the number of elements differs"
+        )
+    if order != "F":
+        return to_shape(tracer, x, wanted)
+    # a shape of the same total, so the elements may be counted from the other end
+    x = to_shape(tracer, to_axes(tracer, x, tuple(reversed(range(x.ndim)))), wanted[::-1])
+    return to_axes(tracer, x, tuple(reversed(range(x.ndim))))
+
+
+def _ravel(tracer: Tracer, x: Value, *, order: str = "C") -> Value:
+    return _reshape(tracer, x, shape=(prod(tracer.resolved(x.shape)),), order=order)
+
+
+def _expand_dims(tracer: Tracer, x: Value, *, axis: Any) -> Value:
+    axes = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
+    places = normalize_axes("expand_dims", axes, x.ndim + len(axes))
+    rest = iter(x.shape)
+    rank = x.ndim + len(axes)
+    return to_shape(tracer, x, [1 if k in places else next(rest) for k in range(rank)])
+
+
+def _squeeze(tracer: Tracer, x: Value, *, axis: Any = None) -> Value:
+    lengths = tracer.resolved(x.shape)
+    if axis is None:
+        axes = tuple([k for k, n in enumerate(lengths) if n == 1])
+    else:
+        axes = normalize_axes("squeeze", tuple(axis) if isinstance(axis, list) else axis, x.ndim)
+    for k in axes:
+        if lengths[k] != 1:
+            raise NumgradValueError(
+                f"squeeze: axis {k} of an operand of shape {hinted(lengths)} has not length 1"
+            )
+    return to_shape(tracer, x, [n for k, n in enumerate(lengths) if k not in axes])
+
+
+def _broadcast_to(tracer: Tracer, x: Value, *, shape: Any) -> Value:
+    wanted = tracer.resolved(tuple(as_shape("broadcast_to", shape)))
+    lead = len(wanted) - x.ndim
+    lengths = tracer.resolved(x.shape)
+    if lead < 0 or not all(
+        same(n, m) or n == m or n == 1 for n, m in zip(lengths, wanted[lead:], strict=True)
+    ):
+        raise NumgradValueError(
+            f"broadcast_to: an operand of shape {hinted(lengths)} does not broadcast to "
+            f"{hinted(wanted)}"
+        )
+    if tracer.same_shape(lengths, wanted):  # comparing them may have made them equal
+        return x
+    return _add(tracer, "broadcast_to", x, {"shape": wanted}, wanted)
+
+
+# ------------------------------------------------------------------------------- order of axes
+
+
+def to_axes(tracer: Tracer, x: Value, axes: tuple[int, ...]) -> Value:
+    """The axes in another order."""
+    if axes == tuple(range(x.ndim)):
+        return x
+    return _add(tracer, "permute_dims", x, {"axes": axes}, [x.shape[a] for a in axes])
+
+
+def _permute_dims(tracer: Tracer, x: Value, *, axes: Any = None) -> Value:
+    if axes is None:
+        return to_axes(tracer, x, tuple(reversed(range(x.ndim))))
+    given = tuple(axes) if isinstance(axes, tuple | list) else (axes,)
+    if len(given) != x.ndim:
+        raise NumgradValueError(
+            f"permute_dims: {len(given)} axes for an operand of shape {hinted(x.shape)}"
+        )
+    normalize_axes("permute_dims", given, x.ndim)
+    return to_axes(tracer, x, tuple([int(a) % x.ndim for a in given]))
+
+
+def _swapaxes(tracer: Tracer, x: Value, *, axis1: Any, axis2: Any) -> Value:
+    (a,) = normalize_axes("swapaxes", axis1, x.ndim)
+    (b,) = normalize_axes("swapaxes", axis2, x.ndim)
+    order = list(range(x.ndim))
+    order[a], order[b] = b, a
+    return to_axes(tracer, x, tuple(order))
+
+
+def _moveaxis(tracer: Tracer, x: Value, *, source: Any, destination: Any) -> Value:
+    def several(axes: Any) -> list[int]:
+        given = tuple(axes) if isinstance(axes, tuple | list) else (axes,)
+        normalize_axes("moveaxis", given, x.ndim)
+        return [int(a) % x.ndim for a in given]
+
+    sources, destinations = several(source), several(destination)
+    if len(sources) != len(destinations):
+        raise NumgradValueError("moveaxis: source and destination name as many axes each")
+    order = [k for k in range(x.ndim) if k not in sources]
+    for to, axis in sorted(zip(destinations, sources, strict=True)):
+        order.insert(to, axis)
+    return to_axes(tracer, x, tuple(order))
+
+
+def _matrix_transpose(tracer: Tracer, x: Value) -> Value:
+    if x.ndim < 2:
+        raise NumgradValueError(
+            f"matrix_transpose: needs at least two axes, got shape {hinted(x.shape)}; use "
+            "reshape(x, (-1, 1)) to make a column"
+        )
+    return _swapaxes(tracer, x, axis1=-1, axis2=-2)
+
+
+# ---------------------------------------------------------------------------------- index
+
+
+def canonical_index(
+    operation: str, shape: Shape, index: tuple
+) -> tuple[tuple, list[Any], list[Any]]:
+    """A basic index with one part for each axis, and the shape it gives, with and without None."""
+    used = sum(1 for p in index if p is not None and p is not Ellipsis)
+    if sum(1 for p in index if p is Ellipsis) > 1:
+        raise NumgradIndexError(f"{operation}: an index can have one Ellipsis (...) only")
+    if used > len(shape):
+        raise NumgradIndexError(
+            f"{operation}: {used} indices for an operand of shape {hinted(shape)}, which has "
+            f"{len(shape)} axes"
+        )
+    fill = (slice(None),) * (len(shape) - used)
+    if Ellipsis in [p for p in index if p is None or p is Ellipsis]:
+        at = next(k for k, p in enumerate(index) if p is Ellipsis)
+        index = (*index[:at], *fill, *index[at + 1 :])
+    else:
+        index = (*index, *fill)
+    parts: list[Any] = []
+    out: list[Any] = []
+    kept: list[Any] = []
+    axis = 0
+    for part in index:
+        if part is None:
+            out.append(1)
+            continue
+        n = shape[axis]
+        if isinstance(part, slice):
+            cut, length = _slice(part, n)
+            parts.append(cut)
+            out.append(length)
+            kept.append(length)
+        else:
+            parts.append(_position(operation, part, n, axis, shape))
+        axis += 1
+    return tuple(parts), out, kept
+
+
+def _position(operation: str, part: Any, n: Length, axis: int, shape: Shape) -> Any:
+    position = part + n if part < 0 else part
+    if position < 0 or not position < n:
+        raise NumgradIndexError(
+            f"{operation}: an array of shape {hinted(shape)} has no index {part!r} along axis "
+            f"{axis}"
+        )
+    return position
+
+
+_BOUND = (
+    "how much it selects depends on them; pass the argument that it comes from as a static one "
+    "(static_argnums), or use np.where on positions"
+)
+
+
+def _slice(part: slice, n: Length) -> tuple[slice, Length]:
+    """A slice with explicit bounds that its step divides, and its length."""
+    step = 1 if part.step is None else part.step.__index__()
+    if step == 0:
+        raise NumgradValueError("getitem: slice step cannot be zero")
+    low, high = (0, n) if step > 0 else (-1, n - 1)
+
+    def bound(value: Any, default: Length) -> Length:
+        if value is None:
+            return default
+        if not isinstance(value, Size):
+            array = getattr(value, "_array", None)
+            if isinstance(array, AbstractArray):
+                array.refuse("a bound of a slice", _BOUND)
+            value = as_index("getitem", value, "a bound of a slice")
+        if value < 0:
+            value = value + n
+            return low if value < low else value
+        return high if value > high else value
+
+    start = bound(part.start, low if step > 0 else high)
+    stop = bound(part.stop, high if step > 0 else low)
+    distance = stop - start if step > 0 else start - stop
+    if isinstance(distance, int) and distance <= 0:
+        return slice(start, start, step), 0
+    if not (same(start, low) and same(stop, high)) and distance <= 0:
+        return slice(start, start, step), 0
+    length = distance if abs(step) == 1 else (distance + (abs(step) - 1)) // abs(step)
+    return slice(start, start + length * step, step), length
+
+
+def take_parts(tracer: Tracer, x: Value, parts: tuple, shape: Sequence[Length]) -> Value:
+    """The elements at a canonical index."""
+    full = all(
+        isinstance(p, slice) and p.step == 1 and same(p.start, 0) and same(p.stop, n)
+        for p, n in zip(parts, tracer.resolved(x.shape), strict=True)
+    )
+    if not full and x in tracer.units:
+        return _part_of_unit(tracer, x, parts)
+    return x if full else _add(tracer, "getitem", x, {"index": parts}, shape)
+
+
+def _part_of_unit(tracer: Tracer, x: Value, parts: tuple) -> Value:
+    """What is seen of zeros with a 1 somewhere: again that, or zeros alone."""
+    seen = np.arange(prod(x.shape)).reshape(x.shape)  # pyright: ignore
+    for axis, part in reversed(list(enumerate(parts))):
+        cut = isinstance(part, slice)
+        chosen = np.arange(part.start, part.stop, part.step) if cut else part.__index__()
+        seen = np.take(seen, chosen, axis)
+    (found,) = np.nonzero(seen.reshape(-1) == tracer.units[x])
+    if found.size:
+        return tracer.unit_value(seen.shape, int(found[0]), x.dtype)
+    return tracer.zero_value(seen.shape, x.dtype)
+
+
+def _getitem(tracer: Tracer, x: Value, *, index: Any) -> Value:
+    index = index if type(index) is tuple else (index,)
+    parts, out, kept = canonical_index("getitem", tracer.resolved(x.shape), index)
+    return to_shape(tracer, take_parts(tracer, x, parts, kept), out)
+
+
+def _flip(tracer: Tracer, x: Value, *, axis: Any = None) -> Value:
+    axes = normalize_axes("flip", tuple(axis) if isinstance(axis, list) else axis, x.ndim)
+    reverse = slice(None, None, -1)
+    index = tuple([reverse if k in axes else slice(None) for k in range(x.ndim)])
+    return _getitem(tracer, x, index=index)
+
+
+def _split_at(tracer: Tracer, x: Value, *, cuts: Any, axis: int = 0) -> tuple[Value, ...]:
+    lead = (slice(None),) * axis
+    parts = [(*lead, slice(a, b)) for a, b in pairwise(cuts)]
+    return tuple([_getitem(tracer, x, index=part) for part in parts])
+
+
+def _unstack(tracer: Tracer, x: Value, *, axis: Any = 0) -> tuple[Value, ...]:
+    (axis,) = normalize_axes("unstack", axis, x.ndim)
+    lead = (slice(None),) * axis
+    count = range(tracer.resolved(x.shape)[axis])  # pyright: ignore[reportArgumentType]
+    return tuple([_getitem(tracer, x, index=(*lead, k)) for k in count])
+
+
+def _diagonal(
+    tracer: Tracer, x: Value, *, offset: Any = 0, axis1: Any = 0, axis2: Any = 1
+) -> Value:
+    if x.ndim < 2:
+        raise NumgradValueError(f"diagonal: needs at least two axes, got shape {hinted(x.shape)}")
+    (a,), (b,) = (normalize_axes("diagonal", k, x.ndim) for k in (axis1, axis2))
+    if a == b:
+        raise NumgradValueError("diagonal: axis1 and axis2 are the same axis")
+    offset = as_index("diagonal", offset, "offset")
+    lengths = tracer.resolved(x.shape)
+    rows = lengths[a] + min(offset, 0)
+    columns = lengths[b] - max(offset, 0)
+    shortest = rows if same(rows, columns) or rows <= columns else columns
+    if shortest < 0:
+        shortest = 0
+    shape = [n for k, n in enumerate(lengths) if k not in (a, b)] + [shortest]
+    return _add(tracer, "diagonal", x, {"offset": offset, "axis1": a, "axis2": b}, shape)
+
+
+# ------------------------------------------------------------------------------------- dtypes
+
+
+def _astype(tracer: Tracer, x: Value, *, dtype: Any, copy: bool = True) -> Value:
+    dtype = np.dtype(dtype)
+    check_dtype("astype", dtype)
+    if x.dtype.kind == "c" and dtype.kind not in "cb":
+        x = _real(tracer, x)
+    return tracer.strong(x, dtype)
+
+
+def _part(tracer: Tracer, name: str, x: Value) -> Value:
+    dtype = np.dtype(np.float32 if x.dtype == np.complex64 else np.float64)
+    return tracer.add(OPS[name], (x,), {}, [(x.shape, dtype)])[0]
+
+
+def _real(tracer: Tracer, x: Value) -> Value:
+    return x if x.dtype.kind != "c" else _part(tracer, "real", x)
+
+
+def _imag(tracer: Tracer, x: Value) -> Value:
+    if x.dtype.kind != "c":
+        return tracer.filled(tracer.resolved(x.shape), 0, x.dtype).value
+    return _part(tracer, "imag", x)
+
+
+VIEWS: dict[str, Callable[..., Any]] = {
+    "reshape": _reshape,
+    "ravel": _ravel,
+    "expand_dims": _expand_dims,
+    "squeeze": _squeeze,
+    "broadcast_to": _broadcast_to,
+    "permute_dims": _permute_dims,
+    "swapaxes": _swapaxes,
+    "moveaxis": _moveaxis,
+    "matrix_transpose": _matrix_transpose,
+    "getitem": _getitem,
+    "flip": _flip,
+    "split_at": _split_at,
+    "unstack": _unstack,
+    "diagonal": _diagonal,
+    "astype": _astype,
+    "real": _real,
+    "imag": _imag,
+}
+"""How each view of the table is written with canonical ones."""

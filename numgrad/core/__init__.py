@@ -1,0 +1,1 @@
+"""What an operation is, and who says what a call of one means."""

@@ -1,0 +1,166 @@
+"""Arrays without numbers, which stand for what a compiled function will compute.
+
+Note [Tracing]
+--------------
+``ng.jit`` runs a function once on Tensors whose ``_array`` is an ``AbstractArray``: shape and dtype
+are known, the numbers are not. ``state.tracer`` is what records then; code that makes arrays itself
+(the ones a backward begins with, zeros for a gradient that did not arrive) asks ``zeros`` and
+``ones`` for them, which are abstract in a trace. Whatever needs numbers ends in ``refuse``.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any, NoReturn
+
+import numpy as np
+
+from numgrad.core.op import state
+
+
+class AbstractLength:
+    """The length of an axis that is known only when a compiled function is called."""
+
+    __slots__ = ()
+
+    def as_number(self) -> Any:
+        """The length as a number to compute with."""
+        raise NotImplementedError
+
+    @property
+    def hint(self) -> int:
+        """The length in the call that is traced, on which nothing but speed may depend."""
+        raise NotImplementedError
+
+
+class AbstractArray:
+    """Shape and dtype of an array whose elements are not known yet: Note [Tracing].
+
+    No subclass of ndarray: NumPy would read memory that means nothing.
+    """
+
+    __slots__ = ()
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """Lengths of the axes, integers and ``AbstractLength``."""
+        raise NotImplementedError
+
+    @property
+    def dtype(self) -> np.dtype:
+        """NumPy dtype of the elements."""
+        raise NotImplementedError
+
+    def refuse(self, what: str, remedy: str = "") -> NoReturn:
+        """Raise: ``what`` needs numbers."""
+        raise NotImplementedError
+
+    def check_writable(self, name: str) -> None:
+        """Raise if a write has no meaning or is not allowed."""
+        raise NotImplementedError
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> Any:
+        return prod(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> Any:
+        return self.size * self.itemsize
+
+    def item(self) -> NoReturn:
+        self.refuse("item()", NUMBER)
+
+    def tolist(self) -> NoReturn:
+        self.refuse("tolist()", NUMBER)
+
+    def __bool__(self) -> NoReturn:
+        self.refuse("bool()", BRANCH)
+
+    def __float__(self) -> NoReturn:
+        self.refuse("float()", NUMBER)
+
+    def __int__(self) -> NoReturn:
+        self.refuse("int()", NUMBER)
+
+    def __complex__(self) -> NoReturn:
+        self.refuse("complex()", NUMBER)
+
+    def __getitem__(self, index: Any) -> NoReturn:
+        self.refuse("an element", NUMBER)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
+        self.refuse("conversion to an ndarray", NDARRAY)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, *args: Any, **params: Any) -> NoReturn:
+        self.refuse(f"np.{ufunc.__name__}", NDARRAY)
+
+    def __array_function__(self, func: Any, *args: Any, **params: Any) -> NoReturn:
+        self.refuse(f"np.{func.__name__}", NDARRAY)
+
+
+NUMBER = (
+    "compute with the array itself (ng.zeros makes one that it can be stored in), return it and "
+    "look at it outside, or pass the argument that it comes from as a static one (static_argnums)"
+)
+BRANCH = (
+    "use np.where(condition, a, b), or pass the argument it comes from as a static one "
+    "(static_argnums)"
+)
+NDARRAY = (
+    "use a numgrad function in place of the NumPy one (ng.ops lists them; ng.zeros makes an array "
+    "that can be filled), or compute this outside of the function"
+)
+"""What to do where a number, a branch or an ndarray was asked for."""
+
+
+def broadcast_lengths(*shapes: tuple[Any, ...]) -> tuple[Any, ...]:
+    """``np.broadcast_shapes`` for lengths of any kind; ``ValueError`` if they do not suit."""
+    rank = max(map(len, shapes), default=0)
+    result: list[Any] = [1] * rank
+    for shape in shapes:
+        for axis, n in enumerate(shape, rank - len(shape)):
+            known = result[axis]
+            if _is_one(n) or known is n:
+                continue
+            if _is_one(known):
+                result[axis] = n
+            elif known != n:
+                if known == 1:  # a symbol that happens to be 1
+                    result[axis] = n
+                elif n != 1:
+                    raise ValueError(f"shapes {shapes} do not broadcast")
+    return tuple(result)
+
+
+def _is_one(n: Any) -> bool:
+    return type(n) is int and n == 1
+
+
+ARRAYS: Any = (np.ndarray, AbstractArray)
+"""What a Tensor holds."""
+
+
+def filled(shape: tuple[Any, ...], number: Any, dtype: Any) -> Any:
+    """An array with one number everywhere; abstract in a trace."""
+    tracer = state.tracer
+    return np.full(shape, number, dtype) if tracer is None else tracer.filled(shape, number, dtype)
+
+
+def zeros(shape: tuple[Any, ...], dtype: Any) -> Any:
+    """Zeros; abstract in a trace."""
+    tracer = state.tracer
+    return np.zeros(shape, dtype) if tracer is None else tracer.filled(shape, 0, dtype)
+
+
+def ones(shape: tuple[Any, ...], dtype: Any) -> Any:
+    """Ones; abstract in a trace."""
+    tracer = state.tracer
+    return np.ones(shape, dtype) if tracer is None else tracer.filled(shape, 1, dtype)

@@ -1,0 +1,481 @@
+"""Operations along axes: reductions such as ``sum``, and maps such as ``softmax``.
+
+Note [Axis formulas]
+--------------------
+The body is written for the axes it reduces, with ``axis=axis, keepdims=True``:
+``np.log(np.sum(np.exp(x - m), axis=axis, keepdims=True)) + m``. Gradient formulas are too, on ``g``
+and ``y`` that kept the reduced axes with length 1. ``n``, the number of elements reduced, may be
+named like a parameter. Read on symbols, each ``np.sum`` is a pass over the data.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from numgrad.codegen import threads
+from numgrad.codegen.compile import Kernel
+from numgrad.codegen.expr import (
+    AXIS,
+    FLOAT32,
+    FLOAT64,
+    Emitter,
+    Reader,
+    Symbol,
+    check_dtype,
+    kernel_dtype,
+)
+from numgrad.core.elementwise import LARGE, MAX_PLANS, ReadingInterpreter, _convert
+from numgrad.core.op import OPS, Call, Meta, Op, bind, interpreter
+from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueError
+
+_MEMORY_NS = 0.15
+
+
+class AxisOp(Op):
+    """An operation along one or more axes of one operand.
+
+    Parameters
+    ----------
+    keeps_shape
+        The output has the operand's shape (softmax) instead of losing the axes.
+    empty
+        Whether no elements at all reduce to something (sum: 0) or are an error (max).
+    """
+
+    implied = ("n",)
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        keeps_shape: bool = False,
+        empty: bool = True,
+        **options: Any,
+    ) -> None:
+        super().__init__(function, **options)
+        self.params.pop("n", None)
+        self.keeps_shape, self.empty = keeps_shape, empty
+        self.takes_n = "n" in (function.__kwdefaults__ or {})
+        self.plans: dict[tuple, AxisPlan] = {}
+        self.quick: dict[tuple, AxisPlan] = {}
+        """Plans by how a call was written, for the eager hot path."""
+        self._kernels: dict[tuple, Kernel] = {}
+
+    def forget(self) -> None:
+        for known in (self.plans, self.quick, self._kernels):
+            known.clear()
+
+    @property
+    def __signature__(self) -> Any:
+        signature = inspect.signature(self.function)
+        kept = [p for name, p in signature.parameters.items() if name not in self.implied]
+        return signature.replace(parameters=kept)
+
+    def run(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[np.ndarray, AxisPlan]:
+        (x,) = args
+        if not isinstance(x, np.ndarray):
+            x = np.asarray(x)
+        plan = self.plan(x, params)
+        return plan.compute(x), plan
+
+    def plan(self, x: np.ndarray, params: dict[str, Any]) -> AxisPlan:
+        """The plan for an operand of this dtype and shape."""
+        axis = params.get("axis")
+        if isinstance(axis, list):
+            params["axis"] = tuple(axis)
+        if params.get("dtype") is not None:
+            params["dtype"] = _as_dtype(self.name, params["dtype"])
+            check_dtype(self.name, params["dtype"])
+        for name, value in params.items():
+            if isinstance(value, np.generic):  # would bring a dtype of its own into the formula
+                params[name] = value.item()
+        key = (x.dtype, x.shape, exact(params))
+        found = self.plans.get(key)
+        if found is None:
+            if len(self.plans) >= MAX_PLANS:
+                self.plans.clear()
+            found = self.plans[key] = AxisPlan(self, x, dict(params))
+        return found
+
+    def warm(self, dtype: Any) -> Iterator[str]:
+        """Compile the kernels along rows and columns for a dtype, naming each when ready."""
+        x = np.linspace(*self.domain, 8).astype(dtype).reshape(4, 2)
+        for axis in (1, 0):
+            params = {**self.params, "axis": axis}
+            try:
+                out, plan = self.run((x,), params)
+            except NumgradTypeError:  # not defined for the dtype
+                return
+            which = "rows" if axis else "columns"
+            yield f"{self.name} forward, {which}"
+            if self.formulas and plan.floating and x.dtype.kind in "fc":
+                values = {"x": x, "y": out}
+                plan.backward(1, out, [values[name] for name in plan.saves(1)])
+                yield f"{self.name} backward, {which}"
+
+    def kernels(self) -> list[Kernel]:
+        """The kernels compiled so far, forward and backward."""
+        return list(self._kernels.values())
+
+
+def exact(params: dict[str, Any]) -> tuple:
+    """Parameters as part of a key, in which 1, 1.0 and True are different: they hash alike."""
+    return (*params.values(), *map(type, params.values()))
+
+
+def _as_dtype(operation: str, given: Any) -> np.dtype:
+    try:
+        return np.dtype(given)
+    except TypeError:
+        raise NumgradTypeError(
+            f"{operation}: {given!r} is no dtype; after the axis comes dtype, as in NumPy, so give "
+            "keepdims by name"
+        ) from None
+
+
+def normalize_axes(operation: str, axis: Any, ndim: int) -> tuple[int, ...]:
+    """Axes as a sorted tuple of non-negative integers; None means all."""
+    if axis is None:
+        return tuple(range(ndim))
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    result = []
+    for a in axes:
+        try:
+            a = int(a.__index__())
+        except (AttributeError, TypeError):
+            raise NumgradValueError(
+                f"{operation}: axis must be an integer, a tuple of them or None, got {axis!r}"
+            ) from None
+        if not -ndim <= a < ndim:
+            raise NumgradIndexError(
+                f"{operation}: axis {a} is out of range for an operand of {ndim} dimensions"
+            )
+        result.append(a % ndim)
+    if len(set(result)) != len(result):
+        raise NumgradValueError(f"{operation}: axis {axis!r} names an axis twice")
+    return tuple(sorted(result))
+
+
+class AxisCall(Call):
+    """A call of an operation along axes.
+
+    ``axes`` are those, ``kept`` is the operand's shape with length 1 along them, ``count`` the
+    number of elements that are reduced to one.
+    """
+
+    __slots__ = ("axes", "count", "kept")
+    op: AxisOp
+
+    def implied(self, name: str, k: int) -> Any:
+        return self.count
+
+    def gradient(self, k: int, g: Any, values: dict[str, Any]) -> Any:
+        """The formula on Tensors or ndarrays: ``g`` and ``y`` get the reduced axes back."""
+        if not self.op.keeps_shape:
+            reshape = OPS["reshape"]
+            g = bind(reshape, (g, self.kept), {})
+            if "y" in values:
+                values = {**values, "y": bind(reshape, (values["y"], self.kept), {})}
+        formula = self.op.formulas["x"]
+        given = self.arguments(formula, k, values)
+        if "axis" in given:
+            given["axis"] = self.axes
+        if formula.uses_g:
+            given["g"] = g
+        value = formula.function(**given)
+        wanted = self.metas[0].shape
+        if np.ndim(value) != len(wanted) or np.shape(value) != wanted:
+            value = bind(OPS["broadcast_to"], (value, wanted), {})
+        return value
+
+
+class AxisPlan(AxisCall):
+    """How an operation along axes is computed for an operand of given dtype and shape."""
+
+    __slots__ = (
+        "allocate",
+        "columns",
+        "counts",
+        "dtype",
+        "entry",
+        "floating",
+        "functions",
+        "inverse",
+        "keeps",
+        "large",
+        "order",
+        "records",
+        "scalars",
+        "shape",
+        "simple",
+        "sizes",
+    )
+
+    def __init__(self, op: AxisOp, x: np.ndarray, params: dict[str, Any]) -> None:
+        check_dtype(op.name, x.dtype)
+        super().__init__(op, (Meta(x.shape, x.dtype),), params)
+        self.axes = normalize_axes(op.name, params.get("axis"), x.ndim)
+        self.kept = tuple(1 if a in self.axes else n for a, n in enumerate(x.shape))
+        if op.keeps_shape:
+            self.shape = x.shape
+        elif params.get("keepdims"):
+            self.shape = self.kept
+        else:
+            self.shape = tuple(n for a, n in enumerate(x.shape) if a not in self.axes)
+        # one block of reduced axes between kept ones, else they are moved to the end
+        first, last = (self.axes[0], self.axes[-1] + 1) if self.axes else (x.ndim, x.ndim)
+        self.order = self.inverse = None
+        shape = x.shape
+        if last - first != len(self.axes) and any(
+            shape[a] != 1 for a in range(first, last) if a not in self.axes
+        ):
+            others = tuple(a for a in range(x.ndim) if a not in self.axes)
+            self.order = (*others, *self.axes)
+            self.inverse = tuple(np.argsort(self.order))
+            shape = tuple(shape[a] for a in self.order)
+            first, last = len(others), x.ndim
+        count = prod(shape[first:last])
+        self.counts = (prod(shape[:first]), count, prod(shape[last:]))
+        self.count = float(count)
+        self.columns = self.counts[2] != 1
+        self.sizes = self.counts if self.columns else self.counts[:2]
+        self.scalars = (self.count,) if op.takes_n else ()
+        self.simple = self.order is None and prod(self.shape) > 0
+        if not op.empty and count == 0 and prod(self.shape):
+            raise NumgradValueError(
+                f"{op.name}: the reduced axes of an operand of shape {x.shape} have no elements, "
+                "and there is no value for that"
+            )
+        self.functions = {}
+        self.allocate = self.shape[0] if len(self.shape) == 1 else self.shape
+        reader = Reader()
+        result = self._read(reader, {"x": self._input(reader)})
+        self.dtype = kernel_dtype(result.dtype)
+        self.floating = self.dtype.kind in "fc"
+        self.records = op.differentiable and self.differentiable(0)
+        self.large = self.order is None and prod(self.counts) > LARGE
+        self.keeps = sum({"x": 1, "y": 2}[n] for n in self.saves(1)) if op.formulas else 0
+        self.entry: Callable[..., Any] = self._compile_forward
+
+    def _compile_forward(self, *arguments: Any) -> None:
+        """The entry point until it is called: a plan may be asked for a dtype only."""
+        self.entry = self._entry("forward", 0, False)
+        self.entry(*arguments)
+
+    def _input(self, reader: Reader) -> Symbol:
+        return reader.input("x", self.metas[0].dtype)
+
+    def _n(self, reader: Reader) -> Symbol:
+        return reader.input("n", self._n_dtype)
+
+    @property
+    def _n_dtype(self) -> np.dtype:
+        dtype = self.params.get("dtype") or self.metas[0].dtype
+        return FLOAT32 if dtype in (FLOAT32, np.dtype("complex64")) else FLOAT64
+
+    def _constants(self, n: Any) -> dict[str, Any]:
+        given: dict[str, Any] = {
+            k: v for k, v in self.params.items() if k not in ("axis", "keepdims")
+        }
+        given["axis"] = AXIS
+        if "keepdims" in self.params:
+            given["keepdims"] = True
+        if self.op.takes_n:
+            given["n"] = n
+        return given
+
+    def _read(self, reader: Reader, values: dict[str, Symbol]) -> Symbol:
+        x, dtype = values["x"], self.params.get("dtype")
+        if dtype is not None:  # converted in the formula, so that its gradient is converted back
+            x = reader.cast(x, dtype)
+        with interpreter(ReadingInterpreter(reader)):
+            result = reader.lift(self.op.function(x, **self._constants(self._n(reader))))
+        if dtype is not None and dtype.kind in "iu" and result.dtype.kind in "iu":
+            return reader.cast(result, dtype)
+        return result
+
+    def _entry(self, what: str, mask: int, accumulate: bool) -> Callable[..., Any]:
+        from numgrad.codegen.reductions import Operand, axis_kernel
+
+        meta = self.metas[0]
+        reader = Reader()
+        values = {"x": self._input(reader)}
+        roles = {"x": "full", "n": "scalar"}
+        dtypes = {"x": meta.dtype, "n": self._n_dtype}
+        if what == "forward":
+            result = reader.cast(self._read(reader, values), self.dtype)
+            out_role = "full" if self.op.keeps_shape else "reduced"
+        else:
+            role = "full" if self.op.keeps_shape else "reduced"
+            values["g"] = reader.input("g", self.dtype)
+            values["y"] = reader.input("y", self.dtype)
+            values["n"] = self._n(reader)
+            roles |= {"g": role, "y": role}
+            dtypes |= {"g": self.dtype, "y": self.dtype}
+            with interpreter(ReadingInterpreter(reader)):
+                value = reader.lift(self._gradient_symbol(values))
+            result = _convert(reader, value, meta.dtype)
+            out_role = "full"
+        names = self.names(what, mask)
+        operands = tuple([Operand(n, roles[n], dtypes[n]) for n in names])
+        key = (what, operands, meta.dtype, result.dtype, self.columns, accumulate, self._static())
+        kernels = self.op._kernels
+        emitter = Emitter()
+
+        def entry(parallel: bool, nogil: bool) -> Any:
+            found = kernels.get((*key, parallel, nogil))
+            if found is None:
+                found = kernels[(*key, parallel, nogil)] = axis_kernel(
+                    f"{self.op.name}_{what}",
+                    reader,
+                    result,
+                    operands,
+                    out_role=out_role,
+                    columns=self.columns,
+                    parallel=parallel,
+                    nogil=nogil,
+                    accumulate=accumulate,
+                    emitter=Emitter(),
+                )
+            return found.entry
+
+        # the price of one element: the formula written once, without its loops
+        emitter.block(
+            _elementwise_parts(result),
+            {reader.input(name, dtype): name for name, dtype in dtypes.items()},
+        )
+        work = prod(self.counts) * (emitter.cost_ns + _MEMORY_NS)
+        variants = [partial(entry, *v) for v in ((False, False), (True, True), (False, True))]
+        return threads.choose(variants[0], variants[1], work, variants[2])
+
+    def _static(self) -> tuple:
+        return exact({k: v for k, v in self.params.items() if k not in ("axis", "keepdims")})
+
+    def names(self, what: str, mask: int) -> tuple[str, ...]:
+        """Operands of the forward or backward kernel, in order."""
+        if what == "forward":
+            return ("x", "n") if self.op.takes_n else ("x",)
+        formula = self.op.formulas["x"]
+        names = [n for n in ("g", *self.saves(mask)) if n != "g" or formula.uses_g]
+        if "n" in formula.params:
+            names.append("n")
+        return tuple(names)
+
+    def _arrange(self, array: np.ndarray, full: bool) -> np.ndarray:
+        """The operand flat, reduced axes in the middle or at the end."""
+        if full and self.order is not None:
+            array = array.transpose(self.order)
+        return (array if array.flags.c_contiguous else np.ascontiguousarray(array)).ravel()
+
+    def compute(self, x: np.ndarray) -> np.ndarray:
+        if self.op.keeps_shape and self.order is not None:
+            moved = np.empty([x.shape[a] for a in self.order], self.dtype)
+            out, result = moved, moved.transpose(self.inverse)
+        else:
+            out = result = np.empty(self.shape, self.dtype)
+        if out.size:
+            self.entry(self._arrange(x, True), *self.scalars, out.ravel(), *self.sizes)
+        return result
+
+    @property
+    def results(self) -> tuple[Meta, ...]:
+        return (Meta(self.shape, self.dtype),)
+
+    # ------------------------------------------------------------------------------ backward
+
+    def differentiable(self, k: int) -> bool:
+        return self.dtype.kind in "fc" and "x" in self.op.formulas
+
+    def _gradient_symbol(self, values: dict[str, Symbol]) -> Any:
+        formula = self.op.formulas["x"]
+        given: dict[str, Any] = {name: values[name] for name in formula.needs}
+        for name in formula.params:
+            given[name] = AXIS if name == "axis" else self.params.get(name, values.get(name))
+        if formula.uses_g:
+            given["g"] = values["g"]
+        return formula.function(**given)
+
+    def backward(self, mask: int, g: np.ndarray, saved: Sequence[Any]) -> tuple[Any, int]:
+        function = self.functions[mask] = self._compile_backward(mask)
+        return function(g, *saved)
+
+    def backward_into(
+        self, mask: int, g: np.ndarray, saved: Sequence[Any], buffers: Sequence[Any]
+    ) -> tuple[Any, int]:
+        function = self.functions.get(~mask)
+        if function is None:
+            function = self.functions[~mask] = self._compile_backward(mask, accumulate=True)
+        return function(g, *saved, buffers[0])
+
+    def _compile_backward(
+        self, mask: int, *, accumulate: bool = False
+    ) -> Callable[..., tuple[Any, int]]:
+        """Write the function that allocates the gradient and calls the kernel.
+
+        Nothing is left to decide in it: it is the inner loop of the engine.
+        """
+        meta, order = self.metas[0], self.order
+        shape = meta.shape if order is None else tuple(meta.shape[a] for a in order)
+        scope = {
+            "empty": np.empty,
+            "shape": shape[0] if len(shape) == 1 else shape,
+            "dtype": meta.dtype,
+            "entry": self._entry("backward", mask, accumulate),
+            "sizes": self.sizes,
+            "count": self.count,
+            "compact": np.ascontiguousarray,
+            "order": order,
+            "inverse": self.inverse,
+        }
+        saves = self.saves(mask)
+        parameters = ("g", *saves, *(("out",) if accumulate else ()))
+        lines = [f"def backward({', '.join(parameters)}):"]
+        if not accumulate:
+            lines.append("    out = empty(shape, dtype)")
+        arguments = []
+        for name in self.names("backward", mask):
+            if name == "n":
+                arguments.append("count")
+                continue
+            full = name == "x" or self.op.keeps_shape
+            if full and order is not None:
+                lines.append(f"    {name} = {name}.transpose(order)")
+            lines.append(f"    if not {name}.flags.c_contiguous: {name} = compact({name})")
+            arguments.append(f"{name}.ravel()")
+        if prod(shape):
+            lines.append(f"    entry({', '.join(arguments)}, out.ravel(), *sizes)")
+        result = "None" if accumulate else "out" if order is None else "out.transpose(inverse)"
+        lines.append(f"    return ({result},), 1")
+        exec(compile("\n".join(lines), f"<backward of {self.op.name}>", "exec"), scope)
+        return scope["backward"]
+
+
+def _elementwise_parts(result: Symbol) -> list[Symbol]:
+    """The operands of the reductions in a formula, and the formula itself, without reductions."""
+    seen: set[int] = set()
+    stack, parts = [result], []
+    while stack:
+        symbol = stack.pop()
+        if id(symbol) in seen:
+            continue
+        seen.add(id(symbol))
+        if symbol.op == "reduce" and not any(_has_reduction(a) for a in symbol.args):
+            parts += symbol.args
+        stack.extend(symbol.args)
+    return parts
+
+
+def _has_reduction(symbol: Symbol) -> bool:
+    stack = [symbol]
+    while stack:
+        s = stack.pop()
+        if s.op == "reduce":
+            return True
+        stack.extend(s.args)
+    return False

@@ -1,0 +1,63 @@
+"""Operations: the table, the families that lift formulas to arrays, and binding of calls."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from numgrad.core.axis import AxisOp as AxisOp
+from numgrad.core.elementwise import Elementwise as Elementwise
+from numgrad.core.op import OPS as OPS
+from numgrad.core.op import Composite as Composite
+from numgrad.core.op import Op as Op
+from numgrad.core.primitive import Primitive as Primitive
+from numgrad.core.view import View as View
+
+T = TypeVar("T", bound=Op)
+
+
+def _family(family: type[T]) -> Callable[..., Callable[[Callable[..., Any]], T]]:
+    def declare(**options: Any) -> Callable[[Callable[..., Any]], T]:
+        return lambda function: family(function, **options)
+
+    return declare
+
+
+elementwise = _family(Elementwise)
+axiswise = _family(AxisOp)
+view = _family(View)
+primitive = _family(Primitive)
+composite = _family(Composite)
+
+elementwise.__doc__ = """Declare an operation on each element of its operands.
+
+    The function decorated is its formula, straight-line NumPy. Options are those of
+    ``Elementwise``: ``kernel``, an ``njit`` function of one element in place of the formula;
+    ``ref``, the NumPy function of that meaning, which then takes Tensors; ...
+
+    Examples
+    --------
+    >>> import numpy as np, numgrad as ng
+    >>> @ng.elementwise()
+    ... def lorentzian(x):
+    ...     '''Bell curve with heavy tails.'''
+    ...     return 1 / (1 + x * x)
+    >>> ng.ops["lorentzian"].op.vjp(x=lambda g, x, y: -2 * g * x * y * y)
+    <numgrad operation lorentzian(x)>
+    >>> ng.grad(lorentzian)(1.0)
+    np.float64(-0.5)
+    """
+primitive.__doc__ = """Declare an operation on whole ndarrays, mostly through ``njit`` kernels.
+
+    The function decorated takes and returns ndarrays; ``vjp`` gives the gradient formulas.
+
+    Examples
+    --------
+    >>> import numpy as np, numgrad as ng
+    >>> @ng.primitive()
+    ... def reverse(x):
+    ...     '''A 1-d array from back to front.'''
+    ...     return np.ascontiguousarray(x[::-1])
+    >>> reverse.vjp(x=lambda g: reverse(g))
+    <numgrad operation reverse(x)>
+    >>> ng.grad(lambda x: np.sum(reverse(x) * np.arange(3.0)))(np.ones(3))
+    array([2., 1., 0.])
+    """

@@ -1,0 +1,553 @@
+"""Elementwise operations: one formula, lifted to arrays of any layout by generated kernels.
+
+Note [Plans]
+------------
+Everything about a call that does not depend on the numbers (result dtype, broadcasting, which
+kernel, serial or parallel) is a ``Plan``, found by the dtypes and shapes of the operands. The eager
+hot path is one look-up of the plan, one ``np.empty`` and one call of the kernel's entry point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+
+from numgrad.codegen import threads
+from numgrad.codegen.compile import Kernel
+from numgrad.codegen.expr import (
+    BOOL,
+    Emitter,
+    Reader,
+    Symbol,
+    check_dtype,
+    has_scalar,
+    kernel_dtype,
+    resolve,
+)
+from numgrad.codegen.loops import (
+    Operand,
+    broadcast_shape,
+    elementwise_kernel,
+    layout,
+    strided_view,
+)
+from numgrad.core.op import Call, Meta, Op, interpreter
+from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.kernels.vmath import library as _library  # noqa: F401 (what formulas may call)
+
+MAX_PLANS = 4096
+"""Plans kept per operation; shapes beyond that many start afresh."""
+
+LARGE = 16384
+"""Elements from which adding a gradient in the kernel that computes it saves time."""
+
+_MEMORY_NS = 0.15  # reading and writing one element, besides computing it
+
+
+class ReadingInterpreter:
+    """Turns operations that a formula calls into symbols of the formula's reader."""
+
+    def __init__(self, reader: Reader) -> None:
+        self.reader = reader
+
+    def bind(self, op: Op, args: tuple, params: dict[str, Any]) -> Any:
+        if not isinstance(op, Elementwise):
+            if not params and len(args) >= 1 and not isinstance(op, Elementwise):
+                return op.function(*args)
+            raise NumgradTypeError(f"a formula of scalars cannot call {op.name}")
+        return op.read(self.reader, [self.reader.lift(a) for a in (*args, *op.rest(args))])
+
+
+class Planned(Op):
+    """An operation whose calls are planned by dtypes and shapes: Note [Plans].
+
+    A plan is a ``Call`` with what the eager hot path reads: ``entry``, ``allocate`` and ``dtype``
+    of the result, ``flat`` (operands are passed as they are), ``arrays``, ``scalar_a``, ``dims``,
+    ``floating``, ``records`` and ``keeps``.
+    """
+
+    plans: dict[tuple, Any]
+
+    def forget(self) -> None:
+        self.plans.clear()
+
+
+class Elementwise(Planned):
+    """An operation applied to each element of its broadcast operands.
+
+    Parameters
+    ----------
+    types
+        The ufunc whose dtype rules hold, or ``(inputs, output)`` -> loop dtypes function; by
+        default ``ref`` where that is a ufunc, else those of ``np.sqrt`` (floating results).
+    scalar
+        Name of the kernel-library function that computes one element; the body of the operation is
+        then its formula for dtypes the library does not cover.
+    kernel
+        A user's own ``numba.njit`` function of one element.
+    check
+        Called with the operands of integer calls; raises for values that have no result.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        types: Any = None,
+        scalar: str | None = None,
+        kernel: Any = None,
+        check: Callable[[Sequence[Any]], None] | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(function, **options)
+        self.check = check
+        ref = options.get("ref")
+        self.types = types or (ref if isinstance(ref, np.ufunc) else None)
+        self.scalar, self.kernel = scalar, kernel
+        if kernel is not None:
+            USER_KERNELS[self.name] = kernel
+        self.plans: dict[tuple, Plan] = {}
+        self._kernels: dict[tuple, tuple[Kernel, float]] = {}
+        self._cost: dict[tuple, float] = {}
+        self._reads_once: dict[tuple, bool] = {}
+
+    def forget(self) -> None:
+        super().forget()
+        self._kernels.clear()
+
+    def rest(self, args: Sequence[Any]) -> tuple:
+        """Defaults of the inputs that were not given."""
+        missing = len(self.inputs) - len(args)
+        return self.defaults[len(self.defaults) - missing :] if missing else ()
+
+    def result_types(self, operands: Sequence[Any]) -> tuple[list[np.dtype], np.dtype]:
+        """Dtypes the operands are converted to, and of the result."""
+        rule = self.types
+        if rule is None:
+            rule = np.sqrt if len(operands) == 1 else np.true_divide
+        if isinstance(rule, np.ufunc):
+            return resolve(rule, operands)
+        loop, out = rule(operands)
+        return [kernel_dtype(d) for d in loop], kernel_dtype(out)
+
+    def read(self, reader: Reader, symbols: Sequence[Symbol]) -> Symbol:
+        """One element of the result, from one element of each operand."""
+        loop, out = self.result_types([s.dtype for s in symbols])
+        cast = [reader.cast(s, d) for s, d in zip(symbols, loop, strict=True)]
+        if self.kernel is not None:
+            return reader.make(f"user:{self.name}", tuple(cast), out)
+        if self.scalar is not None and all(has_scalar(self.scalar, d.kind) for d in loop):
+            return reader.call(self.scalar, cast, loop, out)
+        with interpreter(ReadingInterpreter(reader)):
+            result = reader.lift(self.function(*cast))
+        return reader.cast(result, out)
+
+    def emitter(self) -> Emitter:
+        functions = {f"user:{name}": kernel for name, kernel in USER_KERNELS.items()}
+        return Emitter(scalar_functions=functions)
+
+    # --------------------------------------------------------------------------------- calls
+
+    def run(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[np.ndarray, Plan]:
+        plan = self.plan(args)
+        if self.check is not None and not plan.floating:
+            self.check(args)
+        return plan.compute(args), plan
+
+    def plan(self, args: Sequence[Any]) -> Plan:
+        """The plan for these operands: ndarrays and Python numbers."""
+        key: list[Any] = []
+        for a in args:
+            if isinstance(a, np.ndarray):
+                key.append(a.dtype)
+                key.append(a.shape)
+                if not a.flags.c_contiguous:
+                    key.append(a.strides)
+            else:
+                key.append(type(a))
+        found = self.plans.get(tuple(key))
+        if found is None:
+            found = Plan(self, args)
+            if len(self.plans) >= MAX_PLANS:
+                self.plans.clear()
+            self.plans[tuple(key)] = found
+        return found
+
+    def kernels(self) -> list[Kernel]:
+        """The kernels compiled so far, forward and backward."""
+        return [kernel for kernel, _ in self._kernels.values()]
+
+    def warm(self, dtype: Any) -> Iterator[str]:
+        """Compile the flat forward and backward kernels for a dtype, naming each when ready."""
+        low, high = self.domain
+        x = np.linspace(low, high, 8).astype(dtype)
+        try:
+            out, plan = self.run((x,) * len(self.inputs), {})
+        except NumgradTypeError:  # not defined for the dtype
+            return
+        yield f"{self.name} forward"
+        mask = plan.records
+        if mask:
+            values = dict.fromkeys(self.inputs, x) | {"y": out}
+            plan.backward(mask, out, [values[name] for name in plan.saves(mask)])
+            yield f"{self.name} backward"
+
+
+USER_KERNELS: dict[str, Any] = {}
+"""Users' scalar functions by operation name."""
+
+
+class Plan(Call):
+    """How an elementwise operation is computed for operands of given dtypes and shapes."""
+
+    __slots__ = (
+        "_saves",
+        "allocate",
+        "arrays",
+        "dims",
+        "dtype",
+        "entry",
+        "flat",
+        "floating",
+        "functions",
+        "keeps",
+        "large",
+        "layout",
+        "loop",
+        "records",
+        "scalar_a",
+        "scalars",
+        "shape",
+        "simple",
+    )
+    op: Elementwise
+
+    def __init__(self, op: Elementwise, args: Sequence[Any]) -> None:
+        operands: list[Any] = []
+        for a in args:
+            if isinstance(a, np.ndarray):
+                check_dtype(op.name, a.dtype)
+                operands.append(a.dtype)
+            else:
+                operands.append(type(a))
+        self.loop, self.dtype = op.result_types(operands)
+        check_dtype(op.name, self.dtype)
+        metas = tuple(
+            Meta(a.shape, a.dtype) if isinstance(a, np.ndarray) else Meta((), d)
+            for a, d in zip(args, self.loop, strict=True)
+        )
+        super().__init__(op, metas, {})
+        self.scalars = tuple(not isinstance(a, np.ndarray) for a in args)
+        arrays = [a for a in args if isinstance(a, np.ndarray)]
+        self.shape = broadcast_shape(op.name, [a.shape for a in arrays])
+        self.layout = layout(
+            self.shape, [(self.shape, None), *((a.shape, _strides(a)) for a in arrays)]
+        )
+        self.large = self.layout.size > LARGE
+        self.simple = not any(m.endswith("s") for m in self.layout.masks)
+        # the hot path passes operands as they are when all have one axis, raveled otherwise
+        self.flat = self.simple and all(a.ndim == 1 for a in arrays) and len(self.shape) == 1
+        self.dims = self.layout.dims if len(self.layout.dims) > 1 else ()
+        self.floating = all(d.kind in "fc" for d in self.loop)
+        self.arrays = not any(self.scalars)
+        self.scalar_a = self.scalars[0]
+        # which operands can receive a gradient, and per mask what is saved, as bits: operands in
+        # order, then y
+        self.records = sum(
+            1 << k
+            for k, meta in enumerate(metas)
+            if not self.scalars[k] and meta.dtype.kind in "fc" and self.differentiable(k)
+        )
+        self._saves: dict[int, tuple[str, ...]] = {}
+        self.functions = {}
+        # one length is read faster than a tuple of one
+        self.allocate = self.shape[0] if len(self.shape) == 1 else self.shape
+        self.entry = self._forward() if self.layout.size else _nothing
+        self.keeps = [self._keeps(mask) for mask in range(1 << len(metas))]
+
+    def _operands(self) -> list[Operand]:
+        masks = iter(self.layout.masks[1:])
+        return [
+            Operand(name, meta.dtype if not scalar else loop, "" if scalar else next(masks))
+            for name, meta, loop, scalar in zip(
+                self.op.inputs, self.metas, self.loop, self.scalars, strict=True
+            )
+        ]
+
+    def _keeps(self, mask: int) -> int:
+        if mask & ~self.records:
+            return 0
+        order = (*self.op.inputs, "y")
+        return sum(1 << order.index(name) for name in self.saves(mask))
+
+    def _forward(self) -> Callable[..., Any]:
+        def read(reader: Reader) -> dict[str, Symbol]:
+            values = {o.name: reader.input(o.name, o.dtype) for o in operands}
+            return {**values, "y": self.op.read(reader, list(values.values()))}
+
+        operands = self._operands()
+        result = Operand("y", self.dtype, self.layout.masks[0])
+        return self._choose(self.op.name, operands, [result], read)
+
+    def _choose(
+        self,
+        name: str,
+        inputs: Sequence[Operand],
+        outputs: Sequence[Operand],
+        read: Callable[[Reader], dict[str, Symbol]],
+        *,
+        accumulate: bool = False,
+    ) -> Any:
+        """Serial or parallel entry point by the amount of work, compiled when needed.
+
+        ``read`` gives the symbols of inputs and outputs: by the name, the dtypes of all operands
+        and of the result, and the shapes of operands where a gradient formula names these.
+        """
+        operands = self._operands()
+        shapes = self.metas if any(f.metas for f in self.op.formulas.values()) else ()
+        dtypes = (*(o.dtype for o in operands), self.dtype)
+        # all that the kernel is made from
+        key = (name, tuple(inputs), tuple(outputs), accumulate, dtypes, shapes)
+        kernels = self.op._kernels
+
+        def entry(parallel: bool, nogil: bool) -> Any:
+            found = kernels.get((*key, parallel, nogil))
+            if found is None:
+                symbols, emitter = read(Reader()), self.op.emitter()
+                kernel = elementwise_kernel(
+                    name,
+                    emitter,
+                    [(o, symbols[o.name]) for o in inputs],
+                    [(o, symbols[o.name]) for o in outputs],
+                    parallel=parallel,
+                    nogil=nogil,
+                    accumulate=accumulate,
+                )
+                found = kernels[(*key, parallel, nogil)] = kernel, emitter.cost_ns
+                self.op._cost[key] = found[1]
+            return found[0].entry
+
+        size = self.layout.size
+        work = size * (self.op._cost.get(key, 0.0) + _MEMORY_NS)
+        if key not in self.op._cost and size * 0.3 > threads.WORK_PER_THREAD_NS / 4:
+            reader, emitter = Reader(), self.op.emitter()
+            symbols = {reader.input(o.name, o.dtype): o.name for o in operands}
+            emitter.block([self.op.read(reader, list(symbols))], symbols)
+            work = size * (emitter.cost_ns + _MEMORY_NS)
+        variants = [partial(entry, *v) for v in ((False, False), (True, True), (False, True))]
+        return threads.choose(variants[0], variants[1], work, variants[2])
+
+    def compute(self, args: Sequence[Any], out: np.ndarray | None = None) -> np.ndarray:
+        """The result for operands this plan was made for, in contiguous ``out`` if given."""
+        if out is None:
+            out = np.empty(self.shape, self.dtype)
+        self.entry(*self._pass(args, self.layout.masks[1:]), out.ravel(), *self.dims)
+        return out
+
+    def reads_once(self) -> bool:
+        """Whether the kernel has read an element for good when it writes that of the result.
+
+        Functions with rare arguments look at their operands again: Note [Rare arguments].
+        """
+        key = (self.dtype, *self.loop)
+        found = self.op._reads_once.get(key)
+        if found is None:
+            reader, emitter = Reader(), self.op.emitter()
+            inputs = [reader.input(o.name, o.dtype) for o in self._operands()]
+            _, condition = emitter.rare([self.op.read(reader, inputs)], dict.fromkeys(inputs, "x"))
+            found = self.op._reads_once[key] = not condition
+        return found
+
+    def _pass(self, args: Sequence[Any], masks: Sequence[str]) -> list[Any]:
+        """Operands as the kernel takes them."""
+        given = []
+        arrays = iter(masks)
+        for a, loop in zip(args, self.loop, strict=True):
+            if not isinstance(a, np.ndarray):
+                given.append(checked_scalar(self.op.name, a, loop))
+                continue
+            mask = next(arrays)
+            given.append(strided_view(a, self.layout, mask) if mask.endswith("s") else a.ravel())
+        return given
+
+    @property
+    def results(self) -> tuple[Meta, ...]:
+        return (Meta(self.shape, self.dtype),)
+
+    # ------------------------------------------------------------------------------ backward
+
+    def differentiable(self, k: int) -> bool:
+        return self.dtype.kind in "fc" and self.op.inputs[k] in self.op.formulas
+
+    def saves(self, mask: int) -> tuple[str, ...]:
+        found = self._saves.get(mask)
+        if found is None:
+            found = self._saves[mask] = super().saves(mask)
+        return found
+
+    def backward(self, mask: int, g: np.ndarray, saved: Sequence[Any]) -> tuple[Any, int]:
+        function = self.functions[mask] = self._compile_backward(mask)
+        return function(g, *saved)
+
+    def backward_into(
+        self, mask: int, g: np.ndarray, saved: Sequence[Any], buffers: Sequence[Any]
+    ) -> tuple[Any, int]:
+        function = self.functions.get(~mask)
+        if function is None:
+            function = self.functions[~mask] = self._compile_backward(mask, accumulate=True)
+        return function(g, *saved, buffers)
+
+    def symbols(self, reader: Reader, mask: int) -> tuple[dict[str, Symbol], dict[int, Symbol]]:
+        """Symbols of ``g`` and everything saved, and the gradient of each operand in ``mask``."""
+        values = {"g": reader.input("g", self.dtype), "y": reader.input("y", self.dtype)}
+        for operand in self._operands():
+            values[operand.name] = reader.input(operand.name, operand.dtype)
+        gradients = {}
+        with interpreter(ReadingInterpreter(reader)):
+            for k in range(len(self.metas)):
+                if mask >> k & 1:
+                    value = reader.lift(self.gradient(k, values["g"], values))
+                    gradients[k] = _convert(reader, value, self.metas[k].dtype)
+        return values, gradients
+
+    def _compile_backward(self, mask: int, *, accumulate: bool = False) -> Callable[..., Any]:
+        values, gradients = self.symbols(Reader(), mask)
+        full = self.layout.masks[0]
+        operands = {o.name: o for o in self._operands()}
+        operands["g"] = Operand("g", self.dtype, full)
+        operands["y"] = Operand("y", self.dtype, full)
+        arrays = [k for k, scalar in enumerate(self.scalars) if not scalar]
+        masks = dict(zip(arrays, self.layout.masks[1:], strict=True))
+        aliased = [
+            k
+            for k, symbol in gradients.items()
+            if symbol is values["g"] and self.metas[k] == Meta(self.shape, self.dtype)
+        ]
+        outputs = {
+            k: Operand(f"g{k}", self.metas[k].dtype, masks[k].rstrip("s"))
+            for k in gradients
+            if k not in aliased
+        }
+        saved = self.saves(mask)
+
+        def read(reader: Reader) -> dict[str, Symbol]:
+            values, gradients = self.symbols(reader, mask)
+            return values | {f"g{k}": symbol for k, symbol in gradients.items()}
+
+        entry = None
+        if outputs and self.layout.size:
+            entry = self._choose(
+                f"{self.op.name}_backward{mask}",
+                [operands[name] for name in ("g", *saved)],
+                list(outputs.values()),
+                read,
+                accumulate=accumulate,
+            )
+        return _backward_function(self, saved, operands, outputs, aliased, entry, accumulate)
+
+
+def _backward_function(
+    plan: Plan,
+    saved: tuple[str, ...],
+    operands: dict[str, Operand],
+    outputs: dict[int, Operand],
+    aliased: Sequence[int],
+    entry: Any,
+    accumulate: bool,
+) -> Callable[..., Any]:
+    """Write the function that allocates gradients and calls the kernel.
+
+    Nothing is left to decide in it: it is the inner loop of the engine. With ``accumulate`` it
+    takes a list of buffers too, and gives None for a gradient that it added to the buffer there.
+    """
+    names: dict[str, Any] = {
+        "entry": entry,
+        "empty": np.empty,
+        "zeros": np.zeros,
+        "compact": np.ascontiguousarray,
+        "view": strided_view,
+        "layout": plan.layout,
+        "dims": plan.layout.dims,
+    }
+    parameters = ("g", *saved, *(("buffers",) if accumulate else ()))
+    lines = [f"def backward({', '.join(parameters)}):"]
+    if accumulate:
+        lines.append("    flags = 0")
+    if outputs:
+        lines.append("    if not g.flags.c_contiguous: g = compact(g)")
+    arguments = []
+    for name in ("g", *saved):
+        operand = operands[name]
+        if not operand.mask:
+            arguments.append(name)
+        elif operand.strided:
+            names[f"mask_{name}"] = operand.mask
+            arguments.append(f"view({name}, layout, mask_{name})")
+        else:
+            arguments.append(name if plan.flat else f"{name}.ravel()")
+    owned = 0
+    for position, k in enumerate(outputs):
+        shape = plan.metas[k].shape
+        names[f"shape{k}"] = shape[0] if len(shape) == 1 else shape
+        names[f"dtype{k}"] = plan.metas[k].dtype
+        make = "empty" if entry is not None else "zeros"
+        if accumulate:
+            lines.append(f"    g{k} = buffers[{k}]")
+            lines.append(f"    if g{k} is None: g{k} = {make}(shape{k}, dtype{k})")
+            lines.append(f"    else: flags |= {1 << position}")
+        else:
+            lines.append(f"    g{k} = {make}(shape{k}, dtype{k})")
+        arguments.append(f"g{k}" if plan.flat else f"g{k}.ravel()")
+        owned |= 1 << k
+    if len(plan.layout.dims) > 1 or any(not o.full for o in outputs.values()):
+        arguments.append("*dims")
+    if accumulate:
+        arguments.append("flags")
+    if entry is not None:
+        lines.append(f"    entry({', '.join(arguments)})")
+    results = []
+    for k in range(len(plan.metas)):
+        if k in aliased:
+            results.append("g")
+        else:
+            fresh = f"g{k} if buffers[{k}] is None else None" if accumulate else f"g{k}"
+            results.append(fresh if k in outputs else "None")
+    lines.append(f"    return ({', '.join(results)},), {owned}")
+    exec(compile("\n".join(lines), f"<backward of {plan.op.name}>", "exec"), names)
+    return names["backward"]
+
+
+def _convert(reader: Reader, value: Symbol, dtype: np.dtype) -> Symbol:
+    if value.dtype == dtype:
+        return value
+    if isinstance(value.dtype, np.dtype) and value.dtype.kind == "c" and dtype.kind != "c":
+        value = reader.real(value)
+    return reader.cast(value, dtype)
+
+
+def _strides(array: np.ndarray) -> tuple[int, ...] | None:
+    return None if array.flags.c_contiguous else array.strides
+
+
+def _nothing(*arguments: Any) -> None:
+    """The kernel of an empty result."""
+
+
+def checked_scalar(operation: str, value: Any, dtype: np.dtype) -> Any:
+    """A Python number as a kernel of ``dtype`` takes it."""
+    if dtype.kind in "iu" and isinstance(value, int) and dtype != BOOL:
+        limits = _limits(dtype)
+        if not limits.min <= value <= limits.max:
+            raise NumgradValueError(
+                f"{operation}: {value} does not fit {dtype}, whose range is {limits.min} to "
+                f"{limits.max}; convert the array to a wider dtype first"
+            )
+    return value
+
+
+@lru_cache
+def _limits(dtype: np.dtype) -> np.iinfo:
+    return np.iinfo(dtype)

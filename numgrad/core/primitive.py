@@ -1,0 +1,119 @@
+"""Primitives: operations whose forward, and mostly backward, kernels are written by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from numgrad.core.op import Call, Meta, Op, conform, raw, state
+from numgrad.core.row_sparse import RowSparseArray
+from numgrad.core.view import checked
+
+
+class Primitive(Op):
+    """An operation whose body computes its result on ndarrays, through njit kernels.
+
+    The body returns the output, or the output and a tuple of the declared ``auxiliaries`` that
+    gradient formulas may name. ``outputs=True`` declares a tuple of outputs, ``row_sparse=True``
+    that the backward kernel may return row-sparse gradients.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        auxiliaries: Sequence[str] = (),
+        outputs: bool = False,
+        row_sparse: bool = False,
+        **options: Any,
+    ) -> None:
+        self.auxiliaries = tuple(auxiliaries)
+        self.outputs = outputs
+        self.row_sparse = row_sparse
+        self.backward_kernel: Callable[..., Any] | None = None
+        self.saved_names: dict[tuple[int, int], tuple[str, ...]] = {}
+        super().__init__(function, **options)
+
+    def forget(self) -> None:
+        self.saved_names.clear()
+
+    def vjp_kernel(self, function: Callable[..., Any]) -> Primitive:
+        """Declare the backward by hand: ``function(call, mask, g, **saved)`` -> list of gradients.
+
+        It computes on ndarrays what the gradient formulas specify; a test holds the two together.
+        Arrays in the list must be new, owned by nobody else. Operations declared ``row_sparse`` may
+        return a ``RowSparseArray``, whose values may be a view of ``g``: Note [Row-sparse
+        gradients] in ``row_sparse``.
+        """
+        self.backward_kernel = function
+        return self
+
+    def run(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, Call]:
+        args = [a if a is None or isinstance(a, np.ndarray) else np.asarray(a) for a in args]
+        metas = tuple(
+            Meta((), np.dtype(np.int64)) if a is None else Meta(a.shape, a.dtype) for a in args
+        )
+        first = next((a for a in args if a is not None), np.empty(0))
+        out = checked(self.name, first, self.function, *args, **params)
+        aux: tuple = ()
+        if self.auxiliaries:
+            out, aux = out
+        if self.outputs:
+            out = tuple(out)
+            return out, PrimitiveCall(self, metas, params, aux, out)
+        if not isinstance(out, np.ndarray):  # NumPy gives scalars for 0-d results
+            out = np.asarray(out)
+        return out, PrimitiveCall(self, metas, params, aux, (out,))
+
+
+class PrimitiveCall(Call):
+    """A call of a primitive, whose backward may be a kernel of its own."""
+
+    __slots__ = ("floating", "nout", "out_metas", "outs")
+    op: Primitive
+
+    def __init__(self, op: Primitive, metas: tuple, params: dict, aux: tuple, outs: tuple) -> None:
+        super().__init__(op, metas, params, aux)
+        self.nout = len(outs)
+        self.outs = tuple([(o.shape, o.dtype) for o in outs])
+        self.out_metas = tuple(Meta(o.shape, o.dtype) for o in outs) if op.outputs else ()
+        self.floating = any(o.dtype.kind in "fc" for o in outs)
+
+    @property
+    def results(self) -> tuple[Meta, ...]:
+        return tuple(Meta(*out) for out in self.outs)
+
+    @property
+    def row_sparse(self) -> bool:
+        return self.op.row_sparse
+
+    def differentiable(self, k: int) -> bool:
+        return self.floating and super().differentiable(k)
+
+    def saves(self, mask: int) -> tuple[str, ...]:
+        known = self.op.saved_names
+        found = known.get((len(self.metas), mask))
+        if found is None:
+            found = known[len(self.metas), mask] = super().saves(mask)
+        return found
+
+    def backward(self, mask: int, g: Any, saved: Sequence[Any]) -> tuple[list[Any], int]:
+        kernel = self.op.backward_kernel
+        if kernel is None:
+            return super().backward(mask, g, saved)
+        values = dict(zip(self.saves(mask), saved, strict=True))
+        before = state.interpreters  # as ``interpreter(raw)``, without the microsecond it takes
+        state.interpreters = (*before, raw)
+        state.refresh()
+        try:
+            gradients = kernel(self, mask, g, **values)
+        finally:
+            state.interpreters = before
+            state.refresh()
+        for k, meta in enumerate(self.metas):
+            value = gradients[k]
+            if mask >> k & 1 and value is not None and type(value) is not RowSparseArray:
+                gradients[k] = conform(value, meta)
+        return gradients, mask

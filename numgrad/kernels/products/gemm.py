@@ -1,0 +1,321 @@
+"""Matrix products that generated kernels call, compiled once for each dtype.
+
+Note [Products in kernels]
+--------------------------
+A kernel that calls ``blas.gemm`` contains a call and nothing more: what multiplies is a kernel of
+its own, compiled and kept on disk like any other, and made known to the linker by its name. All
+kernels share it, so that a product costs them next to nothing to compile.
+
+``gemm`` chooses by sizes, at run time. Products of more than ``SMALL`` multiplications are BLAS's
+gemm, which SciPy exports to compiled code. It uses threads of its own, and its results have the
+same bits for a fixed number of threads only. Everything below that runs in the calling thread, and
+so do products of real matrices with a vector, for which OpenBLAS is slower at all sizes: Note
+[Small products].
+
+``parallel_gemm`` does the same with the threads of kernels, and never calls BLAS for real matrices:
+two pools of threads spin against each other for the cores (NumPy and SciPy even bring an OpenBLAS
+each). On two threads it was measured as fast as OpenBLAS or faster up to 500 x 500 x 500.
+
+Note [Small products]
+---------------------
+A BLAS call asks for buffers and copies both matrices before it multiplies. ``tile`` (``tiles``)
+holds a piece of the result, four rows of two SIMD vectors, in registers while it runs along the
+axis that is summed, and reads the factors where they lie; measured 2.4 times faster than OpenBLAS
+at 16 x 16 x 16, 1.7 times at 32 and as fast at 64. Where rows of the second factor are shorter than
+a tile, or it is transposed, pieces of it are copied to the stack first. A tile that reaches over
+the last column is moved back, and what it has too much is not kept; rows that the last tile lacks
+are computed twice.
+
+Each element of a result is added up in the order of the summed axis by the same instructions,
+wherever it lies; only with a vector, where rows are contiguous, in several lanes. Blocks of rows
+or columns of a small product, computed apart, have the bits of the whole.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from numgrad.codegen.compile import compile_kernel
+from numgrad.codegen.threads import WORK_PER_THREAD_NS
+
+DTYPES = ("float32", "float64", "complex64", "complex128")
+BLAS = {
+    name: f"scipy.linalg.cython_blas:{letter}gemm"
+    for name, letter in zip(DTYPES, "sdcz", strict=True)
+}
+PLAIN = 64
+"""Multiplications up to which elements are computed one by one."""
+SMALL = 64**3
+"""Multiplications up to which BLAS is not asked; OpenBLAS uses several threads above the same."""
+SMALL_COMPLEX = 64
+VECTOR_BYTES = 32
+DEPTH = 256
+"""Terms that are added up before memory sees a sum."""
+TALL = 128
+"""Rows that a copied piece of the second factor is used for: those of the first stay in cache."""
+PAYS = 16
+"""Rows from which that copy pays."""
+LONG = 1024
+"""The same where a sum runs in several lanes."""
+
+MULTIPLY_NS = {"float32": 0.02, "float64": 0.04}
+"""What a multiplication takes about."""
+
+_PARAMETERS = {"gemm": 13, "batched_gemm": 17, "parallel_gemm": 12}
+
+
+def external(name: str, dtype: str) -> str:
+    """What a kernel that calls ``blas.<name>`` for a dtype lists among its externals."""
+    return f"{__name__}:{name}_{dtype}"
+
+
+@cache
+def address(function: str) -> int:
+    """Address of the native function ``<name>_<dtype>``, name being one of ``blas``."""
+    name, dtype = function.rsplit("_", 1)
+    parallel = name == "parallel_gemm" and dtype in MULTIPLY_NS
+    if name == "batched_gemm":
+        template, externals = _BATCHED, [external("gemm", dtype)]
+    elif name == "parallel_gemm":
+        template, externals = _PARALLEL if parallel else _PASSED_ON, [external("gemm", dtype)]
+    else:
+        template = _HEADER + (_COMPLEX if dtype.startswith("complex") else _REAL) + _LARGE
+        externals = [BLAS[dtype]]
+    size = np.dtype(dtype).itemsize
+    source = template.format(
+        dtype=dtype,
+        size=size,
+        plain=PLAIN,
+        small=SMALL_COMPLEX if dtype.startswith("complex") else SMALL,
+        depth=DEPTH,
+        tall=TALL,
+        pays=PAYS,
+        long=LONG,
+        wide=2 * VECTOR_BYTES // size,
+        row=4 * VECTOR_BYTES // size,
+        pitch=2 * VECTOR_BYTES,
+        panel=DEPTH * 2 * VECTOR_BYTES,
+        edge=8 * VECTOR_BYTES,
+        bits=_integer_bits(),
+        share=int(WORK_PER_THREAD_NS / MULTIPLY_NS.get(dtype, 1.0)),
+    )
+    signature = f"void({', '.join(['int64'] * _PARAMETERS[name])})"
+    kernel = compile_kernel(function, source, signature, parallel=parallel, externals=externals)
+    return kernel.address
+
+
+def _integer_bits() -> int:
+    """Width of the integers that SciPy's BLAS takes."""
+    from scipy.__config__ import CONFIG
+
+    blas = CONFIG.get("Build Dependencies", {}).get("blas", {})
+    return 64 if blas.get("cython blas ilp64") else 32
+
+
+# a matrix is given by the distances, in bytes, of its rows and of the elements in a row
+_HEADER = """
+from numba import {dtype}
+from numgrad.kernels.products.blas import blas_gemm
+from numgrad.kernels.products.tiles import clear, complex_element, dots, element, gather
+from numgrad.kernels.products.tiles import gather_rows, stack, tile
+
+def kernel(trans_a, trans_b, m, n, k, a, lda, b, ldb, c, ldc, add, alone):
+    if m <= 0 or n <= 0:
+        return
+    row_a, step_a = lda * {size}, {size}
+    if trans_a:
+        row_a, step_a = step_a, row_a
+    row_b, step_b = ldb * {size}, {size}
+    if trans_b:
+        row_b, step_b = step_b, row_b
+    row_c = ldc * {size}
+    work = m * n * k
+    # what BLAS takes: rows do not overlap, sizes have a width
+    fits = (
+        lda >= (m if trans_a else k) and ldb >= (k if trans_b else n) and ldc >= n
+        and max(m, n, k, lda, ldb, ldc) < 2**31
+    )
+"""
+
+_REAL = """
+    if work <= {plain}:
+        for i in range(m):
+            for j in range(n):
+                element(
+                    {dtype}, a + i * row_a, step_a, b + j * step_b, row_b, k,
+                    c + i * row_c + j * {size}, add,
+                )
+        return
+
+    # a product with a vector, as either a times a column or a row times b
+    column = n == 1 and step_a == {size} and row_b == {size}
+    row = not column and m == 1 and step_b == {size} and n >= {row}
+    if column or row:
+        pass
+    elif m == 1 and row_b == {size} and step_a == {size}:
+        a, b, m, row_a, row_c, column = b, a, n, step_b, {size}, True
+    elif n == 1 and row_a == {size} and row_c == {size} and m >= {row}:
+        a, b, n, step_a, row_b, row = b, a, m, row_b, step_a, True
+    if column:
+        for i in range(0, m, 4):
+            for low in range(0, k, {long}):
+                dots(
+                    {dtype}, 4, a + i * row_a + low * {size}, row_a, b + low * {size},
+                    min({long}, k - low), c + i * row_c, row_c, m - i, add or low > 0,
+                )
+        return
+    edge = stack({edge})
+    if row:
+        rest = n % {row}
+        last = c + (n - rest) * {size}
+        for low in range(0, k, {depth}):
+            count = min({depth}, k - low)
+            more = add or low > 0
+            x, rows = a + low * step_a, b + low * row_b
+            for left in range(0, n - {row} + 1, {row}):
+                tile(
+                    {dtype}, 1, 4, x, 0, step_a, rows + left * {size}, row_b, count,
+                    c + left * {size}, 0, 1, more,
+                )
+            if rest:
+                kept = edge + ({row} - rest) * {size}
+                gather({dtype}, last, 0, {size}, 1, rest, kept, 0)
+                tile(
+                    {dtype}, 1, 4, x, 0, step_a, rows + (n - {row}) * {size}, row_b, count,
+                    edge, 0, 1, more,
+                )
+                gather({dtype}, kept, 0, {size}, 1, rest, last, 0)
+        return
+
+    if alone or work <= {small} or not fits:
+        panel = stack({panel})
+        for low in range(0, k, {depth}):
+            count = min({depth}, k - low)
+            more = add or low > 0
+            # whether a tile may read beyond narrow rows: others follow
+            inside = (low + count - 1) * row_b + {pitch} <= (k - 1) * row_b + n * {size}
+            for top in range(0, m, {tall}):
+                bottom = min(top + {tall}, m)
+                for left in range(0, n, {wide}):
+                    columns = min({wide}, n - left)
+                    corner = c + left * {size}
+                    kept = edge
+                    factor, pitch = b + low * row_b + left * step_b, row_b
+                    if step_b == {size} and n >= {wide}:
+                        kept += ({wide} - columns) * {size}
+                        factor -= ({wide} - columns) * {size}
+                        if bottom - top >= {pays}:
+                            gather_rows({dtype}, factor, row_b, count, panel)
+                            factor, pitch = panel, {pitch}
+                    elif step_b != {size} or not inside:
+                        if columns < {wide}:
+                            clear(panel, count * {pitch})
+                        gather({dtype}, factor, row_b, step_b, count, columns, panel, {pitch})
+                        factor, pitch = panel, {pitch}
+                    narrow = 2 * columns <= {wide} and kept == edge
+                    for i in range(top, bottom, 4):
+                        x, target = a + i * row_a + low * step_a, corner + i * row_c
+                        if columns == {wide}:
+                            tile(
+                                {dtype}, 4, 2, x, row_a, step_a, factor, pitch, count,
+                                target, row_c, m - i, more,
+                            )
+                            continue
+                        rows = min(4, m - i)
+                        if more:
+                            gather({dtype}, target, row_c, {size}, rows, columns, kept, {pitch})
+                        if narrow:
+                            tile(
+                                {dtype}, 4, 1, x, row_a, step_a, factor, pitch, count,
+                                edge, {pitch}, rows, more,
+                            )
+                        else:
+                            tile(
+                                {dtype}, 4, 2, x, row_a, step_a, factor, pitch, count,
+                                edge, {pitch}, rows, more,
+                            )
+                        gather({dtype}, kept, {pitch}, {size}, rows, columns, target, row_c)
+        return
+"""
+
+_COMPLEX = """
+    if alone or work <= {small} or not fits:
+        sign_a = -1 if trans_a == 2 else 1
+        sign_b = -1 if trans_b == 2 else 1
+        for i in range(m):
+            for j in range(n):
+                complex_element(
+                    {dtype}, a + i * row_a, step_a, sign_a, b + j * step_b, row_b, sign_b, k,
+                    c + i * row_c + j * {size}, add,
+                )
+        return
+"""
+
+_LARGE = """
+    blas_gemm({dtype}, {bits}, trans_a, trans_b, m, n, k, a, lda, b, ldb, c, ldc, add)
+"""
+
+_BATCHED = """
+from numba import {dtype}
+from numgrad.kernels.products.blas import gemm
+
+def kernel(
+    count, trans_a, trans_b, m, n, k,
+    a, lda, stride_a, b, ldb, stride_b, c, ldc, stride_c, add, alone,
+):
+    if count <= 0 and stride_c == 0:  # a sum of nothing
+        k, count = 0, 1
+    if stride_b == 0 and stride_a == m * lda and stride_c == m * ldc and not trans_a:
+        m, count = m * count, min(count, 1)  # one factor is shared: the others in one
+    elif (
+        stride_c == 0 and stride_a == k * lda and stride_b == k * ldb and trans_a and not trans_b
+    ):
+        k, count = k * count, min(count, 1)  # products added up are one with longer sums
+    for i in range(count):
+        gemm(
+            {dtype}, trans_a, trans_b, m, n, k,
+            a + i * stride_a * {size}, lda, b + i * stride_b * {size}, ldb,
+            c + i * stride_c * {size}, ldc, add or (i > 0 and stride_c == 0), alone,
+        )
+"""
+
+# blocks are never so narrow that they would be taken for vectors, which have other bits
+_PARALLEL = """
+from numba import {dtype}, prange
+from numgrad.kernels.products.blas import gemm, thread_limit
+
+def kernel(trans_a, trans_b, m, n, k, a, lda, b, ldb, c, ldc, add):
+    tall = m >= n
+    length, group = (m, 4) if tall else (n, {wide})
+    groups = length // group
+    tasks = min(thread_limit(), min(m * n * k // {share}, groups))
+    if tasks < 2:
+        gemm({dtype}, trans_a, trans_b, m, n, k, a, lda, b, ldb, c, ldc, add, 1)
+        return
+    step_a = {size} if trans_a else lda * {size}
+    step_b = ldb * {size} if trans_b else {size}
+    for index in prange(tasks):
+        low = groups * index // tasks * group
+        high = length if index == tasks - 1 else groups * (index + 1) // tasks * group
+        if tall:
+            gemm(
+                {dtype}, trans_a, trans_b, high - low, n, k,
+                a + low * step_a, lda, b, ldb, c + low * ldc * {size}, ldc, add, 1,
+            )
+        else:
+            gemm(
+                {dtype}, trans_a, trans_b, m, high - low, k,
+                a, lda, b + low * step_b, ldb, c + low * {size}, ldc, add, 1,
+            )
+"""
+
+# complex products have no loops of ours that could be shared out
+_PASSED_ON = """
+from numba import {dtype}
+from numgrad.kernels.products.blas import gemm
+
+def kernel(trans_a, trans_b, m, n, k, a, lda, b, ldb, c, ldc, add):
+    gemm({dtype}, trans_a, trans_b, m, n, k, a, lda, b, ldb, c, ldc, add, 0)
+"""

@@ -1,0 +1,324 @@
+"""Kernels of products of vectors and matrices, and of their gradients.
+
+Note [Products]
+---------------
+Matrix times matrix is BLAS's gemm through ``np.dot``; a matrix whose transpose is contiguous is
+passed as that and transposed inside, which costs nothing. Very small matrices (``TINY``
+multiplications) are multiplied by plain loops, for which a BLAS call takes longer.
+
+Products with a vector are loops of our own: BLAS's order of additions depends on its number of
+threads. Rows are summed in blocks of ``BLOCK`` elements, in several SIMD lanes; ``vector @ matrix``
+adds scaled rows, four at a time, to tiles of the result. Each element of a result is computed by
+the same instructions whatever the number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from numgrad.codegen.compile import compile_kernel
+from numgrad.codegen.expr import short, type_name
+
+TINY = 64
+"""Multiplications up to which plain loops are faster than BLAS."""
+BLOCK = 1024
+TILE = 512
+ROWS = 32
+
+_HEADER = """
+import numpy as np
+from numba import {type}, prange
+from numgrad.codegen.accumulation import stay_apart
+from numgrad.codegen.intrinsics import add_any_order
+from numgrad.codegen.device import device, outlined
+"""
+
+_LOOPS = """
+@device
+def multiply(a, b, out):
+    for i in range(a.shape[0]):
+        for j in range(b.shape[1]):
+            total = {type}(0)
+            for k in range(a.shape[1]):
+                total += a[i, k] * b[k, j]
+            out[i, j] = total
+"""
+
+_BLAS = """
+@device
+def multiply(a, b, out):
+    np.dot(a, b, out)
+"""
+
+
+def product_source(dtype: np.dtype, tiny: bool) -> str:
+    """Source of what every kernel begins with, and of ``multiply(a, b, out)``."""
+    name = type_name(dtype)
+    return _HEADER.format(type=name) + (_LOOPS if tiny else _BLAS).format(type=name)
+
+
+def compile_product(
+    name: str, source: str, signature: str, dtype: np.dtype, **options: Any
+) -> Callable:
+    """Entry point of a kernel for a dtype; its options are part of its name."""
+    flags = "".join(f"_{k[0]}" for k, v in options.items() if v)
+    return compile_kernel(f"{name}_{short(dtype)}{flags}", source, signature, **options).entry
+
+
+def _conjugate(dtype: np.dtype, text: str) -> str:
+    return f"np.conj({text})" if dtype.kind == "c" else text
+
+
+def _hermitian(dtype: np.dtype, text: str, transposed: bool) -> str:
+    """The conjugate transpose of a matrix passed as it is or transposed."""
+    return _conjugate(dtype, text) if transposed else f"{_conjugate(dtype, text)}.T"
+
+
+@cache
+def product_kernel(dtype: np.dtype, ta: bool, tb: bool, tiny: bool, nogil: bool) -> Callable:
+    """Matrix product: called with a, b, out; ``ta``, ``tb``: given as their transposes."""
+    a, b = "a.T" if ta else "a", "b.T" if tb else "b"
+    source = (
+        product_source(dtype, tiny) + f"\ndef kernel(a, b, out):\n    multiply({a}, {b}, out)\n"
+    )
+    array = f"{type_name(dtype)}[:,::1]"
+    name = f"product{'_ta' if ta else ''}{'_tb' if tb else ''}{'_tiny' if tiny else ''}"
+    return compile_product(name, source, f"void({array}, {array}, {array})", dtype, nogil=nogil)
+
+
+@cache
+def product_backward_kernel(
+    dtype: np.dtype, mask: int, ta: bool, tb: bool, tiny: bool, nogil: bool
+) -> Callable:
+    """Gradients of a matrix product in ``mask``: called with g, then b and ga, then a and gb."""
+    names, lines = ["g"], []
+    if mask & 1:
+        names += ["b", "ga"]
+        lines.append(f"    multiply(g, {_hermitian(dtype, 'b', tb)}, ga)")
+    if mask & 2:
+        names += ["a", "gb"]
+        lines.append(f"    multiply({_hermitian(dtype, 'a', ta)}, g, gb)")
+    source = product_source(dtype, tiny) + "\n".join(
+        ["", f"def kernel({', '.join(names)}):", *lines, ""]
+    )
+    signature = f"void({', '.join([f'{type_name(dtype)}[:,::1]'] * len(names))})"
+    name = f"product_backward{mask}{'_ta' if ta else ''}{'_tb' if tb else ''}"
+    return compile_product(name + ("_tiny" if tiny else ""), source, signature, dtype, nogil=nogil)
+
+
+@cache
+def batched_kernel(
+    dtype: np.dtype, ta: bool, tb: bool, tiny: bool, nogil: bool, parallel: bool
+) -> Callable:
+    """Products of stacks of matrices: called with a, b, out, and the places of the factors."""
+    a, b = "a[ia[i]].T" if ta else "a[ia[i]]", "b[ib[i]].T" if tb else "b[ib[i]]"
+    source = product_source(dtype, tiny) + (
+        "\ndef kernel(a, b, out, ia, ib):\n"
+        f"    for i in {'prange' if parallel else 'range'}(out.shape[0]):\n"
+        f"        multiply({a}, {b}, out[i])\n"
+    )
+    array = f"{type_name(dtype)}[:,:,::1]"
+    name = f"batched{'_ta' if ta else ''}{'_tb' if tb else ''}{'_tiny' if tiny else ''}"
+    signature = f"void({array}, {array}, {array}, int64[::1], int64[::1])"
+    return compile_product(name, source, signature, dtype, nogil=nogil, parallel=parallel)
+
+
+@cache
+def batched_backward_kernel(
+    dtype: np.dtype, mask: int, ta: bool, tb: bool, shared: int, tiny: bool, parallel: bool
+) -> Callable:
+    """Gradients of stacked products: called with g, then b and ga, then a and gb, then ia, ib.
+
+    ``shared`` has the bits of the operands whose matrices go into several products; their gradients
+    are added to zeros, by one thread.
+    """
+    names, lines = ["g"], []
+    for bit, own, other, at in ((1, "ga", "b", "ia"), (2, "gb", "a", "ib")):
+        if not mask & bit:
+            continue
+        names += [other, own]
+        given = f"{other}[{'ib' if other == 'b' else 'ia'}[i]]"
+        matrix = _hermitian(dtype, given, tb if other == "b" else ta)
+        pair = f"g[i], {matrix}" if bit == 1 else f"{matrix}, g[i]"
+        if shared & bit:
+            lines.append(f"        part_{own} = np.empty({own}.shape[1:], {own}.dtype)")
+            lines.append(f"        multiply({pair}, part_{own})")
+            lines.append(f"        {own}[{at}[i]] += part_{own}")
+        else:
+            lines.append(f"        multiply({pair}, {own}[i])")
+    source = product_source(dtype, tiny) + "\n".join(
+        [
+            "",
+            f"def kernel({', '.join([*names, 'ia', 'ib'])}):",
+            f"    for i in {'prange' if parallel else 'range'}(g.shape[0]):",
+            *lines,
+            "",
+        ]
+    )
+    arrays = [f"{type_name(dtype)}[:,:,::1]"] * len(names)
+    name = f"batched_backward{mask}{shared}{'_ta' if ta else ''}{'_tb' if tb else ''}"
+    return compile_product(
+        name + ("_tiny" if tiny else ""),
+        source,
+        f"void({', '.join([*arrays, 'int64[::1]', 'int64[::1]'])})",
+        dtype,
+        parallel=parallel,
+    )
+
+
+# ------------------------------------------------------------------------------------- vectors
+
+_DOT = """
+@device
+def dot(a, b):
+    total = {type}(0)
+    for lo in range(0, a.size, {block}):
+        p, q = a[lo : lo + {block}], b[lo : lo + {block}]
+        part = {type}(0)
+        for k in range(p.size):
+            part = add_any_order(part, {type}(p[k] * q[k]))
+        total += part
+    return total
+"""
+
+_DOT_COMPLEX = """
+@device
+def dot(a, b):
+    total = {type}(0)
+    for lo in range(0, a.size, {block}):
+        p, q = a[lo : lo + {block}], b[lo : lo + {block}]
+        real = {part}(0)
+        imag = {part}(0)
+        for k in range(p.size):
+            c = p[k].real
+            d = {minus}p[k].imag
+            e = q[k].real
+            f = q[k].imag
+            real = add_any_order(real, {part}({part}(c * e) - {part}(d * f)))
+            imag = add_any_order(imag, {part}({part}(c * f) + {part}(d * e)))
+        total += {type}(complex(real, imag))
+    return total
+"""
+
+_ROWS = """
+@outlined
+def rows(a, x, out, lo, hi):
+    stay_apart()
+    for i in range(lo, hi):
+        out[i] = dot(a[i], x)
+
+def kernel(a, x, out):
+    count = a.shape[0]
+    for index in {range}(-(-count // {tile})):
+        lo = index * {tile}
+        rows(a, x, out, lo, min(lo + {tile}, count))
+"""
+
+
+def _dot(dtype: np.dtype, conjugated: bool) -> str:
+    """Source of ``dot(a, b)``, of ``conj(a)`` if so declared."""
+    name = type_name(dtype)
+    header = _HEADER.format(type=name)
+    if dtype.kind != "c":
+        return header + _DOT.format(type=name, block=BLOCK)
+    part = f"float{dtype.itemsize * 4}"
+    text = _DOT_COMPLEX.format(type=name, part=part, minus="-" if conjugated else "", block=BLOCK)
+    return f"{header}from numba import {part}\n{text}"
+
+
+@cache
+def dot_kernel(dtype: np.dtype) -> Callable:
+    """Product of two vectors: called with a, b and a result of one element."""
+    source = _dot(dtype, False) + "\ndef kernel(a, b, out):\n    out[0] = dot(a, b)\n"
+    array = f"{type_name(dtype)}[::1]"
+    return compile_product("dot", source, f"void({array}, {array}, {array})", dtype)
+
+
+@cache
+def matrix_vector_kernel(dtype: np.dtype, conjugated: bool, parallel: bool) -> Callable:
+    """``a @ x``, or ``conj(a) @ x``: called with a, x, out."""
+    source = _dot(dtype, conjugated) + _ROWS.format(
+        range="prange" if parallel else "range", tile=ROWS
+    )
+    vector = f"{type_name(dtype)}[::1]"
+    signature = f"void({type_name(dtype)}[:,::1], {vector}, {vector})"
+    name = "matrix_vector_conj" if conjugated else "matrix_vector"
+    return compile_product(name, source, signature, dtype, parallel=parallel, nogil=parallel)
+
+
+_VECTOR_MATRIX = """
+@outlined
+def add_rows(x, a, out, left, right):
+    stay_apart()
+    part = out[left:right]
+    for j in range(right - left):
+        part[j] = 0
+    length = a.shape[0]
+    whole = length - length % 4
+    for k in range(0, whole, 4):
+        x0, x1, x2, x3 = x[k], x[k + 1], x[k + 2], x[k + 3]
+        a0, a1 = a[k, left:right], a[k + 1, left:right]
+        a2, a3 = a[k + 2, left:right], a[k + 3, left:right]
+        for j in range(right - left):
+            low = {type}({type}(x0 * {a0}) + {type}(x1 * {a1}))
+            high = {type}({type}(x2 * {a2}) + {type}(x3 * {a3}))
+            part[j] = {type}(part[j] + {type}(low + high))
+    for k in range(whole, length):
+        x0 = x[k]
+        a0 = a[k, left:right]
+        for j in range(right - left):
+            part[j] = {type}(part[j] + {type}(x0 * {a0}))
+
+def kernel(x, a, out):
+    columns = a.shape[1]
+    for index in {range}(-(-columns // {tile})):
+        left = index * {tile}
+        add_rows(x, a, out, left, min(left + {tile}, columns))
+"""
+
+
+@cache
+def vector_matrix_kernel(dtype: np.dtype, conjugated: bool, parallel: bool) -> Callable:
+    """``x @ a``, or ``x @ conj(a)``: called with x, a, out."""
+    name = type_name(dtype)
+    rows = {f"a{k}": f"np.conj(a{k}[j])" if conjugated else f"a{k}[j]" for k in range(4)}
+    source = _HEADER.format(type=name) + _VECTOR_MATRIX.format(
+        type=name, range="prange" if parallel else "range", tile=TILE, **rows
+    )
+    signature = f"void({name}[::1], {name}[:,::1], {name}[::1])"
+    title = "vector_matrix_conj" if conjugated else "vector_matrix"
+    return compile_product(title, source, signature, dtype, parallel=parallel, nogil=parallel)
+
+
+@cache
+def outer_kernel(dtype: np.dtype, first: bool, second: bool, parallel: bool) -> Callable:
+    """``x[:, None] * y``, either conjugated: called with x, y, out."""
+    name = type_name(dtype)
+    x = "np.conj(x[i])" if first else "x[i]"
+    y = "np.conj(y[j])" if second else "y[j]"
+    source = _HEADER.format(type=name) + (
+        "\ndef kernel(x, y, out):\n"
+        f"    for i in {'prange' if parallel else 'range'}(x.size):\n"
+        f"        value = {x}\n        row = out[i]\n"
+        "        for j in range(y.size):\n"
+        f"            row[j] = {name}(value * {y})\n"
+    )
+    signature = f"void({name}[::1], {name}[::1], {name}[:,::1])"
+    title = f"outer{int(first)}{int(second)}"
+    return compile_product(title, source, signature, dtype, parallel=parallel, nogil=parallel)
+
+
+@cache
+def scaled_kernel(dtype: np.dtype, conjugated: bool) -> Callable:
+    """``g[0] * conj(x)``: called with g, x, out."""
+    name = type_name(dtype)
+    x = "np.conj(x[j])" if conjugated else "x[j]"
+    source = _HEADER.format(type=name) + (
+        "\ndef kernel(g, x, out):\n    value = g[0]\n    for j in range(x.size):\n"
+        f"        out[j] = {name}(value * {x})\n"
+    )
+    return compile_product("scaled", source, f"void({', '.join([f'{name}[::1]'] * 3)})", dtype)

@@ -1,0 +1,1 @@
+"""Activation: the operation, its function, its modules."""

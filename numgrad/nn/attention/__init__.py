@@ -1,0 +1,1 @@
+"""Attention: the operation, its function, its modules."""

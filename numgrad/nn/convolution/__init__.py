@@ -1,0 +1,1 @@
+"""Convolution: the operation, its function, its modules."""

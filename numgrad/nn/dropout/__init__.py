@@ -1,0 +1,1 @@
+"""Dropout: the operation, its function, its modules."""

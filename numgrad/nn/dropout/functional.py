@@ -1,0 +1,108 @@
+"""Dropout: random elements, or whole channels, set to zero in training.
+
+The random numbers follow from one seed a call, drawn from NumPy's global generator: they repeat
+after ``ng.random.manual_seed``, and when ``ng.checkpoint`` computes a part again. Examples of a
+batched computation (``vmap``) share them.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from numgrad.errors import NumgradValueError
+from numgrad.nn.dropout.operation import dropout as _dropout
+from numgrad.random import draw_seed
+from numgrad.tensors.creation import asarray
+from numgrad.tensors.inplace import inplace as write
+from numgrad.tensors.tensor import Tensor
+
+
+def check_probability(name: str, p: float) -> None:
+    """Raise unless ``p`` is a number from 0 to 1."""
+    if not 0 <= p <= 1:
+        raise NumgradValueError(f"{name}: p is the probability of a zero, from 0 to 1; got {p}")
+
+
+def _applied(name: str, input: Any, p: float, training: bool, inplace: bool, group: int) -> Tensor:
+    check_probability(name, p)
+    input = asarray(input)
+    if not training or p == 0:
+        return input
+    params = {"p": float(p), "group": group}
+    if inplace:
+        return write(_dropout, f"{name}_", input, (draw_seed(),), params)
+    return _dropout(input, draw_seed(), **params)
+
+
+def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """The input with elements set to zero with probability ``p``, others divided by ``1 - p``.
+
+    Parameters
+    ----------
+    input
+        Floating or complex array.
+    p
+        Probability of a zero.
+    training
+        Otherwise the input is returned as it is.
+    inplace
+        Write to the input.
+
+    Raises
+    ------
+    NumgradValueError
+        If ``p`` lies outside of 0 to 1.
+
+    References
+    ----------
+    N. Srivastava et al., "Dropout: a simple way to prevent neural networks from overfitting",
+    Journal of Machine Learning Research 15 (2014).
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.random.manual_seed(0)
+    >>> y = ng.nn.functional.dropout(ng.ones(1000), 0.2)
+    >>> sorted(set(y.tolist()))
+    [0.0, 1.25]
+    """
+    return _applied("dropout", input, p, training, inplace, 1)
+
+
+def dropout1d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """``dropout`` of whole channels of shape ``(batch, channels, length)``, batch optional.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> y = ng.nn.functional.dropout1d(ng.ones((4, 3, 5)))
+    >>> bool((y.min(axis=2) == y.max(axis=2)).all())
+    True
+    """
+    return _of_channels("dropout1d", input, p, training, inplace, 1)
+
+
+def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """``dropout`` of whole channels of shape ``(batch, channels, height, width)``, batch optional.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> y = ng.nn.functional.dropout2d(ng.ones((4, 3, 5, 5)))
+    >>> bool((y.min(axis=(2, 3)) == y.max(axis=(2, 3))).all())
+    True
+    """
+    return _of_channels("dropout2d", input, p, training, inplace, 2)
+
+
+def _of_channels(
+    name: str, input: Any, p: float, training: bool, inplace: bool, axes: int
+) -> Tensor:
+    input = asarray(input)
+    if input.ndim not in (axes + 1, axes + 2):
+        raise NumgradValueError(
+            f"{name}: takes (batch, channels) and {axes} more axes, or these without the batch; "
+            f"got shape {tuple(input.shape)}"
+        )
+    return _applied(name, input, p, training, inplace, prod(input.shape[-axes:]))

@@ -1,0 +1,57 @@
+"""Setting random elements to zero."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from numgrad.codegen import threads
+from numgrad.core.declare import primitive
+from numgrad.errors import NumgradTypeError
+from numgrad.kernels.dropout import BITS, dropout_kernel
+
+_ELEMENT_NS = 0.4  # a random number, read and written
+
+
+@primitive(
+    internal=True,
+    method=False,
+    linear=True,
+)
+def dropout(x, seed, *, p, group=1):
+    """The operand with random elements set to zero and the others divided by ``1 - p``.
+
+    Elements are dropped with probability ``p``, ``group`` of them in C order together; a seed
+    decides which. The operation is its own gradient.
+    """
+    if x.dtype.kind not in "fc":
+        raise NumgradTypeError(
+            f"dropout: the input must be floating or complex, got {x.dtype}; convert with astype"
+        )
+    x = np.asarray(x, order="C")  # ascontiguousarray gives 0-d an axis
+    out = np.empty(x.shape, x.dtype)
+    if not out.size:
+        return out
+    source, to, size = x.ravel(), out.ravel(), out.size
+    if x.dtype.kind == "c":  # both parts of a number are dropped together
+        part = np.float32 if x.dtype == np.complex64 else np.float64
+        source, to, group = source.view(part), to.view(part), 2 * group
+    entry = threads.choose(
+        partial(dropout_kernel, source.dtype, False),
+        partial(dropout_kernel, source.dtype, True),
+        size * _ELEMENT_NS,
+    )
+    scale = 0.0 if p == 1 else 1 / (1 - p)
+    entry(source, to, int(seed), round(p * 2**BITS), scale, group)
+    return out
+
+
+dropout.shape(lambda x, seed, *, p, group: x)
+dropout.vjp(x=lambda g, seed, p, group: dropout(g, seed, p=p, group=group))
+dropout.calls = [
+    (((3, 4),), lambda x: dropout(x, 1, p=0.4)),
+    (((2, 3, 4),), lambda x: dropout(x, 1, p=0.4, group=4)),
+    (((),), lambda x: dropout(x, 2, p=0.1)),
+    (((0, 3),), lambda x: dropout(x, 1, p=0.5)),
+]

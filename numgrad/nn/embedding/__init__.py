@@ -1,0 +1,1 @@
+"""Embedding: the operation, its function, its modules."""

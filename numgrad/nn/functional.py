@@ -1,0 +1,64 @@
+"""The functions behind the modules, which take their parameters as arguments."""
+
+from numgrad.nn.activation.functional import celu as celu
+from numgrad.nn.activation.functional import elu as elu
+from numgrad.nn.activation.functional import gelu as gelu
+from numgrad.nn.activation.functional import hardtanh as hardtanh
+from numgrad.nn.activation.functional import leaky_relu as leaky_relu
+from numgrad.nn.activation.functional import log_softmax as log_softmax
+from numgrad.nn.activation.functional import logsigmoid as logsigmoid
+from numgrad.nn.activation.functional import mish as mish
+from numgrad.nn.activation.functional import prelu as prelu
+from numgrad.nn.activation.functional import relu as relu
+from numgrad.nn.activation.functional import relu6 as relu6
+from numgrad.nn.activation.functional import selu as selu
+from numgrad.nn.activation.functional import sigmoid as sigmoid
+from numgrad.nn.activation.functional import silu as silu
+from numgrad.nn.activation.functional import softmax as softmax
+from numgrad.nn.activation.functional import softmin as softmin
+from numgrad.nn.activation.functional import softplus as softplus
+from numgrad.nn.activation.functional import softsign as softsign
+from numgrad.nn.activation.functional import tanh as tanh
+from numgrad.nn.attention.functional import (
+    scaled_dot_product_attention as scaled_dot_product_attention,
+)
+from numgrad.nn.convolution.functional import conv1d as conv1d
+from numgrad.nn.convolution.functional import conv2d as conv2d
+from numgrad.nn.convolution.functional import conv_transpose1d as conv_transpose1d
+from numgrad.nn.convolution.functional import conv_transpose2d as conv_transpose2d
+from numgrad.nn.dropout.functional import dropout as dropout
+from numgrad.nn.dropout.functional import dropout1d as dropout1d
+from numgrad.nn.dropout.functional import dropout2d as dropout2d
+from numgrad.nn.embedding.functional import embedding as embedding
+from numgrad.nn.embedding.functional import one_hot as one_hot
+from numgrad.nn.linear.functional import bilinear as bilinear
+from numgrad.nn.linear.functional import linear as linear
+from numgrad.nn.loss.distance import cosine_embedding_loss as cosine_embedding_loss
+from numgrad.nn.loss.distance import cosine_similarity as cosine_similarity
+from numgrad.nn.loss.distance import pairwise_distance as pairwise_distance
+from numgrad.nn.loss.distance import triplet_margin_loss as triplet_margin_loss
+from numgrad.nn.loss.functional import binary_cross_entropy as binary_cross_entropy
+from numgrad.nn.loss.functional import (
+    binary_cross_entropy_with_logits as binary_cross_entropy_with_logits,
+)
+from numgrad.nn.loss.functional import cross_entropy as cross_entropy
+from numgrad.nn.loss.functional import huber_loss as huber_loss
+from numgrad.nn.loss.functional import l1_loss as l1_loss
+from numgrad.nn.loss.functional import mse_loss as mse_loss
+from numgrad.nn.loss.functional import nll_loss as nll_loss
+from numgrad.nn.loss.functional import smooth_l1_loss as smooth_l1_loss
+from numgrad.nn.loss.likelihood import gaussian_nll_loss as gaussian_nll_loss
+from numgrad.nn.loss.likelihood import kl_div as kl_div
+from numgrad.nn.loss.likelihood import poisson_nll_loss as poisson_nll_loss
+from numgrad.nn.normalization.functional import batch_norm as batch_norm
+from numgrad.nn.normalization.functional import group_norm as group_norm
+from numgrad.nn.normalization.functional import layer_norm as layer_norm
+from numgrad.nn.normalization.functional import normalize as normalize
+from numgrad.nn.normalization.functional import rms_norm as rms_norm
+from numgrad.nn.padding.functional import pad as pad
+from numgrad.nn.pooling.functional import adaptive_avg_pool1d as adaptive_avg_pool1d
+from numgrad.nn.pooling.functional import adaptive_avg_pool2d as adaptive_avg_pool2d
+from numgrad.nn.pooling.functional import avg_pool1d as avg_pool1d
+from numgrad.nn.pooling.functional import avg_pool2d as avg_pool2d
+from numgrad.nn.pooling.functional import max_pool1d as max_pool1d
+from numgrad.nn.pooling.functional import max_pool2d as max_pool2d

@@ -1,0 +1,1 @@
+"""Linear: the operation, its function, its modules."""

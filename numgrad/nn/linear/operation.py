@@ -1,0 +1,102 @@
+"""Linear and bilinear maps of the last axis."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from numgrad.core.declare import composite
+from numgrad.core.op import Meta
+from numgrad.errors import NumgradValueError
+from numgrad.nn.linear.plan import LinearMap, check_shapes
+from numgrad.operations.matmul import matmul
+from numgrad.operations.shape import as_operand, expand_dims, matrix_transpose, reshape
+
+
+def _declare(**options: Any) -> Any:
+    return lambda function: LinearMap(function, **options)
+
+
+@_declare(
+    method=False,
+    ref=lambda x, weight, *bias: sum(bias, np.matmul(x, weight.T)),
+    samples=[
+        (((3, 4), (5, 4), (5,)), {}),
+        (((3, 4), (5, 4)), {}),
+        (((4,), (3, 4), (3,)), {}),
+        (((2, 3, 4), (2, 4), (2,)), {}),
+        (((9, 5), (8, 5), (8,)), {}),
+    ],
+    errors=[
+        (((3, 4), (4, 5)), {}, "NumgradValueError"),
+        (((), (4, 5)), {}, "NumgradValueError"),
+        (((3, 4), (4,)), {}, "NumgradValueError"),
+        (((3, 4), (5, 4), (4,)), {}, "NumgradValueError"),
+    ],
+    smooth=True,
+)
+def linear(x, weight, bias=None):
+    """``x @ weight.T + bias``, one operation.
+
+    ``x`` has shape (..., inputs), ``weight`` (outputs, inputs), ``bias`` (outputs,).
+    """
+    out = np.matmul(x, np.transpose(weight))
+    return out if bias is None else out + bias
+
+
+def _rows(x: Any) -> Any:
+    """The leading axes as one."""
+    return reshape(x, (prod(x.shape[:-1]), x.shape[-1]))
+
+
+@linear.shape
+def _linear_result(x, weight, bias):
+    given = [m for m in (x, weight, bias) if m is not None]
+    check_shapes(x.shape, weight.shape, None if bias is None else bias.shape)
+    shape = (*x.shape[:-1], weight.shape[0])
+    return Meta(shape, np.result_type(*[m.dtype for m in given]))
+
+
+linear.vjp(
+    x=lambda g, weight: matmul(g, np.conj(weight)),
+    weight=lambda g, x: matmul(matrix_transpose(_rows(g)), np.conj(_rows(x))),
+    bias=lambda g: np.sum(_rows(g), axis=0),
+)
+
+
+@composite(
+    method=False,
+    ref=lambda a, b, weight, bias=None: (
+        np.einsum("...i,kij,...j->...k", a, weight, b) + (0 if bias is None else bias)
+    ),
+    smooth=True,
+)
+def bilinear(a, b, weight, bias=None):
+    """``y[..., k] = sum over i, j of a[..., i] weight[k, i, j] b[..., j] + bias[k]``.
+
+    ``a`` has shape (..., n), ``b`` (..., m), ``weight`` (outputs, n, m), ``bias`` (outputs,).
+    """
+    a, b, weight = as_operand(a), as_operand(b), as_operand(weight)
+    if (
+        len(weight.shape) != 3
+        or a.shape[-1:] != weight.shape[1:2]
+        or b.shape[-1:] != weight.shape[2:]
+        or a.shape[:-1] != b.shape[:-1]
+    ):
+        raise NumgradValueError(
+            f"bilinear: shapes {a.shape}, {b.shape} and {weight.shape}: the weight must have shape "
+            "(outputs, n, m) where n and m are the last axes of the first two, whose other axes "
+            "must be equal"
+        )
+    products = expand_dims(a, -1) * expand_dims(b, -2)
+    pairs = weight.shape[1] * weight.shape[2]
+    flat = reshape(products, (*a.shape[:-1], pairs))
+    return linear(flat, reshape(weight, (weight.shape[0], pairs)), bias)
+
+
+bilinear.calls = [
+    (((2, 3), (2, 4), (5, 3, 4), (5,)), lambda *operands: bilinear(*operands)),
+    (((3,), (2,), (1, 3, 2)), lambda *operands: bilinear(*operands)),
+]

@@ -1,0 +1,1 @@
+"""Loss: the operation, its function, its modules."""

@@ -1,0 +1,1 @@
+"""``Module``: parameters, buffers, submodules, hooks, states."""

@@ -1,0 +1,313 @@
+"""Registering hooks with modules, one or all of them.
+
+Note [Hooked modules]
+---------------------
+A module without hooks must not pay for them: ``__call__`` tests one attribute, ``_is_hooked``. A
+module that gets a hook of its own has it set on the instance; a hook of all modules sets it on the
+class, where instances find it. It is taken back by the first call that finds no hook.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numgrad.autograd.hooks import RemovableHandle
+from numgrad.errors import NumgradTypeError
+from numgrad.nn.module.hooked_call import GLOBAL, Hook, ModuleHooks, call_hooked
+
+_registration: dict[str, dict[int, Callable[..., Any]]] = {
+    "parameter": {},
+    "buffer": {},
+    "module": {},
+}
+
+
+def register(hooks: dict[int, Any], hook: Any, prepend: bool = False) -> RemovableHandle:
+    """Add a hook, behind or before those there are."""
+    handle = RemovableHandle(hooks, hook)
+    if prepend:
+        others = [(key, hooks.pop(key)) for key in list(hooks) if key != handle.id]
+        hooks.update(others)
+    return handle
+
+
+def check_hook(operation: str, hook: Any) -> None:
+    """Raise for a hook that cannot be called."""
+    if not callable(hook):
+        raise NumgradTypeError(f"{operation}: a hook is a function, got {type(hook).__name__}")
+
+
+class Hooked:
+    """A call that runs hooks, and their registration."""
+
+    _is_hooked = False
+    _module_hooks: ModuleHooks | None = None
+    forward: Callable[..., Any]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run ``forward`` and the hooks: Note [Order of hooks] in ``hooked_call``."""
+        if self._is_hooked:
+            return call_hooked(self, args, kwargs)  # pyright: ignore
+        return self.forward(*args, **kwargs)
+
+    def _unmark_hooked(self) -> None:
+        """Say that there are no hooks: Note [Hooked modules]."""
+        Hooked._is_hooked = False
+        self.__dict__.pop("_is_hooked", None)
+
+    def _own_module_hooks(self) -> ModuleHooks:
+        attributes = self.__dict__
+        if self._module_hooks is None:
+            attributes["_module_hooks"] = ModuleHooks()
+        attributes["_is_hooked"] = True
+        return attributes["_module_hooks"]
+
+    def register_forward_pre_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        """Call ``hook(module, args)`` before ``forward``.
+
+        It may return other args: a tuple, or one argument.
+
+        Parameters
+        ----------
+        hook
+            The function.
+        prepend
+            Whether it runs before those there are.
+        with_kwargs
+            Whether it is called with ``(module, args, kwargs)``; it may then return a tuple of
+            other args and kwargs.
+
+        Returns
+        -------
+        RemovableHandle
+            Its ``remove()`` takes the hook away.
+
+        Examples
+        --------
+        >>> import numgrad as ng
+        >>> module = ng.nn.Identity()
+        >>> with module.register_forward_pre_hook(lambda module, args: args[0] * 2):
+        ...     module(ng.tensor(3.0))
+        tensor(6.)
+        """
+        check_hook("register_forward_pre_hook", hook)
+        return register(self._own_module_hooks().forward_pre, Hook(hook, with_kwargs), prepend)
+
+    def register_forward_hook(
+        self,
+        hook: Callable[..., Any],
+        *,
+        prepend: bool = False,
+        with_kwargs: bool = False,
+        always_call: bool = False,
+    ) -> RemovableHandle:
+        """Call ``hook(module, args, output)`` after ``forward``; it may return another output.
+
+        Parameters
+        ----------
+        hook
+            The function.
+        prepend
+            Whether it runs before those there are.
+        with_kwargs
+            Whether it is called with ``(module, args, kwargs, output)``.
+        always_call
+            Whether it also runs when ``forward`` or another hook raises; the output is None then.
+
+        Returns
+        -------
+        RemovableHandle
+            Its ``remove()`` takes the hook away.
+
+        Examples
+        --------
+        >>> import numgrad as ng
+        >>> module = ng.nn.Identity()
+        >>> handle = module.register_forward_hook(lambda module, args, output: output + 1)
+        >>> module(ng.tensor(3.0))
+        tensor(4.)
+        """
+        check_hook("register_forward_hook", hook)
+        found = Hook(hook, with_kwargs, always_call)
+        return register(self._own_module_hooks().forward, found, prepend)
+
+    def register_full_backward_pre_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Call ``hook(module, grad_output)`` when the gradients of the results have arrived.
+
+        ``grad_output`` is a tuple; the hook may return another.
+
+        Returns
+        -------
+        RemovableHandle
+            Its ``remove()`` takes the hook away.
+        """
+        check_hook("register_full_backward_pre_hook", hook)
+        return register(self._own_module_hooks().backward_pre, Hook(hook), prepend)
+
+    def register_full_backward_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Call ``hook(module, grad_input, grad_output)`` when the module's backward is done.
+
+        Both are tuples with None for what is no Tensor or has no gradient. The hook may return
+        another ``grad_input``. Only positional arguments count. Arguments and results must not be
+        changed in place while there are such hooks.
+
+        Returns
+        -------
+        RemovableHandle
+            Its ``remove()`` takes the hook away.
+
+        Examples
+        --------
+        >>> import numgrad as ng
+        >>> module = ng.nn.Identity()
+        >>> handle = module.register_full_backward_hook(
+        ...     lambda module, grad_input, grad_output: print(grad_input, grad_output)
+        ... )
+        >>> x = ng.tensor(1.0, requires_grad=True)
+        >>> (3 * module(x)).backward()
+        (tensor(3.),) (tensor(3.),)
+        """
+        check_hook("register_full_backward_hook", hook)
+        return register(self._own_module_hooks().backward, Hook(hook), prepend)
+
+
+# ------------------------------------------------------------------------- hooks of all modules
+
+
+def _mark_all() -> None:
+    Hooked._is_hooked = True
+
+
+def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call ``hook(module, args)`` before the forward of every module; it may return other args.
+
+    Returns
+    -------
+    RemovableHandle
+        Its ``remove()`` takes the hook away.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> with ng.nn.register_module_forward_pre_hook(lambda module, args: print(module)):
+    ...     y = ng.nn.Identity()(ng.ones(1))
+    Identity()
+    """
+    check_hook("register_module_forward_pre_hook", hook)
+    _mark_all()
+    return register(GLOBAL.forward_pre, Hook(hook))
+
+
+def register_module_forward_hook(
+    hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
+) -> RemovableHandle:
+    """Call ``hook(module, args, output)`` after the forward of every module.
+
+    It may return another output. Parameters are those of ``Module.register_forward_hook``.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> with ng.nn.register_module_forward_hook(lambda module, args, output: 2 * output):
+    ...     ng.nn.Identity()(ng.ones(1))
+    tensor([2.])
+    """
+    check_hook("register_module_forward_hook", hook)
+    _mark_all()
+    return register(GLOBAL.forward, Hook(hook, with_kwargs, always_call))
+
+
+def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call ``hook(module, grad_output)`` when gradients arrive at the results of any module.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> with ng.nn.register_module_full_backward_pre_hook(lambda module, grad: print(grad)):
+    ...     ng.nn.Linear(2, 1)(ng.ones(2)).sum().backward()
+    (tensor([1.]),)
+    """
+    check_hook("register_module_full_backward_pre_hook", hook)
+    _mark_all()
+    return register(GLOBAL.backward_pre, Hook(hook))
+
+
+def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call ``hook(module, grad_input, grad_output)`` when those of any module are computed.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> x = ng.ones(2, requires_grad=True)
+    >>> with ng.nn.register_module_full_backward_hook(lambda module, to, of: print(to, of)):
+    ...     ng.nn.ReLU()(x).sum().backward()
+    (tensor([1., 1.]),) (tensor([1., 1.]),)
+    """
+    check_hook("register_module_full_backward_hook", hook)
+    _mark_all()
+    return register(GLOBAL.backward, Hook(hook))
+
+
+def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call ``hook(module, name, parameter)`` when one is registered; it may return another.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> names = []
+    >>> note = lambda module, name, parameter: names.append(name)
+    >>> with ng.nn.register_module_parameter_registration_hook(note):
+    ...     layer = ng.nn.Linear(2, 1)
+    >>> names
+    ['weight', 'bias']
+    """
+    check_hook("register_module_parameter_registration_hook", hook)
+    return register(_registration["parameter"], hook)
+
+
+def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call ``hook(module, name, buffer)`` when one is registered; it may return another.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> names = []
+    >>> with ng.nn.register_module_buffer_registration_hook(lambda m, name, b: names.append(name)):
+    ...     layer = ng.nn.BatchNorm1d(2)
+    >>> names
+    ['running_mean', 'running_var', 'num_batches_tracked']
+    """
+    check_hook("register_module_buffer_registration_hook", hook)
+    return register(_registration["buffer"], hook)
+
+
+def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call ``hook(module, name, submodule)`` when one is registered; it may return another.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> names = []
+    >>> with ng.nn.register_module_module_registration_hook(lambda m, name, s: names.append(name)):
+    ...     model = ng.nn.Sequential(ng.nn.ReLU())
+    >>> names
+    ['0']
+    """
+    check_hook("register_module_module_registration_hook", hook)
+    return register(_registration["module"], hook)
+
+
+def registered(kind: str, module: Any, name: str, member: Any) -> Any:
+    """A member as the hooks on registration leave it."""
+    for hook in list(_registration[kind].values()):
+        replacement = hook(module, name, member)
+        if replacement is not None:
+            member = replacement
+    return member

@@ -1,0 +1,1 @@
+"""Normalization: the operation, its function, its modules."""

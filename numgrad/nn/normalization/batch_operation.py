@@ -1,0 +1,304 @@
+"""Normalization of channels over a batch: by its own statistics, or by given ones.
+
+Formulas compute the statistics anew: Note [Statistics in formulas] in ``normalization``.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from numgrad.core.declare import primitive
+from numgrad.core.op import Meta
+from numgrad.errors import NumgradValueError
+from numgrad.kernels.normalization import channel_map_kernel, channel_sums_kernel
+from numgrad.nn.normalization.operation import (
+    Extents,
+    check_channels,
+    computing_dtype,
+    flat,
+    launch,
+    per_channel,
+)
+from numgrad.operations.shape import reshape
+
+
+def _channels(operation: str, x: Any) -> Extents:
+    """How ``x`` of shape (examples, channels, ...) is seen."""
+    if len(x.shape) < 2:
+        raise NumgradValueError(
+            f"{operation}: an operand of shape {tuple(x.shape)} has no axis of channels; give it "
+            "shape (examples, channels, ...)"
+        )
+    return (x.shape[0], 1, x.shape[1], prod(x.shape[2:]))
+
+
+def _column(x: Any, extents: Extents) -> Any:
+    """A number for each channel, to compute with elements seen as ``extents``."""
+    return reshape(x, (1, 1, extents[2], 1))
+
+
+def _over_batch(x: Any, extents: Extents) -> Any:
+    return np.sum(x, axis=(0, 3), keepdims=True)
+
+
+def _scaled(
+    x: np.ndarray, mean: np.ndarray, scale: np.ndarray, shift: np.ndarray, extents: Extents
+) -> np.ndarray:
+    """``(x - mean) * scale + shift`` with coefficients of the channels."""
+    out = np.empty(x.shape, x.dtype)
+    if out.size:
+        arrays = (x.ravel(), mean, scale, shift, out.ravel())
+        launch(channel_map_kernel, ("scale", x.dtype), extents, 1, *arrays)
+    return out
+
+
+def _gradient_sums(
+    x: np.ndarray, g: np.ndarray, mean: np.ndarray, extents: Extents
+) -> tuple[np.ndarray, np.ndarray]:
+    """``g`` and ``g * (x - mean)`` summed in each channel."""
+    sums = np.zeros((2, extents[2]), g.dtype)
+    if g.size:
+        kind = ("channel_gradients", g.dtype)
+        launch(channel_sums_kernel, kind, extents, 2, x.ravel(), g.ravel(), mean, sums)
+    return sums[0], sums[1]
+
+
+@primitive(
+    method=False,
+    outputs=True,
+    auxiliaries=("rstd",),
+    samples=[
+        (((3, 2, 4), (2,), (2,)), {}),
+        (((4, 3), (3,), (3,)), {}),
+    ],
+    errors=[(((3, 2), (3,), (2,)), {}, "NumgradValueError"), (((3,),), {}, "NumgradValueError")],
+    real=True,
+    smooth=True,
+)
+def batch_normalize(x, weight=None, bias=None, *, eps=1e-5):
+    """Normalize each channel (axis 1) over the batch and everything after: result, mean, variance.
+
+    The variance is the biased one, over the number of elements.
+    """
+    operation = "batch_normalize"
+    extents = _channels(operation, x)
+    dtype = computing_dtype(operation, x, weight, bias)
+    x = np.ascontiguousarray(x, dtype)
+    width = extents[2]
+    weight = per_channel(operation, "weight", weight, width, 1, dtype)
+    bias = per_channel(operation, "bias", bias, width, 0, dtype)
+    mean, variance = np.zeros((1, width), dtype), np.zeros((1, width), dtype)
+    if x.size:
+        count = dtype.type(x.size // width)
+        launch(channel_sums_kernel, ("total", dtype), extents, 1, x.ravel(), mean)
+        mean /= count
+        kind = ("squares", dtype)
+        launch(channel_sums_kernel, kind, extents, 1, x.ravel(), mean.ravel(), variance)
+        variance /= count
+    rstd = 1 / np.sqrt(variance[0] + dtype.type(eps))
+    out = _scaled(x, mean[0], rstd * weight, bias, extents)
+    return (out, mean[0], variance[0]), (rstd,)
+
+
+@batch_normalize.shape
+def _batch_result(x, weight, bias, *, eps):
+    width = _channels("batch_normalize", x)[2]
+    dtype = computing_dtype("batch_normalize", x, weight, bias)
+    check_channels("batch_normalize", "weight", weight, width)
+    check_channels("batch_normalize", "bias", bias, width)
+    each = Meta((width,), dtype)
+    return (Meta(x.shape, dtype), each, each), (each,)
+
+
+def _centered(x: Any, extents: Extents) -> tuple[Any, int]:
+    """Elements less the mean of their channel, seen as ``extents``, and how many a channel has."""
+    x = reshape(x, extents)
+    count = max(extents[0] * extents[3], 1)
+    return x - _over_batch(x, extents) / count, count
+
+
+def _batch_vjp_x(g, x, weight, y, meta_x, rstd, eps):
+    extents = _channels("batch_normalize", meta_x)
+    d, count = _centered(x, extents)
+    rstd = 1 / np.sqrt(_over_batch(d * d, extents) / count + eps)
+    n = reshape(g[0], extents)
+    if weight is not None:
+        n = n * _column(weight, extents)
+    h = d * rstd
+    whole, along = _over_batch(n, extents) / count, _over_batch(n * h, extents) / count
+    gx = rstd * (n - whole - h * along)
+    gx = gx + _column(g[1], extents) / count + d * (2 * _column(g[2], extents) / count)
+    return reshape(gx, meta_x.shape)
+
+
+def _batch_vjp_weight(g, x, y, meta_x, meta_weight, rstd, eps):
+    extents = _channels("batch_normalize", meta_x)
+    d, count = _centered(x, extents)
+    rstd = 1 / np.sqrt(_over_batch(d * d, extents) / count + eps)
+    return reshape(_over_batch(reshape(g[0], extents) * d * rstd, extents), meta_weight.shape)
+
+
+def _batch_vjp_bias(g, meta_x, meta_bias):
+    extents = _channels("batch_normalize", meta_x)
+    return reshape(_over_batch(reshape(g[0], extents), extents), meta_bias.shape)
+
+
+batch_normalize.vjp(x=_batch_vjp_x, weight=_batch_vjp_weight, bias=_batch_vjp_bias)
+
+
+@batch_normalize.vjp_kernel
+def _batch_backward(call, mask, g, x: Any = None, weight=None, y: Any = None, rstd: Any = None):
+    meta = call.metas[0]
+    extents = _channels("batch_normalize", meta)
+    width = extents[2]
+    g, g_mean, g_variance = g
+    dtype = g.dtype
+    g = np.ascontiguousarray(g)
+    found: list[Any] = [None, None, None]
+    if x is None:  # the bias alone
+        sums = np.zeros((1, width), dtype)
+        if g.size:
+            launch(channel_sums_kernel, ("total", dtype), extents, 1, g.ravel(), sums)
+        found[2] = sums[0].reshape(call.metas[2].shape)
+        return found
+    x, mean = np.ascontiguousarray(x, dtype), y[1]
+    whole, along = _gradient_sums(x, g, mean, extents)
+    if mask & 1:
+        count = dtype.type(max(g.size // max(width, 1), 1))
+        scale = rstd * per_channel("batch_normalize", "weight", weight, width, 1, dtype)
+        slope = (2 * g_variance - scale * rstd * rstd * along) / count
+        shift = (g_mean - scale * whole) / count
+        found[0] = np.empty(meta.shape, dtype)
+        if g.size:
+            arrays = (x.ravel(), g.ravel(), mean, scale, slope, shift, found[0].ravel())
+            launch(channel_map_kernel, ("combine", dtype), extents, 2, *arrays)
+    if mask & 2:
+        found[1] = (along * rstd).reshape(call.metas[1].shape)
+    if mask & 4:
+        found[2] = whole.reshape(call.metas[2].shape).copy()
+    return found
+
+
+batch_normalize.calls = [
+    (((3, 2, 2), (2,), (2,)), lambda *x: batch_normalize(*x, eps=0.1)),
+    (((4, 2),), lambda x: batch_normalize(x, eps=0.1)),
+]
+
+
+@primitive(
+    method=False,
+    samples=[
+        (((3, 2, 4), (2,), (2,), (2,), (2,)), {}),
+        (((4, 3), (3,), (3,), (3,), (3,)), {"eps": 0.1}),
+    ],
+    domain=(0.2, 2.0),  # variances are positive
+    errors=[(((3, 2), (3,), (3,), (2,), (2,)), {}, "NumgradValueError")],
+    real=True,
+    smooth=True,
+)
+def normalize_by(x, mean, variance, weight=None, bias=None, *, eps=1e-5):
+    """``(x - mean) / sqrt(variance + eps) * weight + bias``, all by channels (axis 1)."""
+    operation = "normalize_by"
+    extents = _channels(operation, x)
+    dtype = computing_dtype(operation, x, mean, variance, weight, bias)
+    width = extents[2]
+    mean = per_channel(operation, "mean", mean, width, 0, dtype)
+    variance = per_channel(operation, "variance", variance, width, 1, dtype)
+    weight = per_channel(operation, "weight", weight, width, 1, dtype)
+    bias = per_channel(operation, "bias", bias, width, 0, dtype)
+    scale = weight / np.sqrt(variance + dtype.type(eps))
+    return _scaled(np.ascontiguousarray(x, dtype), mean, scale, bias, extents)
+
+
+@normalize_by.shape
+def _by_result(x, mean, variance, weight, bias, *, eps):
+    given = {"mean": mean, "variance": variance, "weight": weight, "bias": bias}
+    dtype = computing_dtype("normalize_by", x, *given.values())
+    for name, value in given.items():
+        check_channels("normalize_by", name, value, _channels("normalize_by", x)[2])
+    return Meta(x.shape, dtype)
+
+
+def _by_scale(g, weight, variance, extents, eps):
+    """``g * weight / sqrt(variance + eps)``, seen as ``extents``."""
+    n = reshape(g, extents)
+    if weight is not None:
+        n = n * _column(weight, extents)
+    return n / np.sqrt(_column(variance, extents) + eps)
+
+
+def _by_vjp_x(g, variance, weight, meta_x, eps):
+    extents = _channels("normalize_by", meta_x)
+    return reshape(_by_scale(g, weight, variance, extents, eps), meta_x.shape)
+
+
+def _by_vjp_mean(g, variance, weight, meta_x, meta_mean, eps):
+    extents = _channels("normalize_by", meta_x)
+    n = _by_scale(g, weight, variance, extents, eps)
+    return reshape(-_over_batch(n, extents), meta_mean.shape)
+
+
+def _by_vjp_variance(g, x, mean, variance, weight, meta_x, meta_variance, eps):
+    extents = _channels("normalize_by", meta_x)
+    n = _by_scale(g, weight, variance, extents, eps)
+    d = reshape(x, extents) - _column(mean, extents)
+    total = _over_batch(n * d, extents) / (_column(variance, extents) + eps)
+    return reshape(-0.5 * total, meta_variance.shape)
+
+
+def _by_vjp_weight(g, x, mean, variance, meta_x, meta_weight, eps):
+    extents = _channels("normalize_by", meta_x)
+    d = reshape(x, extents) - _column(mean, extents)
+    total = _over_batch(reshape(g, extents) * d, extents)
+    return reshape(total / np.sqrt(_column(variance, extents) + eps), meta_weight.shape)
+
+
+def _by_vjp_bias(g, meta_x, meta_bias):
+    extents = _channels("normalize_by", meta_x)
+    return reshape(_over_batch(reshape(g, extents), extents), meta_bias.shape)
+
+
+normalize_by.vjp(
+    x=_by_vjp_x,
+    mean=_by_vjp_mean,
+    variance=_by_vjp_variance,
+    weight=_by_vjp_weight,
+    bias=_by_vjp_bias,
+)
+
+
+@normalize_by.vjp_kernel
+def _by_backward(call, mask, g, x=None, mean: Any = None, variance=None, weight=None):
+    extents = _channels("normalize_by", call.metas[0])
+    width = extents[2]
+    dtype = g.dtype
+    g = np.ascontiguousarray(g)
+    zeros = np.zeros(width, dtype)
+    found: list[Any] = [None] * 5
+    scale = rstd = zeros
+    if variance is not None:
+        rstd = 1 / np.sqrt(flat(variance, dtype) + dtype.type(call.params["eps"]))
+        scale = rstd * per_channel("normalize_by", "weight", weight, width, 1, dtype)
+    if mask & 1:
+        found[0] = _scaled(g, zeros, scale, zeros, extents)
+    if x is not None:
+        moved = flat(mean, dtype)
+        whole, along = _gradient_sums(np.ascontiguousarray(x, dtype), g, moved, extents)
+    else:
+        whole, along = np.zeros((1, width), dtype), zeros
+        if mask & ~1 and g.size:
+            launch(channel_sums_kernel, ("total", dtype), extents, 1, g.ravel(), whole)
+        whole = whole[0]
+    values = (None, -scale * whole, -0.5 * scale * rstd * rstd * along, along * rstd, whole)
+    for k in range(1, 5):
+        if mask >> k & 1:
+            found[k] = np.array(values[k]).reshape(call.metas[k].shape)
+    return found
+
+
+normalize_by.calls = [
+    (((0, 2), (2,), (2,), (2,)), lambda x, m, v, w: normalize_by(x, m, np.exp(v), w)),
+]

@@ -1,0 +1,289 @@
+"""Normalization of the elements, or of groups of channels, of each example.
+
+Note [Statistics in formulas]
+-----------------------------
+The backward kernels take the statistics that the forward computed: formulas name them, so that the
+tape keeps them. The formulas themselves compute the statistics anew, from ``x``: a second
+derivative must see that they depend on it.
+"""
+
+from __future__ import annotations
+
+from functools import cache, partial
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from numgrad.codegen import threads
+from numgrad.codegen.expr import check_dtype
+from numgrad.core.declare import composite, primitive
+from numgrad.core.op import Meta
+from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.kernels.normalization import channel_sums_kernel, rows_backward_kernel, rows_kernel
+from numgrad.operations.shape import as_operand, reshape
+
+Extents = tuple[int, int, int, int]
+"""Note [Extents of normalization] in ``kernels.normalization``."""
+
+_ELEMENT_NS = 0.5  # one pass over an element
+
+
+@cache
+def _entry(maker: Any, options: tuple, columns: bool, parallel: bool) -> Any:
+    return maker(*options, columns, parallel).entry
+
+
+def launch(maker: Any, options: tuple, extents: Extents, passes: int, *arguments: Any) -> None:
+    """Call a kernel; matrices are given as they are, other arrays raveled."""
+    size = prod(extents)
+    columns = extents[3] == 1
+    entry = threads.choose(
+        partial(_entry, maker, options, columns, False),
+        partial(_entry, maker, options, columns, True),
+        size * passes * _ELEMENT_NS,
+    )
+    entry(*arguments, *extents)
+
+
+def computing_dtype(operation: str, *operands: np.ndarray | Meta | None) -> np.dtype:
+    """The real floating dtype in which operands are computed with."""
+    dtype = np.result_type(np.float32, *(a.dtype for a in operands if a is not None))
+    check_dtype(operation, dtype)
+    if dtype.kind == "c":
+        raise NumgradTypeError(
+            f"{operation}: complex operands have no order of magnitude to divide by; normalize "
+            "their real and imaginary parts"
+        )
+    return dtype
+
+
+def flat(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """The elements of ``a`` side by side."""
+    return np.ascontiguousarray(a, dtype).ravel()
+
+
+def per_channel(
+    operation: str, name: str, a: np.ndarray | None, width: int, fill: float, dtype: np.dtype
+) -> np.ndarray:
+    """A weight or bias as the kernels take it: one number for each channel."""
+    if a is None:
+        return np.full(width, fill, dtype)
+    check_channels(operation, name, a, width)
+    return flat(a, dtype)
+
+
+def check_channels(operation: str, name: str, a: Any, width: int) -> None:
+    """Raise unless a weight or bias, if there is one, has a number for each channel."""
+    if a is not None and prod(a.shape) != width:
+        raise NumgradValueError(
+            f"{operation}: {name} of shape {a.shape} has {prod(a.shape)} elements, there are "
+            f"{width} channels; give one for each"
+        )
+
+
+@primitive(
+    internal=True,
+    method=False,
+    auxiliaries=("mean", "rstd"),
+    samples=[
+        (((2, 4, 3), (4,), (4,)), {"extents": (2, 2, 2, 3)}),
+        (((2, 4, 3), (4,)), {"extents": (2, 2, 2, 3), "centered": False}),
+        (((3, 4), (4,), (4,)), {"extents": (3, 2, 2, 1)}),
+        (((3, 4), (4,)), {"extents": (3, 2, 2, 1), "centered": False, "eps": 0.1}),
+    ],
+    errors=[
+        (((2, 3), (4,), (3,)), {"extents": (2, 1, 3, 1)}, "NumgradValueError"),
+        (((2, 3), (3,), (3,)), {"extents": (2, 1, 3, 1), "centered": False}, "NumgradTypeError"),
+    ],
+    real=True,
+    smooth=True,
+)
+def normalize_groups(x, weight=None, bias=None, *, extents, eps=1e-5, centered=True):
+    """``(x - mean) / sqrt(var + eps)`` of each group of channels, then ``* weight + bias``.
+
+    ``extents`` says how the elements of ``x`` are seen: Note [Extents of normalization] in
+    ``kernels.normalization``. If not ``centered``, ``x / sqrt(mean(x**2) + eps)``, without bias.
+    """
+    operation = "normalize_groups"
+    if bias is not None and not centered:
+        raise NumgradTypeError(f"{operation}: takes a bias only with centered=True; add it after")
+    dtype = computing_dtype(operation, x, weight, bias)
+    outer, groups, channels, _ = extents
+    width, rows = groups * channels, outer * groups
+    weight = per_channel(operation, "weight", weight, width, 1, dtype)
+    bias = per_channel(operation, "bias", bias, width, 0, dtype)
+    out, mean, rstd = np.empty(x.shape, dtype), np.empty(rows, dtype), np.empty(rows, dtype)
+    if out.size:
+        arrays = [flat(x, dtype), weight, bias, out.ravel(), mean, rstd]
+        if not centered:
+            arrays = [arrays[0], weight, out.ravel(), rstd]
+        launch(rows_kernel, (dtype, centered), extents, 3, *arrays, eps)
+    return out, (mean, rstd)
+
+
+@normalize_groups.shape
+def _groups_result(x, weight, bias, *, extents, eps, centered):
+    operation = "normalize_groups"
+    if bias is not None and not centered:
+        raise NumgradTypeError(f"{operation}: takes a bias only with centered=True; add it after")
+    dtype = computing_dtype(operation, x, weight, bias)
+    outer, groups, channels, _ = extents
+    check_channels(operation, "weight", weight, groups * channels)
+    check_channels(operation, "bias", bias, groups * channels)
+    rows = Meta((outer * groups,), dtype)
+    return Meta(x.shape, dtype), (rows, rows)
+
+
+def _standardized(x: Any, extents: Extents, eps: float, centered: bool) -> tuple[Any, Any]:
+    """What a weight multiplies, seen as ``extents``, and the reciprocal standard deviations."""
+    x = reshape(x, extents)
+    if centered:
+        x = x - np.mean(x, axis=(2, 3), keepdims=True)
+    rstd = 1 / np.sqrt(np.mean(x * x, axis=(2, 3), keepdims=True) + eps)
+    return x * rstd, rstd
+
+
+def _groups_vjp_x(g, x, weight, meta_x, mean, rstd, extents, eps, centered):
+    h, rstd = _standardized(x, extents, eps, centered)
+    n = reshape(g, extents)
+    if weight is not None:
+        n = n * reshape(weight, (1, *extents[1:3], 1))
+    along = np.mean(n * h, axis=(2, 3), keepdims=True)
+    whole = np.mean(n, axis=(2, 3), keepdims=True) if centered else 0
+    return reshape(rstd * (n - whole - h * along), meta_x.shape)
+
+
+def _groups_vjp_weight(g, x, meta_weight, mean, rstd, extents, eps, centered):
+    h, _ = _standardized(x, extents, eps, centered)
+    return reshape(np.sum(reshape(g, extents) * h, axis=(0, 3)), meta_weight.shape)
+
+
+def _groups_vjp_bias(g, meta_bias, extents):
+    return reshape(np.sum(reshape(g, extents), axis=(0, 3)), meta_bias.shape)
+
+
+normalize_groups.vjp(x=_groups_vjp_x, weight=_groups_vjp_weight, bias=_groups_vjp_bias)
+
+
+@normalize_groups.vjp_kernel
+def _groups_backward(call, mask, g, x=None, weight=None, mean=None, rstd=None):
+    extents, centered = call.params["extents"], call.params["centered"]
+    _, groups, channels, _ = extents
+    width = groups * channels
+    dtype = g.dtype
+    g = flat(g, dtype)
+    found: list[Any] = [None, None, None]
+    statistics = [mean, rstd] if centered else [rstd]
+    if x is not None:
+        x = flat(x, dtype)
+    if mask & 1:
+        found[0] = np.zeros(call.metas[0].shape, dtype)
+        weight = per_channel("normalize_groups", "weight", weight, width, 1, dtype)
+        if g.size:
+            arrays = [g, x, weight, *statistics, found[0].ravel()]
+            launch(rows_backward_kernel, (dtype, centered), extents, 3, *arrays)
+    if mask & 2:
+        kind = "row_gradients" if centered else "rms_gradients"
+        sums = np.zeros((2 if centered else 1, width), dtype)
+        if g.size:
+            launch(channel_sums_kernel, (kind, dtype), extents, 2, x, g, *statistics, sums)
+        found[1] = sums[-1].reshape(call.metas[1].shape)
+        if mask & 4:
+            found[2] = sums[0].reshape(call.metas[2].shape).copy()
+    elif mask & 4:
+        sums = np.zeros((1, width), dtype)
+        if g.size:
+            launch(channel_sums_kernel, ("total", dtype), extents, 1, g, sums)
+        found[2] = sums[0].reshape(call.metas[2].shape)
+    return found
+
+
+normalize_groups.calls = [
+    (((2, 4, 3), (4,), (4,)), lambda *x: normalize_groups(*x, extents=(2, 2, 2, 3))),
+    (((3, 4), (4,)), lambda x, w: normalize_groups(x, w, extents=(3, 2, 2, 1), centered=False)),
+    (((3, 4), (4,)), lambda x, b: normalize_groups(x, None, b, extents=(3, 2, 2, 1))),
+]
+
+
+def _trailing(operation: str, x: Any, normalized_shape: Any, parameters: dict) -> Extents:
+    """How ``x`` is seen for a normalization over its last axes."""
+    shape = (
+        (int(normalized_shape),)
+        if isinstance(normalized_shape, int | np.integer)
+        else tuple(int(n) for n in normalized_shape)
+    )
+    lead = len(x.shape) - len(shape)
+    if not shape or lead < 0 or tuple(x.shape[lead:]) != shape:
+        raise NumgradValueError(
+            f"{operation}: an operand of shape {tuple(x.shape)} does not end in normalized_shape "
+            f"{shape}; give the lengths of its last axes"
+        )
+    for name, value in parameters.items():
+        if value is not None and tuple(np.shape(value)) != shape:
+            raise NumgradValueError(
+                f"{operation}: {name} has shape {tuple(np.shape(value))}, expected "
+                f"normalized_shape {shape}"
+            )
+    return (prod(x.shape[:lead]), 1, prod(shape), 1)
+
+
+@composite(method=False, real=True, smooth=True)
+def layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
+    """Normalize over the last axes: ``(x - mean) / sqrt(var + eps) * weight + bias``.
+
+    ``normalized_shape`` gives the lengths of these axes; ``weight`` and ``bias`` have that shape.
+    """
+    x = as_operand(x)
+    extents = _trailing("layer_norm", x, normalized_shape, {"weight": weight, "bias": bias})
+    return normalize_groups(x, weight, bias, extents=extents, eps=eps)
+
+
+layer_norm.calls = [
+    (((3, 2, 2), (2, 2), (2, 2)), lambda x, w, b: layer_norm(x, (2, 2), w, b)),
+    (((0, 2), (2,), (2,)), lambda x, w, b: layer_norm(x, 2, w, b)),
+]
+
+
+@composite(method=False, real=True, smooth=True)
+def rms_norm(x, normalized_shape, weight=None, eps=None):
+    """Divide by the root mean square over the last axes: ``x / sqrt(mean(x**2) + eps) * weight``.
+
+    ``eps=None`` is the machine epsilon of the operand's dtype.
+    """
+    x = as_operand(x)
+    extents = _trailing("rms_norm", x, normalized_shape, {"weight": weight})
+    if eps is None:
+        eps = float(np.finfo(np.result_type(x.dtype, np.float32)).eps)
+    return normalize_groups(x, weight, None, extents=extents, eps=eps, centered=False)
+
+
+rms_norm.calls = [
+    (((3, 4), (4,)), lambda x, w: rms_norm(x, 4, w, 0.1)),
+    (((0, 2), (2,)), lambda x, w: rms_norm(x, 2, w)),
+]
+
+
+@composite(method=False, real=True, smooth=True)
+def group_norm(x, num_groups, weight=None, bias=None, eps=1e-5):
+    """Normalize each of ``num_groups`` groups of channels (axis 1) of each example (axis 0)."""
+    x = as_operand(x)
+    if len(x.shape) < 2:
+        raise NumgradValueError(
+            f"group_norm: an operand of shape {tuple(x.shape)} has no axis of channels; give it "
+            "shape (examples, channels, ...)"
+        )
+    outer, width, *inner = x.shape
+    if num_groups < 1 or width % num_groups:
+        raise NumgradValueError(
+            f"group_norm: {width} channels (axis 1 of shape {tuple(x.shape)}) cannot be split "
+            f"into {num_groups} equal groups"
+        )
+    extents = (outer, num_groups, width // num_groups, prod(inner))
+    return normalize_groups(x, weight, bias, extents=extents, eps=eps)
+
+
+group_norm.calls = [
+    (((2, 4, 3), (4,), (4,)), lambda x, w, b: group_norm(x, 2, w, b)),
+    (((2, 4, 0), (4,), (4,)), lambda x, w, b: group_norm(x, 2, w, b)),
+]

@@ -1,0 +1,13 @@
+"""The operations of neural networks; importing this module adds them to the table."""
+
+from numgrad.nn.activation import operation as activation  # noqa: F401
+from numgrad.nn.convolution import operation as convolution  # noqa: F401
+from numgrad.nn.dropout import operation as dropout  # noqa: F401
+from numgrad.nn.embedding import operation as embedding  # noqa: F401
+from numgrad.nn.linear import operation as linear  # noqa: F401
+from numgrad.nn.loss import cross_entropy as loss_cross_entropy  # noqa: F401
+from numgrad.nn.loss import operation as loss  # noqa: F401
+from numgrad.nn.normalization import batch_operation as normalization_batch_operation  # noqa: F401
+from numgrad.nn.normalization import operation as normalization  # noqa: F401
+from numgrad.nn.pooling import operation as pooling  # noqa: F401
+from numgrad.nn.recurrent import operation as recurrent  # noqa: F401

@@ -1,0 +1,1 @@
+"""Padding: the operation, its function, its modules."""

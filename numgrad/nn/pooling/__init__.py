@@ -1,0 +1,1 @@
+"""Pooling: the operation, its function, its modules."""

@@ -1,0 +1,1 @@
+"""Recurrent: the operation, its function, its modules."""

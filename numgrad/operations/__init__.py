@@ -1,0 +1,27 @@
+"""The operations, one module a field; importing this package fills the table ``OPS``."""
+
+from numgrad.operations import (  # noqa: F401 (for what they declare)
+    arithmetic,
+    compare,
+    complex,
+    cumulative,
+    diagonal,
+    einsum,
+    embed,
+    exponential,
+    extend,
+    index,
+    join,
+    linalg,
+    masked,
+    matmul,
+    norm,
+    reduce,
+    region,
+    scatter,
+    search,
+    shape,
+    special,
+    trigonometric,
+    write,
+)

@@ -1,0 +1,306 @@
+"""Sums and products of everything up to an element, differences, linear recurrences."""
+
+from __future__ import annotations
+
+from functools import cache, partial
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from numgrad.codegen import threads
+from numgrad.codegen.cumulative import cumprod_backward_kernel, cumulative_kernel
+from numgrad.codegen.expr import check_dtype
+from numgrad.core.axis import normalize_axes
+from numgrad.core.declare import composite, primitive
+from numgrad.core.op import OPS, Meta
+from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.kernels.recurrence import recurrence_kernel
+from numgrad.operations.extend import pad_constant
+from numgrad.operations.index import getitem
+from numgrad.operations.join import concat
+from numgrad.operations.shape import as_operand, broadcast_to, flip, reshape, roll
+
+_ELEMENT_NS = 0.8  # a dependent addition or product
+
+
+@cache
+def _cumulate(
+    kind: str, in_dtype: np.dtype, out_dtype: np.dtype, columns: bool, parallel: bool
+) -> Any:
+    return cumulative_kernel(kind, in_dtype, out_dtype, columns, parallel).entry
+
+
+@cache
+def _cumprod_back(dtype: np.dtype, columns: bool, parallel: bool) -> Any:
+    return cumprod_backward_kernel(dtype, columns, parallel).entry
+
+
+def _launch(kernel: Any, arrays: tuple, shape: tuple[int, ...], axis: int) -> None:
+    """Call a kernel along ``axis`` of contiguous arrays of ``shape``."""
+    outer, length, inner = prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])
+    columns = inner != 1
+    sizes = (outer, length, inner) if columns else (outer, length)
+    size = outer * length * inner
+    if not size:
+        return
+    entry = threads.choose(
+        partial(kernel, columns, False),
+        partial(kernel, columns, True),
+        # one row cannot be shared
+        size * _ELEMENT_NS if outer * inner > 1 else 0.0,
+    )
+    entry(*[a.ravel() for a in arrays], *sizes)
+
+
+def _accumulated_dtype(operation: str, x: np.ndarray | Meta, dtype: Any) -> np.dtype:
+    if dtype is not None:
+        dtype = np.dtype(dtype)
+        check_dtype(operation, dtype)
+        if x.dtype.kind == "c" and dtype.kind != "c":
+            raise NumgradTypeError(
+                f"{operation}: a complex operand cannot be added up as {dtype}; use real()"
+            )
+        return dtype
+    check_dtype(operation, x.dtype)
+    return np.add.reduce(np.empty(1, x.dtype)).dtype  # small integers widen
+
+
+def _forward(operation: str, x: np.ndarray, axis: int | None, dtype: Any) -> np.ndarray:
+    out_dtype = _accumulated_dtype(operation, x, dtype)
+    if axis is None:
+        x, axis = x.reshape(-1), 0
+    (axis,) = normalize_axes(operation, axis, x.ndim)
+    x = np.ascontiguousarray(x)
+    out = np.empty(x.shape, out_dtype)
+    _launch(partial(_cumulate, operation, x.dtype, out_dtype), (x, out), x.shape, axis)
+    return out
+
+
+def _forward_result(operation: str, x: Meta, axis: int | None, dtype: Any) -> Meta:
+    shape = (prod(x.shape),) if axis is None else x.shape
+    normalize_axes(operation, 0 if axis is None else axis, len(shape))
+    return Meta(shape, _accumulated_dtype(operation, x, dtype))
+
+
+def _shaped(operation: str, g: Any, meta: Any, axis: int | None) -> tuple[tuple[int, ...], int]:
+    """Shape in which the operation ran along an axis, and that axis."""
+    if axis is None:
+        return (prod(meta.shape),), 0
+    return meta.shape, normalize_axes(operation, axis, len(meta.shape))[0]
+
+
+@primitive(
+    ref=np.cumsum,
+    linear=True,
+    samples=[(((3, 4),), {"axis": 1}), (((3, 4),), {"axis": 0}), (((3, 4),), {})],
+    errors=[(((3, 4),), {"axis": 2}, "NumgradIndexError")],
+)
+def cumsum(x, *, axis=None, dtype=None):
+    """Sum of all elements up to each one along an axis; without one, of the flattened operand."""
+    return _forward("cumsum", x, axis, dtype)
+
+
+cumsum.shape(lambda x, *, axis, dtype: _forward_result("cumsum", x, axis, dtype))
+
+
+def _cumsum_vjp(g, meta_x, axis):
+    _, axis = _shaped("cumsum", g, meta_x, axis)
+    return reshape(flip(cumsum(flip(g, axis=axis), axis=axis), axis=axis), meta_x.shape)
+
+
+cumsum.vjp(x=_cumsum_vjp)
+
+
+@cumsum.vjp_kernel
+def _cumsum_backward(call, mask, g):
+    shape, axis = _shaped("cumsum", g, call.metas[0], call.params["axis"])
+    g = np.ascontiguousarray(g)
+    out = np.empty(shape, g.dtype)
+    _launch(partial(_cumulate, "cumsum_reversed", g.dtype, g.dtype), (g, out), shape, axis)
+    return [out.reshape(call.metas[0].shape)]
+
+
+cumsum.calls = [
+    (((0, 2),), lambda x: cumsum(x, axis=0)),
+    (((0,),), lambda x: cumsum(x)),
+]
+
+
+@primitive(
+    ref=np.cumprod,
+    samples=[(((3, 4),), {"axis": 1}), (((3, 4),), {"axis": 0}), (((3, 4),), {})],
+    errors=[(((3, 4),), {"axis": 2}, "NumgradIndexError")],
+)
+def cumprod(x, *, axis=None, dtype=None):
+    """Product of all elements up to each one along an axis, or of the flattened operand."""
+    return _forward("cumprod", x, axis, dtype)
+
+
+cumprod.shape(lambda x, *, axis, dtype: _forward_result("cumprod", x, axis, dtype))
+
+
+def _before(y: Any, axis: int, fill: float, reverse: bool = False) -> Any:
+    """``y`` moved on by one along an axis, ``fill`` first."""
+    shape = y.shape
+    if shape[axis] == 0:
+        return y
+    lead = (slice(None),) * axis
+    kept = getitem(y, (*lead, slice(1, None) if reverse else slice(None, -1)))
+    widths = [(0, 0)] * len(shape)
+    widths[axis] = (0, 1) if reverse else (1, 0)
+    return pad_constant(kept, widths=tuple(widths), values=fill)
+
+
+def _cumprod_vjp(g, x, y, meta_x, axis):
+    # Note [Gradient of cumprod] in kernels.cumulative: no division, so right for any zeros
+    shape, axis = _shaped("cumprod", g, meta_x, axis)
+    following = roll(np.conj(reshape(x, shape)), -1, axis)
+    t = linear_recurrence(following, g, axis=axis, reverse=True)
+    return reshape(np.conj(_before(y, axis, 1)) * t, meta_x.shape)
+
+
+cumprod.vjp(x=_cumprod_vjp)
+
+
+@cumprod.vjp_kernel
+def _cumprod_backward(call, mask, g, x, y):
+    shape, axis = _shaped("cumprod", g, call.metas[0], call.params["axis"])
+    g, y = np.ascontiguousarray(g), np.ascontiguousarray(y)
+    x = np.ascontiguousarray(x, y.dtype)
+    out = np.empty(shape, g.dtype)
+    _launch(partial(_cumprod_back, g.dtype), (g, x, y, out), shape, axis)
+    return [out.reshape(call.metas[0].shape)]
+
+
+cumprod.calls = [
+    (((0, 2),), lambda x: cumprod(x, axis=0)),
+    (((0,),), lambda x: cumprod(x)),
+]
+cumprod.kink(x=([2.0, 0.0, 3.0], [1, 8, 0]))
+cumprod.kink(x=([0.0, 0.0, 3.0], [1, 0, 0]))
+
+
+@composite(ref="numpy.cumulative_sum", smooth=True)
+def cumulative_sum(x, axis=None, dtype=None, include_initial=False):
+    """``cumsum`` as the Array API has it; ``include_initial`` puts a zero first."""
+    return _cumulative("cumulative_sum", cumsum, x, axis, dtype, include_initial, 0)
+
+
+cumulative_sum.calls = [
+    (((2, 3),), lambda x: cumulative_sum(x, axis=1, include_initial=True)),
+    (((3,),), lambda x: cumulative_sum(x)),
+]
+
+
+@composite(ref="numpy.cumulative_prod")
+def cumulative_prod(x, axis=None, dtype=None, include_initial=False):
+    """``cumprod`` as the Array API has it; ``include_initial`` puts a one first."""
+    return _cumulative("cumulative_prod", cumprod, x, axis, dtype, include_initial, 1)
+
+
+cumulative_prod.calls = [
+    (((2, 3),), lambda x: cumulative_prod(x, axis=1, include_initial=True)),
+    (((3,),), lambda x: cumulative_prod(x)),
+]
+cumulative_prod.kink(x=([2.0, 0.0, 3.0], [1, 8, 0]))
+
+
+def _cumulative(
+    name: str, op: Any, x: Any, axis: int | None, dtype: Any, initial: bool, fill: int
+) -> Any:
+    x = as_operand(x)
+    if axis is None:
+        if len(x.shape) != 1:
+            raise NumgradValueError(f"{name}: give the axis, the operand has shape {x.shape}")
+        axis = 0
+    (axis,) = normalize_axes(name, axis, len(x.shape))
+    y = op(x, axis=axis, dtype=dtype)
+    if not initial:
+        return y
+    widths = [(0, 0)] * len(x.shape)
+    widths[axis] = (1, 0)
+    return pad_constant(y, widths=tuple(widths), values=fill)
+
+
+@primitive(
+    method=False,
+    samples=[(((3, 4), (3, 4)), {"axis": 1}), (((3, 4), (3, 4)), {"axis": 0, "reverse": True})],
+    errors=[(((3, 4), (3, 5)), {}, "NumgradValueError")],
+    smooth=True,
+)
+def linear_recurrence(a, b, *, axis=-1, reverse=False):
+    """``y[k] = a[k] y[k-1] + b[k]`` along an axis, starting with ``y[0] = b[0]``.
+
+    With ``reverse`` it starts at the end. Operands have the same shape and floating dtype.
+    """
+    dtype = _recurrence_result(a, b, axis=axis, reverse=reverse).dtype
+    (axis,) = normalize_axes("linear_recurrence", axis, a.ndim)
+    a, b = np.ascontiguousarray(a, dtype), np.ascontiguousarray(b, dtype)
+    out = np.empty(a.shape, dtype)
+    if out.size:
+        sizes = prod(a.shape[:axis]), a.shape[axis], prod(a.shape[axis + 1 :])
+        recurrence_kernel(dtype)(a.ravel(), b.ravel(), out.ravel(), *sizes, reverse)
+    return out
+
+
+@linear_recurrence.shape
+def _recurrence_result(a, b, *, axis, reverse):
+    if a.ndim != b.ndim or a.shape != b.shape:
+        raise NumgradValueError(
+            f"linear_recurrence: shapes {a.shape} and {b.shape} differ; they must be equal"
+        )
+    dtype = np.result_type(a.dtype, b.dtype, np.float32)
+    check_dtype("linear_recurrence", dtype)
+    normalize_axes("linear_recurrence", axis, a.ndim)
+    return Meta(a.shape, dtype)
+
+
+def _recurrence_vjp(g, a, axis, reverse):
+    axis %= len(a.shape)
+    following = roll(np.conj(a), 1 if reverse else -1, axis)
+    return linear_recurrence(following, g, axis=axis, reverse=not reverse)
+
+
+linear_recurrence.vjp(
+    a=lambda g, a, y, axis, reverse: (
+        _recurrence_vjp(g, a, axis, reverse) * np.conj(_before(y, axis % len(a.shape), 0, reverse))
+    ),
+    b=_recurrence_vjp,
+)
+linear_recurrence.calls = [
+    (((0, 2), (0, 2)), lambda a, b: linear_recurrence(a, b, axis=0)),
+]
+
+
+@composite(ref=np.diff, smooth=True)
+def diff(x, n=1, axis=-1, prepend=None, append=None):
+    """Differences of neighbours along an axis, taken ``n`` times."""
+    x = as_operand(x)
+    if n < 0:
+        raise NumgradValueError(f"diff: n must not be negative, got {n}")
+    if n == 0:
+        return x
+    (axis,) = normalize_axes("diff", axis, len(x.shape))
+    parts = [x]
+    for position, value in ((0, prepend), (2, append)):
+        if value is None:
+            continue
+        value = as_operand(value)
+        if len(value.shape) == 0:
+            value = broadcast_to(value, (*x.shape[:axis], 1, *x.shape[axis + 1 :]))
+        parts.insert(0 if position == 0 else len(parts), value)
+    if len(parts) > 1:
+        x = concat(*parts, axis=axis)
+    lead = (slice(None),) * axis
+    for _ in range(n):
+        later, earlier = getitem(x, (*lead, slice(1, None))), getitem(x, (*lead, slice(None, -1)))
+        x = OPS["not_equal" if x.dtype == np.bool_ else "subtract"](later, earlier)
+    return x
+
+
+diff.calls = [
+    (((2, 4),), lambda x: diff(x, 2)),
+    (((2, 3), (2, 1)), lambda x, last: diff(x, axis=1, prepend=0.0, append=last)),
+    (((0, 2),), lambda x: diff(x)),
+]

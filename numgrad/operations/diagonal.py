@@ -1,0 +1,132 @@
+"""Triangles and diagonals of matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from numgrad.core.declare import composite, primitive, view
+from numgrad.core.op import OPS, Meta
+from numgrad.errors import NumgradValueError
+from numgrad.operations.shape import as_operand
+
+
+@primitive(
+    ref=np.tril,
+    linear=True,
+    samples=[(((3, 4),), {"k": -1}), (((2, 3, 3),), {}), (((3,),), {})],
+    errors=[(((),), {}, "NumgradValueError")],
+)
+def tril(x, *, k=0):
+    """Elements on and below the ``k``-th diagonal of the last two axes, else zero."""
+    return _triangle("tril", np.tril, x, k)
+
+
+tril.shape(lambda x, *, k: _triangle_shape("tril", x))
+tril.vjp(x=lambda g, k: tril(g, k=k))
+tril.calls = [
+    (((0, 2),), lambda x: tril(x)),
+]
+
+
+@primitive(
+    ref=np.triu,
+    linear=True,
+    samples=[(((3, 4),), {"k": 1}), (((2, 3, 3),), {})],
+    errors=[(((),), {}, "NumgradValueError")],
+)
+def triu(x, *, k=0):
+    """Elements on and above the ``k``-th diagonal of the last two axes, else zero."""
+    return _triangle("triu", np.triu, x, k)
+
+
+triu.shape(lambda x, *, k: _triangle_shape("triu", x))
+triu.vjp(x=lambda g, k: triu(g, k=k))
+
+
+def _triangle(operation: str, function: Any, x: np.ndarray, k: int) -> np.ndarray:
+    return function(_checked_triangle(operation, x), k)
+
+
+def _triangle_shape(operation: str, x: Meta) -> Meta:
+    _checked_triangle(operation, x)
+    return x if x.ndim > 1 else Meta((*x.shape, *x.shape), x.dtype)
+
+
+def _checked_triangle(operation: str, x: Any) -> Any:
+    if x.ndim == 0:
+        raise NumgradValueError(f"{operation}: needs an operand with axes, got a 0-d one")
+    return x
+
+
+@view(
+    ref=np.diagonal,
+    linear=True,
+    samples=[(((3, 4),), {"offset": 1}), (((2, 3, 3),), {"axis1": 1, "axis2": 2})],
+    errors=[(((3,),), {}, "NumgradValueError")],
+)
+def diagonal(x, *, offset=0, axis1=0, axis2=1):
+    """Elements whose indices along two axes differ by ``offset``; they become the last axis."""
+    out = np.diagonal(x, offset, axis1, axis2)
+    out.flags.writeable = x.flags.writeable  # NumPy's is read-only, ours may be written through
+    return out
+
+
+diagonal.vjp(
+    x=lambda g, meta_x, offset, axis1, axis2: diagonal_backward(
+        g, meta_x.shape, offset, axis1, axis2
+    )
+)
+diagonal.calls = [
+    (((0, 2),), lambda x: diagonal(x)),
+]
+
+
+@primitive(
+    internal=True, linear=True, method=False, samples=[(((3,),), {"shape": (3, 4), "offset": 1})]
+)
+def diagonal_backward(x, *, shape, offset=0, axis1=0, axis2=1):
+    """Zeros of ``shape`` with the operand along a diagonal."""
+    out = np.zeros(shape, x.dtype)
+    target = np.diagonal(out, offset, axis1, axis2)
+    target.flags.writeable = True
+    target[...] = x
+    return out
+
+
+diagonal_backward.shape(lambda x, *, shape, offset, axis1, axis2: Meta(tuple(shape), x.dtype))
+diagonal_backward.vjp(
+    x=lambda g, offset, axis1, axis2: diagonal(g, offset=offset, axis1=axis1, axis2=axis2)
+)
+
+
+@composite(ref=np.trace, smooth=True)
+def trace(x, offset=0, axis1=0, axis2=1, dtype=None):
+    """Sum of the elements on a diagonal, added up as ``dtype`` if that is given."""
+    elements = diagonal(x, offset=offset, axis1=axis1, axis2=axis2)
+    return OPS["sum"](elements, axis=-1, dtype=dtype)
+
+
+trace.calls = [
+    (((3, 3),), lambda x: trace(x)),
+    (((2, 3, 2),), lambda x: trace(x, 1, 0, 2)),
+]
+
+
+@composite(ref=np.diag, smooth=True)
+def diag(x, k=0):
+    """The ``k``-th diagonal of a matrix; of a vector, the matrix that has it there."""
+    x = as_operand(x)
+    if len(x.shape) == 1:
+        n = x.shape[0] + abs(k)
+        return diagonal_backward(x, shape=(n, n), offset=k)
+    if len(x.shape) == 2:
+        return diagonal(x, offset=k)
+    raise NumgradValueError(f"diag: needs one or two axes, got shape {x.shape}")
+
+
+diag.calls = [
+    (((3,),), lambda x: diag(x, 1)),
+    (((2, 3),), lambda x: diag(x)),
+]

@@ -1,0 +1,270 @@
+"""Einstein summation, lowered to diagonals, sums and matrix products.
+
+Note [Lowering einsum]
+----------------------
+Repeated subscripts of one operand become a diagonal, those that nothing else names are summed at
+once. Two operands are brought into the form (batch, own, summed) x (batch, summed, own) and
+multiplied by ``matmul``; more than two are contracted pairwise in the order of ``np.einsum_path``.
+Every step is an operation, so gradients of all orders follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from numgrad.core.abstract import AbstractLength
+from numgrad.core.declare import composite
+from numgrad.core.op import OPS
+from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.operations.diagonal import diagonal
+from numgrad.operations.matmul import matmul
+from numgrad.operations.shape import as_operand, permute_dims, reshape
+
+_SHORT = 16
+"""Lengths up to which a compiled function is made for each: sums of few products are unrolled."""
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+@composite(ref=np.einsum, method=False, smooth=True)
+def einsum(subscripts, *operands, optimize=True):
+    """Sum of products of elements whose axes are named by ``subscripts``, as ``"ij,jk->ik"``.
+
+    Ellipses, repeated subscripts, an implicit output and the form with lists of axis numbers work
+    as in NumPy. ``optimize`` is what ``np.einsum_path`` takes.
+    """
+    if not isinstance(subscripts, str):
+        subscripts, operands = _from_lists((subscripts, *operands))
+    arrays = [as_operand(x) for x in operands]
+    for x in arrays:
+        if x.dtype.kind not in "biufc":
+            raise NumgradTypeError(f"einsum: dtype {x.dtype} is not numeric")
+    shapes = tuple(tuple(x.shape) for x in arrays)
+    inputs, output = _parse(subscripts, tuple(map(len, shapes)))
+    terms = []
+    lengths = _lengths(subscripts, inputs, shapes)
+    for n in lengths.values():
+        if isinstance(n, AbstractLength) and n.hint <= _SHORT:
+            int(n)  # a compiled function is made for this length
+    for names, x in zip(inputs, arrays, strict=True):
+        names, x = _diagonals(names, x)
+        terms.append(_without_ones(names, x, lengths))
+    if len(terms) == 1:
+        return _finish(*_reduce(*terms[0], set(output)), output)  # pyright: ignore
+    for pair in _path(tuple(n for n, _ in terms), shapes, output, lengths, optimize):
+        chosen = [terms[k] for k in pair]
+        terms = [t for k, t in enumerate(terms) if k not in pair]
+        needed = set(output).union(*[n for n, _ in terms])
+        while len(chosen) > 1:
+            first, second = chosen[:2]
+            later = needed.union(*[n for n, _ in chosen[2:]])
+            chosen = [_contract(first, second, later), *chosen[2:]]
+        terms.append(chosen[0])
+    return _finish(*_reduce(*terms[0], set(output)), output)  # pyright: ignore
+
+
+einsum.calls = [
+    (((2, 3), (3, 2)), lambda a, b: einsum("ij,jk->ik", a, b)),
+    (((3, 3),), lambda a: einsum("ii->i", a)),
+    (((2, 3), (2, 3)), lambda a, b: einsum("ij,ij", a, b)),
+    (((2, 3), (3,), (2,)), lambda a, b, c: einsum("ij,j,i->j", a, b, c)),
+    (((2, 2, 3), (3, 2)), lambda a, b: einsum("...ij,jk->...ik", a, b)),
+    (((2, 1), (2, 3)), lambda a, b: einsum("ij,ij->ji", a, b)),
+    (((2, 0), (0, 3)), lambda a, b: einsum("ij,jk->ik", a, b)),
+]
+
+
+# ------------------------------------------------------------------------------------ parsing
+
+
+def _from_lists(given: Sequence[Any]) -> tuple[str, tuple]:
+    """The call ``einsum(a, [0, 1], b, [1, 2], [0, 2])`` with letters."""
+    operands = tuple(given[: len(given) - len(given) % 2 : 2])
+    lists = list(given[1::2]) + ([given[-1]] if len(given) % 2 else [])
+    try:
+        texts = ["".join("..." if k is Ellipsis else _LETTERS[k] for k in names) for names in lists]
+    except (TypeError, IndexError):
+        raise NumgradTypeError(
+            "einsum: give a string of subscripts, or after each operand a list of axis numbers"
+        ) from None
+    text = ",".join(texts[: len(operands)])
+    return (f"{text}->{texts[-1]}" if len(given) % 2 else text), operands
+
+
+@lru_cache(maxsize=1024)
+def _parse(subscripts: str, ranks: tuple[int, ...]) -> tuple[tuple[str, ...], str]:
+    """Letters of each operand and of the result, ellipses spelled out."""
+    text = subscripts.replace(" ", "")
+    left, arrow, right = text.partition("->")
+    inputs = left.split(",")
+    if len(inputs) != len(ranks):
+        raise NumgradValueError(
+            f"einsum: {subscripts!r} names {len(inputs)} operands, but {len(ranks)} were given"
+        )
+    used = set(text)
+    spare = [c for c in _LETTERS if c not in used]
+    longest = 0
+    for names, rank in zip(inputs, ranks, strict=True):
+        _check_letters(subscripts, names)
+        bare = names.replace("...", "")
+        extra = rank - len(bare)
+        if extra < 0 or (extra and "..." not in names):
+            raise NumgradValueError(
+                f"einsum: {names!r} in {subscripts!r} names {len(bare)} axes of an operand that "
+                f"has {rank}"
+            )
+        longest = max(longest, extra)
+    dots = "".join(spare[:longest])
+    spelled = []
+    for names, rank in zip(inputs, ranks, strict=True):
+        extra = rank - len(names.replace("...", ""))
+        spelled.append(names.replace("...", dots[len(dots) - extra :] if extra else ""))
+    if arrow:
+        _check_letters(subscripts, right)
+        output = right.replace("...", dots)
+        if longest and "..." not in right:
+            raise NumgradValueError(
+                f"einsum: {subscripts!r} broadcasts axes with an ellipsis that the output lacks; "
+                "write it there too, or sum them before"
+            )
+    else:
+        once = [c for c in sorted(set(left) - set(",.")) if left.count(c) == 1]
+        output = dots + "".join(once)
+    for c in output:
+        if output.count(c) > 1 or not any(c in names for names in spelled):
+            raise NumgradValueError(
+                f"einsum: output subscript {c!r} of {subscripts!r} must appear once, and in an "
+                "operand"
+            )
+    return tuple(spelled), output
+
+
+def _check_letters(subscripts: str, names: str) -> None:
+    bare = names.replace("...", "", 1)
+    if not all(c in _LETTERS for c in bare):
+        raise NumgradValueError(
+            f"einsum: {names!r} in {subscripts!r} is not made of letters and at most one '...'"
+        )
+
+
+def _lengths(subscripts: str, inputs: Sequence[str], shapes: Sequence[Any]) -> dict[str, int]:
+    lengths: dict[str, int] = {}
+    for names, shape in zip(inputs, shapes, strict=True):
+        for c, n in zip(names, shape, strict=True):
+            known = lengths.setdefault(c, n)
+            if known == 1:
+                lengths[c] = n
+            elif n not in (1, known):
+                listed = ", ".join(map(str, shapes))
+                raise NumgradValueError(
+                    f"einsum: subscript {c!r} of {subscripts!r} has lengths {known} and {n} in "
+                    f"operands of shapes {listed}"
+                )
+    return lengths
+
+
+# -------------------------------------------------------------------------------------- steps
+
+
+def _diagonals(names: str, x: Any) -> tuple[str, Any]:
+    """Take the diagonal for each subscript that is repeated."""
+    for c in dict.fromkeys(names):
+        while names.count(c) > 1:
+            first = names.index(c)
+            second = names.index(c, first + 1)
+            if x.shape[first] != x.shape[second]:
+                raise NumgradValueError(
+                    f"einsum: repeated subscript {c!r} names axes of lengths {x.shape[first]} and "
+                    f"{x.shape[second]}"
+                )
+            x = diagonal(x, axis1=first, axis2=second)
+            names = "".join(n for k, n in enumerate(names) if k not in (first, second)) + c
+    return names, x
+
+
+def _without_ones(names: str, x: Any, lengths: dict[str, int]) -> tuple[str, Any]:
+    """Drop axes of length 1 that are broadcast: another operand has them in full."""
+    keep = [k for k, c in enumerate(names) if x.shape[k] == lengths[c]]
+    if len(keep) == len(names):
+        return names, x
+    return "".join(names[k] for k in keep), reshape(x, [x.shape[k] for k in keep])
+
+
+def _reduce(names: str, x: Any, needed: set[str]) -> tuple[str, Any]:
+    """Sum over the axes nothing needs."""
+    axes = tuple(k for k, c in enumerate(names) if c not in needed)
+    if not axes:
+        return names, x
+    return "".join(c for c in names if c in needed), OPS["sum"](x, axis=axes)
+
+
+def _finish(names: str, x: Any, output: str) -> Any:
+    return _ordered(names, x, output)
+
+
+def _ordered(names: str, x: Any, order: str) -> Any:
+    return x if names == order else permute_dims(x, tuple(names.index(c) for c in order))
+
+
+def _contract(first: tuple[str, Any], second: tuple[str, Any], needed: set[str]) -> tuple[str, Any]:
+    """Product of two operands, summed over the subscripts in both that nothing else needs."""
+    names_a, a = _reduce(*first, needed | set(second[0]))
+    names_b, b = _reduce(*second, needed | set(names_a))
+    shared = [c for c in names_a if c in names_b]
+    batch = "".join(c for c in shared if c in needed)
+    summed = "".join(c for c in shared if c not in needed)
+    own_a = "".join(c for c in names_a if c not in names_b)
+    own_b = "".join(c for c in names_b if c not in names_a)
+    length = dict(zip(names_a + names_b, (*a.shape, *b.shape), strict=True))
+    if not summed:
+        # nothing to sum: an elementwise product of broadcast operands
+        result = batch + own_a + own_b
+        a = _ordered(names_a, a, batch + own_a)
+        b = _ordered(names_b, b, batch + own_b)
+        a = reshape(a, (*a.shape, *[1] * len(own_b))) if own_b else a
+        if own_a:
+            sizes = [length[c] for c in batch], [1] * len(own_a), [length[c] for c in own_b]
+            b = reshape(b, tuple(n for part in sizes for n in part))
+        return result, OPS["multiply"](a, b)
+
+    def sizes_of(names: str) -> list[int]:
+        return [length[c] for c in names]
+
+    lead = sizes_of(batch)
+    count = prod(sizes_of(summed))
+    a = _ordered(names_a, a, batch + own_a + summed)
+    b = _ordered(names_b, b, batch + summed + own_b)
+    left = (prod(sizes_of(own_a)),) if own_a or batch else ()
+    right = (prod(sizes_of(own_b)),) if own_b or batch else ()
+    a = reshape(a, (*lead, *left, count))
+    b = reshape(b, (*lead, count, *right))
+    result = reshape(matmul(a, b), (*lead, *sizes_of(own_a), *sizes_of(own_b)))
+    return batch + own_a + own_b, result
+
+
+def _path(
+    names: tuple[str, ...], shapes: Any, output: str, lengths: dict[str, int], optimize: Any
+) -> list[tuple[int, ...]]:
+    """Which operands to contract in each step; the result goes to the end of the list."""
+    if len(names) == 2:
+        return [(0, 1)]
+    if not isinstance(optimize, list | tuple):
+        # a path is as good for the lengths of other calls; a symbol is no key of a cache
+        known = {c: n.hint if isinstance(n, AbstractLength) else n for c, n in lengths.items()}
+        return _found_path(names, output, tuple(known.items()), optimize)
+    return [tuple(sorted(step)) for step in optimize if not isinstance(step, str)]
+
+
+@lru_cache(maxsize=1024)
+def _found_path(names: tuple[str, ...], output: str, lengths: tuple, optimize: Any) -> list[tuple]:
+    if not optimize:
+        return [tuple(range(len(names)))]
+    known = dict(lengths)
+    stand_ins = [np.broadcast_to(np.float64(0), [known[c] for c in n]) for n in names]
+    method = "greedy" if optimize is True else optimize
+    path, _ = np.einsum_path(f"{','.join(names)}->{output}", *stand_ins, optimize=method)
+    return [tuple(sorted(step)) for step in path[1:]]

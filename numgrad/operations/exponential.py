@@ -1,0 +1,202 @@
+"""Exponentials, logarithms, roots and hyperbolic functions."""
+
+import math
+
+import numpy as np
+
+from numgrad.core.declare import elementwise
+from numgrad.operations.special import sigmoid
+
+
+@elementwise(ref=np.exp, special=(0.0, 710.0, -746.0))
+def exp(x):
+    """Exponential of each element."""
+    return np.exp(x)
+
+
+exp.vjp(x=lambda g, y: g * np.conj(y))
+exp.kink(x=([-np.inf, 800.0, -800.0], [0, np.inf, 0]))
+
+
+@elementwise(ref=np.exp2)
+def exp2(x):
+    """Two to the power of each element."""
+    return np.exp2(x)
+
+
+exp2.vjp(x=lambda g, y: g * np.conj(y * math.log(2)))
+exp2.kink(x=([-np.inf, 1100.0, -1100.0], [0, np.inf, 0]))
+
+
+@elementwise(ref=np.expm1, special=(0.0,))
+def expm1(x):
+    """``exp(x) - 1``, accurate near zero."""
+    return np.expm1(x)
+
+
+expm1.vjp(x=lambda g, x: g * np.conj(np.exp(x)))  # y + 1 has lost the small ones
+expm1.kink(x=([-np.inf, 800.0, -800.0], [0, np.inf, 0]))
+
+
+@elementwise(ref=np.log, domain=(0.2, 5.0), special=(0.0,))
+def log(x):
+    """Natural logarithm."""
+    return np.log(x)
+
+
+log.vjp(x=lambda g, x: g / np.conj(x))
+log.kink(x=([0.0, np.inf], [np.inf, 0]))
+
+
+@elementwise(ref=np.log2, domain=(0.2, 5.0))
+def log2(x):
+    """Logarithm to base 2."""
+    return np.log2(x)
+
+
+log2.vjp(x=lambda g, x: g / np.conj(x * math.log(2)))
+log2.kink(x=([0.0, np.inf], [np.inf, 0]))
+
+
+@elementwise(ref=np.log10, domain=(0.2, 5.0))
+def log10(x):
+    """Logarithm to base 10."""
+    return np.log10(x)
+
+
+log10.vjp(x=lambda g, x: g / np.conj(x * math.log(10)))
+log10.kink(x=([0.0, np.inf], [np.inf, 0]))
+
+
+@elementwise(ref=np.log1p, domain=(-0.7, 3.0), special=(0.0,))
+def log1p(x):
+    """``log(1 + x)``, accurate near zero."""
+    return np.log1p(x)
+
+
+log1p.vjp(x=lambda g, x: g / np.conj(1 + x))
+log1p.kink(x=([-1.0, np.inf], [np.inf, 0]))
+
+
+@elementwise(ref=np.sqrt, domain=(0.2, 5.0), special=(0.0,))
+def sqrt(x):
+    """Square root."""
+    return np.sqrt(x)
+
+
+sqrt.vjp(x=lambda g, y: g / (2 * np.conj(y)))
+sqrt.kink(x=([0.0, -1.0], [np.inf, np.nan]))
+
+
+@elementwise(ref=np.cbrt, domain=(0.2, 5.0), real=True)
+def cbrt(x):
+    """Real cube root."""
+    return np.cbrt(x)
+
+
+cbrt.vjp(x=lambda g, y: g / (3 * y * y))
+cbrt.kink(x=([0.0, -0.0, -8.0], [np.inf, np.inf, 1 / 12]))
+
+
+@elementwise(ref=np.hypot, domain=(0.3, 3.0), real=True)
+def hypot(a, b):
+    """Length of the hypotenuse, ``sqrt(a*a + b*b)`` without overflow."""
+    return np.hypot(a, b)
+
+
+hypot.vjp(a=lambda g, a, y: g * (a / y), b=lambda g, b, y: g * (b / y))
+hypot.kink(a=([0.0, 0.0], [np.nan, 0]), b=([0.0, 2.0], [np.nan, 1]))
+
+
+@elementwise(ref=np.logaddexp, real=True, signed_zeros=False)
+def logaddexp(a, b):
+    """``log(exp(a) + exp(b))`` without overflow."""
+    return np.logaddexp(a, b)
+
+
+logaddexp.vjp(a=lambda g, a, b: g * sigmoid(a - b), b=lambda g, a, b: g * sigmoid(b - a))
+logaddexp.kink(
+    a=([-np.inf, np.inf, 0.0, -800.0, np.inf], [np.nan, 1, 1, 0, np.nan]),
+    b=([-np.inf, 0.0, -np.inf, 800.0, np.inf], [np.nan, 0, 0, 1, np.nan]),
+)
+
+
+@elementwise(ref=np.logaddexp2, real=True, signed_zeros=False)
+def logaddexp2(a, b):
+    """``log2(2**a + 2**b)`` without overflow."""
+    return np.logaddexp2(a, b)
+
+
+logaddexp2.vjp(
+    a=lambda g, a, b: g * sigmoid((a - b) * math.log(2)),
+    b=lambda g, a, b: g * sigmoid((b - a) * math.log(2)),
+)
+logaddexp2.kink(
+    a=([-np.inf, np.inf, 0.0, -2000.0], [np.nan, 1, 1, 0]),
+    b=([-np.inf, 0.0, -np.inf, 2000.0], [np.nan, 0, 0, 1]),
+)
+
+
+@elementwise(ref=np.sinh, special=(0.0,), smooth=True)
+def sinh(x):
+    """Hyperbolic sine."""
+    return np.sinh(x)
+
+
+sinh.vjp(x=lambda g, x: g * np.conj(np.cosh(x)))
+
+
+@elementwise(ref=np.cosh, smooth=True)
+def cosh(x):
+    """Hyperbolic cosine."""
+    return np.cosh(x)
+
+
+cosh.vjp(x=lambda g, x: g * np.conj(np.sinh(x)))
+
+
+@elementwise(ref=np.tanh, special=(0.0, 300.0))
+def tanh(x):
+    """Hyperbolic tangent."""
+    return np.tanh(x)
+
+
+tanh.vjp(x=lambda g, y: g * np.conj(1 - y * y))
+tanh.kink(x=([800.0, -800.0, np.inf, -np.inf], [0, 0, 0, 0]))
+
+
+@elementwise(ref=np.arcsinh, aliases=("asinh",))
+def arcsinh(x):
+    """Inverse hyperbolic sine."""
+    return np.arcsinh(x)
+
+
+def _arcsinh_vjp(g, x):
+    far = np.abs(x) > 1e9  # 1 does not count there, and a square may overflow
+    root = np.sqrt(np.where(far, 1, x) * x + 1)
+    return g / np.conj(np.where(far, np.where(np.real(x) < 0, -x, x), root))
+
+
+arcsinh.vjp(x=_arcsinh_vjp)
+arcsinh.kink(x=([np.inf, -np.inf], [0, 0]))
+
+
+@elementwise(ref=np.arccosh, aliases=("acosh",), domain=(1.3, 4.0))
+def arccosh(x):
+    """Inverse hyperbolic cosine."""
+    return np.arccosh(x)
+
+
+arccosh.vjp(x=lambda g, x: g / np.conj(np.sqrt(x - 1) * np.sqrt(x + 1)))
+arccosh.kink(x=([1.0], [np.inf]))
+arccosh.kink(x=([0.5, -2.0], [np.nan, np.nan]))
+
+
+@elementwise(ref=np.arctanh, aliases=("atanh",), domain=(-0.8, 0.8))
+def arctanh(x):
+    """Inverse hyperbolic tangent."""
+    return np.arctanh(x)
+
+
+arctanh.vjp(x=lambda g, x: g / np.conj(1 - x) / np.conj(1 + x))
+arctanh.kink(x=([1.0, -1.0], [np.inf, np.inf]))

@@ -1,0 +1,81 @@
+"""The matrix product."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from numgrad.core.op import Meta
+from numgrad.operations.product_plan import MatMul, product_shape
+from numgrad.operations.shape import expand_dims, matrix_transpose, squeeze
+
+
+def mH(x: Any) -> Any:
+    """Conjugate transpose of matrices, of an ndarray or a Tensor."""
+    return np.conj(matrix_transpose(x))
+
+
+def _matmul_vjp_a(g, b, meta_a, meta_b):
+    if len(meta_b.shape) == 1:
+        return (expand_dims(g, -1) if len(meta_a.shape) > 1 else g) * np.conj(b)
+    if len(meta_a.shape) == 1:
+        return squeeze(matmul(np.conj(b), expand_dims(g, -1)), -1)
+    return matmul(g, mH(b))
+
+
+def _matmul_vjp_b(g, a, meta_a, meta_b):
+    if len(meta_a.shape) == 1:
+        if len(meta_b.shape) == 1:
+            return g * np.conj(a)
+        return expand_dims(np.conj(a), -1) * expand_dims(g, -2)
+    if len(meta_b.shape) == 1:
+        return squeeze(matmul(mH(a), expand_dims(g, -1)), -1)
+    return matmul(mH(a), g)
+
+
+def _declare(**options: Any) -> Any:
+    return lambda function: MatMul(function, **options)
+
+
+@_declare(
+    ref=np.matmul,
+    dunder="matmul",
+    samples=[
+        (((3, 4), (4, 5)), {}),
+        (((4,), (4,)), {}),
+        (((3, 4), (4,)), {}),
+        (((4,), (4, 3)), {}),
+        (((2, 3, 4), (2, 4, 2)), {}),
+        (((2, 1, 3, 4), (3, 4, 2)), {}),
+        (((2, 3, 4), (4,)), {}),
+        (((4,), (2, 4, 3)), {}),
+        (((3, 4), (2, 4, 3)), {}),
+    ],
+    errors=[
+        (((3, 4), (3, 4)), {}, "NumgradValueError"),
+        (((), (3, 4)), {}, "NumgradValueError"),
+        (((2, 3, 4), (3, 4, 2)), {}, "NumgradValueError"),
+    ],
+    smooth=True,
+)
+def matmul(a, b):
+    """Matrix product; vectors are rows on the left and columns on the right.
+
+    Axes before the last two are stacks of matrices and broadcast against each other.
+    """
+    return np.matmul(a, b)
+
+
+@matmul.shape
+def _matmul_result(a, b):
+    return Meta(product_shape(a.shape, b.shape), np.result_type(a.dtype, b.dtype))
+
+
+matmul.vjp(a=_matmul_vjp_a, b=_matmul_vjp_b)
+matmul.calls = [
+    (((0, 3), (3, 2)), lambda a, b: matmul(a, b)),
+    (((2, 0), (0, 3)), lambda a, b: matmul(a, b)),
+    (((0,), (0,)), lambda a, b: matmul(a, b)),
+    (((0, 2, 3), (3,)), lambda a, b: matmul(a, b)),
+]

@@ -1,0 +1,197 @@
+"""Norms of vectors and matrices, as ``numpy.linalg`` has them."""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from numgrad.core.axis import normalize_axes
+from numgrad.core.declare import composite
+from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.operations.reduce import max, min, norm2, sum
+from numgrad.operations.shape import as_operand
+
+
+@composite(ref=np.linalg.norm)
+def norm(x, ord=None, axis=None, keepdims=False):
+    """Norm of a vector, of a matrix, or of each of those along one or two axes.
+
+    Parameters
+    ----------
+    x
+        Array; without ``axis`` and with an ``ord`` it has one axis or two.
+    ord
+        None is the square root of the sum of squares, of an array of any shape. For vectors any
+        number: 0 counts what is not zero, with a gradient of 0. For matrices 1 and -1 (largest and
+        smallest sum of a column), infinities (of a row) and ``"fro"``.
+    axis
+        An integer for vectors, a pair for matrices; None is all.
+    keepdims
+        Whether the axes stay, with length 1.
+
+    Raises
+    ------
+    NumgradValueError
+        If there is no such norm, or if it is one of singular values (2, -2 and ``"nuc"`` of a
+        matrix), for which there is no operation.
+
+    See Also
+    --------
+    vector_norm : takes all axes as one vector.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> x = ng.tensor([[3.0, -4.0], [1.0, 0.0]])
+    >>> ng.norm(x, 1), ng.norm(x, 1, axis=1)
+    (tensor(4.), tensor([7., 1.]))
+    """
+    x = as_operand(x)
+    rank = len(x.shape)
+    if axis is None:
+        if ord is None or (rank == 2 and ord in ("f", "fro")):
+            return norm2(x, keepdims=keepdims)
+        axes = tuple(range(rank))
+    else:
+        if isinstance(axis, list):
+            raise NumgradTypeError(f"norm: axis must be an integer, a pair or None, got {axis!r}")
+        axes = axis if isinstance(axis, tuple) else (axis,)
+        normalize_axes("norm", axes, rank)
+        axes = tuple(a % rank for a in axes)  # of a pair, the first counts rows
+    if len(axes) == 1:
+        return _vector_norm("norm", x, ord, axes, keepdims)
+    if len(axes) == 2:
+        return _matrix_norm("norm", x, ord, axes, keepdims)
+    raise NumgradValueError(
+        f"norm: ord={ord!r} over axis={axis!r} of an array of shape {tuple(x.shape)}; norms are of "
+        "one axis or two: give axis, or take vector_norm"
+    )
+
+
+norm.calls = [
+    *[
+        (((2, 3),), lambda x, k=k: norm(x, k, axis=1))
+        for k in (1, 2, 3, 2.5, 0.5, -1, np.inf, -np.inf)
+    ],
+    (((2, 3),), lambda x: norm(x)),
+    (((3,),), lambda x: norm(x, keepdims=True)),
+    *[(((2, 3, 2),), lambda x, k=k: norm(x, k, axis=(2, 0))) for k in (1, -np.inf, "fro")],
+    (((0,),), lambda x: norm(x)),
+    (((0,),), lambda x: norm(x, 3)),
+]
+for _order in (2, 1, 3, 2.5, 1.5, 0.5, np.inf, -np.inf, -1, -2):
+    norm.kink(x=([0.0, 0.0], [0, 0]), params={"ord": _order})
+norm.kink(x=([0j, 0j], [0, 0]), params={"ord": 3})
+norm.kink(x=([0.0, -2.0], [0, -1]), params={"ord": 1})
+norm.kink(x=([0.0, 4.0], [0, 1]), params={"ord": 0.5})
+norm.kink(x=([0.0, 4.0], [0, 0]), params={"ord": -1})
+norm.kink(x=([2.0, -2.0, 1.0], [0.5, -0.5, 0]), params={"ord": np.inf})
+norm.kink(x=([[0.0, 2.0], [3.0, -1.0]], [[0, 0.5], [0.5, -0.5]]), params={"ord": 1})
+norm.kink(x=([[0.0, 2.0], [3.0, -1.0]], [[0, 1], [0, 0]]), params={"ord": -np.inf})
+
+
+@composite(ref="numpy.linalg.vector_norm", method=False)
+def vector_norm(x, *, axis=None, keepdims=False, ord=2):
+    """Norm of all elements along the axes, taken as one vector; without axes, of all elements.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.vector_norm(ng.tensor([[3.0, -4.0], [1.0, 0.0]]), ord=1)
+    tensor(8.)
+    """
+    x = as_operand(x)
+    axes = normalize_axes("vector_norm", axis, len(x.shape))
+    return _vector_norm("vector_norm", x, ord, axes, keepdims)
+
+
+vector_norm.calls = [
+    (((2, 3, 2),), lambda x: vector_norm(x, axis=(0, 2), ord=3)),
+    (((2, 3),), lambda x: vector_norm(x, ord=1, keepdims=True)),
+]
+vector_norm.kink(x=([[0.0, 3.0], [0.0, 4.0]], [[0, 0.6], [0, 0.8]]))
+
+
+@composite(ref="numpy.linalg.matrix_norm", method=False)
+def matrix_norm(x, *, keepdims=False, ord="fro"):
+    """Norm of the matrices in the last two axes; ``ord`` as in ``norm``.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.matrix_norm(ng.tensor([[3.0, -4.0], [1.0, 0.0]]), ord=ng.inf)
+    tensor(7.)
+    """
+    x = as_operand(x)
+    axes = normalize_axes("matrix_norm", (-2, -1), len(x.shape))
+    return _matrix_norm("matrix_norm", x, ord, axes, keepdims)
+
+
+matrix_norm.calls = [
+    (((2, 3, 2),), lambda x: matrix_norm(x, ord=-1)),
+    (((2, 3),), lambda x: matrix_norm(x, ord=np.inf, keepdims=True)),
+]
+matrix_norm.kink(x=([[0.0, 0.0], [0.0, 0.0]], [[0, 0], [0, 0]]))
+
+
+def _floating(x: Any) -> Any:
+    return x if x.dtype.kind in "fc" else x * 1.0
+
+
+def _matrix_norm(name: str, x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    rows, columns = axes
+    if ord is None or ord in ("f", "fro"):
+        return norm2(x, axis=axes, keepdims=keepdims)
+    if ord in (2, -2, "nuc"):
+        raise NumgradValueError(
+            f"{name}: ord={ord!r} of a matrix is a norm of its singular values, for which there is "
+            "no operation; use 'fro', or vector_norm for a vector of all elements, or "
+            f"np.linalg.{name}(x.detach().numpy(), ord={ord!r}) without a gradient"
+        )
+    if ord not in (1, -1, math.inf, -math.inf):
+        raise NumgradValueError(
+            f"{name}: a matrix has no norm of order {ord!r}; it is one of None, 'fro', 1, -1, inf, "
+            "-inf"
+        )
+    summed = rows if abs(ord) == 1 else columns
+    extremum = max if ord > 0 else min
+    sums = sum(np.abs(_floating(x)), axis=summed, keepdims=True)
+    return extremum(sums, axis=axes, keepdims=keepdims)
+
+
+def _vector_norm(name: str, x: Any, ord: Any, axes: Any, keepdims: bool) -> Any:
+    if ord is None or (isinstance(ord, Real) and ord == 2):
+        return norm2(x, axis=axes, keepdims=keepdims)
+    if isinstance(ord, str):
+        raise NumgradValueError(
+            f"{name}: a vector has no norm of order {ord!r}, which is one of matrices; use a "
+            "number or None"
+        )
+    if not isinstance(ord, Real):
+        raise NumgradTypeError(f"{name}: ord must be a number, a name or None, got {ord!r}")
+    order = float(ord)
+    if order == 0:  # a count, of which nothing depends on x: the floor keeps the graph
+        elements = np.where(x == 0, np.floor(_floating(np.real(x))), 1)
+        return sum(elements, axis=axes, keepdims=keepdims)
+    magnitude = np.abs(_floating(x))
+    if order == math.inf:
+        return max(magnitude, axis=axes, keepdims=keepdims)
+    if order == -math.inf:
+        return min(magnitude, axis=axes, keepdims=keepdims)
+    if order == 1:
+        return sum(magnitude, axis=axes, keepdims=keepdims)
+    return _power_norm(magnitude, order, axes, keepdims)
+
+
+def _power_norm(magnitude: Any, order: float, axes: Any, keepdims: bool) -> Any:
+    """``sum(magnitude**ord) ** (1 / ord)``, whose gradient at magnitudes of 0 is 0, never NaN."""
+    zero = magnitude == 0
+    powers = np.where(zero, 0 if order > 0 else math.inf, np.where(zero, 1, magnitude) ** order)
+    total = sum(powers, axis=axes, keepdims=keepdims)
+    if order < 0:
+        return total ** (1.0 / order)
+    zero = total == 0
+    return np.where(zero, 0, np.where(zero, 1, total) ** (1.0 / order))

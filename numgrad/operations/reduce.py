@@ -1,0 +1,205 @@
+"""Reductions over axes, and the maps that contain one (softmax)."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from numgrad.codegen.expr import Symbol
+from numgrad.core.abstract import ones
+from numgrad.core.declare import axiswise
+
+
+@axiswise(ref=np.sum, linear=True)
+def sum(x, *, axis=None, dtype=None, keepdims=False):
+    """Sum over axes."""
+    return np.sum(x, axis=axis, keepdims=True)
+
+
+sum.vjp(x=lambda g: g)
+
+
+@axiswise(ref=np.mean, linear=True)
+def mean(x, *, axis=None, dtype=None, keepdims=False, n: Any = None):
+    """Arithmetic mean over axes."""
+    return np.sum(x * 1.0, axis=axis, keepdims=True) / n
+
+
+mean.vjp(x=lambda g, n: g / n)
+
+
+def others(x: Any, axis: Any) -> Any:
+    """For each element, the product of the others along the axes.
+
+    In a kernel by division, with zeros counted. On Tensors as the product of all before and all
+    after, which can be differentiated again where there are zeros.
+    """
+    if not isinstance(x, Symbol):
+        return _others_by_neighbours(x, axis)
+    zero: Any = x == 0
+    rest: Any = np.where(zero, 1, x)  # pyright: ignore
+    p = np.prod(rest, axis=axis, keepdims=True)
+    zeros = np.sum(zero * 1.0, axis=axis, keepdims=True)
+    return np.where(zero, np.where(zeros == 1, p, 0), np.where(zeros == 0, p / rest, 0))
+
+
+def _others_by_neighbours(x, axis):
+    from numgrad.operations.cumulative import cumprod
+    from numgrad.operations.join import concat
+    from numgrad.operations.shape import flip, permute_dims, reshape
+
+    kept = tuple(k for k in range(x.ndim) if k not in axis)
+    order = (*kept, *axis)
+    moved = permute_dims(x, axes=order)
+    shape = moved.shape
+    flat = reshape(moved, (*shape[: len(kept)], math.prod(shape[len(kept) :])))
+    if flat.shape[-1] == 0:
+        return x
+    one = ones((*flat.shape[:-1], 1), flat.dtype)
+    before = cumprod(concat([one, flat[..., :-1]], axis=-1), axis=-1)
+    after = flip(cumprod(concat([one, flip(flat[..., 1:], axis=-1)], axis=-1), axis=-1), axis=-1)
+    return permute_dims(reshape(before * after, shape), axes=tuple(np.argsort(order).tolist()))
+
+
+@axiswise(ref=np.prod)
+def prod(x, *, axis=None, dtype=None, keepdims=False):
+    """Product over axes."""
+    return np.prod(x, axis=axis, keepdims=True)
+
+
+prod.vjp(x=lambda g, x, axis: g * np.conj(others(x, axis)))
+prod.kink(x=([2.0, 0.0, 3.0], [0, 6, 0]))
+prod.kink(x=([0.0, 0.0, 3.0], [0, 0, 0]))
+prod.kink(x=([[0.0, 2.0], [3.0, 4.0]], [[2, 0], [4, 3]]), params={"axis": 1})
+
+
+@axiswise(ref=np.max, aliases=("amax",), empty=False)
+def max(x, *, axis=None, keepdims=False):
+    """Largest element over axes, NaN if there is one; equal elements share the gradient."""
+    return np.max(x, axis=axis, keepdims=True)
+
+
+def _extremum_vjp(g, x, y, axis):
+    chosen = (x == y) | np.isnan(x)  # a NaN makes the result NaN
+    return np.where(chosen, g / np.sum(chosen * 1, axis=axis, keepdims=True), 0)
+
+
+max.vjp(x=_extremum_vjp)
+max.kink(x=([2.0, 2.0, 1.0, 2.0], [1 / 3, 1 / 3, 0, 1 / 3]))
+max.kink(x=([[1.0, 1.0], [3.0, 4.0]], [[0.5, 0.5], [0, 1]]), params={"axis": 1})
+max.kink(x=([np.nan, 1.0], [1, 0]))
+
+
+@axiswise(ref=np.min, aliases=("amin",), empty=False)
+def min(x, *, axis=None, keepdims=False):
+    """Smallest element over axes, NaN if there is one; equal elements share the gradient."""
+    return np.min(x, axis=axis, keepdims=True)
+
+
+min.formulas.update(max.formulas)
+min.kink(x=([1.0, 2.0, 1.0], [0.5, 0, 0.5]))
+min.kink(x=([np.nan, 1.0], [1, 0]))
+
+
+@axiswise(ref=np.any, differentiable=False)
+def any(x, *, axis=None, keepdims=False):
+    """Whether an element over axes is non-zero."""
+    return np.any(x, axis=axis, keepdims=True)
+
+
+@axiswise(ref=np.all, differentiable=False)
+def all(x, *, axis=None, keepdims=False):
+    """Whether all elements over axes are non-zero."""
+    return np.all(x, axis=axis, keepdims=True)
+
+
+@axiswise(ref=np.count_nonzero, differentiable=False)
+def count_nonzero(x, *, axis=None, keepdims=False):
+    """Number of non-zero elements over axes."""
+    return np.sum(x != 0, axis=axis, keepdims=True)
+
+
+@axiswise(ref=np.var)
+def var(x, *, axis=None, dtype=None, ddof=0, keepdims=False, n: Any = None):
+    """Variance over axes: mean squared distance from the mean, divided by ``n - ddof``."""
+    m = np.sum(x * 1.0, axis=axis, keepdims=True) / n
+    return np.sum(np.square(np.abs(x - m)), axis=axis, keepdims=True) / (n - ddof)
+
+
+var.vjp(
+    x=lambda g, x, axis, ddof, n: g * 2 / (n - ddof) * (x - np.sum(x, axis=axis, keepdims=True) / n)
+)
+var.kink(x=([1.0, 1.0, 1.0], [0, 0, 0]))
+
+
+@axiswise(ref=np.std)
+def std(x, *, axis=None, dtype=None, ddof=0, keepdims=False, n: Any = None):
+    """Standard deviation over axes: the square root of ``var``."""
+    m = np.sum(x * 1.0, axis=axis, keepdims=True) / n
+    return np.sqrt(np.sum(np.square(np.abs(x - m)), axis=axis, keepdims=True) / (n - ddof))
+
+
+std.vjp(
+    x=lambda g, x, y, axis, ddof, n: np.where(
+        y == 0,
+        0,
+        g / (np.where(y == 0, 1, y) * (n - ddof)) * (x - np.sum(x, axis=axis, keepdims=True) / n),
+    )
+)
+std.kink(x=([1.0, 1.0, 1.0], [0, 0, 0]))
+std.kink(x=([0.0, 0.0], [0, 0]))
+
+
+@axiswise(ref="scipy.special.logsumexp", empty=False)
+def logsumexp(x, *, axis=None, keepdims=False):
+    """``log(sum(exp(x)))`` over axes, without overflow."""
+    m = np.max(np.real(x) * 1.0, axis=axis, keepdims=True)
+    m = np.where(np.isfinite(m), m, 0)
+    return np.log(np.sum(np.exp(x - m), axis=axis, keepdims=True)) + m
+
+
+logsumexp.vjp(x=lambda g, x, y: g * np.conj(np.exp(x - y)))
+logsumexp.kink(x=([-np.inf, 0.0], [0, 1]))
+logsumexp.kink(x=([-np.inf, -np.inf], [np.nan, np.nan]))
+logsumexp.kink(x=([800.0, -800.0], [1, 0]))
+
+
+@axiswise(ref="scipy.special.softmax", keeps_shape=True, empty=False)
+def softmax(x, *, axis=-1):
+    """Exponentials divided by their sum over axes."""
+    x = x * 1.0  # differences of small integers would overflow
+    e = np.exp(x - np.max(x, axis=axis, keepdims=True))
+    return e / np.sum(e, axis=axis, keepdims=True)
+
+
+softmax.vjp(
+    x=lambda g, y, axis: np.conj(y) * (g - np.sum(g * np.conj(y), axis=axis, keepdims=True))
+)
+softmax.kink(x=([-np.inf, 0.0], [0, 0]))
+softmax.kink(x=([-np.inf, -np.inf], [np.nan, np.nan]))
+
+
+@axiswise(ref="scipy.special.log_softmax", keeps_shape=True, empty=False)
+def log_softmax(x, *, axis=-1):
+    """Logarithm of ``softmax``, accurate where that underflows."""
+    x = x * 1.0
+    s = x - np.max(x, axis=axis, keepdims=True)
+    return s - np.log(np.sum(np.exp(s), axis=axis, keepdims=True))
+
+
+log_softmax.vjp(x=lambda g, y, axis: g - np.conj(np.exp(y)) * np.sum(g, axis=axis, keepdims=True))
+log_softmax.kink(x=([800.0, -800.0], [-1, 1]))
+log_softmax.kink(x=([-np.inf, -np.inf], [np.nan, np.nan]))
+
+
+@axiswise(
+    method=False, internal=True, ref=lambda x, **params: np.sqrt(np.sum(np.abs(x) ** 2, **params))
+)
+def norm2(x, *, axis=None, keepdims=False):
+    """Square root of the sum of squared magnitudes."""
+    return np.sqrt(np.sum(np.square(np.abs(x * 1.0)), axis=axis, keepdims=True))
+
+
+norm2.vjp(x=lambda g, x, y: np.where(y == 0, 0, g * (x / np.where(y == 0, 1, y))))
+norm2.kink(x=([0.0, 0.0, -0.0], [0, 0, 0]))
+norm2.kink(x=([0j, 0j], [0, 0]))

@@ -1,0 +1,167 @@
+"""A view as a place in its root: what in-place writes through views are differentiated with.
+
+Note [Regions]
+--------------
+Slices, transposes, reshapes, diagonals, real and imaginary parts, however they are nested: a view
+is a shape, strides and an offset into the memory of its root. The gradient of the root, given the
+same layout, has the gradient of the view at the same place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from numgrad.core.abstract import zeros
+from numgrad.core.declare import view
+from numgrad.core.op import CONSUMES, Call, Meta, conform
+from numgrad.core.primitive import Primitive, PrimitiveCall
+
+
+class Region:
+    """Where a view lies in an array, the whole; the same place can be found in other arrays.
+
+    Strides and ``offset`` are in bytes; ``origin`` is the distance from the lowest address of the
+    whole to its first element, which is not 0 where strides are negative.
+    """
+
+    __slots__ = ("extent", "offset", "origin", "part", "strides", "whole", "whole_strides")
+
+    def __init__(self, whole: np.ndarray, part: np.ndarray) -> None:
+        self.whole, self.whole_strides = Meta(whole.shape, whole.dtype), whole.strides
+        self.part, self.strides = Meta(part.shape, part.dtype), part.strides
+        steps = [s * (n - 1) for s, n in zip(whole.strides, whole.shape, strict=True) if n]
+        self.origin = -sum(s for s in steps if s < 0)
+        self.extent = sum(map(abs, steps)) + whole.itemsize
+        self.offset = self.origin + _address(part) - _address(whole)
+
+    def find(self, array: np.ndarray) -> np.ndarray:
+        """The place in an array with the shape of the whole: a view if the layout is the same."""
+        return self._inside(self._memory(array), self.part.shape)
+
+    def replace(self, array: np.ndarray, source: Any, *, owned: bool = False) -> np.ndarray:
+        """``array`` with ``source`` at the place, in the array's own memory if it is owned."""
+        memory = self._memory(array)
+        if memory is array and not owned:
+            memory = array = array.copy()
+        self._inside(memory, self.part.shape)[...] = source
+        return array if memory is array else self._whole(memory)
+
+    def scatter(self, source: np.ndarray) -> np.ndarray:
+        """Zeros like the whole, with ``source`` added at the place."""
+        shown_often = tuple(
+            k for k, n in enumerate(self.part.shape) if n > 1 and self.strides[k] == 0
+        )
+        if shown_often:
+            source = source.sum(axis=shown_often, keepdims=True)
+        out = np.zeros(self.whole.shape, self.whole.dtype)
+        memory = self._memory(out)
+        self._inside(memory, source.shape)[...] = source
+        return out if memory is out else self._whole(memory)
+
+    def _memory(self, array: np.ndarray) -> np.ndarray:
+        """Contiguous memory that holds ``array`` in the layout of the whole."""
+        array = array.astype(self.whole.dtype, copy=False)
+        if array.flags.c_contiguous and array.strides == self.whole_strides:
+            return array
+        memory = np.empty(self.extent, np.uint8)
+        self._whole(memory)[...] = array
+        return memory
+
+    def _whole(self, memory: np.ndarray) -> np.ndarray:
+        return np.ndarray(
+            self.whole.shape, self.whole.dtype, memory, self.origin, self.whole_strides
+        )
+
+    def _inside(self, memory: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+        if 0 in shape:
+            return np.empty(shape, self.part.dtype)
+        return np.ndarray(shape, self.part.dtype, memory, self.offset, self.strides)
+
+
+def _address(array: np.ndarray) -> int:
+    return array.__array_interface__["data"][0]
+
+
+def _place(x: Any, *, spread: bool = False) -> Region:
+    """Where a view with steps lies in an array like ``x`` of shape (2, 3), or a broadcast row."""
+    whole = np.zeros((2, 3), x.dtype)
+    return Region(whole, np.broadcast_to(whole[0], (2, 3)) if spread else whole[:, ::2].T)
+
+
+@view(internal=True, linear=True, method=False)
+def region(x, *, where):
+    """The elements at a place in the memory of the operand: Note [Regions]."""
+    return where.find(x)
+
+
+region.vjp(x=lambda g, where: region_backward(g, where=where))
+region.calls = [
+    (((2, 3),), lambda x: region(x, where=_place(x))),
+    (((2, 3),), lambda x: region(x, where=_place(x, spread=True))),
+]
+
+
+def _internal(**options: Any) -> Any:
+    return lambda function: Primitive(function, internal=True, method=False, **options)
+
+
+@_internal(linear=True)
+def region_backward(x, *, where):
+    """Zeros with the operand added at a place."""
+    return where.scatter(x)
+
+
+region_backward.vjp(x=lambda g, where: region(g, where=where))
+region_backward.calls = [
+    (((2, 2),), lambda x: region_backward(x, where=_place(x))),
+    (((2, 3),), lambda x: region_backward(x, where=_place(x, spread=True))),
+]
+
+
+class CopySlices(Primitive):
+    """The operation behind a write through a view."""
+
+    def run(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, Call]:
+        out, _ = super().run(args, params)
+        return out, self.call(Meta(args[1].shape, args[1].dtype), params["where"])
+
+    def call(self, source: Meta, where: Region) -> Call:
+        """The record of a write of something like ``source``."""
+        metas = (where.whole, source)
+        return CopySlicesCall(self, metas, {"where": where}, (), (where.whole,))
+
+
+class CopySlicesCall(PrimitiveCall):
+    """A write at a place: what was there before gets no gradient, what was written gets it all.
+
+    A buffer that the engine owns is used again, so that filling an array piece by piece costs no
+    more in the backward than in the forward.
+    """
+
+    __slots__ = ()
+    large = CONSUMES
+
+    def consume(self, mask: int, g: np.ndarray, owned: bool) -> tuple[list[Any], int]:
+        """Gradients, written into ``g`` if it is owned."""
+        where, source = self.params["where"], self.metas[1]
+        of_source = conform(where.find(g).copy(), source) if mask & 2 else None
+        of_whole = where.replace(g, 0, owned=owned) if mask & 1 else None
+        return [of_whole, of_source], mask if source == where.part else mask & 1
+
+
+@lambda function: CopySlices(function, internal=True, linear=True, method=False, keeps_dtype=True)
+def copy_slices(x, source, *, where):
+    """The operand with other elements at a place."""
+    return where.replace(x, source)
+
+
+copy_slices.vjp(
+    x=lambda g, where: copy_slices(g, zeros((), where.part.dtype), where=where),
+    source=lambda g, where: region(g, where=where),
+)
+copy_slices.calls = [
+    (((2, 3), (2, 2)), lambda x, v: copy_slices(x, v, where=_place(x))),
+]

@@ -1,0 +1,441 @@
+"""Other arrangements of the same elements: shapes, order of axes, diagonals, dtypes."""
+
+from typing import Any
+
+import numpy as np
+
+from numgrad.codegen.expr import check_dtype
+from numgrad.core.abstract import AbstractLength, broadcast_lengths
+from numgrad.core.axis import normalize_axes
+from numgrad.core.declare import composite, primitive, view
+from numgrad.core.op import OPS, Meta, bind
+from numgrad.core.view import View
+from numgrad.errors import NumgradTypeError, NumgradValueError
+
+
+def as_operand(x: Any) -> Any:
+    """``x`` with a ``shape``: composites look at shapes before they call an operation."""
+    if hasattr(x, "shape"):
+        return x
+    if isinstance(x, AbstractLength):
+        return x.as_number()
+    if isinstance(x, list | tuple) and any(hasattr(part, "grad_fn") for part in x):
+        return OPS["stack"](*x)
+    array = np.asarray(x)
+    if array.dtype.kind not in "biufc":
+        raise NumgradTypeError(f"a {type(x).__name__} of dtype {array.dtype} is not numeric")
+    return array
+
+
+def as_index(operation: str, value: Any, what: str = "axis") -> int:
+    """``value`` as a Python integer."""
+    try:
+        return value.__index__()
+    except (AttributeError, TypeError):
+        raise NumgradTypeError(f"{operation}: {what} must be an integer, got {value!r}") from None
+
+
+def _as_shape(operation: str, shape: Any) -> tuple[int, ...]:
+    if not isinstance(shape, tuple | list):
+        shape = np.asarray(shape).tolist() if isinstance(shape, np.ndarray) else (shape,)
+        shape = shape if isinstance(shape, list) else tuple(shape)
+    return tuple([n if type(n) is int else as_index(operation, n, "a length") for n in shape])
+
+
+class Spread(View):
+    """A view whose tuple of integers may be written as separate arguments: ``x.reshape(2, 3)``."""
+
+    @property
+    def entry(self) -> Any:
+        return self.__call__
+
+    def __call__(self, *args: Any, **params: Any) -> Any:
+        if len(args) > 2 and all(hasattr(a, "__index__") for a in args[1:]):
+            args = (args[0], args[1:])
+        if len(args) > 1 and isinstance(args[-1], str) and "order" in self.params:
+            args, params = args[:-1], {**params, "order": args[-1]}
+        if params.get("order") in ("A", "K"):
+            x = args[0] if args else params.get("x")
+            params["order"] = _memory_order(self.name, x, params["order"])
+        return bind(self, args, params)
+
+
+def _memory_order(operation: str, x: Any, order: str) -> str:
+    """The order of elements in memory, in which the gradient has to come back."""
+    array = getattr(x, "_array", x)
+    if hasattr(array, "refuse"):
+        array.refuse(f"{operation} with order={order!r}", "give order='C' or 'F'")
+    flags = np.asarray(array).flags
+    if order == "K" and not flags.forc:
+        raise NumgradValueError(
+            f"{operation}: order 'K' of an operand whose elements lie in neither order; give 'C' "
+            "or 'F'"
+        )
+    return "F" if flags.fnc else "C"
+
+
+def spread(**options: Any) -> Any:
+    """Declare a ``Spread``."""
+    return lambda function: Spread(function, **options)
+
+
+# ------------------------------------------------------------------------------------- shapes
+
+
+@spread(
+    ref=np.reshape,
+    linear=True,
+    samples=[(((3, 4),), {"shape": (2, 6)}), (((3, 4),), {"shape": -1})],
+    errors=[(((3, 4),), {"shape": (5, 2)}, "NumgradValueError")],
+)
+def reshape(x, *, shape, order="C"):
+    """The same elements in another shape; one length may be -1, meaning what is left."""
+    return np.reshape(x, _as_shape("reshape", shape), order=order)  # pyright: ignore
+
+
+reshape.vjp(x=lambda g, meta_x, order: reshape(g, meta_x.shape, order=order))
+reshape.calls = [
+    (((0, 2),), lambda x: reshape(x, (2, 0))),
+]
+
+
+@spread(ref=np.ravel, linear=True, samples=[(((3, 4),), {})])
+def ravel(x, *, order="C"):
+    """All elements along one axis, as a view where that is possible."""
+    return np.reshape(x, (-1,), order=order)  # pyright: ignore
+
+
+ravel.vjp(x=lambda g, meta_x, order: reshape(g, meta_x.shape, order=order))
+
+
+@composite(smooth=True)
+def flatten(x, order="C"):
+    """A copy with all elements along one axis."""
+    return copy(ravel(x, order=order))
+
+
+flatten.calls = [
+    (((2, 3),), lambda x: flatten(x)),
+    (((2, 3),), lambda x: flatten(x, "F")),
+]
+
+
+@view(
+    ref=np.expand_dims,
+    linear=True,
+    aliases=("unsqueeze",),
+    samples=[(((3, 4),), {"axis": 1}), (((3, 4),), {"axis": (0, -1)})],
+    errors=[(((3, 4),), {"axis": 5}, "NumgradIndexError")],
+)
+def expand_dims(x, *, axis):
+    """New axes of length 1 at the given positions of the result."""
+    return np.expand_dims(x, axis)
+
+
+expand_dims.vjp(x=lambda g, meta_x: reshape(g, meta_x.shape))
+
+
+@view(
+    ref=np.squeeze,
+    linear=True,
+    samples=[(((3, 1, 4),), {}), (((3, 1, 4),), {"axis": 1})],
+    errors=[(((3, 4),), {"axis": 0}, "NumgradValueError")],
+)
+def squeeze(x, *, axis=None):
+    """Without the given axes, which must have length 1; by default all of that length."""
+    return np.squeeze(x, axis if not isinstance(axis, list) else tuple(axis))
+
+
+squeeze.vjp(x=lambda g, meta_x: reshape(g, meta_x.shape))
+
+
+@spread(
+    ref=np.broadcast_to,
+    linear=True,
+    aliases=("expand",),
+    samples=[(((3, 1),), {"shape": (2, 3, 4)}), (((),), {"shape": (2, 3)})],
+    errors=[(((3, 2),), {"shape": (3, 4)}, "NumgradValueError")],
+)
+def broadcast_to(x, *, shape):
+    """The operand repeated along axes of length 1 and new leading axes, without a copy."""
+    return np.broadcast_to(x, _as_shape("broadcast_to", shape))
+
+
+# whoever receives a gradient of a larger shape sums it over the broadcast axes
+broadcast_to.vjp(x=lambda g: g)
+broadcast_to.calls = [
+    (((1, 2),), lambda x: broadcast_to(x, (0, 2))),
+]
+
+
+@composite(ref=np.broadcast_arrays, method=False, smooth=True)
+def broadcast_arrays(*arrays):
+    """The operands broadcast against each other."""
+    arrays = [as_operand(a) for a in arrays]
+    try:
+        shape = broadcast_lengths(*[a.shape for a in arrays])
+    except ValueError:
+        shapes = ", ".join(str(a.shape) for a in arrays)
+        raise NumgradValueError(
+            f"broadcast_arrays: shapes {shapes} do not broadcast; axes are matched from the right "
+            "and must be equal or 1"
+        ) from None
+    return tuple(broadcast_to(a, shape) for a in arrays)
+
+
+broadcast_arrays.calls = [
+    (((2, 1), (3,)), lambda a, b: broadcast_arrays(a, b)),
+]
+
+
+def _at_least(x: Any, ndim: int) -> Any:
+    x = as_operand(x)
+    if len(x.shape) >= ndim and hasattr(x, "grad_fn"):  # an ndarray becomes a Tensor all the same
+        return x
+    if ndim == 3 and len(x.shape) == 2:
+        return expand_dims(x, 2)
+    if ndim == 3 and len(x.shape) == 1:
+        return reshape(x, (1, -1, 1))
+    return reshape(x, (1,) * (ndim - len(x.shape)) + tuple(x.shape))
+
+
+@composite(ref=np.atleast_1d, method=False, smooth=True)
+def atleast_1d(*arrays):
+    """Each operand with at least one axis."""
+    found = tuple(_at_least(a, 1) for a in arrays)
+    return found[0] if len(found) == 1 else found
+
+
+atleast_1d.calls = [
+    (((), (2,)), lambda a, b: atleast_1d(a, b)),
+]
+
+
+@composite(ref=np.atleast_2d, method=False, smooth=True)
+def atleast_2d(*arrays):
+    """Each operand with at least two axes."""
+    found = tuple(_at_least(a, 2) for a in arrays)
+    return found[0] if len(found) == 1 else found
+
+
+atleast_2d.calls = [
+    (((), (2,)), lambda a, b: atleast_2d(a, b)),
+]
+
+
+@composite(ref=np.atleast_3d, method=False, smooth=True)
+def atleast_3d(*arrays):
+    """Each operand with at least three axes."""
+    found = tuple(_at_least(a, 3) for a in arrays)
+    return found[0] if len(found) == 1 else found
+
+
+atleast_3d.calls = [
+    (((2,), (2, 3)), lambda a, b: atleast_3d(a, b)),
+]
+
+
+# ------------------------------------------------------------------------------ order of axes
+
+
+@spread(
+    ref=np.permute_dims if hasattr(np, "permute_dims") else np.transpose,
+    linear=True,
+    aliases=("transpose", "permute"),
+    samples=[(((2, 3, 4),), {}), (((2, 3, 4),), {"axes": (2, 0, 1)})],
+    errors=[(((2, 3),), {"axes": (0, 0)}, "NumgradValueError")],
+)
+def permute_dims(x, *, axes=None):
+    """The axes in another order; without ``axes`` reversed."""
+    return x.transpose(axes)
+
+
+def _inverse(axes: Any) -> Any:
+    if axes is None:
+        return None
+    axes = axes if isinstance(axes, tuple | list) else (axes,)
+    inverse = [0] * len(axes)
+    for position, axis in enumerate(axes):
+        inverse[axis] = position
+    return tuple(inverse)
+
+
+permute_dims.vjp(x=lambda g, axes: permute_dims(g, _inverse(axes)))
+
+
+@view(
+    ref=np.swapaxes,
+    linear=True,
+    samples=[(((2, 3, 4),), {"axis1": 0, "axis2": -1})],
+    errors=[(((2, 3),), {"axis1": 0, "axis2": 2}, "NumgradIndexError")],
+)
+def swapaxes(x, *, axis1, axis2):
+    """Two axes exchanged."""
+    return np.swapaxes(x, axis1, axis2)
+
+
+swapaxes.vjp(x=lambda g, axis1, axis2: swapaxes(g, axis1, axis2))
+
+
+@view(
+    ref=np.moveaxis,
+    linear=True,
+    samples=[(((2, 3, 4),), {"source": 0, "destination": 2})],
+    errors=[(((2, 3),), {"source": 0, "destination": 2}, "NumgradIndexError")],
+)
+def moveaxis(x, *, source, destination):
+    """Axes moved to other positions, the rest kept in order."""
+    return np.moveaxis(x, source, destination)
+
+
+moveaxis.vjp(x=lambda g, source, destination: moveaxis(g, destination, source))
+
+
+@view(
+    ref="numpy.matrix_transpose",
+    linear=True,
+    samples=[(((2, 3, 4),), {})],
+    errors=[(((3,),), {}, "NumgradValueError")],
+)
+def matrix_transpose(x):
+    """The last two axes exchanged."""
+    if x.ndim < 2:
+        raise NumgradValueError(
+            f"matrix_transpose: needs at least two axes, got shape {x.shape}; use reshape(x, "
+            "(-1, 1)) to make a column"
+        )
+    return x.swapaxes(-1, -2)
+
+
+matrix_transpose.vjp(x=lambda g: matrix_transpose(g))
+
+
+@view(
+    ref=np.flip,
+    linear=True,
+    samples=[(((2, 3),), {}), (((2, 3),), {"axis": 1})],
+    errors=[(((2, 3),), {"axis": 2}, "NumgradIndexError")],
+)
+def flip(x, *, axis=None):
+    """Elements in reverse order along axes, by default along all."""
+    return np.flip(x, axis if not isinstance(axis, list) else tuple(axis))
+
+
+flip.vjp(x=lambda g, axis: flip(g, axis=axis))
+
+
+@composite(ref=np.fliplr, smooth=True)
+def fliplr(x):
+    """Elements in reverse order along the second axis."""
+    return flip(x, axis=1)
+
+
+fliplr.calls = [
+    (((2, 3),), lambda x: fliplr(x)),
+]
+
+
+@composite(ref=np.flipud, smooth=True)
+def flipud(x):
+    """Elements in reverse order along the first axis."""
+    return flip(x, axis=0)
+
+
+flipud.calls = [
+    (((2, 3),), lambda x: flipud(x)),
+]
+
+
+@composite(ref=np.rot90, smooth=True)
+def rot90(x, k=1, axes=(0, 1)):
+    """Rotated by 90 degrees ``k`` times, from the first towards the second of ``axes``."""
+    first, second = axes
+    k %= 4
+    if k == 0:
+        return flip(x, axis=())
+    if k == 2:
+        return flip(x, axis=(first, second))
+    if k == 1:
+        return swapaxes(flip(x, axis=second), first, second)
+    return flip(swapaxes(x, first, second), axis=second)
+
+
+rot90.calls = [
+    (((2, 3),), lambda x: rot90(x)),
+    (((2, 3),), lambda x: rot90(x, 2)),
+]
+
+
+def _opposite(shift: Any) -> Any:
+    return tuple(-s for s in shift) if isinstance(shift, tuple | list) else -shift
+
+
+@primitive(
+    ref=np.roll,
+    linear=True,
+    samples=[(((3, 4),), {"shift": 2}), (((3, 4),), {"shift": (1, -1), "axis": (0, 1)})],
+    errors=[(((3, 4),), {"shift": 1, "axis": 2}, "NumgradIndexError")],
+)
+def roll(x, *, shift, axis=None):
+    """Elements moved along axes, those beyond the end coming back at the start."""
+    return np.roll(x, shift, axis)
+
+
+@roll.shape
+def _roll_result(x, *, shift, axis):
+    if axis is not None:
+        for a in axis if isinstance(axis, tuple | list) else (axis,):
+            normalize_axes("roll", a, x.ndim)
+    return x
+
+
+roll.vjp(x=lambda g, shift, axis: roll(g, _opposite(shift), axis))
+
+
+# ------------------------------------------------------------------------------------- copies
+
+
+@primitive(internal=True, differentiable=False, method=False)
+def iota(*, length):
+    """The integers below ``length``."""
+    return np.arange(length)
+
+
+iota.shape(lambda *, length: Meta((length,), np.dtype(np.int64)))
+
+
+@primitive(ref=np.copy, linear=True, samples=[(((3, 4),), {})])
+def copy(x):
+    """The same elements in memory of their own."""
+    return np.array(x, order="C")
+
+
+copy.shape(lambda x: x)
+copy.vjp(x=lambda g: g)
+
+
+@view(
+    ref="numpy.astype",
+    linear=True,
+    samples=[(((3, 4),), {"dtype": np.float32})],
+    errors=[(((3,),), {"dtype": np.float16}, "NumgradTypeError")],
+)
+def astype(x, *, dtype, copy=True):
+    """The elements converted to ``dtype``; a complex operand gives its real part to a real one.
+
+    ``copy=False`` gives the operand itself where it has that dtype already.
+    """
+    dtype = np.dtype(dtype)
+    check_dtype("astype", dtype)
+    if x.dtype.kind == "c" and dtype.kind not in "cb":
+        x = x.real
+        copy = True
+    return x.astype(dtype, order="C" if copy else "K", copy=copy)
+
+
+# whoever receives a gradient converts it to the dtype of what it is a gradient of
+astype.vjp(x=lambda g: g)
+astype.calls = [
+    (((2, 3),), lambda x: astype(np.real(x), dtype=np.float64)),
+    (((2, 3),), lambda x: astype(x, dtype=np.complex128)),
+]

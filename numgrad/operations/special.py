@@ -1,0 +1,149 @@
+"""Error, gamma and logistic functions."""
+
+import math
+
+import numpy as np
+
+from numgrad.core.declare import composite, elementwise
+
+
+@elementwise(ref="scipy.special.expit", scalar="sigmoid", aliases=("expit",))
+def sigmoid(x):
+    """Logistic function, ``1 / (1 + exp(-x))``."""
+    return 1 / (1 + np.exp(-x))
+
+
+sigmoid.vjp(x=lambda g, y: g * np.conj(y * (1 - y)))
+sigmoid.kink(x=([800.0, -800.0, np.inf, -np.inf], [0, 0, 0, 0]))
+sigmoid.complex_ref = lambda x: 1 / (1 + np.exp(-x))
+
+
+@elementwise(ref=lambda x: np.logaddexp(x, 0.0), scalar="softplus")
+def softplus(x):
+    """``log(1 + exp(x))`` without overflow."""
+    return np.log1p(np.exp(x))
+
+
+softplus.vjp(x=lambda g, x: g * np.conj(sigmoid(x)))
+softplus.kink(x=([800.0, -800.0, np.inf, -np.inf], [1, 0, 1, 0]))
+softplus.complex_ref = lambda x: np.log1p(np.exp(x))
+
+
+@elementwise(ref="scipy.special.logit", scalar="logit", domain=(0.1, 0.9))
+def logit(x):
+    """Inverse of the logistic function, ``log(x / (1 - x))``."""
+    return np.log(x) - np.log1p(-x)
+
+
+logit.vjp(x=lambda g, x: g / np.conj(x) / np.conj(1 - x))
+logit.kink(x=([0.0, 1.0], [np.inf, np.inf]))
+logit.complex_ref = lambda x: np.log(x) - np.log1p(-x)
+
+
+@elementwise(
+    ref=lambda a, b: np.exp(a * b),
+    scalar="exp_product",
+    method=False,
+    internal=True,
+    real=True,
+    smooth=True,
+)
+def exp_product(a, b):
+    """``exp(a * b)`` of real operands, their product not rounded."""
+    return _real_only("exp_product", a)
+
+
+exp_product.vjp(a=lambda g, b, y: g * (y * b), b=lambda g, a, y: g * (y * a))
+
+
+@elementwise(ref="scipy.special.erf", scalar="erf", real=True)
+def erf(x):
+    """Error function of real operands."""
+    return _real_only("erf", x)
+
+
+erf.vjp(x=lambda g, x: g * (2 / math.sqrt(math.pi) * exp_product(-x, x)))
+erf.kink(x=([np.inf, -np.inf, 1e200], [0, 0, 0]))
+
+
+@elementwise(ref="scipy.special.erfc", scalar="erfc", real=True)
+def erfc(x):
+    """``1 - erf(x)``, accurate in the tail."""
+    return _real_only("erfc", x)
+
+
+erfc.vjp(x=lambda g, x: g * (-2 / math.sqrt(math.pi) * exp_product(-x, x)))
+erfc.kink(x=([np.inf, -np.inf, 1e200], [0, 0, 0]))
+
+
+@elementwise(ref="scipy.special.erfinv", scalar="erfinv", domain=(-0.9, 0.9), real=True)
+def erfinv(x):
+    """Inverse of the error function."""
+    return _real_only("erfinv", x)
+
+
+erfinv.vjp(x=lambda g, y: g * (math.sqrt(math.pi) / 2 * exp_product(y, y)))
+erfinv.kink(x=([1.0, -1.0], [np.inf, np.inf]))
+
+
+@elementwise(ref="scipy.special.gamma", scalar="gamma", domain=(0.5, 4.0), real=True)
+def gamma(x):
+    """Gamma function."""
+    return _real_only("gamma", x)
+
+
+gamma.vjp(x=lambda g, x, y: g * y * digamma(x))
+gamma.kink(x=([-1.0, -2.0], [np.nan, np.nan]))
+
+
+@elementwise(
+    ref="scipy.special.gammaln", scalar="gammaln", domain=(0.5, 4.0), aliases=("lgamma",), real=True
+)
+def gammaln(x):
+    """Logarithm of the absolute value of the gamma function."""
+    return _real_only("gammaln", x)
+
+
+gammaln.vjp(x=lambda g, x: g * digamma(x))
+gammaln.kink(x=([0.0, -1.0, -2.0], [-np.inf, np.nan, np.nan]))
+
+
+@elementwise(
+    ref="scipy.special.digamma", scalar="digamma", domain=(0.5, 4.0), aliases=("psi",), real=True
+)
+def digamma(x):
+    """Derivative of ``gammaln``."""
+    return _real_only("digamma", x)
+
+
+digamma.vjp(x=lambda g, x: g * zeta(2, x))
+digamma.kink(x=([0.0], [np.inf]))
+digamma.kink(x=([-1.0, -2.0], [np.inf, np.inf]))
+
+
+@elementwise(ref="scipy.special.zeta", scalar="zeta", domain=(1.5, 4.0), real=True)
+def zeta(s, x):
+    """Hurwitz zeta function, the sum of ``(k + x)**-s``; differentiable in ``x``."""
+    return _real_only("zeta", s)
+
+
+zeta.vjp(x=lambda g, s, x: g * (-s * zeta(s + 1, x)))
+zeta.kink(s=(2.0, None), x=([0.0], [-np.inf]))
+
+
+@composite(ref="scipy.special.polygamma", method=False, real=True)
+def polygamma(n, x):
+    """Derivative of order ``n`` (an integer not below 0) of ``digamma``."""
+    if n == 0:
+        return digamma(x)
+    return zeta(float(n + 1), x) * ((-1.0) ** (n + 1) * math.gamma(n + 1))
+
+
+polygamma.calls = [(((3,),), lambda x, n=n: polygamma(n, x + 3)) for n in (0, 1, 3)]
+polygamma.kink(n=(1, None), x=([0.0], [-np.inf]))
+
+
+def _real_only(name, x):
+    from numgrad.errors import NumgradTypeError
+
+    raise NumgradTypeError(f"{name}: defined for real operands only")

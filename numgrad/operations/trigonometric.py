@@ -1,0 +1,113 @@
+"""Trigonometric functions and their inverses; angles in radians."""
+
+import math
+
+import numpy as np
+
+from numgrad.core.declare import composite, elementwise
+from numgrad.operations.arithmetic import multiply
+
+
+@elementwise(ref=np.sin, special=(0.0, 1e22), smooth=True)
+def sin(x):
+    """Sine."""
+    return np.sin(x)
+
+
+sin.vjp(x=lambda g, x: g * np.conj(np.cos(x)))
+
+
+@elementwise(ref=np.cos, special=(0.0, 1e22), smooth=True)
+def cos(x):
+    """Cosine."""
+    return np.cos(x)
+
+
+cos.vjp(x=lambda g, x: g * np.conj(-np.sin(x)))
+
+
+@elementwise(ref=np.tan, domain=(-1.2, 1.2), special=(0.0,))
+def tan(x):
+    """Tangent."""
+    return np.tan(x)
+
+
+tan.vjp(x=lambda g, y: g * np.conj(1 + y * y))
+tan.kink(x=([np.pi / 2, -np.pi / 2], [1 + np.tan(np.pi / 2) ** 2] * 2))
+
+
+@elementwise(ref=np.arcsin, aliases=("asin",), domain=(-0.8, 0.8), special=(1.0, -1.0))
+def arcsin(x):
+    """Inverse sine."""
+    return np.arcsin(x)
+
+
+arcsin.vjp(x=lambda g, x: g / np.conj(np.sqrt(1 - x) * np.sqrt(1 + x)))
+arcsin.kink(x=([1.0, -1.0, 2.0], [np.inf, np.inf, np.nan]))
+
+
+@elementwise(ref=np.arccos, aliases=("acos",), domain=(-0.8, 0.8), special=(1.0, -1.0))
+def arccos(x):
+    """Inverse cosine."""
+    return np.arccos(x)
+
+
+arccos.vjp(x=lambda g, x: -g / np.conj(np.sqrt(1 - x) * np.sqrt(1 + x)))
+arccos.kink(x=([1.0, -1.0, 2.0], [-np.inf, -np.inf, np.nan]))
+
+
+@elementwise(ref=np.arctan, aliases=("atan",))
+def arctan(x):
+    """Inverse tangent."""
+    return np.arctan(x)
+
+
+def _arctan_vjp(g, x):
+    far = np.abs(x) > 1e9  # 1 does not count there, and the square of a complex number may be NaN
+    return g / np.conj(np.where(far, x, 1 + x * x)) / np.conj(np.where(far, x, 1))
+
+
+arctan.vjp(x=_arctan_vjp)
+arctan.kink(x=([np.inf, -np.inf, 1e200], [0, 0, 0]))
+
+
+@elementwise(ref=np.arctan2, aliases=("atan2",), domain=(0.3, 3.0), real=True)
+def arctan2(a, b):
+    """Angle of the point with ordinate ``a`` and abscissa ``b``."""
+    return np.arctan2(a, b)
+
+
+def _arctan2_vjp_a(g, a, b):
+    r = np.hypot(a, b)  # a * a would overflow and underflow
+    r = np.where(r == 0, 1, r)
+    return g * (b / r / r)
+
+
+def _arctan2_vjp_b(g, a, b):
+    return -_arctan2_vjp_a(g, b, a)
+
+
+arctan2.vjp(a=_arctan2_vjp_a, b=_arctan2_vjp_b)
+arctan2.kink(a=([0.0, 0.0], [0, -1]), b=([0.0, -1.0], [0, 0]))
+
+
+@composite(ref=np.deg2rad, aliases=("radians",), smooth=True)
+def deg2rad(x):
+    """Degrees to radians."""
+    return multiply(x, math.pi / 180)
+
+
+deg2rad.calls = [
+    (((2, 3),), lambda x: deg2rad(x)),
+]
+
+
+@composite(ref=np.rad2deg, aliases=("degrees",), smooth=True)
+def rad2deg(x):
+    """Radians to degrees."""
+    return multiply(x, 180 / math.pi)
+
+
+rad2deg.calls = [
+    (((2, 3),), lambda x: rad2deg(x)),
+]

@@ -1,0 +1,395 @@
+"""New arrays that are an operand with some of its elements written over.
+
+Note [Writes]
+-------------
+Each of these returns a new array; what ``name_`` does in place follows from it. Two operations do
+the work: ``index_put`` at a basic index, which writes through a view, and ``put`` at positions of
+the flattened operand, to which every other index is translated. Where a position repeats, the last
+value in C order stays, and only that one has a gradient: ``last_writes`` finds it again in the
+backward. Values are converted to the dtype of the operand if that loses no more than precision
+(NumPy's ``same_kind``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from numgrad.codegen.expr import check_dtype
+from numgrad.core.axis import normalize_axes
+from numgrad.core.declare import composite, primitive
+from numgrad.core.op import OPS, Meta, bind, complete, state
+from numgrad.core.primitive import Primitive
+from numgrad.core.view import checked
+from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueError
+from numgrad.kernels.index import scatter_add_kernel
+from numgrad.operations.arithmetic import where
+from numgrad.operations.extend import pad_constant
+from numgrad.operations.index import (
+    _BASIC,
+    INDICES,
+    _check_range,
+    _flat,
+    _integers,
+    _plain,
+    check_integers,
+    getitem,
+    is_basic_part,
+    take,
+)
+from numgrad.operations.shape import as_index, as_operand, astype, broadcast_to, ravel, reshape
+
+# ------------------------------------------------------------------------------ what is written
+
+
+def check_cast(operation: str, values: Any, dtype: np.dtype) -> None:
+    """Raise unless ``values`` may be written into an array of ``dtype``."""
+    check_dtype(operation, dtype)
+    if np.can_cast(values.dtype, dtype, "same_kind"):
+        return
+    if values.shape == () and values.dtype.kind in "iu" and dtype.kind in "iu":
+        # a Python integer arrives as int64: what counts is its value
+        bounds = np.iinfo(dtype)
+        if bounds.min <= int(values) <= bounds.max:
+            return
+    raise NumgradTypeError(
+        f"{operation}: values of dtype {values.dtype} cannot be written into an array of dtype "
+        f"{dtype}; convert one of them with astype"
+    )
+
+
+def check_dtypes(operation: str, values: Meta, dtype: np.dtype) -> None:
+    """``check_cast`` where the value of a single integer is not known yet."""
+    if values.shape == () and values.dtype.kind in "iu" and dtype.kind in "iu":
+        return
+    check_cast(operation, values, dtype)
+
+
+def converted(operation: str, values: Any, dtype: np.dtype) -> Any:
+    """``values`` with the given dtype, where ``check_cast`` allows it."""
+    check_cast(operation, values, dtype)
+    return values if values.dtype == dtype else astype(values, dtype=dtype)
+
+
+def as_number(operation: str, value: Any, dtype: np.dtype) -> Any:
+    """A number or 0-d array as an operand with the given dtype."""
+    value = as_operand(value)
+    if tuple(value.shape) != ():
+        raise NumgradValueError(
+            f"{operation}: the value must be a number or 0-d, got shape {tuple(value.shape)}; use "
+            "index_put or where to write several values"
+        )
+    return converted(operation, value, dtype)
+
+
+def _fitted(operation: str, values: Any, shape: tuple[int, ...]) -> Any:
+    """``values`` without leading axes of length 1 too many, if they broadcast to ``shape``."""
+    given = tuple(values.shape)
+    surplus = max(len(given) - len(shape), 0)
+    kept = given[surplus:]
+    matches = all(n in (1, m) for n, m in zip(reversed(kept), reversed(shape), strict=False))
+    if not matches or any(n != 1 for n in given[:surplus]):
+        raise NumgradValueError(
+            f"{operation}: values of shape {given} do not broadcast to the shape {shape} of what "
+            "is written; their axes, matched from the right, must be equal to it or 1"
+        )
+    return reshape(values, kept) if surplus else values
+
+
+# ---------------------------------------------------------------------------- at flat positions
+
+
+def one_axis(operation: str, axis: Any, ndim: int) -> int:
+    """An axis as an integer that is not negative."""
+    return normalize_axes(operation, as_index(operation, axis), ndim)[0]
+
+
+def check_indices(operation: str, indices: np.ndarray, shape: Any, axis: int | None) -> np.ndarray:
+    """``indices`` as int64, in range for an axis or, without one, for all elements."""
+    indices = _integers(operation, indices)
+    n = prod(shape) if axis is None else shape[axis]
+    if indices.size and (int(indices.min()) < -n or int(indices.max()) >= n):
+        n = int(n)
+        outside = (indices < -n) | (indices >= n)
+        _check_range(operation, int(outside.argmax()), indices, shape, axis)
+    return indices
+
+
+@primitive(internal=True, differentiable=False, method=False)
+def last_writes(indices, *, size):
+    """Whether each index into ``size`` elements is the last of those that are equal to it."""
+    flat = _integers("last_writes", indices).ravel()
+    order = np.arange(flat.size)
+    writer = np.empty(size, np.int64)
+    writer[flat] = order
+    return (writer[flat] == order).reshape(indices.shape)
+
+
+last_writes.shape(lambda indices, *, size: Meta(indices.shape, np.dtype(bool)))
+
+
+@primitive(
+    linear=True,
+    method=False,
+    errors=[(((3,), (2,), (2,)), {}, "NumgradIndexError")],
+    keeps_dtype=True,
+)
+def put(x, indices, values, *, accumulate=False):
+    """The operand with values written at indices into its elements in C order.
+
+    Parameters
+    ----------
+    x
+        Array of any shape.
+    indices
+        Integers of any shape; negative ones count from the end.
+    values
+        Taken in C order; if they are fewer than the indices, they are repeated as in ``np.put``.
+    accumulate
+        Add to what is there, also where an index repeats; otherwise the last value stays.
+
+    Raises
+    ------
+    NumgradIndexError
+        If an index is out of range or no integer.
+    NumgradTypeError
+        If the values do not fit into the dtype of ``x``.
+    NumgradValueError
+        If there are more values than indices, or none for some.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.put(ng.zeros((2, 3)), [0, -1], [1.0, 2.0])
+    tensor([[1., 0., 0.],
+            [0., 0., 2.]])
+    """
+    check_cast("put", values, x.dtype)
+    indices = check_indices("put", indices, x.shape, None).ravel()
+    if values.size > max(indices.size, 1) or (indices.size and not values.size):
+        raise NumgradValueError(
+            f"put: {values.size} values for {indices.size} indices; there must be as many, or "
+            "fewer, which are repeated"
+        )
+    values = _flat(values.astype(x.dtype, copy=False))
+    if values.size != indices.size:
+        values = np.resize(values, indices.size)
+    out = np.array(x, order="C")
+    flat = out.reshape(-1)
+    if accumulate:
+        scatter_add_kernel(x.dtype)(values, indices, flat, 1, flat.size, 1)
+    else:
+        flat[indices] = values
+    return out
+
+
+@put.shape
+def _put_result(x, indices, values, *, accumulate):
+    check_integers("put", indices)
+    check_dtypes("put", values, x.dtype)
+    return x
+
+
+def _put_values(g, indices, meta_x, meta_values, accumulate):
+    taken = take(g, indices)
+    if not accumulate:
+        taken = where(last_writes(indices, size=prod(meta_x.shape)), taken, 0)
+    size, count = prod(meta_values.shape), prod(taken.shape)
+    if size == count:
+        return reshape(taken, meta_values.shape)
+    if size == 1:
+        return reshape(OPS["sum"](taken), meta_values.shape)
+    rounds = -(-count // size) if size else 0  # how often the values were repeated, rounded up
+    padded = pad_constant(ravel(taken), widths=((0, rounds * size - count),))
+    return reshape(OPS["sum"](reshape(padded, (rounds, size)), axis=0), meta_values.shape)
+
+
+put.vjp(
+    x=lambda g, indices, accumulate: g if accumulate else put(g, indices, 0),
+    values=_put_values,
+)
+put.calls = [
+    (((2, 3), (3,)), lambda x, v: put(x, INDICES, v)),
+    (((2, 3), (2,)), lambda x, v: put(x, INDICES, v, accumulate=True)),
+]
+
+
+def positions_of(shape: tuple[int, ...], select: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """Positions in C order of the elements ``select`` picks from an array of ``shape``.
+
+    Coordinates are picked one axis at a time, from arrays that are broadcast and take no memory.
+    """
+    found = np.zeros(np.shape(select(np.broadcast_to(0, shape))), np.int64)
+    stride = 1
+    for axis in reversed(range(len(shape))):
+        along = (np.arange(shape[axis]) * stride).reshape((-1, *(1,) * (len(shape) - axis - 1)))
+        found += select(np.broadcast_to(along, shape))
+        stride *= shape[axis]
+    found.flags.writeable = False  # nobody changes it: it can be saved without a copy
+    return found
+
+
+# ---------------------------------------------------------------------------------- at an index
+
+
+class IndexPut(Primitive):
+    """The operation behind ``x[index] = values``: Note [Writes]."""
+
+    @property
+    def entry(self) -> Any:
+        return self.__call__
+
+    def __call__(self, *args: Any, **params: Any) -> Any:
+        (x, values), params = complete(self, args, params)
+        x, values = as_operand(x), as_operand(values)
+        shape = tuple(x.shape)
+        parts = _index_parts(self.name, shape, params["index"])
+        check_cast(self.name, values, x.dtype)
+        if state.tracer is not None:
+            return _put_traced(self, x, values, parts, params)
+        select = itemgetter(parts)
+        whole = np.broadcast_to(0, shape)
+        region = np.shape(checked(self.name, whole, select, whole))
+        values = _fitted(self.name, values, region)
+        if all(type(part) in _BASIC for part in parts):
+            return bind(self, (x, values), params | {"index": parts})
+        if tuple(values.shape) not in ((), region):
+            values = broadcast_to(values, region)
+        return put(x, positions_of(shape, select), values, accumulate=params["accumulate"])
+
+
+def _put_traced(op: IndexPut, x: Any, values: Any, parts: tuple, params: dict[str, Any]) -> Any:
+    """``index_put`` in a trace: positions are those of the index in numbered elements."""
+    shape = tuple(x.shape)
+    if all(map(is_basic_part, parts)):
+        region = state.tracer.indexed_shape(op.name, shape, parts)
+        return bind(op, (x, _fitted(op.name, values, region)), params | {"index": parts})
+    if _is_mask(parts):
+        return _put_masked(x, values, parts[0], params["accumulate"])
+    positions = getitem(reshape(OPS["iota"](length=prod(shape)), shape), parts)
+    region = tuple(positions.shape)
+    values = _fitted(op.name, values, region)
+    if values.ndim:
+        values = broadcast_to(values, region)
+    return put(x, positions, values, accumulate=params["accumulate"])
+
+
+def _is_mask(parts: tuple) -> bool:
+    return len(parts) == 1 and hasattr(parts[0], "grad_fn") and parts[0].dtype.kind == "b"
+
+
+def _put_masked(x: Any, values: Any, mask: Any, accumulate: bool) -> Any:
+    """``x`` with values where a mask is true that is known only later."""
+    inner = len(x.shape) - len(mask.shape)
+    if len(values.shape) > inner or tuple(x.shape[: len(mask.shape)]) != tuple(mask.shape):
+        raise NumgradValueError(
+            f"index_put: a mask of shape {tuple(mask.shape)} whose numbers are not known yet takes "
+            "one value, or one for each of the axes behind it; use np.where(mask, values, x)"
+        )
+    mask = reshape(mask, (*mask.shape, *(1,) * inner))
+    values = converted("index_put", values, x.dtype)
+    return where(mask, x + values if accumulate else values, x)
+
+
+def _index_parts(operation: str, shape: tuple[int, ...], index: Any) -> tuple:
+    try:
+        return tuple([_plain(p, shape) for p in (index if type(index) is tuple else (index,))])
+    except NumgradIndexError as error:
+        reason = str(error).removeprefix("getitem: ")
+        raise NumgradIndexError(f"{operation}: {reason}") from None
+
+
+def _index_put(**options: Any) -> Any:
+    return lambda function: IndexPut(function, **options)
+
+
+@_index_put(
+    linear=True,
+    samples=[
+        (((3, 4), (2,)), {"index": (slice(None, None, -2), 1)}),
+        (((3, 4), (3, 1)), {"index": Ellipsis, "accumulate": True}),
+        (((3,), (1, 3)), {"index": None}),
+        (((), ()), {"index": ()}),
+    ],
+    errors=[
+        (((3, 4), (3,)), {"index": 1}, "NumgradValueError"),
+        (((3, 4), ()), {"index": 3}, "NumgradIndexError"),
+    ],
+    keeps_dtype=True,
+)
+def index_put(x, values, *, index, accumulate=False):
+    """The operand with values written at an index, as ``x[index] = values`` does in place.
+
+    Parameters
+    ----------
+    x
+        Array of any shape.
+    values
+        Array that broadcasts to the shape of ``x[index]``.
+    index
+        Whatever may stand in brackets: integers, slices, None, Ellipsis, arrays of integers or
+        booleans, and tuples of them.
+    accumulate
+        Add to what is there, also where an index repeats; otherwise the last value stays.
+
+    Raises
+    ------
+    NumgradIndexError
+        If the index does not suit the shape of ``x``.
+    NumgradTypeError
+        If the values do not fit into the dtype of ``x``.
+    NumgradValueError
+        If the values do not broadcast to the shape of ``x[index]``.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> x = ng.zeros(4)
+    >>> ng.index_put(x, [1.0, 2.0, 3.0], index=[0, 2, 2])
+    tensor([1., 0., 3., 0.])
+    >>> ng.index_put(x, [1.0, 2.0, 3.0], index=[0, 2, 2], accumulate=True)
+    tensor([1., 0., 5., 0.])
+    """
+    out = np.array(x, order="C")
+    if accumulate:
+        out[index] += values.astype(x.dtype, copy=False)
+    else:
+        out[index] = values
+    return out
+
+
+@index_put.shape
+def _index_put_result(x, values, *, index, accumulate):
+    check_dtypes("index_put", values, x.dtype)
+    return x
+
+
+index_put.vjp(
+    x=lambda g, index, accumulate: g if accumulate else index_put(g, 0, index=index),
+    values=lambda g, index: getitem(g, index),
+)
+
+
+@composite(
+    method=False, errors=[(((3,), (2,)), {}, "NumgradValueError")], keeps_dtype=True, smooth=True
+)
+def fill(x, value):
+    """An array of the shape and dtype of the operand, all elements equal to a number.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.fill(ng.zeros(2), 3.0)
+    tensor([3., 3.])
+    """
+    x = as_operand(x)
+    return index_put(x, as_number("fill", value, x.dtype), index=Ellipsis)
+
+
+fill.calls = [
+    (((2, 3), ()), lambda x, v: fill(x, v)),
+]

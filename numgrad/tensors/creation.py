@@ -1,0 +1,447 @@
+"""Making Tensors: from data, filled, and in ranges. The default dtype is float64, as in NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from numgrad.autograd.forward_ad import has_tangent
+from numgrad.autograd.modes import no_grad
+from numgrad.autograd.variable import INFERENCE, Version, constant
+from numgrad.codegen.expr import check_dtype
+from numgrad.core.abstract import AbstractArray, AbstractLength
+from numgrad.core.abstract import ones as filled_ones
+from numgrad.core.abstract import zeros as filled_zeros
+from numgrad.core.op import OPS, state
+from numgrad.core.tree import leaves, map_leaves
+from numgrad.errors import (
+    NumgradError,
+    NumgradRuntimeError,
+    NumgradTypeError,
+    NumgradValueError,
+)
+from numgrad.tensors.eager import check_array_kind
+from numgrad.tensors.inplace import assign
+from numgrad.tensors.tensor import Tensor, check_differentiable
+
+
+def _finish(name: str, array: Any, requires_grad: bool) -> Tensor:
+    check_dtype(name, array.dtype)
+    if requires_grad:
+        check_differentiable(array.dtype)
+    made: Any = array
+    if state.tracer is not None and not isinstance(array, AbstractArray):
+        made = state.tracer.made(array)
+    return Tensor(made, requires_grad, memory=INFERENCE if state.inference else None)
+
+
+def _filled(name: str, shape: Any, number: Any, dtype: Any, requires_grad: bool) -> Tensor:
+    """A Tensor with one number everywhere; in a trace its lengths may be symbols."""
+    lengths = shape if isinstance(shape, tuple | list) else (shape,)
+    if state.tracer is None or not all(isinstance(n, int | AbstractLength) for n in lengths):
+        return _finish(name, np.full(shape, number, dtype), requires_grad)
+    check_dtype(name, np.dtype(dtype))
+    return _finish(name, state.tracer.filled(tuple(lengths), number, dtype), requires_grad)
+
+
+def _to_array(name: str, data: Any, dtype: Any, copy: bool | None) -> np.ndarray:
+    check_array_kind(name, data)
+    data = _untangle(data)
+    try:
+        array = np.array(data, dtype=dtype, copy=copy)
+    except ValueError as error:
+        raise NumgradValueError(
+            f"{name}: the nested sequence is ragged; every row must have the same length ({error})"
+            if isinstance(data, list) and copy is not False
+            else f"{name}: {error}"
+        ) from None
+    except (TypeError, OverflowError) as error:
+        raise NumgradTypeError(f"{name}: {error}") from None
+    check_dtype(name, array.dtype)
+    return array
+
+
+def _untangle(data: Any) -> Any:
+    """Nested sequences with Tensors replaced by their arrays."""
+    if isinstance(data, list | tuple):
+        return map_leaves(lambda d: d._array if isinstance(d, Tensor) else d, list(data))
+    return data._array if isinstance(data, Tensor) else data
+
+
+def _is_followed(data: Any) -> bool:
+    """Whether something differentiable is in a nesting: then its numbers alone lose a gradient."""
+    return any(
+        isinstance(part, Tensor)
+        and ((part.requires_grad and state.grad_enabled) or state.interpreters)
+        for part in (leaves(data) if isinstance(data, list | tuple) else (data,))
+    )
+
+
+def _stacked(name: str, data: Any) -> Tensor:
+    """A nesting as one Tensor, through which gradients flow."""
+    if isinstance(data, list | tuple):
+        parts = [_stacked(name, part) for part in data]
+        shapes = sorted({tuple(part.shape) for part in parts})
+        if len(shapes) > 1:
+            raise NumgradValueError(
+                f"{name}: the nested sequence is ragged; every row must have the same length, got "
+                f"shapes {shapes[0]} and {shapes[1]}"
+            )
+        return OPS["stack"](parts)
+    if isinstance(data, Tensor):
+        return data
+    return Tensor(_to_array(name, data, None, None)) if state.tracer is None else constant(data)
+
+
+def _refuse_followed(name: str, data: Any) -> None:
+    """Raise if a leaf made of ``data`` would lose a gradient."""
+    for part in leaves(data) if isinstance(data, list | tuple) else (data,):
+        if isinstance(part, Tensor):
+            needs = part.requires_grad and state.grad_enabled
+            if needs or (state.interpreters and has_tangent(part)):
+                raise NumgradRuntimeError(
+                    f"{name}: makes a leaf, and its data has a Tensor of shape {part.shape} that "
+                    f"{'requires grad' if needs else 'has a tangent'}; use ng.asarray or np.stack, "
+                    "through which gradients flow, clone(), or detach() to drop them on purpose"
+                )
+
+
+def _made(name: str, make: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """What NumPy makes of arguments, whose errors name the function that was called."""
+    try:
+        return make(*args, **options)
+    except NumgradError:
+        raise
+    except (ValueError, OverflowError, ZeroDivisionError, MemoryError) as error:
+        raise NumgradValueError(f"{name}: {error}; got {_shown(args)}") from None
+    except TypeError as error:
+        raise NumgradTypeError(f"{name}: {error}; got {_shown(args)}") from None
+
+
+def _shown(args: tuple) -> str:
+    return ", ".join(repr(a) if len(repr(a)) < 60 else type(a).__name__ for a in args)
+
+
+def _refuse_unknown(name: str, keywords: dict[str, Any]) -> None:
+    if "volatile" in keywords:
+        raise NumgradTypeError(
+            f"{name}: volatile is what inference_mode was called in 2017; compute under "
+            "ng.inference_mode() or ng.no_grad() instead"
+        )
+    if keywords:
+        raise NumgradTypeError(f"{name}: no parameter is called {next(iter(keywords))!r}")
+
+
+def tensor(data: Any, dtype: Any = None, requires_grad: bool = False, **unknown: Any) -> Tensor:
+    """A new Tensor with a copy of ``data``.
+
+    Parameters
+    ----------
+    data
+        A number, nested sequence, ndarray or Tensor.
+    dtype
+        A NumPy dtype; by default that of ``data`` (float64 for Python floats, int64 for ints).
+    requires_grad
+        Record operations on it, so that ``backward`` gives its gradient.
+
+    Notes
+    -----
+    The result is a leaf, so ``data`` may not contain Tensors that require grad or have a tangent;
+    ``asarray`` and ``np.stack`` make a Tensor of those through which gradients flow.
+
+    Raises
+    ------
+    NumgradValueError
+        If a nested sequence is ragged.
+    NumgradTypeError
+        If the data is not numeric or of a dtype without kernels, such as float16.
+    NumgradRuntimeError
+        If ``requires_grad`` is set for integers or bool, or a gradient would be lost.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.tensor([1, 2.5], requires_grad=True)
+    tensor([1. , 2.5], requires_grad=True)
+    """
+    if unknown:
+        _refuse_unknown("tensor", unknown)
+    if state.tracer is not None and _is_traced(data):
+        return _traced("tensor", data, dtype, requires_grad)
+    _refuse_followed("tensor", data)
+    return _finish("tensor", _to_array("tensor", data, dtype, True), requires_grad)
+
+
+def asarray(data: Any, dtype: Any = None, copy: bool | None = None) -> Tensor:
+    """A Tensor of ``data``; of an ndarray of that dtype without copying its memory.
+
+    A Tensor is returned as it is where no conversion or copy is asked for. Gradients flow through
+    it, and through nested sequences with Tensors in them, which are stacked.
+
+    Examples
+    --------
+    >>> import numpy as np, numgrad as ng
+    >>> a = np.zeros(2)
+    >>> t = ng.asarray(a)
+    >>> a[0] = 1.0
+    >>> t
+    tensor([1., 0.])
+    """
+    if isinstance(data, Tensor) and not copy and (dtype is None or data.dtype == dtype):
+        return data
+    as_it_is = isinstance(data, np.ndarray) and not copy and dtype in (None, data.dtype)
+    traced = state.tracer is not None and not as_it_is and _is_traced(data)
+    if traced or _is_followed(data):
+        out = _stacked("asarray", data)
+        if copy is False and (out is not data or (dtype is not None and out.dtype != dtype)):
+            raise NumgradValueError("asarray: with copy=False nothing can be stacked or converted")
+        if dtype is not None and out.dtype != dtype:
+            return OPS["astype"](out, dtype=dtype)
+        return out.clone() if copy and (out is data or isinstance(data, np.ndarray)) else out
+    array = _to_array("asarray", data, dtype, copy)
+    shared = isinstance(data, np.ndarray) and np.may_share_memory(array, data)
+    return Tensor(array, memory=Version(foreign=True) if shared else None)
+
+
+def from_numpy(array: np.ndarray) -> Tensor:
+    """A Tensor over the memory of an ndarray.
+
+    Examples
+    --------
+    >>> import numpy as np, numgrad as ng
+    >>> ng.from_numpy(np.arange(3.0))
+    tensor([0., 1., 2.])
+    """
+    if not isinstance(array, np.ndarray):
+        raise NumgradTypeError(f"from_numpy: needs an ndarray, got {type(array).__name__}")
+    return asarray(array)
+
+
+def zeros(shape: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+    """A Tensor of zeros.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.zeros((2, 2))
+    tensor([[0., 0.],
+            [0., 0.]])
+    """
+    if state.tracer is not None:
+        return _filled("zeros", shape, 0, dtype or np.float64, requires_grad)
+    return _finish("zeros", _made("zeros", np.zeros, shape, dtype or np.float64), requires_grad)
+
+
+def ones(shape: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+    """A Tensor of ones.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.ones(3, requires_grad=True)
+    tensor([1., 1., 1.], requires_grad=True)
+    """
+    if state.tracer is not None:
+        return _filled("ones", shape, 1, dtype or np.float64, requires_grad)
+    return _finish("ones", _made("ones", np.ones, shape, dtype or np.float64), requires_grad)
+
+
+def empty(shape: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+    """A Tensor whose elements are whatever the memory held.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.empty((2, 3)).shape
+    (2, 3)
+    """
+    if state.tracer is not None:
+        return _filled("empty", shape, 0, dtype or np.float64, requires_grad)
+    return _finish("empty", _made("empty", np.empty, shape, dtype or np.float64), requires_grad)
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+    """A Tensor with ``fill_value`` everywhere; its dtype by default that of the value.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.full(3, 0.5)
+    tensor([0.5, 0.5, 0.5])
+    """
+    if state.tracer is not None:
+        return _full("full", shape, fill_value, dtype, requires_grad)
+    if _is_followed(fill_value):
+        return _spread("full", shape, fill_value, dtype)
+    return _finish(
+        "full", _made("full", np.full, shape, _untangle(fill_value), dtype), requires_grad
+    )
+
+
+def _spread(name: str, shape: Any, value: Any, dtype: Any) -> Tensor:
+    """A new Tensor with a differentiable value everywhere."""
+    out = asarray(value, dtype)
+    lengths = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
+    return OPS["copy"](OPS["broadcast_to"](out, lengths))
+
+
+def _full(name: str, shape: Any, value: Any, dtype: Any, requires_grad: bool) -> Tensor:
+    """``full`` in a trace, where lengths may be symbols and the value traced."""
+    if isinstance(value, Tensor) and value.requires_grad and state.grad_enabled:
+        return _spread(name, shape, value, dtype)
+    if dtype is None:
+        dtype = value.dtype if isinstance(value, Tensor) else np.asarray(value).dtype
+    out = _filled(name, shape, 0, dtype, False)
+    with no_grad():
+        assign(name, out, value)
+    return out.requires_grad_(requires_grad)
+
+
+def eye(n: int, m: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
+    """A matrix with ones on the diagonal ``k`` and zeros elsewhere.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.eye(2, 3, k=1)
+    tensor([[0., 1., 0.],
+            [0., 0., 1.]])
+    """
+    return _finish("eye", _made("eye", np.eye, n, m, k, dtype or np.float64), False)
+
+
+def arange(
+    start: Any, stop: Any = None, step: Any = 1, dtype: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """Evenly spaced numbers from ``start`` up to, not including, ``stop``.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.arange(3)
+    tensor([0, 1, 2])
+    """
+    if stop is None:
+        start, stop = 0, start
+    bounds = (start, stop, step)
+    if state.tracer is not None and any(isinstance(b, AbstractLength) for b in bounds):
+        return _traced_range(*bounds, dtype)
+    for bound in bounds:
+        _refuse_followed("arange", bound)
+    return _finish("arange", _made("arange", np.arange, *bounds, dtype=dtype), requires_grad)
+
+
+def _traced_range(start: Any, stop: Any, step: Any, dtype: Any) -> Tensor:
+    """``arange`` of a trace, where bounds may be symbols."""
+    if not all(isinstance(b, int | AbstractLength) for b in (start, stop, step)):
+        raise NumgradTypeError(
+            "arange: the length of an axis and numbers that are not integers do not mix while a "
+            "function is compiled; use ng.arange(n) * step + start"
+        )
+    count = -((start - stop) // step)
+    out = OPS["iota"](length=count if count > 0 else 0) * step + start
+    return out if dtype is None else OPS["astype"](out, dtype=dtype)
+
+
+def _is_traced(data: Any) -> bool:
+    """Whether there is anything in a nesting whose numbers are known only at each call."""
+    parts = leaves(data) if isinstance(data, list | tuple) else (data,)
+    return any(
+        isinstance(part, Tensor | AbstractLength) or state.tracer.reads(part) for part in parts
+    )
+
+
+def _traced(name: str, data: Any, dtype: Any, requires_grad: bool) -> Tensor:
+    """A copy of what holds traced values, without a history."""
+    with no_grad():
+        if isinstance(data, list | tuple):
+            data = OPS["stack"]([_traced(name, part, None, False) for part in data])
+        out = OPS["copy"](data)
+        out = out if dtype is None else OPS["astype"](out, dtype=dtype)
+    return _finish(name, state.tracer.lift(out).copy(), requires_grad)
+
+
+def linspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """``num`` evenly spaced numbers from ``start`` to ``stop``, with or without the latter.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.linspace(0, 1, 5)
+    tensor([0.  , 0.25, 0.5 , 0.75, 1.  ])
+    """
+    array = _made("linspace", np.linspace, start, stop, num, endpoint=endpoint, dtype=dtype)
+    return _finish("linspace", array, requires_grad)
+
+
+def _like(name: str, x: Any, dtype: Any) -> tuple[tuple[int, ...], np.dtype]:
+    if state.tracer is not None:
+        array = state.tracer.lift(x)
+    else:
+        array = x._array if isinstance(x, Tensor) else _made(name, np.asarray, x)
+    return array.shape, _made(name, np.dtype, dtype) if dtype is not None else array.dtype
+
+
+def zeros_like(x: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+    """Zeros with the shape and dtype of ``x``.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.zeros_like([1, 2])
+    tensor([0, 0])
+    """
+    return _finish("zeros_like", filled_zeros(*_like("zeros_like", x, dtype)), requires_grad)
+
+
+def ones_like(x: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+    """Ones with the shape and dtype of ``x``.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.ones_like([0.5, 2.0])
+    tensor([1., 1.])
+    """
+    return _finish("ones_like", filled_ones(*_like("ones_like", x, dtype)), requires_grad)
+
+
+def empty_like(x: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+    """Uninitialised memory with the shape and dtype of ``x``.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.empty_like([1, 2]).dtype
+    dtype('int64')
+    """
+    shape, kind = _like("empty_like", x, dtype)
+    array = np.empty(shape, kind) if state.tracer is None else filled_zeros(shape, kind)
+    return _finish("empty_like", array, requires_grad)
+
+
+def full_like(x: Any, fill_value: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+    """``fill_value`` everywhere, with the shape and dtype of ``x``.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.full_like([0.5, 2.0], 7)
+    tensor([7., 7.])
+    """
+    shape, kind = _like("full_like", x, dtype)
+    if state.tracer is not None:
+        return _full("full_like", shape, fill_value, kind, requires_grad)
+    if _is_followed(fill_value):
+        return _spread("full_like", shape, fill_value, kind)
+    filled = _made("full_like", np.full, shape, _untangle(fill_value), kind)
+    return _finish("full_like", filled, requires_grad)

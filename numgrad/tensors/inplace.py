@@ -1,0 +1,337 @@
+"""In-place operations: a write to memory, and the history of everybody who looks at it.
+
+Note [In-place operations]
+--------------------------
+The in-place form of an operation computes what the operation computes and stores it in the target.
+What an earlier node saved is caught by its version. The *root*, the tensor that owns the memory,
+gets a new history: written as a whole, it is the result of the operation; written through a view,
+of ``copy_slices``, which sends the gradient of that place to what was written and the rest to the
+old history. Views find theirs again when somebody looks (``refresh``): a view is the root, read at
+a place (``region``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from numgrad.autograd.engine.task import edge_of
+from numgrad.autograd.history import (
+    check_no_leaf,
+    check_view,
+    is_recorded_leaf,
+    rebase,
+    record,
+    take_history,
+)
+from numgrad.autograd.node import mark_written
+from numgrad.autograd.saved import keep
+from numgrad.autograd.variable import (
+    INFERENCE,
+    Tensor,
+    refresh,
+    root,
+    shared_version,
+    version_of,
+)
+from numgrad.core.abstract import AbstractArray
+from numgrad.core.elementwise import Elementwise
+from numgrad.core.op import OPS, Meta, Op, state
+from numgrad.errors import (
+    NumgradError,
+    NumgradRuntimeError,
+    NumgradTypeError,
+    NumgradValueError,
+)
+from numgrad.operations.shape import as_operand
+from numgrad.tensors.eager import TOO_LARGE, check_array_kind
+
+# ---------------------------------------------------------------------------------- what may be
+
+
+def check_target(name: str, target: Tensor) -> None:
+    """Raise unless ``target`` can be written to."""
+    if not isinstance(target, Tensor):
+        raise NumgradTypeError(f"{name}: the target is a {type(target).__name__}, not a Tensor")
+    refresh(target)
+    array = memory_of(target)
+    if isinstance(array, AbstractArray):
+        array.check_writable(name)
+    elif _overlaps(array):
+        raise NumgradRuntimeError(
+            f"{name}: the target of shape {array.shape} shows single elements several times, as "
+            "broadcast_to gives them, so a write has no meaning; clone() it first"
+        )
+    elif not array.flags.writeable:
+        raise NumgradRuntimeError(
+            f"{name}: the memory of the target of shape {array.shape} is read-only; clone() it"
+        )
+    if version_of(target) is INFERENCE and not state.inference:
+        raise NumgradRuntimeError(
+            f"{name}: the target was made in inference mode and cannot be changed outside; clone() "
+            "it, or do this inside inference_mode"
+        )
+    if state.grad_enabled:
+        check_no_leaf(name, target)
+
+
+def memory_of(tensor: Tensor) -> Any:
+    """The array of a tensor, which in a trace is abstract."""
+    return tensor._array if state.tracer is None else state.tracer.lift(tensor)
+
+
+def _store(target: Tensor, array: Any) -> None:
+    """Write an array, which broadcasts, to the memory of a tensor."""
+    if state.tracer is None:
+        np.copyto(target._array, array, casting="unsafe")
+    else:
+        state.tracer.store(target, array)
+
+
+def _may_share(a: Any, b: Any) -> bool:
+    """Whether a write to one array may change the other; values of a trace never change."""
+    if isinstance(a, AbstractArray) or isinstance(b, AbstractArray):
+        return False
+    return np.may_share_memory(a, b)
+
+
+def _overlaps(array: np.ndarray) -> bool:
+    """Whether two indices show the same element."""
+    if array.flags.c_contiguous or array.size < 2:
+        return False
+    axes = [(abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1]
+    reach = array.itemsize
+    for stride, n in sorted(axes):
+        if stride < reach:  # the axes are not nested: interleaved, as in a diagonal, or overlapping
+            break
+        reach = stride * n
+    else:
+        return False
+    if any(stride == 0 for stride, _ in axes):
+        return True
+    offsets = np.zeros(1, np.int64)
+    for stride, n in axes:
+        offsets = np.add.outer(offsets, np.arange(n) * stride)
+    return bool((np.diff(np.sort(offsets, axis=None)) < array.itemsize).any())
+
+
+def as_values(name: str, value: Any, dtype: np.dtype) -> Any:
+    """``value`` as a Tensor or ndarray, if it can be converted to the dtype of a target."""
+    try:
+        value = as_operand(value)
+        value = value if isinstance(value, Tensor) else np.asarray(value)
+    except NumgradError:
+        raise
+    except ValueError as error:
+        raise NumgradValueError(f"{name}: cannot make an array of the values: {error}") from None
+    check_array_kind(name, value)
+    if value.dtype.kind not in "biufc":
+        raise NumgradTypeError(f"{name}: values of dtype {value.dtype} are not numeric")
+    if value.dtype.kind == "c" and dtype.kind != "c":
+        raise NumgradTypeError(
+            f"{name}: complex values cannot be stored in a target of dtype {dtype}; take the real "
+            "part, or convert the target with astype first"
+        )
+    return value
+
+
+def _fitted(name: str, value: Any, target: Any) -> Any:
+    """``value`` without leading axes of length 1 too many, if it broadcasts to ``target``."""
+    shape = tuple(value.shape)
+    surplus = max(len(shape) - target.ndim, 0)
+    kept = shape[surplus:]
+    matches = all(n in (1, m) for n, m in zip(reversed(kept), reversed(target.shape), strict=False))
+    if not matches or any(n != 1 for n in shape[:surplus]):
+        raise NumgradValueError(
+            f"{name}: values of shape {shape} do not broadcast to the target's shape "
+            f"{target.shape}; their axes, matched from the right, must be equal to it or 1"
+        )
+    return OPS["reshape"](value, kept) if surplus else value
+
+
+# --------------------------------------------------------------------------------------- writing
+
+
+def before_writing(targets: Iterable[Tensor]) -> None:
+    """Let graphs that may keep old values of Tensors copy them, before kernels write to these."""
+    if state.mutation is not None:
+        for target in targets:
+            state.mutation.before_write(target._array)
+
+
+@contextmanager
+def writing(target: Tensor) -> Iterator[None]:
+    """Around a write to the memory of ``target``."""
+    before_writing((target,))
+    yield
+    if version_of(target) is not INFERENCE:
+        mark_written(target)
+
+
+def assign(name: str, target: Tensor, value: Any, *, part_of: Tensor | None = None) -> Tensor:
+    """Store ``value``, which broadcasts, in ``target``; its gradient goes to ``value``.
+
+    If ``target`` was made for this write only, ``part_of`` is the tensor that the user writes to.
+    """
+    check_target(name, target)
+    memory = memory_of(target)
+    value = _fitted(name, as_values(name, value, memory.dtype), memory)
+    array = memory_of(value) if isinstance(value, Tensor) else value
+    source = edge_of(value) if isinstance(value, Tensor) and value.requires_grad else None
+    recorded = _is_recorded(target, source is not None) and target._array.dtype.kind in "fc"
+    if recorded:
+        check_view(name, target if part_of is None else part_of)
+    if _may_share(array, memory):
+        array = array.copy()
+    with writing(target):
+        _store(target, array)
+    if recorded:
+        rebase(target, source, Meta(array.shape, array.dtype))
+    _tell_interpreters(target, value)
+    return target
+
+
+def _is_recorded(target: Tensor, follows: bool) -> bool:
+    return state.grad_enabled and (follows or root(target)._requires_grad)
+
+
+def _tell_interpreters(target: Tensor, value: Any) -> None:
+    """Let forward mode give the target the tangent of what was stored in it."""
+    for active in state.interpreters:
+        active.assign(target, value)
+
+
+# ------------------------------------------------------------------------------------ operations
+
+
+def inplace(op: Op, name: str, target: Tensor, args: tuple, params: dict[str, Any]) -> Tensor:
+    """Store the result of ``op(target, *args, **params)`` in ``target``.
+
+    The kernel of an elementwise operation writes there itself if it can. Else the operation
+    computes a new tensor from a copy of the target, which is stored.
+    """
+    check_target(name, target)
+    if state.mode and not params and isinstance(op, Elementwise):
+        operands = (target, *args, *op.rest((target, *args)))
+        if len(operands) == len(op.inputs) and _KernelWrite(op, name, operands).done:
+            return target
+    twin = _as_before(target)
+    before = partial(_before_write, target, twin)
+    result = op(twin, *map(before, args), **{k: before(value) for k, value in params.items()})
+    if tuple(result.shape) != memory_of(target).shape:
+        raise NumgradValueError(
+            f"{name}: a result of shape {tuple(result.shape)} does not fit the target of shape "
+            f"{target._array.shape}; use the operation that returns a new tensor"
+        )
+    if not np.can_cast(result.dtype, target._array.dtype, "same_kind"):
+        raise NumgradTypeError(
+            f"{name}: a result of dtype {result.dtype} cannot be stored in a target of dtype "
+            f"{target._array.dtype}; convert the target with astype first"
+        )
+    same = root(target) is target and result.dtype == target._array.dtype
+    if not (same and result._requires_grad):
+        return assign(name, target, result)
+    with writing(target):
+        _store(target, result._array)
+    take_history(target, result._grad_fn, result._slot)
+    _tell_interpreters(target, result)
+    return target
+
+
+def _as_before(tensor: Tensor) -> Tensor:
+    """A copy that an operation reads and saves in place of a tensor that is about to change."""
+    if state.grad_enabled and is_recorded_leaf(tensor):
+        return OPS["copy"](tensor)  # the gradient is to reach the leaf itself
+    twin = Tensor(
+        memory_of(tensor).copy(), tensor._requires_grad, tensor._grad_fn, max(tensor._slot, 0)
+    )
+    for active in state.interpreters:
+        active.duplicate(tensor, twin)
+    return twin
+
+
+def _before_write(target: Tensor, twin: Tensor, value: Any) -> Any:
+    """An argument as it is before ``target``, of which ``twin`` is a copy, is written to."""
+    if value is target:
+        return twin
+    if isinstance(value, Tensor) and _may_share(value._array, target._array):
+        refresh(value)
+        return _as_before(value)
+    return value
+
+
+class _KernelWrite:
+    """An elementwise operation whose kernel writes into its first operand, if it can.
+
+    What shares memory with the target is read, and kept for the backward, as it was before.
+    """
+
+    def __init__(self, op: Elementwise, name: str, operands: tuple) -> None:
+        self.op, self.operands, self.target = op, operands, operands[0]
+        self.done = False
+        array = self.target._array
+        arrays = [_plain(a) for a in operands]
+        if not array.flags.c_contiguous or any(a is None for a in arrays):
+            return
+        plan = op.plan(arrays)
+        if plan.shape != array.shape or plan.dtype != array.dtype or not plan.simple:
+            return
+        if not plan.reads_once():
+            return
+        mask = sum(1 << k for k, a in enumerate(operands) if _requires_grad(a)) & plan.records
+        mask *= state.grad_enabled
+        if not mask and _is_recorded(self.target, False):  # what is written has no gradient
+            return
+        if op.check is not None and not plan.floating:
+            op.check(arrays)
+        if mask:
+            check_view(name, self.target)
+        edges = tuple(edge_of(a) if mask >> k & 1 else None for k, a in enumerate(operands))
+        names = plan.saves(mask) if mask else ()
+        kept = {n: self._keep(n, arrays) for n in names if n != "y"}
+        arrays = [a if k == 0 else self._apart(a) for k, a in enumerate(arrays)]
+        with writing(self.target):
+            plan.compute(arrays, array)
+        self.done = True
+        if mask:
+            node = record(plan, mask, edges, tuple(kept.get(n, array) for n in names))
+            if "y" in names:
+                node.watch_output(0, shared_version(self.target))
+            if root(self.target) is self.target:
+                take_history(self.target, node, 0)
+            else:
+                rebase(self.target, node, Meta(array.shape, array.dtype))
+
+    def _keep(self, name: str, arrays: list[Any]) -> Any:
+        """What the node saves of an operand: a copy if the write would change it."""
+        k = self.op.inputs.index(name)
+        array, operand = arrays[k], self.operands[k]
+        if not isinstance(array, np.ndarray) or (k and self._apart(array, always=True) is array):
+            return keep(operand)
+        return _as_before(operand) if isinstance(operand, Tensor) else array.copy()
+
+    def _apart(self, a: Any, *, always: bool = False) -> Any:
+        """An operand that the kernel may read while it writes, element after element."""
+        array = self.target._array
+        if not isinstance(a, np.ndarray) or not np.may_share_memory(a, array):
+            return a
+        layouts = [(x.__array_interface__["data"], x.shape, x.strides) for x in (a, array)]
+        return a if layouts[0] == layouts[1] and not always else a.copy()
+
+
+def _plain(a: Any) -> Any:
+    """An operand as kernels take it, or None if it needs converting first."""
+    if isinstance(a, Tensor):
+        refresh(a)
+        return a._array
+    if type(a) is int:
+        return a if abs(a) < TOO_LARGE else None
+    return a if type(a) in (np.ndarray, float, complex) else None
+
+
+def _requires_grad(a: Any) -> bool:
+    return isinstance(a, Tensor) and a._requires_grad

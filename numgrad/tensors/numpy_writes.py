@@ -1,0 +1,159 @@
+"""NumPy's functions that write into an array, on Tensors: they become in-place operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from numgrad.autograd.forward_ad import has_tangent
+from numgrad.autograd.node import mark_written
+from numgrad.core.op import OPS, state
+from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
+from numgrad.operations.write import check_cast
+from numgrad.tensors.inplace import assign, check_target, inplace
+from numgrad.tensors.tensor import Tensor
+
+
+def requires_grad(value: Any) -> bool:
+    """Whether a gradient or tangent is followed through ``value``, or something in it."""
+    if isinstance(value, Tensor):
+        return value.requires_grad or has_tangent(value)
+    if isinstance(value, list | tuple):
+        return any(map(requires_grad, value))
+    return isinstance(value, dict) and any(map(requires_grad, value.values()))
+
+
+def _array(value: Any) -> np.ndarray:
+    return value._array if isinstance(value, Tensor) else np.asarray(value)
+
+
+def _target(name: str, value: Any) -> Tensor:
+    if isinstance(value, Tensor):
+        return value
+    raise NumgradTypeError(
+        f"np.{name}: a Tensor cannot be written into an ndarray; use ng.asarray on the target, or "
+        "detach().numpy() on the values"
+    )
+
+
+def _repeated(values: Any, count: int) -> Any:
+    """The first ``count`` elements of ``values``, begun again at the end, as NumPy does it."""
+    flat = OPS["ravel"](values if isinstance(values, Tensor) else np.asarray(values))
+    return flat[np.arange(count) % flat.size] if count else flat[:0]
+
+
+def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
+    """``np.copyto``."""
+    dst = _target("copyto", dst)
+    dtype = src.dtype if hasattr(src, "dtype") else np.result_type(src)
+    if not np.can_cast(dtype, dst.dtype, casting):
+        raise NumgradTypeError(
+            f"np.copyto: dtype {_array(src).dtype} does not go into {dst.dtype} with "
+            f"casting={casting!r}"
+        )
+    if where is not True:
+        if _array(where).dtype != np.bool_:
+            raise NumgradTypeError(
+                f"np.copyto: where= has dtype {_array(where).dtype} and must be boolean; compare, "
+                "as in mask != 0"
+            )
+        src = OPS["astype"](OPS["where"](where, src, dst), dtype=dst.dtype)
+    assign("np.copyto", dst, src)
+
+
+def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+    """``np.put``."""
+    a, indices = _target("put", a), _array(ind)
+    if mode == "wrap":
+        indices = indices % a.size
+    elif mode == "clip":
+        indices = np.clip(indices, 0, a.size - 1)
+    elif mode != "raise":
+        raise NumgradValueError(f"np.put: mode is 'raise', 'wrap' or 'clip', got {mode!r}")
+    inplace(OPS["put"], "np.put", a, (indices, _repeated(v, indices.size)), {})
+
+
+def place(arr: Any, mask: Any, vals: Any) -> None:
+    """``np.place``."""
+    arr, (positions,) = _target("place", arr), _array(mask).ravel().nonzero()
+    inplace(OPS["put"], "np.place", arr, (positions, _repeated(vals, positions.size)), {})
+
+
+def putmask(a: Any, mask: Any, values: Any) -> None:
+    """``np.putmask``."""
+    a, (positions,) = _target("putmask", a), _array(mask).ravel().nonzero()
+    values = _repeated(values, a.size)[positions]
+    inplace(OPS["put"], "np.putmask", a, (positions, values), {})
+
+
+def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> None:
+    """``np.put_along_axis``."""
+    arr, indices = _target("put_along_axis", arr), _array(indices)
+    if axis is None:
+        put(arr, indices, OPS["broadcast_to"](values, indices.shape))
+        return
+    positions = np.take_along_axis(np.arange(arr.size).reshape(arr.shape), indices, axis)
+    values = OPS["broadcast_to"](values, positions.shape)
+    inplace(OPS["put"], "np.put_along_axis", arr, (positions, values), {})
+
+
+def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
+    """``np.fill_diagonal``."""
+    a = _target("fill_diagonal", a)
+    chosen = np.zeros(a.shape, bool)
+    np.fill_diagonal(chosen, True, wrap)
+    place(a, chosen, val)
+
+
+WRITES = {
+    np.copyto: copyto,
+    np.put: put,
+    np.place: place,
+    np.putmask: putmask,
+    np.put_along_axis: put_along_axis,
+    np.fill_diagonal: fill_diagonal,
+}
+
+
+def ufunc_at(name: str, ufunc: np.ufunc, target: Any, index: Any, *values: Any) -> None:
+    """``ufunc.at``: sums and differences are differentiable, others write to plain Tensors."""
+    target = _target(f"{name}.at", target)
+    if ufunc in (np.add, np.subtract):
+        (value,) = values if ufunc is np.add else (OPS["negative"](values[0]),)
+        params = {"index": index, "accumulate": True}
+        inplace(OPS["index_put"], f"{name}.at", target, (value,), params)
+        return
+    check_target(f"{name}.at", target)
+    refuse_recorded(f"{name}.at", target, *values)
+    ufunc.at(target._array, index, *map(_array, values))
+    mark_written(target)
+
+
+def store(
+    name: str, out: Tensor, inputs: Any, compute: Callable[[], Tensor], *, where: Any = True
+) -> Tensor:
+    """``compute()`` written to ``out=``, for what nothing is recorded of.
+
+    With ``where``, a mask, elements of ``out`` stay where it is false.
+    """
+    name = f"{name} with out="
+    refuse_recorded(name, out, inputs)
+    value = compute()
+    check_cast(name, value, out.dtype)
+    if where is True and value.shape != out.shape:
+        raise NumgradValueError(
+            f"{name}: the result has shape {tuple(value.shape)} and out= {tuple(out.shape)}; they "
+            "must be equal"
+        )
+    return assign(name, out, value if where is True else OPS["where"](where, value, out))
+
+
+def refuse_recorded(name: str, *values: Any) -> None:
+    """Raise if a gradient would be lost."""
+    if state.grad_enabled and any(map(requires_grad, values)):
+        raise NumgradRuntimeError(
+            f"{name}: an argument requires grad, and this writes without recording; use the result "
+            "of the function, or no_grad()"
+        )

@@ -1,0 +1,115 @@
+"""The random state a function draws from: taken before a call, put back to repeat it.
+
+NumPy has one global generator and any number of others, which no list names. A function usually
+gets at those as the arguments of a call or as variables of its own, so that is where we look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from types import CodeType, FunctionType, MethodType
+from typing import Any
+
+import numpy as np
+
+from numgrad.core.op import Op
+from numgrad.random import Generator
+
+_CONTAINERS = (list, tuple, set, dict)
+
+
+class RandomState:
+    """State of NumPy's global generator and of every generator found in ``values``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from numgrad.tensors.random_state import RandomState
+    >>> rng = np.random.default_rng(0)
+    >>> before = RandomState(rng)
+    >>> first = rng.random()
+    >>> with before.restored():
+    ...     rng.random() == first
+    True
+    """
+
+    def __init__(self, *values: Any) -> None:
+        self._sources: dict[int, Any] = {id(np.random): np.random}
+        self._sources.update((id(found), found) for found in _sources(values, set()))
+        self._states = {key: _state(source) for key, source in self._sources.items()}
+
+    @contextmanager
+    def restored(self) -> Iterator[None]:
+        """Inside, every generator is in the state it was in when this was made."""
+        before = {key: _state(source) for key, source in self._sources.items()}
+        self._set(self._states)
+        try:
+            yield
+        finally:
+            self._set(before)
+
+    def _set(self, states: dict[int, Any]) -> None:
+        for key, source in self._sources.items():
+            if isinstance(source, np.random.BitGenerator):
+                source.state = states[key]
+            else:
+                source.set_state(states[key])
+
+
+def _state(source: Any) -> Any:
+    return source.state if isinstance(source, np.random.BitGenerator) else source.get_state()
+
+
+def _sources(value: Any, seen: set[int]) -> Iterator[Any]:
+    """What holds the state of the generators that can be reached from ``value``."""
+    if isinstance(value, Generator):
+        value = value.generator
+    if isinstance(value, np.random.Generator):
+        yield value.bit_generator
+    elif isinstance(value, np.random.BitGenerator | np.random.RandomState):
+        yield value
+    elif (isinstance(value, _CONTAINERS) or callable(value)) and id(value) not in seen:
+        seen.add(id(value))
+        for part in _parts(value):
+            yield from _sources(part, seen)
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """Elements of a container, or what a callable object has at hand when it is called."""
+    if isinstance(value, dict):
+        yield from value.values()
+    elif isinstance(value, _CONTAINERS):
+        yield from value
+    elif isinstance(value, FunctionType):
+        yield from _variables(value)
+    elif isinstance(value, MethodType):
+        yield from (value.__func__, *getattr(value.__self__, "__dict__", {}).values())
+    elif isinstance(value, partial):
+        yield from (value.func, value.args, value.keywords)
+    elif not isinstance(value, type | Op):
+        yield from getattr(value, "__dict__", {}).values()
+
+
+def _variables(function: FunctionType) -> Iterator[Any]:
+    """Defaults, enclosed variables, and the generators among the globals that are named."""
+    yield from function.__defaults__ or ()
+    yield from (function.__kwdefaults__ or {}).values()
+    for cell in function.__closure__ or ():
+        try:
+            yield cell.cell_contents
+        except ValueError:  # not assigned yet
+            continue
+    for name in _names(function.__code__):
+        value = function.__globals__.get(name)
+        if not (isinstance(value, _CONTAINERS) or callable(value)):
+            yield value
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """Names that code and the functions defined in it look up."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)

@@ -1,0 +1,237 @@
+"""One call of a differentiated function: what the function gets, and what becomes of results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from numgrad.autograd.engine import backward as engine
+from numgrad.autograd.engine.task import leads_elsewhere
+from numgrad.autograd.forward_ad import has_tangent
+from numgrad.autograd.modes import no_grad
+from numgrad.autograd.variable import constant
+from numgrad.codegen.expr import check_dtype
+from numgrad.core.abstract import AbstractLength, zeros
+from numgrad.core.op import OPS, state
+from numgrad.core.tree import leaves, map_leaves, rebuild
+from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
+from numgrad.tensors.eager import check_array_kind
+from numgrad.tensors.tensor import Tensor
+
+
+class Call:
+    """One call of a differentiated function: its arguments, and what kind the results are.
+
+    Note [Nested transforms]
+    ------------------------
+    The function gets Tensors of its own in place of the arguments that are differentiated, so that
+    the caller's, if it closes over them, are constants to this transform. They keep what outer
+    transforms follow: a graph and tangents. What the value was computed from then says whether
+    anything outside can be differentiated: if its graph leads to a leaf that requires grad and was
+    not made by this call, which may have come as an argument or from a closure, the backward is
+    recorded and results are Tensors with that graph. Tensors made for the call are frozen when it
+    ends, so that what is returned leads outside or nowhere. Without anything outside, or under
+    ``no_grad``, nothing is recorded and results have no graph.
+
+    Used as a context: gradients are asked for inside, results are converted after it.
+    """
+
+    def __init__(self, name: str, args: tuple, argnums: int | tuple[int, ...]) -> None:
+        if state.inference:
+            raise NumgradRuntimeError(
+                f"{name}: in inference_mode nothing is recorded that could be differentiated; "
+                "leave it first"
+            )
+        self.name = name
+        self.single = isinstance(argnums, int)
+        numbers = (argnums,) if isinstance(argnums, int) else argnums
+        for number in numbers:
+            if not -len(args) <= number < len(args):
+                raise NumgradValueError(
+                    f"{name}: argnums names argument {number}, the call has {len(args)}"
+                )
+        self.numbers = tuple(number % len(args) for number in numbers)
+        if len(set(self.numbers)) < len(numbers):
+            raise NumgradValueError(f"{name}: argnums {argnums} names an argument twice")
+        self.trees = [args[number] for number in self.numbers]
+        given = [leaf for tree in self.trees for leaf in leaves(tree)]
+        self.records = state.grad_enabled
+        self.tensors = [_own(name, leaf) for leaf in given]
+        self.as_tensors = bool(
+            state.transforms or state.interpreters or any(isinstance(x, Tensor) for x in given)
+        )
+        self.outside = False
+        remaining = iter(self.tensors)
+        replaced = {
+            number: map_leaves(lambda _: next(remaining), tree)
+            for number, tree in zip(self.numbers, self.trees, strict=True)
+        }
+        self.args = tuple(replaced.get(k, a) for k, a in enumerate(args))
+
+    def __enter__(self) -> Call:
+        self._before = state.set(grad_enabled=True)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        state.set(**self._before)
+        for tensor in self.tensors:
+            if tensor._grad_fn is None:
+                tensor._requires_grad = False
+
+    def value(
+        self, f: Callable[..., Any], kwargs: dict[str, Any], has_aux: bool
+    ) -> tuple[Tensor, Any]:
+        """What ``f`` returns, as a Tensor and the rest; it may not call ``backward`` meanwhile."""
+        before = state.set(transforms=state.transforms + 1)
+        try:
+            result = f(*self.args, **kwargs)
+        finally:
+            state.set(**before)
+        aux = None
+        if has_aux:
+            if not (isinstance(result, tuple) and len(result) == 2):
+                raise NumgradTypeError(
+                    f"{self.name}: with has_aux the function returns a pair (value, aux), got "
+                    f"{type(result).__name__}"
+                )
+            result, aux = result
+        value = _as_tensor(self.name, f, result)
+        found = [value, *(leaf for leaf in leaves(aux) if isinstance(leaf, Tensor))]
+        self.outside = state.tracer is not None or (
+            self.records and leads_elsewhere(found, self.tensors)
+        )
+        return value, aux
+
+    def gradients(self, value: Tensor) -> list[Tensor]:
+        """The gradients of a real number by the inputs."""
+        if not (value._requires_grad and self.tensors):
+            return [zeros_like(t) for t in self.tensors]
+        found = engine.dense_grad(
+            value, self.tensors, create_graph=self.outside, materialize_grads=True
+        )
+        return list(found)
+
+    def result(self, values: Sequence[Any]) -> Any:
+        """Values, one for each differentiated array, in the nesting of the arguments."""
+        out, start = [], 0
+        for tree in self.trees:
+            count = len(leaves(tree))
+            out.append(rebuild(tree, list(values[start : start + count])))
+            start += count
+        return out[0] if self.single else tuple(out)
+
+    def kind(self, value: Any) -> Any:
+        """A Tensor as the caller's kind: Tensors where Tensors came in, else ndarrays."""
+        if not isinstance(value, Tensor):
+            return value
+        if self.as_tensors or self.outside:
+            if self.outside or not value.requires_grad:
+                return value
+            with no_grad():  # an operation keeps tangents, which detach() does not
+                return OPS["positive"](value) if state.interpreters else value.detach()
+        array = value._array
+        return array if array.ndim else array[()]
+
+
+def _own(name: str, leaf: Any) -> Tensor:
+    """A Tensor that requires grad in place of an argument: Note [Nested transforms]."""
+    dtype = leaf.dtype if isinstance(leaf, Tensor) else None
+    if dtype is not None and dtype.kind in "fc":
+        if (leaf.requires_grad and state.grad_enabled) or has_tangent(leaf):
+            own = OPS["positive"](leaf)
+        elif state.tracer is not None:
+            own = Tensor(state.tracer.differentiable(leaf))
+        else:
+            own = leaf.detach()
+        if own._grad_fn is None:
+            own.requires_grad_()
+        return own
+    array = _numbers(name, "an argument", leaf) if dtype is None else leaf._array
+    if state.tracer is not None:  # where a number that the caller passed is a Tensor
+        array = state.tracer.differentiable(leaf)
+    elif dtype is None and array.dtype.kind in "iu" and not isinstance(leaf, np.ndarray):
+        array = array.astype(np.float64)  # Python numbers: f(3) means f(3.0)
+    dtype = array.dtype
+    if dtype.kind in "fc":
+        check_dtype(name, dtype)
+        return Tensor(array, True)
+    raise NumgradTypeError(
+        f"{name}: an argument of dtype {dtype} cannot be differentiated; pass floating or complex "
+        "arrays, or leave it out of argnums"
+    )
+
+
+def _numbers(name: str, what: str, value: Any) -> Any:
+    """Something that is no Tensor as an array of numbers, a copy."""
+    check_array_kind(name, value)
+    if isinstance(value, AbstractLength):
+        return value
+    array = None if value is None or isinstance(value, list | tuple | dict) else np.array(value)
+    if array is None or array.dtype.kind not in "biufc":
+        raise NumgradTypeError(
+            f"{name}: {what} is a {type(value).__name__}, which has no derivatives; give Tensors, "
+            "arrays or numbers"
+        )
+    return array
+
+
+def _as_tensor(name: str, function: Callable, value: Any) -> Tensor:
+    """What a function returned; numbers and arrays depend on nothing."""
+    if isinstance(value, Tensor):
+        return value
+    if isinstance(value, AbstractLength):
+        return constant(value)
+    if isinstance(value, list | tuple):
+        raise NumgradTypeError(
+            f"{name}: {_called(function)} returned a {type(value).__name__}; return one array (of "
+            "several make one with np.stack), or a value with has_aux=True and the rest beside it"
+        )
+    if value is None:
+        raise NumgradTypeError(
+            f"{name}: {_called(function)} returned None; return what is to be differentiated"
+        )
+    array = _numbers(name, f"what {_called(function)} returned", value)
+    return Tensor(array if array.dtype.kind in "fc" else array.astype(np.float64))
+
+
+def _called(function: Callable) -> str:
+    return getattr(function, "__name__", "the function")
+
+
+def real_number(name: str, function: Callable, value: Tensor) -> Tensor:
+    """What a function returned, if it has a gradient."""
+    if value._array.size != 1 or value._array.dtype.kind == "c":
+        raise NumgradRuntimeError(
+            f"{name}: {_called(function)} returned shape {value._array.shape} and dtype "
+            f"{value._array.dtype}; a gradient is that of one real number: sum it, or use "
+            "ng.jacobian"
+        )
+    return value
+
+
+def zeros_like(tensor: Tensor) -> Tensor:
+    """The gradient by something that nothing depends on."""
+    return Tensor(zeros(tensor._array.shape, tensor._array.dtype))
+
+
+def checked_argnums(
+    name: str, f: Callable[..., Any], argnums: int | Sequence[int]
+) -> int | tuple[int, ...]:
+    """``argnums`` as an int or ints, when a function is transformed."""
+    if not callable(f):
+        raise NumgradTypeError(
+            f"{name}: differentiates a function, got a {type(f).__name__}; give the function and "
+            f"call what is returned, as in ng.{name}(f)(x)"
+        )
+    given: tuple[Any, ...] = tuple(argnums) if isinstance(argnums, list | tuple) else (argnums,)
+    try:
+        numbers = tuple([index(number) for number in given])
+    except TypeError:
+        raise NumgradTypeError(
+            f"{name}: argnums is the position of an argument, or several in a tuple, as integers; "
+            f"got {argnums!r}"
+        ) from None
+    return numbers if isinstance(argnums, list | tuple) else numbers[0]

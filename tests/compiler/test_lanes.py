@@ -1,0 +1,78 @@
+"""Iterations computed side by side: what they share, and loops around them that are unrolled."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import numgrad as ng
+from tests.compiler.emulator import emulating
+
+
+def mixture(d: int) -> Callable[..., Any]:
+    """A Gaussian mixture whose triangular factors are looked up in a table of places."""
+    place = np.zeros((d, d), np.int64)
+    rows, columns = np.tril_indices(d, -1)
+    place[rows, columns] = np.arange(rows.size)
+    lower, diagonal = np.tri(d, k=-1, dtype=bool), np.eye(d)
+
+    def f(weights: Any, means: Any, factors: Any, x: Any) -> Any:
+        below = np.where(lower, factors[:, d:][:, place], 0.0)
+        matrices = np.exp(factors[:, :d])[:, :, None] * diagonal + below
+        distances = np.einsum("kij,nkj->nki", matrices, x[:, None, :] - means)
+        return np.sum(ng.logsumexp(weights - 0.5 * np.sum(distances**2, axis=2), axis=1))
+
+    return f
+
+
+def arguments(n: int, d: int, components: int = 3) -> list[np.ndarray]:
+    rng = np.random.default_rng(d)
+    shapes = (components,), (components, d), (components, d * (d + 1) // 2), (n, d)
+    return [rng.normal(size=shape) for shape in shapes]
+
+
+@pytest.mark.slow(cases=0)
+@pytest.mark.parametrize("d", [2, 5, 9])
+def test_gradient_of_a_mixture(d):
+    # d = 2: sums are scattered to an axis of length 1
+    gradient = ng.value_and_grad(mixture(d), argnums=(0, 1, 2))
+    given = arguments(26, d)
+    with emulating(task=16, lanes=8):
+        compiled = ng.jit(gradient)
+        value, found = compiled(*given)
+    expected, wanted = gradient(*given)
+    np.testing.assert_allclose(value, expected, rtol=1e-12)
+    for a, b in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10)
+
+
+def test_samples_are_read_once_and_lie_side_by_side():
+    with emulating(task=16, lanes=8):
+        compiled = ng.jit(ng.value_and_grad(mixture(5), argnums=1))
+        compiled(*arguments(26, 5))
+        source = compiled.source
+    block = source[source.index("for base in range") :]
+    samples = r"for lane in range\(width\):\n *i\d+ = base \+ lane\n *e1 = load\(.*5\*i\d+"
+    assert len(re.findall(samples, block)) == 1, "collected once, before the components"
+    assert re.search(r"for k\d+ in range\(0, 5, 5\)", block), "a row of 5 is unrolled"
+
+
+def test_unrolled_loops_of_any_length():
+    def quadratic(a: Any, x: Any) -> Any:
+        return np.sum(np.sum((x @ a) ** 2, axis=1) * x[:, 0])
+
+    rng = np.random.default_rng(0)
+    gradient = ng.value_and_grad(quadratic, argnums=(0, 1))
+    with emulating(task=16, lanes=8):
+        compiled = ng.jit(gradient)
+        for n, d in ((26, 8), (31, 8), (27, 3), (40, 13)):
+            given = rng.normal(size=(d, d)), rng.normal(size=(n, d))
+            value, found = compiled(*given)
+            expected, wanted = gradient(*given)
+            np.testing.assert_allclose(value, expected, rtol=1e-12)
+            for a, b in zip(found, wanted, strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-11)

@@ -1,0 +1,97 @@
+"""How each operation of the table is called where its gradients are checked."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import numgrad as ng
+from numgrad.core.elementwise import Elementwise
+from numgrad.core.op import OPS, Composite, Op
+from numgrad.testing.samples import Sample, draw, samples
+
+TABLE = [
+    op
+    for op in OPS.values()
+    if op.__module__.startswith("numgrad.")
+    and op.differentiable
+    and (op.formulas or isinstance(op, Composite))
+]
+"""Every differentiable operation, those of users apart."""
+
+
+@dataclass
+class Case:
+    """A call with operands, some of which may be without a gradient."""
+
+    function: Callable[..., Any]
+    operands: list[np.ndarray]
+    differentiable: list[bool]
+
+    def tensors(self, arrange: Callable[[np.ndarray], np.ndarray] = np.copy) -> list[ng.Tensor]:
+        return [
+            ng.asarray(arrange(a)).requires_grad_(d)
+            for a, d in zip(self.operands, self.differentiable, strict=True)
+        ]
+
+
+# Elementwise operations differ by their formulas, and share the loops around them: these go through
+# every layout, the others through some.
+EVERY_LAYOUT = {"multiply", "where"}
+_NAMES = [op.name for op in TABLE]
+
+
+def layouts_of(op: Op, dtype: Any) -> list[Sample]:
+    """Samples of an elementwise operation; every layout is met by some of the operations.
+
+    Of two real operands both are broadcast in the first sample, the second comes in turn. Complex
+    numbers, whose loops are those of real ones, are tried on operands of one shape.
+    """
+    found = list(samples(op, dtype))
+    if np.dtype(dtype).kind == "c":
+        return found if op.name in EVERY_LAYOUT else found[:1]
+    if len(op.inputs) == 2:
+        found.insert(0, found.pop(2))
+    if op.name in EVERY_LAYOUT or len(op.inputs) == 1:
+        return found
+    turn = _NAMES.index(op.name)
+    if len(op.inputs) == 2:
+        return [found[0], found[1 + turn % (len(found) - 1)]]
+    return [found[turn % len(found)]]
+
+
+def cases(op: Op, dtype: Any = np.float64) -> Iterator[Case]:
+    """Calls of an operation that its gradients are checked on."""
+    declared = list(_calls(op, dtype, empty=False))
+    if declared:  # these say better how it is called than what is drawn
+        yield from declared
+        return
+    of_family = isinstance(op, Elementwise)
+    for sample in layouts_of(op, dtype) if of_family else samples(op, dtype):
+        operands = prepare(op, sample.args)
+        smooth = [
+            op.inputs == ("inputs",) or (op.inputs[k] in op.formulas and a.dtype.kind in "fc")
+            for k, a in enumerate(operands)
+        ]
+        yield Case(lambda *x, p=sample.params: op(*x, **p), operands, smooth)
+
+
+def empty_cases(op: Op) -> Iterator[Case]:
+    """Calls without any element, of what is neither elementwise nor along axes."""
+    return _calls(op, np.float64, empty=True)
+
+
+def _calls(op: Op, dtype: Any, *, empty: bool) -> Iterator[Case]:
+    for shapes, function in op.calls:
+        if any(0 in shape for shape in shapes) is empty:
+            operands = [draw(op, s, dtype, k) for k, s in enumerate(shapes)]
+            yield Case(function, operands, [True] * len(operands))
+
+
+def prepare(op: Op, operands: Any) -> list[np.ndarray]:
+    """Operands as the operation takes them: a condition is of bools."""
+    return [
+        a.real > 0.3 if name == "condition" else a
+        for name, a in zip(op.inputs, operands, strict=False)
+    ] or list(operands)

@@ -1,0 +1,189 @@
+"""Writing along an axis: the same indices for all, or one for each element."""
+
+import numpy as np
+import pytest
+
+import numgrad as ng
+from numgrad.testing import gradcheck, gradgradcheck
+from tests.operations.test_write import (
+    DTYPES,
+    LAYOUTS,
+    X,
+    as_in_torch,
+    check,
+    gradient,
+    leaf,
+    same,
+    values,
+)
+
+COMPLEX_TOO = ["float64", pytest.param("complex128", marks=pytest.mark.slow)]
+ALONG = [(0, [0, 2, 0, -1]), (1, [3, -1, 1]), (-1, []), (-3, [1]), (2, 2), (2, [0, 1, 2, 3, 4, 0])]
+
+
+def source_for(axis, index, dtype="float64"):
+    shape = list(X.shape)
+    shape[axis] = np.size(index)
+    return values(tuple(shape), dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(("axis", "index"), ALONG, ids=str)
+def test_writes_along_an_axis(axis, index, layout, dtype):
+    x = X.astype(dtype)
+    source = source_for(axis, index, dtype)
+    added, copied, filled = (np.moveaxis(x.copy(), axis, 0) for _ in range(3))
+    for k, part in zip(np.ravel(index).astype(int), np.moveaxis(source, axis, 0), strict=True):
+        added[k] += part
+        copied[k] = part
+        filled[k] = 7
+    x, source = (ng.from_numpy(LAYOUTS[layout](a)) for a in (x, source))
+    got = ng.index_add(x, index, source, axis=axis)
+    assert got.dtype == np.dtype(dtype)
+    np.testing.assert_allclose(got.numpy(), np.moveaxis(added, 0, axis), rtol=1e-4)
+    same(ng.index_copy(x, index, source, axis=axis), np.moveaxis(copied, 0, axis))
+    same(ng.index_fill(x, index, 7, axis=axis), np.moveaxis(filled, 0, axis))
+
+
+@pytest.mark.slow(cases=2)
+@pytest.mark.parametrize("dtype", COMPLEX_TOO)
+@pytest.mark.parametrize(("axis", "index"), ALONG, ids=str)
+def test_derivatives_along_an_axis(axis, index, dtype):
+    index = np.asarray(index, int)
+    x, source = leaf(X.astype(dtype)), leaf(source_for(axis, index, dtype))
+    check(lambda x, s: ng.index_add(x, index, s, axis=axis, alpha=-2.5), x, source)
+    check(lambda x, s: ng.index_copy(x, index, s, axis=axis), x, source)
+    check(lambda x, v: ng.index_fill(x, index, v, axis=axis), x, leaf(np.array(3, dtype)))
+
+
+@pytest.mark.parametrize(("axis", "index"), [a for a in ALONG if a[1] != []], ids=str)
+def test_along_an_axis_as_in_torch(axis, index):
+    torch = pytest.importorskip("torch")
+    index = np.asarray(index) % X.shape[axis]
+    there, source = torch.tensor(index), source_for(axis, index)
+    as_in_torch(
+        lambda x, s: ng.index_add(x, index, s, axis=axis, alpha=1.5),
+        lambda x, s: x.index_add(axis, there, s, alpha=1.5),
+        X,
+        source,
+    )
+    as_in_torch(
+        lambda x: ng.index_fill(x, index, 2.5, axis=axis),
+        lambda x: x.index_fill(axis, there, 2.5),
+        X,
+    )
+    if len(set(np.ravel(index))) == np.size(index):
+        as_in_torch(
+            lambda x, s: ng.index_copy(x, index, s, axis=axis),
+            lambda x, s: x.index_copy(axis, there, s),
+            X,
+            source,
+        )
+
+
+def test_alpha_is_conjugated():
+    x, s = leaf(np.zeros(3, complex)), leaf(values((2,), "complex128"))
+    check(lambda x, s: ng.index_add(x, [1, 1], s, axis=0, alpha=1 + 2j), x, s)
+
+
+# ------------------------------------------------------------------------------------- scatter
+
+
+def by_hand(x, index, source, axis, combine):
+    out = np.array(x)
+    source = np.broadcast_to(source, index.shape) if np.ndim(source) == 0 else source
+    for place in np.ndindex(index.shape):
+        target = (*place[:axis], index[place], *place[axis + 1 :])
+        out[target] = combine(out[target], source[place])
+    return out
+
+
+COMBINE = {None: lambda a, b: b, "add": np.add, "multiply": np.multiply}
+# shape of the index, axis, shape of the source
+SCATTERS = [
+    ((3, 4, 5), 1, (3, 4, 5)),
+    ((3, 4, 7), 2, (3, 4, 7)),
+    ((2, 3, 4), 0, (2, 3, 4)),
+    ((2, 3, 4), 1, (4, 3, 6)),
+    ((5, 1, 2), 0, (5, 3, 2)),
+    ((3, 0, 5), 1, (3, 4, 5)),
+    ((2, 6, 1), 1, ()),
+]
+
+
+@pytest.mark.parametrize("reduce", COMBINE)
+@pytest.mark.parametrize(("shape", "axis", "given"), SCATTERS, ids=str)
+def test_scatter(shape, axis, given, reduce):
+    n = X.shape[axis]
+    index = np.random.default_rng(1).integers(-n, n, shape)
+    for dtype in DTYPES:
+        x, source = X.astype(dtype), values(given, dtype)
+        expected = by_hand(x, index, source, axis, COMBINE[reduce])
+        for layout in LAYOUTS.values():
+            laid = ng.from_numpy(layout(x)), ng.from_numpy(layout(index))
+            got = ng.scatter(*laid, source, axis=axis - 3, reduce=reduce)
+            assert got.dtype == x.dtype
+            np.testing.assert_allclose(got.numpy(), expected, rtol=1e-5)
+            if reduce == "add":
+                same(ng.scatter_add(*laid, source, axis=axis), got.numpy())
+
+
+@pytest.mark.slow(cases=7)
+@pytest.mark.parametrize("dtype", COMPLEX_TOO)
+@pytest.mark.parametrize("reduce", COMBINE)
+@pytest.mark.parametrize(("shape", "axis", "given"), SCATTERS, ids=str)
+def test_scatter_derivatives(shape, axis, given, reduce, dtype):
+    index = np.random.default_rng(1).integers(0, X.shape[axis], shape)
+    x, source = leaf(X.astype(dtype)), leaf(values(given, dtype) / 4)
+    assert gradcheck(lambda x, s: ng.scatter(x, index, s, axis=axis, reduce=reduce), (x, source))
+    assert gradgradcheck(
+        lambda x, s: ng.scatter(x, index, s, axis=axis, reduce=reduce), (x, source), atol=1e-4
+    )
+
+
+@pytest.mark.parametrize(("shape", "axis", "given"), SCATTERS[:-1], ids=str)
+def test_scatter_as_in_torch(shape, axis, given):
+    torch = pytest.importorskip("torch")
+    index = np.random.default_rng(1).integers(0, X.shape[axis], shape)
+    there = torch.tensor(index)
+    part = tuple(slice(n) for n in shape)  # torch has no gradient of a larger source
+    as_in_torch(
+        lambda x, s: ng.scatter_add(x, index, s, axis=axis),
+        lambda x, s: x.scatter_add(axis, there, s[part]),
+        X,
+        values(given),
+    )
+    as_in_torch(
+        lambda x, s: ng.scatter(x, index, s, axis=axis, reduce="multiply"),
+        lambda x, s: x.scatter_reduce(axis, there, s[part], "prod"),
+        X,
+        values(given),
+    )
+    if shape[axis] <= X.shape[axis]:  # an index for each element without duplicates
+        index = np.argsort(np.random.default_rng(2).normal(size=shape), axis=axis)
+        there = torch.tensor(index)
+        as_in_torch(
+            lambda x, s: ng.scatter(x, index, s, axis=axis),
+            lambda x, s: x.scatter(axis, there, s[part]),
+            X,
+            values(given),
+        )
+
+
+@pytest.mark.parametrize("zeros", [[], [1], [0, 1], [0, 1, 4], range(6)])
+def test_factors_that_are_zero(zeros):
+    factors = values((6,))
+    factors[list(zeros)] = 0
+    for x in (X[0, 0], np.zeros(5)):
+        index = np.array([2, 2, 0, 2, 0, 2])
+        check(lambda x, f, i=index: ng.scatter(x, i, f, axis=0, reduce="multiply"), x, factors)
+
+
+def test_infinite_factor_concerns_its_own_element_only():
+    x, f = leaf([2.0, 3.0]), leaf([np.inf, 5.0, 7.0, 1.0])
+    out = ng.scatter(x, [0, 1, 1, 0], f, axis=0, reduce="multiply")
+    same(out, np.array([np.inf, 105.0]))
+    out.sum().backward()
+    same(gradient(x), np.array([np.inf, 35.0]))
+    same(gradient(f), np.array([2.0, 21.0, 15.0, np.inf]))

@@ -1,0 +1,28 @@
+"""Every operation in one case; the other tests of the table have all cases, and are slow."""
+
+import numpy as np
+import pytest
+
+import numgrad as ng
+from numgrad.core.axis import AxisOp
+from numgrad.core.elementwise import Elementwise
+from numgrad.testing import gradcheck
+from numgrad.testing.samples import samples
+from tests.operations.cases import TABLE, cases, prepare
+from tests.operations.reference import by_name, reference
+from tests.quiet import quiet
+
+
+@pytest.mark.parametrize("op", **by_name(TABLE))
+def test_gradient(op):
+    case = next(cases(op))
+    assert gradcheck(case.function, case.tensors(), check_grad_dtypes=True)
+
+
+@pytest.mark.parametrize("op", **by_name([o for o in TABLE if isinstance(o, Elementwise | AxisOp)]))
+def test_value(op):
+    sample = next(samples(op))
+    args = prepare(op, sample.args)
+    expected = quiet(reference(op), *args, **sample.params)
+    actual = op(*map(ng.tensor, args), **sample.params).numpy()
+    np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-14)
