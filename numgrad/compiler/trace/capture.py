@@ -17,9 +17,10 @@ from numgrad.compiler.run.nesting import flatten
 from numgrad.compiler.run.signature import NUMBER, STATIC, TENSOR, Arguments, Leaf
 from numgrad.compiler.run.tape import dead_end, without_hooks
 from numgrad.compiler.trace.arrays import TracedArray
+from numgrad.compiler.trace.captured import Captured
 from numgrad.compiler.trace.closure import Place, Surroundings, is_atom
 from numgrad.compiler.trace.cut import Cut, cut
-from numgrad.compiler.trace.effects import Captured
+from numgrad.compiler.trace.interpreter import TraceInterpreter
 from numgrad.compiler.trace.shared import share
 from numgrad.compiler.trace.shown import source_of
 from numgrad.compiler.trace.tracer import Tracer
@@ -87,7 +88,7 @@ def trace(arguments: Arguments, *, dynamic: bool, recorded: bool) -> Traced:
         given.append(tensor)
         owners.append((tensor, value))
         inputs[value] = Input(value, leaf)
-    with tracer:
+    with TraceInterpreter(tracer):
         try:
             with no_internal_error(
                 f"it traced {parameters.name}", parameters.function, runs_users_code=True

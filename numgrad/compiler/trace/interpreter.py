@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 from numgrad.autograd.variable import Tensor, refresh
 from numgrad.compiler.trace.calls import record_call
+from numgrad.compiler.trace.tracer import Tracer
 from numgrad.core.abstract import AbstractLength
-from numgrad.core.op import OPS, Call, Op, bind
+from numgrad.core.op import OPS, Call, Op, bind, state
 from numgrad.tensors.eager import EagerInterpreter
-
-if TYPE_CHECKING:
-    from numgrad.compiler.trace.tracer import Tracer
 
 
 class TraceInterpreter(EagerInterpreter):
-    """Appends what operations compute to the graph of a tracer."""
+    """Appends what operations compute to the graph of a tracer, in a ``with`` block."""
 
     def __init__(self, tracer: Tracer) -> None:
         self.tracer = tracer
+        self._before: dict[str, Any] = {}
+
+    def __enter__(self) -> Self:
+        self._before = state.set(
+            interpreters=(*state.interpreters, self), tracer=self.tracer, anomaly=False
+        )
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        state.set(**self._before)
+        self.tracer.finish(failed=exception[0] is not None)
 
     def operand(self, op: Op, a: Any) -> tuple[Any, Any]:
         """An argument as the tape keeps it, and as a traced array or a number."""
