@@ -8,7 +8,7 @@ import numpy as np
 
 from numgrad.compiler.graph.graph import Shape, Value
 from numgrad.compiler.graph.shapes import hinted
-from numgrad.compiler.inspect.messages import user_line
+from numgrad.compiler.messages import user_line
 from numgrad.compiler.trace.builder import GraphBuilder
 from numgrad.compiler.trace.memory import Step, shares_memory, steps_between
 from numgrad.core.abstract import AbstractArray

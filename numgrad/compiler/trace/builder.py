@@ -11,7 +11,7 @@ import numpy as np
 from numgrad.compiler.graph.graph import Graph, Shape, Value
 from numgrad.compiler.graph.graph import Meta as Result
 from numgrad.compiler.graph.shapes import same_shape
-from numgrad.compiler.inspect.messages import user_line
+from numgrad.compiler.messages import user_line
 from numgrad.core.op import OPS, Op
 
 

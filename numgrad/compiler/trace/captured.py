@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.variable import Tensor
+from numgrad.compiler.call.closure import Place
 from numgrad.compiler.graph.graph import Value
 from numgrad.compiler.graph.sizes import Size
 from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.compiler.trace.builder import GraphBuilder
-from numgrad.compiler.trace.closure import Place
 from numgrad.compiler.trace.shown import Source
 from numgrad.compiler.trace.views import to_axes
 from numgrad.errors import NumgradTypeError
