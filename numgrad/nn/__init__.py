@@ -1,6 +1,5 @@
 """Modules: functions with parameters, made of one another."""
 
-from numgrad.nn import batching_rules as _batching_rules  # noqa: F401 (for what it adds)
 from numgrad.nn import functional as functional
 from numgrad.nn import init as init
 from numgrad.nn import utils as utils
