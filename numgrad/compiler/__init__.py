@@ -9,9 +9,9 @@ have work once for each kind of arguments.
    results, ``closure`` what the function reads from outside, ``methods`` those of objects.
 2. ``trace`` runs the function once on Tensors whose arrays are without numbers (``arrays`` and, for
    all of numgrad, ``core.abstract``). ``capture`` is one such run. ``builder`` adds nodes to the
-   graph, ``captured`` takes in what the function meets, ``effects`` what it does besides, ``tracer``
-   is all of it, and ``interpreter`` and ``calls`` are what operations mean in a trace. ``views`` and
-   ``memory`` turn views and in-place code into values, ``infer`` finds shapes, ``shown`` views that
+   graph, ``captured`` takes in what the function meets, ``effects`` what it does besides, and
+   ``tracer`` is all of it; ``interpreter`` and ``calls`` are what operations mean in a trace.
+   ``views`` and ``memory`` turn views and in-place code into values, ``infer`` finds shapes, ``shown`` views that
    plain NumPy makes, ``shared`` which results share memory. Where the tape goes on outside, ``cut``
    parts the graph into a forward and a backward.
 3. ``graph`` is what comes out. Lengths are symbols: ``sizes``, on ``polynomial``, ``shapes``.
