@@ -91,5 +91,5 @@ def test_jit_compiles_anew_for_other_data_of_a_registered_class():
 
 
 def test_register_takes_a_class():
-    with pytest.raises(ng.NumgradTypeError, match="register.*class"):
+    with pytest.raises(ng.NumgradTypeError, match=r"register.*class"):
         register(3, None, None)  # pyright: ignore
