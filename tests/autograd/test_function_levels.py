@@ -6,7 +6,7 @@ import pytest
 import numgrad as ng
 from numgrad.autograd.batching.batch import BatchingInterpreter
 from numgrad.autograd.function.function import Function, once_differentiable
-from numgrad.core.op import state
+from numgrad.core.interpreter import state
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 from tests.autograd.functions import leaf, powers, scaling
 

@@ -28,7 +28,7 @@ from numgrad.compiler.run.options import Options
 from numgrad.compiler.run.signature import Arguments, Parameters, same_key
 from numgrad.compiler.run.specialise import Specialisation
 from numgrad.compiler.trace.capture import trace
-from numgrad.core.op import state
+from numgrad.core.interpreter import state
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 
 P = ParamSpec("P")

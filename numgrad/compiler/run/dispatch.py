@@ -35,8 +35,8 @@ from numgrad.compiler.run.signature import (
     same,
 )
 from numgrad.compiler.trace.closure import FIXED, IDENTITY, Place
-from numgrad.core.op import state
-from numgrad.tensors.eager import new_tensor
+from numgrad.core.interpreter import state
+from numgrad.tensors.recording import new_tensor
 
 MISS: Any = type("Miss", (), {})()
 """What a specialisation returns for arguments that it was not made for."""

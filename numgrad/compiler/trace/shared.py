@@ -25,7 +25,8 @@ from numgrad.compiler.run.layout import Result
 from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.compiler.trace.memory import Step
 from numgrad.compiler.trace.tracer import Tracer
-from numgrad.core.op import OPS, state
+from numgrad.core.interpreter import state
+from numgrad.core.op import OPS
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,16 +25,15 @@ from numgrad.compiler.graph.graph import Meta as Result
 from numgrad.compiler.graph.shapes import hinted, same_shape, specialised
 from numgrad.compiler.graph.sizes import Size
 from numgrad.compiler.trace.arrays import TracedArray, user_line
-from numgrad.compiler.trace.calls import record_call
 from numgrad.compiler.trace.closure import Place
 from numgrad.compiler.trace.cut import extract
 from numgrad.compiler.trace.effects import Captured, Effects, GradientWrite
 from numgrad.compiler.trace.interpreter import TraceInterpreter
-from numgrad.compiler.trace.memory import TracedRegion, fitted
 from numgrad.compiler.trace.shown import Source
-from numgrad.compiler.trace.views import canonical_index, to_axes, to_shape
-from numgrad.core.op import OPS, Meta, Op, raw, state
-from numgrad.errors import NumgradIndexError, NumgradTypeError
+from numgrad.compiler.trace.views import to_axes, to_shape
+from numgrad.core.interpreter import eagerly, state
+from numgrad.core.op import OPS, Op, raw
+from numgrad.errors import NumgradTypeError
 
 
 class Tracer(Effects):
@@ -87,7 +86,8 @@ class Tracer(Effects):
         """What arguments are in the call that is traced, if that is known."""
         self.units: dict[Value, int] = {}
         """Arrays that are 1 at one place and else 0, and the place."""
-        self._zeros: set[Value] = set()
+        self.absent: set[Value] = set()
+        """Zeros that stand for no dependence."""
         self._gradients: dict[int, tuple[Tensor, Any]] = {}
         self._standins: dict[int, Any] = {}
         self._stored: dict[int, Value] = {}
@@ -97,8 +97,9 @@ class Tracer(Effects):
         self._before: dict[str, Any] | None = None
 
     def __enter__(self) -> Self:
+        ground = TraceInterpreter(self)
         self._before = state.set(
-            interpreters=(*state.interpreters, TraceInterpreter(self)), tracer=self, anomaly=False
+            interpreters=(*state.interpreters, ground), ground=ground, anomaly=False
         )
         return self
 
@@ -172,11 +173,8 @@ class Tracer(Effects):
         given = [known.get(v) for v in self.graph.inputs]
         given = [np.ones(hinted(v.shape), v.dtype) if x is None else x for v, x in zip(
             self.graph.inputs, given, strict=True)]  # fmt: skip
-        before = state.set(interpreters=(raw,), tracer=None, grad_enabled=False)
-        try:
+        with eagerly(raw, grad_enabled=False):
             return list(evaluate.compile_graph(part).run(*given)), True
-        finally:
-            state.set(**before)
 
     def memory(self) -> Iterator[tuple[Value, TracedArray]]:
         """Inputs that are memory of the caller or around the function, and the arrays over it."""
@@ -216,7 +214,7 @@ class Tracer(Effects):
         array = np.asarray(x)
         if array.dtype.kind not in "biufc":
             raise NumgradTypeError(f"a {type(x).__name__} of dtype {array.dtype} is not numeric")
-        return self._freeze(array)
+        return self.freeze(array)
 
     def _capture(self, array: np.ndarray, source: Any) -> TracedArray:
         found = self._inputs.get(id(array))
@@ -228,7 +226,7 @@ class Tracer(Effects):
         if id(source) not in self.owners:
             found = self.source_of(array)
             if found is None and source is array:
-                return self._freeze(array)
+                return self.freeze(array)
             if found is not None and found.owner is not source and id(found.owner) in self.owners:
                 return self._view_of(found, array)
         value = self.graph.input(self._symbols(array.shape), array.dtype)
@@ -246,11 +244,7 @@ class Tracer(Effects):
         self._inputs[id(array)] = (array, traced)
         return traced
 
-    def made(self, array: np.ndarray) -> TracedArray:
-        """An array that numgrad made during the trace, as memory of its own."""
-        return self._freeze(array, made=True).copy()
-
-    def _freeze(self, array: np.ndarray, *, made: bool = False) -> TracedArray:
+    def freeze(self, array: np.ndarray, *, made: bool = False) -> TracedArray:
         """An array of the trace's own, as it is now; it may be written to and used again."""
         if not array.ndim:
             return TracedArray(self, self.constant(array[()]))
@@ -262,6 +256,10 @@ class Tracer(Effects):
         self._alive.append(array)  # so that its id stays its own
         value = self.graph.input(array.shape, array.dtype)
         return self._enter_captured(twin, value, twin, True, made=made)
+
+    def is_input(self, array: np.ndarray) -> bool:
+        """Whether an ndarray is read at each call."""
+        return id(array) in self._inputs or self.source_of(array) is not None
 
     def _enter_captured(
         self,
@@ -298,16 +296,11 @@ class Tracer(Effects):
             (value,) = self.add(op, (value,), params, [(shape, value.dtype)])
         return TracedArray(self, value)
 
-    def plan(self, op: Op, x: Tensor, params: dict[str, Any]) -> Any:
-        """The record of a call of an operation on one operand."""
-        return record_call(self, op, [self.lift(x)], dict(params))[1]
-
-    def unit(self, shape: tuple[int, ...], place: int, dtype: np.dtype) -> TracedArray:
-        """Zeros with a 1 at one place: a stack of constants, so that reading one folds."""
-        return TracedArray(self, self.unit_value(shape, place, dtype))
-
     def unit_value(self, shape: tuple[int, ...], place: int, dtype: np.dtype) -> Value:
-        """The value of ``unit``, of which views are known to be such or nothing but zeros."""
+        """Zeros with a 1 at one place: a stack of constants, so that reading one folds.
+
+        Views of it are known to be such or nothing but zeros.
+        """
         numbers = [self.constant(0, dtype), self.constant(1, dtype)]
         if not shape:
             return numbers[1]
@@ -325,20 +318,8 @@ class Tracer(Effects):
         if shape:
             op, params = OPS["broadcast_to"], {"shape": shape}
             (value,) = self.add(op, (value,), params, [(shape, dtype)])
-        self._zeros.add(value)
+        self.absent.add(value)
         return value
-
-    def is_zero(self, array: Any) -> bool:
-        """Whether an array is known to be zeros for want of a dependence."""
-        return type(array) is TracedArray and array.value in self._zeros
-
-    def differentiable(self, x: Any) -> TracedArray:
-        """An argument to be differentiated: a number is one of float64, not of its type."""
-        array = self.lift(x)
-        if not array.value.weak:
-            return array
-        kind = np.float64 if array.dtype.kind in "iu" else array.dtype
-        return TracedArray(self, self.strong(array.value, kind))
 
     def _size_as_number(self, size: Size) -> Tensor:
         return Tensor(TracedArray(self, self.graph.size(size)))  # pyright: ignore
@@ -352,56 +333,6 @@ class Tracer(Effects):
             return self.constant(value.constant, dtype)
         params = {"dtype": dtype, "copy": True}
         return self.add(OPS["astype"], (value,), params, [(value.shape, dtype)])[0]
-
-    # ----------------------------------------------------------------------------------- memory
-
-    def indices(self, part: Any) -> Any:
-        """An array that indexes: traced if it is one of integers, a mask if its numbers are known.
-
-        A mask that is not can be written to at, since that has a shape without it.
-        """
-        if isinstance(part, np.integer):
-            return int(part)
-        if isinstance(part, list | tuple) and any(isinstance(p, Tensor) for p in part):
-            part = OPS["stack"](*part)
-        if isinstance(part, list | tuple):
-            part = np.asarray(part, np.int64 if not part else None)
-            if part.dtype.kind in "iu":
-                return Tensor(self._freeze(part))  # pyright: ignore
-        if isinstance(part, np.ndarray) and not self._is_input(part):
-            if part.dtype.kind == "b":
-                return part
-            if part.dtype.kind in "iu" and part.ndim == 0:
-                return int(part)
-        array = self.lift(part)
-        if array.dtype.kind not in "iub":
-            raise NumgradIndexError(
-                f"getitem: an index of dtype {array.dtype}; indices are integers, slices, None, "
-                "Ellipsis, and arrays of integers or booleans"
-            )
-        return Tensor(array)  # pyright: ignore
-
-    def reads(self, array: Any) -> bool:
-        """Whether something is an ndarray that is read at each call."""
-        return isinstance(array, np.ndarray) and self._is_input(array)
-
-    def _is_input(self, array: np.ndarray) -> bool:
-        return id(array) in self._inputs or self.source_of(array) is not None
-
-    def indexed_shape(self, operation: str, shape: Shape, parts: tuple) -> Shape:
-        """The shape of what a basic index selects."""
-        return tuple(canonical_index(operation, shape, parts)[1])
-
-    def store(self, target: Tensor, value: Any) -> None:
-        """Write a value, which broadcasts, to the memory of a tensor."""
-        array = self.lift(target)
-        array.write(fitted(self, self.lift(value).value, array.shape, array.dtype))
-
-    def region(self, owner: Tensor, view: Tensor) -> TracedRegion:
-        """Where a view lies in its root."""
-        whole, part = self.lift(owner), self.lift(view)
-        of_whole, of_part = (Meta(a.shape, a.dtype) for a in (whole, part))
-        return TracedRegion(of_whole, of_part, part.steps[len(whole.steps) :])
 
     def summed(self, value: Value, shape: Shape) -> Value:
         """The sum over the axes along which ``shape`` was broadcast to that of the value."""

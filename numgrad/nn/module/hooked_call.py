@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from numgrad.autograd.hooks import name_of
-from numgrad.core.op import state
+from numgrad.core.interpreter import state
 from numgrad.errors import NumgradRuntimeError
 from numgrad.nn.module.backward_hooks import BackwardHooks
 
