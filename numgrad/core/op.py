@@ -106,8 +106,6 @@ class Op:
     implied: tuple[str, ...] = ()
     auxiliaries: tuple[str, ...] = ()
     differentiable = True
-    eager_entry: Callable[[], Callable[..., Any]] | None = None
-    """Makes the function behind eager calls, if the operation has a hot path of its own."""
 
     def __init__(
         self,
@@ -166,6 +164,10 @@ class Op:
             OPS[self.name] = self
             if State.ground is not None:  # a user's: the table's own come when Tensor is complete
                 State.ground.attach(self)
+
+    def eager_entry(self) -> Callable[..., Any] | None:
+        """The function behind eager calls, if the operation has a hot path of its own."""
+        return None
 
     @property
     def names(self) -> tuple[str, ...]:
