@@ -1,6 +1,7 @@
 """The eager tape: tensors' autograd state, nodes, the engine, grad modes."""
 
 from numgrad.autograd import forward_ad as forward_ad
+from numgrad.autograd import function as function
 from numgrad.autograd import functional as functional
 from numgrad.autograd import graph as graph
 from numgrad.autograd.anomaly import detect_anomaly as detect_anomaly
@@ -9,7 +10,6 @@ from numgrad.autograd.anomaly import is_anomaly_enabled as is_anomaly_enabled
 from numgrad.autograd.anomaly import set_detect_anomaly as set_detect_anomaly
 from numgrad.autograd.engine.backward import backward as backward
 from numgrad.autograd.engine.backward import grad as grad
-from numgrad.autograd.function import function as function
 from numgrad.autograd.function.function import Function as Function
 from numgrad.autograd.legacy import Variable as Variable
 from numgrad.autograd.modes import enable_grad as enable_grad

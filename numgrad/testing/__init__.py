@@ -1,4 +1,4 @@
 """Checks of gradients against finite differences."""
 
-from numgrad.testing.gradcheck import gradcheck as gradcheck
-from numgrad.testing.gradcheck import gradgradcheck as gradgradcheck
+from numgrad.testing.numerical import gradcheck as gradcheck
+from numgrad.testing.numerical import gradgradcheck as gradgradcheck

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from numgrad.autograd.batching.batch import Batched, BatchingInterpreter
-from numgrad.autograd.engine.conform import conform_tensor
+from numgrad.autograd.conform import conform_tensor
 from numgrad.autograd.forward_ad import ForwardInterpreter
 from numgrad.autograd.function.call import NO_TENSOR, Definition, as_gradient, meta_of
 from numgrad.autograd.function.context import FunctionCtx

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -15,26 +15,35 @@ from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.compiler.trace.calls import record_call
 from numgrad.compiler.trace.function import traced
 from numgrad.compiler.trace.memory import TracedRegion, fitted
+from numgrad.compiler.trace.tracer import Tracer
 from numgrad.compiler.trace.views import canonical_index
 from numgrad.core.abstract import AbstractArray, AbstractLength, broadcast_lengths
-from numgrad.core.interpreter import bind
+from numgrad.core.interpreter import bind, state
 from numgrad.core.op import OPS, Call, Meta, Op
 from numgrad.core.tree import leaves
 from numgrad.errors import NumgradIndexError, NumgradTraceError
 from numgrad.operations.shape import as_operand
 from numgrad.tensors.recording import RecordingInterpreter
 
-if TYPE_CHECKING:
-    from numgrad.compiler.trace.tracer import Tracer
-
 
 class TraceInterpreter(RecordingInterpreter):
-    """Appends what operations compute to the graph of a tracer."""
+    """Appends what operations compute to the graph of a tracer, in a ``with`` block."""
 
     deferred = True
 
     def __init__(self, tracer: Tracer) -> None:
         self.tracer = tracer
+        self._before: dict[str, Any] = {}
+
+    def __enter__(self) -> Self:
+        self._before = state.set(
+            interpreters=(*state.interpreters, self), ground=self, anomaly=False
+        )
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        state.set(**self._before)
+        self.tracer.finish(failed=exception[0] is not None)
 
     def operand(self, op: Op, a: Any) -> tuple[Any, Any]:
         """An argument as the tape keeps it, and as a traced array or a number."""
