@@ -1,5 +1,10 @@
 """NumPy code gets gradients at compiled speed on a CPU."""
 
+import sys as _sys
+from importlib import import_module as _import_module
+from types import ModuleType as _ModuleType
+from typing import Any as _Any
+
 from numpy import complex64 as complex64
 from numpy import complex128 as complex128
 from numpy import e as e
@@ -20,7 +25,7 @@ from numpy import uint64 as uint64
 
 from numgrad import autograd as autograd
 from numgrad import config as config
-from numgrad import random as random
+from numgrad import errors as errors
 from numgrad.autograd.modes import enable_grad as enable_grad
 from numgrad.autograd.modes import inference_mode as inference_mode
 from numgrad.autograd.modes import is_grad_enabled as is_grad_enabled
@@ -28,8 +33,6 @@ from numgrad.autograd.modes import is_inference_mode_enabled as is_inference_mod
 from numgrad.autograd.modes import no_grad as no_grad
 from numgrad.autograd.modes import set_grad_enabled as set_grad_enabled
 from numgrad.autograd.row_sparse import RowSparseTensor as RowSparseTensor
-from numgrad.compiler.inspect.stats import jit_stats as jit_stats
-from numgrad.compiler.run.api import jit as jit
 from numgrad.config import get_num_threads as get_num_threads
 from numgrad.config import set_num_threads as set_num_threads
 from numgrad.errors import GradcheckError as GradcheckError
@@ -43,8 +46,6 @@ from numgrad.errors import NumgradRuntimeError as NumgradRuntimeError
 from numgrad.errors import NumgradTraceError as NumgradTraceError
 from numgrad.errors import NumgradTypeError as NumgradTypeError
 from numgrad.errors import NumgradValueError as NumgradValueError
-from numgrad.io import load as load
-from numgrad.io import save as save
 from numgrad.tensors.checkpoint import checkpoint as checkpoint
 from numgrad.tensors.checkpoint import checkpoint_sequential as checkpoint_sequential
 from numgrad.tensors.checkpoint import set_checkpoint_early_stop as set_checkpoint_early_stop
@@ -69,18 +70,45 @@ from numgrad.transforms import jacobian as jacobian
 from numgrad.transforms import value_and_grad as value_and_grad
 
 # isort: split
-from numgrad import data as data
-from numgrad import nn as nn
-from numgrad import optim as optim
-from numgrad import testing as testing
-from numgrad import viz as viz
-from numgrad.core.declare import elementwise as elementwise
-from numgrad.core.declare import primitive as primitive
 from numgrad.core.op import OPS as _OPS
+from numgrad.errors import NumgradAttributeError as _NumgradAttributeError
 from numgrad.tensors import numpy_protocol as _numpy_protocol  # noqa: F401 (for what it attaches)
-from numgrad.tensors.inspection import table as ops  # noqa: F401 (in place of the package)
+
+__version__ = "0.1.0"
+
+_SUBPACKAGES = ("data", "func", "io", "nn", "optim", "random", "testing", "viz")
+_ON_FIRST_USE = {
+    **{name: f"numgrad.{name}" for name in _SUBPACKAGES},
+    "jit": "numgrad.compiler.run.api",
+    "jit_stats": "numgrad.compiler.inspect.stats",
+    "load": "numgrad.io",
+    **dict.fromkeys(("elementwise", "ops", "primitive"), "numgrad.nn.operations"),
+    "save": "numgrad.io",
+}
+"""Where to find what is loaded when it is first asked for: most programs need a part of it."""
+
+
+def __getattr__(name: str) -> _Any:
+    if name not in _ON_FIRST_USE:
+        raise _NumgradAttributeError(
+            f"module 'numgrad' has no attribute {name!r}; dir(numgrad) lists all names, layers and "
+            "their functions are in ng.nn and ng.nn.functional",
+            name=name,
+            obj=_sys.modules[__name__],
+        )
+    module = _import_module(_ON_FIRST_USE[name])
+    value = globals()[name] = module if name in _SUBPACKAGES else getattr(module, name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *(name for name in globals() if name.startswith("__"))]
+
 
 for _op in _OPS.values():
     if not _op.internal:
-        globals().update({name: _op for name in _op.names if name not in globals()})
-__version__ = "0.1.0"
+        globals().update({_name: _op for _name in _op.names})
+__all__ = sorted(  # pyright: ignore[reportUnsupportedDunderAll]
+    {"autograd", "config", "errors", *_ON_FIRST_USE}
+    | {_n for _n, _v in globals().items() if _n[0] != "_" and not isinstance(_v, _ModuleType)}
+)

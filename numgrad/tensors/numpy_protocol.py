@@ -37,7 +37,7 @@ def _function_table() -> dict[Any, Op]:
     global _known
     known = (len(OPS), "scipy.special" in sys.modules)
     if _known != known:
-        for op in OPS.values():
+        for op in list(OPS.values()):  # layers may be loaded meanwhile, by another thread
             if callable(op.ref):
                 _by_function.setdefault(op.ref, op)
             for name in op.names:
