@@ -3,3 +3,7 @@
 from numgrad.transforms import grad, hessian, jacobian, value_and_grad
 
 __all__ = ["grad", "hessian", "jacobian", "value_and_grad"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -28,6 +28,12 @@ from numgrad.errors import (
 from numgrad.operations.shape import as_operand as _as_operand
 from numgrad.tensors.tensor import Tensor
 
+__all__ = ["Generator", "default_rng", "get_state", "manual_seed", "set_state"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 class Generator:
     """NumPy's ``Generator`` with Tensors as results; the wrapped one is ``generator``."""

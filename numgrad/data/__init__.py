@@ -7,11 +7,8 @@ from numgrad.data.dataset import TensorDataset as TensorDataset
 from numgrad.data.dataset import random_split as random_split
 from numgrad.data.loader import DataLoader as DataLoader
 
-__all__ = [
-    "DataLoader",
-    "Dataset",
-    "Subset",
-    "TensorDataset",
-    "default_collate",
-    "random_split",
-]
+__all__ = ["DataLoader", "Dataset", "Subset", "TensorDataset", "default_collate", "random_split"]
+
+
+def __dir__() -> list[str]:
+    return __all__

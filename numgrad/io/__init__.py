@@ -5,3 +5,7 @@ from numgrad.io.storage import load as load
 from numgrad.io.storage import save as save
 
 __all__ = ["load", "save", "write_atomically"]
+
+
+def __dir__() -> list[str]:
+    return __all__
