@@ -1,4 +1,46 @@
-"""NumPy code gets gradients at compiled speed on a CPU."""
+"""NumPy code gets gradients at compiled speed on a CPU.
+
+Wrap an array in a ``Tensor``, go on writing NumPy, call ``backward``; or hand a function to
+``grad`` or ``value_and_grad``; or compile it, its gradient included, with ``jit``. Names, promotion
+and the default of float64 are NumPy's; autograd, modules and optimizers are PyTorch's.
+
+>>> import numpy as np
+>>> import numgrad as ng
+>>> x = ng.tensor([0.5, 1.0], requires_grad=True)
+>>> np.sum(np.exp(-x) * x).backward()
+>>> x.grad
+tensor([0.30326533, 0.        ])
+>>> def loss(x):
+...     return np.sum((x - 1.0) ** 2)
+>>> ng.grad(loss)(np.zeros(2))
+array([-2., -2.])
+>>> ng.jit(ng.value_and_grad(loss))(np.zeros(2))
+(np.float64(2.0), array([-2., -2.]))
+
+Where to look:
+
+======================  ==========================================================================
+``ng.Tensor``           an array that records; made by ``tensor``, ``asarray``, ``zeros``, ...
+``ng.<operation>``      NumPy's functions by NumPy's names, and some of PyTorch's; ``ng.ops`` shows
+                        formula, gradient and machine code of each; ``elementwise`` and
+                        ``primitive`` declare more
+``ng.grad``, ...        derivatives of functions: ``value_and_grad``, ``jacobian``, ``hessian``
+``ng.func``             these by themselves
+``ng.jit``              compiles a function; ``jit_stats`` says what it did
+``ng.autograd``         ``backward``, ``grad``, hooks, graphs, forward mode, ``Function``
+``ng.nn``               modules; ``ng.nn.functional``: layers, activations and losses as functions
+``ng.optim``            optimizers, schedules of learning rates, ``minimize``
+``ng.random``           Tensors of random numbers from NumPy's generators
+``ng.data``             datasets, and loaders of batches
+``ng.io``               files of nested arrays: ``save`` and ``load``
+``ng.testing``          checks of gradients
+``ng.viz``              drawings of what was recorded
+``ng.config``           settings, and the number of threads
+``ng.errors``           the exceptions; each is a ``NumgradError`` and a built-in
+======================  ==========================================================================
+
+What a program does not use is not loaded: sub-packages and ``jit`` come when first asked for.
+"""
 
 import sys as _sys
 from importlib import import_module as _import_module
@@ -26,6 +68,7 @@ from numpy import uint64 as uint64
 from numgrad import autograd as autograd
 from numgrad import config as config
 from numgrad import errors as errors
+from numgrad import random as random
 from numgrad.autograd.modes import enable_grad as enable_grad
 from numgrad.autograd.modes import inference_mode as inference_mode
 from numgrad.autograd.modes import is_grad_enabled as is_grad_enabled
@@ -76,7 +119,7 @@ from numgrad.tensors import numpy_protocol as _numpy_protocol  # noqa: F401 (for
 
 __version__ = "0.1.0"
 
-_SUBPACKAGES = ("data", "func", "io", "nn", "optim", "random", "testing", "viz")
+_SUBPACKAGES = ("data", "func", "io", "nn", "optim", "testing", "viz")
 _ON_FIRST_USE = {
     **{name: f"numgrad.{name}" for name in _SUBPACKAGES},
     "jit": "numgrad.compiler.run.api",
@@ -109,6 +152,6 @@ for _op in _OPS.values():
     if not _op.internal:
         globals().update({_name: _op for _name in _op.names})
 __all__ = sorted(  # pyright: ignore[reportUnsupportedDunderAll]
-    {"autograd", "config", "errors", *_ON_FIRST_USE}
+    {"autograd", "config", "errors", "random", *_ON_FIRST_USE}
     | {_n for _n, _v in globals().items() if _n[0] != "_" and not isinstance(_v, _ModuleType)}
 )

@@ -1,4 +1,16 @@
-"""The eager tape: tensors' autograd state, nodes, the engine, grad modes."""
+"""Gradients of what was recorded: PyTorch's ``torch.autograd``.
+
+``backward`` adds to ``.grad`` of the leaves, ``grad`` returns gradients and touches nothing;
+``no_grad`` and its like say what is recorded; ``detect_anomaly`` finds where a NaN came from. A
+``Function`` is an operation with a backward of yours. ``functional`` has Jacobians, Hessians and
+their products with vectors, ``forward_ad`` forward mode, ``graph`` nodes, edges and hooks.
+
+>>> import numgrad as ng
+>>> x = ng.tensor(3.0, requires_grad=True)
+>>> (slope,) = ng.autograd.grad(x**3, x, create_graph=True)
+>>> ng.autograd.grad(slope, x)
+(tensor(18.),)
+"""
 
 from numgrad.autograd import forward_ad as forward_ad
 from numgrad.autograd import function as function

@@ -1,4 +1,17 @@
-"""Modules: functions with parameters, made of one another."""
+"""Neural networks: modules are functions with parameters, made of one another.
+
+Derive from ``Module`` or put modules together with ``Sequential``; ``parameters()`` goes to an
+optimizer of ``ng.optim``. Layers: ``Linear``, ``Conv2d``, ``LSTM``, ``MultiheadAttention``,
+``LayerNorm``, ``Dropout``, ``Embedding`` and their kin; losses end with ``Loss``. ``functional``
+has the same as functions of their parameters, ``init`` fills parameters, ``utils`` clips gradients.
+
+>>> import numgrad as ng
+>>> model = ng.nn.Sequential(ng.nn.Linear(3, 8), ng.nn.Tanh(), ng.nn.Linear(8, 1))
+>>> loss = ng.nn.functional.mse_loss(model(ng.ones((5, 3))), ng.zeros((5, 1)))
+>>> loss.backward()
+>>> model[0].weight.grad.shape
+(8, 3)
+"""
 
 from numgrad.nn import batching_rules as _batching_rules  # noqa: F401 (for what it adds)
 from numgrad.nn import functional as functional

@@ -1,4 +1,9 @@
-"""The functions behind the modules, which take their parameters as arguments."""
+"""The functions behind the modules, which take their parameters as arguments.
+
+>>> import numgrad as ng
+>>> ng.nn.functional.softmax(ng.zeros(2), dim=0)
+tensor([0.5, 0.5])
+"""
 
 from numgrad.nn.activation.functional import celu as celu
 from numgrad.nn.activation.functional import elu as elu

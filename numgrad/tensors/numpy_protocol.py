@@ -13,6 +13,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable
+from functools import cache
 from math import prod
 from typing import Any
 
@@ -148,13 +149,15 @@ def _size(a: Any, axis: Any = None) -> int:
     return prod([a.shape[k] for k in normalize_axes("size", axis, a.ndim)])
 
 
+_signature = cache(inspect.signature)
+
+
 def _like(function: Callable[..., Any], create: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """``np.zeros_like`` and its kin, by ours."""
-    signature = inspect.signature(function)
     taken = {"order": ("K", "C"), "subok": (True, False), "shape": (None,), "device": (None, "cpu")}
 
     def like(*args: Any, **kwargs: Any) -> Tensor:
-        given = dict(signature.bind(*args, **kwargs).arguments)
+        given = dict(_signature(function).bind(*args, **kwargs).arguments)
         for name, values in taken.items():
             value = given.pop(name, values[0])
             if value not in values:
