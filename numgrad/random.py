@@ -1,5 +1,10 @@
 """Random Tensors from NumPy's generators: a seed gives the same numbers as in NumPy.
 
+>>> import numgrad as ng
+>>> rng = ng.random.default_rng(0)
+>>> rng.normal(size=2), rng.integers(10)
+(tensor([ 0.12573022, -0.13210486]), tensor(3))
+
 What takes no generator, such as dropout, the first values of parameters and the order of a
 ``DataLoader``, draws from NumPy's global one, ``np.random``, which ``manual_seed`` sets,
 ``get_state`` and ``set_state`` read and write, and ``checkpoint`` puts back.
@@ -26,6 +31,12 @@ from numgrad.errors import (
 )
 from numgrad.operations.shape import as_operand as _as_operand
 from numgrad.tensors.tensor import Tensor
+
+__all__ = ["Generator", "default_rng", "get_state", "manual_seed", "set_state"]
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 class Generator:

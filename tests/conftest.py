@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import numgrad as ng
+import numgrad.nn
 from numgrad.core.interpreter import state
 
 settings.register_profile("ci", max_examples=40, deadline=None, derandomize=True)

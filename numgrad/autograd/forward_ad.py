@@ -27,13 +27,13 @@ from numgrad.core.op import OPS, Call, Composite, Op, complete
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 
 __all__ = [
-    "UnpackedDualTensor",
-    "dual_level",
-    "enter_dual_level",
-    "exit_dual_level",
-    "make_dual",
+    "UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual",
     "unpack_dual",
-]
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 class UnpackedDualTensor(NamedTuple):

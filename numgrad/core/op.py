@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from itertools import takewhile
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -211,7 +212,7 @@ class Op:
         return f"<numgrad operation {self.name}({', '.join((*self.inputs, *self.params))})>"
 
     def __reduce__(self) -> tuple:
-        return _find_op, (self.name,)
+        return _find_op, (self.name, self.__module__)
 
     @property
     def __signature__(self) -> Any:
@@ -285,7 +286,9 @@ class Op:
         raise NotImplementedError
 
 
-def _find_op(name: str) -> Op:
+def _find_op(name: str, module: str) -> Op:
+    if name not in OPS:  # of a layer or a user: what declares it may not be loaded yet
+        import_module(module)
     return OPS[name]
 
 

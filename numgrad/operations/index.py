@@ -85,6 +85,7 @@ def _subscript(**options: Any) -> Any:
 
 
 @_subscript(
+    internal=True,
     linear=True,
     method=False,
     samples=[
@@ -237,7 +238,7 @@ def _shared_axis(operation: str, shape: Any, indices: Any, axis: int) -> int:
     return axis
 
 
-@primitive(linear=True, method=False)
+@primitive(internal=True, linear=True, method=False)
 def gather_along(x, indices, *, axis):
     """Elements at indices along an axis, one index for each element of the result."""
     indices = _integers("take_along_axis", indices)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable
+from functools import cache
 from math import prod
 from typing import Any
 
@@ -38,7 +39,7 @@ def _function_table() -> dict[Any, Op]:
     global _known
     known = (len(OPS), "scipy.special" in sys.modules)
     if _known != known:
-        for op in OPS.values():
+        for op in list(OPS.values()):  # layers may be loaded meanwhile, by another thread
             if callable(op.ref):
                 _by_function.setdefault(op.ref, op)
             for name in op.names:
@@ -149,13 +150,15 @@ def _size(a: Any, axis: Any = None) -> int:
     return prod([a.shape[k] for k in normalize_axes("size", axis, a.ndim)])
 
 
+_signature = cache(inspect.signature)
+
+
 def _like(function: Callable[..., Any], create: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """``np.zeros_like`` and its kin, by ours."""
-    signature = inspect.signature(function)
     taken = {"order": ("K", "C"), "subok": (True, False), "shape": (None,), "device": (None, "cpu")}
 
     def like(*args: Any, **kwargs: Any) -> Tensor:
-        given = dict(signature.bind(*args, **kwargs).arguments)
+        given = dict(_signature(function).bind(*args, **kwargs).arguments)
         for name, values in taken.items():
             value = given.pop(name, values[0])
             if value not in values:
