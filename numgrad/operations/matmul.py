@@ -57,6 +57,7 @@ def _declare(**options: Any) -> Any:
         (((), (3, 4)), {}, "NumgradValueError"),
         (((2, 3, 4), (3, 4, 2)), {}, "NumgradValueError"),
     ],
+    bilinear=True,
     smooth=True,
 )
 def matmul(a, b):
