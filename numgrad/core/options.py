@@ -201,7 +201,7 @@ def _documented(doc: str | None, options: Any) -> str | None:
     found = _SECTION.search(text)
     at = found.start() if found else len(text)
     shown = [o for o in options if o.init]
-    section = "\n".join(["Parameters", "----------", *_entries(shown), "", ""])
+    section = "\n".join(["Parameters", "----------", *_entries(shown), "", ""]) if shown else ""
     if "\nRaises\n" not in text and any(o.range for o in shown):
         section += _RAISES
     return f"{text[:at].rstrip()}\n\n{section}{text[at:]}".rstrip() + "\n"
