@@ -122,7 +122,7 @@ __version__ = "0.1.0"
 _SUBPACKAGES = ("data", "func", "io", "nn", "optim", "testing", "viz")
 _ON_FIRST_USE = {
     **{name: f"numgrad.{name}" for name in _SUBPACKAGES},
-    "jit": "numgrad.compiler.run.api",
+    "jit": "numgrad.compiler.api",
     "jit_stats": "numgrad.compiler.inspect.stats",
     "load": "numgrad.io",
     **dict.fromkeys(("elementwise", "ops", "primitive"), "numgrad.nn.operations"),

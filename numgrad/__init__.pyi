@@ -24,8 +24,8 @@ from numgrad.autograd.modes import is_inference_mode_enabled as is_inference_mod
 from numgrad.autograd.modes import no_grad as no_grad
 from numgrad.autograd.modes import set_grad_enabled as set_grad_enabled
 from numgrad.autograd.row_sparse import RowSparseTensor as RowSparseTensor
+from numgrad.compiler.api import jit as jit
 from numgrad.compiler.inspect.stats import jit_stats as jit_stats
-from numgrad.compiler.run.api import jit as jit
 from numgrad.config import get_num_threads as get_num_threads
 from numgrad.config import set_num_threads as set_num_threads
 from numgrad.errors import GradcheckError as GradcheckError

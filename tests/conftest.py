@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, settings
 
 import numgrad as ng
 import numgrad.nn
-from numgrad.core.op import state
+from numgrad.core.interpreter import state
 
 settings.register_profile("ci", max_examples=40, deadline=None, derandomize=True)
 settings.register_profile(

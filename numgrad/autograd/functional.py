@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from numgrad.autograd.forward.linearization import Outputs, Request, pullback
+from numgrad.autograd.linearization import Outputs, Request, pullback
 from numgrad.autograd.variable import Tensor
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]

@@ -186,7 +186,7 @@ def _remove_temporary(owner: int, remove: Callable, path: Path) -> None:
 _judged: dict[tuple[Any, ...], bool] = {}
 """Directories that were judged, in the state in which they were."""
 
-_warned: set[Path] = set()
+_warned: set[Any] = set()
 
 
 def _is_trusted(directory: Path) -> bool:
@@ -201,7 +201,7 @@ def _is_trusted(directory: Path) -> bool:
         objection = _objection(directory, status) or _objection_to_parents(directory)
         found = _judged[key] = not objection
         if objection:
-            _warn(directory, f"compiled kernels in {directory} are not used: {objection}")
+            _warn(key, f"compiled kernels in {directory} are not used: {objection}")
     return found
 
 
@@ -242,10 +242,11 @@ def _objection_to_parents(directory: Path) -> str:
     return ""
 
 
-def _warn(directory: Path, objection: str) -> None:
-    if directory in _warned:
+def _warn(key: Any, objection: str) -> None:
+    """Warn, once for each key."""
+    if key in _warned:
         return
-    _warned.add(directory)
+    _warned.add(key)
     warnings.warn(
         f"numgrad: {objection}, or set NUMGRAD_CACHE_DIR to another directory",
         RuntimeWarning,

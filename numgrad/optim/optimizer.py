@@ -12,7 +12,7 @@ from typing import Any
 from numgrad.autograd.hooks import RemovableHandle
 from numgrad.autograd.modes import enable_grad, no_grad, set_grad_enabled
 from numgrad.autograd.variable import gradient_of, set_gradient
-from numgrad.core.op import state
+from numgrad.core.interpreter import state
 from numgrad.errors import (
     NumgradNotImplementedError,
     NumgradRuntimeError,
@@ -74,8 +74,8 @@ def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(step)
     def wrapper(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
-        if state.tracer is not None:
-            return _traced_step(self, *args, **kwargs)
+        if state.ground.deferred:
+            return _deferred_step(self, *args, **kwargs)
         before = self._optimizer_step_pre_hooks
         after = self._optimizer_step_post_hooks
         if not (before or after or _global_pre_hooks or _global_post_hooks):
@@ -101,7 +101,7 @@ def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
-def _traced_step(optimizer: Optimizer, closure: Callable[[], Any] | None = None) -> Any:
+def _deferred_step(optimizer: Optimizer, closure: Callable[[], Any] | None = None) -> Any:
     """A step in a function that is being compiled: the real one, at each call.
 
     It gets the gradients that the function computed; every parameter has a new value from then on.
@@ -128,7 +128,7 @@ def _traced_step(optimizer: Optimizer, closure: Callable[[], Any] | None = None)
                 p._grad = g
         return tuple(p._array for p in stepped)
 
-    state.tracer.effect(step, [gradient_of(p) for p in stepped], stepped)
+    state.ground.effect(step, [gradient_of(p) for p in stepped], stepped)
     return loss
 
 

@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 
 from numgrad.core.axis import normalize_axes
-from numgrad.core.op import OPS, Op, state
+from numgrad.core.interpreter import state
+from numgrad.core.op import OPS, Op
 from numgrad.errors import NumgradTypeError
 from numgrad.tensors.creation import empty_like, full_like, ones_like, zeros_like
 from numgrad.tensors.numpy_calls import NOT_GIVEN, Translation

@@ -6,8 +6,8 @@
 (True, True)
 """
 
-from numgrad.testing.gradcheck import gradcheck as gradcheck
-from numgrad.testing.gradcheck import gradgradcheck as gradgradcheck
+from numgrad.testing.numerical import gradcheck as gradcheck
+from numgrad.testing.numerical import gradgradcheck as gradgradcheck
 
 __all__ = ["gradcheck", "gradgradcheck"]
 

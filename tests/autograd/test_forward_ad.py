@@ -10,7 +10,8 @@ from numgrad.autograd import forward_ad as fw
 from numgrad.core.axis import AxisOp
 from numgrad.core.declare import primitive
 from numgrad.core.elementwise import Elementwise
-from numgrad.core.op import OPS, state
+from numgrad.core.interpreter import state
+from numgrad.core.op import OPS
 from numgrad.testing import gradcheck
 from numgrad.testing.samples import draw
 from tests.operations.cases import EVERY_LAYOUT, TABLE, cases

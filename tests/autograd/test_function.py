@@ -8,7 +8,7 @@ import pytest
 import numgrad as ng
 from numgrad.autograd.function.function import Function
 from numgrad.autograd.hooks import user_code
-from numgrad.core.op import state
+from numgrad.core.interpreter import state
 from numgrad.errors import NumgradNotImplementedError, NumgradTypeError
 from tests.autograd.functions import base, leaf, powers, scaling
 

@@ -6,7 +6,7 @@ import pytest
 import numgrad as ng
 from numgrad.autograd.batching.batch import BatchingInterpreter
 from numgrad.autograd.function.function import Function, once_differentiable
-from numgrad.core.op import state
+from numgrad.core.interpreter import Interpreter, state
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 from tests.autograd.functions import leaf, powers, scaling
 
@@ -442,8 +442,9 @@ def test_line_106_forward_mode_cannot_see_into_a_rule():
 
 
 def test_other_interpreters_refuse():
-    class Stranger:
-        pass
+    class Stranger(Interpreter):
+        def bind(self, op, args, params):
+            raise AssertionError
 
     before = state.set(interpreters=(Stranger(),))
     try:

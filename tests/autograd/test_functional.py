@@ -6,7 +6,7 @@ from scipy.optimize import rosen, rosen_der, rosen_hess
 
 import numgrad as ng
 import numgrad.autograd.functional as AF
-from numgrad.core.op import state
+from numgrad.core.interpreter import state
 
 # Functions are written with what Tensors of numgrad and of PyTorch share; each with the shapes of
 # its inputs, and whether these are given as a tuple.
