@@ -240,7 +240,9 @@ def test_line_17_data_hides_changes(lib):
 
 
 def test_line_17_data_warns_once(monkeypatch):
-    monkeypatch.setattr(importlib.import_module("numgrad.tensors.tensor"), "_warned_of_data", False)
+    monkeypatch.setattr(
+        importlib.import_module("numgrad.tensors.attributes"), "_warned_of_data", False
+    )
     x = leaf(ng)
     with pytest.warns(UserWarning, match="detach"):
         assert x.data.numpy() is x.numpy(force=True)
