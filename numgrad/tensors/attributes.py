@@ -9,7 +9,6 @@ need. So they stand in the bodies of ``TensorAttributes`` and ``TensorConversion
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,7 @@ from numgrad.autograd.variable import (
 )
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
-from numgrad.errors import NumgradAttributeError, NumgradRuntimeError, NumgradTypeError
+from numgrad.errors import NumgradAttributeError, NumgradRuntimeError, NumgradTypeError, warn
 from numgrad.tensors import inplace_methods as methods
 from numgrad.tensors.indexing import subscript
 
@@ -108,11 +107,10 @@ class TensorAttributes(Tensor):
         if found is None and self._requires_grad and self.grad_fn is not None:
             if hooks.retains_grad(self):
                 return None
-            warnings.warn(
+            warn(
                 "the .grad of a tensor that is the result of an operation is not kept; call "
                 "retain_grad() before backward, use autograd.grad, or look at the leaf",
                 UserWarning,
-                stacklevel=2,
             )
         return found
 
@@ -261,11 +259,10 @@ class TensorAttributes(Tensor):
         global _warned_of_data
         if self._requires_grad and not _warned_of_data:
             _warned_of_data = True
-            warnings.warn(
+            warn(
                 ".data hides changes from the check that a backward finds what was saved, so "
                 "gradients may be wrong silently; detach() has the same values and keeps the check",
                 UserWarning,
-                stacklevel=2,
             )
         return Tensor(self._array)
 

@@ -525,7 +525,8 @@ def test_gradcheck_in_forward_mode():
 # ------------------------------------------------------------------------------- errors, threads
 
 
-def test_line_111_errors():
+def test_what_cannot_be_dual_is_refused():
+    """Promise 111."""
     x, t = ng.tensor([1.0, 2.0]), ng.tensor([1.0, 0.5])
     assert fw.unpack_dual(x) == (x, None)
     with pytest.raises(RuntimeError, match="make_dual: no dual level"):

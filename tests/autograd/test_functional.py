@@ -221,7 +221,8 @@ STRICT = {
 @pytest.mark.parametrize("create_graph", [False, True])
 @pytest.mark.parametrize("which", EVERY)
 @pytest.mark.parametrize("name", STRICT)
-def test_line_109_strict_raises_where_torch_does(name, which, create_graph):
+def test_strict_raises_where_torch_does(name, which, create_graph):
+    """Promise 109."""
     torch = pytest.importorskip("torch")
     x = tuple(drawn([(2,), (2,)]))
     v = (x,) if which in NEED_V else ()
