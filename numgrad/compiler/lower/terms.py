@@ -41,7 +41,7 @@ _NO_MAPS = frozenset(
 class Term:
     """An array that is ``op`` of other arrays.
 
-    ``op`` is one of the names above, or a scalar function of ``kernels.expr`` whose operands
+    ``op`` is one of the names above, or a scalar function of ``codegen.expr`` whose operands
     broadcast. ``shape`` holds lengths as polynomials (``sizes.Terms``). ``done`` says that an
     earlier kernel has stored it.
     """
