@@ -66,7 +66,7 @@ def defined_at(function: Callable[..., Any]) -> str | None:
 def no_internal_error(
     what: str, function: Callable[..., Any], *, runs_users_code: bool = False
 ) -> Iterator[None]:
-    """Let what nobody foresaw end in an error that names the user's line and the way out.
+    """Turn an unforeseen error into one that names the user's line and the way out.
 
     Errors of the user's own code pass as they are.
     """

@@ -68,7 +68,7 @@ class Statement:
 
     def __init__(self, term: Term, new_loop: Callable[[Length], int]) -> None:
         self.term = term
-        whole = term.op == PRODUCT  # loops of its own, which are nobody's business
+        whole = term.op == PRODUCT  # loops of its own, which no other statement sees
         self.loops = [None if whole or n == ONE else new_loop(n) for n in term.shape]
         self.reduced: dict[int, int | None] = {}
         self.scattered: int | None = None

@@ -19,7 +19,7 @@ class TracedArray(AbstractArray):
     """An array of a trace: the value of the graph that it is now.
 
     ``base`` is the array of which it is a view, as for ndarrays: Note [Memory of a trace] in
-    ``memory``. ``locked`` says why nobody may write to it.
+    ``memory``. ``locked`` says why it must not be written to.
     """
 
     __slots__ = ("_seen", "_value", "base", "contiguous", "locked", "steps", "tracer", "version")
