@@ -30,7 +30,7 @@ _PLACED = re.compile(r"(?:[A-Za-z]:)?[^:\n]*:\d+: ")
 
 
 def is_users(file: str) -> bool:
-    """Whether code is neither ours nor NumPy's, nor runs in between."""
+    """Whether code is the user's: not this package's, nor NumPy's, nor what runs in between."""
     return not file.startswith(_SKIPPED) and not file.endswith(_BETWEEN)
 
 

@@ -106,7 +106,7 @@ class Statement:
         return [loop for loop in (*made, *self.reduced.values()) if loop is not None]
 
     def rename(self, find: Callable[[int], int]) -> None:
-        """Put the representative of each loop in its place."""
+        """Replace each loop by its representative."""
         self.loops = [None if loop is None else find(loop) for loop in self.loops]
         self.reduced = {a: None if u is None else find(u) for a, u in self.reduced.items()}
         self.scanned = None if self.scanned is None else find(self.scanned)

@@ -425,7 +425,7 @@ class Program:
 
 
 def _stored_as(results: Sequence[Term]) -> list[Term]:
-    """The terms that are stored for results: one that is another in a new shape is that."""
+    """The terms that are stored for results; a reshaped term is stored as the original."""
     found: list[Term] = []
     taken = {t.number for t in results}
     for term in results:

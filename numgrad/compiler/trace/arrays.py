@@ -88,7 +88,7 @@ class TracedArray(AbstractArray):
 
     @property
     def shape(self) -> Shape:
-        """Lengths of the axes, with all that is known of them by now."""
+        """Lengths of the axes, simplified by what is known by now."""
         self.check_alive()
         return self.tracer.resolved(self._value.shape)
 
