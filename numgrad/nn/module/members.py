@@ -162,7 +162,7 @@ class Members:
             object.__setattr__(self, name, value)
 
     def _make_way(self, name: str, members: str, kind: str | None) -> None:
-        """Remove an attribute that a member is to take the name of."""
+        """Remove an attribute whose name a member takes."""
         attributes = self.__dict__
         if members not in attributes:
             raise _uninitialized(self, name)
