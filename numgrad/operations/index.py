@@ -361,7 +361,7 @@ def index_array(part: Any, shape: tuple[int, ...]) -> Any:
         )
     if array.ndim == 0 and array.dtype.kind in "iu":
         return int(array)
-    # the caller may change an array of his before the backward reads it
+    # the caller may change the array before the backward reads it
     return array.copy() if array is part or hasattr(part, "_array") else array
 
 

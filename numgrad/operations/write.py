@@ -227,7 +227,7 @@ def positions_of(shape: tuple[int, ...], select: Callable[[np.ndarray], np.ndarr
         along = (np.arange(shape[axis]) * stride).reshape((-1, *(1,) * (len(shape) - axis - 1)))
         found += select(np.broadcast_to(along, shape))
         stride *= shape[axis]
-    found.flags.writeable = False  # nobody changes it: it can be saved without a copy
+    found.flags.writeable = False  # nothing changes it: it can be saved without a copy
     return found
 
 

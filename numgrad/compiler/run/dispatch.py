@@ -77,7 +77,7 @@ NAMES: dict[str, Any] = {
 
 
 class Writer:
-    """Writes the source of one specialisation, in the forms that are needed of it."""
+    """Writes the source of one specialisation, in each form that is needed."""
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout

@@ -231,7 +231,7 @@ class CosineEmbeddingLoss(_Loss):
 
 @applies(F.triplet_margin_loss)
 class TripletMarginLoss(_Loss):
-    """How much the positive is not nearer to the anchor than the negative by a margin.
+    """How far the positive is from being nearer to the anchor than the negative by a margin.
 
     Raises
     ------
