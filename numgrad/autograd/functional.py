@@ -14,6 +14,13 @@ import numpy as np
 from numgrad.autograd.linearization import Outputs, Request, pullback
 from numgrad.autograd.variable import Tensor
 
+__all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 Array: TypeAlias = Tensor | np.ndarray | np.generic
 """What is accepted as a tensor: an ndarray counts as one that does not require grad."""
 

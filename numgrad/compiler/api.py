@@ -21,15 +21,15 @@ from numgrad.compiler.graph.graph import Graph
 from numgrad.compiler.inspect.reasons import difference
 from numgrad.compiler.inspect.report import report
 from numgrad.compiler.inspect.stats import FUNCTIONS, Statistics
-from numgrad.compiler.messages import no_internal_error, warn
+from numgrad.compiler.messages import no_internal_error
 from numgrad.compiler.progress import announced
 from numgrad.compiler.run.check import checked
 from numgrad.compiler.run.dispatch import MISS, NAMES, compiled
 from numgrad.compiler.run.options import Options
 from numgrad.compiler.run.specialise import Specialisation
 from numgrad.compiler.trace.capture import trace
-from numgrad.core.op import state
-from numgrad.errors import NumgradRuntimeError, NumgradTypeError
+from numgrad.core.interpreter import state
+from numgrad.errors import NumgradRuntimeError, NumgradTypeError, warn
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -261,7 +261,7 @@ class Jitted(Generic[P, R]):
 
     @property
     def statistics(self) -> Statistics:
-        """What the function was called, traced and compiled so far."""
+        """Counts of calls, traces and kernels so far."""
         module, name = getattr(self, "__module__", ""), getattr(self, "__qualname__", repr(self))
         found = self.specialisations
         return Statistics(
@@ -306,7 +306,7 @@ class Jitted(Generic[P, R]):
         return "\n\n".join(getattr(program, "source", "") for program in found)
 
     def _kernels(self, what: str) -> list[Kernel]:
-        """The serial variants of the kernels compiled last, now if they never were."""
+        """The serial variants of the kernels compiled last; compiles them if they are not yet."""
         return [step.kernel() for step in self._last(what).steps]
 
     @property

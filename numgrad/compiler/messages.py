@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import sys
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
@@ -15,22 +14,13 @@ import numpy as np
 
 from numgrad.errors import PACKAGE, NumgradAssertionError, NumgradError, NumgradTraceError
 
-
-def warn(message: str) -> None:
-    """Warn at the first line outside of this package."""
-    level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(message, UserWarning, stacklevel=level)
-
-
 _SKIPPED = (PACKAGE, os.path.dirname(np.__file__) + os.sep)
 _BETWEEN = ("contextlib.py", "functools.py")
 _PLACED = re.compile(r"(?:[A-Za-z]:)?[^:\n]*:\d+: ")
 
 
 def is_users(file: str) -> bool:
-    """Whether code is neither ours nor NumPy's, nor runs in between."""
+    """Whether code is the user's: not this package's, nor NumPy's, nor what runs in between."""
     return not file.startswith(_SKIPPED) and not file.endswith(_BETWEEN)
 
 
@@ -66,7 +56,7 @@ def defined_at(function: Callable[..., Any]) -> str | None:
 def no_internal_error(
     what: str, function: Callable[..., Any], *, runs_users_code: bool = False
 ) -> Iterator[None]:
-    """Let what nobody foresaw end in an error that names the user's line and the way out.
+    """Turn an unforeseen error into one that names the user's line and the way out.
 
     Errors of the user's own code pass as they are.
     """

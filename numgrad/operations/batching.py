@@ -10,7 +10,8 @@ import numpy as np
 
 from numgrad.core.axis import normalize_axes
 from numgrad.core.batching import BatchOperand, apply, shifted, unchanged, with_parameters
-from numgrad.core.op import Op, bind
+from numgrad.core.interpreter import bind
+from numgrad.core.op import Op
 from numgrad.operations.complex import imag, real
 from numgrad.operations.cumulative import cumprod, cumsum, linear_recurrence
 from numgrad.operations.diagonal import diagonal, diagonal_backward, tril, triu

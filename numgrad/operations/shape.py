@@ -8,7 +8,8 @@ from numgrad.codegen.expr import check_dtype
 from numgrad.core.abstract import AbstractLength, broadcast_lengths
 from numgrad.core.axis import normalize_axes
 from numgrad.core.declare import composite, primitive, view
-from numgrad.core.op import OPS, Meta, bind
+from numgrad.core.interpreter import bind
+from numgrad.core.op import OPS, Meta
 from numgrad.core.view import View
 from numgrad.errors import NumgradTypeError, NumgradValueError
 
@@ -161,7 +162,7 @@ def broadcast_to(x, *, shape):
     return np.broadcast_to(x, _as_shape("broadcast_to", shape))
 
 
-# whoever receives a gradient of a larger shape sums it over the broadcast axes
+# the engine sums a gradient of a larger shape over the broadcast axes
 broadcast_to.vjp(x=lambda g: g)
 broadcast_to.calls = [
     (((1, 2),), lambda x: broadcast_to(x, (0, 2))),
@@ -433,7 +434,7 @@ def astype(x, *, dtype, copy=True):
     return x.astype(dtype, order="C" if copy else "K", copy=copy)
 
 
-# whoever receives a gradient converts it to the dtype of what it is a gradient of
+# the engine converts a gradient to the dtype of its operand
 astype.vjp(x=lambda g: g)
 astype.calls = [
     (((2, 3),), lambda x: astype(np.real(x), dtype=np.float64)),

@@ -74,6 +74,11 @@ def unpack(
                 f"{where}: group {number} of the state has {len(old['params'])} parameters, that "
                 f"of the optimizer {len(new['params'])}"
             )
+        if "lr" in new and "lr" not in old:
+            raise NumgradValueError(
+                f"{where}: group {number} of the state has no 'lr' among its options "
+                f"({', '.join(map(str, old))}); give what state_dict() returned"
+            )
         merged[number] = _merged(old, new)
         tensors.update(zip(old["params"], new["params"], strict=True))
     group_of = {id(t): group for group in merged.values() for t in group["params"]}
@@ -168,7 +173,7 @@ class _Fitting:
         return Tensor(np.array(array))
 
     def _state(self, name: str, value: Any) -> Tensor:
-        """One that the optimizer reads in a shape and dtype of its own."""
+        """A state that the optimizer reads in its own shape and dtype."""
         shape, dtype = self.layout[name]
         number = isinstance(value, int | float | np.generic)  # of steps, in older files
         array = np.asarray(value) if number else self._array(name, value)

@@ -1,4 +1,4 @@
-"""Checks of constructor arguments, each in the order the optimizers make them."""
+"""Checks of gradients and states before a step."""
 
 from __future__ import annotations
 
@@ -6,48 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
+from numgrad.errors import NumgradRuntimeError, NumgradTypeError
+from numgrad.optim.state_dict import Layout
 from numgrad.tensors.tensor import Tensor
-
-
-def check_lr(optimizer: str, lr: Any) -> None:
-    """Raise unless a learning rate is a number, or a Tensor of one element, from 0 upwards."""
-    check_range(optimizer, "lr", lr)
-
-
-def check_range(
-    optimizer: str,
-    name: str,
-    value: Any,
-    low: float = 0.0,
-    high: float = float("inf"),
-    *,
-    below: bool = False,
-) -> None:
-    """Raise unless ``low <= value <= high``, or ``< high`` where it must stay ``below``."""
-    if isinstance(value, Tensor) and value.size != 1:
-        raise NumgradValueError(
-            f"{optimizer}: {name} is a Tensor of shape {value.shape}; it must have one element"
-        )
-    if not (low <= value < high if below else low <= value <= high):
-        end = ")" if below else "]"
-        bounds = f"at least {low:g}" if high == float("inf") else f"in [{low:g}, {high:g}{end}"
-        raise NumgradValueError(f"{optimizer}: {name} is {value}; it must be {bounds}")
-
-
-def check_betas(optimizer: str, betas: tuple[Any, Any]) -> None:
-    """Raise unless both decay rates are in [0, 1)."""
-    for number in (0, 1):
-        check_range(optimizer, f"betas[{number}]", betas[number], 0.0, 1.0, below=True)
-
-
-def check_implementation(optimizer: str, *, fused: Any, foreach: Any, differentiable: bool) -> None:
-    """Raise if options that choose an implementation contradict each other."""
-    for other, chosen in (("differentiable", differentiable), ("foreach", foreach)):
-        if fused and chosen:
-            raise NumgradRuntimeError(
-                f"{optimizer}: fused and {other} exclude each other; leave one of them out"
-            )
 
 
 def check_state(
@@ -74,3 +35,27 @@ def check_state(
         raise NumgradRuntimeError(
             f"{where} has a {name} in memory that must not be written; put a copy there"
         )
+
+
+def check_real(
+    where: str, param: Tensor, state: dict[str, Any], layout: Layout, instead: str
+) -> None:
+    """Raise unless a real parameter, its dense gradient and its states can be used.
+
+    ``instead`` is the optimizer for complex parameters.
+    """
+    grad: Any = param._grad
+    if param.dtype.kind == "c":
+        raise NumgradRuntimeError(f"{where} is complex; optimize its parts, or use {instead}")
+    if grad.is_sparse:
+        raise NumgradRuntimeError(
+            f"{where} has a row-sparse gradient; use SparseAdam, or an Embedding with sparse=False"
+        )
+    if not param._array.flags.writeable:
+        raise NumgradRuntimeError(
+            f"{where} lies in memory that must not be written; optimize a copy"
+        )
+    check_state(where, "gradient", grad, param.shape, param.dtype, written=False)
+    for name, (shape, dtype) in layout.items():
+        if name in state:
+            check_state(where, name, state[name], shape, dtype)

@@ -11,7 +11,8 @@ from numgrad.autograd.conform import conform_tensor
 from numgrad.core.axis import AxisOp
 from numgrad.core.batching import BatchOperand, by_example, find_rule
 from numgrad.core.elementwise import Elementwise
-from numgrad.core.op import OPS, Composite, bind
+from numgrad.core.interpreter import bind
+from numgrad.core.op import OPS, Composite
 from numgrad.core.primitive import Primitive
 from numgrad.core.view import View
 from numgrad.tensors.inplace import assign, inplace

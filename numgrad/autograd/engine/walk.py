@@ -30,7 +30,8 @@ from numgrad.autograd.hooks import LeafHooks
 from numgrad.autograd.node import Node
 from numgrad.autograd.row_sparse import as_tensor
 from numgrad.autograd.variable import Tensor
-from numgrad.core.op import CONSUMES, state
+from numgrad.core.interpreter import state
+from numgrad.core.op import CONSUMES
 from numgrad.core.row_sparse import RowSparseArray
 
 
@@ -199,7 +200,7 @@ def _sparse_for_leaves(
 
 
 def _found(task: Any, captured: dict[Any, Any], leaves: dict[int, list]) -> list[Any]:
-    """The gradient of each target, as an array of its own."""
+    """The gradient of each target, each in memory of its own."""
     found = []
     handed: set[int] = set()
     for edge in task.targets:

@@ -30,7 +30,8 @@ from numgrad.autograd.variable import Tensor, constant
 from numgrad.core.abstract import filled, zeros
 from numgrad.core.axis import AxisOp
 from numgrad.core.elementwise import Elementwise
-from numgrad.core.op import OPS, Call, Meta, Op, bind, state
+from numgrad.core.interpreter import bind, state
+from numgrad.core.op import OPS, Call, Meta, Op
 from numgrad.errors import NumgradNotImplementedError, NumgradTypeError
 
 PREFIX = "t_"
@@ -128,11 +129,7 @@ def _reduction(
     op: AxisOp, x: Tensor, params: dict[str, Any], t: Tensor | None, out: Tensor
 ) -> Tensor | None:
     assert t is not None  # its one operand
-    call: Any = (
-        op.plan(x._array, dict(params))
-        if state.tracer is None
-        else state.tracer.plan(op, x, params)
-    )
+    call = state.ground.plan(op, x, params)
     values = {"x": x, "y": out}
     product = _from_parts(
         lambda g: call.gradient(0, g, values), t, call.results[0].shape, out.dtype
@@ -177,7 +174,7 @@ def _transposed(
     outs = out if isinstance(out, tuple) else (out,)
     values = _values(op, args, out) | dict(zip(op.auxiliaries, map(_value, call.aux), strict=False))
     used = [x for x in (*args, *tangents) if isinstance(x, Tensor)]
-    # levels below see tangents of Tensors only, and a graph is kept if somebody can ask for it
+    # levels below see tangents of Tensors only, and a graph is kept if it can be asked for
     keep = bool(state.interpreters) or (state.grad_enabled and any(x.requires_grad for x in used))
     dummies = tuple(
         Tensor(zeros(y.shape, y.dtype), requires_grad=y.dtype.kind in "fc") for y in outs

@@ -302,7 +302,7 @@ class Arguments:
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether two static values stand for one another."""
+    """Whether two static values are interchangeable."""
     if a is b:
         return True
     if type(a) is not type(b):

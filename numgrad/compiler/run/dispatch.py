@@ -35,9 +35,9 @@ from numgrad.compiler.call.signature import (
     same,
 )
 from numgrad.compiler.graph.sizes import Size, lengths_in
-from numgrad.core.op import state
+from numgrad.core.interpreter import state
 from numgrad.core.tree import MAPPING, SEQUENCE, Nesting, container_of
-from numgrad.tensors.eager import new_tensor
+from numgrad.tensors.recording import new_tensor
 
 MISS: Any = type("Miss", (), {})()
 """What a specialisation returns for arguments that it was not made for."""
@@ -77,7 +77,7 @@ NAMES: dict[str, Any] = {
 
 
 class Writer:
-    """Writes the source of one specialisation, in the forms that are needed of it."""
+    """Writes the source of one specialisation, in each form that is needed."""
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout

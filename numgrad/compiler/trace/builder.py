@@ -33,6 +33,8 @@ class GraphBuilder:
         Where nodes come from, if not from the line that runs.
     units
         Arrays that are 1 at one place and else 0, and the place.
+    absent
+        Zeros that stand for no dependence.
     """
 
     def __init__(self, dynamic: bool = True) -> None:
@@ -41,7 +43,7 @@ class GraphBuilder:
         self.dynamic, self.ended = dynamic, False
         self.line: str | None = None
         self.units: dict[Value, int] = {}
-        self._zeros: set[Value] = set()
+        self.absent: set[Value] = set()
         self._constants: dict[tuple, Value] = {}
 
     def add(
@@ -58,7 +60,7 @@ class GraphBuilder:
         return self.graph.add(op, values, params, results, weak=weak, line=line)
 
     def resolved(self, shape: Shape) -> Shape:
-        """A shape with all that is known of its lengths by now."""
+        """A shape, simplified by what is known of its lengths by now."""
         resolve = self.sizes.resolve
         return tuple([n if type(n) is int else resolve(n) for n in shape])
 
@@ -94,7 +96,10 @@ class GraphBuilder:
         return self._spread(self.constant(number, dtype), tuple(shape))
 
     def unit_value(self, shape: tuple[int, ...], place: int, dtype: np.dtype) -> Value:
-        """The value of ``unit``, of which views are known to be such or nothing but zeros."""
+        """Zeros with a 1 at one place: a stack of constants, so that reading one folds.
+
+        Views of it are known to be such or nothing but zeros.
+        """
         numbers = [self.constant(0, dtype), self.constant(1, dtype)]
         if not shape:
             return numbers[1]
@@ -109,7 +114,7 @@ class GraphBuilder:
     def zero_value(self, shape: Shape, dtype: np.dtype) -> Value:
         """Zeros that a gradient does not have to be multiplied with: there is none."""
         value = self._spread(self.graph.constant(0, dtype), shape)
-        self._zeros.add(value)
+        self.absent.add(value)
         return value
 
     def _spread(self, value: Value, shape: Shape) -> Value:

@@ -51,7 +51,7 @@ class Captured:
 
 
 class Capturing(GraphBuilder):
-    """Makes inputs of what the function meets.
+    """Turns what the function reads from outside into inputs.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class Capturing(GraphBuilder):
         array = np.asarray(x)
         if array.dtype.kind not in "biufc":
             raise NumgradTypeError(f"a {type(x).__name__} of dtype {array.dtype} is not numeric")
-        return self._freeze(array)
+        return self.freeze(array)
 
     def _capture(self, array: np.ndarray, source: Any) -> TracedArray:
         found = self._inputs.get(id(array))
@@ -119,7 +119,7 @@ class Capturing(GraphBuilder):
         if id(source) not in self.owners:
             found = self.source_of(array)
             if found is None and source is array:
-                return self._freeze(array)
+                return self.freeze(array)
             if found is not None and found.owner is not source and id(found.owner) in self.owners:
                 return self._view_of(found, array)
         value = self.graph.input(self._symbols(array.shape), array.dtype)
@@ -137,11 +137,7 @@ class Capturing(GraphBuilder):
         self._inputs[id(array)] = (array, traced)
         return traced
 
-    def made(self, array: np.ndarray) -> TracedArray:
-        """An array that numgrad made during the trace, as memory of its own."""
-        return self._freeze(array, made=True).copy()
-
-    def _freeze(self, array: np.ndarray, *, made: bool = False) -> TracedArray:
+    def freeze(self, array: np.ndarray, *, made: bool = False) -> TracedArray:
         """An array of the trace's own, as it is now; it may be written to and used again."""
         if not array.ndim:
             return TracedArray(self, self.constant(array[()]))
@@ -170,11 +166,8 @@ class Capturing(GraphBuilder):
         self._inputs[id(array)] = (array, traced)
         return traced
 
-    def reads(self, array: Any) -> bool:
-        """Whether something is an ndarray that is read at each call."""
-        return isinstance(array, np.ndarray) and self._is_input(array)
-
-    def _is_input(self, array: np.ndarray) -> bool:
+    def is_input(self, array: np.ndarray) -> bool:
+        """Whether an ndarray is read at each call."""
         return id(array) in self._inputs or self.source_of(array) is not None
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.variable import Tensor
-from numgrad.compiler.graph.graph import CALL, Shape, Value
+from numgrad.compiler.graph.graph import CALL, Value
 from numgrad.compiler.graph.graph import Meta as Result
 from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.compiler.trace.captured import Capturing
@@ -84,18 +84,6 @@ class Effects(Capturing):
         params = {"function": function, "effects": False, "writes": ()}
         found = self.add(CALL, values, params, results)
         return [Tensor(TracedArray(self, value)) for value in found]  # pyright: ignore
-
-    def draw(
-        self, function: Callable[..., Any], shape: Shape, dtype: Any, *operands: Any
-    ) -> Tensor:
-        """An array that a function gives at each call, from a random state for instance."""
-        dtype = np.dtype(dtype)
-
-        def drawn(*given: Any) -> tuple:
-            return (np.asarray(function(*given)).astype(dtype, copy=False),)
-
-        (value,) = self.call(drawn, operands, [(tuple(shape), dtype)])
-        return Tensor(TracedArray(self, value))  # pyright: ignore
 
     def _flush(self, target: Tensor, array: TracedArray) -> None:
         """Store what was written to a captured tensor, before a call looks at it."""

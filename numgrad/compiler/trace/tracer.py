@@ -23,13 +23,10 @@ from numgrad.compiler.graph.graph import CALL, Node, Shape, Value
 from numgrad.compiler.graph.shapes import hinted, specialised
 from numgrad.compiler.graph.sizes import Size
 from numgrad.compiler.trace.arrays import TracedArray
-from numgrad.compiler.trace.calls import record_call
 from numgrad.compiler.trace.cut import extract
 from numgrad.compiler.trace.effects import Effects
-from numgrad.compiler.trace.memory import TracedRegion, fitted
-from numgrad.compiler.trace.views import canonical_index
-from numgrad.core.op import OPS, Meta, Op, raw, state
-from numgrad.errors import NumgradIndexError
+from numgrad.core.interpreter import eagerly
+from numgrad.core.op import raw
 
 
 class Tracer(Effects):
@@ -109,11 +106,8 @@ class Tracer(Effects):
         given = [known.get(v) for v in self.graph.inputs]
         given = [np.ones(hinted(v.shape), v.dtype) if x is None else x for v, x in zip(
             self.graph.inputs, given, strict=True)]  # fmt: skip
-        before = state.set(interpreters=(raw,), tracer=None, grad_enabled=False)
-        try:
+        with eagerly(raw, grad_enabled=False):
             return list(evaluate.compile_graph(part).run(*given)), True
-        finally:
-            state.set(**before)
 
     def memory(self) -> Iterator[tuple[Value, TracedArray]]:
         """Inputs that are memory of the caller or around the function, and the arrays over it."""
@@ -136,71 +130,8 @@ class Tracer(Effects):
         """An array with one number everywhere."""
         return TracedArray(self, self.filled_value(shape, number, dtype))
 
-    def is_zero(self, array: Any) -> bool:
-        """Whether an array is known to be zeros for want of a dependence."""
-        return type(array) is TracedArray and array.value in self._zeros
-
-    def plan(self, op: Op, x: Tensor, params: dict[str, Any]) -> Any:
-        """The record of a call of an operation on one operand."""
-        return record_call(self, op, [self.lift(x)], dict(params))[1]
-
-    def unit(self, shape: tuple[int, ...], place: int, dtype: np.dtype) -> TracedArray:
-        """Zeros with a 1 at one place: a stack of constants, so that reading one folds."""
-        return TracedArray(self, self.unit_value(shape, place, dtype))
-
-    def differentiable(self, x: Any) -> TracedArray:
-        """An argument to be differentiated: a number is one of float64, not of its type."""
-        array = self.lift(x)
-        if not array.value.weak:
-            return array
-        kind = np.float64 if array.dtype.kind in "iu" else array.dtype
-        return TracedArray(self, self.strong(array.value, kind))
-
     def _size_as_number(self, size: Size) -> Tensor:
         return Tensor(TracedArray(self, self.graph.size(size)))  # pyright: ignore
-
-    # ----------------------------------------------------------------------------------- memory
-
-    def indices(self, part: Any) -> Any:
-        """An array that indexes: traced if it is one of integers, a mask if its numbers are known.
-
-        A mask that is not can be written to at, since that has a shape without it.
-        """
-        if isinstance(part, np.integer):
-            return int(part)
-        if isinstance(part, list | tuple) and any(isinstance(p, Tensor) for p in part):
-            part = OPS["stack"](*part)
-        if isinstance(part, list | tuple):
-            part = np.asarray(part, np.int64 if not part else None)
-            if part.dtype.kind in "iu":
-                return Tensor(self._freeze(part))  # pyright: ignore
-        if isinstance(part, np.ndarray) and not self._is_input(part):
-            if part.dtype.kind == "b":
-                return part
-            if part.dtype.kind in "iu" and part.ndim == 0:
-                return int(part)
-        array = self.lift(part)
-        if array.dtype.kind not in "iub":
-            raise NumgradIndexError(
-                f"getitem: an index of dtype {array.dtype}; indices are integers, slices, None, "
-                "Ellipsis, and arrays of integers or booleans"
-            )
-        return Tensor(array)  # pyright: ignore
-
-    def indexed_shape(self, operation: str, shape: Shape, parts: tuple) -> Shape:
-        """The shape of what a basic index selects."""
-        return tuple(canonical_index(operation, shape, parts)[1])
-
-    def store(self, target: Tensor, value: Any) -> None:
-        """Write a value, which broadcasts, to the memory of a tensor."""
-        array = self.lift(target)
-        array.write(fitted(self, self.lift(value).value, array.shape, array.dtype))
-
-    def region(self, owner: Tensor, view: Tensor) -> TracedRegion:
-        """Where a view lies in its root."""
-        whole, part = self.lift(owner), self.lift(view)
-        of_whole, of_part = (Meta(a.shape, a.dtype) for a in (whole, part))
-        return TracedRegion(of_whole, of_part, part.steps[len(whole.steps) :])
 
 
 def _has_effects(node: Node) -> bool:

@@ -11,7 +11,8 @@ import numpy as np
 from numgrad.core.abstract import ones
 from numgrad.core.batching import BatchOperand, apply
 from numgrad.core.declare import primitive
-from numgrad.core.op import Meta, Op, bind
+from numgrad.core.interpreter import bind
+from numgrad.core.op import Meta, Op
 from numgrad.core.row_sparse import RowSparseArray
 from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueError
 from numgrad.kernels.row_sparse import gather_rows, scatter_rows
@@ -114,7 +115,7 @@ def embedding(weight, indices, *, padding_idx=None, scale_grad_by_freq=False, sp
     --------
     >>> import numgrad as ng
     >>> table = ng.tensor([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]], requires_grad=True)
-    >>> rows = ng.embedding(table, [2, 0, 2], sparse=True)
+    >>> rows = ng.nn.functional.embedding([2, 0, 2], table, sparse=True)
     >>> rows.detach()
     tensor([[4., 5.],
             [0., 1.],

@@ -1,7 +1,7 @@
 """Hooks of modules, of one or of all of them, and how a call runs them.
 
-Note [Order of hooks]
----------------------
+Note [Hooks of a module]
+------------------------
 Forward: those of all modules before the module's own, each in the order of registration (or first,
 where registered with ``prepend``): pre-hooks, ``forward``, hooks. For backward hooks the arguments
 and the results of the call pass through a node each (see ``backward_hooks``).
@@ -9,13 +9,12 @@ and the results of the call pass through a node each (see ``backward_hooks``).
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 from numgrad.autograd.hooks import name_of
-from numgrad.core.op import state
-from numgrad.errors import NumgradRuntimeError
+from numgrad.core.interpreter import state
+from numgrad.errors import NumgradRuntimeError, warn
 from numgrad.nn.module.backward_hooks import BackwardHooks
 
 
@@ -66,7 +65,7 @@ class HookedCall:
     forward: Callable[..., Any]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run ``forward`` and the hooks: Note [Order of hooks] in ``hooked_call``."""
+        """Run ``forward`` and the hooks: Note [Hooks of a module]."""
         if self._is_hooked:
             return self._call_hooked(args, kwargs)
         return self.forward(*args, **kwargs)
@@ -93,10 +92,9 @@ class HookedCall:
                     try:
                         _run_forward_hook(hook, self, args, kwargs, None)
                     except Exception as error:
-                        warnings.warn(
+                        warn(
                             f"{name_of(hook.function)}: a forward hook with always_call raised "
                             f"{type(error).__name__} while another error was on its way: {error}",
-                            stacklevel=3,
                         )
             raise
 

@@ -1,6 +1,6 @@
 """Normalization of channels over a batch: by its own statistics, or by given ones.
 
-Formulas compute the statistics anew: Note [Statistics in formulas] in ``normalization``.
+Formulas compute the statistics anew: Note [Statistics in formulas] in ``normalization.operation``.
 """
 
 from __future__ import annotations
