@@ -35,7 +35,7 @@ class Meta:
         return len(self.shape)
 
 
-class Formula:
+class GradientFormula:
     """A gradient formula: its parameter names say what it needs (design idea 2).
 
     ``needs`` are the values a backward must have kept (inputs, ``y``, auxiliaries), ``metas`` the
@@ -164,7 +164,7 @@ class Op:
         self.differentiable, self.linear, self.aliases = differentiable, linear, tuple(aliases)
         self.bilinear, self.effects, self.lowering = bilinear, effects, lowering
         self.internal = internal  # a part of other operations, without a public name
-        self.formulas: dict[str, Formula] = {}
+        self.formulas: dict[str, GradientFormula] = {}
         self.jvp_formula: Callable[..., Any] | None = None
         self.shape_rule: Callable[..., Any] | None = None
         self.batching: Callable[..., Any] | None = None
@@ -248,7 +248,7 @@ class Op:
         for name, function in formulas.items():
             if name not in self.inputs:
                 raise NumgradTypeError(f"{self.name}: no input is called {name!r}")
-            self.formulas[name] = Formula(self, function)
+            self.formulas[name] = GradientFormula(self, function)
         self.forget()
         return self
 
@@ -368,7 +368,7 @@ class Call:
         order = (*self.op.inputs, *self.op.auxiliaries, "y")
         return tuple(sorted(set(needs), key=order.index))
 
-    def arguments(self, formula: Formula, k: int, values: dict[str, Any]) -> dict[str, Any]:
+    def arguments(self, formula: GradientFormula, k: int, values: dict[str, Any]) -> dict[str, Any]:
         """Keyword arguments of a formula, apart from ``g``."""
         given = {name: values[name] for name in formula.needs}
         names = self.op.inputs
