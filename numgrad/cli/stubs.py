@@ -16,6 +16,7 @@ from typing import Any, cast
 
 import numgrad as ng
 from numgrad.autograd import variable
+from numgrad.core.documentation import summary
 from numgrad.core.op import OPS, Composite, Op
 from numgrad.operations.shape import Spread
 from numgrad.tensors.inplace_methods import has_inplace_form, inplace_names
@@ -183,7 +184,7 @@ def functions_stub() -> str:
                 imports.append(f"from {kind.__module__} import {kind.__name__} as _{kind.__name__}")
                 values.append(f"{alias.asname}: _{kind.__name__}\n")
     functions = [
-        _function(name, _parameters(op), RETURNS.get(name, "Tensor"), op.__doc__)
+        _function(name, _parameters(op), RETURNS.get(name, "Tensor"), summary(op))
         for name, op in sorted(_table().items())
         if getattr(ng, name, None) is op
     ]

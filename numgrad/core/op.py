@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from numgrad.core.documentation import Documented, signature
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 
 OPS: dict[str, Op] = {}
@@ -164,7 +165,7 @@ class Kink(NamedTuple):
     params: dict[str, Any]
 
 
-class Op:
+class Op(Documented):
     """A named operation; call it with Tensors, arrays and numbers.
 
     The concrete families are ``Elementwise``, ``AxisOp``, ``View``, ``Primitive`` and
@@ -226,7 +227,6 @@ class Op:
         self.__name__ = self.name
         self.__qualname__ = self.name
         self.__module__ = function.__module__
-        self.__doc__ = function.__doc__
         self.inputs = code.co_varnames[: code.co_argcount]
         if code.co_flags & 0x04:  # *args: any number of inputs
             self.inputs = ("inputs",)
@@ -303,7 +303,7 @@ class Op:
 
     @property
     def __signature__(self) -> Any:
-        return inspect.signature(self.function)
+        return signature(self)
 
     @property
     def __wrapped__(self) -> Callable[..., Any]:

@@ -8,7 +8,20 @@ from numgrad.errors import NumgradTypeError, NumgradValueError
 
 @elementwise(ref=np.add, dunder="add", linear=True)
 def add(a, b):
-    """Sum of two operands."""
+    """Sum of two operands.
+
+    Examples
+    --------
+    >>> a = ng.tensor([[1.0], [2.0]], requires_grad=True)
+    >>> y = ng.add(a, [10.0, 20.0, 30.0])
+    >>> y.detach()
+    tensor([[11., 21., 31.],
+            [12., 22., 32.]])
+    >>> y.sum().backward()
+    >>> a.grad
+    tensor([[3.],
+            [3.]])
+    """
     return a + b
 
 
@@ -18,7 +31,13 @@ add.kink(a=([np.inf], [1]), b=([-np.inf], [1]))
 
 @elementwise(ref=np.subtract, dunder="sub", linear=True)
 def subtract(a, b):
-    """Difference of two operands."""
+    """Difference of two operands.
+
+    Examples
+    --------
+    >>> ng.subtract(ng.tensor([1.0, 2.0]), 0.5)
+    tensor([0.5, 1.5])
+    """
     return a - b
 
 
@@ -27,7 +46,15 @@ subtract.vjp(a=lambda g: g, b=lambda g: -g)
 
 @elementwise(ref=np.multiply, dunder="mul", smooth=True)
 def multiply(a, b):
-    """Product of two operands."""
+    """Product of two operands.
+
+    Examples
+    --------
+    >>> a = ng.tensor([1.0, 2.0], requires_grad=True)
+    >>> ng.multiply(a, [3.0, 4.0]).sum().backward()
+    >>> a.grad
+    tensor([3., 4.])
+    """
     return a * b
 
 
@@ -36,7 +63,13 @@ multiply.vjp(a=lambda g, b: g * np.conj(b), b=lambda g, a: g * np.conj(a))
 
 @elementwise(ref=np.divide, dunder="truediv", aliases=("true_divide",), special=(0.0,))
 def divide(a, b):
-    """Quotient of two operands."""
+    """Quotient of two operands.
+
+    Examples
+    --------
+    >>> ng.divide(ng.tensor([1, 2]), 2)
+    tensor([0.5, 1. ])
+    """
     return a / b
 
 
@@ -55,7 +88,18 @@ def _no_negative_power(args):
 
 @elementwise(ref=np.power, dunder="pow", domain=(0.3, 2.0), check=_no_negative_power)
 def power(a, b):
-    """The first operand raised to the second."""
+    """The first operand raised to the second.
+
+    Examples
+    --------
+    >>> x = ng.tensor([2.0, 3.0], requires_grad=True)
+    >>> y = ng.power(x, 3)
+    >>> y.detach()
+    tensor([ 8., 27.])
+    >>> y.sum().backward()
+    >>> x.grad
+    tensor([12., 27.])
+    """
     return np.power(a, b)
 
 
@@ -92,7 +136,13 @@ power.kink(
 
 @elementwise(ref=np.float_power, domain=(0.3, 2.0))
 def float_power(a, b):
-    """The first operand raised to the second, in floating point."""
+    """The first operand raised to the second, in floating point.
+
+    Examples
+    --------
+    >>> ng.float_power(ng.tensor([2, 4]), -1)
+    tensor([0.5 , 0.25])
+    """
     return np.power(a, b)
 
 
@@ -102,7 +152,13 @@ float_power.kink(a=([0.0, -2.0, 0.0], [0, -4, -np.inf]), b=([0.0, 2.0, -1.0], [0
 
 @elementwise(ref=np.negative, dunder="neg", linear=True)
 def negative(x):
-    """The operand with its sign changed."""
+    """The operand with its sign changed.
+
+    Examples
+    --------
+    >>> ng.negative(ng.tensor([1.0, -2.0]))
+    tensor([-1.,  2.])
+    """
     return -x
 
 
@@ -111,7 +167,13 @@ negative.vjp(x=lambda g: -g)
 
 @elementwise(ref=np.positive, dunder="pos", linear=True)
 def positive(x):
-    """A copy of the operand."""
+    """A copy of the operand.
+
+    Examples
+    --------
+    >>> ng.positive(ng.tensor([1.0, -2.0]))
+    tensor([ 1., -2.])
+    """
     return +x
 
 
@@ -120,7 +182,17 @@ positive.vjp(x=lambda g: g)
 
 @elementwise(ref=np.absolute, dunder="abs", aliases=("abs",), special=(0.0,))
 def absolute(x):
-    """Absolute value; of a complex operand its real magnitude."""
+    """Absolute value; of a complex operand its real magnitude.
+
+    Examples
+    --------
+    >>> x = ng.tensor([-2.0, 0.0, 3.0], requires_grad=True)
+    >>> ng.absolute(x).sum().backward()
+    >>> x.grad
+    tensor([-1.,  0.,  1.])
+    >>> ng.absolute(ng.tensor(3 + 4j))
+    tensor(5.)
+    """
     return np.absolute(x)
 
 
@@ -131,7 +203,13 @@ absolute.kink(x=([0j, 3 + 4j], [0, 0.6 + 0.8j]))
 
 @elementwise(ref=np.sign, special=(0.0,))
 def sign(x):
-    """-1, 0 or 1 by the sign of a real operand; a complex one divided by its magnitude."""
+    """-1, 0 or 1 by the sign of a real operand; a complex one divided by its magnitude.
+
+    Examples
+    --------
+    >>> ng.sign(ng.tensor([-3.0, 0.0, 2.0]))
+    tensor([-1.,  0.,  1.])
+    """
     return np.sign(x)
 
 
@@ -146,7 +224,13 @@ sign.kink(x=([0j], [0]))
 
 @elementwise(ref=np.square, smooth=True)
 def square(x):
-    """The operand times itself."""
+    """The operand times itself.
+
+    Examples
+    --------
+    >>> ng.square(ng.tensor([-3.0, 0.5]))
+    tensor([9.  , 0.25])
+    """
     return x * x
 
 
@@ -155,7 +239,13 @@ square.vjp(x=lambda g, x: g * (2 * np.conj(x)))
 
 @elementwise(ref=np.reciprocal, domain=(0.5, 3.0))
 def reciprocal(x):
-    """One divided by the operand."""
+    """One divided by the operand.
+
+    Examples
+    --------
+    >>> ng.reciprocal(ng.tensor([1.0, -4.0]))
+    tensor([ 1.  , -0.25])
+    """
     return np.reciprocal(x)
 
 
@@ -165,7 +255,13 @@ reciprocal.kink(x=([0.0, -0.0, np.inf], [-np.inf, -np.inf, 0]))
 
 @elementwise(ref=np.floor_divide, dunder="floordiv", domain=(0.5, 9.0), real=True)
 def floor_divide(a, b):
-    """Largest integer not above the quotient."""
+    """Largest integer not above the quotient.
+
+    Examples
+    --------
+    >>> ng.floor_divide(ng.tensor([-7, 7]), 2)
+    tensor([-4,  3])
+    """
     return np.floor_divide(a, b)
 
 
@@ -175,7 +271,13 @@ floor_divide.kink(a=([5.0, 6.0], [0, 0]), b=([3.0, 3.0], [0, 0]))
 
 @elementwise(ref=np.remainder, dunder="mod", aliases=("mod",), domain=(0.5, 9.0), real=True)
 def remainder(a, b):
-    """Remainder of the quotient rounded down; it has the sign of the divisor."""
+    """Remainder of the quotient rounded down; it has the sign of the divisor.
+
+    Examples
+    --------
+    >>> ng.remainder(ng.tensor([-7.0, 7.0]), 4)
+    tensor([1., 3.])
+    """
     return np.remainder(a, b)
 
 
@@ -185,7 +287,13 @@ remainder.kink(a=([-5.0, 6.0, 5.0], [1, 1, 1]), b=([3.0, 3.0, -3.0], [2, -2, 2])
 
 @elementwise(ref=np.fmod, domain=(0.5, 9.0), real=True)
 def fmod(a, b):
-    """Remainder of the quotient rounded towards zero; it has the sign of the dividend."""
+    """Remainder of the quotient rounded towards zero; it has the sign of the dividend.
+
+    Examples
+    --------
+    >>> ng.fmod(ng.tensor([-7.0, 7.0]), 4)
+    tensor([-3.,  3.])
+    """
     return np.fmod(a, b)
 
 
@@ -195,7 +303,18 @@ fmod.kink(a=([5.0, 6.0, -5.0], [1, 1, 1]), b=([3.0, 3.0, 3.0], [-1, -2, 1]))
 
 @elementwise(ref=np.maximum, signed_zeros=False)
 def maximum(a, b):
-    """Larger of two operands, NaN if either is; equal operands share the gradient."""
+    """Larger of two operands, NaN if either is; equal operands share the gradient.
+
+    Examples
+    --------
+    >>> x = ng.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    >>> y = ng.maximum(x, 2.0)
+    >>> y.detach()
+    tensor([2., 2., 3.])
+    >>> y.sum().backward()
+    >>> x.grad
+    tensor([0. , 0.5, 1. ])
+    """
     return np.maximum(a, b)
 
 
@@ -211,7 +330,18 @@ maximum.kink(
 
 @elementwise(ref=np.minimum, signed_zeros=False)
 def minimum(a, b):
-    """Smaller of two operands, NaN if either is; equal operands share the gradient."""
+    """Smaller of two operands, NaN if either is; equal operands share the gradient.
+
+    Examples
+    --------
+    >>> x = ng.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    >>> y = ng.minimum(x, 2.0)
+    >>> y.detach()
+    tensor([1., 2., 2.])
+    >>> y.sum().backward()
+    >>> x.grad
+    tensor([1. , 0.5, 0. ])
+    """
     return np.minimum(a, b)
 
 
@@ -227,7 +357,13 @@ minimum.kink(
 
 @elementwise(ref=np.fmax, signed_zeros=False)
 def fmax(a, b):
-    """Larger of two operands, a NaN losing; of equal operands the first takes the gradient."""
+    """Larger of two operands, a NaN losing; of equal operands the first takes the gradient.
+
+    Examples
+    --------
+    >>> ng.fmax(ng.tensor([1.0, np.nan]), ng.tensor([2.0, 0.0]))
+    tensor([2., 0.])
+    """
     return np.fmax(a, b)
 
 
@@ -240,7 +376,13 @@ fmax.kink(a=([1.0, np.nan, 1.0], [1, 0, 1]), b=([1.0, 1.0, np.nan], [0, 1, 0]))
 
 @elementwise(ref=np.fmin, signed_zeros=False)
 def fmin(a, b):
-    """Smaller of two operands, a NaN losing; of equal operands the first takes the gradient."""
+    """Smaller of two operands, a NaN losing; of equal operands the first takes the gradient.
+
+    Examples
+    --------
+    >>> ng.fmin(ng.tensor([1.0, np.nan]), ng.tensor([2.0, 0.0]))
+    tensor([1., 0.])
+    """
     return np.fmin(a, b)
 
 
@@ -292,6 +434,23 @@ def clip(x, min=None, max=None):
     """The operand limited to the interval from ``min`` to ``max``, either of which may be None.
 
     The gradient passes where the operand lies inside, the bounds included.
+
+    Parameters
+    ----------
+    min : array_like
+        Lower bound.
+    max : array_like
+        Upper bound.
+
+    Examples
+    --------
+    >>> x = ng.tensor([-2.0, 0.5, 1.0, 3.0], requires_grad=True)
+    >>> y = ng.clip(x, -1, 1)
+    >>> y.detach()
+    tensor([-1. ,  0.5,  1. ,  1. ])
+    >>> y.sum().backward()
+    >>> x.grad
+    tensor([0., 1., 1., 0.])
     """
     if min is not None:
         x = clip_below(x, min)
@@ -310,7 +469,13 @@ clip.kink(x=([-1.0, 1.0, 0.0, 2.0, -2.0], [1, 1, 1, 0, 0]), params={"min": -1.0,
 
 @elementwise(ref=np.heaviside, special=(0.0,), real=True)
 def heaviside(a, b):
-    """0 where the first operand is negative, 1 where it is positive, the second where it is 0."""
+    """0 where the first operand is negative, 1 where it is positive, the second where it is 0.
+
+    Examples
+    --------
+    >>> ng.heaviside(ng.tensor([-1.0, 0.0, 2.0]), 0.5)
+    tensor([0. , 0.5, 1. ])
+    """
     return np.where(a == 0, b, np.where(a < 0, 0, np.where(a > 0, 1, a)))
 
 
@@ -320,7 +485,13 @@ heaviside.kink(a=([0.0, -0.0, 2.0, -np.inf], [0, 0, 0, 0]), b=([3.0, 3.0, 3.0, 3
 
 @elementwise(ref=np.copysign, real=True)
 def copysign(a, b):
-    """Magnitude of the first operand with the sign of the second."""
+    """Magnitude of the first operand with the sign of the second.
+
+    Examples
+    --------
+    >>> ng.copysign(ng.tensor([1.0, 2.0]), ng.tensor([-1.0, 0.0]))
+    tensor([-1.,  2.])
+    """
     return np.copysign(a, b)
 
 
@@ -330,7 +501,13 @@ copysign.kink(a=([0.0, -0.0, 2.0, 2.0], [0, 0, 1, -1]), b=([-1.0, 1.0, 0.0, -0.0
 
 @elementwise(ref=np.floor, special=(0.5,), real=True)
 def floor(x):
-    """Largest integer not above the operand."""
+    """Largest integer not above the operand.
+
+    Examples
+    --------
+    >>> ng.floor(ng.tensor([-1.5, 0.2, 2.0]))
+    tensor([-2.,  0.,  2.])
+    """
     return np.floor(x)
 
 
@@ -339,7 +516,13 @@ floor.kink(x=([1.0, -0.5], [0, 0]))
 
 @elementwise(ref=np.ceil, special=(0.5,), real=True)
 def ceil(x):
-    """Smallest integer not below the operand."""
+    """Smallest integer not below the operand.
+
+    Examples
+    --------
+    >>> ng.ceil(ng.tensor([-1.5, 0.2, 2.0]))
+    tensor([-1.,  1.,  2.])
+    """
     return np.ceil(x)
 
 
@@ -348,7 +531,13 @@ ceil.kink(x=([1.0, -0.5], [0, 0]))
 
 @elementwise(ref=np.trunc, special=(0.5,), aliases=("fix",), real=True)
 def trunc(x):
-    """The operand without its fractional part."""
+    """The operand without its fractional part.
+
+    Examples
+    --------
+    >>> ng.trunc(ng.tensor([-1.7, 1.7]))
+    tensor([-1.,  1.])
+    """
     return np.trunc(x)
 
 
@@ -357,7 +546,13 @@ trunc.kink(x=([1.0, -0.5], [0, 0]))
 
 @elementwise(ref=np.rint, special=(0.5, 1.5, 2.5))
 def rint(x):
-    """Nearest integer, halves to even."""
+    """Nearest integer, halves to even.
+
+    Examples
+    --------
+    >>> ng.rint(ng.tensor([0.5, 1.5, -1.7]))
+    tensor([ 0.,  2., -2.])
+    """
     return np.rint(x)
 
 
@@ -370,7 +565,18 @@ for _step in (floor, ceil, trunc, rint):
 
 @composite(ref=np.round, aliases=("around",))
 def round(x, decimals=0):
-    """The operand rounded to ``decimals`` decimal places, halves to even; integers stay so."""
+    """The operand rounded to ``decimals`` decimal places, halves to even; integers stay so.
+
+    Parameters
+    ----------
+    decimals
+        Places after the point; a negative number counts those before.
+
+    Examples
+    --------
+    >>> ng.round(ng.tensor([0.125, 2.5, 17.3]), 1)
+    tensor([ 0.1,  2.5, 17.3])
+    """
     from numgrad.operations.shape import as_operand, astype, copy
 
     x = as_operand(x)
@@ -400,7 +606,25 @@ def _promote(operands):
 
 @elementwise(types=_promote, ref=np.where, method=False, smooth=True)
 def where(condition, x, y_):
-    """``x`` where the condition holds, else the other operand."""
+    """``x`` where the condition holds, else the other operand.
+
+    Parameters
+    ----------
+    condition : array_like of bool
+        What chooses between the elements of the others.
+    y_
+        Other operand.
+
+    Examples
+    --------
+    >>> x = ng.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    >>> y = ng.where(x > 1.5, x, 0.0)
+    >>> y.detach()
+    tensor([0., 2., 3.])
+    >>> y.sum().backward()
+    >>> x.grad
+    tensor([0., 1., 1.])
+    """
     return np.where(condition, x, y_)
 
 
@@ -446,6 +670,22 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     """The operand with NaN replaced by ``nan`` and infinities by the largest finite numbers.
 
     ``copy`` must be true: ``nan_to_num_`` works in place.
+
+    Parameters
+    ----------
+    copy
+        Must be true.
+    nan
+        What replaces NaN.
+    posinf
+        What replaces infinity; by default the largest finite number.
+    neginf
+        What replaces minus infinity; by default the smallest finite number.
+
+    Examples
+    --------
+    >>> ng.nan_to_num(ng.tensor([1.0, np.nan, np.inf]), nan=-1.0, posinf=9.0)
+    tensor([ 1., -1.,  9.])
     """
     from numgrad.operations.complex import from_parts, imag, real
     from numgrad.operations.shape import as_operand

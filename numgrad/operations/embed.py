@@ -38,6 +38,17 @@ def slice_scatter(x, source, *, axis=0, start=None, end=None, step=1):
 
     The source has the shape of the slice, ``x[start:end:step]`` along ``axis``.
 
+    Parameters
+    ----------
+    source
+        Array of the shape of the slice.
+    start : int
+        Where the slice starts; by default at the start of the axis.
+    end : int
+        Where it ends; by default at the end of the axis.
+    step : int
+        Places from one element to the next.
+
     Examples
     --------
     >>> import numgrad as ng
@@ -69,6 +80,13 @@ def select_scatter(x, source, *, axis, index):
     """The operand with an array written at one index of an axis.
 
     The source has the shape of the operand without that axis.
+
+    Parameters
+    ----------
+    source
+        Array of the shape of the operand without the axis.
+    index : int
+        Where along the axis.
 
     Examples
     --------
@@ -103,6 +121,11 @@ def diagonal_scatter(x, source, *, offset=0, axis1=0, axis2=1):
     """The operand with an array written on a diagonal.
 
     The source has the shape of ``diagonal(x, offset, axis1, axis2)``.
+
+    Parameters
+    ----------
+    source
+        Array of the shape of that diagonal.
 
     Examples
     --------

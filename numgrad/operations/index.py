@@ -93,7 +93,24 @@ def _subscript(**options: Any) -> Any:
     errors=[(((3, 4),), {"index": (3,)}, "NumgradIndexError")],
 )
 def getitem(x, *, index):
-    """Elements at an index, as with ``x[index]``: a view for slices and integers, else a copy."""
+    """Elements at an index, as with ``x[index]``: a view for slices and integers, else a copy.
+
+    Parameters
+    ----------
+    index
+        Whatever may stand in brackets: integers, slices, None, Ellipsis, arrays, tuples of these.
+
+    Examples
+    --------
+    >>> x = ng.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    >>> y = ng.getitem(x, index=(0, slice(None)))
+    >>> y.detach()
+    tensor([1., 2.])
+    >>> y.sum().backward()
+    >>> x.grad
+    tensor([[1., 1.],
+            [0., 0.]])
+    """
     if type(index) is not tuple:
         index = (index,)
     out = x[index]
@@ -171,6 +188,16 @@ def take(x, indices, *, axis=None):
 
     The axis is replaced by the axes of ``indices``. An index may repeat; negative ones count from
     the end.
+
+    Examples
+    --------
+    >>> x = ng.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    >>> y = ng.take(x, [2, 0, 2])
+    >>> y.detach()
+    tensor([3., 1., 3.])
+    >>> y.sum().backward()
+    >>> x.grad
+    tensor([1., 0., 2.])
     """
     indices = _integers("take", indices)
     if axis is None:
@@ -238,7 +265,15 @@ def _shared_axis(operation: str, shape: Any, indices: Any, axis: int) -> int:
 
 @primitive(linear=True, method=False)
 def gather_along(x, indices, *, axis):
-    """Elements at indices along an axis, one index for each element of the result."""
+    """Elements at indices along an axis, one index for each element of the result.
+
+    Examples
+    --------
+    >>> x = ng.tensor([[1.0, 2.0], [3.0, 4.0]])
+    >>> ng.gather_along(x, np.array([[0, 0], [1, 0]]), axis=1)
+    tensor([[1., 1.],
+            [4., 3.]])
+    """
     indices = _integers("take_along_axis", indices)
     axis = _shared_axis("gather_along", x.shape, indices.shape, axis)
     o, n, r = _outer_inner(x.shape, axis)
@@ -295,6 +330,12 @@ def take_along_axis(x, indices, axis=-1):
 
     Operand and indices have the same number of axes and broadcast against each other along all but
     ``axis``. With ``axis=None`` the operand is flattened and indices have one axis.
+
+    Examples
+    --------
+    >>> x = ng.tensor([[3.0, 1.0, 2.0]])
+    >>> ng.take_along_axis(x, np.argsort(x.numpy(), axis=1), axis=1)
+    tensor([[1., 2., 3.]])
     """
     x, indices = as_operand(x), as_operand(indices)
     if axis is None:

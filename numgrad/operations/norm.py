@@ -97,6 +97,11 @@ norm.kink(x=([[0.0, 2.0], [3.0, -1.0]], [[0, 1], [0, 0]]), params={"ord": -np.in
 def vector_norm(x, *, axis=None, keepdims=False, ord=2):
     """Norm of all elements along the axes, taken as one vector; without axes, of all elements.
 
+    Parameters
+    ----------
+    ord : float
+        Order of the norm, as in ``norm``.
+
     Examples
     --------
     >>> import numgrad as ng
@@ -118,6 +123,11 @@ vector_norm.kink(x=([[0.0, 3.0], [0.0, 4.0]], [[0, 0.6], [0, 0.8]]))
 @composite(ref="numpy.linalg.matrix_norm", method=False)
 def matrix_norm(x, *, keepdims=False, ord="fro"):
     """Norm of the matrices in the last two axes; ``ord`` as in ``norm``.
+
+    Parameters
+    ----------
+    ord : float or str
+        As in ``norm``.
 
     Examples
     --------

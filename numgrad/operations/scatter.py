@@ -168,6 +168,11 @@ def index_copy(x, index, source, *, axis):
 
     Parameters and errors are those of ``index_add``. Where an index repeats, the last write stays.
 
+    Parameters
+    ----------
+    source
+        Array of the shape of ``x``, but along the axis of the length of ``index``.
+
     Examples
     --------
     >>> import numgrad as ng
@@ -200,6 +205,11 @@ def index_fill(x, index, value, *, axis):
     """The operand with a number written at indices of an axis.
 
     Indices and errors are those of ``index_add``; the value may be a 0-d array that requires grad.
+
+    Parameters
+    ----------
+    value
+        Number, or array without axes.
 
     Examples
     --------
@@ -357,6 +367,11 @@ def scatter_add(x, index, source, *, axis):
     """The operand with elements of another array added at one index each along an axis.
 
     As ``scatter`` with ``reduce="add"``.
+
+    Parameters
+    ----------
+    source
+        As in ``scatter``.
 
     Examples
     --------

@@ -380,6 +380,11 @@ index_put.vjp(
 def fill(x, value):
     """An array of the shape and dtype of the operand, all elements equal to a number.
 
+    Parameters
+    ----------
+    value
+        Number, or array without axes.
+
     Examples
     --------
     >>> import numgrad as ng

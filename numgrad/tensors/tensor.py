@@ -28,6 +28,7 @@ from numgrad.autograd.variable import (
     version_of,
 )
 from numgrad.core.abstract import BRANCH, NDARRAY, AbstractArray, AbstractLength
+from numgrad.core.documentation import MethodText
 from numgrad.core.op import OPS, Call, Meta, Op, install_eager, state
 from numgrad.errors import (
     NumgradAttributeError,
@@ -667,7 +668,8 @@ def _method(op: Op) -> Callable[..., Any]:
         return op(self, *args, **params)
 
     method.__name__ = method.__qualname__ = op.name
-    method.__doc__ = op.__doc__
+    method.__doc__ = MethodText(op)
+    vars(method)["__wrapped__"] = op  # whose signature it has
     return method
 
 

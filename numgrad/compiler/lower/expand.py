@@ -15,8 +15,10 @@ from numgrad.compiler.lower.placing import PLACING, Read
 from numgrad.compiler.lower.product import linear, matmul
 from numgrad.compiler.lower.terms import BUFFER, OPAQUE, SCALAR, Term, Terms, count
 from numgrad.core.axis import AxisOp
+from numgrad.core.documentation import DESCRIBERS
 from numgrad.core.elementwise import Elementwise, ReadingInterpreter
-from numgrad.core.op import interpreter
+from numgrad.core.op import Composite, Op, interpreter
+from numgrad.core.view import View
 
 
 class Expansion:
@@ -206,3 +208,21 @@ VIEWS: dict[str, Read] = {
     **LOSSES,
 }
 """How operations that are neither elementwise nor along axes are read, by name; None: opaque."""
+
+
+def _describe(op: Op) -> str:
+    """What an operation becomes, for its documentation."""
+    if isinstance(op, Elementwise):
+        form = "an element of a loop, together with its neighbours"
+    elif isinstance(op, AxisOp):
+        form = "loops along its axes, together with its neighbours"
+    elif isinstance(op, Composite):
+        form = "the operations it is written with"
+    elif isinstance(op, View):
+        form = "a change of indices in the loops that read it"
+    else:
+        form = "loops of its own" if op.name in VIEWS else "a call between two kernels"
+    return f"Under ``ng.jit``: {form}."
+
+
+DESCRIBERS.append(_describe)

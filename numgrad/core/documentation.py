@@ -1,0 +1,439 @@
+"""What ``help`` says about an operation: a page in NumPy's style, written from its declaration.
+
+The author of an operation writes one sentence, an example, and a line for each parameter that
+``PARAMETERS`` does not describe. Signature, defaults, dtypes, gradient formulas, points without a
+derivative, the NumPy function it stands for, methods and the form under ``ng.jit`` are read from
+the declaration. A page is written when ``__doc__`` is first read, so an import reads no sources.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import operator
+import re
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from importlib import import_module
+from types import CodeType
+from typing import Any, ClassVar
+
+import numpy as np
+
+from numgrad.errors import NumgradError
+
+PARAMETERS = {
+    "x": ("", "Operand."),
+    "a": ("", "First operand."),
+    "b": ("", "Second operand."),
+    "arrays": ("", "Operands."),
+    "inputs": ("", "Operands, one by one or in a sequence."),
+    "axis": ("int", "Axis along which it works; negative ones count from the end."),
+    "axis=None": ("int", "Axis along which it works; without one, all elements in C order."),
+    "keepdims": ("", "Whether the axes stay, with length 1."),
+    "dtype=None": ("dtype_like", "Dtype to compute in and to return; by default by that of ``x``."),
+    "k": ("int", "Which diagonal: 0 is the main one, those above are positive."),
+    "offset": ("int", "Which diagonal: index along the second axis minus that along the first."),
+    "axis1": ("int", "First of the two axes."),
+    "axis2": ("int", "Second of the two axes."),
+    "order": ("{'C', 'F'}", "Whether the last index changes fastest (C) or the first (F)."),
+    "shape": ("int or tuple of ints", "Lengths of the axes of the result."),
+    "rtol": ("", "Tolerance, relative to the second operand."),
+    "atol": ("", "Tolerance, absolute."),
+    "equal_nan": ("", "Whether NaN counts as equal to NaN."),
+    "ddof": ("", "What is taken off the number of elements, by which it divides."),
+    "eps": ("", "What is added to the variance, so that it never divides by zero."),
+    "alpha": ("", "Factor."),
+    "weight": ("", "Factors."),
+    "bias": ("", "Summands."),
+    "mask": ("array_like of bool", "Where to write; broadcasts against ``x``."),
+    "indices": ("array_like of int", "Indices; negative ones count from the end."),
+    "index": ("array_like of int", "Indices along the axis; negative ones count from the end."),
+    "indices_or_sections": ("int or sequence of ints", "Number of parts, or where parts begin."),
+    "include_initial": ("", "Whether the result starts with the value of no elements."),
+    "accumulate": ("", "Whether to add to what is there, also where an index repeats."),
+}
+"""Type and meaning of parameters that are the same everywhere; ``name=default`` goes first."""
+
+DESCRIBERS: list[Callable[[Any], str | None]] = []
+"""What says a sentence about an operation for higher floors, which know more about it."""
+
+DESCRIBING = ("numgrad.compiler.lower.expand",)
+"""Modules that add to ``DESCRIBERS``, and might not be imported yet."""
+
+_PROBES = ("bool", "int64", "float32", "complex64")
+_KINDS = dict(zip(_PROBES, ("bool", "integer", "floating", "complex"), strict=True))
+
+
+class Page:
+    """``__doc__`` of a family of operations: its own text on the class, a page on an instance."""
+
+    def __init__(self, family: str | None) -> None:
+        self.family = family
+
+    def __get__(self, op: Any, owner: Any = None) -> str | None:
+        return self.family if op is None else page(op)
+
+
+class Documented:
+    """What writes its own ``__doc__``. Its subclasses say what is common to their instances."""
+
+    result = ""
+    """Sentences on the shape of the result."""
+    parameters: ClassVar[Mapping[str, tuple[str, str]]] = {}
+    """Parameters that mean something of their own."""
+    by_elements = False
+    """Whether ``kink`` lists elements rather than whole operands."""
+
+    def result_dtype(self, dtype: np.dtype) -> np.dtype | None:
+        """The dtype of the result of operands of one dtype, None if that is not known."""
+        return None
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.__doc__ = Page(cls.__doc__)  # pyright: ignore
+
+
+class MethodText(str):
+    """Docstring of a method that stands for an operation: its page, written when it is read.
+
+    ``inspect.getdoc``, and what is built on it, reads a docstring through ``expandtabs``. A
+    function's ``__doc__`` cannot be a property, and a method must be a function to be called fast.
+    """
+
+    __slots__ = ("op",)
+
+    def __new__(cls, op: Any) -> MethodText:
+        self = super().__new__(cls, op.function.__doc__ or "")
+        self.op = op
+        return self
+
+    def __str__(self) -> str:
+        return page(self.op).partition("\n\n")[2]
+
+    def expandtabs(self, tabsize: Any = 8) -> str:  # pyright: ignore
+        return str(self).expandtabs(tabsize)
+
+
+# ------------------------------------------------------------------------------------------ page
+
+
+def page(op: Any) -> str:
+    """The whole documentation of an operation."""
+    sections = {
+        "Parameters": _parameters(op),
+        "Returns": _returns(op),
+        "Gradient": _gradient(op),
+        "Notes": _notes(op),
+    }
+    written = authored(op)
+    head = [f"{op.name}{signature(op)}", written.pop("", "")]
+    body = {**{"Parameters": "", "Returns": ""}, **written, **sections}
+    last = {name: body.pop(name, "") for name in ("Gradient", "Notes", "Examples")}
+    last["Examples"] = _with_imports(last["Examples"])
+    return "\n\n".join(
+        [*filter(None, head)]
+        + [f"{name}\n{'-' * len(name)}\n{text}" for name, text in {**body, **last}.items() if text]
+    )
+
+
+def authored(op: Any) -> dict[str, str]:
+    """The sections of the docstring in the declaration; what comes before them under ``""``."""
+    parts = re.split(
+        r"^(\w[\w ]*)\n-{3,}\n", inspect.cleandoc(op.function.__doc__ or ""), flags=re.M
+    )
+    found = {"": parts[0].strip()}
+    found.update({k: v.strip("\n") for k, v in zip(parts[1::2], parts[2::2], strict=True)})
+    return {name: text for name, text in found.items() if text}
+
+
+def summary(op: Any) -> str:
+    """The author's first sentence."""
+    return authored(op).get("", "").partition("\n")[0]
+
+
+def missing(op: Any) -> list[str]:
+    """What the author of an operation has to write still."""
+    found = [] if summary(op).endswith(".") else ["a summary sentence"]
+    if ">>>" not in authored(op).get("Examples", ""):
+        found.append("an example")
+    described = _described(op)
+    names = signature(op).parameters
+    return found + [f"a description of {name}" for name in names if not described[name][1]]
+
+
+def signature(op: Any) -> inspect.Signature:
+    """How an operation is called: what NumPy takes by position may be given so."""
+    given = inspect.signature(op.function).parameters.values()
+    kept = [p.replace(annotation=p.empty) for p in given if p.name not in op.implied]
+    if op.inputs != ("inputs",):
+        default = False
+        for k, p in enumerate(kept):
+            required, default = p.default is p.empty, default or p.default is not p.empty
+            if p.kind is p.KEYWORD_ONLY:
+                if p.name not in op.positional or (required and default):
+                    break
+                kept[k] = p.replace(kind=p.POSITIONAL_OR_KEYWORD)
+    return inspect.Signature(kept)
+
+
+def _with_imports(examples: str) -> str:
+    """Examples that run by themselves."""
+    if not examples or "import numgrad" in examples:
+        return examples
+    lines = [">>> import numpy as np"] if "np." in examples else []
+    return "\n".join([*lines, ">>> import numgrad as ng", examples])
+
+
+# ------------------------------------------------------------------------------------ parameters
+
+
+def _parameters(op: Any) -> str:
+    lines: list[str] = []
+    for name, (kind, text) in _described(op).items():
+        star = (
+            "*" if signature(op).parameters[name].kind is inspect.Parameter.VAR_POSITIONAL else ""
+        )
+        lines.append(star + (f"{name} : {kind}" if kind else name))
+        lines += textwrap.indent(textwrap.fill(text, 90), "    ").splitlines() if text else []
+    return "\n".join(lines)
+
+
+def _described(op: Any) -> dict[str, tuple[str, str]]:
+    """Type and meaning of every parameter in the order of the signature."""
+    own = dict(_entries(authored(op).get("Parameters", "")))
+    found = {}
+    for name, p in signature(op).parameters.items():
+        kind, text = own.get(name, ("", ""))
+        common = _common(op, name, p.default)
+        plain = isinstance(p.default, int | float | str) and not op.by_elements
+        if not text:
+            kind, text = kind or common[0], common[1]
+        kind = kind or ("array_like" if name in op.inputs and not plain else "")
+        if p.kind is p.VAR_POSITIONAL:
+            kind = kind or "array_like"
+        elif p.default is not p.empty:
+            kind = _defaulted(kind, p.default)
+        found[name] = kind, text
+    return found
+
+
+def _defaulted(kind: str, default: Any) -> str:
+    """A type with the default, which says the type if nothing else does."""
+    if not kind and default is not None and not isinstance(default, tuple):
+        kind = type(default).__name__
+    said = "optional" if default is None else f"default {default!r}"
+    return f"{kind}, {said}" if kind else said
+
+
+def _entries(section: str) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Name, type and text of the entries of a section of the author's."""
+    for entry in re.split(r"\n(?=\S)", section):
+        head, _, text = entry.partition("\n")
+        names, _, kind = head.partition(" : ")
+        for name in names.split(","):
+            yield name.strip().lstrip("*"), (kind.strip(), " ".join(text.split()))
+
+
+def _common(op: Any, name: str, default: Any) -> tuple[str, str]:
+    """Type and meaning of a parameter that means the same everywhere."""
+    for known in (op.parameters, PARAMETERS):
+        for key in (f"{name}={default!r}", name):
+            if key in known:
+                return known[key]
+    return "", ""
+
+
+# --------------------------------------------------------------------------------------- results
+
+
+def _returns(op: Any) -> str:
+    own = authored(op).get("Returns")
+    if own:
+        return own
+    text = " ".join(filter(None, (op.result, _dtypes(op))))
+    return "Tensor" + ("\n" + textwrap.indent(textwrap.fill(text, 90), "    ") if text else "")
+
+
+def _dtypes(op: Any) -> str:
+    """Which dtypes are taken, and what comes out."""
+    found: dict[str, str] = {}
+    for name in _PROBES:
+        if name == "complex64" and op.real:
+            continue
+        try:
+            dtype = op.result_dtype(np.dtype(name))
+        except NumgradError:
+            continue
+        if dtype is None:
+            return "Complex operands are refused." if op.real else ""
+        found[name] = str(dtype)
+    if not found:
+        return ""
+    constant = len(set(found.values())) == 1
+    groups: dict[str, list[str]] = {}
+    for name, dtype in found.items():
+        said = "the same" if dtype == name and not constant else dtype
+        groups.setdefault(said, []).append(_KINDS[name])
+    if len(groups) == 1:
+        (only,) = groups
+        texts = ["Of the dtype of the operands." if only == "the same" else f"Of dtype {only}."]
+    else:
+        parts = [f"{dtype} for {_listed(names)}" for dtype, names in groups.items()]
+        texts = [f"Its dtype: {'; '.join(parts)} operands."]
+    refused = [_KINDS[name] for name in _PROBES if name not in found]
+    if refused:
+        texts.append(f"{_listed(refused).capitalize()} operands are refused.")
+    return " ".join(texts)
+
+
+def _listed(names: list[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+# -------------------------------------------------------------------------------------- gradient
+
+
+def _gradient(op: Any) -> str:
+    if not op.differentiable:
+        return "None."
+    texts: dict[str, list[str]] = {}
+    for name, formula in op.formulas.items():
+        texts.setdefault(expression(formula.function), []).append(name)
+    lines = []
+    if texts:
+        lines.append("With ``g``, the gradient of the result ``y``:\n")
+        for text, names in texts.items():
+            head = f"{', '.join(names)} :"
+            if "\n" in text:
+                lines += [head, textwrap.indent(text, "    ")]
+            else:
+                lines.append(f"{head} ``{text}``")
+    else:
+        lines.append("That of the operations it is written with.")
+    points = list(_points(op))
+    if points:
+        lines += ["", "Where there is no derivative, or it is a limit, this is used:", ""]
+        lines += [f"- {point}" for point in points]
+    elif op.smooth:
+        lines += ["", "There is a derivative wherever the operation is defined."]
+    return "\n".join(lines).strip("\n")
+
+
+def _points(op: Any) -> Iterator[str]:
+    """Operands declared by ``kink``, and the gradient at each."""
+    for kink in op.kinks:
+        names = list(kink.points)
+        columns = [kink.points[name] for name in names]
+        if op.by_elements:
+            lengths = {len(c[0]) for c in columns if isinstance(c[0], list)}
+            rows = max(lengths, default=1)
+            columns = [(_repeated(v, rows), _repeated(g, rows)) for v, g in columns]
+            pairs = [[(v[i], g[i]) for v, g in columns] for i in range(rows)]
+        else:
+            pairs = [columns]
+        params = [f"{name}={value!r}" for name, value in kink.params.items()]
+        for row in pairs:
+            at = [f"{n} = {_number(v)}" for n, (v, _) in zip(names, row, strict=True)]
+            gradients = [
+                (n, _number(g)) for n, (_, g) in zip(names, row, strict=True) if g is not None
+            ]
+            many = len(gradients) > 1
+            shown = ", ".join(f"{n}: {g}" if many else g for n, g in gradients)
+            yield f"{', '.join(at + params)}: {shown}"
+
+
+def _repeated(value: Any, rows: int) -> Any:
+    return value if isinstance(value, list) else [value] * rows
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_number, value))}]"
+    return f"{value:.4g}" if isinstance(value, int | float | complex) else repr(value)
+
+
+def expression(function: Any) -> str:
+    """What a function computes, as text on one line if it is one expression."""
+    node = _node(function.__code__)
+    if node is None:
+        return f"<source of {function.__name__} is not available>"
+    if isinstance(node, ast.Lambda):
+        return ast.unparse(node.body)
+    body = node.body[1:] if ast.get_docstring(node) is not None else node.body
+    if len(body) == 1 and isinstance(body[0], ast.Return) and body[0].value is not None:
+        return ast.unparse(body[0].value)
+    return "\n".join(ast.unparse(statement) for statement in body)
+
+
+def _node(code: CodeType) -> ast.Lambda | ast.FunctionDef | None:
+    """The syntax tree of a function, found by the line and by its parameters."""
+    count = code.co_argcount + code.co_kwonlyargcount
+    found = [
+        node
+        for node in _functions(code.co_filename).get(code.co_firstlineno, [])
+        if [a.arg for a in (*node.args.args, *node.args.kwonlyargs)]
+        == list(code.co_varnames[:count])
+        and (isinstance(node, ast.Lambda) == (code.co_name == "<lambda>"))
+    ]
+    if len(found) > 1:  # lambdas side by side on a line
+        found = [node for node in found if _spans(node, code)]
+    return found[0] if found else None
+
+
+def _spans(node: Any, code: CodeType) -> bool:
+    """Whether the instructions of ``code`` lie inside of ``node``."""
+    low, high = (node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)
+    return all(
+        low <= (line, column) and (end, last) <= high
+        for line, end, column, last in code.co_positions()
+        if line is not None and end is not None and column is not None and column != last
+    )
+
+
+@lru_cache
+def _functions(path: str) -> dict[int, list[Any]]:
+    """The functions and lambdas of a file by their first lines."""
+    import linecache
+
+    found: dict[int, list[Any]] = {}
+    try:
+        tree = ast.parse("".join(linecache.getlines(path)))
+    except SyntaxError:  # what runs as a file is not always one
+        return found
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Lambda | ast.FunctionDef):
+            decorators = getattr(node, "decorator_list", ())
+            first = min([node.lineno, *(d.lineno for d in decorators)])
+            found.setdefault(first, []).append(node)
+    return found
+
+
+# ----------------------------------------------------------------------------------------- notes
+
+
+def _notes(op: Any) -> str:
+    for module in DESCRIBING:
+        import_module(module)
+    found = [authored(op).get("Notes"), _reference(op)]
+    if op.aliases:
+        found.append(f"Also called {_listed([f'``{name}``' for name in op.aliases])}.")
+    if op.dunder:
+        same = getattr(operator, f"__{op.dunder}__").__doc__.removesuffix(".")
+        found.append(f"Operator: ``{same.removeprefix('Same as ')}``.")
+    if op.method and not op.internal:
+        found.append(f"Method: ``Tensor.{op.name}``.")
+    found += [describe(op) for describe in DESCRIBERS]
+    return "\n".join(filter(None, found))
+
+
+def _reference(op: Any) -> str | None:
+    """The function of NumPy or SciPy that an operation stands for."""
+    ref = op.ref
+    if ref is None or getattr(ref, "__name__", "") == "<lambda>":
+        return None
+    if isinstance(ref, str):
+        return f"Means what ``{ref}`` does."
+    home = getattr(ref, "__module__", None) or "numpy"
+    return f"Means what ``{home}.{ref.__name__}`` does."
