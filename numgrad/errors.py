@@ -1,5 +1,10 @@
 """Exceptions: each is a ``NumgradError`` and the built-in that a caller would catch."""
 
+import os
+
+PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+"""Where numgrad's own code is: the lines that errors and warnings name lie outside."""
+
 
 class NumgradError(Exception):
     """Base class of every error raised by numgrad."""

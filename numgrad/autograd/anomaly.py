@@ -13,7 +13,6 @@ import sys
 import traceback
 import warnings
 from collections.abc import Sequence
-from pathlib import Path
 from types import FrameType
 from typing import Any, Self
 
@@ -21,15 +20,13 @@ from numgrad.autograd.hooks import node_extras
 from numgrad.autograd.variable import Tensor
 from numgrad.core.op import state
 from numgrad.core.row_sparse import RowSparseArray
-from numgrad.errors import NumgradRuntimeError
-
-_PACKAGE = str(Path(__file__).resolve().parents[1])
+from numgrad.errors import PACKAGE, NumgradRuntimeError
 
 
 def remember_line(node: Any) -> None:
     """Store with a new node the stack of the code that called the operation."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame = frame.f_back
     node_extras(node).trace = "".join(traceback.format_stack(frame, limit=16))
 

@@ -15,15 +15,14 @@ from pathlib import Path
 from typing import Any, cast
 
 import numgrad as ng
-from numgrad.autograd import variable
 from numgrad.core.documentation import summary
 from numgrad.core.op import OPS, Composite, Op
+from numgrad.errors import PACKAGE
 from numgrad.operations.shape import Spread
 from numgrad.tensors.inplace_methods import has_inplace_form, inplace_names
 from numgrad.tensors.tensor import Tensor
 
 HELP = "write the type stubs (.pyi) of all public names"
-PACKAGE = Path(variable.__file__).parents[1]
 WIDTH = 100
 PARAMETERS = {"axis": "_Axis", "dtype": "DTypeLike | None"}
 INTERNAL = {"n"}  # parameters of reductions that they fill in themselves
@@ -163,8 +162,8 @@ def run(arguments: argparse.Namespace) -> int:
 def stubs() -> dict[Path, str]:
     """The text of every generated file."""
     return {
-        PACKAGE / "__init__.pyi": functions_stub(),
-        PACKAGE / "autograd" / "variable.pyi": tensor_stub(),
+        Path(PACKAGE, "__init__.pyi"): functions_stub(),
+        Path(PACKAGE, "autograd", "variable.pyi"): tensor_stub(),
     }
 
 
@@ -174,7 +173,7 @@ def stubs() -> dict[Path, str]:
 def functions_stub() -> str:
     """The stub of ``numgrad``: its static names, then a function for each operation."""
     imports, values = [], []
-    tree = ast.parse((PACKAGE / "__init__.py").read_text())
+    tree = ast.parse(Path(PACKAGE, "__init__.py").read_text())
     for node in [n for n in tree.body if isinstance(n, ast.ImportFrom)]:
         for alias in node.names:
             if alias.asname == alias.name:  # only this form is re-exported by a stub

@@ -103,7 +103,7 @@ class AbstractArray:
         self.refuse(f"np.{ufunc.__name__}", NDARRAY)
 
     def __array_function__(self, func: Any, *args: Any, **params: Any) -> NoReturn:
-        self.refuse(f"np.{func.__name__}", NDARRAY)
+        self.refuse(f"{func.__module__}.{func.__name__}".replace("numpy", "np", 1), NDARRAY)
 
 
 NUMBER = (

@@ -62,8 +62,7 @@ DESCRIBERS: list[Callable[[Any], str | None]] = []
 DESCRIBING = ("numgrad.compiler.lower.expand",)
 """Modules that add to ``DESCRIBERS``, and might not be imported yet."""
 
-_PROBES = ("bool", "int64", "float32", "complex64")
-_KINDS = dict(zip(_PROBES, ("bool", "integer", "floating", "complex"), strict=True))
+_KINDS = {"bool": "bool", "int64": "integer", "float32": "floating", "complex64": "complex"}
 
 
 class Page:
@@ -259,7 +258,7 @@ def _returns(op: Any) -> str:
 def _dtypes(op: Any) -> str:
     """Which dtypes are taken, and what comes out."""
     found: dict[str, str] = {}
-    for name in _PROBES:
+    for name in _KINDS:
         if name == "complex64" and op.real:
             continue
         try:
@@ -275,6 +274,8 @@ def _dtypes(op: Any) -> str:
     groups: dict[str, list[str]] = {}
     for name, dtype in found.items():
         said = "the same" if dtype == name and not constant else dtype
+        if (name, dtype) == ("complex64", "float32"):
+            said = "that of a part"
         groups.setdefault(said, []).append(_KINDS[name])
     if len(groups) == 1:
         (only,) = groups
@@ -282,7 +283,7 @@ def _dtypes(op: Any) -> str:
     else:
         parts = [f"{dtype} for {_listed(names)}" for dtype, names in groups.items()]
         texts = [f"Its dtype: {'; '.join(parts)} operands."]
-    refused = [_KINDS[name] for name in _PROBES if name not in found]
+    refused = [_KINDS[name] for name in _KINDS if name not in found]
     if refused:
         texts.append(f"{_listed(refused).capitalize()} operands are refused.")
     return " ".join(texts)

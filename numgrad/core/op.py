@@ -197,8 +197,6 @@ class Op(Documented):
     implied: tuple[str, ...] = ()
     auxiliaries: tuple[str, ...] = ()
     differentiable = True
-    eager_entry: Callable[[], Callable[..., Any]] | None = None
-    """Makes the function behind eager calls, if the operation has a hot path of its own."""
 
     def __init__(
         self,
@@ -256,6 +254,10 @@ class Op(Documented):
             OPS[self.name] = self
             if _eager is not None:  # a user's: the table's own are attached when Tensor is complete
                 _eager.attach(self)
+
+    def eager_entry(self) -> Callable[..., Any] | None:
+        """The function behind eager calls, if the operation has a hot path of its own."""
+        return None
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -78,10 +78,11 @@ class EagerInterpreter:
 
     def entry(self, op: Op) -> Callable[..., Any]:
         """The function behind ``op(...)``: Note [Hot path]."""
+        own = op.eager_entry()
+        if own is not None:
+            return own
         if isinstance(op, AxisOp):
             return _axis_entry(op)
-        if op.eager_entry is not None:
-            return op.eager_entry()
         if isinstance(op, Planned) and len(op.inputs) == 1:
             return _unary_entry(op)
         if isinstance(op, Planned) and len(op.inputs) == 2:

@@ -298,6 +298,7 @@ def test_functions(name):
         assert_equal(first, second)
 
 
+@pytest.mark.slow(cases=0)
 @pytest.mark.parametrize("name", ["operators", "norm", "einsum", "products", "windows", "masks"])
 def test_agrees_with_other_libraries(name):
     """Where PyTorch's functions have the names of NumPy's: by JAX, else by both."""

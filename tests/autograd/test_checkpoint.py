@@ -141,6 +141,7 @@ def test_several_outputs_of_which_one_is_used():
     assert (f.calls, f.ends) == (2, 1)
 
 
+@pytest.mark.slow(cases=0)
 def test_operations_with_several_outputs_views_and_reductions():
     def f(x):
         top, bottom = ng.unstack(x)

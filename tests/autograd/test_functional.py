@@ -104,6 +104,7 @@ def assert_agrees_with_torch(which, function, inputs, *v, **options):
 # ------------------------------------------------------------------------------ against PyTorch
 
 
+@pytest.mark.slow(cases=4)
 @pytest.mark.parametrize("create_graph", [False, True])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_jacobian_and_products_agree_with_torch(name, create_graph):

@@ -172,6 +172,7 @@ def test_gradients_at_many_indices_do_not_depend_on_threads():
     np.testing.assert_array_equal(found, shared.run(x, i)[0])
 
 
+@pytest.mark.slow(cases=0)
 def test_embedding():
     def f(table, i):
         return np.sum(F.embedding(i, table, padding_idx=1) ** 2) + np.sum(table[0] * 2)
@@ -204,6 +205,7 @@ def test_writes_at_indices():
     )
 
 
+@pytest.mark.slow(cases=0)
 def test_an_index_out_of_range_raises_what_eager_code_raises():
     def f(x, i, j):
         return np.sum(ng.take(x, i, axis=1) * 2) + np.sum(np.take_along_axis(x, j, axis=0))

@@ -13,20 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.errors import NumgradAssertionError, NumgradError, NumgradTraceError
-
-_HOME = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+from numgrad.errors import PACKAGE, NumgradAssertionError, NumgradError, NumgradTraceError
 
 
 def warn(message: str) -> None:
     """Warn at the first line outside of this package."""
     level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_HOME):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, UserWarning, stacklevel=level)
 
 
-_SKIPPED = (_HOME, os.path.dirname(np.__file__) + os.sep)
+_SKIPPED = (PACKAGE, os.path.dirname(np.__file__) + os.sep)
 _BETWEEN = ("contextlib.py", "functools.py")
 _PLACED = re.compile(r"(?:[A-Za-z]:)?[^:\n]*:\d+: ")
 
@@ -86,7 +84,7 @@ def _is_ours(traceback: TracebackType | None) -> bool:
     ours = False
     while traceback is not None:
         file = traceback.tb_frame.f_code.co_filename
-        ours = file.startswith(_HOME) or (ours and not is_users(file))
+        ours = file.startswith(PACKAGE) or (ours and not is_users(file))
         traceback = traceback.tb_next
     return ours
 
