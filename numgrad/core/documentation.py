@@ -157,6 +157,8 @@ def missing(op: Any) -> list[str]:
     found = [] if summary(op).endswith(".") else ["a summary sentence"]
     if ">>>" not in authored(op).get("Examples", ""):
         found.append("an example")
+    if _returns(op) == "Tensor":
+        found.append("a description of the result")
     described = _described(op)
     names = signature(op).parameters
     return found + [f"a description of {name}" for name in names if not described[name][1]]

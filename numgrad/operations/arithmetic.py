@@ -442,6 +442,11 @@ def clip(x, min=None, max=None):
     max : array_like
         Upper bound.
 
+    Returns
+    -------
+    Tensor
+        Of the shape the operands broadcast to, and of their dtype.
+
     Examples
     --------
     >>> x = ng.tensor([-2.0, 0.5, 1.0, 3.0], requires_grad=True)
@@ -572,6 +577,11 @@ def round(x, decimals=0):
     decimals
         Places after the point; a negative number counts those before.
 
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of ``x``.
+
     Examples
     --------
     >>> ng.round(ng.tensor([0.125, 2.5, 17.3]), 1)
@@ -681,6 +691,11 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
         What replaces infinity; by default the largest finite number.
     neginf
         What replaces minus infinity; by default the smallest finite number.
+
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of ``x``.
 
     Examples
     --------

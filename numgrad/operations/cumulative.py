@@ -99,6 +99,11 @@ def _shaped(operation: str, g: Any, meta: Any, axis: int | None) -> tuple[tuple[
 def cumsum(x, *, axis=None, dtype=None):
     """Sum of all elements up to each one along an axis; without one, of the flattened operand.
 
+    Returns
+    -------
+    Tensor
+        Of the shape of ``x``, or with one axis. Bool and small integers become int64.
+
     Examples
     --------
     >>> x = ng.tensor([[1.0, 2.0], [3.0, 4.0]])
@@ -144,6 +149,11 @@ cumsum.calls = [
 )
 def cumprod(x, *, axis=None, dtype=None):
     """Product of all elements up to each one along an axis, or of the flattened operand.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``x``, or with one axis. Bool and small integers become int64.
 
     Examples
     --------
@@ -206,6 +216,11 @@ cumprod.kink(x=([0.0, 0.0, 3.0], [1, 0, 0]))
 def cumulative_sum(x, axis=None, dtype=None, include_initial=False):
     """``cumsum`` as the Array API has it; ``include_initial`` puts a zero first.
 
+    Returns
+    -------
+    Tensor
+        Of the shape of ``x``, one longer along the axis with ``include_initial``.
+
     Examples
     --------
     >>> ng.cumulative_sum(ng.tensor([2.0, 3.0, 4.0]), include_initial=True)
@@ -223,6 +238,11 @@ cumulative_sum.calls = [
 @composite(ref="numpy.cumulative_prod")
 def cumulative_prod(x, axis=None, dtype=None, include_initial=False):
     """``cumprod`` as the Array API has it; ``include_initial`` puts a one first.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``x``, one longer along the axis with ``include_initial``.
 
     Examples
     --------
@@ -275,6 +295,11 @@ def linear_recurrence(a, b, *, axis=-1, reverse=False):
         Summands.
     reverse
         Whether it starts at the end.
+
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of the operands.
 
     Examples
     --------
@@ -337,6 +362,11 @@ def diff(x, n=1, axis=-1, prepend=None, append=None):
         What is put before the operand first, along the axis.
     append : array_like
         What is put after it.
+
+    Returns
+    -------
+    Tensor
+        Shorter by ``n`` along the axis.
 
     Examples
     --------

@@ -21,6 +21,11 @@ from numgrad.operations.shape import as_operand
 def tril(x, *, k=0):
     """Elements on and below the ``k``-th diagonal of the last two axes, else zero.
 
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of ``x``.
+
     Examples
     --------
     >>> ng.tril(ng.ones((3, 3)), k=-1)
@@ -46,6 +51,11 @@ tril.calls = [
 )
 def triu(x, *, k=0):
     """Elements on and above the ``k``-th diagonal of the last two axes, else zero.
+
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of ``x``.
 
     Examples
     --------
@@ -127,6 +137,11 @@ diagonal_backward.vjp(
 def trace(x, offset=0, axis1=0, axis2=1, dtype=None):
     """Sum of the elements on a diagonal, added up as ``dtype`` if that is given.
 
+    Returns
+    -------
+    Tensor
+        Without the two axes.
+
     Examples
     --------
     >>> x = ng.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
@@ -148,6 +163,11 @@ trace.calls = [
 @composite(ref=np.diag, smooth=True)
 def diag(x, k=0):
     """The ``k``-th diagonal of a matrix; of a vector, the matrix that has it there.
+
+    Returns
+    -------
+    Tensor
+        A vector of a matrix, a matrix of a vector.
 
     Examples
     --------

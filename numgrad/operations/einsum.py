@@ -46,6 +46,11 @@ def einsum(subscripts, *operands, optimize=True):
     optimize : bool, str or list
         What ``np.einsum_path`` takes.
 
+    Returns
+    -------
+    Tensor
+        With an axis for each letter after ``->``, of the dtype the operands promote to.
+
     Examples
     --------
     >>> a = ng.tensor([[1.0, 2.0], [3.0, 4.0]])

@@ -49,6 +49,11 @@ def slice_scatter(x, source, *, axis=0, start=None, end=None, step=1):
     step : int
         Places from one element to the next.
 
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of ``x``.
+
     Examples
     --------
     >>> import numgrad as ng
@@ -88,6 +93,11 @@ def select_scatter(x, source, *, axis, index):
     index : int
         Where along the axis.
 
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of ``x``.
+
     Examples
     --------
     >>> import numgrad as ng
@@ -126,6 +136,11 @@ def diagonal_scatter(x, source, *, offset=0, axis1=0, axis2=1):
     ----------
     source
         Array of the shape of that diagonal.
+
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of ``x``.
 
     Examples
     --------

@@ -23,6 +23,11 @@ def tile(x, reps):
     reps : int or sequence of ints
         How often the operand comes along each axis.
 
+    Returns
+    -------
+    Tensor
+        With lengths multiplied by ``reps``, and new leading axes if these are more.
+
     Examples
     --------
     >>> ng.tile(ng.tensor([1.0, 2.0]), 2)
@@ -61,6 +66,11 @@ def repeat(x, repeats, axis=None):
     ----------
     repeats : int or sequence of ints
         How often each element comes, one number for all or one for each.
+
+    Returns
+    -------
+    Tensor
+        Longer along the axis, or with one axis if none is given.
 
     Examples
     --------
@@ -171,6 +181,11 @@ def pad(x, pad_width, mode="constant", *, constant_values=None, reflect_type=Non
         What is added in the mode ``"constant"``, without a gradient; 0 by default.
     reflect_type : str
         ``"even"``, in the modes ``"reflect"`` and ``"symmetric"``.
+
+    Returns
+    -------
+    Tensor
+        Longer by the numbers in ``pad_width``, of the dtype of ``x``.
 
     Examples
     --------

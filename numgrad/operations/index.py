@@ -189,6 +189,11 @@ def take(x, indices, *, axis=None):
     The axis is replaced by the axes of ``indices``. An index may repeat; negative ones count from
     the end.
 
+    Returns
+    -------
+    Tensor
+        Of the shape of ``x`` with the axis replaced by those of ``indices``.
+
     Examples
     --------
     >>> x = ng.tensor([1.0, 2.0, 3.0], requires_grad=True)
@@ -267,6 +272,11 @@ def _shared_axis(operation: str, shape: Any, indices: Any, axis: int) -> int:
 def gather_along(x, indices, *, axis):
     """Elements at indices along an axis, one index for each element of the result.
 
+    Returns
+    -------
+    Tensor
+        Of the shape of ``indices`` and the dtype of ``x``.
+
     Examples
     --------
     >>> x = ng.tensor([[1.0, 2.0], [3.0, 4.0]])
@@ -330,6 +340,11 @@ def take_along_axis(x, indices, axis=-1):
 
     Operand and indices have the same number of axes and broadcast against each other along all but
     ``axis``. With ``axis=None`` the operand is flattened and indices have one axis.
+
+    Returns
+    -------
+    Tensor
+        Of the length of ``indices`` along the axis.
 
     Examples
     --------

@@ -83,6 +83,11 @@ def _join(**options: Any) -> Any:
 def concat(*inputs, axis=0):
     """Arrays one after another along an axis they have; with ``axis=None`` all flattened.
 
+    Returns
+    -------
+    Tensor
+        As long as all of them together along the axis, of the dtype they promote to.
+
     Examples
     --------
     >>> a = ng.tensor([[1.0, 2.0]])
@@ -157,6 +162,11 @@ concat.calls = [
 def stack(*inputs, axis=0):
     """Arrays of one shape along a new axis.
 
+    Returns
+    -------
+    Tensor
+        With one axis more than the arrays, of the dtype they promote to.
+
     Examples
     --------
     >>> a = ng.tensor([1.0, 2.0])
@@ -210,6 +220,11 @@ def _arrays(operation: str, arrays: Any) -> list[Any]:
 def hstack(*arrays):
     """Arrays one after another along the second axis; those of one axis along it.
 
+    Returns
+    -------
+    Tensor
+        With as many axes as the arrays, of the dtype they promote to.
+
     Examples
     --------
     >>> ng.hstack(([1.0, 2.0], [3.0, 4.0]))
@@ -227,6 +242,11 @@ hstack.calls = [
 @composite(ref=np.vstack, method=False, smooth=True)
 def vstack(*arrays):
     """Arrays one after another along the first axis; those of one axis become rows.
+
+    Returns
+    -------
+    Tensor
+        With two axes or more, of the dtype the arrays promote to.
 
     Examples
     --------
@@ -246,6 +266,11 @@ vstack.calls = [
 def dstack(*arrays):
     """Arrays one after another along the third axis.
 
+    Returns
+    -------
+    Tensor
+        With three axes or more, of the dtype the arrays promote to.
+
     Examples
     --------
     >>> ng.dstack(([1.0, 2.0], [3.0, 4.0])).shape
@@ -262,6 +287,11 @@ dstack.calls = [
 @composite(ref=np.column_stack, method=False, smooth=True)
 def column_stack(*arrays):
     """Arrays one after another along the second axis; those of one axis become columns.
+
+    Returns
+    -------
+    Tensor
+        With two axes or more, of the dtype the arrays promote to.
 
     Examples
     --------

@@ -31,6 +31,11 @@ __all__ = ["mH", "mT", "matmul"]
 def dot(a, b):
     """Sum of products over the last axis of ``a`` and the second to last (or only) one of ``b``.
 
+    Returns
+    -------
+    Tensor
+        With the other axes of ``a``, then those of ``b``.
+
     Examples
     --------
     >>> a = ng.tensor([1.0, 2.0], requires_grad=True)
@@ -61,6 +66,11 @@ dot.calls = [
 def inner(a, b):
     """Sum of products over the last axes of both operands.
 
+    Returns
+    -------
+    Tensor
+        With the other axes of ``a``, then those of ``b``.
+
     Examples
     --------
     >>> ng.inner(ng.tensor([[1.0, 2.0], [0.0, 1.0]]), [3.0, 4.0])
@@ -81,6 +91,11 @@ inner.calls = [
 def outer(a, b):
     """Product of every element of ``a`` with every element of ``b``, as a matrix.
 
+    Returns
+    -------
+    Tensor
+        Of shape (elements of ``a``, elements of ``b``).
+
     Examples
     --------
     >>> ng.outer(ng.tensor([1.0, 2.0]), [1.0, 10.0, 100.0])
@@ -98,6 +113,11 @@ outer.calls = [
 @composite(ref="numpy.vecdot", method=False, smooth=True)
 def vecdot(a, b, axis=-1):
     """Sum of products over one axis, the first operand conjugated; other axes broadcast.
+
+    Returns
+    -------
+    Tensor
+        Of the shape the operands broadcast to, without the axis.
 
     Examples
     --------
@@ -133,6 +153,11 @@ vecdot.calls = [
 def vdot(a, b):
     """Sum of products of all elements, those of the first operand conjugated.
 
+    Returns
+    -------
+    Tensor
+        Without axes.
+
     Examples
     --------
     >>> ng.vdot(ng.tensor([1j, 2.0]), [1j, 3.0])
@@ -159,6 +184,11 @@ def tensordot(a, b, axes=2):
     ----------
     axes : int or pair of sequences of ints
         Number of last axes of ``a`` and first of ``b`` to sum over, or the axes of each.
+
+    Returns
+    -------
+    Tensor
+        With the other axes of ``a``, then those of ``b``.
 
     Examples
     --------
@@ -229,6 +259,11 @@ def _tensordot_axes(
 @composite(ref=np.kron, method=False, smooth=True)
 def kron(a, b):
     """Every element of ``a`` times the whole of ``b``, laid out in blocks.
+
+    Returns
+    -------
+    Tensor
+        With the lengths of both operands multiplied.
 
     Examples
     --------

@@ -52,6 +52,11 @@ def masked_fill(x, mask, value):
     value
         Number or 0-d array, which may require grad.
 
+    Returns
+    -------
+    Tensor
+        Of the shape that ``x`` and ``mask`` broadcast to, and of the dtype of ``x``.
+
     Raises
     ------
     NumgradTypeError
@@ -102,6 +107,11 @@ def masked_scatter(x, mask, source):
         Booleans.
     source
         Array of at least as many elements as the mask has true ones; the rest is not used.
+
+    Returns
+    -------
+    Tensor
+        Of the shape that ``x`` and ``mask`` broadcast to, and of the dtype of ``x``.
 
     Raises
     ------

@@ -64,6 +64,11 @@ def matmul(a, b):
 
     Axes before the last two are stacks of matrices and broadcast against each other.
 
+    Returns
+    -------
+    Tensor
+        Of shape (..., rows of ``a``, columns of ``b``), without the axis that a vector has not.
+
     Examples
     --------
     >>> a = ng.tensor([[1.0, 2.0], [3.0, 4.0]])

@@ -32,6 +32,11 @@ def norm(x, ord=None, axis=None, keepdims=False):
     keepdims
         Whether the axes stay, with length 1.
 
+    Returns
+    -------
+    Tensor
+        Real; without the axes, or with length 1 there if ``keepdims``.
+
     Raises
     ------
     NumgradValueError
@@ -102,6 +107,11 @@ def vector_norm(x, *, axis=None, keepdims=False, ord=2):
     ord : float
         Order of the norm, as in ``norm``.
 
+    Returns
+    -------
+    Tensor
+        Real; without the axes, or with length 1 there if ``keepdims``.
+
     Examples
     --------
     >>> import numgrad as ng
@@ -128,6 +138,11 @@ def matrix_norm(x, *, keepdims=False, ord="fro"):
     ----------
     ord : float or str
         As in ``norm``.
+
+    Returns
+    -------
+    Tensor
+        Real; without the last two axes, or with length 1 there if ``keepdims``.
 
     Examples
     --------

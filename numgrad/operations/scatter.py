@@ -116,6 +116,11 @@ def index_add(x, index, source, *, axis, alpha=1):
     alpha
         Number.
 
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of ``x``.
+
     Raises
     ------
     NumgradIndexError
@@ -173,6 +178,11 @@ def index_copy(x, index, source, *, axis):
     source
         Array of the shape of ``x``, but along the axis of the length of ``index``.
 
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of ``x``.
+
     Examples
     --------
     >>> import numgrad as ng
@@ -210,6 +220,11 @@ def index_fill(x, index, value, *, axis):
     ----------
     value
         Number, or array without axes.
+
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of ``x``.
 
     Examples
     --------
@@ -324,6 +339,11 @@ def scatter(x, index, source, *, axis, reduce=None):
         ``"add"`` or ``"multiply"`` what is there by the source, also where an index repeats;
         by default the source replaces it, where an index repeats the last one.
 
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of ``x``.
+
     Raises
     ------
     NumgradIndexError
@@ -372,6 +392,11 @@ def scatter_add(x, index, source, *, axis):
     ----------
     source
         As in ``scatter``.
+
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of ``x``.
 
     Examples
     --------

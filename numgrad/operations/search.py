@@ -55,6 +55,11 @@ def _search(kind: str, x: np.ndarray, axis: int | None, keepdims: bool) -> np.nd
 def argmax(x, *, axis=None, keepdims=False):
     """Index of the first largest element along an axis, or in the flattened operand.
 
+    Returns
+    -------
+    Tensor
+        Of dtype int64; without the axis, or with length 1 there if ``keepdims``.
+
     Examples
     --------
     >>> ng.argmax(ng.tensor([[1.0, 3.0, 3.0], [4.0, 0.0, 2.0]]), axis=1)
@@ -66,6 +71,11 @@ def argmax(x, *, axis=None, keepdims=False):
 @primitive(ref=np.argmin, differentiable=False)
 def argmin(x, *, axis=None, keepdims=False):
     """Index of the first smallest element along an axis, or in the flattened operand.
+
+    Returns
+    -------
+    Tensor
+        Of dtype int64; without the axis, or with length 1 there if ``keepdims``.
 
     Examples
     --------

@@ -125,6 +125,11 @@ ravel.vjp(x=lambda g, meta_x, order: reshape(g, meta_x.shape, order=order))
 def flatten(x, order="C"):
     """A copy with all elements along one axis.
 
+    Returns
+    -------
+    Tensor
+        With one axis, of the dtype of ``x``.
+
     Examples
     --------
     >>> ng.flatten(ng.tensor([[1.0, 2.0], [3.0, 4.0]]), order="F")
@@ -476,6 +481,11 @@ flip.vjp(x=lambda g, axis: flip(g, axis=axis))
 def fliplr(x):
     """Elements in reverse order along the second axis.
 
+    Returns
+    -------
+    Tensor
+        A view of ``x``, of its shape.
+
     Examples
     --------
     >>> ng.fliplr(ng.tensor([[1.0, 2.0], [3.0, 4.0]]))
@@ -493,6 +503,11 @@ fliplr.calls = [
 @composite(ref=np.flipud, smooth=True)
 def flipud(x):
     """Elements in reverse order along the first axis.
+
+    Returns
+    -------
+    Tensor
+        A view of ``x``, of its shape.
 
     Examples
     --------
@@ -518,6 +533,11 @@ def rot90(x, k=1, axes=(0, 1)):
         Number of turns.
     axes : pair of ints
         The plane, from its first axis towards its second.
+
+    Returns
+    -------
+    Tensor
+        A view of ``x``.
 
     Examples
     --------
@@ -562,6 +582,11 @@ def roll(x, *, shift, axis=None):
     axis : int or tuple of ints
         Axes along which to move; without one, all elements in C order.
 
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of ``x``.
+
     Examples
     --------
     >>> ng.roll(ng.tensor([1.0, 2.0, 3.0]), 1)
@@ -596,6 +621,11 @@ iota.shape(lambda *, length: Meta((length,), np.dtype(np.int64)))
 @primitive(ref=np.copy, linear=True, samples=[(((3, 4),), {})])
 def copy(x):
     """The same elements in memory of their own.
+
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of ``x``.
 
     Examples
     --------

@@ -212,6 +212,11 @@ def polygamma(n, x):
     n : int
         Order of the derivative.
 
+    Returns
+    -------
+    Tensor
+        Of the shape of ``x``; integers become floating.
+
     Examples
     --------
     >>> ng.polygamma(1, ng.tensor([1.0, 2.0]))

@@ -149,6 +149,11 @@ arctan2.kink(a=([0.0, 0.0], [0, -1]), b=([0.0, -1.0], [0, 0]))
 def deg2rad(x):
     """Degrees to radians.
 
+    Returns
+    -------
+    Tensor
+        Of the shape of ``x``; integers become floating.
+
     Examples
     --------
     >>> ng.deg2rad(ng.tensor([0.0, 90.0, 180.0]))
@@ -165,6 +170,11 @@ deg2rad.calls = [
 @composite(ref=np.rad2deg, aliases=("degrees",), smooth=True)
 def rad2deg(x):
     """Radians to degrees.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``x``; integers become floating.
 
     Examples
     --------

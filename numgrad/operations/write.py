@@ -152,6 +152,11 @@ def put(x, indices, values, *, accumulate=False):
     accumulate
         Add to what is there, also where an index repeats; otherwise the last value stays.
 
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of ``x``.
+
     Raises
     ------
     NumgradIndexError
@@ -336,6 +341,11 @@ def index_put(x, values, *, index, accumulate=False):
     accumulate
         Add to what is there, also where an index repeats; otherwise the last value stays.
 
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of ``x``.
+
     Raises
     ------
     NumgradIndexError
@@ -384,6 +394,11 @@ def fill(x, value):
     ----------
     value
         Number, or array without axes.
+
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of ``x``.
 
     Examples
     --------

@@ -35,6 +35,7 @@ def test_what_an_author_left_out_is_found():
     assert documentation.missing(careless) == [
         "a summary sentence",
         "an example",
+        "a description of the result",
         "a description of strength",
     ]
 

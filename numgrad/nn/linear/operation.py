@@ -49,6 +49,11 @@ def linear(x, weight, bias=None):
     bias
         Array of shape (outputs,).
 
+    Returns
+    -------
+    Tensor
+        Of shape (..., outputs).
+
     Examples
     --------
     >>> weight = ng.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
@@ -97,6 +102,11 @@ def bilinear(a, b, weight, bias=None):
         Array of shape (outputs, n, m).
     bias
         Array of shape (outputs,).
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``a`` with its last axis as long as there are outputs.
 
     Examples
     --------

@@ -234,6 +234,11 @@ def normalize_by(x, mean, variance, weight=None, bias=None, *, eps=1e-5):
     bias
         Summand for each channel; 0 by default.
 
+    Returns
+    -------
+    Tensor
+        Of the shape of ``x``.
+
     Examples
     --------
     >>> x = ng.tensor([[1.0, 0.0], [3.0, 4.0]])

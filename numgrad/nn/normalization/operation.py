@@ -243,6 +243,11 @@ def layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
     bias
         Summands of shape ``normalized_shape``; 0 by default.
 
+    Returns
+    -------
+    Tensor
+        Of the shape of ``x``.
+
     Examples
     --------
     >>> np.round(ng.layer_norm(ng.tensor([[1.0, 3.0], [10.0, 30.0]]), 2), 4)
@@ -275,6 +280,11 @@ def rms_norm(x, normalized_shape, weight=None, eps=None):
     eps : float
         What is added to the mean square; by default the machine epsilon of the dtype.
 
+    Returns
+    -------
+    Tensor
+        Of the shape of ``x``.
+
     Examples
     --------
     >>> ng.rms_norm(ng.tensor([3.0, 4.0, 0.0, 0.0]), 4)
@@ -305,6 +315,11 @@ def group_norm(x, num_groups, weight=None, bias=None, eps=1e-5):
         Factor for each channel; 1 by default.
     bias
         Summand for each channel; 0 by default.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``x``.
 
     Examples
     --------
