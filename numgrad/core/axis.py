@@ -64,7 +64,10 @@ class AxisOp(Op):
         super().__init__(function, **options)
         self.params.pop("n", None)
         self.keeps_shape, self.empty = keeps_shape, empty
-        self.result = "Of the shape of ``x``." if keeps_shape else "Without the axes it works over."
+        self.result = "Of the shape of ``x``."
+        if not keeps_shape:
+            self.result = "Without the axes it works over, or with length 1 there if ``keepdims``."
+            self.in_formulas = ", both with length 1 along the axes of ``n`` elements"
         self.takes_n = "n" in (function.__kwdefaults__ or {})
         self.plans: dict[tuple, AxisPlan] = {}
         self.quick: dict[tuple, AxisPlan] = {}

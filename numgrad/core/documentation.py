@@ -80,6 +80,8 @@ class Documented:
 
     result = ""
     """Sentences on the shape of the result."""
+    in_formulas = ""
+    """What ``g`` and ``y`` of gradient formulas are besides what their names say."""
     parameters: ClassVar[Mapping[str, tuple[str, str]]] = {}
     """Parameters that mean something of their own."""
     by_elements = False
@@ -281,7 +283,9 @@ def _dtypes(op: Any) -> str:
         groups.setdefault(said, []).append(_KINDS[name])
     if len(groups) == 1:
         (only,) = groups
-        texts = ["Of the dtype of the operands." if only == "the same" else f"Of dtype {only}."]
+        texts = [
+            "Its dtype is that of the operands." if only == "the same" else f"Of dtype {only}."
+        ]
     else:
         parts = [f"{dtype} for {_listed(names)}" for dtype, names in groups.items()]
         texts = [f"Its dtype: {'; '.join(parts)} operands."]
@@ -300,13 +304,13 @@ def _listed(names: list[str]) -> str:
 
 def _gradient(op: Any) -> str:
     if not op.differentiable:
-        return "None."
+        return "The result takes none."
     texts: dict[str, list[str]] = {}
     for name, formula in op.formulas.items():
         texts.setdefault(expression(formula.function), []).append(name)
     lines = []
     if texts:
-        lines.append("With ``g``, the gradient of the result ``y``:\n")
+        lines.append(f"With ``g``, the gradient of the result ``y``{op.in_formulas}:\n")
         for text, names in texts.items():
             head = f"{', '.join(names)} :"
             if "\n" in text:
@@ -315,7 +319,7 @@ def _gradient(op: Any) -> str:
                 lines.append(f"{head} ``{text}``")
     else:
         lines.append("That of the operations it is written with.")
-    points = list(_points(op))
+    points = list(dict.fromkeys(_points(op)))
     if points:
         lines += ["", "Where there is no derivative, or it is a limit, this is used:", ""]
         lines += [f"- {point}" for point in points]
