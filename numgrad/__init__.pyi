@@ -182,7 +182,7 @@ def atleast_2d(*arrays: Any) -> Any:
 def atleast_3d(*arrays: Any) -> Any:
     """Each operand with at least three axes."""
 
-def batch_normalize(x: _Array, weight: _Array, bias: _Array, eps: Any = ...) -> Tensor:
+def batch_normalize(x: _Array, weight: _Array, bias: _Array, eps: Any = ...) -> tuple[Tensor, ...]:
     """Normalize each channel (axis 1) over the batch and everything after: result, mean, variance."""
 
 def bilinear(a: _Array, b: _Array, weight: _Array, bias: Any = None) -> Tensor:

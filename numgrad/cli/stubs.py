@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import numgrad as ng
-from numgrad.core.documentation import summary
+from numgrad.core.documentation import returned, summary
 from numgrad.core.op import OPS, Composite, Op
 from numgrad.errors import PACKAGE
 from numgrad.operations.shape import Spread
@@ -27,18 +27,16 @@ WIDTH = 100
 PARAMETERS = {"axis": "_Axis", "dtype": "DTypeLike | None"}
 INTERNAL = {"n"}  # parameters of reductions that they fill in themselves
 
-SEVERAL = "tuple[Tensor, ...]"
+RESULTS = {"Tensor": "Tensor", "bool": "bool", "tuple of Tensors": "tuple[Tensor, ...]"}
+"""Types by how the documentation of an operation calls them."""
+
 RETURNS = {
-    **dict.fromkeys(("array_split", "broadcast_arrays", "dsplit", "hsplit", "meshgrid"), SEVERAL),
-    **dict.fromkeys(("split", "split_at", "unbind", "unstack", "vsplit"), SEVERAL),
-    **dict.fromkeys(("atleast_1d", "atleast_2d", "atleast_3d"), "Any"),  # one, or a tuple
-    "allclose": "bool",
     "clone": "Tensor",
     "__array__": "np.ndarray[Any, np.dtype[_Element]]",
     **{f"__{kind}__": kind for kind in ("complex", "float", "int")},
     "__getitem__": "Tensor",
 }
-"""Types of results other than one Tensor, and of Tensor's methods that do not say theirs."""
+"""Types of the results of Tensor's methods that do not say theirs."""
 
 PROPERTIES = {
     **dict.fromkeys(("is_leaf", "requires_grad"), "bool"),
@@ -183,7 +181,7 @@ def functions_stub() -> str:
                 imports.append(f"from {kind.__module__} import {kind.__name__} as _{kind.__name__}")
                 values.append(f"{alias.asname}: _{kind.__name__}\n")
     functions = [
-        _function(name, _parameters(op), RETURNS.get(name, "Tensor"), summary(op))
+        _function(name, _parameters(op), _result(op), summary(op))
         for name, op in sorted(_table().items())
         if getattr(ng, name, None) is op
     ]
@@ -211,6 +209,10 @@ def _parameters(op: Op) -> list[str]:
     if isinstance(op, Spread):  # x.reshape(2, 3) or x.reshape(shape=(2, 3))
         found[1:2] = ["*args: _Axis", f"{next(iter(op.params))}: _Axis = None"]
     return found
+
+
+def _result(op: Op) -> str:
+    return RESULTS.get(returned(op), "Any")
 
 
 def _parameter(p: inspect.Parameter) -> str:
@@ -256,7 +258,7 @@ def _member(name: str) -> Iterator[str]:
         parameters += ["other: _Array", "/"] * (len(operator.inputs) > 1)
         doc = None
     elif op is not None and value.__name__ == op.name:
-        parameters, end = [*parameters, *_parameters(op)[1:]], "\n"
+        parameters, end, result = [*parameters, *_parameters(op)[1:]], "\n", _result(op)
     elif name in _inplace_table():
         parameters = [*parameters, *_parameters(_inplace_table()[name])[1:]]
     elif name.startswith("__i") and f"__{name[3:]}" in vars(Tensor):

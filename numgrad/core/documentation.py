@@ -154,6 +154,11 @@ def summary(op: Any) -> str:
     return authored(op).get("", "").partition("\n")[0]
 
 
+def returned(op: Any) -> str:
+    """What kind of object comes out."""
+    return _returns(op).partition("\n")[0]
+
+
 def missing(op: Any) -> list[str]:
     """What the author of an operation has to write still."""
     found = [] if summary(op).endswith(".") else ["a summary sentence"]
