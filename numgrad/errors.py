@@ -2,6 +2,17 @@
 
 import os
 
+__all__ = [
+    "GradcheckError", "NumgradAssertionError", "NumgradAttributeError", "NumgradError",
+    "NumgradIndexError", "NumgradKeyError", "NumgradNotImplementedError", "NumgradRuntimeError",
+    "NumgradTraceError", "NumgradTypeError", "NumgradValueError",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 """Where numgrad's own code is: the lines that errors and warnings name lie outside."""
 

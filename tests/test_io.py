@@ -19,7 +19,8 @@ from hypothesis.extra import numpy as hnp
 
 import numgrad as ng
 from numgrad import nn
-from numgrad.io import safetensors, write_atomically
+from numgrad.io import safetensors
+from numgrad.io.files import write_atomically
 from numgrad.io.structure import pack
 
 

@@ -18,7 +18,7 @@ from typing import Any, Self
 
 from numgrad.autograd.hooks import node_extras
 from numgrad.autograd.variable import Tensor
-from numgrad.core.op import state
+from numgrad.core.interpreter import state
 from numgrad.core.row_sparse import RowSparseArray
 from numgrad.errors import PACKAGE, NumgradRuntimeError
 

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Self
 
-from numgrad.core.op import state
+from numgrad.core.interpreter import state
 
 
 def is_grad_enabled() -> bool:

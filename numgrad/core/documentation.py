@@ -65,6 +65,13 @@ DESCRIBING = ("numgrad.compiler.lower.expand",)
 _KINDS = {"bool": "bool", "int64": "integer", "float32": "floating", "complex64": "complex"}
 
 
+_IMPORTS = {
+    "np": "import numpy as np",
+    "ng": "import numgrad as ng",
+    "F": "from numgrad.nn import functional as F",
+}
+
+
 class Page:
     """``__doc__`` of a family of operations: its own text on the class, a page on an instance."""
 
@@ -188,10 +195,8 @@ def signature(op: Any) -> inspect.Signature:
 
 def _with_imports(examples: str) -> str:
     """Examples that run by themselves."""
-    if not examples or "import numgrad" in examples:
-        return examples
-    lines = [">>> import numpy as np"] if "np." in examples else []
-    return "\n".join([*lines, ">>> import numgrad as ng", examples])
+    lines = [line for name, line in _IMPORTS.items() if re.search(rf"\b{name}\.", examples)]
+    return "\n".join([*(f">>> {line}" for line in lines), examples])
 
 
 # ------------------------------------------------------------------------------------ parameters

@@ -56,7 +56,6 @@ def slice_scatter(x, source, *, axis=0, start=None, end=None, step=1):
 
     Examples
     --------
-    >>> import numgrad as ng
     >>> ng.slice_scatter(ng.zeros(4), ng.ones(2), end=2)
     tensor([1., 1., 0., 0.])
     """
@@ -100,7 +99,6 @@ def select_scatter(x, source, *, axis, index):
 
     Examples
     --------
-    >>> import numgrad as ng
     >>> ng.select_scatter(ng.zeros((2, 2)), ng.ones(2), axis=1, index=-1)
     tensor([[0., 1.],
             [0., 1.]])
@@ -144,7 +142,6 @@ def diagonal_scatter(x, source, *, offset=0, axis1=0, axis2=1):
 
     Examples
     --------
-    >>> import numgrad as ng
     >>> ng.diagonal_scatter(ng.zeros((2, 3)), [1.0, 2.0], offset=1)
     tensor([[0., 1., 0.],
             [0., 0., 2.]])

@@ -66,7 +66,6 @@ def masked_fill(x, mask, value):
 
     Examples
     --------
-    >>> import numgrad as ng
     >>> ng.masked_fill(ng.tensor([1.0, -2.0]), [False, True], 0.0)
     tensor([1., 0.])
     """
@@ -122,7 +121,6 @@ def masked_scatter(x, mask, source):
 
     Examples
     --------
-    >>> import numgrad as ng
     >>> ng.masked_scatter(ng.zeros(3), [True, False, True], [1.0, 2.0])
     tensor([1., 0., 2.])
     """

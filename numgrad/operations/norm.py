@@ -49,7 +49,6 @@ def norm(x, ord=None, axis=None, keepdims=False):
 
     Examples
     --------
-    >>> import numgrad as ng
     >>> x = ng.tensor([[3.0, -4.0], [1.0, 0.0]])
     >>> ng.norm(x, 1), ng.norm(x, 1, axis=1)
     (tensor(4.), tensor([7., 1.]))
@@ -114,7 +113,6 @@ def vector_norm(x, *, axis=None, keepdims=False, ord=2):
 
     Examples
     --------
-    >>> import numgrad as ng
     >>> ng.vector_norm(ng.tensor([[3.0, -4.0], [1.0, 0.0]]), ord=1)
     tensor(8.)
     """
@@ -146,7 +144,6 @@ def matrix_norm(x, *, keepdims=False, ord="fro"):
 
     Examples
     --------
-    >>> import numgrad as ng
     >>> ng.matrix_norm(ng.tensor([[3.0, -4.0], [1.0, 0.0]]), ord=ng.inf)
     tensor(7.)
     """

@@ -12,7 +12,8 @@ import numpy as np
 
 from numgrad.core.abstract import ones
 from numgrad.core.declare import composite, primitive
-from numgrad.core.op import Meta, state
+from numgrad.core.interpreter import state
+from numgrad.core.op import Meta
 from numgrad.errors import NumgradValueError
 from numgrad.kernels.index import scatter_add_kernel
 from numgrad.operations.arithmetic import where
@@ -132,7 +133,6 @@ def index_add(x, index, source, *, axis, alpha=1):
 
     Examples
     --------
-    >>> import numgrad as ng
     >>> ng.index_add(ng.zeros((2, 2)), [1, 1], ng.ones((2, 2)), axis=0)
     tensor([[0., 0.],
             [2., 2.]])
@@ -185,7 +185,6 @@ def index_copy(x, index, source, *, axis):
 
     Examples
     --------
-    >>> import numgrad as ng
     >>> ng.index_copy(ng.zeros(3), [0, -1], [1.0, 2.0], axis=0)
     tensor([1., 0., 2.])
     """
@@ -228,7 +227,6 @@ def index_fill(x, index, value, *, axis):
 
     Examples
     --------
-    >>> import numgrad as ng
     >>> ng.index_fill(ng.zeros(3), [0, -1], 5.0, axis=0)
     tensor([5., 0., 5.])
     """
@@ -355,7 +353,6 @@ def scatter(x, index, source, *, axis, reduce=None):
 
     Examples
     --------
-    >>> import numgrad as ng
     >>> x = ng.ones((2, 3))
     >>> ng.scatter(x, [[0, 1, 1]], [[5.0, 6.0, 7.0]], axis=0)
     tensor([[5., 1., 1.],
@@ -400,7 +397,6 @@ def scatter_add(x, index, source, *, axis):
 
     Examples
     --------
-    >>> import numgrad as ng
     >>> ng.scatter_add(ng.zeros(3), [0, 0, 2], [1.0, 2.0, 3.0], axis=0)
     tensor([3., 0., 3.])
     """
@@ -450,8 +446,8 @@ def _products_before(factors: Any, rank: Any, back: int) -> Any:
     factors in a product doubles in each round.
     """
     before = where(rank >= 1, roll(factors, back), 1)
-    known = np.max(getattr(rank, "_array", rank), initial=0) if state.tracer is None else None
-    reach, longest = 1, factors.shape[0] - 1 if known is None else int(known)
+    known = state.ground.numbers(rank)
+    reach, longest = 1, factors.shape[0] - 1 if known is None else int(np.max(known, initial=0))
     while reach < longest:
         # ``where`` beside the factor, so that an infinite one stays in its group
         before = before * where(rank > reach, roll(before, back * reach), 1)

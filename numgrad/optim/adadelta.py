@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
 
 from numgrad.optim.formula import formula
 from numgrad.optim.formula_optimizer import FormulaOptimizer
-from numgrad.optim.validation import check_lr, check_range
+from numgrad.optim.options import declared, option
 from numgrad.tensors.tensor import Tensor
 
 
@@ -28,6 +29,7 @@ def adadelta(p, g, square_avg, acc_delta, step, *, lr, rho, eps, weight_decay, d
     }
 
 
+@declared
 class Adadelta(FormulaOptimizer):
     r"""Adadelta: steps scaled by the size of former steps, in the units of the parameter.
 
@@ -35,30 +37,6 @@ class Adadelta(FormulaOptimizer):
         v &\leftarrow \rho v + (1 - \rho) g^2, \quad
         \Delta = \sqrt{u + \epsilon} / \sqrt{v + \epsilon} \; g \\
         u &\leftarrow \rho u + (1 - \rho) \Delta^2, \quad p \leftarrow p - \eta \Delta
-
-    Parameters
-    ----------
-    params
-        Tensors, pairs ``(name, Tensor)``, or groups as dictionaries.
-    lr
-        Learning rate :math:`\eta`, a number or a Tensor of one element.
-    rho
-        Decay rate of the averages, in [0, 1].
-    eps
-        Added to both averages.
-    weight_decay
-        Factor of the L2 penalty, added to the gradient.
-    maximize
-        Climb instead of descending.
-    differentiable
-        Record the step itself, so that it can be differentiated.
-    foreach, capturable
-        Accepted for compatibility: there is one kernel, which steps all tensors at once.
-
-    Raises
-    ------
-    NumgradValueError
-        If a number is outside its range.
 
     References
     ----------
@@ -79,34 +57,13 @@ class Adadelta(FormulaOptimizer):
 
     formula = adadelta
 
-    def __init__(
-        self,
-        params: Any,
-        lr: float | Tensor = 1.0,
-        rho: float = 0.9,
-        eps: float = 1e-06,
-        weight_decay: float = 0,
-        foreach: bool | None = None,
-        *,
-        capturable: bool = False,
-        maximize: bool = False,
-        differentiable: bool = False,
-    ) -> None:
-        name = self._name
-        check_lr(name, lr)
-        check_range(name, "rho", rho, 0.0, 1.0)
-        check_range(name, "eps", eps)
-        check_range(name, "weight_decay", weight_decay)
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "rho": rho,
-                "eps": eps,
-                "weight_decay": weight_decay,
-                "maximize": maximize,
-                "capturable": capturable,
-                "foreach": foreach,
-                "differentiable": differentiable,
-            },
-        )
+    params: Any
+    lr: float | Tensor = 1.0
+    rho: float = option(default=0.9, at_least=0, at_most=1, doc="Decay rate of the averages.")
+    eps: float = option(default=1e-6, at_least=0, doc="Added to both averages.")
+    weight_decay: float = 0
+    foreach: bool | None = None
+    _: KW_ONLY
+    capturable: bool = False
+    maximize: bool = False
+    differentiable: bool = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY
 from functools import partial
 from typing import Any
 
@@ -15,12 +16,14 @@ from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 from numgrad.kernels import adafactor as kernels
 from numgrad.optim.formula import as_float
 from numgrad.optim.optimizer import Optimizer
+from numgrad.optim.options import declared, option
 from numgrad.optim.state_dict import Layout
-from numgrad.optim.validation import check_lr, check_range, check_state
+from numgrad.optim.validation import check_state
 from numgrad.tensors.inplace import before_writing
 from numgrad.tensors.tensor import Tensor
 
 
+@declared
 class Adafactor(Optimizer):
     r"""Adafactor: updates scaled by factored second moments and clipped by their own size.
 
@@ -34,26 +37,6 @@ class Adafactor(Optimizer):
         U = g / \sqrt{\max(V, \epsilon_1^2)} \\
         p &\leftarrow (1 - \eta \lambda) p - \min(\eta, t^{-1/2}) \,
         \frac{\max(\epsilon_2, \mathrm{rms}(p))}{\max(1, \mathrm{rms}(U) / d)} \, U
-
-    Parameters
-    ----------
-    params
-        Tensors, pairs ``(name, Tensor)``, or groups as dictionaries; real.
-    lr
-        Bound :math:`\eta` of the relative step, a number or a Tensor of one element.
-    beta2_decay
-        Exponent :math:`\tau`, at most 0, by which the second moments get slower.
-    eps
-        :math:`\epsilon_1`, least size of the divisor, None for the machine epsilon of each
-        parameter's dtype; :math:`\epsilon_2`, least size of a parameter.
-    d
-        Root mean square to which updates are clipped, at least 1.
-    weight_decay
-        Rate :math:`\lambda` at which parameters shrink.
-    foreach
-        Accepted for compatibility: one kernel steps all tensors at once.
-    maximize
-        Climb instead of descending.
 
     Raises
     ------
@@ -79,38 +62,30 @@ class Adafactor(Optimizer):
     ((2, 1), (1, 2))
     """
 
-    def __init__(
-        self,
-        params: Any,
-        lr: float | Tensor = 0.01,
-        beta2_decay: float = -0.8,
-        eps: tuple[float | None, float] = (None, 0.001),
-        d: float = 1.0,
-        weight_decay: float = 0.0,
-        *,
-        foreach: bool | None = None,
-        maximize: bool = False,
-    ) -> None:
-        name = self._name
-        check_lr(name, lr)
-        check_range(name, "beta2_decay", beta2_decay, float("-inf"), 0.0)
-        if eps[0] is not None:
-            check_range(name, "eps[0]", eps[0])
-        check_range(name, "eps[1]", eps[1])
-        check_range(name, "d", d, 1.0)
-        check_range(name, "weight_decay", weight_decay)
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "beta2_decay": beta2_decay,
-                "eps": eps,
-                "d": d,
-                "weight_decay": weight_decay,
-                "foreach": foreach,
-                "maximize": maximize,
-            },
-        )
+    params: Any = option(doc="Tensors, pairs ``(name, Tensor)``, or groups as dictionaries; real.")
+    lr: float | Tensor = option(
+        default=0.01,
+        at_least=0,
+        doc=r"Bound :math:`\eta` of the relative step, a number or a Tensor of one element.",
+    )
+    beta2_decay: float = option(
+        default=-0.8,
+        at_most=0,
+        doc=r"Exponent :math:`\tau` by which the second moments get slower.",
+    )
+    eps: tuple[float | None, float] = option(
+        default=(None, 0.001),
+        at_least=0,
+        doc=r":math:`\epsilon_1`, least size of the divisor, None for the machine epsilon of each "
+        r"parameter's dtype; :math:`\epsilon_2`, least size of a parameter.",
+    )
+    d: float = option(default=1.0, at_least=1, doc="Root mean square to which updates are clipped.")
+    weight_decay: float = option(
+        default=0.0, at_least=0, doc=r"Rate :math:`\lambda` at which parameters shrink."
+    )
+    _: KW_ONLY
+    foreach: bool | None = None
+    maximize: bool = False
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update every parameter that has a gradient; returns what ``closure`` returned."""

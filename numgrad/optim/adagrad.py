@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
 
-from numgrad.optim.formula import formula, zero
+from numgrad.optim.formula import formula
 from numgrad.optim.formula_optimizer import FormulaOptimizer
-from numgrad.optim.validation import check_implementation, check_lr, check_range
-from numgrad.tensors.creation import full_like
+from numgrad.optim.options import declared, option
 from numgrad.tensors.tensor import Tensor
 
 
@@ -24,40 +24,13 @@ def adagrad(p, g, sum, step, *, lr, lr_decay, eps, weight_decay, decay):
     return {"p": p, "sum": sum, "step": step}
 
 
+@declared
 class Adagrad(FormulaOptimizer):
     r"""Adagrad: steps that shrink where gradients have been large.
 
     .. math::
         s \leftarrow s + g^2, \quad
         p \leftarrow p - \frac{\eta}{1 + (t - 1) \gamma} \, \frac{g}{\sqrt{s} + \epsilon}
-
-    Parameters
-    ----------
-    params
-        Tensors, pairs ``(name, Tensor)``, or groups as dictionaries.
-    lr
-        Learning rate :math:`\eta`, a number or a Tensor of one element.
-    lr_decay
-        :math:`\gamma`, by which the learning rate falls.
-    weight_decay
-        Factor of the L2 penalty, added to the gradient.
-    initial_accumulator_value
-        What the sum of squares starts with.
-    eps
-        Added to the denominator.
-    maximize
-        Climb instead of descending.
-    differentiable
-        Record the step itself, so that it can be differentiated.
-    foreach, fused
-        Accepted for compatibility: there is one kernel, which steps all tensors at once.
-
-    Raises
-    ------
-    NumgradValueError
-        If a number is outside its range.
-    NumgradRuntimeError
-        If ``fused`` is combined with ``differentiable`` or ``foreach``.
 
     Notes
     -----
@@ -85,47 +58,24 @@ class Adagrad(FormulaOptimizer):
     formula = adagrad
     takes_sparse = True
 
-    def __init__(
-        self,
-        params: Any,
-        lr: float | Tensor = 0.01,
-        lr_decay: float = 0,
-        weight_decay: float = 0,
-        initial_accumulator_value: float = 0,
-        eps: float = 1e-10,
-        foreach: bool | None = None,
-        *,
-        maximize: bool = False,
-        differentiable: bool = False,
-        fused: bool | None = None,
-    ) -> None:
-        name = self._name
-        check_lr(name, lr)
-        check_range(name, "lr_decay", lr_decay)
-        check_range(name, "weight_decay", weight_decay)
-        check_range(name, "initial_accumulator_value", initial_accumulator_value)
-        check_range(name, "eps", eps)
-        check_implementation(name, fused=fused, foreach=foreach, differentiable=differentiable)
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "lr_decay": lr_decay,
-                "eps": eps,
-                "weight_decay": weight_decay,
-                "initial_accumulator_value": initial_accumulator_value,
-                "maximize": maximize,
-                "foreach": foreach,
-                "differentiable": differentiable,
-                "fused": fused,
-            },
-        )
+    params: Any
+    lr: float | Tensor = 0.01
+    lr_decay: float = option(
+        default=0, at_least=0, doc=r":math:`\gamma`, by which the learning rate falls."
+    )
+    weight_decay: float = 0
+    initial_accumulator_value: float = option(
+        default=0, at_least=0, doc="What the sum of squares starts with."
+    )
+    eps: float = 1e-10
+    foreach: bool | None = None
+    _: KW_ONLY
+    maximize: bool = False
+    differentiable: bool = False
+    fused: bool | None = None
 
-    def new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        start = group["initial_accumulator_value"]
-        if param.dtype.kind == "c":
-            start = complex(start, start)
-        return {"step": zero(), "sum": full_like(param, start)}
+    def starts(self, group: dict[str, Any]) -> dict[str, float]:
+        return {"sum": group["initial_accumulator_value"]}
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         super().add_param_group(param_group)

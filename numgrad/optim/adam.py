@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from numgrad.errors import NumgradRuntimeError, NumgradValueError
 from numgrad.optim.formula import formula
 from numgrad.optim.formula_optimizer import FormulaOptimizer
-from numgrad.optim.validation import check_betas, check_implementation, check_lr, check_range
+from numgrad.optim.options import declared, option
 from numgrad.tensors.tensor import Tensor
 
 
@@ -40,6 +41,7 @@ def adam(
     }
 
 
+@declared
 class Adam(FormulaOptimizer):
     r"""Adam: steps scaled by running averages of the gradient and of its square.
 
@@ -48,35 +50,6 @@ class Adam(FormulaOptimizer):
         v \leftarrow \beta_2 v + (1 - \beta_2) g^2 \\
         p &\leftarrow p - \frac{\eta}{1 - \beta_1^t} \,
         \frac{m}{\sqrt{v / (1 - \beta_2^t)} + \epsilon}
-
-    Parameters
-    ----------
-    params
-        Tensors, pairs ``(name, Tensor)``, or groups as dictionaries.
-    lr
-        Learning rate :math:`\eta`, a number or a Tensor of one element.
-    betas
-        Decay rates of the averages, in [0, 1).
-    eps
-        Added to the denominator.
-    weight_decay
-        Factor of the L2 penalty, added to the gradient; or, if ``decoupled_weight_decay``, rate at
-        which parameters shrink.
-    amsgrad
-        Divide by the largest average of squares so far.
-    maximize
-        Climb instead of descending.
-    differentiable
-        Record the step itself, so that it can be differentiated.
-    foreach, fused, capturable
-        Accepted for compatibility: there is one kernel, which steps all tensors at once.
-
-    Raises
-    ------
-    NumgradValueError
-        If a number is outside its range, or a Tensor option has more than one element.
-    NumgradRuntimeError
-        If ``fused`` is combined with ``differentiable`` or ``foreach``.
 
     References
     ----------
@@ -99,62 +72,39 @@ class Adam(FormulaOptimizer):
 
     formula = adam
 
-    def __init__(
-        self,
-        params: Any,
-        lr: float | Tensor = 0.001,
-        betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999),
-        eps: float = 1e-08,
-        weight_decay: float = 0,
-        amsgrad: bool = False,
-        *,
-        foreach: bool | None = None,
-        maximize: bool = False,
-        capturable: bool = False,
-        differentiable: bool = False,
-        fused: bool | None = None,
-        decoupled_weight_decay: bool = False,
-    ) -> None:
-        name = self._name
-        if isinstance(lr, Tensor) and foreach and not capturable:
-            raise NumgradValueError(
-                f"{name}: foreach with a Tensor lr needs capturable=True; leave foreach out"
-            )
-        check_lr(name, lr)
-        check_range(name, "eps", eps)
-        check_betas(name, betas)
-        check_range(name, "weight_decay", weight_decay)
-        if not all(isinstance(b, float | int) for b in betas) and not all(
-            isinstance(b, Tensor) for b in betas
-        ):
-            raise NumgradValueError(
-                f"{name}: betas are {type(betas[0]).__name__} and {type(betas[1]).__name__}; give "
-                "two numbers or two Tensors"
-            )
-        if isinstance(betas[0], Tensor) and foreach and not capturable:
-            raise NumgradValueError(
-                f"{name}: foreach with Tensor betas needs capturable=True; leave foreach out"
-            )
-        check_implementation(name, fused=fused, foreach=foreach, differentiable=differentiable)
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "betas": betas,
-                "eps": eps,
-                "weight_decay": weight_decay,
-                "amsgrad": amsgrad,
-                "maximize": maximize,
-                "foreach": foreach,
-                "capturable": capturable,
-                "differentiable": differentiable,
-                "fused": fused,
-                "decoupled_weight_decay": decoupled_weight_decay,
-            },
-        )
+    params: Any
+    lr: float | Tensor = 0.001
+    betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999)
+    eps: float = 1e-8
+    weight_decay: float = 0
+    amsgrad: bool = option(
+        default=False,
+        brings="max_exp_avg_sq",
+        doc="Divide by the largest average of squares so far.",
+    )
+    _: KW_ONLY
+    foreach: bool | None = None
+    maximize: bool = False
+    capturable: bool = False
+    differentiable: bool = False
+    fused: bool | None = None
+    decoupled_weight_decay: bool = False
 
-    def states_of(self, group: dict[str, Any]) -> tuple[str, ...]:
-        return _AMSGRAD if group["amsgrad"] else _PLAIN
+    def _check_options(self, options: dict[str, Any]) -> None:
+        betas = options["betas"]
+        if options["foreach"] and not options["capturable"]:
+            for name, value in (("lr", options["lr"]), ("betas", betas[0])):
+                if isinstance(value, Tensor):
+                    raise NumgradValueError(
+                        f"{self._name}: foreach with a Tensor {name} needs capturable=True; leave "
+                        "foreach out"
+                    )
+        super()._check_options(options)
+        if isinstance(betas[0], Tensor) != isinstance(betas[1], Tensor):
+            raise NumgradValueError(
+                f"{self._name}: betas are {type(betas[0]).__name__} and "
+                f"{type(betas[1]).__name__}; give two numbers or two Tensors"
+            )
 
     def _active(self, group: dict[str, Any]) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
         if group["foreach"] and isinstance(group["lr"], Tensor) and not group["capturable"]:
@@ -165,15 +115,15 @@ class Adam(FormulaOptimizer):
         return super()._active(group)
 
 
-_PLAIN = ("exp_avg", "exp_avg_sq", "step")
-_AMSGRAD = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq", "step")
-
-
+@declared
 class AdamW(Adam):
     r"""Adam with weight decay apart from the gradient: parameters shrink by ``lr * weight_decay``.
 
-    Parameters, errors and update are those of :class:`Adam` with ``decoupled_weight_decay=True``
-    (I. Loshchilov, F. Hutter, "Decoupled Weight Decay Regularization", 2019).
+    The update is that of :class:`Adam` with ``decoupled_weight_decay=True``.
+
+    References
+    ----------
+    I. Loshchilov, F. Hutter, "Decoupled Weight Decay Regularization", 2019.
 
     Examples
     --------
@@ -186,32 +136,7 @@ class AdamW(Adam):
     tensor([ 2.897, -1.898])
     """
 
-    def __init__(
-        self,
-        params: Any,
-        lr: float | Tensor = 0.001,
-        betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999),
-        eps: float = 1e-08,
-        weight_decay: float = 0.01,
-        amsgrad: bool = False,
-        *,
-        maximize: bool = False,
-        foreach: bool | None = None,
-        capturable: bool = False,
-        differentiable: bool = False,
-        fused: bool | None = None,
-    ) -> None:
-        super().__init__(
-            params,
-            lr,
-            betas,
-            eps,
-            weight_decay,
-            amsgrad,
-            foreach=foreach,
-            maximize=maximize,
-            capturable=capturable,
-            differentiable=differentiable,
-            fused=fused,
-            decoupled_weight_decay=True,
-        )
+    weight_decay: float = option(
+        default=0.01, at_least=0, doc="Rate, times ``lr``, at which parameters shrink."
+    )
+    decoupled_weight_decay: bool = option(default=True, init=False)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
 
 from numgrad.optim.formula import formula
 from numgrad.optim.formula_optimizer import FormulaOptimizer
-from numgrad.optim.validation import check_betas, check_lr, check_range
+from numgrad.optim.options import declared, option
 from numgrad.tensors.tensor import Tensor
 
 
@@ -24,6 +25,7 @@ def adamax(p, g, exp_avg, exp_inf, step, *, lr, beta1, beta2, eps, weight_decay,
     return {"p": p, "exp_avg": exp_avg, "exp_inf": exp_inf, "step": step}
 
 
+@declared
 class Adamax(FormulaOptimizer):
     r"""Adamax: Adam with a decaying maximum of gradients in place of their mean square.
 
@@ -31,30 +33,6 @@ class Adamax(FormulaOptimizer):
         m \leftarrow \beta_1 m + (1 - \beta_1) g, \quad
         u \leftarrow \max(\beta_2 u, |g| + \epsilon), \quad
         p \leftarrow p - \frac{\eta}{1 - \beta_1^t} \, \frac{m}{u}
-
-    Parameters
-    ----------
-    params
-        Tensors, pairs ``(name, Tensor)``, or groups as dictionaries.
-    lr
-        Learning rate :math:`\eta`, a number or a Tensor of one element.
-    betas
-        Decay rates, in [0, 1).
-    eps
-        Added to the gradient's magnitude.
-    weight_decay
-        Factor of the L2 penalty, added to the gradient.
-    maximize
-        Climb instead of descending.
-    differentiable
-        Record the step itself, so that it can be differentiated.
-    foreach, capturable
-        Accepted for compatibility: there is one kernel, which steps all tensors at once.
-
-    Raises
-    ------
-    NumgradValueError
-        If a number is outside its range.
 
     References
     ----------
@@ -75,34 +53,13 @@ class Adamax(FormulaOptimizer):
 
     formula = adamax
 
-    def __init__(
-        self,
-        params: Any,
-        lr: float | Tensor = 0.002,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-08,
-        weight_decay: float = 0,
-        foreach: bool | None = None,
-        *,
-        maximize: bool = False,
-        differentiable: bool = False,
-        capturable: bool = False,
-    ) -> None:
-        name = self._name
-        check_lr(name, lr)
-        check_range(name, "eps", eps)
-        check_betas(name, betas)
-        check_range(name, "weight_decay", weight_decay)
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "betas": betas,
-                "eps": eps,
-                "weight_decay": weight_decay,
-                "foreach": foreach,
-                "maximize": maximize,
-                "differentiable": differentiable,
-                "capturable": capturable,
-            },
-        )
+    params: Any
+    lr: float | Tensor = 0.002
+    betas: tuple[float, float] = (0.9, 0.999)
+    eps: float = option(default=1e-8, at_least=0, doc="Added to the gradient's magnitude.")
+    weight_decay: float = 0
+    foreach: bool | None = None
+    _: KW_ONLY
+    maximize: bool = False
+    differentiable: bool = False
+    capturable: bool = False

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.optim.formula import as_float, formula, zero
+from numgrad.optim.formula import as_float, formula
 from numgrad.optim.formula_optimizer import FormulaOptimizer
-from numgrad.optim.validation import check_lr, check_range
-from numgrad.tensors.creation import full, ones, zeros_like
+from numgrad.optim.options import declared, option
 from numgrad.tensors.tensor import Tensor
 
 
@@ -29,6 +28,7 @@ def asgd(p, g, ax, eta, mu, step, *, lr, lambd, alpha, t0, weight_decay, decay):
     }
 
 
+@declared
 class ASGD(FormulaOptimizer):
     r"""Gradient descent that also keeps the average of its iterates, as ``state[p]["ax"]``.
 
@@ -36,32 +36,6 @@ class ASGD(FormulaOptimizer):
         p &\leftarrow (1 - \lambda \eta_t) p - \eta_t g, \quad
         \bar p \leftarrow \bar p + \mu_t (p - \bar p) \\
         \eta_{t+1} &= \eta / (1 + \lambda \eta t)^\alpha, \quad \mu_{t+1} = 1 / \max(1, t - t_0)
-
-    Parameters
-    ----------
-    params
-        Tensors, pairs ``(name, Tensor)``, or groups as dictionaries.
-    lr
-        Learning rate :math:`\eta`, a number or a Tensor of one element.
-    lambd
-        Decay :math:`\lambda`.
-    alpha
-        Power by which the steps fall.
-    t0
-        Step after which averaging starts.
-    weight_decay
-        Factor of the L2 penalty, added to the gradient.
-    maximize
-        Climb instead of descending.
-    differentiable
-        Record the step itself, so that it can be differentiated.
-    foreach, capturable
-        Accepted for compatibility: there is one kernel, which steps all tensors at once.
-
-    Raises
-    ------
-    NumgradValueError
-        If a number is outside its range.
 
     References
     ----------
@@ -82,41 +56,16 @@ class ASGD(FormulaOptimizer):
 
     formula = asgd
 
-    def __init__(
-        self,
-        params: Any,
-        lr: float | Tensor = 0.01,
-        lambd: float = 0.0001,
-        alpha: float = 0.75,
-        t0: float = 1000000.0,
-        weight_decay: float = 0,
-        foreach: bool | None = None,
-        maximize: bool = False,
-        differentiable: bool = False,
-        capturable: bool = False,
-    ) -> None:
-        name = self._name
-        check_lr(name, lr)
-        check_range(name, "weight_decay", weight_decay)
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "lambd": lambd,
-                "alpha": alpha,
-                "t0": t0,
-                "weight_decay": weight_decay,
-                "foreach": foreach,
-                "maximize": maximize,
-                "differentiable": differentiable,
-                "capturable": capturable,
-            },
-        )
+    params: Any
+    lr: float | Tensor = 0.01
+    lambd: float = option(default=1e-4, doc=r"Decay :math:`\lambda`.")
+    alpha: float = option(default=0.75, doc="Power by which the steps fall.")
+    t0: float = option(default=1e6, doc="Step after which averaging starts.")
+    weight_decay: float = 0
+    foreach: bool | None = None
+    maximize: bool = False
+    differentiable: bool = False
+    capturable: bool = False
 
-    def new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        return {
-            "step": zero(),
-            "eta": full((), as_float(group["lr"])),
-            "mu": ones(()),
-            "ax": zeros_like(param),
-        }
+    def starts(self, group: dict[str, Any]) -> dict[str, float]:
+        return {"eta": as_float(group["lr"]), "mu": 1.0}

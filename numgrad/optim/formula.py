@@ -70,6 +70,6 @@ def as_float(value: Any) -> float:
     return float(value.item() if isinstance(value, Tensor) else value)
 
 
-def zero() -> Tensor:
-    """A count of steps at its start: a float64 of no dimensions."""
-    return Tensor(np.zeros(()))
+def uniform_state(value: float) -> Tensor:
+    """A state of one number, such as a count of steps: a float64 of no dimensions."""
+    return Tensor(np.array(float(value)))

@@ -11,18 +11,18 @@ import numpy as np
 
 from numgrad.autograd.node import mark_all_written, mark_version
 from numgrad.autograd.variable import Version
-from numgrad.core.op import state as thread_state
+from numgrad.core.interpreter import state as thread_state
 from numgrad.core.row_sparse import RowSparseArray
 from numgrad.errors import NumgradRuntimeError
 from numgrad.operations.complex import imag, real
 from numgrad.operations.join import stack
-from numgrad.optim.formula import Formula, Settings, as_float, zero
+from numgrad.optim.formula import Formula, Settings, as_float, uniform_state
 from numgrad.optim.launch import FLOAT64, REAL, Launch, check, prepare, update_of
 from numgrad.optim.optimizer import Optimizer
 from numgrad.optim.rows import update_rows
 from numgrad.optim.state_dict import Layout
 from numgrad.optim.validation import check_state
-from numgrad.tensors.creation import zeros_like
+from numgrad.tensors.creation import full_like, zeros_like
 from numgrad.tensors.inplace import before_writing
 from numgrad.tensors.tensor import Tensor
 
@@ -74,6 +74,10 @@ class FormulaOptimizer(Optimizer):
     """
 
     formula: Formula
+    _bringing: tuple[tuple[int, str], ...] = ()
+    """Options that bring a state, each with a bit of its own."""
+    _states: tuple[tuple[str, ...], ...]
+    """The states in use, by the bits of the options that are on."""
     _numbers: tuple[str, ...]
     _parts: tuple[tuple[str, str, int], ...]
     _switches: tuple[tuple[str, Callable[[dict[str, Any]], bool]], ...]
@@ -87,6 +91,17 @@ class FormulaOptimizer(Optimizer):
             cls._switches = tuple((n, SWITCHES[n]) for n in keywords if n in SWITCHES)
             known = (*PARTS, *SWITCHES, FIRST)
             cls._numbers = tuple(n for n in keywords if n not in known)
+            cls._take_up_options()
+
+    @classmethod
+    def _take_up_options(cls) -> None:
+        bringing = [o for o in cls._options.values() if o.brings]
+        cls._bringing = tuple((1 << k, o.name) for k, o in enumerate(bringing))
+        off = (
+            {o.brings for k, o in enumerate(bringing) if not kept >> k & 1}
+            for kept in range(1 << len(bringing))
+        )
+        cls._states = tuple(tuple(s for s in cls._array_states if s not in o) for o in off)
 
     def settings(self, group: dict[str, Any]) -> Settings:
         """Numbers, switches and states in use for a group, from its options."""
@@ -97,15 +112,30 @@ class FormulaOptimizer(Optimizer):
         return Settings(numbers, switches, self.states_of(group))
 
     def states_of(self, group: dict[str, Any]) -> tuple[str, ...]:
-        """The state arrays in use for a group."""
-        return (*self.formula.elements, *self.formula.uniform)
+        """The state arrays in use for a group: not those that options bring which are off."""
+        kept = 0
+        for bit, option in self._bringing:
+            if group[option]:
+                kept |= bit
+        return self._states[kept]
+
+    def starts(self, group: dict[str, Any]) -> dict[str, float]:
+        """What states start with, where it is not 0."""
+        return {}
 
     def new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        """The state of a parameter before its first step: zeros where nothing else is said."""
-        uniform = self.formula.uniform
-        return {
-            name: zero() if name in uniform else zeros_like(param) for name in self.states_of(group)
-        }
+        """The state of a parameter before its first step, of which ``starts`` has the numbers."""
+        starts, state = self.starts(group), {}
+        for name in self.states_of(group):
+            value = starts.get(name, 0.0)
+            if name in self.formula.uniform:
+                state[name] = uniform_state(value)
+            elif value:
+                both = complex(value, value) if param.dtype.kind == "c" else value
+                state[name] = full_like(param, both)
+            else:
+                state[name] = zeros_like(param)
+        return state
 
     def _layout(self, param: Tensor, group: dict[str, Any]) -> Layout:
         uniform = self.formula.uniform

@@ -22,14 +22,15 @@ from numgrad.nn.module.foreign import array_of
 from numgrad.optim.formula import as_float
 from numgrad.optim.line_search import Trial, strong_wolfe
 from numgrad.optim.optimizer import Optimizer
+from numgrad.optim.options import declared, option
 from numgrad.optim.packing import Packing
-from numgrad.optim.validation import check_lr
 from numgrad.tensors.tensor import Tensor
 
 LEAST_CURVATURE = 1e-10
 """A pair whose step and change of gradient have a smaller product is not remembered."""
 
 
+@declared
 class LBFGS(Optimizer):
     r"""Limited-memory BFGS: steps along :math:`-H g`, with :math:`H` from the latest steps.
 
@@ -40,28 +41,6 @@ class LBFGS(Optimizer):
 
     where :math:`H` approximates the inverse Hessian. All parameters together are one vector;
     complex ones count as pairs of real numbers, row-sparse gradients are made dense.
-
-    Parameters
-    ----------
-    params
-        Tensors or pairs ``(name, Tensor)``; there can be only one group.
-    lr
-        Step :math:`t`, or the first one tried by the line search; a number or a Tensor of one
-        element. The very first is divided by the sum of absolute values of the gradient, if that is
-        above 1.
-    max_iter
-        Iterations a step.
-    max_eval
-        Evaluations of the loss a step after which no iteration begins; ``max_iter * 5 // 4`` if
-        None.
-    tolerance_grad
-        Stop if no element of the gradient is larger.
-    tolerance_change
-        Stop if no parameter, or the loss, changes by more.
-    history_size
-        Pairs of a step and a change of the gradient that are remembered.
-    line_search_fn
-        None for fixed steps, or ``"strong_wolfe"``.
 
     Raises
     ------
@@ -91,30 +70,37 @@ class LBFGS(Optimizer):
     tensor([1., 1.])
     """
 
-    def __init__(
-        self,
-        params: Any,
-        lr: float | Tensor = 1,
-        max_iter: int = 20,
-        max_eval: int | None = None,
-        tolerance_grad: float = 1e-07,
-        tolerance_change: float = 1e-09,
-        history_size: int = 100,
-        line_search_fn: str | None = None,
-    ) -> None:
-        check_lr(self._name, lr)
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "max_iter": max_iter,
-                "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
-                "tolerance_grad": tolerance_grad,
-                "tolerance_change": tolerance_change,
-                "history_size": history_size,
-                "line_search_fn": line_search_fn,
-            },
-        )
+    params: Any = option(doc="Tensors or pairs ``(name, Tensor)``; there can be only one group.")
+    lr: float | Tensor = option(
+        default=1,
+        at_least=0,
+        doc="Step :math:`t`, or the first one tried by the line search; a number or a Tensor of "
+        "one element. The very first is divided by the sum of absolute values of the gradient, if "
+        "that is above 1.",
+    )
+    max_iter: int = option(default=20, doc="Iterations a step.")
+    max_eval: int | None = option(
+        default=None,
+        doc="Evaluations of the loss a step after which no iteration begins; "
+        "``max_iter * 5 // 4`` if None.",
+    )
+    tolerance_grad: float = option(
+        default=1e-7, doc="Stop if no element of the gradient is larger."
+    )
+    tolerance_change: float = option(
+        default=1e-9, doc="Stop if no parameter, or the loss, changes by more."
+    )
+    history_size: int = option(
+        default=100, doc="Pairs of a step and a change of the gradient that are remembered."
+    )
+    line_search_fn: str | None = option(
+        default=None, doc='None for fixed steps, or ``"strong_wolfe"``.'
+    )
+
+    def _set_up(self, params: Any, options: dict[str, Any]) -> None:
+        if options["max_eval"] is None:
+            options["max_eval"] = options["max_iter"] * 5 // 4
+        super()._set_up(params, options)
         if len(self.param_groups) != 1:
             self._refuse_groups(NumgradValueError)
 

@@ -12,8 +12,9 @@ from numgrad.autograd.node import mark_all_written
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.optim.formula import as_float
 from numgrad.optim.optimizer import Optimizer
+from numgrad.optim.options import declared, option
 from numgrad.optim.state_dict import Layout
-from numgrad.optim.validation import check_lr, check_range, check_state
+from numgrad.optim.validation import check_state
 from numgrad.tensors.creation import zeros_like
 from numgrad.tensors.inplace import before_writing
 from numgrad.tensors.tensor import Tensor
@@ -23,6 +24,7 @@ COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 MAX_STEPS = 100
 
 
+@declared
 class Muon(Optimizer):
     r"""Muon: steps whose singular values are all about one.
 
@@ -35,28 +37,6 @@ class Muon(Optimizer):
 
     The iteration of Newton and Schulz brings the singular values of :math:`M` near one without
     computing them. Meant for the matrices inside a network; use AdamW for other parameters.
-
-    Parameters
-    ----------
-    params
-        Tensors of two dimensions, pairs ``(name, Tensor)``, or groups as dictionaries; real.
-    lr
-        Learning rate :math:`\eta`, a number or a Tensor of one element.
-    weight_decay
-        Rate :math:`\lambda` at which parameters shrink.
-    momentum
-        Decay rate :math:`\mu` of the average :math:`B`.
-    nesterov
-        Look ahead along the average.
-    ns_coefficients
-        :math:`(a, b, c)`.
-    eps
-        Least norm that is divided by.
-    ns_steps
-        Iterations, less than 100.
-    adjust_lr_fn
-        Scale :math:`s` of an update of shape ``(n, m)``: ``sqrt(max(1, n / m))`` for None and
-        ``"original"``, ``0.2 * sqrt(max(n, m))`` for ``"match_rms_adamw"``.
 
     Raises
     ------
@@ -87,40 +67,27 @@ class Muon(Optimizer):
     True
     """
 
-    def __init__(
-        self,
-        params: Any,
-        lr: float | Tensor = 0.001,
-        weight_decay: float = 0.1,
-        momentum: float = 0.95,
-        nesterov: bool = True,
-        ns_coefficients: tuple[float, float, float] = COEFFICIENTS,
-        eps: float = 1e-07,
-        ns_steps: int = 5,
-        adjust_lr_fn: str | None = None,
-    ) -> None:
-        name = self._name
-        check_lr(name, lr)
-        check_range(name, "momentum", momentum)
-        check_range(name, "weight_decay", weight_decay)
-        if adjust_lr_fn not in (None, "original", "match_rms_adamw"):
-            raise NumgradValueError(
-                f"{name}: adjust_lr_fn is {adjust_lr_fn!r}; it must be None, 'original' or "
-                "'match_rms_adamw'"
-            )
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "weight_decay": weight_decay,
-                "momentum": momentum,
-                "nesterov": nesterov,
-                "ns_coefficients": ns_coefficients,
-                "eps": eps,
-                "ns_steps": ns_steps,
-                "adjust_lr_fn": adjust_lr_fn,
-            },
-        )
+    params: Any = option(
+        doc="Tensors of two dimensions, pairs ``(name, Tensor)``, or groups as dictionaries; real."
+    )
+    lr: float | Tensor = 0.001
+    weight_decay: float = option(
+        default=0.1, at_least=0, doc=r"Rate :math:`\lambda` at which parameters shrink."
+    )
+    momentum: float = option(
+        default=0.95, at_least=0, after="lr", doc=r"Decay rate :math:`\mu` of the average."
+    )
+    nesterov: bool = option(default=True, doc="Look ahead along the average.")
+    ns_coefficients: tuple[float, float, float] = option(
+        default=COEFFICIENTS, doc=":math:`(a, b, c)`."
+    )
+    eps: float = option(default=1e-7, doc="Least norm that is divided by.")
+    ns_steps: int = option(default=5, doc="Iterations, less than 100.")
+    adjust_lr_fn: str | None = option(
+        default=None,
+        doc="Scale :math:`s` of an update of shape ``(n, m)``: ``sqrt(max(1, n / m))`` for None "
+        'and ``"original"``, ``0.2 * sqrt(max(n, m))`` for ``"match_rms_adamw"``.',
+    )
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group of matrices; other errors are those of ``Optimizer.add_param_group``."""
@@ -138,7 +105,7 @@ class Muon(Optimizer):
         loss = self._evaluate(closure)
         work = []
         for group in self.param_groups:
-            self._check_options(group)
+            self._check_group(group)
             params = [param for param in group["params"] if param._grad is not None]
             for param in params:
                 self._check(param)
@@ -148,7 +115,15 @@ class Muon(Optimizer):
                 self._update(group, param)
         return loss
 
-    def _check_options(self, group: dict[str, Any]) -> None:
+    def _check_options(self, options: dict[str, Any]) -> None:
+        super()._check_options(options)
+        if options["adjust_lr_fn"] not in (None, "original", "match_rms_adamw"):
+            raise NumgradValueError(
+                f"{self._name}: adjust_lr_fn is {options['adjust_lr_fn']!r}; it must be None, "
+                "'original' or 'match_rms_adamw'"
+            )
+
+    def _check_group(self, group: dict[str, Any]) -> None:
         if not 0 <= group["ns_steps"] < MAX_STEPS:
             raise NumgradValueError(
                 f"{self._name}.step: ns_steps is {group['ns_steps']}; it must be in "

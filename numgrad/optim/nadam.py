@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
 
 from numgrad.optim.formula import formula
 from numgrad.optim.formula_optimizer import FormulaOptimizer
-from numgrad.optim.validation import check_betas, check_lr, check_range
-from numgrad.tensors.creation import ones
+from numgrad.optim.options import declared, option
 from numgrad.tensors.tensor import Tensor
 
 
@@ -41,6 +41,7 @@ def nadam(
     }
 
 
+@declared
 class NAdam(FormulaOptimizer):
     r"""NAdam: Adam with Nesterov's momentum.
 
@@ -52,33 +53,6 @@ class NAdam(FormulaOptimizer):
         \frac{1 - \mu_t}{1 - \prod_{i \le t} \mu_i} \, g
         + \frac{\mu_{t+1}}{1 - \prod_{i \le t+1} \mu_i} \, m \right)
         / \left( \sqrt{v / (1 - \beta_2^t)} + \epsilon \right)
-
-    Parameters
-    ----------
-    params
-        Tensors, pairs ``(name, Tensor)``, or groups as dictionaries.
-    lr
-        Learning rate :math:`\eta`, a number or a Tensor of one element.
-    betas
-        Decay rates of the averages, in [0, 1).
-    eps
-        Added to the denominator.
-    weight_decay
-        Factor of the L2 penalty, added to the gradient; or, if ``decoupled_weight_decay``, rate at
-        which parameters shrink.
-    momentum_decay
-        :math:`\psi`.
-    maximize
-        Climb instead of descending.
-    differentiable
-        Record the step itself, so that it can be differentiated.
-    foreach, capturable
-        Accepted for compatibility: there is one kernel, which steps all tensors at once.
-
-    Raises
-    ------
-    NumgradValueError
-        If a number is outside its range.
 
     References
     ----------
@@ -99,42 +73,20 @@ class NAdam(FormulaOptimizer):
 
     formula = nadam
 
-    def __init__(
-        self,
-        params: Any,
-        lr: float | Tensor = 0.002,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-08,
-        weight_decay: float = 0,
-        momentum_decay: float = 0.004,
-        decoupled_weight_decay: bool = False,
-        *,
-        foreach: bool | None = None,
-        maximize: bool = False,
-        capturable: bool = False,
-        differentiable: bool = False,
-    ) -> None:
-        name = self._name
-        check_lr(name, lr)
-        check_range(name, "eps", eps)
-        check_betas(name, betas)
-        check_range(name, "weight_decay", weight_decay)
-        check_range(name, "momentum_decay", momentum_decay)
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "betas": betas,
-                "eps": eps,
-                "weight_decay": weight_decay,
-                "momentum_decay": momentum_decay,
-                "decoupled_weight_decay": decoupled_weight_decay,
-                "maximize": maximize,
-                "foreach": foreach,
-                "capturable": capturable,
-                "differentiable": differentiable,
-            },
-        )
+    params: Any
+    lr: float | Tensor = 0.002
+    betas: tuple[float, float] = (0.9, 0.999)
+    eps: float = 1e-8
+    weight_decay: float = 0
+    momentum_decay: float = option(
+        default=0.004, at_least=0, doc=r"Rate :math:`\psi` at which the momentum reaches its end."
+    )
+    decoupled_weight_decay: bool = False
+    _: KW_ONLY
+    foreach: bool | None = None
+    maximize: bool = False
+    capturable: bool = False
+    differentiable: bool = False
 
-    def new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        return {**super().new_state(param, group), "mu_product": ones(())}
+    def starts(self, group: dict[str, Any]) -> dict[str, float]:
+        return {"mu_product": 1.0}

@@ -12,7 +12,8 @@ from typing import Any
 from numgrad.autograd.hooks import RemovableHandle
 from numgrad.autograd.modes import enable_grad, no_grad, set_grad_enabled
 from numgrad.autograd.variable import gradient_of, set_gradient
-from numgrad.core.op import state
+from numgrad.core.interpreter import state
+from numgrad.core.options import Option
 from numgrad.errors import (
     NumgradNotImplementedError,
     NumgradRuntimeError,
@@ -74,8 +75,8 @@ def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(step)
     def wrapper(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
-        if state.tracer is not None:
-            return _traced_step(self, *args, **kwargs)
+        if state.ground.deferred:
+            return _deferred_step(self, *args, **kwargs)
         before = self._optimizer_step_pre_hooks
         after = self._optimizer_step_post_hooks
         if not (before or after or _global_pre_hooks or _global_post_hooks):
@@ -101,7 +102,7 @@ def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
-def _traced_step(optimizer: Optimizer, closure: Callable[[], Any] | None = None) -> Any:
+def _deferred_step(optimizer: Optimizer, closure: Callable[[], Any] | None = None) -> Any:
     """A step in a function that is being compiled: the real one, at each call.
 
     It gets the gradients that the function computed; every parameter has a new value from then on.
@@ -128,7 +129,7 @@ def _traced_step(optimizer: Optimizer, closure: Callable[[], Any] | None = None)
                 p._grad = g
         return tuple(p._array for p in stepped)
 
-    state.tracer.effect(step, [gradient_of(p) for p in stepped], stepped)
+    state.ground.effect(step, [gradient_of(p) for p in stepped], stepped)
     return loss
 
 
@@ -164,6 +165,9 @@ class Optimizer:
 
     _array_states: tuple[str, ...] = ()
     """States that are arrays: ndarrays in a loaded state become Tensors there."""
+    _options: dict[str, Option] = {}  # noqa: RUF012 - replaced, never written to
+    _checked: tuple[Option, ...] = ()
+    """Options that have a range, in the order in which they are checked."""
     _needs_closure = False
     """Whether a step calls its closure several times."""
     _optimizer_step_pre_hooks: OrderedDict[int, Callable[..., Any]]
@@ -197,6 +201,27 @@ class Optimizer:
             groups = [{"params": groups}]
         for group in groups:
             self.add_param_group(group)
+
+    @classmethod
+    def _take_up_options(cls) -> None:
+        """Called when the options of a class are known."""
+
+    def _set_up(self, params: Any, options: dict[str, Any]) -> None:
+        """What a declared constructor does: Note [Declared options]."""
+        self._check_options(options)
+        Optimizer.__init__(self, params, options)
+
+    def _check_options(self, options: dict[str, Any]) -> None:
+        """Raise unless each option is in its range, and options do not contradict each other."""
+        name = self._name
+        for option in self._checked:
+            option.check(name, options[option.name])
+        if options.get("fused"):
+            for other in ("differentiable", "foreach"):
+                if options[other]:
+                    raise NumgradRuntimeError(
+                        f"{name}: fused and {other} exclude each other; leave one of them out"
+                    )
 
     @property
     def _name(self) -> str:
@@ -305,8 +330,8 @@ class Optimizer:
         NumgradTypeError
             If the state, or an array in it, is of another type.
         NumgradValueError
-            If the groups differ in number or size, or what is there of a parameter is incomplete or
-            of another shape. Nothing is changed then.
+            If the groups differ in number or size, one has no ``lr``, or what is there of a
+            parameter is incomplete or of another shape. Nothing is changed then.
         """
         loaded: Any = dict(state_dict) if isinstance(state_dict, Mapping) else state_dict
         for hook in list(self._optimizer_load_state_dict_pre_hooks.values()):

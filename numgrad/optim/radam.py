@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
 
 from numgrad.optim.formula import formula
 from numgrad.optim.formula_optimizer import FormulaOptimizer
-from numgrad.optim.validation import check_betas, check_lr, check_range
+from numgrad.optim.options import declared
 from numgrad.tensors.tensor import Tensor
 
 
@@ -39,6 +40,7 @@ def radam(
     return {"p": p, "exp_avg": exp_avg, "exp_avg_sq": exp_avg_sq, "step": step}
 
 
+@declared
 class RAdam(FormulaOptimizer):
     r"""RAdam: Adam that adapts only as far as the average of squares can be trusted.
 
@@ -50,31 +52,6 @@ class RAdam(FormulaOptimizer):
         p &\leftarrow p - \frac{\eta}{1 - \beta_1^t} \, m
         \cdot \begin{cases} r_t \sqrt{1 - \beta_2^t} / (\sqrt{v} + \epsilon) & \rho_t > 5 \\
         1 & \text{otherwise} \end{cases}
-
-    Parameters
-    ----------
-    params
-        Tensors, pairs ``(name, Tensor)``, or groups as dictionaries.
-    lr
-        Learning rate :math:`\eta`, a number or a Tensor of one element.
-    betas
-        Decay rates of the averages, in [0, 1).
-    eps
-        Added to the denominator.
-    weight_decay
-        Factor of the L2 penalty, added to the gradient; or, if ``decoupled_weight_decay``, rate at
-        which parameters shrink.
-    maximize
-        Climb instead of descending.
-    differentiable
-        Record the step itself, so that it can be differentiated.
-    foreach, capturable
-        Accepted for compatibility: there is one kernel, which steps all tensors at once.
-
-    Raises
-    ------
-    NumgradValueError
-        If a number is outside its range.
 
     References
     ----------
@@ -95,36 +72,14 @@ class RAdam(FormulaOptimizer):
 
     formula = radam
 
-    def __init__(
-        self,
-        params: Any,
-        lr: float | Tensor = 0.001,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-08,
-        weight_decay: float = 0,
-        decoupled_weight_decay: bool = False,
-        *,
-        foreach: bool | None = None,
-        maximize: bool = False,
-        capturable: bool = False,
-        differentiable: bool = False,
-    ) -> None:
-        name = self._name
-        check_lr(name, lr)
-        check_range(name, "eps", eps)
-        check_betas(name, betas)
-        check_range(name, "weight_decay", weight_decay)
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "betas": betas,
-                "eps": eps,
-                "weight_decay": weight_decay,
-                "maximize": maximize,
-                "foreach": foreach,
-                "capturable": capturable,
-                "decoupled_weight_decay": decoupled_weight_decay,
-                "differentiable": differentiable,
-            },
-        )
+    params: Any
+    lr: float | Tensor = 0.001
+    betas: tuple[float, float] = (0.9, 0.999)
+    eps: float = 1e-8
+    weight_decay: float = 0
+    decoupled_weight_decay: bool = False
+    _: KW_ONLY
+    foreach: bool | None = None
+    maximize: bool = False
+    capturable: bool = False
+    differentiable: bool = False

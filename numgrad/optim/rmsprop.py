@@ -8,7 +8,7 @@ import numpy as np
 
 from numgrad.optim.formula import formula
 from numgrad.optim.formula_optimizer import FormulaOptimizer
-from numgrad.optim.validation import check_lr, check_range
+from numgrad.optim.options import declared, option
 from numgrad.tensors.tensor import Tensor
 
 
@@ -37,6 +37,7 @@ def rmsprop(
     }
 
 
+@declared
 class RMSprop(FormulaOptimizer):
     r"""RMSprop: steps scaled by a running average of squared gradients.
 
@@ -45,34 +46,6 @@ class RMSprop(FormulaOptimizer):
         \bar g \leftarrow \alpha \bar g + (1 - \alpha) g \quad \text{(centered)} \\
         b &\leftarrow \mu b + g / (\sqrt{v - \bar g^2} + \epsilon), \quad
         p \leftarrow p - \eta b
-
-    Parameters
-    ----------
-    params
-        Tensors, pairs ``(name, Tensor)``, or groups as dictionaries.
-    lr
-        Learning rate :math:`\eta`, a number or a Tensor of one element.
-    alpha
-        Decay rate of the averages.
-    eps
-        Added to the denominator.
-    weight_decay
-        Factor of the L2 penalty, added to the gradient.
-    momentum
-        :math:`\mu`.
-    centered
-        Divide by the standard deviation rather than the root mean square.
-    maximize
-        Climb instead of descending.
-    differentiable
-        Record the step itself, so that it can be differentiated.
-    foreach, capturable
-        Accepted for compatibility: there is one kernel, which steps all tensors at once.
-
-    Raises
-    ------
-    NumgradValueError
-        If a number is outside its range.
 
     References
     ----------
@@ -94,46 +67,20 @@ class RMSprop(FormulaOptimizer):
 
     formula = rmsprop
 
-    def __init__(
-        self,
-        params: Any,
-        lr: float | Tensor = 0.01,
-        alpha: float = 0.99,
-        eps: float = 1e-08,
-        weight_decay: float = 0,
-        momentum: float = 0,
-        centered: bool = False,
-        capturable: bool = False,
-        foreach: bool | None = None,
-        maximize: bool = False,
-        differentiable: bool = False,
-    ) -> None:
-        name = self._name
-        check_lr(name, lr)
-        check_range(name, "eps", eps)
-        check_range(name, "momentum", momentum)
-        check_range(name, "weight_decay", weight_decay)
-        check_range(name, "alpha", alpha)
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "momentum": momentum,
-                "alpha": alpha,
-                "eps": eps,
-                "centered": centered,
-                "weight_decay": weight_decay,
-                "capturable": capturable,
-                "foreach": foreach,
-                "maximize": maximize,
-                "differentiable": differentiable,
-            },
-        )
-
-    def states_of(self, group: dict[str, Any]) -> tuple[str, ...]:
-        return (
-            "square_avg",
-            *(["grad_avg"] if group["centered"] else []),
-            *(["momentum_buffer"] if group["momentum"] > 0 else []),
-            "step",
-        )
+    params: Any
+    lr: float | Tensor = 0.01
+    alpha: float = option(
+        default=0.99, at_least=0, after="weight_decay", doc="Decay rate of the averages."
+    )
+    eps: float = 1e-8
+    weight_decay: float = 0
+    momentum: float = option(default=0, at_least=0, after="eps", brings="momentum_buffer")
+    centered: bool = option(
+        default=False,
+        brings="grad_avg",
+        doc="Divide by the standard deviation rather than the root mean square.",
+    )
+    capturable: bool = False
+    foreach: bool | None = None
+    maximize: bool = False
+    differentiable: bool = False

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
 
 from numgrad.errors import NumgradValueError
-from numgrad.optim.formula import as_float, formula, zero
+from numgrad.optim.formula import as_float, formula
 from numgrad.optim.formula_optimizer import FormulaOptimizer
-from numgrad.optim.validation import check_lr
-from numgrad.tensors.creation import full_like, zeros_like
+from numgrad.optim.options import declared, option
 from numgrad.tensors.tensor import Tensor
 
 
@@ -30,34 +30,13 @@ def rprop(p, g, prev, step_size, step, *, etaminus, etaplus, smallest, largest):
     }
 
 
+@declared
 class Rprop(FormulaOptimizer):
     r"""Rprop: every element has a step size of its own, which the signs of gradients change.
 
     .. math::
         s \leftarrow \operatorname{clip}(s \cdot \eta^\pm, s_{\min}, s_{\max}), \quad
         p \leftarrow p - \operatorname{sign}(g) \, s
-
-    Parameters
-    ----------
-    params
-        Tensors, pairs ``(name, Tensor)``, or groups as dictionaries.
-    lr
-        The first step size, a number or a Tensor of one element.
-    etas
-        Factors of the step size where the gradient changed its sign, and where it kept it.
-    step_sizes
-        The smallest and the largest.
-    maximize
-        Climb instead of descending.
-    differentiable
-        Record the step itself, so that it can be differentiated.
-    foreach, capturable
-        Accepted for compatibility: there is one kernel, which steps all tensors at once.
-
-    Raises
-    ------
-    NumgradValueError
-        If a number is outside its range.
 
     References
     ----------
@@ -79,38 +58,31 @@ class Rprop(FormulaOptimizer):
 
     formula = rprop
 
-    def __init__(
-        self,
-        params: Any,
-        lr: float | Tensor = 0.01,
-        etas: tuple[float, float] = (0.5, 1.2),
-        step_sizes: tuple[float, float] = (1e-06, 50),
-        *,
-        capturable: bool = False,
-        foreach: bool | None = None,
-        maximize: bool = False,
-        differentiable: bool = False,
-    ) -> None:
-        name = self._name
-        check_lr(name, lr)
+    params: Any
+    lr: float | Tensor = option(
+        default=0.01, at_least=0, doc="The first step size, a number or a Tensor of one element."
+    )
+    etas: tuple[float, float] = option(
+        default=(0.5, 1.2),
+        doc="Factors of the step size where the gradient changed its sign, and where it kept it.",
+    )
+    step_sizes: tuple[float, float] = option(
+        default=(1e-6, 50), doc="The smallest and the largest."
+    )
+    _: KW_ONLY
+    capturable: bool = False
+    foreach: bool | None = None
+    maximize: bool = False
+    differentiable: bool = False
+
+    def _check_options(self, options: dict[str, Any]) -> None:
+        super()._check_options(options)
+        etas = options["etas"]
         if not 0.0 < etas[0] < 1.0 < etas[1]:
             raise NumgradValueError(
-                f"{name}: etas are {etas}; the first must lie between 0 and 1, the second above 1"
+                f"{self._name}: etas are {etas}; the first must lie between 0 and 1, the second "
+                "above 1"
             )
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "etas": etas,
-                "step_sizes": step_sizes,
-                "foreach": foreach,
-                "maximize": maximize,
-                "differentiable": differentiable,
-                "capturable": capturable,
-            },
-        )
 
-    def new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        lr = as_float(group["lr"])
-        size = complex(lr, lr) if param.dtype.kind == "c" else lr
-        return {"step": zero(), "prev": zeros_like(param), "step_size": full_like(param, size)}
+    def starts(self, group: dict[str, Any]) -> dict[str, float]:
+        return {"step_size": as_float(group["lr"])}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from typing import Any
 
 from numgrad.errors import NumgradValueError
 from numgrad.optim.formula import formula
 from numgrad.optim.formula_optimizer import FormulaOptimizer
 from numgrad.optim.launch import Launch
-from numgrad.optim.validation import check_implementation, check_lr, check_range
+from numgrad.optim.options import declared, option
 from numgrad.tensors.tensor import Tensor
 
 
@@ -25,6 +26,7 @@ def sgd(
     return {"p": p - lr * g, "momentum_buffer": momentum_buffer}
 
 
+@declared
 class SGD(FormulaOptimizer):
     r"""Gradient descent, optionally with (Nesterov's) momentum.
 
@@ -33,32 +35,6 @@ class SGD(FormulaOptimizer):
 
     The buffer :math:`b` starts as the first gradient; with ``nesterov`` the step goes along
     :math:`g + \mu b`.
-
-    Parameters
-    ----------
-    params
-        Tensors, pairs ``(name, Tensor)``, or groups as dictionaries.
-    lr
-        Learning rate :math:`\eta`, a number or a Tensor of one element.
-    momentum, dampening
-        :math:`\mu` and :math:`\tau`.
-    weight_decay
-        Factor of the L2 penalty, added to the gradient.
-    nesterov
-        Look ahead; needs a momentum and no dampening.
-    maximize
-        Climb instead of descending.
-    differentiable
-        Record the step itself, so that it can be differentiated.
-    foreach, fused
-        Accepted for compatibility: there is one kernel, which steps all tensors at once.
-
-    Raises
-    ------
-    NumgradValueError
-        If a number is outside its range.
-    NumgradRuntimeError
-        If ``fused`` is combined with ``differentiable`` or ``foreach``.
 
     Notes
     -----
@@ -84,47 +60,28 @@ class SGD(FormulaOptimizer):
     formula = sgd
     takes_sparse = True
 
-    def __init__(
-        self,
-        params: Any,
-        lr: float | Tensor = 0.001,
-        momentum: float = 0,
-        dampening: float = 0,
-        weight_decay: float | Tensor = 0,
-        nesterov: bool = False,
-        *,
-        maximize: bool = False,
-        foreach: bool | None = None,
-        differentiable: bool = False,
-        fused: bool | None = None,
-    ) -> None:
-        name = self._name
-        check_lr(name, lr)
-        check_range(name, "momentum", momentum)
-        check_range(name, "weight_decay", weight_decay)
-        if nesterov and (momentum <= 0 or dampening != 0):
-            raise NumgradValueError(
-                f"{name}: nesterov with momentum {momentum} and dampening {dampening}; it needs a "
-                "positive momentum and no dampening"
-            )
-        check_implementation(name, fused=fused, foreach=foreach, differentiable=differentiable)
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "momentum": momentum,
-                "dampening": dampening,
-                "weight_decay": weight_decay,
-                "nesterov": nesterov,
-                "maximize": maximize,
-                "foreach": foreach,
-                "differentiable": differentiable,
-                "fused": fused,
-            },
-        )
+    params: Any
+    lr: float | Tensor = 0.001
+    momentum: float = option(default=0, at_least=0, brings="momentum_buffer")
+    dampening: float = option(default=0, doc=r"Share :math:`\tau` of the gradient left out.")
+    weight_decay: float | Tensor = 0
+    nesterov: bool = option(
+        default=False, doc="Look ahead; needs a positive momentum and no dampening."
+    )
+    _: KW_ONLY
+    maximize: bool = False
+    foreach: bool | None = None
+    differentiable: bool = False
+    fused: bool | None = None
 
-    def states_of(self, group: dict[str, Any]) -> tuple[str, ...]:
-        return ("momentum_buffer",) if group["momentum"] else ()
+    def _check_options(self, options: dict[str, Any]) -> None:
+        super()._check_options(options)
+        momentum, dampening = options["momentum"], options["dampening"]
+        if options["nesterov"] and (momentum <= 0 or dampening != 0):
+            raise NumgradValueError(
+                f"{self._name}: nesterov with momentum {momentum} and dampening {dampening}; it "
+                "needs a positive momentum and no dampening"
+            )
 
     def _prepare_rows(
         self, group: dict[str, Any], param: Tensor, fresh: list[Tensor]

@@ -9,7 +9,7 @@ import numpy as np
 from numgrad.errors import NumgradRuntimeError, NumgradValueError
 from numgrad.optim.formula import formula
 from numgrad.optim.formula_optimizer import FormulaOptimizer
-from numgrad.optim.validation import check_betas, check_lr
+from numgrad.optim.options import declared, option
 from numgrad.tensors.tensor import Tensor
 
 
@@ -24,6 +24,7 @@ def sparse_adam(p, g, exp_avg, exp_avg_sq, step, *, lr, beta1, beta2, eps):
     return {"p": p, "exp_avg": exp_avg, "exp_avg_sq": exp_avg_sq, "step": step}
 
 
+@declared
 class SparseAdam(FormulaOptimizer):
     r"""Adam for row-sparse gradients: averages and parameters change in their rows only.
 
@@ -35,19 +36,6 @@ class SparseAdam(FormulaOptimizer):
 
     for the rows :math:`R` that the gradient has, as that of ``Embedding(..., sparse=True)``. In
     other rows the averages do not decay, which is what makes it differ from ``Adam``.
-
-    Parameters
-    ----------
-    params
-        Tensors, pairs ``(name, Tensor)``, or groups as dictionaries.
-    lr
-        Learning rate :math:`\eta`, a number or a Tensor of one element.
-    betas
-        Decay rates of the averages, in [0, 1).
-    eps
-        Added to the denominator.
-    maximize
-        Climb instead of descending.
 
     Raises
     ------
@@ -75,21 +63,11 @@ class SparseAdam(FormulaOptimizer):
     formula = sparse_adam
     takes_sparse = True
 
-    def __init__(
-        self,
-        params: Any,
-        lr: float | Tensor = 0.001,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-08,
-        maximize: bool = False,
-    ) -> None:
-        name = self._name
-        check_lr(name, lr)
-        for option, value in (("lr", lr), ("eps", eps)):
-            if not value > 0:
-                raise NumgradValueError(f"{name}: {option} is {value}; it must be positive")
-        check_betas(name, betas)
-        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
+    params: Any
+    lr: float | Tensor = option(default=0.001, above=0)
+    betas: tuple[float, float] = (0.9, 0.999)
+    eps: float = option(default=1e-8, above=0)
+    maximize: bool = False
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group of real parameters; errors are those of ``Optimizer.add_param_group``."""

@@ -74,6 +74,11 @@ def unpack(
                 f"{where}: group {number} of the state has {len(old['params'])} parameters, that "
                 f"of the optimizer {len(new['params'])}"
             )
+        if "lr" in new and "lr" not in old:
+            raise NumgradValueError(
+                f"{where}: group {number} of the state has no 'lr' among its options "
+                f"({', '.join(map(str, old))}); give what state_dict() returned"
+            )
         merged[number] = _merged(old, new)
         tensors.update(zip(old["params"], new["params"], strict=True))
     group_of = {id(t): group for group in merged.values() for t in group["params"]}

@@ -40,7 +40,8 @@ from numgrad.autograd.variable import (
 )
 from numgrad.core.abstract import AbstractArray
 from numgrad.core.elementwise import Elementwise
-from numgrad.core.op import OPS, Meta, Op, state
+from numgrad.core.interpreter import state
+from numgrad.core.op import OPS, Meta, Op
 from numgrad.errors import (
     NumgradError,
     NumgradRuntimeError,
@@ -58,7 +59,7 @@ def check_target(name: str, target: Tensor) -> None:
     if not isinstance(target, Tensor):
         raise NumgradTypeError(f"{name}: the target is a {type(target).__name__}, not a Tensor")
     refresh(target)
-    array = memory_of(target)
+    array = state.ground.lift(target)
     if isinstance(array, AbstractArray):
         array.check_writable(name)
     elif _overlaps(array):
@@ -77,19 +78,6 @@ def check_target(name: str, target: Tensor) -> None:
         )
     if state.grad_enabled:
         check_no_leaf(name, target)
-
-
-def memory_of(tensor: Tensor) -> Any:
-    """The array of a tensor, which in a trace is abstract."""
-    return tensor._array if state.tracer is None else state.tracer.lift(tensor)
-
-
-def _store(target: Tensor, array: Any) -> None:
-    """Write an array, which broadcasts, to the memory of a tensor."""
-    if state.tracer is None:
-        np.copyto(target._array, array, casting="unsafe")
-    else:
-        state.tracer.store(target, array)
 
 
 def _may_share(a: Any, b: Any) -> bool:
@@ -178,9 +166,9 @@ def assign(name: str, target: Tensor, value: Any, *, part_of: Tensor | None = No
     If ``target`` was made for this write only, ``part_of`` is the tensor that the user writes to.
     """
     check_target(name, target)
-    memory = memory_of(target)
+    memory = state.ground.lift(target)
     value = _fitted(name, as_values(name, value, memory.dtype), memory)
-    array = memory_of(value) if isinstance(value, Tensor) else value
+    array = state.ground.lift(value) if isinstance(value, Tensor) else value
     source = edge_of(value) if isinstance(value, Tensor) and value.requires_grad else None
     recorded = _is_recorded(target, source is not None) and target._array.dtype.kind in "fc"
     if recorded:
@@ -188,7 +176,7 @@ def assign(name: str, target: Tensor, value: Any, *, part_of: Tensor | None = No
     if _may_share(array, memory):
         array = array.copy()
     with writing(target):
-        _store(target, array)
+        state.ground.store(target, array)
     if recorded:
         rebase(target, source, Meta(array.shape, array.dtype))
     _tell_interpreters(target, value)
@@ -222,7 +210,7 @@ def inplace(op: Op, name: str, target: Tensor, args: tuple, params: dict[str, An
     twin = _as_before(target)
     before = partial(_before_write, target, twin)
     result = op(twin, *map(before, args), **{k: before(value) for k, value in params.items()})
-    if tuple(result.shape) != memory_of(target).shape:
+    if tuple(result.shape) != state.ground.lift(target).shape:
         raise NumgradValueError(
             f"{name}: a result of shape {tuple(result.shape)} does not fit the target of shape "
             f"{target._array.shape}; use the operation that returns a new tensor"
@@ -236,7 +224,7 @@ def inplace(op: Op, name: str, target: Tensor, args: tuple, params: dict[str, An
     if not (same and result._requires_grad):
         return assign(name, target, result)
     with writing(target):
-        _store(target, result._array)
+        state.ground.store(target, result._array)
     take_history(target, result._grad_fn, result._slot)
     _tell_interpreters(target, result)
     return target
@@ -247,7 +235,10 @@ def _as_before(tensor: Tensor) -> Tensor:
     if state.grad_enabled and is_recorded_leaf(tensor):
         return OPS["copy"](tensor)  # the gradient is to reach the leaf itself
     twin = Tensor(
-        memory_of(tensor).copy(), tensor._requires_grad, tensor._grad_fn, max(tensor._slot, 0)
+        state.ground.lift(tensor).copy(),
+        tensor._requires_grad,
+        tensor._grad_fn,
+        max(tensor._slot, 0),
     )
     for active in state.interpreters:
         active.duplicate(tensor, twin)

@@ -29,7 +29,8 @@ from numgrad.autograd.variable import (
 )
 from numgrad.core.abstract import BRANCH, NDARRAY, AbstractArray, AbstractLength
 from numgrad.core.documentation import MethodText
-from numgrad.core.op import OPS, Call, Meta, Op, install_eager, state
+from numgrad.core.interpreter import install_eager, state
+from numgrad.core.op import OPS, Call, Meta, Op
 from numgrad.errors import (
     NumgradAttributeError,
     NumgradIndexError,
@@ -197,10 +198,7 @@ def _delete_data(self: Tensor) -> None:
 
 def _detach(self: Tensor) -> Tensor:
     """A tensor over the same memory that no graph leads to."""
-    array: Any = self._array
-    if state.tracer is not None:
-        array = state.tracer.lift(self)
-    return Tensor(array, memory=shared_version(self))
+    return Tensor(state.ground.lift(self), memory=shared_version(self))
 
 
 def _backward(

@@ -12,6 +12,7 @@ import numgrad as ng
 from numgrad.compiler.graph import evaluate
 from numgrad.compiler.passes import optimize
 from numgrad.compiler.run.program import Options, Program, Segment, compile_graph
+from numgrad.compiler.trace.interpreter import TraceInterpreter
 from numgrad.compiler.trace.tracer import Tracer
 
 pytestmark = pytest.mark.slow  # kernels are the same for every Python
@@ -29,7 +30,7 @@ def programs(f: Callable[..., Any], *args: Any, dynamic: bool = True) -> tuple[P
     """A traced function as compiled and as evaluated, both ready to run."""
     tracer = Tracer(dynamic=dynamic)
     given = [tracer.array(a.shape, a.dtype) for a in args]
-    with tracer:
+    with TraceInterpreter(tracer):
         out = f(*given)
     tracer.graph.outputs = [tracer.value(o) for o in _leaves(out)]
     tracer.graph.resolve_sizes()

@@ -243,9 +243,10 @@ BROKEN = [
     ({"state": [], "param_groups": []}, ValueError, "'state', a dictionary"),
     ({"state": {}, "param_groups": [{}]}, ValueError, "group 0"),
     ({"state": {}, "param_groups": [{"params": [[0], [1], [2]]}]}, ValueError, "group 0"),
-    ({"state": {0: 3}, "param_groups": [{"params": [0, 1, 2]}]}, ValueError, "not a dict"),
+    ({"state": {0: 3}, "param_groups": [{"params": [0, 1, 2], "lr": 1}]}, ValueError, "not a dict"),
+    ({"state": {}, "param_groups": [{"params": [0, 1, 2]}]}, ValueError, "group 0 .* no 'lr'"),
     (
-        {"state": {0: {"step": 1}}, "param_groups": [{"params": [0, 1, 2]}]},
+        {"state": {0: {"step": 1}}, "param_groups": [{"params": [0, 1, 2], "lr": 1}]},
         ValueError,
         "parameter 0 has no exp_avg, exp_avg_sq",
     ),
@@ -266,10 +267,10 @@ def test_a_state_with_parts_missing_is_refused_at_once(state, error, message):
 def test_options_that_a_state_lacks_stay_as_they_are():
     run, other = Run("Adam").step(), Run("Adam").step()
     state = run.optimizer.state_dict()
-    for option in ("lr", "betas", "amsgrad"):
+    for option in ("betas", "amsgrad"):
         del state["param_groups"][0][option]
     other.optimizer.load_state_dict(state)
-    assert other.optimizer.param_groups[0]["lr"] == 0.001
+    assert other.optimizer.param_groups[0]["betas"] == (0.9, 0.999)
     other.step()
 
 

@@ -12,7 +12,7 @@ from numgrad.autograd.function.context import FunctionCtx
 from numgrad.autograd.function.levels import call_function
 from numgrad.autograd.function.record import as_tensors
 from numgrad.autograd.variable import Tensor
-from numgrad.core.op import state
+from numgrad.core.interpreter import state
 from numgrad.errors import (
     NumgradNotImplementedError,
     NumgradRuntimeError,

@@ -17,7 +17,8 @@ from numgrad.compiler.lower.terms import BUFFER, OPAQUE, SCALAR, Term, Terms, co
 from numgrad.core.axis import AxisOp
 from numgrad.core.documentation import DESCRIBERS
 from numgrad.core.elementwise import Elementwise, ReadingInterpreter
-from numgrad.core.op import Composite, Op, interpreter
+from numgrad.core.interpreter import interpreter
+from numgrad.core.op import Composite, Op
 from numgrad.core.view import View
 
 

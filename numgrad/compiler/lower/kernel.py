@@ -313,7 +313,7 @@ class KernelWriter(Writer):
             kind, str(int(sizes.trans[0])), str(int(sizes.trans[1])), f"some{k}", columns, inner,
             at[0], stored_a, at[1], stored_b, at[2], columns, "0", "1",
         ]  # fmt: skip
-        self.put(2, f"{self.use('gemm', 'blas')}({', '.join(given)})")
+        self.put(2, f"{self.use('gemm', 'kernels.products.blas')}({', '.join(given)})")
         self.emitter.externals.add(products.external("gemm", term.dtype.name))
         cost = products.MULTIPLY_NS[term.dtype.name]
         return f"{cost:.3g} * ({text(sizes.batch)}) * ({rows}) * ({columns}) * ({inner})"

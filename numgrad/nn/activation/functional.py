@@ -10,7 +10,7 @@ import numpy as np
 from numgrad.core.op import Op
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.nn.activation import operation as ops
-from numgrad.operations import reduce
+from numgrad.operations import real, reduce
 from numgrad.operations.exponential import tanh as _tanh
 from numgrad.operations.shape import astype, reshape
 from numgrad.operations.special import sigmoid as _sigmoid
@@ -35,7 +35,7 @@ def relu(input: Any, inplace: bool = False) -> Tensor:
     >>> ng.nn.functional.relu(ng.tensor([-1.0, 2.0]))
     tensor([0., 2.])
     """
-    return _apply(ops.relu, input, inplace)
+    return _apply(real.relu, input, inplace)
 
 
 def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
@@ -267,7 +267,7 @@ def logsigmoid(input: Any) -> Tensor:
     >>> ng.nn.functional.logsigmoid(ng.tensor([0.0, -1000.0]))
     tensor([-6.93147181e-01, -1.00000000e+03])
     """
-    return ops.log_sigmoid(input)
+    return real.log_sigmoid(input)
 
 
 def tanh(input: Any) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from numgrad.errors import NumgradValueError
-from numgrad.nn import functional as F
+from numgrad.nn.activation import functional as F
 from numgrad.nn.module.module import Module
 from numgrad.nn.module.parameter import empty_parameter
 from numgrad.tensors.tensor import Tensor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from numgrad.nn import functional as F
+from numgrad.nn.dropout import functional as F
 from numgrad.nn.dropout.functional import check_probability
 from numgrad.nn.module.module import Module
 from numgrad.tensors.tensor import Tensor

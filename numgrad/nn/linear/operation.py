@@ -57,7 +57,7 @@ def linear(x, weight, bias=None):
     Examples
     --------
     >>> weight = ng.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
-    >>> ng.linear(ng.tensor([[1.0, 2.0]]), weight, ng.tensor([0.0, 0.0, 10.0]))
+    >>> F.linear(ng.tensor([[1.0, 2.0]]), weight, ng.tensor([0.0, 0.0, 10.0]))
     tensor([[ 1.,  2., 13.]])
     """
     out = np.matmul(x, np.transpose(weight))
@@ -110,7 +110,7 @@ def bilinear(a, b, weight, bias=None):
 
     Examples
     --------
-    >>> ng.bilinear(ng.tensor([1.0, 2.0]), ng.tensor([3.0, 4.0]), np.eye(2)[None])
+    >>> F.bilinear(ng.tensor([1.0, 2.0]), ng.tensor([3.0, 4.0]), np.eye(2)[None])
     tensor([11.])
     """
     a, b, weight = as_operand(a), as_operand(b), as_operand(weight)

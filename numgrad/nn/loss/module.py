@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from numgrad.errors import NumgradValueError
-from numgrad.nn import functional as F
+from numgrad.nn.loss import distance, functional, likelihood
 from numgrad.nn.loss.functional import REDUCTIONS, check_reduction
 from numgrad.nn.module.module import Module
 from numgrad.tensors.creation import asarray
@@ -53,7 +53,7 @@ class MSELoss(_Loss):
 
     def forward(self, input: Any, target: Any) -> Tensor:
         """Compute the loss."""
-        return F.mse_loss(input, target, reduction=self.reduction)
+        return functional.mse_loss(input, target, reduction=self.reduction)
 
 
 class L1Loss(_Loss):
@@ -71,7 +71,7 @@ class L1Loss(_Loss):
 
     def forward(self, input: Any, target: Any) -> Tensor:
         """Compute the loss."""
-        return F.l1_loss(input, target, reduction=self.reduction)
+        return functional.l1_loss(input, target, reduction=self.reduction)
 
 
 class SmoothL1Loss(_Loss):
@@ -90,7 +90,7 @@ class SmoothL1Loss(_Loss):
 
     def forward(self, input: Any, target: Any) -> Tensor:
         """Compute the loss."""
-        return F.smooth_l1_loss(input, target, reduction=self.reduction, beta=self.beta)
+        return functional.smooth_l1_loss(input, target, reduction=self.reduction, beta=self.beta)
 
 
 class HuberLoss(_Loss):
@@ -109,7 +109,7 @@ class HuberLoss(_Loss):
 
     def forward(self, input: Any, target: Any) -> Tensor:
         """Compute the loss."""
-        return F.huber_loss(input, target, self.reduction, self.delta)
+        return functional.huber_loss(input, target, self.reduction, self.delta)
 
 
 class CrossEntropyLoss(_WeightedLoss):
@@ -146,7 +146,7 @@ class CrossEntropyLoss(_WeightedLoss):
 
     def forward(self, input: Any, target: Any) -> Tensor:
         """Compute the loss."""
-        return F.cross_entropy(
+        return functional.cross_entropy(
             input,
             target,
             self.weight,
@@ -174,7 +174,7 @@ class NLLLoss(_WeightedLoss):
 
     def forward(self, input: Any, target: Any) -> Tensor:
         """Compute the loss."""
-        return F.nll_loss(
+        return functional.nll_loss(
             input,
             target,
             self.weight,
@@ -198,7 +198,7 @@ class BCELoss(_WeightedLoss):
 
     def forward(self, input: Any, target: Any) -> Tensor:
         """Compute the loss."""
-        return F.binary_cross_entropy(input, target, self.weight, reduction=self.reduction)
+        return functional.binary_cross_entropy(input, target, self.weight, reduction=self.reduction)
 
 
 class BCEWithLogitsLoss(_WeightedLoss):
@@ -230,7 +230,7 @@ class BCEWithLogitsLoss(_WeightedLoss):
 
     def forward(self, input: Any, target: Any) -> Tensor:
         """Compute the loss."""
-        return F.binary_cross_entropy_with_logits(
+        return functional.binary_cross_entropy_with_logits(
             input, target, self.weight, reduction=self.reduction, pos_weight=self.pos_weight
         )
 
@@ -254,7 +254,9 @@ class KLDivLoss(_Loss):
 
     def forward(self, input: Any, target: Any) -> Tensor:
         """Compute the loss."""
-        return F.kl_div(input, target, reduction=self.reduction, log_target=self.log_target)
+        return likelihood.kl_div(
+            input, target, reduction=self.reduction, log_target=self.log_target
+        )
 
 
 class PoissonNLLLoss(_Loss):
@@ -280,7 +282,7 @@ class PoissonNLLLoss(_Loss):
 
     def forward(self, input: Any, target: Any) -> Tensor:
         """Compute the loss."""
-        return F.poisson_nll_loss(
+        return likelihood.poisson_nll_loss(
             input, target, self.log_input, self.full, eps=self.eps, reduction=self.reduction
         )
 
@@ -301,7 +303,7 @@ class GaussianNLLLoss(_Loss):
 
     def forward(self, input: Any, target: Any, var: Any) -> Tensor:
         """Compute the loss."""
-        return F.gaussian_nll_loss(input, target, var, self.full, self.eps, self.reduction)
+        return likelihood.gaussian_nll_loss(input, target, var, self.full, self.eps, self.reduction)
 
 
 class CosineEmbeddingLoss(_Loss):
@@ -321,7 +323,7 @@ class CosineEmbeddingLoss(_Loss):
 
     def forward(self, input1: Any, input2: Any, target: Any) -> Tensor:
         """Compute the loss."""
-        return F.cosine_embedding_loss(
+        return distance.cosine_embedding_loss(
             input1, input2, target, self.margin, reduction=self.reduction
         )
 
@@ -358,7 +360,7 @@ class TripletMarginLoss(_Loss):
 
     def forward(self, anchor: Any, positive: Any, negative: Any) -> Tensor:
         """Compute the loss."""
-        return F.triplet_margin_loss(
+        return distance.triplet_margin_loss(
             anchor,
             positive,
             negative,

@@ -12,16 +12,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from numgrad.autograd.function.function import Function
 from numgrad.autograd.hooks import name_of
 from numgrad.autograd.variable import Tensor
 from numgrad.errors import NumgradRuntimeError
-
-if TYPE_CHECKING:
-    from numgrad.nn.module.module import Module
-
 
 Hooks = Sequence[Callable[..., Any]]
 
@@ -52,7 +48,7 @@ class _Passage(Function):
 class BackwardHooks:
     """The backward hooks of one call of a module."""
 
-    def __init__(self, module: Module, pre: Hooks, post: Hooks) -> None:
+    def __init__(self, module: object, pre: Hooks, post: Hooks) -> None:
         self.module, self.pre, self.post = module, pre, post
         self.grad_outputs: tuple | None = None
         self.has_inputs = False

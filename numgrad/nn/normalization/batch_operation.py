@@ -97,7 +97,7 @@ def batch_normalize(x, weight=None, bias=None, *, eps=1e-5):
 
     Examples
     --------
-    >>> y, mean, variance = ng.batch_normalize(ng.tensor([[1.0, 0.0], [3.0, 4.0]]))
+    >>> y, mean, variance = ng.ops["batch_normalize"](ng.tensor([[1.0, 0.0], [3.0, 4.0]]))
     >>> np.round(y, 4)
     tensor([[-1., -1.],
             [ 1.,  1.]])
@@ -242,7 +242,7 @@ def normalize_by(x, mean, variance, weight=None, bias=None, *, eps=1e-5):
     Examples
     --------
     >>> x = ng.tensor([[1.0, 0.0], [3.0, 4.0]])
-    >>> ng.normalize_by(x, [2.0, 2.0], [1.0, 4.0], eps=0.0)
+    >>> ng.ops["normalize_by"](x, [2.0, 2.0], [1.0, 4.0], eps=0.0)
     tensor([[-1., -1.],
             [ 1.,  1.]])
     """

@@ -250,7 +250,7 @@ def layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
 
     Examples
     --------
-    >>> np.round(ng.layer_norm(ng.tensor([[1.0, 3.0], [10.0, 30.0]]), 2), 4)
+    >>> np.round(F.layer_norm(ng.tensor([[1.0, 3.0], [10.0, 30.0]]), 2), 4)
     tensor([[-1.,  1.],
             [-1.,  1.]])
     """
@@ -287,7 +287,7 @@ def rms_norm(x, normalized_shape, weight=None, eps=None):
 
     Examples
     --------
-    >>> ng.rms_norm(ng.tensor([3.0, 4.0, 0.0, 0.0]), 4)
+    >>> F.rms_norm(ng.tensor([3.0, 4.0, 0.0, 0.0]), 4)
     tensor([1.2, 1.6, 0. , 0. ])
     """
     x = as_operand(x)
@@ -323,7 +323,7 @@ def group_norm(x, num_groups, weight=None, bias=None, eps=1e-5):
 
     Examples
     --------
-    >>> np.round(ng.group_norm(ng.tensor([[1.0, 3.0, 10.0, 30.0]]), 2), 4)
+    >>> np.round(F.group_norm(ng.tensor([[1.0, 3.0, 10.0, 30.0]]), 2), 4)
     tensor([[-1.,  1., -1.,  1.]])
     """
     x = as_operand(x)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from numgrad.autograd.variable import Tensor
-from numgrad.nn import functional
 from numgrad.nn.convolution.functional import along_axes
 from numgrad.nn.module.module import Module
+from numgrad.nn.pooling import functional
 
 
 class _MaxPool(Module):

@@ -27,11 +27,10 @@ from weakref import ref
 import numpy as np
 
 from numgrad.autograd.modes import no_grad
-from numgrad.core.op import state
+from numgrad.core.interpreter import state
 from numgrad.errors import (
     NumgradKeyError,
     NumgradNotImplementedError,
-    NumgradTraceError,
     NumgradTypeError,
     NumgradValueError,
 )
@@ -47,11 +46,10 @@ EPOCH_IS_DEPRECATED = (
 
 def refuse_trace(name: str) -> None:
     """Raise in a function that is being compiled, which would step once and never again."""
-    if state.tracer is not None:
-        raise NumgradTraceError(
-            f"{name}.step: a schedule is Python code, which a compiled function does not run at "
-            "each call; step it after the call"
-        )
+    state.ground.once(
+        f"{name}.step: a schedule is Python code, which a compiled function does not run at "
+        "each call; step it after the call"
+    )
 
 
 class LRScheduler:

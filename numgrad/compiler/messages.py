@@ -34,6 +34,17 @@ def is_users(file: str) -> bool:
     return not file.startswith(_SKIPPED) and not file.endswith(_BETWEEN)
 
 
+def user_line() -> str | None:
+    """The place in the user's code that is being run, as ``file:line``."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if is_users(name):
+            return f"{name}:{frame.f_lineno}"
+        frame = frame.f_back
+    return None
+
+
 def raised_at(traceback: TracebackType | None) -> str | None:
     """The last line of the user's code on the way of an error, as ``file:line``."""
     found = None

@@ -1,0 +1,211 @@
+"""Options of a constructor, each declared once in the body of its class.
+
+Note [Declared options]
+-----------------------
+A class says its options as a dataclass does, ``name: type = default`` in their order, those after
+``_: KW_ONLY`` by keyword only; ``option(...)`` in place of a default adds a range and a sentence.
+A family of classes has a vocabulary besides, with the range and the sentence of names that mean
+the same everywhere. From these follow the signature of ``__init__``, which editors read from the
+class body as it stands (PEP 681), the checks, and the Parameters section of the docstring. The
+constructor hands what it got to ``_set_up(first, options)``. Declared names are no attributes of
+the class, and a subclass that declares nothing has the constructor of its base.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import groupby
+from math import inf
+from typing import Any
+
+from numgrad.errors import NumgradValueError
+
+REQUIRED: Any = inspect.Parameter.empty
+_NUMBERS = (float, int)
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option of a constructor.
+
+    Parameters
+    ----------
+    default
+        Its value if none is given. Of a tuple each part is checked; a part whose default is None
+        may be None.
+    doc
+        What it means, one sentence; that of the vocabulary if left out.
+    at_least, above, at_most, below
+        The range.
+    after
+        The option that is checked before this one, where that is not the order of declaration.
+    brings
+        The state that is kept where the option is on.
+    init
+        False for what a class fixes.
+    name, annotation, keyword_only
+        Where it stands in the class body.
+    """
+
+    default: Any = REQUIRED
+    doc: str = ""
+    at_least: float | None = None
+    above: float | None = None
+    at_most: float | None = None
+    below: float | None = None
+    after: str = ""
+    brings: str = ""
+    init: bool = True
+    name: str = ""
+    annotation: str = "Any"
+    keyword_only: bool = False
+
+    @cached_property
+    def limits(self) -> tuple[float, float, tuple[float, ...]]:
+        """The least and the largest value, and which of these are not in the range."""
+        lows, highs = (self.at_least, self.above), (self.at_most, self.below)
+        low = next((bound for bound in lows if bound is not None), -inf)
+        high = next((bound for bound in highs if bound is not None), inf)
+        return low, high, tuple(b for b in (self.above, self.below) if b is not None)
+
+    @property
+    def range(self) -> str:
+        """The range in words, empty if there is none."""
+        low, high, _ = self.limits
+        if high < inf:
+            left, right = "[" if self.above is None else "(", "]" if self.below is None else ")"
+            return f"in {left}{low:g}, {high:g}{right}"
+        if self.above is not None:
+            return "positive" if low == 0 else f"above {low:g}"
+        return "" if low == -inf else f"at least {low:g}"
+
+    def check(self, owner: str, value: Any) -> None:
+        """Raise unless ``value``, or each part of it, is in the range."""
+        low, high, excluded = self.limits
+        parts: Any = value if type(self.default) is tuple else (value,)
+        for part in parts:
+            if type(part) not in _NUMBERS or not low <= part <= high or part in excluded:
+                break
+        else:  # as nearly always
+            return
+        for number, part in enumerate(parts):
+            name = self.name if parts is not value else f"{self.name}[{number}]"
+            if parts is value and part is self.default[number]:  # a None
+                continue
+            if getattr(part, "size", 1) != 1:
+                raise NumgradValueError(
+                    f"{owner}: {name} is a Tensor of shape {part.shape}; it must have one element"
+                )
+            if not low <= part <= high or part in excluded:
+                raise NumgradValueError(f"{owner}: {name} is {part}; it must be {self.range}")
+
+
+def option(**given: Any) -> Any:
+    """Declare an option in a class body, with the fields of ``Option`` by name."""
+    return Option(**given)
+
+
+def declare(cls: type, known: Mapping[str, Option]) -> dict[str, Option]:
+    """Give a class the constructor of the options that its body declares, and return these.
+
+    ``known`` is the vocabulary. Options of a base class come first, in their places.
+    """
+    found: dict[str, Option] = dict(getattr(cls, "_options", {}))
+    keyword_only = False
+    for name, annotation in inspect.get_annotations(cls).items():
+        if annotation == "KW_ONLY":
+            keyword_only = True
+        elif not annotation.startswith("ClassVar"):
+            given, usual = cls.__dict__.get(name, REQUIRED), known.get(name, Option())
+            if not isinstance(given, Option):
+                given = replace(usual, default=given)
+            if name in cls.__dict__:
+                delattr(cls, name)
+            found[name] = replace(
+                given,
+                doc=given.doc or usual.doc,
+                name=name,
+                annotation=annotation,
+                keyword_only=keyword_only,
+            )
+    made: Any = cls
+    made._options = found
+    made._checked = in_order(found.values())
+    made.__init__ = _constructor(cls, found)
+    made.__doc__ = _documented(cls.__doc__, found.values())
+    return found
+
+
+def in_order(options: Any) -> tuple[Option, ...]:
+    """Options that have a range, in the order in which they are checked."""
+    ranged = [o for o in options if o.range]
+    order = [o for o in ranged if not o.after]
+    for late in [o for o in ranged if o.after]:
+        order.insert([o.name for o in order].index(late.after) + 1, late)
+    return tuple(order)
+
+
+def _constructor(cls: type, options: Mapping[str, Option]) -> Any:
+    """An ``__init__`` with the signature that the options say, compiled from source."""
+    taken = sorted((o for o in options.values() if o.init), key=lambda o: o.keyword_only)
+    parameters = ["self"]
+    for o in taken:
+        if o.keyword_only and "*" not in parameters:
+            parameters.append("*")
+        parameters.append(o.name if o.default is REQUIRED else f"{o.name}=_default[{o.name!r}]")
+    first, *rest = options.values()
+    values = [f"{o.name!r}: {o.name if o.init else f'_default[{o.name!r}]'}" for o in rest]
+    source = (
+        "def make(_default):\n"
+        f"    def __init__({', '.join(parameters)}):\n"
+        f"        self._set_up({first.name}, {{{', '.join(values)}}})\n"
+        "    return __init__\n"
+    )
+    scope: dict[str, Any] = {}
+    code = compile(source, f"<constructor of {cls.__name__}>", "exec")
+    exec(code, vars(sys.modules[cls.__module__]), scope)
+    made = scope["make"]({o.name: o.default for o in options.values()})
+    made.__qualname__ = f"{cls.__qualname__}.__init__"
+    made.__annotations__ = {**{o.name: o.annotation for o in taken}, "return": "None"}
+    return made
+
+
+# ------------------------------------------------------------------------------- documentation
+
+_SECTION = re.compile(r"^(Raises|Warns|See Also|Notes|References|Examples)\n-+\n", re.MULTILINE)
+_RAISES = "Raises\n------\nNumgradValueError\n    If an option is outside its range.\n\n"
+
+
+def _documented(doc: str | None, options: Any) -> str | None:
+    """A docstring with its Parameters section, which stands before the sections that follow."""
+    if doc is None:  # python -OO
+        return None
+    text = inspect.cleandoc(doc)
+    found = _SECTION.search(text)
+    at = found.start() if found else len(text)
+    shown = [o for o in options if o.init]
+    section = "\n".join(["Parameters", "----------", *_entries(shown), "", ""])
+    if "\nRaises\n" not in text and any(o.range for o in shown):
+        section += _RAISES
+    return f"{text[:at].rstrip()}\n\n{section}{text[at:]}".rstrip() + "\n"
+
+
+def _entries(options: Sequence[Option]) -> Iterator[str]:
+    """Entries of options; neighbours with the same sentence share one."""
+    for doc, same in groupby(options, key=lambda o: o.doc):
+        members = list(same)
+        head = ", ".join(o.name for o in members)
+        if len(members) == 1:
+            only = members[0]
+            default = "" if only.default is REQUIRED else f"default {only.default!r}"
+            state = f"with state ``{only.brings}``" if only.brings else ""
+            about = [only.annotation.replace("Any", ""), default, only.range, state]
+            head += f" : {', '.join(filter(None, about))}" if any(about) else ""
+        yield head
+        yield textwrap.fill(doc, 96, initial_indent="    ", subsequent_indent="    ")

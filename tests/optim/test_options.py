@@ -1,0 +1,110 @@
+"""Constructors that follow from declared options: signature, checks, documentation."""
+
+import copy
+import inspect
+import pickle
+from dataclasses import KW_ONLY
+from typing import Any
+
+import pytest
+
+import numgrad as ng
+from numgrad.optim.options import declared, option
+
+DECLARED = sorted(
+    (c for c in vars(ng.optim).values() if isinstance(c, type) and vars(c).get("_options")),
+    key=lambda c: c.__name__,
+)
+
+
+def leaf(*shape):
+    return ng.ones(shape or (2,), requires_grad=True)
+
+
+def test_all_optimizers_are_declared():
+    assert len(DECLARED) == 15
+
+
+def test_a_signature_has_names_and_defaults_in_pytorchs_order():
+    signature = inspect.signature(ng.optim.RMSprop)
+    assert list(signature.parameters) == [
+        *("params", "lr", "alpha", "eps", "weight_decay", "momentum", "centered", "capturable"),
+        *("foreach", "maximize", "differentiable"),
+    ]
+    assert signature.parameters["alpha"].default == 0.99
+    adamw = inspect.signature(ng.optim.AdamW)
+    assert adamw.parameters["weight_decay"].default == 0.01
+    assert "decoupled_weight_decay" not in adamw.parameters
+    assert adamw.parameters["foreach"].kind is inspect.Parameter.KEYWORD_ONLY
+    with pytest.raises(TypeError, match=r"Adam\.__init__\(\) got an unexpected .* 'rate'"):
+        ng.optim.Adam([leaf()], rate=1.0)
+
+
+@pytest.mark.parametrize("cls", DECLARED)
+def test_every_option_is_documented_and_in_the_groups(cls):
+    names = list(inspect.signature(cls).parameters)
+    section = cls.__doc__.split("Parameters\n----------\n")[1].split("\n\n")[0]
+    heads = [line.split(" : ")[0] for line in section.splitlines() if line[0] != " "]
+    assert [name for head in heads for name in head.split(", ")] == names
+    assert all(o.doc.endswith(".") for o in cls._options.values() if o.init)
+    assert set(cls([leaf(2, 2)]).defaults) == {*cls._options} - {"params"}
+    assert not any(hasattr(cls, name) for name in names)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "first"),
+    [
+        ("Adam", {"betas": (2, 2), "eps": -1, "weight_decay": -1}, r"eps is -1; it must be at l"),
+        ("Adam", {"betas": (0.5, 1), "weight_decay": -1}, r"betas\[1\] is 1; .* in \[0, 1\)"),
+        ("RMSprop", {"alpha": -1, "momentum": -2, "weight_decay": -1}, "momentum is -2"),
+        ("Muon", {"momentum": -2, "weight_decay": -1}, "momentum is -2"),
+        ("Adafactor", {"eps": (-1, -1)}, r"eps\[0\] is -1"),
+        ("Adafactor", {"beta2_decay": 1}, r"beta2_decay is 1; it must be in \[-inf, 0\]"),
+        ("SparseAdam", {"eps": 0.0}, "eps is 0.0; it must be positive"),
+        ("SGD", {"lr": float("nan")}, "lr is nan"),
+        ("SGD", {"momentum": -1, "nesterov": True}, "momentum is -1"),
+        ("SGD", {"lr": ng.ones(2)}, r"lr is a Tensor of shape \(2,\)"),
+    ],
+)
+def test_checks_name_the_option_and_its_range_in_pytorchs_order(name, options, first):
+    with pytest.raises(ng.errors.NumgradValueError, match=f"^{name}: {first}"):
+        getattr(ng.optim, name)([leaf(2, 2)], **options)
+
+
+def test_states_that_options_bring_are_kept_where_these_are_on():
+    x = leaf()
+    for momentum, centered in ((0, False), (0.5, False), (0, True), (0.5, True)):
+        optimizer = ng.optim.RMSprop([x], momentum=momentum, centered=centered)
+        x.grad = ng.ones(2)
+        optimizer.step()
+        brought = ["grad_avg"] * centered + ["momentum_buffer"] * bool(momentum)
+        assert list(optimizer.state[x]) == ["square_avg", *brought, "step"]
+
+
+def test_an_optimizer_of_ones_own_declares_its_options_or_keeps_those_of_its_base():
+    @declared
+    class Fixed(ng.optim.Optimizer):
+        """Steps of a fixed size."""
+
+        params: "Any"
+        lr: "float" = 0.5
+        _: "KW_ONLY"
+        width: "float" = option(default=1.0, above=0.5, doc="Of the region.")
+
+    assert Fixed([leaf()]).defaults == {"lr": 0.5, "width": 1.0}
+    with pytest.raises(ValueError, match=r"Fixed: width is 0\.5; it must be above 0\.5"):
+        Fixed([leaf()], width=0.5)
+    with pytest.raises(TypeError, match="positional"):
+        Fixed([leaf()], 0.5, 2.0)
+
+    class Named(ng.optim.SGD):
+        label: str = "mine"
+
+    assert Named([leaf()], 0.25).label == "mine"
+    assert inspect.signature(Named) == inspect.signature(ng.optim.SGD)
+
+
+def test_a_declared_optimizer_is_pickled_and_copied():
+    optimizer = ng.optim.AdamW([leaf()], 0.25)
+    for twin in (pickle.loads(pickle.dumps(optimizer)), copy.deepcopy(optimizer)):
+        assert twin.defaults == optimizer.defaults
