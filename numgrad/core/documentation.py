@@ -8,19 +8,17 @@ the declaration. A page is written when ``__doc__`` is first read, so an import 
 
 from __future__ import annotations
 
-import ast
 import inspect
 import operator
 import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
 from importlib import import_module
-from types import CodeType
 from typing import Any, ClassVar
 
 import numpy as np
 
+from numgrad.core.source_text import expression
 from numgrad.errors import NumgradError
 
 PARAMETERS = {
@@ -44,15 +42,10 @@ PARAMETERS = {
     "equal_nan": ("", "Whether NaN counts as equal to NaN."),
     "ddof": ("", "What is taken off the number of elements, by which it divides."),
     "eps": ("", "What is added to the variance, so that it never divides by zero."),
-    "alpha": ("", "Factor."),
-    "weight": ("", "Factors."),
-    "bias": ("", "Summands."),
-    "mask": ("array_like of bool", "Where to write; broadcasts against ``x``."),
     "indices": ("array_like of int", "Indices; negative ones count from the end."),
     "index": ("array_like of int", "Indices along the axis; negative ones count from the end."),
     "indices_or_sections": ("int or sequence of ints", "Number of parts, or where parts begin."),
     "include_initial": ("", "Whether the result starts with the value of no elements."),
-    "accumulate": ("", "Whether to add to what is there, also where an index repeats."),
 }
 """Type and meaning of parameters that are the same everywhere; ``name=default`` goes first."""
 
@@ -63,7 +56,6 @@ DESCRIBING = ("numgrad.compiler.lower.expand",)
 """Modules that add to ``DESCRIBERS``, and might not be imported yet."""
 
 _KINDS = {"bool": "bool", "int64": "integer", "float32": "floating", "complex64": "complex"}
-
 
 _IMPORTS = {
     "np": "import numpy as np",
@@ -129,21 +121,17 @@ class MethodText(str):
 
 def page(op: Any) -> str:
     """The whole documentation of an operation."""
-    sections = {
-        "Parameters": _parameters(op),
-        "Returns": _returns(op),
+    own = authored(op)
+    first = {"Parameters": _parameters(op), "Returns": _returns(op)}
+    last = {
         "Gradient": _gradient(op),
         "Notes": _notes(op),
+        "Examples": _with_imports(own.get("Examples", "")),
     }
-    written = authored(op)
-    head = [f"{op.name}{signature(op)}", written.pop("", "")]
-    body = {**{"Parameters": "", "Returns": ""}, **written, **sections}
-    last = {name: body.pop(name, "") for name in ("Gradient", "Notes", "Examples")}
-    last["Examples"] = _with_imports(last["Examples"])
-    return "\n\n".join(
-        [*filter(None, head)]
-        + [f"{name}\n{'-' * len(name)}\n{text}" for name, text in {**body, **last}.items() if text]
-    )
+    sections = {**first, **{name: own[name] for name in own if name not in last}, **first, **last}
+    texts = [f"{op.name}{signature(op)}", sections.pop("", "")]
+    texts += [f"{name}\n{'-' * len(name)}\n{text}" for name, text in sections.items() if text]
+    return "\n\n".join(filter(None, texts))
 
 
 def authored(op: Any) -> dict[str, str]:
@@ -203,14 +191,17 @@ def _with_imports(examples: str) -> str:
 
 
 def _parameters(op: Any) -> str:
-    lines: list[str] = []
-    for name, (kind, text) in _described(op).items():
-        star = (
-            "*" if signature(op).parameters[name].kind is inspect.Parameter.VAR_POSITIONAL else ""
-        )
-        lines.append(star + (f"{name} : {kind}" if kind else name))
-        lines += textwrap.indent(textwrap.fill(text, 90), "    ").splitlines() if text else []
-    return "\n".join(lines)
+    entries = []
+    for (kind, text), p in zip(
+        _described(op).values(), signature(op).parameters.values(), strict=True
+    ):
+        head = str(p.replace(default=p.empty)) + (f" : {kind}" if kind else "")
+        entries.append(f"{head}\n{_indented(text)}".rstrip())
+    return "\n".join(entries)
+
+
+def _indented(text: str) -> str:
+    return textwrap.indent(textwrap.fill(text, 90), "    ")
 
 
 def _described(op: Any) -> dict[str, tuple[str, str]]:
@@ -262,11 +253,9 @@ def _common(op: Any, name: str, default: Any) -> tuple[str, str]:
 
 
 def _returns(op: Any) -> str:
-    own = authored(op).get("Returns")
-    if own:
+    if own := authored(op).get("Returns"):
         return own
-    text = " ".join(filter(None, (op.result, _dtypes(op))))
-    return "Tensor" + ("\n" + textwrap.indent(textwrap.fill(text, 90), "    ") if text else "")
+    return f"Tensor\n{_indented(f'{op.result} {_dtypes(op)}'.strip())}".rstrip()
 
 
 def _dtypes(op: Any) -> str:
@@ -341,90 +330,28 @@ def _gradient(op: Any) -> str:
 def _points(op: Any) -> Iterator[str]:
     """Operands declared by ``kink``, and the gradient at each."""
     for kink in op.kinks:
-        names = list(kink.points)
-        columns = [kink.points[name] for name in names]
+        rows = [kink.points]
         if op.by_elements:
-            lengths = {len(c[0]) for c in columns if isinstance(c[0], list)}
-            rows = max(lengths, default=1)
-            columns = [(_repeated(v, rows), _repeated(g, rows)) for v, g in columns]
-            pairs = [[(v[i], g[i]) for v, g in columns] for i in range(rows)]
-        else:
-            pairs = [columns]
-        params = [f"{name}={value!r}" for name, value in kink.params.items()]
-        for row in pairs:
-            at = [f"{n} = {_number(v)}" for n, (v, _) in zip(names, row, strict=True)]
-            gradients = [
-                (n, _number(g)) for n, (_, g) in zip(names, row, strict=True) if g is not None
+            lists = [v for pair in kink.points.values() for v in pair if isinstance(v, list)]
+            rows = [
+                {
+                    name: [v[i] if isinstance(v, list) else v for v in pair]
+                    for name, pair in kink.points.items()
+                }
+                for i in range(len(lists[0]) if lists else 1)
             ]
-            many = len(gradients) > 1
-            shown = ", ".join(f"{n}: {g}" if many else g for n, g in gradients)
-            yield f"{', '.join(at + params)}: {shown}"
-
-
-def _repeated(value: Any, rows: int) -> Any:
-    return value if isinstance(value, list) else [value] * rows
+        for row in rows:
+            at = [f"{name} = {_number(value)}" for name, (value, _) in row.items()]
+            at += [f"{name}={value!r}" for name, value in kink.params.items()]
+            gradients = {name: _number(g) for name, (_, g) in row.items() if g is not None}
+            shown = [f"{name}: {g}" for name, g in gradients.items()]
+            yield f"{', '.join(at)}: {', '.join(shown if len(shown) > 1 else gradients.values())}"
 
 
 def _number(value: Any) -> str:
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_number, value))}]"
     return f"{value:.4g}" if isinstance(value, int | float | complex) else repr(value)
-
-
-def expression(function: Any) -> str:
-    """What a function computes, as text on one line if it is one expression."""
-    node = _node(function.__code__)
-    if node is None:
-        return f"<source of {function.__name__} is not available>"
-    if isinstance(node, ast.Lambda):
-        return ast.unparse(node.body)
-    body = node.body[1:] if ast.get_docstring(node) is not None else node.body
-    if len(body) == 1 and isinstance(body[0], ast.Return) and body[0].value is not None:
-        return ast.unparse(body[0].value)
-    return "\n".join(ast.unparse(statement) for statement in body)
-
-
-def _node(code: CodeType) -> ast.Lambda | ast.FunctionDef | None:
-    """The syntax tree of a function, found by the line and by its parameters."""
-    count = code.co_argcount + code.co_kwonlyargcount
-    found = [
-        node
-        for node in _functions(code.co_filename).get(code.co_firstlineno, [])
-        if [a.arg for a in (*node.args.args, *node.args.kwonlyargs)]
-        == list(code.co_varnames[:count])
-        and (isinstance(node, ast.Lambda) == (code.co_name == "<lambda>"))
-    ]
-    if len(found) > 1:  # lambdas side by side on a line
-        found = [node for node in found if _spans(node, code)]
-    return found[0] if found else None
-
-
-def _spans(node: Any, code: CodeType) -> bool:
-    """Whether the instructions of ``code`` lie inside of ``node``."""
-    low, high = (node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)
-    return all(
-        low <= (line, column) and (end, last) <= high
-        for line, end, column, last in code.co_positions()
-        if line is not None and end is not None and column is not None and column != last
-    )
-
-
-@lru_cache
-def _functions(path: str) -> dict[int, list[Any]]:
-    """The functions and lambdas of a file by their first lines."""
-    import linecache
-
-    found: dict[int, list[Any]] = {}
-    try:
-        tree = ast.parse("".join(linecache.getlines(path)))
-    except SyntaxError:  # what runs as a file is not always one
-        return found
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Lambda | ast.FunctionDef):
-            decorators = getattr(node, "decorator_list", ())
-            first = min([node.lineno, *(d.lineno for d in decorators)])
-            found.setdefault(first, []).append(node)
-    return found
 
 
 # ----------------------------------------------------------------------------------------- notes
