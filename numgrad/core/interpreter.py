@@ -44,7 +44,7 @@ class Interpreter(ABC):
             "code; use operations in its place"
         )
 
-    def assign(self, target: Any, value: Any) -> None:
+    def assign(self, target: Any, result: Any) -> None:
         """Take note that a value was written to the memory of a tensor."""
         return None
 
