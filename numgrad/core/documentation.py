@@ -3,7 +3,7 @@
 The author of an operation writes one sentence, an example, and a line for each parameter that
 ``PARAMETERS`` does not describe. Signature, defaults, dtypes, gradient formulas, points without a
 derivative, the NumPy function it stands for, methods and the form under ``ng.jit`` are read from
-the declaration. A page is written when ``__doc__`` is first read, so an import reads no sources.
+the declaration. A page is written when it is read, so an import reads no sources.
 """
 
 from __future__ import annotations
@@ -64,18 +64,30 @@ _IMPORTS = {
 }
 
 
-class Page:
-    """``__doc__`` of a family of operations: its own text on the class, a page on an instance."""
+class Page(str):
+    """Docstring of an operation or of its method, written when it is read.
 
-    def __init__(self, family: str | None) -> None:
-        self.family = family
+    ``inspect.getdoc``, and with it ``help`` and Jupyter, reads a docstring by ``expandtabs``, and
+    ``print`` by ``str``. To all else it is what the author wrote: ``functools.wraps`` copies it
+    without a cost. A property would not do: methods must be functions to be called fast.
+    """
 
-    def __get__(self, op: Any, owner: Any = None) -> str | None:
-        return self.family if op is None else page(op)
+    __slots__ = ("op", "signed")
+
+    def __new__(cls, op: Any, *, signed: bool = True) -> Page:
+        self = super().__new__(cls, op.function.__doc__ or op.name)
+        self.op, self.signed = op, signed
+        return self
+
+    def __str__(self) -> str:
+        return page(self.op) if self.signed else page(self.op).partition("\n\n")[2]
+
+    def expandtabs(self, tabsize: Any = 8) -> str:  # pyright: ignore
+        return str(self).expandtabs(tabsize)
 
 
 class Documented:
-    """What writes its own ``__doc__``. Its subclasses say what is common to their instances."""
+    """What has a page of documentation: what families say about their operations there."""
 
     result = ""
     """Sentences on the shape of the result."""
@@ -89,31 +101,6 @@ class Documented:
     def result_dtype(self, dtype: np.dtype) -> np.dtype | None:
         """The dtype of the result of operands of one dtype, None if that is not known."""
         return None
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        cls.__doc__ = Page(cls.__doc__)  # pyright: ignore
-
-
-class MethodText(str):
-    """Docstring of a method that stands for an operation: its page, written when it is read.
-
-    ``inspect.getdoc``, and what is built on it, reads a docstring through ``expandtabs``. A
-    function's ``__doc__`` cannot be a property, and a method must be a function to be called fast.
-    """
-
-    __slots__ = ("op",)
-
-    def __new__(cls, op: Any) -> MethodText:
-        self = super().__new__(cls, op.function.__doc__ or "")
-        self.op = op
-        return self
-
-    def __str__(self) -> str:
-        return page(self.op).partition("\n\n")[2]
-
-    def expandtabs(self, tabsize: Any = 8) -> str:  # pyright: ignore
-        return str(self).expandtabs(tabsize)
 
 
 # ------------------------------------------------------------------------------------------ page

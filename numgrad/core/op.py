@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from numgrad.core.documentation import Documented, signature
+from numgrad.core.documentation import Documented, Page, signature
 from numgrad.core.interpreter import Interpreter, State, interpreter
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 
@@ -136,6 +136,7 @@ class Op(Documented):
         self.__name__ = self.name
         self.__qualname__ = self.name
         self.__module__ = function.__module__
+        self.__doc__ = Page(self)
         self.inputs = code.co_varnames[: code.co_argcount]
         if code.co_flags & 0x04:  # *args: any number of inputs
             self.inputs = ("inputs",)

@@ -28,7 +28,7 @@ from numgrad.autograd.variable import (
     version_of,
 )
 from numgrad.core.abstract import BRANCH, NDARRAY, AbstractArray, AbstractLength
-from numgrad.core.documentation import MethodText
+from numgrad.core.documentation import Page
 from numgrad.core.interpreter import install_eager, state
 from numgrad.core.op import OPS, Call, Meta, Op
 from numgrad.errors import (
@@ -666,7 +666,7 @@ def _method(op: Op) -> Callable[..., Any]:
         return op(self, *args, **params)
 
     method.__name__ = method.__qualname__ = op.name
-    method.__doc__ = MethodText(op)
+    method.__doc__ = Page(op, signed=False)
     vars(method)["__wrapped__"] = op  # whose signature it has
     return method
 
