@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import sys
 import traceback
-import warnings
 from collections.abc import Sequence
 from types import FrameType
 from typing import Any, Self
@@ -20,7 +19,7 @@ from numgrad.autograd.hooks import node_extras
 from numgrad.autograd.variable import Tensor
 from numgrad.core.interpreter import state
 from numgrad.core.row_sparse import RowSparseArray
-from numgrad.errors import PACKAGE, NumgradRuntimeError
+from numgrad.errors import PACKAGE, NumgradRuntimeError, warn
 
 
 def remember_line(node: Any) -> None:
@@ -57,7 +56,7 @@ def explain(node: Any, error: BaseException) -> None:
         )
     else:
         text = f"{node.name()}: its backward failed; the operation was recorded here:\n{trace}"
-    warnings.warn(text, UserWarning, stacklevel=3)
+    warn(text, UserWarning)
     error._numgrad_explained = True  # pyright: ignore
 
 
@@ -103,11 +102,10 @@ class detect_anomaly:
     """
 
     def __init__(self, check_nan: bool = True) -> None:
-        warnings.warn(
+        warn(
             "anomaly mode is on: operations remember their lines, which makes them slow; use it "
             "to find an error",
             UserWarning,
-            stacklevel=2,
         )
         self._check_nan = bool(check_nan)
 

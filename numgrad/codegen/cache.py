@@ -21,13 +21,13 @@ import os
 import stat
 import sys
 import tempfile
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from numgrad.codegen import file_lock
+from numgrad.errors import warn
 
 _PRIVATE = 0o700
 _OPEN_TO_OTHERS = stat.S_IWGRP | stat.S_IWOTH
@@ -247,8 +247,7 @@ def _warn(key: Any, objection: str) -> None:
     if key in _warned:
         return
     _warned.add(key)
-    warnings.warn(
+    warn(
         f"numgrad: {objection}, or set NUMGRAD_CACHE_DIR to another directory",
         RuntimeWarning,
-        stacklevel=2,
     )

@@ -21,7 +21,7 @@ from numgrad.compiler.graph.graph import Graph
 from numgrad.compiler.inspect.reasons import difference
 from numgrad.compiler.inspect.report import report
 from numgrad.compiler.inspect.stats import FUNCTIONS, Statistics
-from numgrad.compiler.messages import no_internal_error, warn
+from numgrad.compiler.messages import no_internal_error
 from numgrad.compiler.progress import announced
 from numgrad.compiler.run.check import checked
 from numgrad.compiler.run.dispatch import MISS, NAMES, compiled
@@ -29,7 +29,7 @@ from numgrad.compiler.run.options import Options
 from numgrad.compiler.run.specialise import Specialisation
 from numgrad.compiler.trace.capture import trace
 from numgrad.core.interpreter import state
-from numgrad.errors import NumgradRuntimeError, NumgradTypeError
+from numgrad.errors import NumgradRuntimeError, NumgradTypeError, warn
 
 P = ParamSpec("P")
 R = TypeVar("R")

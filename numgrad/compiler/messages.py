@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import sys
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
@@ -14,15 +13,6 @@ from typing import Any
 import numpy as np
 
 from numgrad.errors import PACKAGE, NumgradAssertionError, NumgradError, NumgradTraceError
-
-
-def warn(message: str) -> None:
-    """Warn at the first line outside of this package."""
-    level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(message, UserWarning, stacklevel=level)
-
 
 _SKIPPED = (PACKAGE, os.path.dirname(np.__file__) + os.sep)
 _BETWEEN = ("contextlib.py", "functools.py")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
@@ -20,6 +19,7 @@ from numgrad.errors import (
     NumgradTraceError,
     NumgradTypeError,
     NumgradValueError,
+    warn,
 )
 from numgrad.optim import state_dict as states
 from numgrad.tensors.tensor import Tensor
@@ -397,11 +397,10 @@ class Optimizer:
                 )
             group.setdefault(option, default)
         if len(set(tensors)) != len(tensors):
-            warnings.warn(
+            warn(
                 f"{self._name}: a parameter occurs twice in a group and will be updated twice a "
                 "step; give each once",
                 UserWarning,
-                stacklevel=3,
             )
         if self.param_groups and ("param_names" in self.param_groups[0]) != (
             "param_names" in group

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from operator import index as as_index
 from typing import Any
@@ -37,6 +36,7 @@ from numgrad.errors import (
     NumgradRuntimeError,
     NumgradTypeError,
     NumgradValueError,
+    warn,
 )
 from numgrad.operations.index import getitem, is_basic
 from numgrad.tensors import inplace_methods as methods
@@ -54,11 +54,10 @@ def _get_grad(self: Tensor) -> Tensor | RowSparseTensor | None:
     if found is None and self._requires_grad and self.grad_fn is not None:
         if hooks.retains_grad(self):
             return None
-        warnings.warn(
+        warn(
             "the .grad of a tensor that is the result of an operation is not kept; call "
             "retain_grad() before backward, use autograd.grad, or look at the leaf",
             UserWarning,
-            stacklevel=2,
         )
     return found
 
@@ -167,11 +166,10 @@ def _get_data(self: Tensor) -> Tensor:
     global _warned_of_data
     if self._requires_grad and not _warned_of_data:
         _warned_of_data = True
-        warnings.warn(
+        warn(
             ".data hides changes from the check that a backward finds what was saved, so gradients "
             "may be wrong silently; detach() has the same values and keeps the check",
             UserWarning,
-            stacklevel=2,
         )
     return Tensor(self._array)
 

@@ -10,9 +10,8 @@ import numpy as np
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.call.nesting import flatten, paths
 from numgrad.compiler.call.signature import Arguments
-from numgrad.compiler.messages import warn
 from numgrad.compiler.run.specialise import Specialisation
-from numgrad.errors import NumgradAssertionError
+from numgrad.errors import NumgradAssertionError, warn
 from numgrad.tensors.random_state import RandomState
 
 

@@ -17,7 +17,7 @@ from numgrad.compiler.call.nesting import flatten
 from numgrad.compiler.call.signature import NUMBER, STATIC, TENSOR, Arguments, Leaf
 from numgrad.compiler.graph.graph import CALL, Graph, Value
 from numgrad.compiler.graph.sizes import Size
-from numgrad.compiler.messages import name_line, no_internal_error, raised_at, warn
+from numgrad.compiler.messages import name_line, no_internal_error, raised_at
 from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.compiler.trace.captured import Captured
 from numgrad.compiler.trace.cut import Cut, cut
@@ -26,7 +26,7 @@ from numgrad.compiler.trace.interpreter import TraceInterpreter
 from numgrad.compiler.trace.shared import share
 from numgrad.compiler.trace.shown import source_of
 from numgrad.compiler.trace.tracer import Tracer
-from numgrad.errors import NumgradError, NumgradNotImplementedError, NumgradTypeError
+from numgrad.errors import NumgradError, NumgradNotImplementedError, NumgradTypeError, warn
 
 
 @dataclass

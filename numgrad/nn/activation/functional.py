@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
 from numgrad.core.op import Op
-from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.errors import NumgradTypeError, NumgradValueError, warn
 from numgrad.nn.activation import operation as ops
 from numgrad.operations import real, reduce
 from numgrad.operations.exponential import tanh as _tanh
@@ -292,11 +291,10 @@ def _along(name: str, input: Any, dim: int | None, dtype: Any) -> tuple[Any, int
         input = astype(input, dtype=dtype)
     if dim is None:
         dim = 0 if input.ndim in (0, 1, 3) else 1
-        warnings.warn(
+        warn(
             f"{name}: no dim was given; axis {dim} is taken for an input of shape "
             f"{tuple(input.shape)}. Say which one is meant",
             UserWarning,
-            stacklevel=3,
         )
     elif not hasattr(dim, "__index__"):
         raise NumgradTypeError(f"{name}: dim must be one axis, an integer, got {dim!r}")

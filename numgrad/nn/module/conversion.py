@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -11,7 +10,7 @@ import numpy as np
 from numgrad.autograd.node import mark_written
 from numgrad.autograd.variable import Tensor
 from numgrad.codegen.expr import check_dtype
-from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.errors import NumgradTypeError, NumgradValueError, warn
 from numgrad.nn.module.members import Members
 
 
@@ -115,10 +114,9 @@ def _converted(tensor: Tensor, dtype: np.dtype) -> Tensor:
         return tensor
     array = tensor.numpy(force=True)
     if array.dtype.kind == "c" and dtype.kind != "c":
-        warnings.warn(
+        warn(
             f"conversion of a module from {array.dtype} to {dtype} drops the imaginary parts of "
             "its parameters",
-            stacklevel=5,
         )
         array = np.real(array)
     return Tensor(array.astype(dtype), tensor.requires_grad and dtype.kind in "fc")

@@ -9,13 +9,12 @@ and the results of the call pass through a node each (see ``backward_hooks``).
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 from numgrad.autograd.hooks import name_of
 from numgrad.core.interpreter import state
-from numgrad.errors import NumgradRuntimeError
+from numgrad.errors import NumgradRuntimeError, warn
 from numgrad.nn.module.backward_hooks import BackwardHooks
 
 
@@ -93,10 +92,9 @@ class HookedCall:
                     try:
                         _run_forward_hook(hook, self, args, kwargs, None)
                     except Exception as error:
-                        warnings.warn(
+                        warn(
                             f"{name_of(hook.function)}: a forward hook with always_call raised "
                             f"{type(error).__name__} while another error was on its way: {error}",
-                            stacklevel=3,
                         )
             raise
 

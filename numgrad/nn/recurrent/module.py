@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 import numpy as np
 
 from numgrad.autograd.variable import Tensor
-from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.errors import NumgradTypeError, NumgradValueError, warn
 from numgrad.nn import init
 from numgrad.nn.dropout.functional import check_probability, dropout
 from numgrad.nn.linear.functional import linear
@@ -71,9 +70,8 @@ class _Recurrent(Module):
             )
         check_probability(name, dropout)
         if dropout > 0 and num_layers == 1:
-            warnings.warn(
+            warn(
                 f"{name}: dropout={dropout} is applied between layers, and there is one only",
-                stacklevel=3,
             )
         self.input_size = input_size
         self.hidden_size = hidden_size

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from itertools import chain
 from types import GeneratorType
@@ -14,7 +13,7 @@ from numgrad.autograd.modes import no_grad
 from numgrad.autograd.row_sparse import RowSparseTensor
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
-from numgrad.errors import NumgradTypeError
+from numgrad.errors import NumgradTypeError, warn
 from numgrad.nn.utils.norm import Gradient, total_norm
 from numgrad.nn.utils.tensors import Tensors, listed
 from numgrad.nn.utils.update_many import update_many
@@ -73,11 +72,10 @@ def clip_grad_norm_(
     if isinstance(parameters, GeneratorType):
         parameters = list(parameters)
         if not parameters:
-            warnings.warn(
+            warn(
                 "clip_grad_norm_: the generator of parameters gives none, maybe since it was used "
                 "up before; nothing is clipped",
                 UserWarning,
-                stacklevel=2,
             )
     grads = _gradients("clip_grad_norm_", parameters)
     total = total_norm("clip_grad_norm_", grads, norm_type, error_if_nonfinite)

@@ -17,7 +17,6 @@ a schedule has it, computes the rate of any step from the initial one.
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from inspect import ismethod
@@ -33,6 +32,7 @@ from numgrad.errors import (
     NumgradNotImplementedError,
     NumgradTypeError,
     NumgradValueError,
+    warn,
 )
 from numgrad.nn.module.foreign import array_of, is_array
 from numgrad.optim.optimizer import Optimizer
@@ -145,7 +145,7 @@ class LRScheduler:
             _warn_unless_stepped(self.optimizer)
         self._step_count += 1
         if epoch is not None:
-            warnings.warn(EPOCH_IS_DEPRECATED, UserWarning, stacklevel=2)
+            warn(EPOCH_IS_DEPRECATED, UserWarning)
         self._update_lr(epoch)
 
     def _update_lr(self, epoch: int | None = None) -> None:
@@ -183,10 +183,9 @@ class LRScheduler:
             If the class has none.
         """
         if not self._get_lr_called_within_step:
-            warnings.warn(
+            warn(
                 "get_lr: computes the rates of the next step; get_last_lr() has the present ones",
                 UserWarning,
-                stacklevel=2,
             )
         return self._next_lr()
 
@@ -329,4 +328,4 @@ def _warn_unless_stepped(optimizer: Any) -> None:
         )
     else:
         return
-    warnings.warn(message, UserWarning, stacklevel=3)
+    warn(message, UserWarning)
