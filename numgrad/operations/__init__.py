@@ -2,6 +2,7 @@
 
 from numgrad.operations import (  # noqa: F401 (for what they declare)
     arithmetic,
+    choice,
     compare,
     complex,
     cumulative,
@@ -19,6 +20,7 @@ from numgrad.operations import (  # noqa: F401 (for what they declare)
     real,
     reduce,
     region,
+    rounding,
     scatter,
     search,
     shape,

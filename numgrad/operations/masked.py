@@ -10,7 +10,7 @@ from numgrad.core.abstract import broadcast_lengths
 from numgrad.core.declare import composite, primitive
 from numgrad.core.op import OPS, Meta
 from numgrad.errors import NumgradTypeError, NumgradValueError
-from numgrad.operations.arithmetic import where
+from numgrad.operations.choice import where
 from numgrad.operations.index import take
 from numgrad.operations.shape import as_operand, broadcast_to, ravel
 from numgrad.operations.write import as_number, converted

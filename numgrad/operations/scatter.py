@@ -16,7 +16,7 @@ from numgrad.core.interpreter import state
 from numgrad.core.op import Meta
 from numgrad.errors import NumgradValueError
 from numgrad.kernels.index import scatter_add_kernel
-from numgrad.operations.arithmetic import where
+from numgrad.operations.choice import where
 from numgrad.operations.index import (
     ALONG,
     INDICES,

@@ -26,7 +26,7 @@ from numgrad.core.op import OPS, Meta, complete
 from numgrad.core.primitive import Primitive
 from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueError
 from numgrad.kernels.index import scatter_add_kernel
-from numgrad.operations.arithmetic import where
+from numgrad.operations.choice import where
 from numgrad.operations.extend import pad_constant
 from numgrad.operations.index import (
     INDICES,

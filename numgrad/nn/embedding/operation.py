@@ -13,7 +13,7 @@ from numgrad.core.op import Meta
 from numgrad.core.row_sparse import RowSparseArray
 from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueError
 from numgrad.kernels.row_sparse import gather_rows, scatter_rows
-from numgrad.operations.arithmetic import where
+from numgrad.operations.choice import where
 from numgrad.operations.index import ALONG, INDICES
 from numgrad.operations.shape import expand_dims
 
