@@ -7,8 +7,9 @@ from typing import Any
 
 from numgrad.core.options import option
 from numgrad.errors import NumgradValueError
-from numgrad.nn import functional as F
 from numgrad.nn.applied import Applied, applies
+from numgrad.nn.loss import distance, likelihood
+from numgrad.nn.loss import functional as F
 from numgrad.nn.loss.functional import REDUCTIONS, check_reduction
 from numgrad.tensors.creation import asarray
 
@@ -158,7 +159,7 @@ class BCEWithLogitsLoss(_Loss):
     pos_weight: Any = None
 
 
-@applies(F.kl_div)
+@applies(likelihood.kl_div)
 class KLDivLoss(_Loss):
     """Kullback-Leibler divergence; ``reduction="batchmean"`` gives what mathematics calls so.
 
@@ -177,7 +178,7 @@ class KLDivLoss(_Loss):
     reductions = (*REDUCTIONS, "batchmean")
 
 
-@applies(F.poisson_nll_loss)
+@applies(likelihood.poisson_nll_loss)
 class PoissonNLLLoss(_Loss):
     """Negative log-likelihood of counts that have a Poisson distribution.
 
@@ -195,7 +196,7 @@ class PoissonNLLLoss(_Loss):
     reduction: str = "mean"
 
 
-@applies(F.gaussian_nll_loss)
+@applies(likelihood.gaussian_nll_loss)
 class GaussianNLLLoss(_Loss):
     """Negative log-likelihood of normal variables with given means and variances.
 
@@ -212,7 +213,7 @@ class GaussianNLLLoss(_Loss):
     reduction: str = "mean"
 
 
-@applies(F.cosine_embedding_loss)
+@applies(distance.cosine_embedding_loss)
 class CosineEmbeddingLoss(_Loss):
     """``1 - cos`` of pairs of vectors that belong together, else ``max(cos - margin, 0)``.
 
@@ -229,7 +230,7 @@ class CosineEmbeddingLoss(_Loss):
     reduction: str = "mean"
 
 
-@applies(F.triplet_margin_loss)
+@applies(distance.triplet_margin_loss)
 class TripletMarginLoss(_Loss):
     """How far the positive is from being nearer to the anchor than the negative by a margin.
 
