@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from numgrad.core.documentation import Documented, Page, signature
 from numgrad.core.interpreter import Interpreter, State, interpreter
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 
@@ -75,7 +76,7 @@ class Kink(NamedTuple):
     params: dict[str, Any]
 
 
-class Op:
+class Op(Documented):
     """A named operation; call it with Tensors, arrays and numbers.
 
     The concrete families are ``Elementwise``, ``AxisOp``, ``View``, ``Primitive`` and
@@ -145,7 +146,7 @@ class Op:
         self.__name__ = self.name
         self.__qualname__ = self.name
         self.__module__ = function.__module__
-        self.__doc__ = function.__doc__
+        self.__doc__ = Page(self)
         self.inputs = code.co_varnames[: code.co_argcount]
         if code.co_flags & 0x04:  # *args: any number of inputs
             self.inputs = ("inputs",)
@@ -228,7 +229,7 @@ class Op:
 
     @property
     def __signature__(self) -> Any:
-        return inspect.signature(self.function)
+        return signature(self)
 
     @property
     def __wrapped__(self) -> Callable[..., Any]:
