@@ -2,6 +2,7 @@
 
 from numgrad.operations import (  # noqa: F401 (for what they declare)
     arithmetic,
+    batching,
     compare,
     complex,
     cumulative,

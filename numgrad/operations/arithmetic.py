@@ -25,7 +25,7 @@ def subtract(a, b):
 subtract.vjp(a=lambda g: g, b=lambda g: -g)
 
 
-@elementwise(ref=np.multiply, dunder="mul", smooth=True)
+@elementwise(ref=np.multiply, dunder="mul", bilinear=True, smooth=True)
 def multiply(a, b):
     """Product of two operands."""
     return a * b

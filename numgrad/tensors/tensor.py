@@ -27,8 +27,10 @@ from numgrad.autograd.variable import (
     version_of,
 )
 from numgrad.core.abstract import BRANCH, NDARRAY, AbstractArray, AbstractLength
+from numgrad.core.call import Call
+from numgrad.core.formula import Meta
 from numgrad.core.interpreter import install_eager, state
-from numgrad.core.op import OPS, Call, Meta, Op
+from numgrad.core.op import OPS, Op
 from numgrad.errors import (
     NumgradAttributeError,
     NumgradIndexError,

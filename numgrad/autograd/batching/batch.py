@@ -23,10 +23,12 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from numgrad.autograd.batching.rules import Operand, by_example, find_rule, first_example
 from numgrad.autograd.variable import Tensor
+from numgrad.core.arguments import complete
+from numgrad.core.batching import BatchOperand, by_example, find_rule, first_example
+from numgrad.core.composite import Composite
 from numgrad.core.interpreter import Interpreter, bind, interpreter, state
-from numgrad.core.op import OPS, Composite, Op, complete
+from numgrad.core.op import OPS, Op
 from numgrad.errors import NumgradError, NumgradRuntimeError, NumgradValueError
 from numgrad.operations.shape import as_operand
 
@@ -91,7 +93,7 @@ class BatchingInterpreter(Interpreter):
         if self.owns(result):
             return result.value
         with self._below():
-            return Operand(as_operand(result), False).repeated(self.size)
+            return BatchOperand(as_operand(result), False).repeated(self.size)
 
     def owns(self, value: Any) -> bool:
         """Whether ``value`` stands for an example of this batch."""
@@ -105,7 +107,9 @@ class BatchingInterpreter(Interpreter):
         for name, value in params.items():
             if any(map(self.owns, value if isinstance(value, tuple | list) else (value,))):
                 refuse(f"{op.name}: parameter {name!r}")
-        operands = [Operand(a.value, True) if self.owns(a) else Operand(a, False) for a in args]
+        operands = [
+            BatchOperand(a.value, True) if self.owns(a) else BatchOperand(a, False) for a in args
+        ]
         with self._below():
             if not any([o.batched for o in operands]):
                 return bind(op, args, params)
@@ -114,7 +118,7 @@ class BatchingInterpreter(Interpreter):
             return tuple([Batched(part, self) for part in out])
         return Batched(out, self)
 
-    def _bind_batch(self, op: Op, operands: list[Operand], params: dict[str, Any]) -> Any:
+    def _bind_batch(self, op: Op, operands: list[BatchOperand], params: dict[str, Any]) -> Any:
         rule = find_rule(op)
         try:
             out = NotImplemented if rule is None else rule(op, operands, params, self.size)
@@ -126,7 +130,7 @@ class BatchingInterpreter(Interpreter):
             first_example(op, operands, params)
         raise failed
 
-    def _loop(self, op: Op, operands: list[Operand], params: dict[str, Any]) -> Any:
+    def _loop(self, op: Op, operands: list[BatchOperand], params: dict[str, Any]) -> Any:
         if not self.size:
             raise NumgradValueError(
                 f"{op.name}: is computed for one example after the other, and a batch of none does "

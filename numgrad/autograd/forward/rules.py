@@ -29,13 +29,12 @@ from numgrad.autograd.engine.backward import grad
 from numgrad.autograd.variable import Tensor, constant
 from numgrad.core.abstract import filled, zeros
 from numgrad.core.axis import AxisOp
+from numgrad.core.call import Call
 from numgrad.core.elementwise import Elementwise
+from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind, state
-from numgrad.core.op import OPS, Call, Meta, Op
+from numgrad.core.op import OPS, Op
 from numgrad.errors import NumgradNotImplementedError, NumgradTypeError
-
-BILINEAR = frozenset({"convolution_input", "convolution_weight", "matmul", "multiply"})
-"""Operations that are linear in each operand."""
 
 PREFIX = "t_"
 """In a declared formula, what marks the name of an input's tangent."""
@@ -45,7 +44,7 @@ def reads_call(op: Op) -> bool:
     """Whether the rule of ``op`` reads the record of its call."""
     if op.jvp_formula is not None:
         return any(name in op.auxiliaries for name in _names(op.jvp_formula))
-    if op.linear or op.name in BILINEAR or isinstance(op, Elementwise):
+    if op.linear or op.bilinear or isinstance(op, Elementwise):
         return False
     return not isinstance(op, AxisOp) or op.keeps_shape
 
@@ -72,7 +71,7 @@ def pushforward(
         found = _declared(op, args, params, tangents, out, call)
     elif op.linear:
         found = _linear(op, args, params, tangents)
-    elif op.name in BILINEAR:
+    elif op.bilinear:
         found = _bilinear(op, args, params, tangents)
     elif isinstance(op, Elementwise):
         found = _elementwise(op, args, tangents, out)

@@ -74,10 +74,6 @@ class Value:
 _PYTHON = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
 
 
-_EFFECTS = ("require_between",)
-"""Operations that are there for the error they may raise."""
-
-
 class Node:
     """An operation on values: ``outputs = op(*inputs, **params)``.
 
@@ -101,7 +97,7 @@ class Node:
     @property
     def has_effects(self) -> bool:
         """Whether the node is there for more than its results."""
-        return self.op == CALL or self.name in _EFFECTS
+        return self.op == CALL if isinstance(self.op, str) else self.op.effects
 
     def __repr__(self) -> str:
         return f"<node {self.name}>"

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from numgrad.core.batching import BatchOperand, apply, elementwise_rule
 from numgrad.core.declare import composite
-from numgrad.core.op import Meta
+from numgrad.core.formula import Meta
+from numgrad.core.interpreter import bind
+from numgrad.core.op import OPS, Op
 from numgrad.errors import NumgradValueError
 from numgrad.nn.linear.plan import LinearMap, check_shapes
 from numgrad.operations.matmul import matmul
@@ -36,6 +40,7 @@ def _declare(**options: Any) -> Any:
         (((3, 4), (5, 4), (4,)), {}, "NumgradValueError"),
     ],
     smooth=True,
+    lowering="numgrad.nn.linear.lowering",
 )
 def linear(x, weight, bias=None):
     """``x @ weight.T + bias``, one operation.
@@ -100,3 +105,16 @@ bilinear.calls = [
     (((2, 3), (2, 4), (5, 3, 4), (5,)), lambda *operands: bilinear(*operands)),
     (((3,), (2,), (1, 3, 2)), lambda *operands: bilinear(*operands)),
 ]
+
+
+@linear.batch
+def _linear(op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int) -> Any:
+    x, weight, *bias = (o for o in operands if o.value is not None)
+    if x.ndim == 0 or weight.ndim != 2:
+        return NotImplemented  # an error, whose message one example gives
+    if not any(o.batched for o in (weight, *bias)):
+        return bind(op, tuple([o.value for o in (x, weight, *bias)]), {})
+    transpose = BatchOperand(apply("matrix_transpose", weight.value), weight.batched)
+    out = matmul.batching(matmul, (x, transpose), {}, size)
+    product = BatchOperand(out, x.batched or weight.batched)
+    return elementwise_rule(OPS["add"], (product, *bias), {}, size) if bias else out

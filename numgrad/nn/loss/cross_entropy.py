@@ -10,7 +10,7 @@ import numpy as np
 
 from numgrad.codegen import threads
 from numgrad.core.declare import primitive
-from numgrad.core.op import Meta
+from numgrad.core.formula import Meta
 from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueError
 from numgrad.kernels.cross_entropy import (
     cross_entropy_backward_kernel,
@@ -112,7 +112,12 @@ def _results(dtype: np.dtype, shape: tuple[int, ...], reduction: str) -> tuple:
     return losses, result, losses if reduction == "none" else result[:1].reshape(())
 
 
-@primitive(internal=True, differentiable=False, method=False)
+@primitive(
+    internal=True,
+    differentiable=False,
+    method=False,
+    lowering="numgrad.nn.loss.lowering",
+)
 def class_distribution(target, weight, *, shape, dtype, ignore_index, label_smoothing):
     """Weighted probabilities of the classes that class indices stand for, zeros where ignored."""
     axis = class_axis(len(shape))
@@ -140,7 +145,13 @@ def _distribution_result(target, weight, *, shape, dtype, ignore_index, label_sm
     return Meta(tuple(shape), np.dtype(dtype))
 
 
-@primitive(internal=True, method=False, auxiliaries=("rows", "result"), real=True)
+@primitive(
+    internal=True,
+    method=False,
+    auxiliaries=("rows", "result"),
+    real=True,
+    lowering="numgrad.nn.loss.lowering",
+)
 def cross_entropy(x, target, weight=None, *, ignore_index, reduction, label_smoothing):
     """Negative logarithm of the ``softmax`` of logits at class indices."""
     name = "cross_entropy"
@@ -241,7 +252,14 @@ cross_entropy.kink(
 )
 
 
-@primitive(internal=True, method=False, auxiliaries=("result",), real=True, smooth=True)
+@primitive(
+    internal=True,
+    method=False,
+    auxiliaries=("result",),
+    real=True,
+    smooth=True,
+    lowering="numgrad.nn.loss.lowering",
+)
 def nll_loss(x, target, weight=None, *, ignore_index, reduction):
     """Negative of logarithms of probabilities at class indices."""
     flat, indices, weight = _operands("nll_loss", x, target, weight)

@@ -12,7 +12,7 @@ import numpy as np
 
 from numgrad.codegen.expr import resolve
 from numgrad.core.declare import elementwise, primitive
-from numgrad.core.op import Meta
+from numgrad.core.formula import Meta
 from numgrad.errors import NumgradValueError
 from numgrad.operations.real import real_elementwise, scipy_special
 from numgrad.operations.special import sigmoid, softplus
@@ -174,7 +174,13 @@ weighted_bernoulli_logit_error.vjp(
 )
 
 
-@primitive(internal=True, differentiable=False, method=False)
+@primitive(
+    internal=True,
+    differentiable=False,
+    method=False,
+    effects=True,
+    lowering="numgrad.nn.loss.lowering",
+)
 def require_between(x, *, low, high, problem):
     """Raise, and say what the problem is, unless all elements lie between two bounds."""
     if x.size and not (x.min() >= low and x.max() <= high):

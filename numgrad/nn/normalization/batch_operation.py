@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.core.declare import primitive
-from numgrad.core.op import Meta
+from numgrad.core.formula import Meta
 from numgrad.errors import NumgradValueError
 from numgrad.kernels.normalization import channel_map_kernel, channel_sums_kernel
 from numgrad.nn.normalization.operation import (
@@ -77,6 +77,7 @@ def _gradient_sums(
     errors=[(((3, 2), (3,), (2,)), {}, "NumgradValueError"), (((3,),), {}, "NumgradValueError")],
     real=True,
     smooth=True,
+    lowering="numgrad.nn.normalization.lowering",
 )
 def batch_normalize(x, weight=None, bias=None, *, eps=1e-5):
     """Normalize each channel (axis 1) over the batch and everything after: result, mean, variance.
@@ -198,6 +199,7 @@ batch_normalize.calls = [
     errors=[(((3, 2), (3,), (3,), (2,), (2,)), {}, "NumgradValueError")],
     real=True,
     smooth=True,
+    lowering="numgrad.nn.normalization.lowering",
 )
 def normalize_by(x, mean, variance, weight=None, bias=None, *, eps=1e-5):
     """``(x - mean) / sqrt(variance + eps) * weight + bias``, all by channels (axis 1)."""

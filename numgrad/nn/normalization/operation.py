@@ -9,6 +9,7 @@ derivative must see that they depend on it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache, partial
 from math import prod
 from typing import Any
@@ -17,8 +18,11 @@ import numpy as np
 
 from numgrad.codegen import threads
 from numgrad.codegen.expr import check_dtype
+from numgrad.core.batching import BatchOperand
 from numgrad.core.declare import composite, primitive
-from numgrad.core.op import Meta
+from numgrad.core.formula import Meta
+from numgrad.core.interpreter import bind
+from numgrad.core.op import Op
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels.normalization import channel_sums_kernel, rows_backward_kernel, rows_kernel
 from numgrad.operations.shape import as_operand, reshape
@@ -98,6 +102,7 @@ def check_channels(operation: str, name: str, a: Any, width: int) -> None:
     ],
     real=True,
     smooth=True,
+    lowering="numgrad.nn.normalization.lowering",
 )
 def normalize_groups(x, weight=None, bias=None, *, extents, eps=1e-5, centered=True):
     """``(x - mean) / sqrt(var + eps)`` of each group of channels, then ``* weight + bias``.
@@ -287,3 +292,15 @@ group_norm.calls = [
     (((2, 4, 3), (4,), (4,)), lambda x, w, b: group_norm(x, 2, w, b)),
     (((2, 4, 0), (4,), (4,)), lambda x, w, b: group_norm(x, 2, w, b)),
 ]
+
+
+@normalize_groups.batch
+def _normalize_groups(
+    op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
+) -> Any:
+    x, *parameters = operands
+    if any(p.batched for p in parameters):
+        return NotImplemented
+    outer, *rest = params["extents"]
+    arguments = (x.value, *(p.value for p in parameters))
+    return bind(op, arguments, {**params, "extents": (size * outer, *rest)})
