@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from numgrad.core.arguments import REQUIRED, complete
+from numgrad.core.documentation import Documented, Page, signature
 from numgrad.core.formula import Formula
 from numgrad.core.interpreter import State
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
@@ -27,7 +28,7 @@ class Kink(NamedTuple):
     params: dict[str, Any]
 
 
-class Op:
+class Op(Documented):
     """A named operation; call it with Tensors, arrays and numbers.
 
     The concrete families are ``Elementwise``, ``AxisOp``, ``View``, ``Primitive`` and
@@ -97,7 +98,7 @@ class Op:
         self.__name__ = self.name
         self.__qualname__ = self.name
         self.__module__ = function.__module__
-        self.__doc__ = function.__doc__
+        self.__doc__ = Page(self)
         self.inputs = code.co_varnames[: code.co_argcount]
         if code.co_flags & 0x04:  # *args: any number of inputs
             self.inputs = ("inputs",)
@@ -180,7 +181,7 @@ class Op:
 
     @property
     def __signature__(self) -> Any:
-        return inspect.signature(self.function)
+        return signature(self)
 
     @property
     def __wrapped__(self) -> Callable[..., Any]:

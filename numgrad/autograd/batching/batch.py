@@ -34,7 +34,7 @@ from numgrad.operations.shape import as_operand
 
 
 class BatchingInterpreter(Interpreter):
-    """Carries out operations on examples for a whole batch of them; used as a context.
+    """Runs operations written for one example on whole batches; used as a context.
 
     Parameters
     ----------
@@ -265,7 +265,7 @@ _NO_GRAPH = (
 
 
 def refuse(what: str, reason: str = _NO_NUMBERS) -> NoReturn:
-    """Raise since ``what`` cannot be had of one example."""
+    """Raise since one example has no ``what`` of its own."""
     raise NumgradRuntimeError(
         f"{what}: a batched tensor stands for all examples of a batch at once, {reason}"
     )

@@ -176,7 +176,7 @@ def _transposed(
     outs = out if isinstance(out, tuple) else (out,)
     values = _values(op, args, out) | dict(zip(op.auxiliaries, map(_value, call.aux), strict=False))
     used = [x for x in (*args, *tangents) if isinstance(x, Tensor)]
-    # levels below see tangents of Tensors only, and a graph is kept if somebody can ask for it
+    # levels below see tangents of Tensors only, and a graph is kept if it can be asked for
     keep = bool(state.interpreters) or (state.grad_enabled and any(x.requires_grad for x in used))
     dummies = tuple(
         Tensor(zeros(y.shape, y.dtype), requires_grad=y.dtype.kind in "fc") for y in outs

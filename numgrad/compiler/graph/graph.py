@@ -193,7 +193,7 @@ class Graph:
         return [*self.outputs, *(value for _, value in self.writes)]
 
     def replace(self, new: Callable[[Value], Value]) -> None:
-        """Put ``new(value)`` in the place of every value that is read or returned."""
+        """Replace every value that is read or returned by ``new(value)``."""
         for node in self.nodes:
             node.inputs = tuple(map(new, node.inputs))
         self.outputs = list(map(new, self.outputs))

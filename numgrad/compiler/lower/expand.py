@@ -10,11 +10,15 @@ import numpy as np
 from numgrad.codegen.expr import AXIS, FLOAT32, FLOAT64, Reader, Symbol, in_order
 from numgrad.compiler.graph.graph import CONSTANT, INPUT, SIZE, Graph, Node, Value
 from numgrad.compiler.lower import lookup, placing, product  # noqa: F401 (for what they declare)
-from numgrad.compiler.lower.lowering import find_lowering, lowering, shape_of
+from numgrad.compiler.lower.lowering import LOWERINGS, find_lowering, lowering, shape_of
 from numgrad.compiler.lower.terms import BUFFER, OPAQUE, SCALAR, Term, Terms, count
 from numgrad.core.axis import AxisOp
+from numgrad.core.composite import Composite
+from numgrad.core.documentation import DESCRIBERS
 from numgrad.core.elementwise import Elementwise, ReadingInterpreter
 from numgrad.core.interpreter import interpreter
+from numgrad.core.op import Op
+from numgrad.core.view import View
 
 
 class Expansion:
@@ -196,3 +200,25 @@ def _part(name: str) -> Callable[..., Term]:
 
 lowering("real")(_part("real"))
 lowering("imag")(_part("imag"))
+
+
+def _describe(op: Op) -> str:
+    """What an operation becomes, for its documentation."""
+    if isinstance(op, Elementwise):
+        form = "an element of a loop, together with its neighbours"
+    elif isinstance(op, AxisOp):
+        form = "loops along its axes, together with its neighbours"
+    elif isinstance(op, Composite):
+        form = "the operations it is written with"
+    elif isinstance(op, View):
+        form = "a change of indices in the loops that read it"
+    else:
+        form = (
+            "loops of its own"
+            if op.name in LOWERINGS or op.lowering
+            else "a call between two kernels"
+        )
+    return f"Under ``ng.jit``: {form}."
+
+
+DESCRIBERS.append(_describe)

@@ -14,14 +14,15 @@ from numgrad.compiler.lower.terms import Term, Terms
 Lowering = Callable[[Terms, Node, list[Term]], Term | list[Term] | None]
 """Writes a node with terms as operands; None where other code has to compute it."""
 
-_LOWERINGS: dict[str, Lowering] = {}
+LOWERINGS: dict[str, Lowering] = {}
+"""Those that are known by now, by name of the operation."""
 
 
 def lowering(*names: str) -> Callable[[Lowering], Lowering]:
     """Declare how the operations of these names are written as terms."""
 
     def declare(function: Lowering) -> Lowering:
-        _LOWERINGS.update(dict.fromkeys(names, function))
+        LOWERINGS.update(dict.fromkeys(names, function))
         return function
 
     return declare
@@ -29,10 +30,10 @@ def lowering(*names: str) -> Callable[[Lowering], Lowering]:
 
 def find_lowering(node: Node) -> Lowering | None:
     """The lowering of a node; the module that its operation names is imported for it."""
-    if node.name in _LOWERINGS or isinstance(node.op, str) or node.op.lowering is None:
-        return _LOWERINGS.get(node.name)
+    if node.name in LOWERINGS or isinstance(node.op, str) or node.op.lowering is None:
+        return LOWERINGS.get(node.name)
     import_module(node.op.lowering)
-    return _LOWERINGS[node.name]
+    return LOWERINGS[node.name]
 
 
 def shape_of(terms: Terms, node: Node) -> tuple[Length, ...]:

@@ -17,7 +17,7 @@ from numgrad.core.op import Op
 from numgrad.core.row_sparse import RowSparseArray
 from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueError
 from numgrad.kernels.row_sparse import gather_rows, scatter_rows
-from numgrad.operations.arithmetic import where
+from numgrad.operations.choice import where
 from numgrad.operations.index import ALONG, INDICES
 from numgrad.operations.shape import expand_dims
 
@@ -114,7 +114,6 @@ def embedding(weight, indices, *, padding_idx=None, scale_grad_by_freq=False, sp
 
     Examples
     --------
-    >>> import numgrad as ng
     >>> table = ng.tensor([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]], requires_grad=True)
     >>> rows = ng.nn.functional.embedding([2, 0, 2], table, sparse=True)
     >>> rows.detach()

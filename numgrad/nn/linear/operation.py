@@ -46,6 +46,24 @@ def linear(x, weight, bias=None):
     """``x @ weight.T + bias``, one operation.
 
     ``x`` has shape (..., inputs), ``weight`` (outputs, inputs), ``bias`` (outputs,).
+
+    Parameters
+    ----------
+    weight
+        Array of shape (outputs, inputs).
+    bias
+        Array of shape (outputs,).
+
+    Returns
+    -------
+    Tensor
+        Of shape (..., outputs).
+
+    Examples
+    --------
+    >>> weight = ng.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    >>> F.linear(ng.tensor([[1.0, 2.0]]), weight, ng.tensor([0.0, 0.0, 10.0]))
+    tensor([[ 1.,  2., 13.]])
     """
     out = np.matmul(x, np.transpose(weight))
     return out if bias is None else out + bias
@@ -82,6 +100,23 @@ def bilinear(a, b, weight, bias=None):
     """``y[..., k] = sum over i, j of a[..., i] weight[k, i, j] b[..., j] + bias[k]``.
 
     ``a`` has shape (..., n), ``b`` (..., m), ``weight`` (outputs, n, m), ``bias`` (outputs,).
+
+    Parameters
+    ----------
+    weight
+        Array of shape (outputs, n, m).
+    bias
+        Array of shape (outputs,).
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``a`` with its last axis as long as there are outputs.
+
+    Examples
+    --------
+    >>> F.bilinear(ng.tensor([1.0, 2.0]), ng.tensor([3.0, 4.0]), np.eye(2)[None])
+    tensor([11.])
     """
     a, b, weight = as_operand(a), as_operand(b), as_operand(weight)
     if (

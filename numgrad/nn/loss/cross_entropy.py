@@ -131,7 +131,7 @@ def class_distribution(target, weight, *, shape, dtype, ignore_index, label_smoo
 
 
 def _of_rows(slope, g, target, result, ndim, ignore_index, reduction):
-    """The slopes of single losses times the gradients of those; zeros in ignored rows."""
+    """Slopes of single losses times their gradients; zeros in ignored rows."""
     axis = class_axis(ndim)
     if reduction == "none":
         g = expand_dims(g, axis)

@@ -238,6 +238,26 @@ def layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
     """Normalize over the last axes: ``(x - mean) / sqrt(var + eps) * weight + bias``.
 
     ``normalized_shape`` gives the lengths of these axes; ``weight`` and ``bias`` have that shape.
+
+    Parameters
+    ----------
+    normalized_shape : int or tuple of ints
+        Lengths of the last axes, over which it normalizes.
+    weight
+        Factors of shape ``normalized_shape``; 1 by default.
+    bias
+        Summands of shape ``normalized_shape``; 0 by default.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``x``.
+
+    Examples
+    --------
+    >>> np.round(F.layer_norm(ng.tensor([[1.0, 3.0], [10.0, 30.0]]), 2), 4)
+    tensor([[-1.,  1.],
+            [-1.,  1.]])
     """
     x = as_operand(x)
     extents = _trailing("layer_norm", x, normalized_shape, {"weight": weight, "bias": bias})
@@ -255,6 +275,25 @@ def rms_norm(x, normalized_shape, weight=None, eps=None):
     """Divide by the root mean square over the last axes: ``x / sqrt(mean(x**2) + eps) * weight``.
 
     ``eps=None`` is the machine epsilon of the operand's dtype.
+
+    Parameters
+    ----------
+    normalized_shape : int or tuple of ints
+        Lengths of the last axes, over which it divides.
+    weight
+        Factors of shape ``normalized_shape``; 1 by default.
+    eps : float
+        What is added to the mean square; by default the machine epsilon of the dtype.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``x``.
+
+    Examples
+    --------
+    >>> F.rms_norm(ng.tensor([3.0, 4.0, 0.0, 0.0]), 4)
+    tensor([1.2, 1.6, 0. , 0. ])
     """
     x = as_operand(x)
     extents = _trailing("rms_norm", x, normalized_shape, {"weight": weight})
@@ -271,7 +310,27 @@ rms_norm.calls = [
 
 @composite(method=False, real=True, smooth=True)
 def group_norm(x, num_groups, weight=None, bias=None, eps=1e-5):
-    """Normalize each of ``num_groups`` groups of channels (axis 1) of each example (axis 0)."""
+    """Normalize each of ``num_groups`` groups of channels (axis 1) of each example (axis 0).
+
+    Parameters
+    ----------
+    num_groups : int
+        Number of groups, which have as many channels each.
+    weight
+        Factor for each channel; 1 by default.
+    bias
+        Summand for each channel; 0 by default.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``x``.
+
+    Examples
+    --------
+    >>> np.round(F.group_norm(ng.tensor([[1.0, 3.0, 10.0, 30.0]]), 2), 4)
+    tensor([[-1.,  1., -1.,  1.]])
+    """
     x = as_operand(x)
     if len(x.shape) < 2:
         raise NumgradValueError(
