@@ -29,9 +29,11 @@ from numgrad.codegen.expr import (
     check_dtype,
     kernel_dtype,
 )
+from numgrad.core.call import Call
 from numgrad.core.elementwise import LARGE, MAX_PLANS, ReadingInterpreter, _convert
+from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind, interpreter
-from numgrad.core.op import OPS, Call, Meta, Op
+from numgrad.core.op import OPS, Op
 from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueError
 
 _MEMORY_NS = 0.15

@@ -35,8 +35,10 @@ from numgrad.codegen.loops import (
     layout,
     strided_view,
 )
+from numgrad.core.call import Call
+from numgrad.core.formula import Meta
 from numgrad.core.interpreter import Interpreter, interpreter
-from numgrad.core.op import Call, Meta, Op
+from numgrad.core.op import Op
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels.vmath import library as _library  # noqa: F401 (what formulas may call)
 

@@ -13,10 +13,11 @@ from numgrad.compiler.lower import lookup, placing, product  # noqa: F401 (for w
 from numgrad.compiler.lower.lowering import LOWERINGS, find_lowering, lowering, shape_of
 from numgrad.compiler.lower.terms import BUFFER, OPAQUE, SCALAR, Term, Terms, count
 from numgrad.core.axis import AxisOp
+from numgrad.core.composite import Composite
 from numgrad.core.documentation import DESCRIBERS
 from numgrad.core.elementwise import Elementwise, ReadingInterpreter
 from numgrad.core.interpreter import interpreter
-from numgrad.core.op import Composite, Op
+from numgrad.core.op import Op
 from numgrad.core.view import View
 
 

@@ -21,7 +21,8 @@ import numpy as np
 from numgrad.compiler.graph.graph import Shape, TracedNode, Value
 from numgrad.compiler.trace.builder import GraphBuilder
 from numgrad.compiler.trace.views import VIEWS, to_axes, to_shape
-from numgrad.core.op import OPS, Meta
+from numgrad.core.formula import Meta
+from numgrad.core.op import OPS
 from numgrad.errors import NumgradTraceError
 
 

@@ -25,8 +25,7 @@ from numgrad.compiler.graph.sizes import Size
 from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.compiler.trace.cut import extract
 from numgrad.compiler.trace.effects import Effects
-from numgrad.core.interpreter import eagerly
-from numgrad.core.op import raw
+from numgrad.core.interpreter import eagerly, raw
 
 
 class Tracer(Effects):

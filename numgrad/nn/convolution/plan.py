@@ -24,7 +24,7 @@ import numpy as np
 from numgrad.codegen import threads
 from numgrad.codegen.expr import check_dtype
 from numgrad.core.elementwise import MAX_PLANS
-from numgrad.core.op import Meta
+from numgrad.core.formula import Meta
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels import convolution as conv
 
