@@ -196,6 +196,28 @@ print(
 )
 
 # %% [markdown]
+# ## The rules
+#
+# - **In and out**: ndarrays, Tensors, numbers, and tuples, lists and dicts of them. With a Tensor that
+#   requires grad the compiled function is one node of the tape, with a compiled backward. It composes
+#   with `ng.grad` and its like in both orders; modules, optimizers and `autograd.Function` work inside.
+# - **What is read from outside** is read at each call if it is an array or Tensor (views of it too),
+#   and guarded by its value if it is a Python number. What plain NumPy computes from an array outside
+#   (`table[0]` as a number, `table.sum()`, `2 * table`) is as it was at the trace: nothing can see
+#   that. Write `ng.asarray(table)[0]`, or pass the array as an argument. Parameters are updated in
+#   place. An argument is written to only if `donate=` names it.
+# - **Compiled for** nesting, dtypes, numbers of axes, which lengths are 0 or 1, values of
+#   `static_argnums`; and for a branch or loop on a length the way that it went. Anything else in a
+#   call is read at run time. `dynamic=False` compiles for each shape.
+# - **Not possible**: a Python branch on a *value* (`np.where` is), `float(t)`, `t.numpy()`, results
+#   whose shape depends on values. The error names your line and the way out.
+# - **Bits**: elementwise code gives those of eager code, sums differ within their rounding error, and
+#   loops give the same for any number of threads. `contract=True` lets a product and a sum become one
+#   instruction, which rounds once.
+# - **Debugging**: `ng.config.jit = False` runs everything eagerly, `ng.config.check_jit = True` runs
+#   both and compares.
+
+# %% [markdown]
 # ## What it cost
 #
 # Compiled code is kept on disk. The next process that runs this notebook loads it.

@@ -1,4 +1,51 @@
-"""NumPy code gets gradients at compiled speed on a CPU."""
+"""NumPy code gets gradients at compiled speed on a CPU.
+
+Wrap an array in a ``Tensor``, go on writing NumPy, call ``backward``; or hand a function to
+``grad`` or ``value_and_grad``; or compile it, its gradient included, with ``jit``. Names, promotion
+and the default of float64 are NumPy's; autograd, modules and optimizers are PyTorch's.
+
+>>> import numpy as np
+>>> import numgrad as ng
+>>> x = ng.tensor([0.5, 1.0], requires_grad=True)
+>>> np.sum(np.exp(-x) * x).backward()
+>>> x.grad
+tensor([0.30326533, 0.        ])
+>>> def loss(x):
+...     return np.sum((x - 1.0) ** 2)
+>>> ng.grad(loss)(np.zeros(2))
+array([-2., -2.])
+>>> ng.jit(ng.value_and_grad(loss))(np.zeros(2))
+(np.float64(2.0), array([-2., -2.]))
+
+Where to look:
+
+======================  ==========================================================================
+``ng.Tensor``           an array that records; made by ``tensor``, ``asarray``, ``zeros``, ...
+``ng.<operation>``      NumPy's functions by NumPy's names, and some of PyTorch's; ``ng.ops`` shows
+                        formula, gradient and machine code of each; ``elementwise`` and
+                        ``primitive`` declare more
+``ng.grad``, ...        derivatives of functions: ``value_and_grad``, ``jacobian``, ``hessian``
+``ng.func``             these by themselves
+``ng.jit``              compiles a function; ``jit_stats`` says what it did
+``ng.autograd``         ``backward``, ``grad``, hooks, graphs, forward mode, ``Function``
+``ng.nn``               modules; ``ng.nn.functional``: layers, activations and losses as functions
+``ng.optim``            optimizers, schedules of learning rates, ``minimize``
+``ng.random``           Tensors of random numbers from NumPy's generators
+``ng.data``             datasets, and loaders of batches
+``ng.io``               files of nested arrays: ``save`` and ``load``
+``ng.testing``          checks of gradients
+``ng.viz``              drawings of what was recorded
+``ng.config``           settings, and the number of threads
+``ng.errors``           the exceptions; each is a ``NumgradError`` and a built-in
+======================  ==========================================================================
+
+What a program does not use is not loaded: sub-packages and ``jit`` come when first asked for.
+"""
+
+import sys as _sys
+from importlib import import_module as _import_module
+from types import ModuleType as _ModuleType
+from typing import Any as _Any
 
 from numpy import complex64 as complex64
 from numpy import complex128 as complex128
@@ -20,6 +67,7 @@ from numpy import uint64 as uint64
 
 from numgrad import autograd as autograd
 from numgrad import config as config
+from numgrad import errors as errors
 from numgrad import random as random
 from numgrad.autograd.modes import enable_grad as enable_grad
 from numgrad.autograd.modes import inference_mode as inference_mode
@@ -28,8 +76,6 @@ from numgrad.autograd.modes import is_inference_mode_enabled as is_inference_mod
 from numgrad.autograd.modes import no_grad as no_grad
 from numgrad.autograd.modes import set_grad_enabled as set_grad_enabled
 from numgrad.autograd.row_sparse import RowSparseTensor as RowSparseTensor
-from numgrad.compiler.inspect.stats import jit_stats as jit_stats
-from numgrad.compiler.run.api import jit as jit
 from numgrad.config import get_num_threads as get_num_threads
 from numgrad.config import set_num_threads as set_num_threads
 from numgrad.errors import GradcheckError as GradcheckError
@@ -43,8 +89,6 @@ from numgrad.errors import NumgradRuntimeError as NumgradRuntimeError
 from numgrad.errors import NumgradTraceError as NumgradTraceError
 from numgrad.errors import NumgradTypeError as NumgradTypeError
 from numgrad.errors import NumgradValueError as NumgradValueError
-from numgrad.io import load as load
-from numgrad.io import save as save
 from numgrad.tensors.checkpoint import checkpoint as checkpoint
 from numgrad.tensors.checkpoint import checkpoint_sequential as checkpoint_sequential
 from numgrad.tensors.checkpoint import set_checkpoint_early_stop as set_checkpoint_early_stop
@@ -69,18 +113,45 @@ from numgrad.transforms import jacobian as jacobian
 from numgrad.transforms import value_and_grad as value_and_grad
 
 # isort: split
-from numgrad import data as data
-from numgrad import nn as nn
-from numgrad import optim as optim
-from numgrad import testing as testing
-from numgrad import viz as viz
-from numgrad.core.declare import elementwise as elementwise
-from numgrad.core.declare import primitive as primitive
 from numgrad.core.op import OPS as _OPS
+from numgrad.errors import NumgradAttributeError as _NumgradAttributeError
 from numgrad.tensors import numpy_protocol as _numpy_protocol  # noqa: F401 (for what it attaches)
-from numgrad.tensors.inspection import table as ops  # noqa: F401 (in place of the package)
+
+__version__ = "0.1.0"
+
+_SUBPACKAGES = ("data", "func", "io", "nn", "optim", "testing", "viz")
+_ON_FIRST_USE = {
+    **{name: f"numgrad.{name}" for name in _SUBPACKAGES},
+    "jit": "numgrad.compiler.api",
+    "jit_stats": "numgrad.compiler.inspect.stats",
+    "load": "numgrad.io",
+    **dict.fromkeys(("elementwise", "ops", "primitive"), "numgrad.nn.operations"),
+    "save": "numgrad.io",
+}
+"""Where to find what is loaded when it is first asked for: most programs need a part of it."""
+
+
+def __getattr__(name: str) -> _Any:
+    if name not in _ON_FIRST_USE:
+        raise _NumgradAttributeError(
+            f"module 'numgrad' has no attribute {name!r}; dir(numgrad) lists all names, layers and "
+            "their functions are in ng.nn and ng.nn.functional",
+            name=name,
+            obj=_sys.modules[__name__],
+        )
+    module = _import_module(_ON_FIRST_USE[name])
+    value = globals()[name] = module if name in _SUBPACKAGES else getattr(module, name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *(name for name in globals() if name.startswith("__"))]
+
 
 for _op in _OPS.values():
     if not _op.internal:
-        globals().update({name: _op for name in _op.names if name not in globals()})
-__version__ = "0.1.0"
+        globals().update({_name: _op for _name in _op.names})
+__all__ = sorted(  # pyright: ignore[reportUnsupportedDunderAll]
+    {"autograd", "config", "errors", "random", *_ON_FIRST_USE}
+    | {_n for _n, _v in globals().items() if _n[0] != "_" and not isinstance(_v, _ModuleType)}
+)

@@ -9,6 +9,9 @@ from numpy.typing import ArrayLike, DTypeLike
 from numgrad import autograd as autograd
 from numgrad import config as config
 from numgrad import data as data
+from numgrad import errors as errors
+from numgrad import func as func
+from numgrad import io as io
 from numgrad import nn as nn
 from numgrad import optim as optim
 from numgrad import random as random
@@ -21,11 +24,29 @@ from numgrad.autograd.modes import is_inference_mode_enabled as is_inference_mod
 from numgrad.autograd.modes import no_grad as no_grad
 from numgrad.autograd.modes import set_grad_enabled as set_grad_enabled
 from numgrad.autograd.row_sparse import RowSparseTensor as RowSparseTensor
+from numgrad.compiler.api import jit as jit
+from numgrad.compiler.inspect.stats import jit_stats as jit_stats
+from numgrad.config import get_num_threads as get_num_threads
+from numgrad.config import set_num_threads as set_num_threads
+from numgrad.errors import GradcheckError as GradcheckError
+from numgrad.errors import NumgradAssertionError as NumgradAssertionError
+from numgrad.errors import NumgradAttributeError as NumgradAttributeError
+from numgrad.errors import NumgradError as NumgradError
+from numgrad.errors import NumgradIndexError as NumgradIndexError
+from numgrad.errors import NumgradKeyError as NumgradKeyError
+from numgrad.errors import NumgradNotImplementedError as NumgradNotImplementedError
+from numgrad.errors import NumgradRuntimeError as NumgradRuntimeError
+from numgrad.errors import NumgradTraceError as NumgradTraceError
+from numgrad.errors import NumgradTypeError as NumgradTypeError
+from numgrad.errors import NumgradValueError as NumgradValueError
+from numgrad.io import load as load
+from numgrad.io import save as save
+from numgrad.nn.operations import elementwise as elementwise
+from numgrad.nn.operations import ops as ops
+from numgrad.nn.operations import primitive as primitive
 from numgrad.tensors.checkpoint import checkpoint as checkpoint
 from numgrad.tensors.checkpoint import checkpoint_sequential as checkpoint_sequential
 from numgrad.tensors.checkpoint import set_checkpoint_early_stop as set_checkpoint_early_stop
-from numgrad.config import get_num_threads as get_num_threads
-from numgrad.config import set_num_threads as set_num_threads
 from numgrad.tensors.creation import arange as arange
 from numgrad.tensors.creation import asarray as asarray
 from numgrad.tensors.creation import empty as empty
@@ -40,29 +61,11 @@ from numgrad.tensors.creation import ones_like as ones_like
 from numgrad.tensors.creation import tensor as tensor
 from numgrad.tensors.creation import zeros as zeros
 from numgrad.tensors.creation import zeros_like as zeros_like
-from numgrad.errors import GradcheckError as GradcheckError
-from numgrad.errors import NumgradAssertionError as NumgradAssertionError
-from numgrad.errors import NumgradAttributeError as NumgradAttributeError
-from numgrad.errors import NumgradError as NumgradError
-from numgrad.errors import NumgradIndexError as NumgradIndexError
-from numgrad.errors import NumgradKeyError as NumgradKeyError
-from numgrad.errors import NumgradNotImplementedError as NumgradNotImplementedError
-from numgrad.errors import NumgradRuntimeError as NumgradRuntimeError
-from numgrad.errors import NumgradTraceError as NumgradTraceError
-from numgrad.errors import NumgradTypeError as NumgradTypeError
-from numgrad.errors import NumgradValueError as NumgradValueError
+from numgrad.tensors.tensor import Tensor as Tensor
 from numgrad.transforms import grad as grad
 from numgrad.transforms import hessian as hessian
 from numgrad.transforms import jacobian as jacobian
 from numgrad.transforms import value_and_grad as value_and_grad
-from numgrad.tensors.inspection import OpTable as _OpTable
-from numgrad.io import load as load
-from numgrad.io import save as save
-from numgrad.compiler.run.api import jit as jit
-from numgrad.compiler.inspect.stats import jit_stats as jit_stats
-from numgrad.core.declare import elementwise as elementwise
-from numgrad.core.declare import primitive as primitive
-from numgrad.tensors.tensor import Tensor as Tensor
 from numpy import complex128 as complex128
 from numpy import complex64 as complex64
 from numpy import e as e
@@ -85,7 +88,6 @@ _Array: TypeAlias = "Tensor | ArrayLike"
 _Axis: TypeAlias = int | Sequence[int] | None
 
 __version__: str
-ops: _OpTable
 
 def abs(x: _Array) -> Tensor:
     """Absolute value; of a complex operand its real magnitude."""
@@ -182,12 +184,6 @@ def atleast_2d(*arrays: Any) -> Any:
 def atleast_3d(*arrays: Any) -> Any:
     """Each operand with at least three axes."""
 
-def batch_normalize(x: _Array, weight: _Array, bias: _Array, eps: Any = ...) -> Tensor:
-    """Normalize each channel (axis 1) over the batch and everything after: result, mean, variance."""
-
-def bilinear(a: _Array, b: _Array, weight: _Array, bias: Any = None) -> Tensor:
-    """``y[..., k] = sum over i, j of a[..., i] weight[k, i, j] b[..., j] + bias[k]``."""
-
 def bitwise_and(a: _Array, b: _Array) -> Tensor:
     """Bits set in both operands."""
 
@@ -223,9 +219,6 @@ def cbrt(x: _Array) -> Tensor:
 
 def ceil(x: _Array) -> Tensor:
     """Smallest integer not below the operand."""
-
-def celu(x: _Array, alpha: _Array) -> Tensor:
-    """The operand where it is positive, else ``alpha * (exp(x / alpha) - 1)``."""
 
 def clamp(x: _Array, min: Any = None, max: Any = None) -> Tensor:
     """The operand limited to the interval from ``min`` to ``max``, either of which may be None."""
@@ -319,18 +312,6 @@ def dstack(*arrays: Any) -> Tensor:
 def einsum(subscripts: Any, *operands: Any, optimize: bool = True) -> Tensor:
     """Sum of products of elements whose axes are named by ``subscripts``, as ``"ij,jk->ik"``."""
 
-def elu(x: _Array, alpha: _Array) -> Tensor:
-    """The operand where it is positive, else ``alpha * (exp(x) - 1)``."""
-
-def embedding(
-    weight: _Array,
-    indices: _Array,
-    padding_idx: Any = None,
-    scale_grad_by_freq: bool = False,
-    sparse: bool = False,
-) -> Tensor:
-    """Rows of a table at integer indices."""
-
 def equal(a: _Array, b: _Array) -> Tensor:
     """Whether the operands are equal."""
 
@@ -403,31 +384,11 @@ def gamma(x: _Array) -> Tensor:
 def gammaln(x: _Array) -> Tensor:
     """Logarithm of the absolute value of the gamma function."""
 
-def gather_along(x: _Array, indices: _Array, axis: _Axis) -> Tensor:
-    """Elements at indices along an axis, one index for each element of the result."""
-
-def gelu(x: _Array) -> Tensor:
-    """The operand times the probability that a standard normal number is smaller."""
-
-def gelu_tanh(x: _Array) -> Tensor:
-    """``gelu`` by an approximation with one ``tanh``, which is right to 5e-4."""
-
-def getitem(x: _Array, index: Any) -> Tensor:
-    """Elements at an index, as with ``x[index]``: a view for slices and integers, else a copy."""
-
 def greater(a: _Array, b: _Array) -> Tensor:
     """Whether the first operand is larger."""
 
 def greater_equal(a: _Array, b: _Array) -> Tensor:
     """Whether the first operand is not smaller."""
-
-def group_norm(
-    x: _Array, num_groups: _Array, weight: Any = None, bias: Any = None, eps: Any = ...
-) -> Tensor:
-    """Normalize each of ``num_groups`` groups of channels (axis 1) of each example (axis 0)."""
-
-def hardtanh(x: _Array, min_val: _Array, max_val: _Array) -> Tensor:
-    """The operand limited to an interval; no gradient passes at its ends."""
 
 def heaviside(a: _Array, b: _Array) -> Tensor:
     """0 where the first operand is negative, 1 where it is positive, the second where it is 0."""
@@ -479,14 +440,6 @@ def isnan(x: _Array) -> Tensor:
 def kron(a: _Array, b: _Array) -> Tensor:
     """Every element of ``a`` times the whole of ``b``, laid out in blocks."""
 
-def layer_norm(
-    x: _Array, normalized_shape: _Array, weight: Any = None, bias: Any = None, eps: Any = ...
-) -> Tensor:
-    """Normalize over the last axes: ``(x - mean) / sqrt(var + eps) * weight + bias``."""
-
-def leaky_relu(x: _Array, negative_slope: _Array) -> Tensor:
-    """The operand where it is positive, else ``negative_slope`` times it."""
-
 def left_shift(a: _Array, b: _Array) -> Tensor:
     """Bits moved towards the high end."""
 
@@ -498,9 +451,6 @@ def less_equal(a: _Array, b: _Array) -> Tensor:
 
 def lgamma(x: _Array) -> Tensor:
     """Logarithm of the absolute value of the gamma function."""
-
-def linear(x: _Array, weight: _Array, bias: _Array) -> Tensor:
-    """``x @ weight.T + bias``, one operation."""
 
 def linear_recurrence(a: _Array, b: _Array, axis: _Axis = -1, reverse: bool = False) -> Tensor:
     """``y[k] = a[k] y[k-1] + b[k]`` along an axis, starting with ``y[0] = b[0]``."""
@@ -584,9 +534,6 @@ def min(x: _Array, axis: _Axis = None, keepdims: bool = False) -> Tensor:
 def minimum(a: _Array, b: _Array) -> Tensor:
     """Smaller of two operands, NaN if either is; equal operands share the gradient."""
 
-def mish(x: _Array) -> Tensor:
-    """The operand times ``tanh(softplus(x))``."""
-
 def mod(a: _Array, b: _Array) -> Tensor:
     """Remainder of the quotient rounded down; it has the sign of the divisor."""
 
@@ -606,11 +553,6 @@ def negative(x: _Array) -> Tensor:
 
 def norm(x: _Array, ord: Any = None, axis: _Axis = None, keepdims: bool = False) -> Tensor:
     """Norm of a vector, of a matrix, or of each of those along one or two axes."""
-
-def normalize_by(
-    x: _Array, mean: _Array, variance: _Array, weight: _Array, bias: _Array, eps: Any = ...
-) -> Tensor:
-    """``(x - mean) / sqrt(variance + eps) * weight + bias``, all by channels (axis 1)."""
 
 def not_equal(a: _Array, b: _Array) -> Tensor:
     """Whether the operands differ."""
@@ -641,9 +583,6 @@ def positive(x: _Array) -> Tensor:
 
 def power(a: _Array, b: _Array) -> Tensor:
     """The first operand raised to the second."""
-
-def prelu(x: _Array, weight: _Array) -> Tensor:
-    """The operand where it is positive, else ``weight`` times it; a slope that is learned."""
 
 def prod(
     x: _Array, axis: _Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False
@@ -689,9 +628,6 @@ def right_shift(a: _Array, b: _Array) -> Tensor:
 def rint(x: _Array) -> Tensor:
     """Nearest integer, halves to even."""
 
-def rms_norm(x: _Array, normalized_shape: _Array, weight: Any = None, eps: Any = None) -> Tensor:
-    """Divide by the root mean square over the last axes: ``x / sqrt(mean(x**2) + eps) * weight``."""
-
 def roll(x: _Array, shift: Any, axis: _Axis = None) -> Tensor:
     """Elements moved along axes, those beyond the end coming back at the start."""
 
@@ -710,9 +646,6 @@ def scatter_add(x: _Array, index: _Array, source: _Array, axis: _Axis) -> Tensor
 def select_scatter(x: _Array, source: _Array, axis: _Axis, index: Any) -> Tensor:
     """The operand with an array written at one index of an axis."""
 
-def selu(x: _Array) -> Tensor:
-    """Scaled ``elu`` that keeps mean 0 and variance 1 through the layers of a network."""
-
 def sigmoid(x: _Array) -> Tensor:
     """Logistic function, ``1 / (1 + exp(-x))``."""
 
@@ -721,9 +654,6 @@ def sign(x: _Array) -> Tensor:
 
 def signbit(x: _Array) -> Tensor:
     """Whether the sign bit is set, as it is for -0.0."""
-
-def silu(x: _Array) -> Tensor:
-    """The operand times its ``sigmoid``."""
 
 def sin(x: _Array) -> Tensor:
     """Sine."""
@@ -741,9 +671,6 @@ def softmax(x: _Array, axis: _Axis = -1) -> Tensor:
 
 def softplus(x: _Array) -> Tensor:
     """``log(1 + exp(x))`` without overflow."""
-
-def softsign(x: _Array) -> Tensor:
-    """``x / (1 + abs(x))``."""
 
 def split(x: _Array, indices_or_sections: _Array, axis: _Axis = 0) -> tuple[Tensor, ...]:
     """Parts along an axis: a number of equal ones, or cut at the given indices."""

@@ -4,6 +4,12 @@ import os
 
 from numgrad.errors import NumgradValueError
 
+__all__ = ["check_jit", "get_num_threads", "jit", "set_num_threads"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 def _flag(name: str, default: bool) -> bool:
     """An environment variable that is 0 or 1."""

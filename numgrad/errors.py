@@ -1,5 +1,23 @@
 """Exceptions: each is a ``NumgradError`` and the built-in that a caller would catch."""
 
+import os
+import sys
+import warnings
+
+__all__ = [
+    "GradcheckError", "NumgradAssertionError", "NumgradAttributeError", "NumgradError",
+    "NumgradIndexError", "NumgradKeyError", "NumgradNotImplementedError", "NumgradRuntimeError",
+    "NumgradTraceError", "NumgradTypeError", "NumgradValueError",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+"""Where numgrad's own code is: the lines that errors and warnings name lie outside."""
+
 
 class NumgradError(Exception):
     """Base class of every error raised by numgrad."""
@@ -45,3 +63,11 @@ class NumgradAssertionError(NumgradError, AssertionError):
 
 class NumgradNotImplementedError(NumgradError, NotImplementedError):
     """Something that a user's own code would have to define, and does not."""
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the first line outside of this package."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)

@@ -1,5 +1,10 @@
 """Random Tensors from NumPy's generators: a seed gives the same numbers as in NumPy.
 
+>>> import numgrad as ng
+>>> rng = ng.random.default_rng(0)
+>>> rng.normal(size=2), rng.integers(10)
+(tensor([ 0.12573022, -0.13210486]), tensor(3))
+
 What takes no generator, such as dropout, the first values of parameters and the order of a
 ``DataLoader``, draws from NumPy's global one, ``np.random``, which ``manual_seed`` sets,
 ``get_state`` and ``set_state`` read and write, and ``checkpoint`` puts back.
@@ -16,17 +21,22 @@ import numpy as np
 
 from numgrad.autograd.forward_ad import has_tangent as _has_tangent
 from numgrad.core.abstract import AbstractLength
-from numgrad.core.abstract import broadcast_lengths as _broadcast_lengths
-from numgrad.core.op import OPS, state
+from numgrad.core.interpreter import state
+from numgrad.core.op import OPS
 from numgrad.errors import (
     NumgradError,
     NumgradRuntimeError,
-    NumgradTraceError,
     NumgradTypeError,
     NumgradValueError,
 )
 from numgrad.operations.shape import as_operand as _as_operand
 from numgrad.tensors.tensor import Tensor
+
+__all__ = ["Generator", "default_rng", "get_state", "manual_seed", "set_state"]
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 class Generator:
@@ -66,7 +76,7 @@ class Generator:
 
     def permutation(self, x: Any, axis: int = 0) -> Tensor:
         """The rows of ``x``, or the integers below ``x``, in random order."""
-        if state.tracer is None:
+        if not state.ground.deferred:
             return _drawn(self.generator.permutation, _plain(x), axis)
         if isinstance(x, int | AbstractLength):
             return _places(self.generator.permutation, x)
@@ -78,19 +88,19 @@ class Generator:
         shuffle: bool = True,
     ) -> Tensor:  # fmt: skip
         """Random rows of ``a``, or integers below ``a``, with probabilities ``p``."""
-        if state.tracer is None:
+        if not state.ground.deferred:
             return _drawn(self.generator.choice, _plain(a), size, replace, _plain(p), axis, shuffle)
         rows = None if isinstance(a, int | AbstractLength) else _as_operand(a)
         count = a if rows is None else rows.shape[axis]
         weights = () if p is None else (_as_operand(p),)
 
-        def draw(count: Any, *rest: Any) -> Any:
+        def choose(count: Any, *rest: Any) -> Any:
             given = rest[0] if weights else None
-            lengths = tuple([int(n) for n in rest[len(weights) :]])
-            return self.generator.choice(int(count), lengths, replace, given, 0, shuffle)
+            return self.generator.choice(int(count), rest[-1], replace, given, 0, shuffle)
 
-        shape = () if size is None else tuple(size) if isinstance(size, tuple | list) else (size,)
-        found = state.tracer.draw(draw, shape, np.int64, count, *weights, *shape)
+        found = state.ground.drawn(
+            choose, (count, *weights), () if size is None else size, np.int64
+        )
         return found if rows is None else OPS["take"](rows, found, axis=axis)
 
 
@@ -269,11 +279,10 @@ def _check_words(state: Mapping[str, Any], like: Mapping[str, Any]) -> None:
 
 
 def _refuse_trace(name: str) -> None:
-    if state.tracer is not None:
-        raise NumgradTraceError(
-            f"{name}: the state of a generator is read and set outside of a compiled function, "
-            "whose random numbers are drawn at each call"
-        )
+    state.ground.once(
+        f"{name}: the state of a generator is read and set outside of a compiled function, "
+        "whose random numbers are drawn at each call"
+    )
 
 
 def draw_seed() -> Any:
@@ -287,51 +296,48 @@ def draw_seed() -> Any:
     >>> 0 <= ng.random.draw_seed() < 2**53
     True
     """
-    if state.tracer is not None:
-        return state.tracer.draw(lambda: np.random.random_sample() * 2**53, (), np.int64)
-    return int(np.random.random_sample() * 2**53)
+    return state.ground.seed()
 
 
 def _places(permutation: Callable[..., Any], count: Any) -> Tensor:
-    """The integers below ``count`` in random order, drawn at each call of a traced function."""
-    return state.tracer.draw(lambda n: permutation(int(n)), (count,), np.int64, count)
+    """The integers below ``count`` in random order."""
+    return state.ground.drawn(lambda n, _: permutation(int(n)), (count,), count, np.int64)
 
 
 def _draw(method: Callable[..., Any], bounds: tuple, size: Any, dtype: Any = None) -> Tensor:
     """Numbers between bounds, in an array of a size or of the shape that these broadcast to."""
-    more = () if dtype is None else (dtype,)
-    if state.tracer is None:
-        return _drawn(method, *map(_plain, bounds), size, *more)
-    operands = [b if isinstance(b, int | float) else _as_operand(b) for b in bounds]
-    if size is None:
-        shape = _broadcast_lengths(*[getattr(b, "shape", ()) for b in operands])
-    else:
-        shape = tuple(size) if isinstance(size, tuple | list) else (size,)
-
-    def draw(*given: Any) -> Any:
-        lengths = tuple([int(n) for n in given[len(bounds) :]])
-        return method(*given[: len(bounds)], lengths, *more)
-
-    return state.tracer.draw(draw, shape, np.dtype(dtype or np.float64), *operands, *shape)
+    draw = method if dtype is None else lambda *given: method(*given, dtype)
+    operands = [_checked(bound) for bound in bounds]
+    return _named(method, state.ground.drawn, draw, operands, size, np.dtype(dtype or np.float64))
 
 
-def _plain(value: Any) -> Any:
-    """A parameter as NumPy takes it."""
-    if not isinstance(value, Tensor):
-        return value
-    if (value.requires_grad and state.grad_enabled) or _has_tangent(value):
+def _checked(value: Any) -> Any:
+    """A parameter, which is no Tensor that is to be differentiated."""
+    if isinstance(value, Tensor) and (
+        (value.requires_grad and state.grad_enabled) or _has_tangent(value)
+    ):
         raise NumgradRuntimeError(
             f"random: a parameter of shape {value.shape} is to be differentiated, and numbers are "
             "drawn without gradients; write them as loc + scale * rng.standard_normal(...), choose "
             "rows with x[rng.permutation(n)], or detach() it"
         )
-    return value.numpy()
+    return value
 
 
-def _drawn(method: Callable[..., Any], *args: Any, **options: Any) -> Tensor:
-    """What NumPy draws; its errors name the method."""
+def _plain(value: Any) -> Any:
+    """A parameter as NumPy takes it."""
+    return value.numpy() if isinstance(_checked(value), Tensor) else value
+
+
+def _drawn(method: Callable[..., Any], *args: Any) -> Tensor:
+    """What NumPy draws."""
+    return Tensor(np.asarray(_named(method, method, *args)))
+
+
+def _named(method: Callable[..., Any], draw: Callable[..., Any], *args: Any) -> Any:
+    """What ``draw`` gives; its errors name the method of NumPy."""
     try:
-        return Tensor(np.asarray(method(*args, **options)))
+        return draw(*args)
     except NumgradError:
         raise
     except (ValueError, OverflowError, MemoryError, RuntimeError) as error:

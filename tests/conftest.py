@@ -7,7 +7,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import numgrad as ng
-from numgrad.core.op import state
+import numgrad.nn
+from numgrad.core.interpreter import state
 
 settings.register_profile("ci", max_examples=40, deadline=None, derandomize=True)
 settings.register_profile(

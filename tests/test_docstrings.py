@@ -12,13 +12,15 @@ import pytest
 import numgrad as ng
 from numgrad.core.op import Op
 
+MODULES = (ng, ng.autograd, ng.data, ng.io, ng.nn, ng.optim, ng.random, ng.testing, ng.viz)
+
 
 def public():
     """The public names of ``numgrad`` and of its public modules, apart from operations."""
     return {
         f"{module.__name__}.{name}": value
-        for module in (ng, ng.autograd, ng.data, ng.nn, ng.optim, ng.random, ng.testing, ng.viz)
-        for name, value in vars(module).items()
+        for module in MODULES
+        for name, value in [(name, getattr(module, name)) for name in dir(module)]
         if not name.startswith("_")
         and not isinstance(value, Op | ModuleType)
         and getattr(value, "__module__", "").startswith("numgrad")

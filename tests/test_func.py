@@ -62,7 +62,8 @@ def test_nesting():
     assert ng.grad(inner)(x).item() == pytest.approx(36.0)  # d/dx 3 x^3 with y = x through both
 
 
-def test_line_110_backward_inside():
+def test_no_backward_inside_a_transform():
+    """Promise 110."""
     parameter = ng.tensor(2.0, requires_grad=True)
 
     def f(x):
@@ -76,7 +77,8 @@ def test_line_110_backward_inside():
     assert parameter.grad.item() == 3.0
 
 
-def test_line_110_errors():
+def test_what_has_no_gradient_is_refused():
+    """Promise 110."""
     with pytest.raises(RuntimeError, match="jacobian"):
         ng.grad(lambda x: x * 2)(np.ones(2))
     with pytest.raises(RuntimeError, match="hessian"):

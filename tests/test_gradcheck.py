@@ -33,7 +33,8 @@ def test_complex():
         gradcheck(lambda z: z * np.conj(z.detach()), z)
 
 
-def test_line_112_mismatch_names_output_and_input_and_shows_both():
+def test_mismatch_names_output_and_input_and_shows_both():
+    """Promise 112."""
     with pytest.raises(ng.GradcheckError, match=r"(?s)output 1 for input 1.*numerical.*analytical"):
         gradcheck(lambda a, b: (a * b, a + wrong_by_a_factor(b)), (leaf(), leaf()))
     assert not gradcheck(wrong_by_a_factor, leaf(), raise_exception=False)
@@ -46,12 +47,14 @@ def test_output_that_hides_its_dependence():
         gradcheck(lambda x: (x * 2, x.detach() * 3), leaf())
 
 
-def test_line_112_single_precision_warns():
+def test_single_precision_warns():
+    """Promise 112."""
     with pytest.warns(UserWarning, match="float32"):
         gradcheck(lambda x: x * 2, leaf(dtype=np.float32), eps=1e-2, atol=1e-2)
 
 
-def test_line_112_arguments():
+def test_inputs_that_cannot_be_checked_are_refused():
+    """Promise 112."""
     with pytest.raises(ValueError, match="no input requires grad"):
         gradcheck(np.sin, ng.tensor([1.0]))
     overlapping = ng.asarray(np.broadcast_to(np.ones(1), (3,))).requires_grad_()
@@ -72,7 +75,8 @@ def custom(name, backward):
     return op
 
 
-def test_line_112_backward_that_ignores_what_comes_in():
+def test_catches_a_backward_that_ignores_its_gradient():
+    """Promise 112."""
     op = custom("ignores", lambda call, mask, g, x: [np.full_like(x, 3.0)])
     with pytest.raises(ng.GradcheckError, match=r"does not multiply|differ"):
         gradcheck(op, leaf([1.0]))
@@ -80,7 +84,8 @@ def test_line_112_backward_that_ignores_what_comes_in():
         gradcheck(op, leaf([1.0]))
 
 
-def test_line_112_gradients_that_change():
+def test_catches_gradients_that_change():
+    """Promise 112."""
     rng = np.random.default_rng(0)
 
     def noisy(call, mask, g, x):

@@ -19,7 +19,8 @@ from hypothesis.extra import numpy as hnp
 
 import numgrad as ng
 from numgrad import nn
-from numgrad.io import safetensors, write_atomically
+from numgrad.io import safetensors
+from numgrad.io.files import write_atomically
 from numgrad.io.structure import pack
 
 
@@ -709,3 +710,9 @@ def test_what_a_killed_writer_left_is_removed_by_the_next_one(tmp_path):
 
     write_atomically(tmp_path / "a", chunks())
     assert sorted(os.listdir(tmp_path)) == ["a", "b"]
+
+
+def test_a_folder_that_is_missing_is_named_as_the_caller_did(tmp_path):
+    with pytest.raises(FileNotFoundError, match="nowhere") as raised:
+        ng.save({"a": 1}, tmp_path / "nowhere" / "file.ng")
+    assert raised.value.filename.endswith("file.ng")

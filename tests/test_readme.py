@@ -12,6 +12,7 @@ import pytest
 import numgrad as ng
 
 README = Path(__file__).parents[1] / "README.md"
+GUIDES = sorted((README.parent / "notebooks").glob("*.py"))
 TEXT = README.read_text()
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -67,10 +68,21 @@ def test_links_lead_somewhere(link):
     assert link.startswith("https://") or (README.parent / link).exists()
 
 
-def test_named_files_and_operations_exist():
-    for path in re.findall(r"`((?:notebooks|perf)/[\w/]+\.py)`", TEXT):
-        assert (README.parent / path).is_file(), path
-    section = TEXT.split("## Operations\n")[1].split("Each is a function")[0]
-    names = [name for name in re.findall(r"`(\w+)`", section) if name not in ng.ops]
-    aliases = [name for name in names if not hasattr(ng, name)]
-    assert not aliases
+def test_every_guide_is_linked():
+    for guide in GUIDES:
+        assert f"(notebooks/{guide.name})" in TEXT, guide.name
+
+
+def test_files_that_guides_name_exist():
+    texts = [TEXT, *(guide.read_text() for guide in GUIDES)]
+    for path in re.findall(r"`((?:notebooks|perf)/[\w/.]+|\d\d_\w+\.py)`", "\n".join(texts)):
+        home = README.parent / "notebooks" if path[0].isdigit() else README.parent
+        assert (home / path).exists() or path in ("perf/results", "perf/html"), path
+
+
+def test_operations_that_the_guide_lists_exist():
+    guide = (README.parent / "notebooks" / "06_for_scipy_users.py").read_text()
+    section = guide.split("# ## Operations\n")[1].split("Each is a function")[0]
+    names = re.findall(r"`(\w+)`", section)
+    assert len(names) > 40
+    assert not [name for name in names if name not in ng.ops and not hasattr(ng, name)]

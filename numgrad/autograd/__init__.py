@@ -1,6 +1,19 @@
-"""The eager tape: tensors' autograd state, nodes, the engine, grad modes."""
+"""Gradients of what was recorded: PyTorch's ``torch.autograd``.
+
+``backward`` adds to ``.grad`` of the leaves, ``grad`` returns gradients and touches nothing;
+``no_grad`` and its like say what is recorded; ``detect_anomaly`` finds where a NaN came from. A
+``Function`` is an operation with a backward of yours. ``functional`` has Jacobians, Hessians and
+their products with vectors, ``forward_ad`` forward mode, ``graph`` nodes, edges and hooks.
+
+>>> import numgrad as ng
+>>> x = ng.tensor(3.0, requires_grad=True)
+>>> (slope,) = ng.autograd.grad(x**3, x, create_graph=True)
+>>> ng.autograd.grad(slope, x)
+(tensor(18.),)
+"""
 
 from numgrad.autograd import forward_ad as forward_ad
+from numgrad.autograd import function as function
 from numgrad.autograd import functional as functional
 from numgrad.autograd import graph as graph
 from numgrad.autograd.anomaly import detect_anomaly as detect_anomaly
@@ -9,7 +22,6 @@ from numgrad.autograd.anomaly import is_anomaly_enabled as is_anomaly_enabled
 from numgrad.autograd.anomaly import set_detect_anomaly as set_detect_anomaly
 from numgrad.autograd.engine.backward import backward as backward
 from numgrad.autograd.engine.backward import grad as grad
-from numgrad.autograd.function import function as function
 from numgrad.autograd.function.function import Function as Function
 from numgrad.autograd.legacy import Variable as Variable
 from numgrad.autograd.modes import enable_grad as enable_grad
@@ -18,4 +30,14 @@ from numgrad.autograd.modes import is_grad_enabled as is_grad_enabled
 from numgrad.autograd.modes import is_inference_mode_enabled as is_inference_mode_enabled
 from numgrad.autograd.modes import no_grad as no_grad
 from numgrad.autograd.modes import set_grad_enabled as set_grad_enabled
-from numgrad.autograd.node import Node as Node
+
+__all__ = [
+    "Function", "Variable", "backward", "detect_anomaly", "enable_grad", "forward_ad", "function",
+    "functional", "grad", "graph", "inference_mode", "is_anomaly_check_nan_enabled",
+    "is_anomaly_enabled", "is_grad_enabled", "is_inference_mode_enabled", "no_grad",
+    "set_detect_anomaly", "set_grad_enabled",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return __all__

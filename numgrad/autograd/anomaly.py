@@ -11,25 +11,21 @@ from __future__ import annotations
 
 import sys
 import traceback
-import warnings
 from collections.abc import Sequence
-from pathlib import Path
 from types import FrameType
 from typing import Any, Self
 
 from numgrad.autograd.hooks import node_extras
 from numgrad.autograd.variable import Tensor
-from numgrad.core.op import state
+from numgrad.core.interpreter import state
 from numgrad.core.row_sparse import RowSparseArray
-from numgrad.errors import NumgradRuntimeError
-
-_PACKAGE = str(Path(__file__).resolve().parents[1])
+from numgrad.errors import PACKAGE, NumgradRuntimeError, warn
 
 
 def remember_line(node: Any) -> None:
     """Store with a new node the stack of the code that called the operation."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame = frame.f_back
     node_extras(node).trace = "".join(traceback.format_stack(frame, limit=16))
 
@@ -60,7 +56,7 @@ def explain(node: Any, error: BaseException) -> None:
         )
     else:
         text = f"{node.name()}: its backward failed; the operation was recorded here:\n{trace}"
-    warnings.warn(text, UserWarning, stacklevel=3)
+    warn(text, UserWarning)
     error._numgrad_explained = True  # pyright: ignore
 
 
@@ -106,11 +102,10 @@ class detect_anomaly:
     """
 
     def __init__(self, check_nan: bool = True) -> None:
-        warnings.warn(
+        warn(
             "anomaly mode is on: operations remember their lines, which makes them slow; use it "
             "to find an error",
             UserWarning,
-            stacklevel=2,
         )
         self._check_nan = bool(check_nan)
 

@@ -19,21 +19,21 @@ from weakref import WeakKeyDictionary, WeakSet
 import numpy as np
 
 from numgrad.autograd.forward.rules import RECORDING, pushforward, reads_call, takes_tangent
-from numgrad.autograd.history import region_of
 from numgrad.autograd.node import Node
 from numgrad.autograd.variable import Extra, Tensor, extra, root, shared_version
 from numgrad.core.abstract import zeros
-from numgrad.core.op import OPS, Call, Composite, Op, bind, complete, state
+from numgrad.core.interpreter import Interpreter, bind, state
+from numgrad.core.op import OPS, Call, Composite, Op, complete
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 
 __all__ = [
-    "UnpackedDualTensor",
-    "dual_level",
-    "enter_dual_level",
-    "exit_dual_level",
-    "make_dual",
+    "UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual",
     "unpack_dual",
-]
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 class UnpackedDualTensor(NamedTuple):
@@ -43,7 +43,7 @@ class UnpackedDualTensor(NamedTuple):
     tangent: Tensor | None
 
 
-class ForwardInterpreter:
+class ForwardInterpreter(Interpreter):
     """One dual level: what operations mean inside it."""
 
     def __init__(self) -> None:
@@ -101,7 +101,7 @@ class ForwardInterpreter:
         if of_owner is None:
             return None
         with self.below():
-            where = region_of(owner, tensor)
+            where = state.ground.region(owner, tensor)
             found = bind(OPS["region"], (of_owner,), {"where": where})
         if isinstance(found._memory, Tensor):  # else a copy, which does not follow the root
             self.set_tangent(tensor, found)
@@ -157,7 +157,7 @@ class ForwardInterpreter:
             if self._own_tangent(target) is not None:
                 present[...] = source
             else:
-                where = region_of(owner, target)
+                where = state.ground.region(owner, target)
                 whole = bind(
                     OPS["copy_slices"], (self._own_tangent(owner), source), {"where": where}
                 )

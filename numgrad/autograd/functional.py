@@ -11,8 +11,15 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from numgrad.autograd.forward.linearization import Outputs, Request, pullback
+from numgrad.autograd.linearization import Outputs, Request, pullback
 from numgrad.autograd.variable import Tensor
+
+__all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 Array: TypeAlias = Tensor | np.ndarray | np.generic
 """What is accepted as a tensor: an ndarray counts as one that does not require grad."""

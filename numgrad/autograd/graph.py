@@ -20,17 +20,14 @@ from numgrad.autograd.variable import Tensor
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 
 __all__ = [
-    "GradientEdge",
-    "Node",
-    "RemovableHandle",
-    "SavedTensor",
-    "allow_mutation_on_saved_tensors",
-    "disable_saved_tensors_hooks",
-    "get_gradient_edge",
-    "increment_version",
-    "register_multi_grad_hook",
-    "saved_tensors_hooks",
-]
+    "GradientEdge", "Node", "RemovableHandle", "SavedTensor", "allow_mutation_on_saved_tensors",
+    "disable_saved_tensors_hooks", "get_gradient_edge", "increment_version",
+    "register_multi_grad_hook", "saved_tensors_hooks",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:

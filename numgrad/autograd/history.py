@@ -20,17 +20,10 @@ from numgrad.autograd.variable import (
     root,
     shared_version,
 )
-from numgrad.core.op import OPS, Call, Meta, state
+from numgrad.core.interpreter import state
+from numgrad.core.op import OPS, Call, Meta
 from numgrad.core.view import ViewCall
 from numgrad.errors import NumgradRuntimeError
-from numgrad.operations.region import Region
-
-
-def region_of(owner: Tensor, view: Tensor) -> Any:
-    """Where a view lies in its root."""
-    if state.tracer is None:
-        return Region(owner._array, view._array)
-    return state.tracer.region(owner, view)
 
 
 def record(call: Call, mask: int, edges: tuple, saved: tuple) -> Node:
@@ -99,7 +92,7 @@ def rebase(target: Tensor, source: Any, value: Meta) -> None:
     owner = root(target)
     version = shared_version(owner)
     version.rebased = version.last
-    where = region_of(owner, target)
+    where = state.ground.region(owner, target)
     op: Any = OPS["copy_slices"]
     mask = bool(owner._requires_grad) | (source is not None) << 1
     edges = (edge_of(owner) if mask & 1 else None, source)
@@ -116,7 +109,7 @@ def _replay(view: Tensor, owner: Tensor) -> None:
         view._grad_fn, view._slot, view._requires_grad = None, 0, False
         return
     _check_opaque("a view whose base was changed in place", view)
-    where = region_of(owner, view)
+    where = state.ground.region(owner, view)
     call = ViewCall(OPS["region"], (where.whole,), {"where": where}, view._array)
     before, output = view._grad_fn, max(view._slot - 1, 0)
     view._grad_fn, view._slot = record(call, 1, (edge_of(owner),), ()), 0

@@ -21,7 +21,7 @@ from weakref import WeakKeyDictionary, ref
 from numgrad.autograd.row_sparse import RowSparseTensor
 from numgrad.autograd.variable import Tensor, extra
 from numgrad.codegen.locks import HOOKS
-from numgrad.core.op import state
+from numgrad.core.interpreter import state
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 
 _numbers = count().__next__

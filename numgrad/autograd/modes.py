@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import inspect
-import warnings
 from collections.abc import Callable
 from typing import Any, Self
 
-from numgrad.core.op import state
+from numgrad.core.interpreter import state
+from numgrad.errors import warn
 
 
 def is_grad_enabled() -> bool:
@@ -65,11 +65,10 @@ class _GradMode:
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         if inspect.isclass(function):
-            warnings.warn(
+            warn(
                 f"{type(self).__name__}: decorating the class {function.__name__} covers only its "
                 "construction; decorate its methods",
                 FutureWarning,
-                stacklevel=2,
             )
         if inspect.isgeneratorfunction(function):
             return self._generator(function)

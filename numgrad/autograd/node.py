@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from numgrad.autograd.engine.conform import conform_tensor
+from numgrad.autograd.conform import conform_tensor
 from numgrad.autograd.hooks import RemovableHandle, leaf_hooks, node_extras
 from numgrad.autograd.saved import Guard, Packed, check_version, pack, stale
 from numgrad.autograd.variable import Parameter, Tensor, Version, extra, shared_version

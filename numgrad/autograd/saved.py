@@ -32,7 +32,7 @@ from weakref import WeakSet
 import numpy as np
 
 from numgrad.autograd.variable import INFERENCE, Tensor, version_of
-from numgrad.core.op import state
+from numgrad.core.interpreter import state
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 
 COPY_BYTES = 32 * 1024

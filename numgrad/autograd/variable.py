@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.core.op import state
+from numgrad.core.interpreter import state
 from numgrad.errors import NumgradRuntimeError
 
 
@@ -176,22 +176,18 @@ def extra(tensor: Tensor) -> Extra:
 
 def constant(value: Any) -> Tensor:
     """A number or array as a Tensor without a history."""
-    if state.tracer is not None:
-        return Tensor(state.tracer.lift(value))
-    shared = isinstance(value, np.ndarray)
-    return Tensor(np.asarray(value), memory=Version(foreign=True) if shared else None)
+    shared = isinstance(value, np.ndarray) and not state.ground.deferred
+    return Tensor(state.ground.lift(value), memory=Version(foreign=True) if shared else None)
 
 
 def gradient_of(tensor: Tensor) -> Any:
-    """The accumulated gradient; in a trace that of a captured tensor becomes an input."""
-    return tensor._grad if state.tracer is None else state.tracer.gradient(tensor)
+    """The accumulated gradient."""
+    return state.ground.gradient(tensor)
 
 
 def set_gradient(tensor: Tensor, value: Any) -> None:
-    """Replace the accumulated gradient; in a trace this happens at each call."""
-    if state.tracer is not None:
-        state.tracer.remember_gradient(tensor)
-    tensor._grad = value
+    """Replace the accumulated gradient."""
+    state.ground.set_gradient(tensor, value)
 
 
 _replay: Callable[[Tensor, Tensor], None]

@@ -354,8 +354,6 @@ class Tensor:
 
     def ceil_(self) -> Tensor:
         """In-place form of ``ceil``; returns the tensor."""
-    def celu_(self, alpha: _Array) -> Tensor:
-        """In-place form of ``celu``; returns the tensor."""
     def clamp(self, min: Any = None, max: Any = None) -> Tensor:
         """The operand limited to the interval from ``min`` to ``max``, either of which may be None."""
 
@@ -477,8 +475,6 @@ class Tensor:
     @property
     def dtype(self) -> np.dtype[Any]:
         """NumPy dtype of the elements."""
-    def elu_(self, alpha: _Array) -> Tensor:
-        """In-place form of ``elu``; returns the tensor."""
     def eq_(self, b: _Array) -> Tensor:
         """In-place form of ``equal``; returns the tensor."""
     def equal(self, b: _Array) -> Tensor:
@@ -588,10 +584,6 @@ class Tensor:
         """In-place form of ``gammaln``; returns the tensor."""
     def ge_(self, b: _Array) -> Tensor:
         """In-place form of ``greater_equal``; returns the tensor."""
-    def gelu_(self) -> Tensor:
-        """In-place form of ``gelu``; returns the tensor."""
-    def gelu_tanh_(self) -> Tensor:
-        """In-place form of ``gelu_tanh``; returns the tensor."""
     @property
     def grad(self) -> Tensor | None:
         """Gradient accumulated by ``backward``; None before the first."""
@@ -614,8 +606,6 @@ class Tensor:
         """In-place form of ``greater_equal``; returns the tensor."""
     def gt_(self, b: _Array) -> Tensor:
         """In-place form of ``greater``; returns the tensor."""
-    def hardtanh_(self, min_val: _Array, max_val: _Array) -> Tensor:
-        """In-place form of ``hardtanh``; returns the tensor."""
     def heaviside(self, b: _Array) -> Tensor:
         """0 where the first operand is negative, 1 where it is positive, the second where it is 0."""
 
@@ -686,8 +676,6 @@ class Tensor:
         """Bytes of one element."""
     def le_(self, b: _Array) -> Tensor:
         """In-place form of ``less_equal``; returns the tensor."""
-    def leaky_relu_(self, negative_slope: _Array) -> Tensor:
-        """In-place form of ``leaky_relu``; returns the tensor."""
     def left_shift(self, b: _Array) -> Tensor:
         """Bits moved towards the high end."""
 
@@ -728,8 +716,6 @@ class Tensor:
         """In-place form of ``log2``; returns the tensor."""
     def log_(self) -> Tensor:
         """In-place form of ``log``; returns the tensor."""
-    def log_sigmoid_(self) -> Tensor:
-        """In-place form of ``log_sigmoid``; returns the tensor."""
     def log_softmax(self, axis: _Axis = -1) -> Tensor:
         """Logarithm of ``softmax``, accurate where that underflows."""
 
@@ -813,8 +799,6 @@ class Tensor:
 
     def minimum_(self, b: _Array) -> Tensor:
         """In-place form of ``minimum``; returns the tensor."""
-    def mish_(self) -> Tensor:
-        """In-place form of ``mish``; returns the tensor."""
     def mod(self, b: _Array) -> Tensor:
         """Remainder of the quotient rounded down; it has the sign of the divisor."""
 
@@ -894,8 +878,6 @@ class Tensor:
 
     def power_(self, b: _Array) -> Tensor:
         """In-place form of ``power``; returns the tensor."""
-    def prelu_(self, weight: _Array) -> Tensor:
-        """In-place form of ``prelu``; returns the tensor."""
     def prod(
         self, axis: _Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False
     ) -> Tensor:
@@ -997,8 +979,6 @@ class Tensor:
     def select_scatter(self, source: _Array, axis: _Axis, index: Any) -> Tensor:
         """The operand with an array written at one index of an axis."""
 
-    def selu_(self) -> Tensor:
-        """In-place form of ``selu``; returns the tensor."""
     @property
     def shape(self) -> tuple[int, ...]:
         """Lengths of the axes."""
@@ -1017,8 +997,6 @@ class Tensor:
 
     def signbit_(self) -> Tensor:
         """In-place form of ``signbit``; returns the tensor."""
-    def silu_(self) -> Tensor:
-        """In-place form of ``silu``; returns the tensor."""
     def sin(self) -> Tensor:
         """Sine."""
 
@@ -1045,8 +1023,6 @@ class Tensor:
 
     def softplus_(self) -> Tensor:
         """In-place form of ``softplus``; returns the tensor."""
-    def softsign_(self) -> Tensor:
-        """In-place form of ``softsign``; returns the tensor."""
     def split(self, indices_or_sections: _Array, axis: _Axis = 0) -> tuple[Tensor, ...]:
         """Parts along an axis: a number of equal ones, or cut at the given indices."""
 
@@ -1157,8 +1133,6 @@ class Tensor:
     ) -> Tensor:
         """Variance over axes: mean squared distance from the mean, divided by ``n - ddof``."""
 
-    def where_(self, x: _Array, y_: _Array) -> Tensor:
-        """In-place form of ``where``; returns the tensor."""
     def zero_(self) -> Tensor:
         """Store zeros."""
     def zeta(self, x: _Array) -> Tensor:

@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Any, cast
 
 import numgrad as ng
-from numgrad.autograd import variable
 from numgrad.core.op import OPS, Composite, Op
+from numgrad.errors import PACKAGE
+from numgrad.nn import operations as _operations  # noqa: F401 (completes the table)
 from numgrad.operations.shape import Spread
 from numgrad.tensors.inplace_methods import has_inplace_form, inplace_names
 from numgrad.tensors.tensor import Tensor
 
 HELP = "write the type stubs (.pyi) of all public names"
-PACKAGE = Path(variable.__file__).parents[1]
 WIDTH = 100
 PARAMETERS = {"axis": "_Axis", "dtype": "DTypeLike | None"}
 INTERNAL = {"n"}  # parameters of reductions that they fill in themselves
@@ -162,8 +162,8 @@ def run(arguments: argparse.Namespace) -> int:
 def stubs() -> dict[Path, str]:
     """The text of every generated file."""
     return {
-        PACKAGE / "__init__.pyi": functions_stub(),
-        PACKAGE / "autograd" / "variable.pyi": tensor_stub(),
+        Path(PACKAGE, "__init__.pyi"): functions_stub(),
+        Path(PACKAGE, "autograd", "variable.pyi"): tensor_stub(),
     }
 
 
@@ -172,16 +172,14 @@ def stubs() -> dict[Path, str]:
 
 def functions_stub() -> str:
     """The stub of ``numgrad``: its static names, then a function for each operation."""
-    imports, values = [], []
-    tree = ast.parse((PACKAGE / "__init__.py").read_text())
+    homes: dict[str, Any] = {}
+    tree = ast.parse(Path(PACKAGE, "__init__.py").read_text())
     for node in [n for n in tree.body if isinstance(n, ast.ImportFrom)]:
-        for alias in node.names:
-            if alias.asname == alias.name:  # only this form is re-exported by a stub
-                imports.append(f"from {node.module} import {alias.name} as {alias.name}")
-            elif alias.asname and not alias.asname.startswith("_"):
-                kind = type(getattr(ng, alias.asname))
-                imports.append(f"from {kind.__module__} import {kind.__name__} as _{kind.__name__}")
-                values.append(f"{alias.asname}: _{kind.__name__}\n")
+        homes |= {alias.name: node.module for alias in node.names if alias.name == alias.asname}
+    for name, home in vars(ng)["_ON_FIRST_USE"].items():
+        homes[name] = home.removesuffix(f".{name}")
+    # only this form is re-exported by a stub
+    imports = [f"from {home} import {name} as {name}" for name, home in homes.items()]
     functions = [
         _function(name, _parameters(op), RETURNS.get(name, "Tensor"), op.__doc__)
         for name, op in sorted(_table().items())
@@ -189,7 +187,7 @@ def functions_stub() -> str:
     ]
     imports.sort(key=lambda line: line.lower())
     head = HEAD.format(abstract="Sequence", imports="\n".join([NUMPY, "", *imports]))
-    return "".join([head, "\n__version__: str\n", *values, "\n", "\n".join(functions)])
+    return "".join([head, "\n__version__: str\n\n", "\n".join(functions)])
 
 
 def _table() -> dict[str, Op]:

@@ -6,6 +6,7 @@ import time
 
 from numgrad.cli.progress import Progress
 from numgrad.core.op import OPS
+from numgrad.nn import operations as _operations  # noqa: F401 (completes the table)
 
 HELP = "compile the kernels of the operation table ahead of use"
 DTYPES = ("float64", "float32", "complex128", "complex64")

@@ -21,13 +21,13 @@ import os
 import stat
 import sys
 import tempfile
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from numgrad.codegen import file_lock
+from numgrad.errors import warn
 
 _PRIVATE = 0o700
 _OPEN_TO_OTHERS = stat.S_IWGRP | stat.S_IWOTH
@@ -91,8 +91,10 @@ def write(filename: str, content: bytes) -> Path | None:
                 os.unlink(partial)
                 raise
             return found / filename
-        except OSError:
-            continue  # not writable or full: the next directory; without any, nothing is kept
+        except OSError as error:  # not writable or full: the next directory, or none
+            if directory is _made:
+                why = error.strerror or error
+                _warn(root(), f"kernels cannot be kept in {root()} ({why}); make it writable")
     return None
 
 
@@ -184,7 +186,7 @@ def _remove_temporary(owner: int, remove: Callable, path: Path) -> None:
 _judged: dict[tuple[Any, ...], bool] = {}
 """Directories that were judged, in the state in which they were."""
 
-_warned: set[Path] = set()
+_warned: set[Any] = set()
 
 
 def _is_trusted(directory: Path) -> bool:
@@ -199,7 +201,7 @@ def _is_trusted(directory: Path) -> bool:
         objection = _objection(directory, status) or _objection_to_parents(directory)
         found = _judged[key] = not objection
         if objection:
-            _warn(directory, objection)
+            _warn(key, f"compiled kernels in {directory} are not used: {objection}")
     return found
 
 
@@ -212,8 +214,7 @@ def _read(path: Path) -> bytes | None:
                 return file.read()
     except OSError:
         return None
-    if path.parent not in _warned:
-        _warn(path, objection)
+    _warn(path.parent, f"compiled kernels in {path} are not used: {objection}")
     return None
 
 
@@ -241,11 +242,12 @@ def _objection_to_parents(directory: Path) -> str:
     return ""
 
 
-def _warn(path: Path, objection: str) -> None:
-    _warned.add(path.parent)
-    warnings.warn(
-        f"numgrad: compiled kernels in {path} are not used: {objection}, or set "
-        "NUMGRAD_CACHE_DIR to another directory",
+def _warn(key: Any, objection: str) -> None:
+    """Warn, once for each key."""
+    if key in _warned:
+        return
+    _warned.add(key)
+    warn(
+        f"numgrad: {objection}, or set NUMGRAD_CACHE_DIR to another directory",
         RuntimeWarning,
-        stacklevel=2,
     )

@@ -27,7 +27,6 @@ import pickle
 import platform
 import re
 import sys
-import warnings
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -39,6 +38,7 @@ from numgrad.codegen.device import kernel_dispatcher
 from numgrad.codegen.interrupts import deferred
 from numgrad.codegen.locks import KERNELS, give_way
 from numgrad.codegen.sources import library_digest
+from numgrad.errors import warn
 
 _loaded: dict[str, "Kernel"] = {}
 
@@ -215,7 +215,7 @@ def _save(stem: str, result: Any) -> None:
 
 
 def _warn(message: str) -> None:
-    warnings.warn(f"numgrad: {message}", RuntimeWarning, stacklevel=4)
+    warn(f"numgrad: {message}", RuntimeWarning)
 
 
 _stamp_text: str | None = None

@@ -273,13 +273,45 @@ _INTRINSIC = {
     "trunc": "trunc", "rint": "rint", "copysign": "copysign", "maximum": "maximum",
     "minimum": "minimum",
 }  # fmt: skip
-_INFIX = {
-    "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "less": "<", "less_equal": "<=",
-    "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!=", "bitwise_and": "&",
+_COMPARISONS = {
+    "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==",
+    "not_equal": "!=",
+}  # fmt: skip
+_ARITHMETIC = {
+    "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "bitwise_and": "&",
     "bitwise_or": "|", "bitwise_xor": "^", "left_shift": "<<", "right_shift": ">>",
 }  # fmt: skip
-_ORDERINGS = frozenset({"less", "less_equal", "greater", "greater_equal"})
-_COMPARISONS = _ORDERINGS | {"equal", "not_equal"}
+# Complex numbers are ordered as NumPy does it: real parts decide, then imaginary parts.
+_LEXICOGRAPHIC = (
+    "(({{0}}.real {0} {{1}}.real) & ({{0}}.imag == {{0}}.imag) & ({{1}}.imag == {{1}}.imag)) | "
+    "(({{0}}.real == {{1}}.real) & ({{0}}.imag {1} {{1}}.imag))"
+)
+# The text of what Python spells itself, by name, or by name and kind of the first operand: {0} and
+# {1} are operands, {true0} and {true1} whether they are non-zero, {type} is the type of the result.
+_SPELLINGS: dict[str | tuple[str, str], str] = {
+    "real": "{0}.real",
+    "imag": "{0}.imag",
+    "conjugate": "{type}(np.conj({0}))",
+    "from_parts": "{type}(complex({0}, {1}))",
+    "positive": "{0}",
+    "negative": "{type}(-{0})",
+    "square": "{type}({0} * {0})",
+    "logical_not": "not {true0}",
+    "logical_and": "{true0} & {true1}",
+    "logical_or": "{true0} | {true1}",
+    "logical_xor": "{true0} ^ {true1}",
+    ("isnan", "f"): "{0} != {0}",
+    **{(name, kind): "False" for name in ("isnan", "isinf") for kind in "biu"},
+    **{("isfinite", kind): "True" for kind in "biu"},
+    **{name: f"{{0}} {sign} {{1}}" for name, sign in _COMPARISONS.items()},
+    **{
+        (name, "c"): _LEXICOGRAPHIC.format(sign[0], sign)
+        for name, sign in _COMPARISONS.items()
+        if sign[0] in "<>"
+    },
+    **{name: f"{{type}}({{0}} {sign} {{1}})" for name, sign in _ARITHMETIC.items()},
+    ("divide", "c"): "{type}(np.divide({0}, {1}))",  # Numba's / raises for zero, the ufunc does not
+}
 _COST_NS = {"divide": 0.2, "sqrt": 0.3, "where": 0.05}
 
 
@@ -353,11 +385,8 @@ class Emitter:
             return self.constant(symbol.detail, dtype)
         if op == "cast":
             return cast_text(args[0], symbol.args[0].dtype, dtype)
-        kind = symbol.args[0].dtype.kind if symbol.args else "f"
-        operand = symbol.args[-1].dtype
-        self.cost_ns += _COST_NS.get(op, 1.0 if op in LIBRARY else 0.05) * (
-            4.0 if dtype.kind == "c" else 1.0
-        )
+        cost = _COST_NS.get(op, 1.0 if op in LIBRARY else 0.05)
+        self.cost_ns += 4.0 * cost if dtype.kind == "c" else cost
         if op in self.scalar_functions:
             local = op.replace(":", "_")
             self.namespace[local] = self.scalar_functions[op]
@@ -366,54 +395,34 @@ class Emitter:
             if dtype.kind == "c":
                 return f"({args[1]} if {args[0]} else {args[2]})"
             return f"{self._intrinsic('select')}({', '.join(args)})"
+        kind, operand = symbol.args[0].dtype.kind, symbol.args[-1].dtype
         if kind == "c" and op in COMPLEX_LIBRARY:
             local = f"{op}_{'c64' if operand == COMPLEX64 else 'c128'}"
             self.imports[local] = f"{COMPLEX_LIBRARY[op]}:{local}"
             return f"{local}({', '.join(args)})"
-        if op in ("real", "imag"):
-            return f"{args[0]}.{op}"
-        if op == "conjugate":
-            return f"{type_name(dtype)}(np.conj({args[0]}))"
-        if op == "logical_not":
-            return f"not {truth(args[0], kind)}"
-        if op in ("logical_and", "logical_or", "logical_xor"):
-            sign = {"logical_and": "&", "logical_or": "|", "logical_xor": "^"}[op]
-            return f"{truth(args[0], kind)} {sign} {truth(args[1], symbol.args[1].dtype.kind)}"
-        if op in ("isnan", "isinf", "isfinite") and kind in "biu":
-            return "True" if op == "isfinite" else "False"
-        if op == "isnan" and kind == "f":
-            return f"{args[0]} != {args[0]}"
-        if op == "negative":
-            return f"{type_name(dtype)}(-{args[0]})"
-        if op == "positive":
-            return args[0]
-        if op == "square":
-            return f"{type_name(dtype)}({args[0]} * {args[0]})"
         if op == "reciprocal" and kind == "f":
             op, args = "divide", [self.constant(1, dtype), args[0]]
-        if op == "divide" and dtype.kind == "c":  # Numba's / raises for zero, the ufunc does not
-            return f"{type_name(dtype)}(np.divide({args[0]}, {args[1]}))"
-        if op in _ORDERINGS and kind == "c":
-            return _lexicographic(_INFIX[op], *args)
-        if op in _COMPARISONS:
-            return f"{args[0]} {_INFIX[op]} {args[1]}"
-        if op == "from_parts":
-            return f"{type_name(dtype)}(complex({', '.join(args)}))"
-        if op in _INFIX:
-            return f"{type_name(dtype)}({args[0]} {_INFIX[op]} {args[1]})"
+        spelling = _SPELLINGS.get((op, kind)) or _SPELLINGS.get(op)
+        if spelling is not None:
+            true = {f"true{k}": truth(args[k], a.dtype.kind) for k, a in enumerate(symbol.args)}
+            return spelling.format(*args, type=type_name(dtype), **true)
         if kind == "f" and op in _INTRINSIC:
             return f"{self._intrinsic(_INTRINSIC[op])}({', '.join(args)})"
         if kind == "f" and op in LIBRARY:
-            if slow and op in WITH_RARE:
-                exact = f"{self._library(op, operand, '_slow')}({', '.join(args)})"
-                if op in SLOW_FOR_ALL:
-                    return exact
-                fast, rare = (self._library(op, operand, suffix) for suffix in ("", "_rare"))
-                return f"({exact} if {rare}({args[0]}) else {fast}({args[0]}))"
-            return f"{self._library(op, operand)}({', '.join(args)})"
+            return self._call(op, operand, args, slow)
         if isinstance(getattr(np, op, None), np.ufunc):
             return cast_text(f"np.{op}({', '.join(args)})", dtype, dtype)
         raise NumgradTypeError(f"no scalar code for {op} of {operand}")
+
+    def _call(self, op: str, dtype: np.dtype, args: list[str], slow: bool) -> str:
+        """A call of the library; ``slow`` where an argument may be a rare one."""
+        if not slow or op not in WITH_RARE:
+            return f"{self._library(op, dtype)}({', '.join(args)})"
+        exact = f"{self._library(op, dtype, '_slow')}({', '.join(args)})"
+        if op in SLOW_FOR_ALL:
+            return exact
+        fast, rare = (self._library(op, dtype, suffix) for suffix in ("", "_rare"))
+        return f"({exact} if {rare}({args[0]}) else {fast}({args[0]}))"
 
     def header(self) -> str:
         """The import and constant lines of a generated file."""
@@ -438,15 +447,6 @@ def _literal(value: Any, dtype: np.dtype) -> str:
         value = float(value)
         return repr(value) if np.isfinite(value) else f"float('{value}')"
     return repr(bool(value)) if dtype.kind == "b" else repr(int(value))
-
-
-def _lexicographic(sign: str, a: str, b: str) -> str:
-    """A comparison of complex numbers as NumPy does it: real parts decide, then imaginary parts."""
-    ordered = f"({a}.imag == {a}.imag) & ({b}.imag == {b}.imag)"
-    return (
-        f"(({a}.real {sign[0]} {b}.real) & {ordered}) | "
-        f"(({a}.real == {b}.real) & ({a}.imag {sign} {b}.imag))"
-    )
 
 
 def has_scalar(name: str, kind: str) -> bool:

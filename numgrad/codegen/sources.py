@@ -6,8 +6,8 @@ from functools import cache
 from pathlib import Path
 
 from numgrad.codegen import device
+from numgrad.errors import PACKAGE
 
-_PACKAGE = Path(__file__).parent.parent
 _IMPORT = re.compile(
     r"^\s*(?:from (numgrad[.\w]*) import ([^\n(]+|\([^)]*\))|import (numgrad[.\w]*))", re.MULTILINE
 )
@@ -41,7 +41,7 @@ def _imported(source: str) -> set[Path]:
     found = set()
     for package, names, module in _IMPORT.findall(source):
         for name in (package or module, *(f"{package}.{n}" for n in re.findall(r"\w+", names))):
-            path = _PACKAGE.joinpath(*name.split(".")[1:]).with_suffix(".py")
+            path = Path(PACKAGE).joinpath(*name.split(".")[1:]).with_suffix(".py")
             if path.is_file():
                 found.add(path)
     return found

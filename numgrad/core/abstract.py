@@ -3,9 +3,9 @@
 Note [Tracing]
 --------------
 ``ng.jit`` runs a function once on Tensors whose ``_array`` is an ``AbstractArray``: shape and dtype
-are known, the numbers are not. ``state.tracer`` is what records then; code that makes arrays itself
-(the ones a backward begins with, zeros for a gradient that did not arrive) asks ``zeros`` and
-``ones`` for them, which are abstract in a trace. Whatever needs numbers ends in ``refuse``.
+are known, the numbers are not. Code that makes arrays itself (the ones a backward begins with,
+zeros for a gradient that did not arrive) asks ``state.ground`` for them, by ``zeros`` and ``ones``.
+Whatever needs numbers ends in ``refuse``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from numgrad.core.op import state
+from numgrad.core.interpreter import state
 
 
 class AbstractLength:
@@ -103,7 +103,7 @@ class AbstractArray:
         self.refuse(f"np.{ufunc.__name__}", NDARRAY)
 
     def __array_function__(self, func: Any, *args: Any, **params: Any) -> NoReturn:
-        self.refuse(f"np.{func.__name__}", NDARRAY)
+        self.refuse(f"{func.__module__}.{func.__name__}".replace("numpy", "np", 1), NDARRAY)
 
 
 NUMBER = (
@@ -149,18 +149,15 @@ ARRAYS: Any = (np.ndarray, AbstractArray)
 
 
 def filled(shape: tuple[Any, ...], number: Any, dtype: Any) -> Any:
-    """An array with one number everywhere; abstract in a trace."""
-    tracer = state.tracer
-    return np.full(shape, number, dtype) if tracer is None else tracer.filled(shape, number, dtype)
+    """An array with one number everywhere."""
+    return state.ground.filled(shape, number, dtype)
 
 
 def zeros(shape: tuple[Any, ...], dtype: Any) -> Any:
-    """Zeros; abstract in a trace."""
-    tracer = state.tracer
-    return np.zeros(shape, dtype) if tracer is None else tracer.filled(shape, 0, dtype)
+    """An array of zeros."""
+    return state.ground.zeros(shape, dtype)
 
 
 def ones(shape: tuple[Any, ...], dtype: Any) -> Any:
-    """Ones; abstract in a trace."""
-    tracer = state.tracer
-    return np.ones(shape, dtype) if tracer is None else tracer.filled(shape, 1, dtype)
+    """An array of ones."""
+    return state.ground.ones(shape, dtype)

@@ -31,7 +31,8 @@ from numgrad.codegen.expr import (
     kernel_dtype,
 )
 from numgrad.core.elementwise import LARGE, MAX_PLANS, ReadingInterpreter, _convert
-from numgrad.core.op import OPS, Call, Meta, Op, bind, interpreter
+from numgrad.core.interpreter import bind, interpreter
+from numgrad.core.op import OPS, Call, Meta, Op
 from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueError
 
 _MEMORY_NS = 0.15

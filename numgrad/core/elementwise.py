@@ -34,7 +34,8 @@ from numgrad.codegen.loops import (
     layout,
     strided_view,
 )
-from numgrad.core.op import Call, Meta, Op, interpreter
+from numgrad.core.interpreter import Interpreter, interpreter
+from numgrad.core.op import Call, Meta, Op
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels.vmath import library as _library  # noqa: F401 (what formulas may call)
 
@@ -47,7 +48,7 @@ LARGE = 16384
 _MEMORY_NS = 0.15  # reading and writing one element, besides computing it
 
 
-class ReadingInterpreter:
+class ReadingInterpreter(Interpreter):
     """Turns operations that a formula calls into symbols of the formula's reader."""
 
     def __init__(self, reader: Reader) -> None:

@@ -1,31 +1,19 @@
-"""The operation: a named function with gradient formulas; the table of all; binding of calls.
-
-Note [Interpreters]
--------------------
-Calling an operation asks the interpreter on top of a per-thread stack what the call means. With an
-empty stack that is the eager interpreter, which ``numgrad.tensors`` installs: operations never
-import Tensor. ``raw`` computes on plain ndarrays without recording (gradient formulas of views run
-under it), ``reading`` builds symbols (a formula that calls other operations is read under it), a
-tracer is pushed by ``ng.jit``. ``state.mode`` says in one number what goes on in this thread, so
-the eager hot path pays one look-up for all of it: 3 compute in inference mode, 2 compute and
-record, 1 compute, 0 go through ``bind``, since an interpreter is pushed, saved tensors are packed
-or anomalies looked for.
-"""
+"""The operation: a named function with gradient formulas; the table of all; a call of one."""
 
 from __future__ import annotations
 
 import inspect
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from itertools import takewhile
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from numgrad.core.interpreter import Interpreter, State, interpreter
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 
 OPS: dict[str, Op] = {}
@@ -33,83 +21,6 @@ OPS: dict[str, Op] = {}
 
 REQUIRED: Any = object()
 """Default of a parameter that has none."""
-
-
-class State(threading.local):
-    """What a thread's operations depend on; ``mode`` sums it up for the hot path."""
-
-    mode: int = 2
-    grad_enabled: bool = True
-    inference: bool = False
-    interpreters: tuple = ()
-    saved_hooks: tuple = ()
-    """Pairs of hooks for saved tensors, the innermost last."""
-    saved_hooks_disabled: str | None = None
-    """Why there may be none."""
-    mutation: Any = None
-    """What keeps the old values of saved tensors that are written to, if that is allowed."""
-    anomaly: bool = False
-    """Whether nodes remember the lines that recorded them."""
-    check_nan: bool = True
-    """Whether a backward then fails on NaN."""
-    depth: int = 0
-    """How many backwards, one within the other, a user's code is running in."""
-    task: Any = None
-    """The innermost of them."""
-    transforms: int = 0
-    """How many functional transforms, one within the other, are calling a user's function."""
-    tracer: Any = None
-    """What records the operations of a function that is being compiled, if one is."""
-    plain: bool = True
-    """Whether a backward may start at once: no interpreter, no other backward, no transform."""
-
-    def refresh(self) -> None:
-        self.plain = not (self.interpreters or self.depth or self.transforms)
-        if self.interpreters or self.saved_hooks or self.anomaly:
-            self.mode = 0
-        elif self.inference:
-            self.mode = 3
-        else:
-            self.mode = 2 if self.grad_enabled else 1
-
-    def set(self, **changes: Any) -> dict[str, Any]:
-        """Change some of it; returns what to give to ``set`` to change it back."""
-        before = {name: getattr(self, name) for name in changes}
-        for name, value in changes.items():
-            setattr(self, name, value)
-        self.refresh()
-        return before
-
-
-state = State()
-
-
-@contextmanager
-def interpreter(active: Any) -> Iterator[Any]:
-    """Let ``active`` interpret the operations this thread calls."""
-    before = state.interpreters
-    state.interpreters = (*before, active)
-    state.refresh()
-    try:
-        yield active
-    finally:
-        state.interpreters = before
-        state.refresh()
-
-
-_eager: Any = None
-
-
-def install_eager(active: Any) -> None:
-    """Set the interpreter of an empty stack."""
-    global _eager
-    _eager = active
-
-
-def bind(op: Op, args: tuple, params: dict[str, Any]) -> Any:
-    """Apply ``op`` under the current interpreter."""
-    stack = state.interpreters
-    return (stack[-1] if stack else _eager).bind(op, args, params)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,8 +107,6 @@ class Op:
     implied: tuple[str, ...] = ()
     auxiliaries: tuple[str, ...] = ()
     differentiable = True
-    eager_entry: Callable[[], Callable[..., Any]] | None = None
-    """Makes the function behind eager calls, if the operation has a hot path of its own."""
 
     def __init__(
         self,
@@ -254,8 +163,12 @@ class Op:
                     f"{self.name}: an operation of this name is registered already; choose another"
                 )
             OPS[self.name] = self
-            if _eager is not None:  # a user's: the table's own are attached when Tensor is complete
-                _eager.attach(self)
+            if State.ground is not None:  # a user's: the table's own come when Tensor is complete
+                State.ground.attach(self)
+
+    def eager_entry(self) -> Callable[..., Any] | None:
+        """The function behind eager calls, if the operation has a hot path of its own."""
+        return None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -289,7 +202,7 @@ class Op:
         """The function behind a call."""
         enter = self._enter
         if enter is None:
-            enter = self._enter = _eager.entry(self)
+            enter = self._enter = State.ground.entry(self)
             family = type(self)
             members = {"__call__": staticmethod(enter), "__module__": family.__module__}
             self.__class__ = type(family.__name__, (family,), members)  # pyright: ignore
@@ -299,7 +212,7 @@ class Op:
         return f"<numgrad operation {self.name}({', '.join((*self.inputs, *self.params))})>"
 
     def __reduce__(self) -> tuple:
-        return _find_op, (self.name,)
+        return _find_op, (self.name, self.__module__)
 
     @property
     def __signature__(self) -> Any:
@@ -373,7 +286,9 @@ class Op:
         raise NotImplementedError
 
 
-def _find_op(name: str) -> Op:
+def _find_op(name: str, module: str) -> Op:
+    if name not in OPS:  # of a layer or a user: what declares it may not be loaded yet
+        import_module(module)
     return OPS[name]
 
 
@@ -508,7 +423,7 @@ def sum_to_shape(value: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     return np.broadcast_to(value.reshape(shape) if value.size == np.prod(shape) else value, shape)
 
 
-class RawInterpreter:
+class RawInterpreter(Interpreter):
     """Computes on ndarrays, records nothing; Tensors are not expected."""
 
     def bind(self, op: Op, args: tuple, params: dict[str, Any]) -> Any:

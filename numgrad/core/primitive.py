@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.core.op import Call, Meta, Op, conform, raw, state
+from numgrad.core.interpreter import state
+from numgrad.core.op import Call, Meta, Op, conform, raw
 from numgrad.core.row_sparse import RowSparseArray
 from numgrad.core.view import checked
 

@@ -1,7 +1,19 @@
-"""Files: nested values with arrays, saved and loaded without pickle."""
+"""Files of nested values with arrays, saved and loaded without pickle; ``ng.save`` and ``ng.load``.
 
-from numgrad.io.files import write_atomically as write_atomically
+>>> import io
+>>> import numgrad as ng
+>>> file = io.BytesIO()
+>>> ng.save({"weights": [ng.ones(2)], "epoch": 3}, file)
+>>> _ = file.seek(0)
+>>> ng.load(file)
+{'weights': [tensor([1., 1.])], 'epoch': 3}
+"""
+
 from numgrad.io.storage import load as load
 from numgrad.io.storage import save as save
 
-__all__ = ["load", "save", "write_atomically"]
+__all__ = ["load", "save"]
+
+
+def __dir__() -> list[str]:
+    return __all__

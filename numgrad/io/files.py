@@ -65,7 +65,10 @@ def _new_beside(target: Path) -> tuple[Path, BinaryIO]:
     """A new file in the folder of ``target``, locked: Note [Files of writers that died]."""
     while True:
         path = target.with_name(f".{target.name[:200]}{_MARK}{secrets.token_hex(6)}{_END}")
-        file = open(path, "xb")  # noqa: SIM115 (the caller closes it)
+        try:
+            file = open(path, "xb")  # noqa: SIM115 (the caller closes it)
+        except OSError as error:  # of the file that was asked for, not of the temporary one
+            raise type(error)(error.errno, error.strerror, str(target)) from None
         if not _locked(file.fileno()) or path.exists():
             return path, file
         file.close()

@@ -127,98 +127,184 @@ def update_kernel(
     shared
         Whether all tensors have the uniform values of the first, which are then updated once.
     """
-    reader = UniformReader()
-    arrays = {name: reader.input(name, dtype) for name in elements}
-    common = {name: reader.uniform(name) for name in (*uniforms, *hypers)}
-    results = {
-        name: reader.lift(value)
-        for name, value in formula(**arrays, **common, **fixed).items()
-        if value is not None
-    }
-    changed = [n for n in elements if n in results and results[n] is not arrays[n]]
-    outputs = [reader.cast(results[name], dtype) for name in changed]
-    counted = [n for n in uniforms if n in results and results[n] is not common[n]]
-
-    # where uniform values enter the loop over elements, and all that must be known before it
-    entering = [
-        s
-        for s in in_order(outputs, {})
-        if (s.op == "cast" and s.args[0].op == "uniform") or (s.op == "uniform" and s.dtype == BOOL)
-    ]
-    needed = [_inner(s.args[0] if s.op == "cast" else s) for s in entering]
-    counts = [_inner(results[n]) for n in counted]
-
+    reading = _Reading.of(formula, elements, uniforms, hypers, fixed, dtype)
     emitter = Emitter()
-    names = {_inner(common[n]): f"u{k}" for k, n in enumerate(uniforms)}
-    names |= {_inner(common[n]): f"h{k}" for k, n in enumerate(hypers)}
-    before, values = emitter.block([*needed, *counts], names, slow=True)
-    emitter.cost_ns = 0.0  # from here on it is that of an element
-    inside = {arrays[name]: f"x{k}" for k, name in enumerate(elements)}
-    inside |= {symbol: f"c{k}" for k, symbol in enumerate(entering)}
-    used = [k for k, name in enumerate(elements) if arrays[name] in set(in_order(outputs, {}))]
-    loop, stored = emitter.block(outputs, inside)
     for name in ("load", "store"):
         emitter.imports[name] = f"numgrad.codegen.intrinsics:{name}"
-
-    of, count = type_name(dtype), len(elements)
     arguments = ["pointers", "starts", *[f"h{k}" for k in range(len(hypers))]]
-    source = [f"def kernel({', '.join(arguments)}):"]
-
-    def put(depth: int, *lines: str) -> None:
-        source.extend("    " * depth + line for line in lines)
-
-    put(1, "count = starts.size - 1", f"table = np.empty((count, {max(1, len(needed))}))")
-    for name in (
-        *[f"before{k}" for k in range(len(uniforms))],
-        *map("new{}".format, range(len(counted))),
-    ):
-        put(1, f"{name} = 0.0")
-    put(1, f"for t in range({1 if shared else 'count'}):")
-    for k in range(len(uniforms)):
-        put(2, f"u{k} = load(float64, pointers[{count + k}, t], 0, {k}, {len(uniforms)})")
-    # mostly the same as those of the tensor before, and powers take a while
-    known = " and ".join(["t > 0", *[f"u{k} == before{k}" for k in range(len(uniforms))]])
-    put(2, f"if {known}:", *[f"    table[t, {k}] = table[t - 1, {k}]" for k in range(len(needed))])
-    put(3, "pass")
-    put(2, "else:")
-    put(3, *before)
-    for k, value in enumerate(values[: len(needed)]):
-        put(3, f"table[t, {k}] = {value}")
-    for k, value in enumerate(values[len(needed) :]):
-        put(3, f"new{k} = {value}")
-    put(3, "pass")
-    for k in range(len(uniforms)):
-        put(2, f"before{k} = u{k}")
-    for j, name in enumerate(counted):
-        k = list(uniforms).index(name)
-        put(2, f"store(new{j}, pointers[{count + k}, t], 0, {k}, {len(uniforms)})")
-    put(2, "pass")
-    put(1, "total = starts[count]")
-    put(1, f"length = max({TASK}, -(-total // {MAX_TASKS}))")
-    put(1, f"{_TASKS}-(-total // length)):")
-    put(2, "low = task * length", "high = min(total, low + length)")
-    put(2, "t = np.searchsorted(starts, low, side='right') - 1")
-    put(2, "while low < high:")
-    put(3, "end = min(high, starts[t + 1])", f"skip = (low - starts[t]) * {dtype.itemsize}")
-    changed_at = [list(elements).index(name) for name in changed]
-    for k in sorted({*used, *changed_at}):
-        put(3, f"a{k} = pointers[{k}, t] + skip")
-    for k, symbol in enumerate(entering):
-        value = f"table[{0 if shared else 't'}, {k}]"
-        put(3, f"c{k} = {value} != 0" if symbol.dtype == BOOL else f"c{k} = {of}({value})")
-    put(3, "for j in range(end - low):")
-    for k in used:
-        put(4, f"x{k} = load({of}, a{k}, j, {k}, {count})")
-    put(4, *loop)
-    for k, value in zip(changed_at, stored, strict=True):
-        put(4, f"store({value}, a{k}, j, {k}, {count})")
-    put(4, "pass")
-    put(3, "low = end", "t += 1")
+    lines = [
+        f"def kernel({', '.join(arguments)}):",
+        *_uniform_part(reading, emitter, shared),
+        *_element_part(reading, emitter, shared),
+    ]
     signature = ", ".join(["int64[:,::1]", "int64[::1]", *["float64"] * len(hypers)])
     return UpdateKernel(
         f"{formula.__name__}_{dtype.name}{'_shared' if shared else ''}",
-        emitter.header() + "\n".join(source) + "\n",
+        emitter.header() + "\n".join(lines) + "\n",
         f"void({signature})",
         frozenset(emitter.externals),
-        emitter.cost_ns + 0.1 * count,
+        emitter.cost_ns + 0.1 * len(elements),
     )
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """A formula read on symbols.
+
+    ``entering`` are the uniform values that the loop over elements reads, ``needed`` what must be
+    computed for them before it.
+    """
+
+    elements: tuple[str, ...]
+    uniforms: tuple[str, ...]
+    hypers: tuple[str, ...]
+    dtype: np.dtype
+    arrays: dict[str, Symbol]
+    common: dict[str, Symbol]
+    outputs: dict[str, Symbol]
+    counted: dict[str, Symbol]
+    entering: list[Symbol]
+    needed: list[Symbol]
+
+    @classmethod
+    def of(
+        cls,
+        formula: Callable[..., Mapping[str, Any]],
+        elements: Sequence[str],
+        uniforms: Sequence[str],
+        hypers: Sequence[str],
+        fixed: Mapping[str, Any],
+        dtype: np.dtype,
+    ) -> _Reading:
+        """Call the formula with symbols."""
+        reader = UniformReader()
+        arrays = {name: reader.input(name, dtype) for name in elements}
+        common = {name: reader.uniform(name) for name in (*uniforms, *hypers)}
+        results = {
+            name: reader.lift(value)
+            for name, value in formula(**arrays, **common, **fixed).items()
+            if value is not None
+        }
+        outputs = {
+            name: reader.cast(results[name], dtype)
+            for name in elements
+            if name in results and results[name] is not arrays[name]
+        }
+        counted = {
+            name: _inner(results[name])
+            for name in uniforms
+            if name in results and results[name] is not common[name]
+        }
+        entering = [
+            s
+            for s in in_order(list(outputs.values()), {})
+            if (s.op == "cast" and s.args[0].op == "uniform")
+            or (s.op == "uniform" and s.dtype == BOOL)
+        ]
+        needed = [_inner(s.args[0] if s.op == "cast" else s) for s in entering]
+        return cls(
+            tuple(elements), tuple(uniforms), tuple(hypers), dtype, arrays, common, outputs,
+            counted, entering, needed,
+        )  # fmt: skip
+
+
+def _indented(depth: int, *lines: str) -> list[str]:
+    return ["    " * depth + line for line in lines]
+
+
+def _uniform_part(reading: _Reading, emitter: Emitter, shared: bool) -> list[str]:
+    """What is computed once a tensor: a row of ``table``, and new uniform values."""
+    needed, counted = reading.needed, reading.counted
+    uniforms, first = range(len(reading.uniforms)), len(reading.elements)
+    names = {_inner(reading.common[n]): f"u{k}" for k, n in enumerate(reading.uniforms)}
+    names |= {_inner(reading.common[n]): f"h{k}" for k, n in enumerate(reading.hypers)}
+    before, values = emitter.block([*needed, *counted.values()], names, slow=True)
+    emitter.cost_ns = 0.0  # from here on it is that of an element
+    started = [f"before{k}" for k in uniforms] + [f"new{k}" for k in range(len(counted))]
+    # mostly the same as those of the tensor before, and powers take a while
+    known = " and ".join(["t > 0", *[f"u{k} == before{k}" for k in uniforms]])
+    row = [f"table[t, {k}] = {value}" for k, value in enumerate(values[: len(needed)])]
+    new = [f"new{k} = {value}" for k, value in enumerate(values[len(needed) :])]
+    return [
+        *_indented(
+            1,
+            "count = starts.size - 1",
+            f"table = np.empty((count, {max(1, len(needed))}))",
+            *[f"{name} = 0.0" for name in started],
+            f"for t in range({1 if shared else 'count'}):",
+        ),
+        *_indented(
+            2,
+            *[
+                f"u{k} = load(float64, pointers[{first + k}, t], 0, {k}, {len(uniforms)})"
+                for k in uniforms
+            ],
+            f"if {known}:",
+            *[f"    table[t, {k}] = table[t - 1, {k}]" for k in range(len(needed))],
+            "    pass",
+            "else:",
+        ),
+        *_indented(3, *before, *row, *new, "pass"),
+        *_indented(2, *[f"before{k} = u{k}" for k in uniforms]),
+        *_indented(
+            2,
+            *[
+                f"store(new{j}, pointers[{first + k}, t], 0, {k}, {len(uniforms)})"
+                for j, k in enumerate(map(reading.uniforms.index, counted))
+            ],
+            "pass",
+        ),
+    ]
+
+
+def _element_part(reading: _Reading, emitter: Emitter, shared: bool) -> list[str]:
+    """The loop over tasks, each of which updates elements of one tensor after the other."""
+    of, count = type_name(reading.dtype), len(reading.elements)
+    outputs = list(reading.outputs.values())
+    inside = {reading.arrays[name]: f"x{k}" for k, name in enumerate(reading.elements)}
+    inside |= {symbol: f"c{k}" for k, symbol in enumerate(reading.entering)}
+    reached = set(in_order(outputs, {}))
+    used = [k for k, name in enumerate(reading.elements) if reading.arrays[name] in reached]
+    changed = [reading.elements.index(name) for name in reading.outputs]
+    loop, stored = emitter.block(outputs, inside)
+    row = "0" if shared else "t"
+    constants = [
+        f"c{k} = table[{row}, {k}] != 0"
+        if symbol.dtype == BOOL
+        else f"c{k} = {of}(table[{row}, {k}])"
+        for k, symbol in enumerate(reading.entering)
+    ]
+    return [
+        *_indented(
+            1,
+            "total = starts[count]",
+            f"length = max({TASK}, -(-total // {MAX_TASKS}))",
+            f"{_TASKS}-(-total // length)):",
+        ),
+        *_indented(
+            2,
+            "low = task * length",
+            "high = min(total, low + length)",
+            "t = np.searchsorted(starts, low, side='right') - 1",
+            "while low < high:",
+        ),
+        *_indented(
+            3,
+            "end = min(high, starts[t + 1])",
+            f"skip = (low - starts[t]) * {reading.dtype.itemsize}",
+            *[f"a{k} = pointers[{k}, t] + skip" for k in sorted({*used, *changed})],
+            *constants,
+            "for j in range(end - low):",
+        ),
+        *_indented(
+            4,
+            *[f"x{k} = load({of}, a{k}, j, {k}, {count})" for k in used],
+            *loop,
+            *[
+                f"store({value}, a{k}, j, {k}, {count})"
+                for k, value in zip(changed, stored, strict=True)
+            ],
+            "pass",
+        ),
+        *_indented(3, "low = end", "t += 1"),
+    ]

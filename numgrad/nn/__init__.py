@@ -1,4 +1,17 @@
-"""Modules: functions with parameters, made of one another."""
+"""Neural networks: modules are functions with parameters, made of one another.
+
+Derive from ``Module`` or put modules together with ``Sequential``; ``parameters()`` goes to an
+optimizer of ``ng.optim``. Layers: ``Linear``, ``Conv2d``, ``LSTM``, ``MultiheadAttention``,
+``LayerNorm``, ``Dropout``, ``Embedding`` and their kin; losses end with ``Loss``. ``functional``
+has the same as functions of their parameters, ``init`` fills parameters, ``utils`` clips gradients.
+
+>>> import numgrad as ng
+>>> model = ng.nn.Sequential(ng.nn.Linear(3, 8), ng.nn.Tanh(), ng.nn.Linear(8, 1))
+>>> loss = ng.nn.functional.mse_loss(model(ng.ones((5, 3))), ng.zeros((5, 1)))
+>>> loss.backward()
+>>> model[0].weight.grad.shape
+(8, 3)
+"""
 
 from numgrad.nn import batching_rules as _batching_rules  # noqa: F401 (for what it adds)
 from numgrad.nn import functional as functional
@@ -98,3 +111,25 @@ from numgrad.nn.recurrent.cells import RNNCell as RNNCell
 from numgrad.nn.recurrent.module import GRU as GRU
 from numgrad.nn.recurrent.module import LSTM as LSTM
 from numgrad.nn.recurrent.module import RNN as RNN
+
+__all__ = [
+    "CELU", "ELU", "GELU", "GRU", "LSTM", "RNN", "SELU", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d",
+    "AvgPool1d", "AvgPool2d", "BCELoss", "BCEWithLogitsLoss", "BatchNorm1d", "BatchNorm2d",
+    "Bilinear", "Buffer", "Conv1d", "Conv2d", "ConvTranspose1d", "ConvTranspose2d",
+    "CosineEmbeddingLoss", "CrossEntropyLoss", "Dropout", "Dropout1d", "Dropout2d", "Embedding",
+    "Flatten", "GRUCell", "GaussianNLLLoss", "GroupNorm", "Hardtanh", "HuberLoss", "Identity",
+    "KLDivLoss", "L1Loss", "LSTMCell", "LayerNorm", "LeakyReLU", "Linear", "LogSigmoid",
+    "LogSoftmax", "MSELoss", "MaxPool1d", "MaxPool2d", "Mish", "Module", "ModuleDict", "ModuleList",
+    "MultiheadAttention", "NLLLoss", "PReLU", "Parameter", "ParameterDict", "ParameterList",
+    "PoissonNLLLoss", "RMSNorm", "RNNCell", "ReLU", "ReLU6", "Sequential", "SiLU", "Sigmoid",
+    "SmoothL1Loss", "Softmax", "Softmin", "Softplus", "Softsign", "Tanh", "TripletMarginLoss",
+    "Unflatten", "functional", "functional_call", "init",
+    "register_module_buffer_registration_hook", "register_module_forward_hook",
+    "register_module_forward_pre_hook", "register_module_full_backward_hook",
+    "register_module_full_backward_pre_hook", "register_module_module_registration_hook",
+    "register_module_parameter_registration_hook", "stack_module_state", "utils",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -12,7 +12,8 @@ from numgrad.autograd.batching.rules import (
     elementwise_rule,
     matmul_rule,
 )
-from numgrad.core.op import OPS, Op, bind
+from numgrad.core.interpreter import bind
+from numgrad.core.op import OPS, Op
 from numgrad.nn import operations as _operations  # noqa: F401 (whose rules these are)
 
 

@@ -1,4 +1,9 @@
-"""The functions behind the modules, which take their parameters as arguments."""
+"""The functions behind the modules, which take their parameters as arguments.
+
+>>> import numgrad as ng
+>>> ng.nn.functional.softmax(ng.zeros(2), dim=0)
+tensor([0.5, 0.5])
+"""
 
 from numgrad.nn.activation.functional import celu as celu
 from numgrad.nn.activation.functional import elu as elu
@@ -62,3 +67,19 @@ from numgrad.nn.pooling.functional import avg_pool1d as avg_pool1d
 from numgrad.nn.pooling.functional import avg_pool2d as avg_pool2d
 from numgrad.nn.pooling.functional import max_pool1d as max_pool1d
 from numgrad.nn.pooling.functional import max_pool2d as max_pool2d
+
+__all__ = [
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "avg_pool1d", "avg_pool2d", "batch_norm",
+    "bilinear", "binary_cross_entropy", "binary_cross_entropy_with_logits", "celu", "conv1d",
+    "conv2d", "conv_transpose1d", "conv_transpose2d", "cosine_embedding_loss", "cosine_similarity",
+    "cross_entropy", "dropout", "dropout1d", "dropout2d", "elu", "embedding", "gaussian_nll_loss",
+    "gelu", "group_norm", "hardtanh", "huber_loss", "kl_div", "l1_loss", "layer_norm", "leaky_relu",
+    "linear", "log_softmax", "logsigmoid", "max_pool1d", "max_pool2d", "mish", "mse_loss",
+    "nll_loss", "normalize", "one_hot", "pad", "pairwise_distance", "poisson_nll_loss", "prelu",
+    "relu", "relu6", "rms_norm", "scaled_dot_product_attention", "selu", "sigmoid", "silu",
+    "smooth_l1_loss", "softmax", "softmin", "softplus", "softsign", "tanh", "triplet_margin_loss",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return __all__

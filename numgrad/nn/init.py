@@ -8,7 +8,6 @@ They write without recording, so they may be applied to parameters. ``generator`
 from __future__ import annotations
 
 import math
-import warnings
 from math import prod
 from typing import Any
 
@@ -16,8 +15,19 @@ import numpy as np
 
 from numgrad.autograd.modes import no_grad
 from numgrad.autograd.variable import Tensor
-from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.errors import NumgradTypeError, NumgradValueError, warn
 from numgrad.random import generator_of
+
+__all__ = [
+    "calculate_gain", "constant_", "dirac_", "eye_", "kaiming_normal_", "kaiming_uniform_",
+    "normal_", "ones_", "orthogonal_", "sparse_", "trunc_normal_", "uniform_", "xavier_normal_",
+    "xavier_uniform_", "zeros_",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 _GAINS = {
     **dict.fromkeys(
@@ -190,10 +200,9 @@ def trunc_normal_(
             f"trunc_normal_: needs std > 0 and a < b, got std={std}, a={a}, b={b}"
         )
     if mean < a - 2 * std or mean > b + 2 * std:
-        warnings.warn(
+        warn(
             f"trunc_normal_: the interval from {a} to {b} is more than two standard deviations "
             f"from the mean {mean}; the values will hardly follow the distribution",
-            stacklevel=2,
         )
     rng = generator_of("trunc_normal_", generator)
     low, high = (a - mean) / std, (b - mean) / std
@@ -387,9 +396,7 @@ def _kaiming_std(operation: str, tensor: Tensor, a: float, mode: str, nonlineari
     if mode not in ("fan_in", "fan_out"):
         raise NumgradValueError(f"{operation}: mode is 'fan_in' or 'fan_out', got {mode!r}")
     if 0 in tensor.shape:
-        warnings.warn(
-            f"{operation}: a tensor of shape {tensor.shape} has no elements to fill", stacklevel=3
-        )
+        warn(f"{operation}: a tensor of shape {tensor.shape} has no elements to fill")
         return 0.0
     fan = _fans(operation, tensor)[mode == "fan_out"]
     return calculate_gain(nonlinearity, a) / math.sqrt(fan)

@@ -1,5 +1,10 @@
-"""The operations of neural networks; importing this module adds them to the table."""
+"""The operations of neural networks; importing this module completes the table of operations.
 
+So ``ng.ops``, which lists all, comes from here, and so does what lets a user add one, whose name
+must be new.
+"""
+
+from numgrad.core.declare import elementwise, primitive
 from numgrad.nn.activation import operation as activation  # noqa: F401
 from numgrad.nn.convolution import operation as convolution  # noqa: F401
 from numgrad.nn.dropout import operation as dropout  # noqa: F401
@@ -11,3 +16,6 @@ from numgrad.nn.normalization import batch_operation as normalization_batch_oper
 from numgrad.nn.normalization import operation as normalization  # noqa: F401
 from numgrad.nn.pooling import operation as pooling  # noqa: F401
 from numgrad.nn.recurrent import operation as recurrent  # noqa: F401
+from numgrad.tensors.inspection import table as ops
+
+__all__ = ["elementwise", "ops", "primitive"]

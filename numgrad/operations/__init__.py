@@ -16,6 +16,7 @@ from numgrad.operations import (  # noqa: F401 (for what they declare)
     masked,
     matmul,
     norm,
+    real,
     reduce,
     region,
     scatter,

@@ -21,7 +21,8 @@ import numpy as np
 from numgrad.core.abstract import AbstractLength, broadcast_lengths
 from numgrad.core.axis import normalize_axes
 from numgrad.core.declare import composite, primitive
-from numgrad.core.op import Meta, bind, state
+from numgrad.core.interpreter import bind, state
+from numgrad.core.op import Meta
 from numgrad.core.view import View
 from numgrad.errors import NumgradIndexError, NumgradValueError
 from numgrad.kernels.index import (
@@ -84,6 +85,7 @@ def _subscript(**options: Any) -> Any:
 
 
 @_subscript(
+    internal=True,
     linear=True,
     method=False,
     samples=[
@@ -236,7 +238,7 @@ def _shared_axis(operation: str, shape: Any, indices: Any, axis: int) -> int:
     return axis
 
 
-@primitive(linear=True, method=False)
+@primitive(internal=True, linear=True, method=False)
 def gather_along(x, indices, *, axis):
     """Elements at indices along an axis, one index for each element of the result."""
     indices = _integers("take_along_axis", indices)
@@ -336,8 +338,11 @@ def _plain(part: Any, shape: tuple[int, ...]) -> Any:
     """A part of an index as an integer, slice, None, Ellipsis, array of integers or of bools."""
     if is_basic_part(part) or isinstance(part, slice):
         return part
-    if state.tracer is not None:
-        return state.tracer.indices(part)
+    return state.ground.index_part(part, shape)
+
+
+def index_array(part: Any, shape: tuple[int, ...]) -> Any:
+    """A part of an index as an integer or an array of integers or bools."""
     array = getattr(part, "_array", None)
     if array is None:
         if isinstance(part, list | tuple):
@@ -468,8 +473,8 @@ def _merge(shape: tuple[int, ...], arrays: list[tuple[int, np.ndarray]]) -> np.n
         raise NumgradIndexError(
             f"getitem: index arrays of shapes {shapes} do not broadcast against each other"
         ) from None
-    if state.tracer is not None:
-        return _merge_traced(arrays)
+    if not all(isinstance(a, np.ndarray) for _, a in arrays):
+        return _merge_later(arrays)
     flat: Any = 0
     for n, a in arrays:
         a = a.astype(np.int64)
@@ -483,8 +488,8 @@ def _merge(shape: tuple[int, ...], arrays: list[tuple[int, np.ndarray]]) -> np.n
     return flat
 
 
-def _merge_traced(arrays: list[tuple[Any, Any]]) -> Any:
-    """As ``_merge`` in a trace: what is out of range becomes an index beyond the end."""
+def _merge_later(arrays: list[tuple[Any, Any]]) -> Any:
+    """As ``_merge`` of unknown numbers: what is out of range becomes an index beyond the end."""
     flat: Any = 0
     outside: Any = False
     size: Any = 1

@@ -12,7 +12,8 @@ import numpy as np
 
 from numgrad.core.abstract import ones
 from numgrad.core.declare import composite, primitive
-from numgrad.core.op import Meta, state
+from numgrad.core.interpreter import state
+from numgrad.core.op import Meta
 from numgrad.errors import NumgradValueError
 from numgrad.kernels.index import scatter_add_kernel
 from numgrad.operations.arithmetic import where
@@ -410,8 +411,8 @@ def _products_before(factors: Any, rank: Any, back: int) -> Any:
     factors in a product doubles in each round.
     """
     before = where(rank >= 1, roll(factors, back), 1)
-    known = np.max(getattr(rank, "_array", rank), initial=0) if state.tracer is None else None
-    reach, longest = 1, factors.shape[0] - 1 if known is None else int(known)
+    known = state.ground.numbers(rank)
+    reach, longest = 1, factors.shape[0] - 1 if known is None else int(np.max(known, initial=0))
     while reach < longest:
         # ``where`` beside the factor, so that an infinite one stays in its group
         before = before * where(rank > reach, roll(before, back * reach), 1)

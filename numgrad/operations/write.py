@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -22,15 +21,14 @@ import numpy as np
 from numgrad.codegen.expr import check_dtype
 from numgrad.core.axis import normalize_axes
 from numgrad.core.declare import composite, primitive
-from numgrad.core.op import OPS, Meta, bind, complete, state
+from numgrad.core.interpreter import bind, state
+from numgrad.core.op import OPS, Meta, complete
 from numgrad.core.primitive import Primitive
-from numgrad.core.view import checked
 from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueError
 from numgrad.kernels.index import scatter_add_kernel
 from numgrad.operations.arithmetic import where
 from numgrad.operations.extend import pad_constant
 from numgrad.operations.index import (
-    _BASIC,
     INDICES,
     _check_range,
     _flat,
@@ -249,33 +247,17 @@ class IndexPut(Primitive):
         shape = tuple(x.shape)
         parts = _index_parts(self.name, shape, params["index"])
         check_cast(self.name, values, x.dtype)
-        if state.tracer is not None:
-            return _put_traced(self, x, values, parts, params)
-        select = itemgetter(parts)
-        whole = np.broadcast_to(0, shape)
-        region = np.shape(checked(self.name, whole, select, whole))
+        if all(map(is_basic_part, parts)):
+            region = state.ground.selected_shape(self.name, shape, parts)
+            return bind(self, (x, _fitted(self.name, values, region)), params | {"index": parts})
+        if _is_mask(parts):
+            return _put_masked(x, values, parts[0], params["accumulate"])
+        positions = state.ground.positions(self.name, shape, parts)
+        region = tuple(positions.shape)
         values = _fitted(self.name, values, region)
-        if all(type(part) in _BASIC for part in parts):
-            return bind(self, (x, values), params | {"index": parts})
         if tuple(values.shape) not in ((), region):
             values = broadcast_to(values, region)
-        return put(x, positions_of(shape, select), values, accumulate=params["accumulate"])
-
-
-def _put_traced(op: IndexPut, x: Any, values: Any, parts: tuple, params: dict[str, Any]) -> Any:
-    """``index_put`` in a trace: positions are those of the index in numbered elements."""
-    shape = tuple(x.shape)
-    if all(map(is_basic_part, parts)):
-        region = state.tracer.indexed_shape(op.name, shape, parts)
-        return bind(op, (x, _fitted(op.name, values, region)), params | {"index": parts})
-    if _is_mask(parts):
-        return _put_masked(x, values, parts[0], params["accumulate"])
-    positions = getitem(reshape(OPS["iota"](length=prod(shape)), shape), parts)
-    region = tuple(positions.shape)
-    values = _fitted(op.name, values, region)
-    if values.ndim:
-        values = broadcast_to(values, region)
-    return put(x, positions, values, accumulate=params["accumulate"])
+        return put(x, positions, values, accumulate=params["accumulate"])
 
 
 def _is_mask(parts: tuple) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
@@ -12,7 +11,7 @@ from typing import Any
 from numgrad.autograd.hooks import RemovableHandle
 from numgrad.autograd.modes import enable_grad, no_grad, set_grad_enabled
 from numgrad.autograd.variable import gradient_of, set_gradient
-from numgrad.core.op import state
+from numgrad.core.interpreter import state
 from numgrad.core.options import Option
 from numgrad.errors import (
     NumgradNotImplementedError,
@@ -20,6 +19,7 @@ from numgrad.errors import (
     NumgradTraceError,
     NumgradTypeError,
     NumgradValueError,
+    warn,
 )
 from numgrad.optim import state_dict as states
 from numgrad.tensors.tensor import Tensor
@@ -75,8 +75,8 @@ def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(step)
     def wrapper(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
-        if state.tracer is not None:
-            return _traced_step(self, *args, **kwargs)
+        if state.ground.deferred:
+            return _deferred_step(self, *args, **kwargs)
         before = self._optimizer_step_pre_hooks
         after = self._optimizer_step_post_hooks
         if not (before or after or _global_pre_hooks or _global_post_hooks):
@@ -102,7 +102,7 @@ def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
-def _traced_step(optimizer: Optimizer, closure: Callable[[], Any] | None = None) -> Any:
+def _deferred_step(optimizer: Optimizer, closure: Callable[[], Any] | None = None) -> Any:
     """A step in a function that is being compiled: the real one, at each call.
 
     It gets the gradients that the function computed; every parameter has a new value from then on.
@@ -129,7 +129,7 @@ def _traced_step(optimizer: Optimizer, closure: Callable[[], Any] | None = None)
                 p._grad = g
         return tuple(p._array for p in stepped)
 
-    state.tracer.effect(step, [gradient_of(p) for p in stepped], stepped)
+    state.ground.effect(step, [gradient_of(p) for p in stepped], stepped)
     return loss
 
 
@@ -398,11 +398,10 @@ class Optimizer:
                 )
             group.setdefault(option, default)
         if len(set(tensors)) != len(tensors):
-            warnings.warn(
+            warn(
                 f"{self._name}: a parameter occurs twice in a group and will be updated twice a "
                 "step; give each once",
                 UserWarning,
-                stacklevel=3,
             )
         if self.param_groups and ("param_names" in self.param_groups[0]) != (
             "param_names" in group

@@ -25,6 +25,16 @@ from numgrad.optim.lr_scheduler.base import LRScheduler, check_optimizer, for_ea
 from numgrad.optim.optimizer import Optimizer
 from numgrad.tensors.tensor import Tensor
 
+__all__ = [
+    "SWALR", "AveragedModel", "get_ema_avg_fn", "get_ema_multi_avg_fn", "get_swa_avg_fn",
+    "get_swa_multi_avg_fn", "update_bn",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 AverageOne: TypeAlias = Callable[[Tensor, Tensor, Any], Any]
 AverageMany: TypeAlias = Callable[[Sequence[Tensor], Sequence[Tensor], Any], None]
 

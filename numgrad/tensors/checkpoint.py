@@ -21,7 +21,6 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
-from pathlib import Path
 from threading import get_ident
 from typing import Any
 from weakref import ref
@@ -32,11 +31,10 @@ from numgrad.autograd.hooks import user_code
 from numgrad.autograd.node import next_sequence
 from numgrad.autograd.saved import Guard, Packed, check_version, keep, pack, saved_tensors_hooks
 from numgrad.autograd.variable import Tensor
-from numgrad.core.op import Meta, state
-from numgrad.errors import NumgradRuntimeError, NumgradValueError
+from numgrad.core.interpreter import state
+from numgrad.core.op import Meta
+from numgrad.errors import PACKAGE, NumgradRuntimeError, NumgradValueError
 from numgrad.tensors.random_state import RandomState
-
-_PACKAGE = str(Path(__file__).resolve().parent)
 
 ContextFn = Callable[[], tuple[AbstractContextManager[Any], AbstractContextManager[Any]]]
 
@@ -426,7 +424,7 @@ def _as_it_is(tensor: Tensor) -> Tensor:
 def _line() -> str:
     """Where the code that called numgrad stands."""
     frame = sys._getframe(1)
-    while frame.f_code.co_filename.startswith(_PACKAGE) and frame.f_back is not None:
+    while frame.f_code.co_filename.startswith(PACKAGE) and frame.f_back is not None:
         frame = frame.f_back
     code = frame.f_code
     return f"{code.co_filename}, line {frame.f_lineno}, in {code.co_qualname}"

@@ -9,12 +9,11 @@ import numpy as np
 
 from numgrad.autograd.forward_ad import has_tangent
 from numgrad.autograd.modes import no_grad
-from numgrad.autograd.variable import INFERENCE, Version, constant
+from numgrad.autograd.variable import INFERENCE, Version
 from numgrad.codegen.expr import check_dtype
-from numgrad.core.abstract import AbstractArray, AbstractLength
-from numgrad.core.abstract import ones as filled_ones
-from numgrad.core.abstract import zeros as filled_zeros
-from numgrad.core.op import OPS, state
+from numgrad.core.abstract import AbstractLength
+from numgrad.core.interpreter import state
+from numgrad.core.op import OPS
 from numgrad.core.tree import leaves, map_leaves
 from numgrad.errors import (
     NumgradError,
@@ -23,7 +22,6 @@ from numgrad.errors import (
     NumgradValueError,
 )
 from numgrad.tensors.eager import check_array_kind
-from numgrad.tensors.inplace import assign
 from numgrad.tensors.tensor import Tensor, check_differentiable
 
 
@@ -31,19 +29,8 @@ def _finish(name: str, array: Any, requires_grad: bool) -> Tensor:
     check_dtype(name, array.dtype)
     if requires_grad:
         check_differentiable(array.dtype)
-    made: Any = array
-    if state.tracer is not None and not isinstance(array, AbstractArray):
-        made = state.tracer.made(array)
+    made = state.ground.made(array)
     return Tensor(made, requires_grad, memory=INFERENCE if state.inference else None)
-
-
-def _filled(name: str, shape: Any, number: Any, dtype: Any, requires_grad: bool) -> Tensor:
-    """A Tensor with one number everywhere; in a trace its lengths may be symbols."""
-    lengths = shape if isinstance(shape, tuple | list) else (shape,)
-    if state.tracer is None or not all(isinstance(n, int | AbstractLength) for n in lengths):
-        return _finish(name, np.full(shape, number, dtype), requires_grad)
-    check_dtype(name, np.dtype(dtype))
-    return _finish(name, state.tracer.filled(tuple(lengths), number, dtype), requires_grad)
 
 
 def _to_array(name: str, data: Any, dtype: Any, copy: bool | None) -> np.ndarray:
@@ -92,7 +79,9 @@ def _stacked(name: str, data: Any) -> Tensor:
         return OPS["stack"](parts)
     if isinstance(data, Tensor):
         return data
-    return Tensor(_to_array(name, data, None, None)) if state.tracer is None else constant(data)
+    if not state.ground.reads(data):
+        data = _to_array(name, data, None, None)
+    return Tensor(state.ground.lift(data))
 
 
 def _refuse_followed(name: str, data: Any) -> None:
@@ -168,8 +157,8 @@ def tensor(data: Any, dtype: Any = None, requires_grad: bool = False, **unknown:
     """
     if unknown:
         _refuse_unknown("tensor", unknown)
-    if state.tracer is not None and _is_traced(data):
-        return _traced("tensor", data, dtype, requires_grad)
+    if state.ground.reads(data):
+        return _copied("tensor", data, dtype, requires_grad)
     _refuse_followed("tensor", data)
     return _finish("tensor", _to_array("tensor", data, dtype, True), requires_grad)
 
@@ -192,8 +181,7 @@ def asarray(data: Any, dtype: Any = None, copy: bool | None = None) -> Tensor:
     if isinstance(data, Tensor) and not copy and (dtype is None or data.dtype == dtype):
         return data
     as_it_is = isinstance(data, np.ndarray) and not copy and dtype in (None, data.dtype)
-    traced = state.tracer is not None and not as_it_is and _is_traced(data)
-    if traced or _is_followed(data):
+    if (not as_it_is and state.ground.reads(data)) or _is_followed(data):
         out = _stacked("asarray", data)
         if copy is False and (out is not data or (dtype is not None and out.dtype != dtype)):
             raise NumgradValueError("asarray: with copy=False nothing can be stacked or converted")
@@ -229,9 +217,8 @@ def zeros(shape: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     tensor([[0., 0.],
             [0., 0.]])
     """
-    if state.tracer is not None:
-        return _filled("zeros", shape, 0, dtype or np.float64, requires_grad)
-    return _finish("zeros", _made("zeros", np.zeros, shape, dtype or np.float64), requires_grad)
+    array = _made("zeros", state.ground.zeros, shape, dtype or np.float64)
+    return _finish("zeros", array, requires_grad)
 
 
 def ones(shape: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
@@ -243,9 +230,8 @@ def ones(shape: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     >>> ng.ones(3, requires_grad=True)
     tensor([1., 1., 1.], requires_grad=True)
     """
-    if state.tracer is not None:
-        return _filled("ones", shape, 1, dtype or np.float64, requires_grad)
-    return _finish("ones", _made("ones", np.ones, shape, dtype or np.float64), requires_grad)
+    array = _made("ones", state.ground.ones, shape, dtype or np.float64)
+    return _finish("ones", array, requires_grad)
 
 
 def empty(shape: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
@@ -257,9 +243,8 @@ def empty(shape: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     >>> ng.empty((2, 3)).shape
     (2, 3)
     """
-    if state.tracer is not None:
-        return _filled("empty", shape, 0, dtype or np.float64, requires_grad)
-    return _finish("empty", _made("empty", np.empty, shape, dtype or np.float64), requires_grad)
+    array = _made("empty", state.ground.empty, shape, dtype or np.float64)
+    return _finish("empty", array, requires_grad)
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
@@ -271,32 +256,16 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, requires_grad: bool = F
     >>> ng.full(3, 0.5)
     tensor([0.5, 0.5, 0.5])
     """
-    if state.tracer is not None:
-        return _full("full", shape, fill_value, dtype, requires_grad)
-    if _is_followed(fill_value):
-        return _spread("full", shape, fill_value, dtype)
-    return _finish(
-        "full", _made("full", np.full, shape, _untangle(fill_value), dtype), requires_grad
-    )
-
-
-def _spread(name: str, shape: Any, value: Any, dtype: Any) -> Tensor:
-    """A new Tensor with a differentiable value everywhere."""
-    out = asarray(value, dtype)
-    lengths = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
-    return OPS["copy"](OPS["broadcast_to"](out, lengths))
+    return _full("full", shape, fill_value, dtype, requires_grad)
 
 
 def _full(name: str, shape: Any, value: Any, dtype: Any, requires_grad: bool) -> Tensor:
-    """``full`` in a trace, where lengths may be symbols and the value traced."""
-    if isinstance(value, Tensor) and value.requires_grad and state.grad_enabled:
-        return _spread(name, shape, value, dtype)
-    if dtype is None:
-        dtype = value.dtype if isinstance(value, Tensor) else np.asarray(value).dtype
-    out = _filled(name, shape, 0, dtype, False)
-    with no_grad():
-        assign(name, out, value)
-    return out.requires_grad_(requires_grad)
+    if not _is_followed(value):
+        array = _made(name, state.ground.filled, shape, _untangle(value), dtype)
+        return _finish(name, array, requires_grad)
+    lengths = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
+    out = OPS["copy"](OPS["broadcast_to"](asarray(value, dtype), lengths))
+    return out.requires_grad_() if requires_grad and not out.requires_grad else out
 
 
 def eye(n: int, m: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
@@ -326,15 +295,15 @@ def arange(
     if stop is None:
         start, stop = 0, start
     bounds = (start, stop, step)
-    if state.tracer is not None and any(isinstance(b, AbstractLength) for b in bounds):
-        return _traced_range(*bounds, dtype)
+    if any([isinstance(b, AbstractLength) for b in bounds]):
+        return _symbolic_range(*bounds, dtype)
     for bound in bounds:
         _refuse_followed("arange", bound)
     return _finish("arange", _made("arange", np.arange, *bounds, dtype=dtype), requires_grad)
 
 
-def _traced_range(start: Any, stop: Any, step: Any, dtype: Any) -> Tensor:
-    """``arange`` of a trace, where bounds may be symbols."""
+def _symbolic_range(start: Any, stop: Any, step: Any, dtype: Any) -> Tensor:
+    """``arange`` with bounds that are symbols."""
     if not all(isinstance(b, int | AbstractLength) for b in (start, stop, step)):
         raise NumgradTypeError(
             "arange: the length of an axis and numbers that are not integers do not mix while a "
@@ -345,22 +314,14 @@ def _traced_range(start: Any, stop: Any, step: Any, dtype: Any) -> Tensor:
     return out if dtype is None else OPS["astype"](out, dtype=dtype)
 
 
-def _is_traced(data: Any) -> bool:
-    """Whether there is anything in a nesting whose numbers are known only at each call."""
-    parts = leaves(data) if isinstance(data, list | tuple) else (data,)
-    return any(
-        isinstance(part, Tensor | AbstractLength) or state.tracer.reads(part) for part in parts
-    )
-
-
-def _traced(name: str, data: Any, dtype: Any, requires_grad: bool) -> Tensor:
-    """A copy of what holds traced values, without a history."""
+def _copied(name: str, data: Any, dtype: Any, requires_grad: bool) -> Tensor:
+    """A copy, without a history, of what holds numbers that are read at each call."""
     with no_grad():
         if isinstance(data, list | tuple):
-            data = OPS["stack"]([_traced(name, part, None, False) for part in data])
+            data = OPS["stack"]([_copied(name, part, None, False) for part in data])
         out = OPS["copy"](data)
         out = out if dtype is None else OPS["astype"](out, dtype=dtype)
-    return _finish(name, state.tracer.lift(out).copy(), requires_grad)
+    return _finish(name, state.ground.lift(out).copy(), requires_grad)
 
 
 def linspace(
@@ -384,10 +345,7 @@ def linspace(
 
 
 def _like(name: str, x: Any, dtype: Any) -> tuple[tuple[int, ...], np.dtype]:
-    if state.tracer is not None:
-        array = state.tracer.lift(x)
-    else:
-        array = x._array if isinstance(x, Tensor) else _made(name, np.asarray, x)
+    array = _made(name, state.ground.lift, x)
     return array.shape, _made(name, np.dtype, dtype) if dtype is not None else array.dtype
 
 
@@ -400,7 +358,7 @@ def zeros_like(x: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor
     >>> ng.zeros_like([1, 2])
     tensor([0, 0])
     """
-    return _finish("zeros_like", filled_zeros(*_like("zeros_like", x, dtype)), requires_grad)
+    return _finish("zeros_like", state.ground.zeros(*_like("zeros_like", x, dtype)), requires_grad)
 
 
 def ones_like(x: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
@@ -412,7 +370,7 @@ def ones_like(x: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     >>> ng.ones_like([0.5, 2.0])
     tensor([1., 1.])
     """
-    return _finish("ones_like", filled_ones(*_like("ones_like", x, dtype)), requires_grad)
+    return _finish("ones_like", state.ground.ones(*_like("ones_like", x, dtype)), requires_grad)
 
 
 def empty_like(x: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
@@ -425,8 +383,7 @@ def empty_like(x: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor
     dtype('int64')
     """
     shape, kind = _like("empty_like", x, dtype)
-    array = np.empty(shape, kind) if state.tracer is None else filled_zeros(shape, kind)
-    return _finish("empty_like", array, requires_grad)
+    return _finish("empty_like", state.ground.empty(shape, kind), requires_grad)
 
 
 def full_like(x: Any, fill_value: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
@@ -439,9 +396,4 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, requires_grad: bool = 
     tensor([7., 7.])
     """
     shape, kind = _like("full_like", x, dtype)
-    if state.tracer is not None:
-        return _full("full_like", shape, fill_value, kind, requires_grad)
-    if _is_followed(fill_value):
-        return _spread("full_like", shape, fill_value, kind)
-    filled = _made("full_like", np.full, shape, _untangle(fill_value), kind)
-    return _finish("full_like", filled, requires_grad)
+    return _full("full_like", shape, fill_value, kind, requires_grad)

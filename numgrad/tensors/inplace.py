@@ -40,7 +40,8 @@ from numgrad.autograd.variable import (
 )
 from numgrad.core.abstract import AbstractArray
 from numgrad.core.elementwise import Elementwise
-from numgrad.core.op import OPS, Meta, Op, state
+from numgrad.core.interpreter import state
+from numgrad.core.op import OPS, Meta, Op
 from numgrad.errors import (
     NumgradError,
     NumgradRuntimeError,
@@ -58,7 +59,7 @@ def check_target(name: str, target: Tensor) -> None:
     if not isinstance(target, Tensor):
         raise NumgradTypeError(f"{name}: the target is a {type(target).__name__}, not a Tensor")
     refresh(target)
-    array = memory_of(target)
+    array = state.ground.lift(target)
     if isinstance(array, AbstractArray):
         array.check_writable(name)
     elif _overlaps(array):
@@ -77,19 +78,6 @@ def check_target(name: str, target: Tensor) -> None:
         )
     if state.grad_enabled:
         check_no_leaf(name, target)
-
-
-def memory_of(tensor: Tensor) -> Any:
-    """The array of a tensor, which in a trace is abstract."""
-    return tensor._array if state.tracer is None else state.tracer.lift(tensor)
-
-
-def _store(target: Tensor, array: Any) -> None:
-    """Write an array, which broadcasts, to the memory of a tensor."""
-    if state.tracer is None:
-        np.copyto(target._array, array, casting="unsafe")
-    else:
-        state.tracer.store(target, array)
 
 
 def _may_share(a: Any, b: Any) -> bool:
@@ -178,9 +166,9 @@ def assign(name: str, target: Tensor, value: Any, *, part_of: Tensor | None = No
     If ``target`` was made for this write only, ``part_of`` is the tensor that the user writes to.
     """
     check_target(name, target)
-    memory = memory_of(target)
+    memory = state.ground.lift(target)
     value = _fitted(name, as_values(name, value, memory.dtype), memory)
-    array = memory_of(value) if isinstance(value, Tensor) else value
+    array = state.ground.lift(value) if isinstance(value, Tensor) else value
     source = edge_of(value) if isinstance(value, Tensor) and value.requires_grad else None
     recorded = _is_recorded(target, source is not None) and target._array.dtype.kind in "fc"
     if recorded:
@@ -188,7 +176,7 @@ def assign(name: str, target: Tensor, value: Any, *, part_of: Tensor | None = No
     if _may_share(array, memory):
         array = array.copy()
     with writing(target):
-        _store(target, array)
+        state.ground.store(target, array)
     if recorded:
         rebase(target, source, Meta(array.shape, array.dtype))
     _tell_interpreters(target, value)
@@ -217,12 +205,12 @@ def inplace(op: Op, name: str, target: Tensor, args: tuple, params: dict[str, An
     check_target(name, target)
     if state.mode and not params and isinstance(op, Elementwise):
         operands = (target, *args, *op.rest((target, *args)))
-        if len(operands) == len(op.inputs) and _KernelWrite(op, name, operands).done:
+        if len(operands) == len(op.inputs) and _written_by_kernel(op, name, operands):
             return target
     twin = _as_before(target)
     before = partial(_before_write, target, twin)
     result = op(twin, *map(before, args), **{k: before(value) for k, value in params.items()})
-    if tuple(result.shape) != memory_of(target).shape:
+    if tuple(result.shape) != state.ground.lift(target).shape:
         raise NumgradValueError(
             f"{name}: a result of shape {tuple(result.shape)} does not fit the target of shape "
             f"{target._array.shape}; use the operation that returns a new tensor"
@@ -236,7 +224,7 @@ def inplace(op: Op, name: str, target: Tensor, args: tuple, params: dict[str, An
     if not (same and result._requires_grad):
         return assign(name, target, result)
     with writing(target):
-        _store(target, result._array)
+        state.ground.store(target, result._array)
     take_history(target, result._grad_fn, result._slot)
     _tell_interpreters(target, result)
     return target
@@ -247,7 +235,10 @@ def _as_before(tensor: Tensor) -> Tensor:
     if state.grad_enabled and is_recorded_leaf(tensor):
         return OPS["copy"](tensor)  # the gradient is to reach the leaf itself
     twin = Tensor(
-        memory_of(tensor).copy(), tensor._requires_grad, tensor._grad_fn, max(tensor._slot, 0)
+        state.ground.lift(tensor).copy(),
+        tensor._requires_grad,
+        tensor._grad_fn,
+        max(tensor._slot, 0),
     )
     for active in state.interpreters:
         active.duplicate(tensor, twin)
@@ -264,63 +255,61 @@ def _before_write(target: Tensor, twin: Tensor, value: Any) -> Any:
     return value
 
 
-class _KernelWrite:
-    """An elementwise operation whose kernel writes into its first operand, if it can.
+def _written_by_kernel(op: Elementwise, name: str, operands: tuple) -> bool:
+    """Let the kernel of an elementwise operation write into its first operand, if it can.
 
     What shares memory with the target is read, and kept for the backward, as it was before.
     """
+    target = operands[0]
+    array = target._array
+    arrays = [_plain(a) for a in operands]
+    if not array.flags.c_contiguous or any(a is None for a in arrays):
+        return False
+    plan = op.plan(arrays)
+    if plan.shape != array.shape or plan.dtype != array.dtype or not plan.simple:
+        return False
+    if not plan.reads_once():
+        return False
+    mask = sum(1 << k for k, a in enumerate(operands) if _requires_grad(a)) & plan.records
+    mask *= state.grad_enabled
+    if not mask and _is_recorded(target, False):  # what is written has no gradient
+        return False
+    if op.check is not None and not plan.floating:
+        op.check(arrays)
+    if mask:
+        check_view(name, target)
+    edges = tuple(edge_of(a) if mask >> k & 1 else None for k, a in enumerate(operands))
+    names = plan.saves(mask) if mask else ()
+    kept = {n: _kept(operands[op.inputs.index(n)], target) for n in names if n != "y"}
+    arrays = [array, *(_apart(a, array) for a in arrays[1:])]
+    with writing(target):
+        plan.compute(arrays, array)
+    if mask:
+        node = record(plan, mask, edges, tuple(kept.get(n, array) for n in names))
+        if "y" in names:
+            node.watch_output(0, shared_version(target))
+        if root(target) is target:
+            take_history(target, node, 0)
+        else:
+            rebase(target, node, Meta(array.shape, array.dtype))
+    return True
 
-    def __init__(self, op: Elementwise, name: str, operands: tuple) -> None:
-        self.op, self.operands, self.target = op, operands, operands[0]
-        self.done = False
-        array = self.target._array
-        arrays = [_plain(a) for a in operands]
-        if not array.flags.c_contiguous or any(a is None for a in arrays):
-            return
-        plan = op.plan(arrays)
-        if plan.shape != array.shape or plan.dtype != array.dtype or not plan.simple:
-            return
-        if not plan.reads_once():
-            return
-        mask = sum(1 << k for k, a in enumerate(operands) if _requires_grad(a)) & plan.records
-        mask *= state.grad_enabled
-        if not mask and _is_recorded(self.target, False):  # what is written has no gradient
-            return
-        if op.check is not None and not plan.floating:
-            op.check(arrays)
-        if mask:
-            check_view(name, self.target)
-        edges = tuple(edge_of(a) if mask >> k & 1 else None for k, a in enumerate(operands))
-        names = plan.saves(mask) if mask else ()
-        kept = {n: self._keep(n, arrays) for n in names if n != "y"}
-        arrays = [a if k == 0 else self._apart(a) for k, a in enumerate(arrays)]
-        with writing(self.target):
-            plan.compute(arrays, array)
-        self.done = True
-        if mask:
-            node = record(plan, mask, edges, tuple(kept.get(n, array) for n in names))
-            if "y" in names:
-                node.watch_output(0, shared_version(self.target))
-            if root(self.target) is self.target:
-                take_history(self.target, node, 0)
-            else:
-                rebase(self.target, node, Meta(array.shape, array.dtype))
 
-    def _keep(self, name: str, arrays: list[Any]) -> Any:
-        """What the node saves of an operand: a copy if the write would change it."""
-        k = self.op.inputs.index(name)
-        array, operand = arrays[k], self.operands[k]
-        if not isinstance(array, np.ndarray) or (k and self._apart(array, always=True) is array):
-            return keep(operand)
-        return _as_before(operand) if isinstance(operand, Tensor) else array.copy()
+def _kept(operand: Any, target: Tensor) -> Any:
+    """What a node saves of an operand: a copy if the write to ``target`` would change it."""
+    array = _plain(operand)
+    shares = isinstance(array, np.ndarray) and np.may_share_memory(array, target._array)
+    if operand is not target and not shares:
+        return keep(operand)
+    return _as_before(operand) if isinstance(operand, Tensor) else array.copy()
 
-    def _apart(self, a: Any, *, always: bool = False) -> Any:
-        """An operand that the kernel may read while it writes, element after element."""
-        array = self.target._array
-        if not isinstance(a, np.ndarray) or not np.may_share_memory(a, array):
-            return a
-        layouts = [(x.__array_interface__["data"], x.shape, x.strides) for x in (a, array)]
-        return a if layouts[0] == layouts[1] and not always else a.copy()
+
+def _apart(a: Any, array: np.ndarray) -> Any:
+    """An operand that the kernel may read while it writes ``array``, element after element."""
+    if not isinstance(a, np.ndarray) or not np.may_share_memory(a, array):
+        return a
+    layouts = [(x.__array_interface__["data"], x.shape, x.strides) for x in (a, array)]
+    return a if layouts[0] == layouts[1] else a.copy()
 
 
 def _plain(a: Any) -> Any:

@@ -39,7 +39,7 @@ def inplace_names(op: Op) -> tuple[str, ...]:
 
 def has_inplace_form(op: Op) -> bool:
     """Whether there is a method that stores the operation's result in its first operand."""
-    return not op.internal and (isinstance(op, Elementwise) or op.name in OTHERS)
+    return (isinstance(op, Elementwise) and op.method and not op.internal) or op.name in OTHERS
 
 
 def inplace_method(op: Op, name: str) -> Callable[..., Tensor]:

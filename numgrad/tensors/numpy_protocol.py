@@ -13,13 +13,15 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable
+from functools import cache
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from numgrad.core.axis import normalize_axes
-from numgrad.core.op import OPS, Op, state
+from numgrad.core.interpreter import state
+from numgrad.core.op import OPS, Op
 from numgrad.errors import NumgradTypeError
 from numgrad.tensors.creation import empty_like, full_like, ones_like, zeros_like
 from numgrad.tensors.numpy_calls import NOT_GIVEN, Translation
@@ -37,7 +39,7 @@ def _function_table() -> dict[Any, Op]:
     global _known
     known = (len(OPS), "scipy.special" in sys.modules)
     if _known != known:
-        for op in OPS.values():
+        for op in list(OPS.values()):  # layers may be loaded meanwhile, by another thread
             if callable(op.ref):
                 _by_function.setdefault(op.ref, op)
             for name in op.names:
@@ -148,13 +150,15 @@ def _size(a: Any, axis: Any = None) -> int:
     return prod([a.shape[k] for k in normalize_axes("size", axis, a.ndim)])
 
 
+_signature = cache(inspect.signature)
+
+
 def _like(function: Callable[..., Any], create: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """``np.zeros_like`` and its kin, by ours."""
-    signature = inspect.signature(function)
     taken = {"order": ("K", "C"), "subok": (True, False), "shape": (None,), "device": (None, "cpu")}
 
     def like(*args: Any, **kwargs: Any) -> Tensor:
-        given = dict(signature.bind(*args, **kwargs).arguments)
+        given = dict(_signature(function).bind(*args, **kwargs).arguments)
         for name, values in taken.items():
             value = given.pop(name, values[0])
             if value not in values:

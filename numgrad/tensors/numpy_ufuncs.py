@@ -36,7 +36,7 @@ _REDUCTIONS = {
 _ACCUMULATIONS = {np.add: np.cumsum, np.multiply: np.cumprod}
 _DEFAULTS = {"where": True, "casting": "same_kind", "order": "K", "subok": True, "dtype": None,
              "signature": None, "axes": None, "axis": None, "keepdims": False}  # fmt: skip
-_SCIPY = {"log_expit": "log_sigmoid", "round": "rint"}
+_SCIPY = {"round": "rint"}
 """Ufuncs of ``scipy.special`` whose operation has another name."""
 
 
@@ -44,7 +44,7 @@ def scipy_ufuncs() -> dict[Any, Op]:
     """Ufuncs of ``scipy.special`` -> operations, if SciPy was imported: we do not."""
     special = sys.modules.get("scipy.special")
     found = {}
-    for op in OPS.values() if special is not None else ():
+    for op in list(OPS.values()) if special is not None else ():
         home, _, name = op.ref.rpartition(".") if isinstance(op.ref, str) else ("", "", "")
         names = [name] if home == "scipy.special" else []
         if isinstance(op, Elementwise):

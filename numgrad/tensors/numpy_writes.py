@@ -9,7 +9,8 @@ import numpy as np
 
 from numgrad.autograd.forward_ad import has_tangent
 from numgrad.autograd.node import mark_written
-from numgrad.core.op import OPS, state
+from numgrad.core.interpreter import state
+from numgrad.core.op import OPS
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.operations.write import check_cast
 from numgrad.tensors.inplace import assign, check_target, inplace

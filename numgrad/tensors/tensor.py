@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from operator import index as as_index
 from typing import Any
@@ -28,13 +27,15 @@ from numgrad.autograd.variable import (
     version_of,
 )
 from numgrad.core.abstract import BRANCH, NDARRAY, AbstractArray, AbstractLength
-from numgrad.core.op import OPS, Call, Meta, Op, install_eager, state
+from numgrad.core.interpreter import install_eager, state
+from numgrad.core.op import OPS, Call, Meta, Op
 from numgrad.errors import (
     NumgradAttributeError,
     NumgradIndexError,
     NumgradRuntimeError,
     NumgradTypeError,
     NumgradValueError,
+    warn,
 )
 from numgrad.operations.index import getitem, is_basic
 from numgrad.tensors import inplace_methods as methods
@@ -52,11 +53,10 @@ def _get_grad(self: Tensor) -> Tensor | RowSparseTensor | None:
     if found is None and self._requires_grad and self.grad_fn is not None:
         if hooks.retains_grad(self):
             return None
-        warnings.warn(
+        warn(
             "the .grad of a tensor that is the result of an operation is not kept; call "
             "retain_grad() before backward, use autograd.grad, or look at the leaf",
             UserWarning,
-            stacklevel=2,
         )
     return found
 
@@ -165,11 +165,10 @@ def _get_data(self: Tensor) -> Tensor:
     global _warned_of_data
     if self._requires_grad and not _warned_of_data:
         _warned_of_data = True
-        warnings.warn(
+        warn(
             ".data hides changes from the check that a backward finds what was saved, so gradients "
             "may be wrong silently; detach() has the same values and keeps the check",
             UserWarning,
-            stacklevel=2,
         )
     return Tensor(self._array)
 
@@ -196,10 +195,7 @@ def _delete_data(self: Tensor) -> None:
 
 def _detach(self: Tensor) -> Tensor:
     """A tensor over the same memory that no graph leads to."""
-    array: Any = self._array
-    if state.tracer is not None:
-        array = state.tracer.lift(self)
-    return Tensor(array, memory=shared_version(self))
+    return Tensor(state.ground.lift(self), memory=shared_version(self))
 
 
 def _backward(

@@ -15,7 +15,8 @@ from numgrad.autograd.modes import no_grad
 from numgrad.autograd.variable import constant
 from numgrad.codegen.expr import check_dtype
 from numgrad.core.abstract import AbstractLength, zeros
-from numgrad.core.op import OPS, state
+from numgrad.core.interpreter import state
+from numgrad.core.op import OPS
 from numgrad.core.tree import leaves, map_leaves, rebuild
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.tensors.eager import check_array_kind
@@ -100,7 +101,7 @@ class Call:
             result, aux = result
         value = _as_tensor(self.name, f, result)
         found = [value, *(leaf for leaf in leaves(aux) if isinstance(leaf, Tensor))]
-        self.outside = state.tracer is not None or (
+        self.outside = state.ground.deferred or (
             self.records and leads_elsewhere(found, self.tensors)
         )
         return value, aux
@@ -138,30 +139,23 @@ class Call:
 
 def _own(name: str, leaf: Any) -> Tensor:
     """A Tensor that requires grad in place of an argument: Note [Nested transforms]."""
-    dtype = leaf.dtype if isinstance(leaf, Tensor) else None
-    if dtype is not None and dtype.kind in "fc":
-        if (leaf.requires_grad and state.grad_enabled) or has_tangent(leaf):
-            own = OPS["positive"](leaf)
-        elif state.tracer is not None:
-            own = Tensor(state.tracer.differentiable(leaf))
-        else:
-            own = leaf.detach()
-        if own._grad_fn is None:
-            own.requires_grad_()
-        return own
-    array = _numbers(name, "an argument", leaf) if dtype is None else leaf._array
-    if state.tracer is not None:  # where a number that the caller passed is a Tensor
-        array = state.tracer.differentiable(leaf)
-    elif dtype is None and array.dtype.kind in "iu" and not isinstance(leaf, np.ndarray):
-        array = array.astype(np.float64)  # Python numbers: f(3) means f(3.0)
-    dtype = array.dtype
-    if dtype.kind in "fc":
-        check_dtype(name, dtype)
-        return Tensor(array, True)
-    raise NumgradTypeError(
-        f"{name}: an argument of dtype {dtype} cannot be differentiated; pass floating or complex "
-        "arrays, or leave it out of argnums"
-    )
+    floating = isinstance(leaf, Tensor) and leaf.dtype.kind in "fc"
+    if not isinstance(leaf, Tensor):
+        _numbers(name, "an argument", leaf)
+    if floating and ((leaf.requires_grad and state.grad_enabled) or has_tangent(leaf)):
+        own = OPS["positive"](leaf)
+    else:
+        own = state.ground.differentiable(leaf)
+    if own.dtype.kind not in "fc":
+        raise NumgradTypeError(
+            f"{name}: an argument of dtype {own.dtype} cannot be differentiated; pass floating or "
+            "complex arrays, or leave it out of argnums"
+        )
+    if not floating:
+        check_dtype(name, own.dtype)
+    if own._grad_fn is None:
+        own.requires_grad_()
+    return own
 
 
 def _numbers(name: str, what: str, value: Any) -> Any:

@@ -11,7 +11,8 @@ import numpy as np
 
 from numgrad.autograd.engine import backward as engine
 from numgrad.core.abstract import zeros
-from numgrad.core.op import OPS, state
+from numgrad.core.interpreter import state
+from numgrad.core.op import OPS
 from numgrad.core.tree import map_leaves
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.call import Call, checked_argnums, real_number, zeros_like
@@ -108,7 +109,7 @@ def _jacobians(values: list[Tensor], call: Call) -> list[list[Any]]:
     In a trace by columns where these are fewer. It costs nothing there that rows are computed in
     order to be differentiated: what is not used is never computed.
     """
-    if state.tracer is not None:
+    if state.ground.deferred:
         real = all(t._array.dtype.kind == "f" for t in (*values, *call.tensors))
         count = sum(t._array.size for t in call.tensors)
         if real and count <= sum(value._array.size for value in values):
@@ -134,7 +135,7 @@ def _jacobian_columns(values: list[Tensor], call: Call) -> list[list[Any]]:
         for place in range(prod(shape)):
             found: Any = ()
             if row is not None and row._requires_grad:
-                unit = Tensor(state.tracer.unit(shape, place, t._array.dtype))
+                unit = Tensor(state.ground.unit(shape, place, t._array.dtype))
                 found = engine.dense_grad(row, chosen, unit, create_graph=True, allow_unused=True)
             by_value = dict(zip(roots, found, strict=False))
             for k, column in enumerate(columns):
@@ -153,12 +154,11 @@ def _jacobian_columns(values: list[Tensor], call: Call) -> list[list[Any]]:
 
 def _jacobian_rows(value: Tensor, call: Call) -> list[Any]:
     """For each input an array of shape ``value.shape + input.shape``, a backward for each row."""
-    shape, size = value._array.shape, value._array.size
+    shape = value._array.shape
     if not (value._requires_grad and call.tensors):
         return [Tensor(zeros(shape + t._array.shape, t._array.dtype)) for t in call.tensors]
-    if state.tracer is not None:
-        shape = tuple(int(n) for n in shape)
-        size = prod(shape)
+    shape = tuple(int(n) for n in shape)
+    size = prod(shape)
     if call.outside or state.interpreters:
         rows = [_row(value, call, shape, k) for k in range(size)]
         stack, reshape = OPS["stack"], OPS["reshape"]
@@ -186,12 +186,9 @@ def _jacobian_rows(value: Tensor, call: Call) -> list[Any]:
 
 def _row(value: Tensor, call: Call, shape: tuple[int, ...], place: int) -> Any:
     """Gradients of one element."""
-    if state.tracer is None:
-        root, unit = value.reshape(-1)[place], None
-    else:
-        root, unit = value, Tensor(state.tracer.unit(shape, place, value._array.dtype))
+    unit = Tensor(state.ground.unit(shape, place, value._array.dtype))
     return engine.dense_grad(
-        root, call.tensors, unit, True, create_graph=call.outside, materialize_grads=True
+        value, call.tensors, unit, True, create_graph=call.outside, materialize_grads=True
     )
 
 

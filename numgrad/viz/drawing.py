@@ -13,7 +13,7 @@ from numgrad.diagrams.diagram import Diagram
 from numgrad.diagrams.dot import to_dot
 from numgrad.diagrams.svg import to_svg
 from numgrad.errors import NumgradRuntimeError, NumgradValueError
-from numgrad.io import write_atomically
+from numgrad.io.files import write_atomically
 
 TEXT = ("dot", "gv")
 """Formats that are the DOT text itself."""

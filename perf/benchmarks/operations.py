@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import numgrad as ng
+import numgrad.nn
 from numgrad.core.axis import AxisOp
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.op import OPS

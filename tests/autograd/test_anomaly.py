@@ -1,4 +1,4 @@
-"""Finding the operation behind a failing backward: line 108 of the semantics."""
+"""Finding the operation behind a failing backward: promise 108 of SEMANTICS.md."""
 
 import warnings
 
@@ -23,12 +23,14 @@ def fail(*_):
     raise KeyError("mine")
 
 
-def test_line_108_entering_warns(lib):
+def test_entering_the_block_warns(lib):
+    """Promise 108."""
     with pytest.warns(UserWarning, match=r"(?i)anomaly"):
         lib.autograd.detect_anomaly()
 
 
-def test_line_108_nan(lib):
+def test_a_nan_raises_and_shows_its_line(lib):
+    """Promise 108."""
     x = leaf(lib)
     with lib.autograd.detect_anomaly():
         y = with_nan(lib, x)  # the line that is named
@@ -40,7 +42,8 @@ def test_line_108_nan(lib):
     assert x.grad is None
 
 
-def test_line_108_names_the_gradient():
+def test_the_error_names_the_gradient():
+    """Promise 108."""
     x, y = leaf(ng), leaf(ng)
     with ng.autograd.detect_anomaly(), np.errstate(invalid="ignore"):
         z = (x / y).sum()  # of 0 / 0 the first derivative is inf, the second NaN
@@ -52,7 +55,8 @@ def test_line_108_names_the_gradient():
 
 
 @pytest.mark.parametrize("create_graph", [True, False])
-def test_line_108_in_both_walks(lib, create_graph):
+def test_a_nan_is_found_in_both_walks(lib, create_graph):
+    """Promise 108."""
     x = leaf(lib)
     with lib.autograd.detect_anomaly():
         y = with_nan(lib, x)
@@ -63,7 +67,8 @@ def test_line_108_in_both_walks(lib, create_graph):
             lib.autograd.grad(y, x, create_graph=create_graph)
 
 
-def test_line_108_without_a_recorded_line(lib):
+def test_says_so_where_no_line_was_recorded(lib):
+    """Promise 108."""
     y = with_nan(lib, leaf(lib))
     words = "outside anomaly mode" if lib is ng else "No forward pass information"
     with (
@@ -74,7 +79,8 @@ def test_line_108_without_a_recorded_line(lib):
         y.backward()
 
 
-def test_line_108_an_error_keeps_its_type_and_gets_a_line():
+def test_an_error_keeps_its_type_and_gets_a_line():
+    """Promise 108."""
     x = leaf(ng)
     with ng.autograd.detect_anomaly():
         y = x * 3  # here
@@ -86,7 +92,8 @@ def test_line_108_an_error_keeps_its_type_and_gets_a_line():
             y.sum().backward()
 
 
-def test_line_108_lines_are_those_of_the_caller():
+def test_lines_are_those_of_the_caller():
+    """Promise 108."""
     x = leaf(ng, [1.0, 2.0])
     with ng.autograd.detect_anomaly():
         for y in (x * 2, x[0], np.exp(x), x.sum(), ng.split(x, 2)[0], ng.log_softmax(x)):
@@ -95,7 +102,8 @@ def test_line_108_lines_are_those_of_the_caller():
             assert "for y in" in lines[-1]
 
 
-def test_line_108_in_place_operations_remember_their_line():
+def test_in_place_operations_remember_their_line():
+    """Promise 108."""
     y = leaf(ng, [1.0, 2.0]).clone()
     with ng.autograd.detect_anomaly():
         y[0] = 3.0  # here
@@ -104,7 +112,8 @@ def test_line_108_in_place_operations_remember_their_line():
         assert y.grad_fn.extras.trace.splitlines()[-1].endswith("# there")
 
 
-def test_line_108_without_the_check_for_nan(lib):
+def test_check_nan_off_only_adds_lines(lib):
+    """Promise 108."""
     x = leaf(lib)
     with lib.autograd.set_detect_anomaly(True, check_nan=False):
         assert lib.is_anomaly_enabled() if lib is not ng else ng.autograd.is_anomaly_enabled()
@@ -112,7 +121,8 @@ def test_line_108_without_the_check_for_nan(lib):
     assert np.isnan(x.grad.tolist()[0])
 
 
-def test_line_108_nothing_is_remembered_outside():
+def test_no_lines_are_remembered_outside_the_block():
+    """Promise 108."""
     x = leaf(ng, [1.0, 2.0])
     with ng.autograd.detect_anomaly():
         pass
@@ -120,7 +130,8 @@ def test_line_108_nothing_is_remembered_outside():
     assert (x * 2).grad_fn.extras is None
 
 
-def test_line_108_nested(lib):
+def test_blocks_nest(lib):
+    """Promise 108."""
     with lib.autograd.detect_anomaly(check_nan=False):
         with lib.autograd.detect_anomaly():
             pass
@@ -129,7 +140,8 @@ def test_line_108_nested(lib):
     assert x.grad is not None
 
 
-def test_line_108_set_at_once(lib):
+def test_set_detect_anomaly_acts_at_once(lib):
+    """Promise 108."""
     enabled = ng.autograd.is_anomaly_enabled if lib is ng else lib.is_anomaly_enabled
     lib.autograd.set_detect_anomaly(True)
     try:
@@ -139,7 +151,8 @@ def test_line_108_set_at_once(lib):
     assert not enabled()
 
 
-def test_line_108_an_error_is_explained_once():
+def test_an_error_is_explained_once():
+    """Promise 108."""
     x = leaf(ng)
     outer = x * 3
 

@@ -1,4 +1,4 @@
-"""``backward`` and ``grad``: lines 22 to 47 of the semantics."""
+"""``backward`` and ``grad``: promises 22 to 47 of SEMANTICS.md."""
 
 import gc
 import inspect
@@ -22,7 +22,8 @@ def failing(*_):
 
 
 @pytest.mark.parametrize("name", ["Tensor.backward", "autograd.backward", "autograd.grad"])
-def test_line_22_signatures(name):
+def test_signatures_are_torchs(name):
+    """Promise 22."""
     torch = pytest.importorskip("torch")
     ours, theirs = ng, torch
     for part in name.split("."):
@@ -36,7 +37,8 @@ def test_line_22_signatures(name):
 
 
 @pytest.mark.filterwarnings("ignore:.*create_graph:UserWarning")
-def test_line_23_create_graph_retains_the_graph(lib):
+def test_create_graph_retains_the_graph(lib):
+    """Promise 23."""
     x = leaf(lib)
     y = (x * x).sum()
     y.backward(create_graph=True)
@@ -46,7 +48,8 @@ def test_line_23_create_graph_retains_the_graph(lib):
         y.backward()
 
 
-def test_line_24_a_second_backward_fails(lib):
+def test_a_second_backward_fails(lib):
+    """Promise 24."""
     x = leaf(lib)
     y = (x * x).sum()
     y.backward(retain_graph=True)
@@ -57,7 +60,8 @@ def test_line_24_a_second_backward_fails(lib):
     assert x.grad.tolist() == [4.0, 8.0]
 
 
-def test_line_25_unless_nothing_was_saved(lib):
+def test_a_second_backward_is_fine_where_nothing_was_saved(lib):
+    """Promise 25."""
     x = leaf(lib)
     y = x + 1
     for _ in range(2):
@@ -65,7 +69,8 @@ def test_line_25_unless_nothing_was_saved(lib):
     assert x.grad.tolist() == [2.0, 2.0]
 
 
-def test_line_26_reading_what_was_freed(lib):
+def test_reading_what_was_freed_fails(lib):
+    """Promise 26."""
     x = leaf(lib)
     y = x * x
     assert y.grad_fn._saved_self is x
@@ -82,26 +87,30 @@ def test_line_26_reading_what_was_freed(lib):
 
 
 @pytest.mark.parametrize("shape", [(2,), (0,), (1, 2)])
-def test_line_27_several_elements_have_no_implied_gradient(lib, raises, shape):
+def test_several_elements_have_no_implied_gradient(lib, raises, shape):
+    """Promise 27."""
     y = lib.ones(shape, requires_grad=True) * 2
     with raises(RuntimeError, rf"root 0 has shape \({', '.join(map(str, shape))},?\)"):
         y.backward()
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
-def test_line_27_one_element_has(lib, shape):
+def test_one_element_has_an_implied_gradient(lib, shape):
+    """Promise 27."""
     x = lib.ones(shape, requires_grad=True)
     (x * 2).backward()
     assert x.grad.shape == shape
     assert x.grad.item() == 2.0
 
 
-def test_line_27_a_complex_number_has_none(lib, raises):
+def test_a_complex_number_has_no_implied_gradient(lib, raises):
+    """Promise 27."""
     with raises(RuntimeError, "root 0 is complex"):
         (lib.tensor(1.0, requires_grad=True) * 1j).backward()
 
 
-def test_line_28_a_root_without_a_graph(lib, raises):
+def test_a_root_needs_a_graph(lib, raises):
+    """Promise 28."""
     x = leaf(lib)
     with raises(RuntimeError, "root 1 .*requires grad"):
         lib.autograd.backward([x.sum(), lib.tensor(1.0)])
@@ -117,7 +126,8 @@ def test_line_28_a_root_without_a_graph(lib, raises):
     [((2,), (3,), False), ((1,), (), False), ((), (1,), False), ((2,), (2, 1), False),
      ((1,), (3,), True), ((2,), (2,), True)],
 )  # fmt: skip
-def test_line_29_a_gradient_has_the_shape_of_its_root(lib, raises, root, given, batched):
+def test_a_gradient_has_the_shape_of_its_root(lib, raises, root, given, batched):
+    """Promise 29."""
     x = lib.ones(root, requires_grad=True)
     with raises(RuntimeError, "root 0.*shape"):
         lib.autograd.grad(x * 2, x, lib.ones(given), is_grads_batched=batched)
@@ -126,19 +136,22 @@ def test_line_29_a_gradient_has_the_shape_of_its_root(lib, raises, root, given, 
             (x * 2).backward(lib.ones(given))
 
 
-def test_line_30_a_gradient_for_each_root(lib, raises):
+def test_a_gradient_for_each_root(lib, raises):
+    """Promise 30."""
     x = leaf(lib)
     with raises(RuntimeError, "2 roots but 1 gradients"):
         lib.autograd.backward([x.sum(), x.sum()], [lib.tensor(1.0)])
 
 
-def test_line_30_and_not_more():
+def test_there_are_not_more_gradients_than_roots():
+    """Promise 30."""
     x = leaf(ng)
     with pytest.raises(RuntimeError, match="1 roots but 2 gradients"):
         ng.autograd.grad(x.sum(), x, [ng.tensor(1.0)] * 2)
 
 
-def test_line_31_gradient_and_root_are_both_real_or_both_complex(lib, raises):
+def test_gradient_and_root_are_both_real_or_both_complex(lib, raises):
+    """Promise 31."""
     x = leaf(lib)
     with raises(RuntimeError, "gradient of root 0 is complex128, the root is float64"):
         (x * 2).backward(lib.tensor([1j, 1.0]))
@@ -146,7 +159,8 @@ def test_line_31_gradient_and_root_are_both_real_or_both_complex(lib, raises):
         (x * 2j).backward(lib.ones(2))
 
 
-def test_line_32_an_input_that_does_not_require_grad(lib, raises):
+def test_inputs_of_grad_require_grad(lib, raises):
+    """Promise 32."""
     x, constant = leaf(lib), lib.ones(2)
     y = (x * constant).sum()
     with raises(RuntimeError, "input 1 of shape .2,. does not require grad"):
@@ -158,7 +172,8 @@ def test_line_32_an_input_that_does_not_require_grad(lib, raises):
 # ------------------------------------------------------------------------------------ the targets
 
 
-def test_line_33_grad_touches_no_grad(lib):
+def test_grad_touches_no_grad(lib):
+    """Promise 33."""
     x, y = leaf(lib), leaf(lib)
     (gx,) = lib.autograd.grad((x * y).sum(), x)
     assert gx.tolist() == [1.0, 2.0]
@@ -166,7 +181,8 @@ def test_line_33_grad_touches_no_grad(lib):
     assert y.grad is None
 
 
-def test_line_33_a_root_may_be_an_input_and_an_input_given_twice(lib):
+def test_a_root_may_be_an_input_and_an_input_given_twice(lib):
+    """Promise 33."""
     x = leaf(lib)
     given = lib.ones(2)
     (g,) = lib.autograd.grad(x, x, given)
@@ -176,7 +192,8 @@ def test_line_33_a_root_may_be_an_input_and_an_input_given_twice(lib):
     assert [g.tolist() for g in (gy, gx, again)] == [[1.0, 1.0], [3.0, 3.0], [3.0, 3.0]]
 
 
-def test_line_33_results_share_memory_with_nothing():
+def test_results_share_memory_with_nothing():
+    """Promise 33."""
     x, y, given = leaf(ng), leaf(ng), ng.ones(2)
     found = ng.autograd.grad([x + y, x], [x, y, y], [given, given])
     for g in found:
@@ -185,7 +202,8 @@ def test_line_33_results_share_memory_with_nothing():
     assert given.tolist() == [1.0, 1.0]
 
 
-def test_line_33_backward_into_inputs_only(lib):
+def test_backward_into_inputs_only(lib):
+    """Promise 33."""
     x, y, unused = leaf(lib), leaf(lib), leaf(lib)
     middle = x * 3
     (middle * y).sum().backward(inputs=[x, middle, unused])
@@ -195,13 +213,15 @@ def test_line_33_backward_into_inputs_only(lib):
     assert unused.grad is None
 
 
-def test_line_33_an_input_given_twice_accumulates_once(lib):
+def test_an_input_given_twice_accumulates_once(lib):
+    """Promise 33."""
     x = leaf(lib)
     (x * 3).sum().backward(inputs=[x, x])
     assert x.grad.tolist() == [3.0, 3.0]
 
 
-def test_line_33_an_unused_input_of_grad(lib, raises):
+def test_an_unused_input_of_grad_is_an_error(lib, raises):
+    """Promise 33."""
     x, unused = leaf(lib), leaf(lib)
     with raises(RuntimeError, r"input 1 of shape \(2,\) is not used.*allow_unused=True"):
         lib.autograd.grad(x.sum(), [x, unused])
@@ -210,14 +230,16 @@ def test_line_33_an_unused_input_of_grad(lib, raises):
     assert none is None
 
 
-def test_line_34_no_inputs_at_all(lib, raises):
+def test_inputs_of_backward_are_not_empty(lib, raises):
+    """Promise 34."""
     x = leaf(lib)
     with raises(RuntimeError, "inputs is empty"):
         x.sum().backward(inputs=[])
     assert x.grad is None
 
 
-def test_line_35_materialized_gradients(lib, raises):
+def test_unused_inputs_get_zeros_if_asked(lib, raises):
+    """Promise 35."""
     x, unused = leaf(lib), leaf(lib)
     _, zeros = lib.autograd.grad(x.sum(), [x, unused], materialize_grads=True)
     assert zeros.tolist() == [0.0, 0.0]
@@ -228,13 +250,15 @@ def test_line_35_materialized_gradients(lib, raises):
         lib.autograd.grad(x.sum(), edge, materialize_grads=True)
 
 
-def test_line_36_materialized_zeros_do_not_require_grad(lib):
+def test_materialized_zeros_do_not_require_grad(lib):
+    """Promise 36."""
     x, unused = leaf(lib), leaf(lib)
     _, zeros = lib.autograd.grad((x * x).sum(), [x, unused], materialize_grads=True)
     assert not zeros.requires_grad
 
 
-def test_line_37_batched_cotangents(lib, raises):
+def test_cotangents_may_come_in_batches(lib, raises):
+    """Promise 37."""
     x = leaf(lib)
     y = x * x
     (rows,) = lib.autograd.grad(y, x, lib.eye(2), is_grads_batched=True, retain_graph=True)
@@ -244,7 +268,8 @@ def test_line_37_batched_cotangents(lib, raises):
             lib.autograd.grad(y, x, lib.ones(wrong), is_grads_batched=True, retain_graph=True)
 
 
-def test_line_37_a_batch_has_an_axis_and_one_length():
+def test_a_batch_has_an_axis_and_one_length():
+    """Promise 37."""
     x = leaf(ng)
     for wrong, words in (
         ([ng.tensor(1.0)], "batch axis"),
@@ -255,7 +280,8 @@ def test_line_37_a_batch_has_an_axis_and_one_length():
             ng.autograd.grad([x * 2] * len(wrong), x, wrong, is_grads_batched=True)
 
 
-def test_line_38_inputs_by_name(lib):
+def test_inputs_may_be_a_dictionary(lib):
+    """Promise 38."""
     x, unused = leaf(lib), leaf(lib)
     found = lib.autograd.grad(x.sum(), {"a": x, "b": unused}, allow_unused=True)
     assert list(found) == ["a", "b"]
@@ -263,21 +289,24 @@ def test_line_38_inputs_by_name(lib):
     assert found["b"] is None
 
 
-def test_line_39_the_same_root_twice(lib):
+def test_the_same_root_twice_counts_twice(lib):
+    """Promise 39."""
     x = leaf(lib)
     y = (x * 3).sum()
     lib.autograd.backward([y, y])
     assert x.grad.tolist() == [6.0, 6.0]
 
 
-def test_line_39_several_roots_are_one_task(lib):
+def test_several_roots_are_one_task(lib):
+    """Promise 39."""
     x, calls = leaf(lib), []
     x.register_hook(lambda g: calls.append(g.tolist()))
     lib.autograd.backward([(x * 2).sum(), (x * 3).sum(), x], [None, None, lib.ones(2)])
     assert calls == [[6.0, 6.0]]
 
 
-def test_line_40_any_gradient_of_the_right_shape(lib):
+def test_any_gradient_of_the_right_shape(lib):
+    """Promise 40."""
     x = leaf(lib)
     y = x * 3
     y.backward(y, retain_graph=True)
@@ -289,7 +318,8 @@ def test_line_40_any_gradient_of_the_right_shape(lib):
     assert gw.tolist() == [3.0, 3.0]
 
 
-def test_line_40_a_graph_in_grad_warns(lib):
+def test_a_graph_in_grad_warns(lib):
+    """Promise 40."""
     x = leaf(lib)
     with pytest.warns(UserWarning, match="create_graph=True.*reference cycle"):
         (x * x).sum().backward(create_graph=True)
@@ -300,7 +330,8 @@ def test_line_40_a_graph_in_grad_warns(lib):
 # ------------------------------------------------------------------------------------- execution
 
 
-def test_line_41_branches_without_targets_do_not_run(lib):
+def test_branches_without_targets_do_not_run(lib):
+    """Promise 41."""
     x, y = leaf(lib), leaf(lib)
     branch = y * 2
     branch.grad_fn.register_prehook(failing)
@@ -312,7 +343,8 @@ def test_line_41_branches_without_targets_do_not_run(lib):
         (x + branch).sum().backward()
 
 
-def test_line_41_nor_does_what_lies_behind_a_target(lib):
+def test_what_lies_behind_a_target_does_not_run(lib):
+    """Promise 41."""
     x = leaf(lib)
     y = x * 2
     y.grad_fn.register_prehook(failing)
@@ -321,7 +353,8 @@ def test_line_41_nor_does_what_lies_behind_a_target(lib):
 
 
 @pytest.mark.parametrize("size", [2, 40_000])
-def test_line_42_given_gradients_are_never_changed(lib, size):
+def test_given_gradients_are_never_changed(lib, size):
+    """Promise 42."""
     x = lib.ones(size, requires_grad=True)
     given = [lib.ones(size) for _ in range(3)]
     roots = [x + 0, x + x * 1.0 + x, x]
@@ -332,7 +365,8 @@ def test_line_42_given_gradients_are_never_changed(lib, size):
         assert g.tolist() == [1.0] * size
 
 
-def test_line_43_the_latest_node_runs_first(lib):
+def test_the_latest_node_runs_first(lib):
+    """Promise 43."""
     order = []
     a = leaf(lib)
     b = a * 2
@@ -344,7 +378,8 @@ def test_line_43_the_latest_node_runs_first(lib):
     assert order == ["d", "c", "b", "a"]
 
 
-def test_line_43_leaves_are_accumulated_as_soon_as_possible(lib):
+def test_leaves_are_accumulated_as_soon_as_possible(lib):
+    """Promise 43."""
     order = []
     early, late = leaf(lib), leaf(lib)
     early.register_post_accumulate_grad_hook(lambda _: order.append("early"))
@@ -356,7 +391,8 @@ def test_line_43_leaves_are_accumulated_as_soon_as_possible(lib):
 
 
 @pytest.mark.slow(cases=0)
-def test_line_44_deep_chain(lib):
+def test_deep_chains_do_not_overflow(lib):
+    """Promise 44."""
     x = lib.tensor([1.0], requires_grad=True)
     y = x
     for _ in range(150_000):
@@ -379,16 +415,19 @@ def nested(lib, x, levels):
 
 
 @pytest.mark.parametrize("levels", [1, 5])
-def test_line_45_a_backward_within_a_backward(lib, levels):
+def test_a_backward_within_a_backward(lib, levels):
+    """Promise 45."""
     x = lib.tensor(0.75, requires_grad=True)
     assert nested(lib, x, levels).item() == 1.5 ** (levels + 1)
 
 
-def test_line_45_two_thousand_levels():
+def test_a_backward_may_nest_two_thousand_levels_deep():
+    """Promise 45."""
     assert nested(ng, ng.tensor(0.5, requires_grad=True), 2000).item() == 1.0
 
 
-def test_line_45_the_inner_backward_comes_first(lib):
+def test_the_inner_backward_comes_first(lib):
+    """Promise 45."""
     order = []
     x = leaf(lib)
     outer = x * 2
@@ -404,7 +443,8 @@ def test_line_45_the_inner_backward_comes_first(lib):
     assert order == ["y", "x"]
 
 
-def test_line_45_errors_leave_every_level(lib):
+def test_errors_leave_every_level(lib):
+    """Promise 45."""
     x = lib.tensor(1.0, requires_grad=True)
     y, z = x * x, x * x
     z.register_hook(failing)
@@ -415,14 +455,17 @@ def test_line_45_errors_leave_every_level(lib):
     assert lib.is_grad_enabled()
 
 
-def test_line_46_duplicate_indices_accumulate(lib):
+def test_duplicate_indices_accumulate(lib):
+    """Promise 46."""
     x = leaf(lib, [1.0, 2.0, 3.0])
     x[[0, 0, 2]].sum().backward()
     assert x.grad.tolist() == [2.0, 0.0, 1.0]
 
 
 @pytest.mark.parametrize("register", ["register_hook", "register_prehook"])
-def test_line_47_errors_keep_their_type_and_message(lib, register):
+def test_errors_keep_their_type_and_message(lib, register):
+    """Promise 47."""
+
     class Mine(Exception):
         pass
 

@@ -278,7 +278,8 @@ def test_gradient_has_the_dtype_of_its_operand(dtype):
     assert x.grad.dtype == z.real.dtype
 
 
-def test_line_114_documented_values():
+def test_complex_gradients_have_the_documented_values():
+    """Promise 114."""
     z = ng.tensor(1 + 2j, requires_grad=True)
     np.abs(z).backward()
     np.testing.assert_allclose(z.grad.numpy(), (1 + 2j) / np.sqrt(5), rtol=1e-15)

@@ -10,7 +10,8 @@ from numgrad.autograd import forward_ad as fw
 from numgrad.core.axis import AxisOp
 from numgrad.core.declare import primitive
 from numgrad.core.elementwise import Elementwise
-from numgrad.core.op import OPS, state
+from numgrad.core.interpreter import state
+from numgrad.core.op import OPS
 from numgrad.testing import gradcheck
 from numgrad.testing.samples import draw
 from tests.operations.cases import EVERY_LAYOUT, TABLE, cases
@@ -524,7 +525,8 @@ def test_gradcheck_in_forward_mode():
 # ------------------------------------------------------------------------------- errors, threads
 
 
-def test_line_111_errors():
+def test_what_cannot_be_dual_is_refused():
+    """Promise 111."""
     x, t = ng.tensor([1.0, 2.0]), ng.tensor([1.0, 0.5])
     assert fw.unpack_dual(x) == (x, None)
     with pytest.raises(RuntimeError, match="make_dual: no dual level"):

@@ -1,4 +1,4 @@
-"""``autograd.Function``: calls and gradients, lines 45 to 47, 69, 84, 95 to 101 and 107."""
+"""``autograd.Function``: calls and gradients. Promises 45 to 47, 69, 84, 95 to 101, 107."""
 
 import warnings
 
@@ -8,7 +8,7 @@ import pytest
 import numgrad as ng
 from numgrad.autograd.function.function import Function
 from numgrad.autograd.hooks import user_code
-from numgrad.core.op import state
+from numgrad.core.interpreter import state
 from numgrad.errors import NumgradNotImplementedError, NumgradTypeError
 from tests.autograd.functions import base, leaf, powers, scaling
 
@@ -146,7 +146,7 @@ def test_gradcheck():
     assert ng.testing.gradcheck(lambda x: powers(ng).apply(x, 3), (x,))
 
 
-# ------------------------------------------------------------------ lines 45, 46, 47: backwards
+# --------------------------------------------------------------- promises 45, 46, 47: backwards
 
 
 def deep(lib):
@@ -168,7 +168,8 @@ def deep(lib):
     return Deep
 
 
-def test_line_45_a_backward_within_a_backward(lib):
+def test_a_backward_within_a_backward(lib):
+    """Promise 45."""
     weight = leaf(lib, 3.0)
 
     def forward(ctx, x):
@@ -186,14 +187,16 @@ def test_line_45_a_backward_within_a_backward(lib):
     assert (x.grad.tolist(), weight.grad.tolist()) == ([6.0], [5.0])
 
 
-def test_line_45_two_thousand_levels():
+def test_two_thousand_levels():
+    """Promise 45."""
     v = ng.tensor(2000.0, requires_grad=True)
     deep(ng).apply(v).sum().backward()
     assert v.grad.item() == 1.0
     assert state.depth == 0
 
 
-def test_line_45_inner_tasks_run_before_older_ones(lib):
+def test_inner_tasks_run_before_older_ones(lib):
+    """Promise 45."""
     order = []
     inner = leaf(lib)
     inner.register_hook(lambda g: order.append("inner"))
@@ -210,7 +213,9 @@ def test_line_45_inner_tasks_run_before_older_ones(lib):
     assert order == ["inner", "outer", "leaf"]
 
 
-def test_line_46_indices_that_occur_twice_accumulate(lib):
+def test_indices_that_occur_twice_accumulate(lib):
+    """Promise 46."""
+
     def forward(ctx, x, index):
         ctx.shape, ctx.index = x.shape, index
         return x[index]
@@ -227,7 +232,9 @@ def test_line_46_indices_that_occur_twice_accumulate(lib):
 
 
 @pytest.mark.parametrize("create_graph", [False, True])
-def test_line_47_errors_keep_type_and_message(lib, create_graph):
+def test_errors_keep_type_and_message(lib, create_graph):
+    """Promise 47."""
+
     class OfTheUser(Exception):
         pass
 
@@ -242,16 +249,18 @@ def test_line_47_errors_keep_type_and_message(lib, create_graph):
     assert lib.is_grad_enabled()
 
 
-def test_line_47_errors_of_forward_leave_the_grad_mode(lib):
+def test_errors_of_forward_leave_the_grad_mode(lib):
+    """Promise 47."""
     with pytest.raises(ZeroDivisionError):
         scaling(lib, lambda ctx, x: 1 / 0).apply(leaf(lib))
     assert lib.is_grad_enabled()
 
 
-# ---------------------------------------------------------------------- line 69: grad mode
+# ------------------------------------------------------------------- promise 69: grad mode
 
 
-def test_line_69_forward_and_backward_run_with_grad_mode_off(lib):
+def test_forward_and_backward_run_with_grad_mode_off(lib):
+    """Promise 69."""
     seen = []
 
     def forward(ctx, x):
@@ -269,26 +278,29 @@ def test_line_69_forward_and_backward_run_with_grad_mode_off(lib):
     assert seen == [False, False, True]
 
 
-# -------------------------------------------------------------------------- line 84: names
+# ----------------------------------------------------------------------- promise 84: names
 
 
-def test_line_84_names(lib):
+def test_the_node_is_named_after_the_function(lib):
+    """Promise 84."""
     node = scaling(lib).apply(leaf(lib)).grad_fn
     assert node.name() == "FBackward"
     assert "AccumulateGrad" in node.next_functions[0][0].name()
 
 
-def test_line_84_name_of_the_class_and_of_ctx():
+def test_class_and_ctx_have_names():
+    """Promise 84."""
     seen = []
     f = scaling(ng, lambda ctx, x: seen.append(ctx.name()) or x * 2)
     f.apply(leaf(ng))
     assert f.name() == seen[0] == "FBackward"
 
 
-# ---------------------------------------------------------------------- line 95: instances
+# ------------------------------------------------------------------- promise 95: instances
 
 
-def test_line_95_no_instances(lib, raises):
+def test_functions_have_no_instances(lib, raises):
+    """Promise 95."""
     f = scaling(lib)
     with pytest.warns(DeprecationWarning, match="F"):
         instance = f()
@@ -296,7 +308,7 @@ def test_line_95_no_instances(lib, raises):
         instance(leaf(lib))
 
 
-# ------------------------------------------------------------- lines 96, 97, 98: gradients
+# ---------------------------------------------------------- promises 96, 97, 98: gradients
 
 
 def gradient_of(lib, backward, *rest):
@@ -305,37 +317,44 @@ def gradient_of(lib, backward, *rest):
     return x.grad
 
 
-def test_line_96_too_few_gradients(lib, raises):
+def test_too_few_gradients_are_refused(lib, raises):
+    """Promise 96."""
     with raises(RuntimeError, "returned 1 gradients, but forward has 2 inputs"):
         gradient_of(lib, lambda ctx, g: g, 3)
 
 
-def test_line_96_surplus_nones_are_tolerated(lib):
+def test_surplus_nones_are_tolerated(lib):
+    """Promise 96."""
     assert gradient_of(lib, lambda ctx, g: (g, None, None)).tolist() == [1.0, 1.0]
 
 
-def test_line_96_surplus_gradients_are_not(lib, raises):
+def test_surplus_gradients_are_refused(lib, raises):
+    """Promise 96."""
     with raises(RuntimeError, "at position 1, but forward has only 1"):
         gradient_of(lib, lambda ctx, g: (g, g))
 
 
-def test_line_97_a_gradient_for_something_else(lib, raises):
+def test_a_gradient_for_what_is_no_tensor_is_refused(lib, raises):
+    """Promise 97."""
     with raises(RuntimeError, "for input 1, which was no Tensor"):
         gradient_of(lib, lambda ctx, g: (g, g), 3)
 
 
-def test_line_98_gradients_are_summed_to_the_shape(lib):
+def test_gradients_are_summed_to_the_shape(lib):
+    """Promise 98."""
     assert gradient_of(lib, lambda ctx, g: lib.ones((3, 2))).tolist() == [3.0, 3.0]
 
 
-def test_line_98_gradients_are_cast(lib):
+def test_gradients_are_cast(lib):
+    """Promise 98."""
     x = lib.tensor([1.0, 2.0], dtype=lib.float32, requires_grad=True)
     scaling(lib, None, lambda ctx, g: lib.ones(2, dtype=lib.float64)).apply(x).sum().backward()
     assert x.grad.dtype == lib.float32
 
 
 @pytest.mark.parametrize("create_graph", [False, True])
-def test_line_98_summed_and_cast_when_recorded(create_graph):
+def test_gradients_are_summed_and_cast_when_recorded(create_graph):
+    """Promise 98."""
     x = ng.tensor([[1.0], [2.0]], dtype=np.float32, requires_grad=True)
     y = scaling(ng, None, lambda ctx, g: ng.ones((4, 2, 3))).apply(x).sum()
     (g,) = ng.autograd.grad(y, x, create_graph=create_graph)
@@ -343,7 +362,8 @@ def test_line_98_summed_and_cast_when_recorded(create_graph):
 
 
 @pytest.mark.parametrize("value", [lambda g: g.numpy(), lambda g: g.tolist()[0], lambda g: True])
-def test_line_98_arrays_and_numbers(value):
+def test_gradients_may_be_arrays_and_numbers(value):
+    """Promise 98."""
     x = ng.tensor(5.0, requires_grad=True)
     scaling(ng, None, lambda ctx, g: value(g.reshape(1))).apply(x).backward()
     assert x.grad.shape == ()
@@ -359,7 +379,8 @@ def test_line_98_arrays_and_numbers(value):
         (lambda g: [g], (TypeError, RuntimeError), "list as the gradient of input 0"),
     ],
 )
-def test_line_98_gradients_that_do_not_fit(lib, raises, value, error, words):
+def test_gradients_that_do_not_fit_are_refused(lib, raises, value, error, words):
+    """Promise 98."""
     with raises(error, words):
         gradient_of(lib, lambda ctx, g: value(g))
 
@@ -378,17 +399,19 @@ def test_the_gradient_given_is_not_changed_by_accumulation():
     assert seen[0].tolist() == [1.0, 1.0]
 
 
-# ------------------------------------------------------------------- line 100: what is missing
+# ---------------------------------------------------------------- promise 100: what is missing
 
 
-def test_line_100_no_forward(lib, raises):
+def test_forward_must_be_there(lib, raises):
+    """Promise 100."""
     f = type("F", (base(lib),), {})
     with raises(NotImplementedError, "F: has no forward"):
         f.apply(leaf(lib))
 
 
 @pytest.mark.parametrize("create_graph", [False, True])
-def test_line_100_no_backward(lib, raises, create_graph):
+def test_backward_must_be_there_when_differentiated(lib, raises, create_graph):
+    """Promise 100."""
     f = type("F", (base(lib),), {"forward": staticmethod(lambda ctx, x: x * 2)})
     x = leaf(lib)
     y = f.apply(x).sum()
@@ -396,13 +419,15 @@ def test_line_100_no_backward(lib, raises, create_graph):
         lib.autograd.grad(y, x, create_graph=create_graph)
 
 
-def test_line_100_backward_and_vjp(lib, raises):
+def test_backward_and_vjp_exclude_each_other(lib, raises):
+    """Promise 100."""
     f = scaling(lib, vjp=staticmethod(lambda ctx, g: g))
     with raises(RuntimeError, "F: has both backward and vjp"):
         f.apply(leaf(lib)).sum().backward()
 
 
-def test_line_100_vjp_is_another_name(lib):
+def test_vjp_is_another_name(lib):
+    """Promise 100."""
     members = {
         "forward": staticmethod(lambda ctx, x: x * 2),
         "vjp": staticmethod(lambda ctx, g: g * 2),
@@ -412,12 +437,13 @@ def test_line_100_vjp_is_another_name(lib):
     assert x.grad.tolist() == [2.0, 2.0]
 
 
-# ------------------------------------------------------------ line 101: gradients that are absent
+# --------------------------------------------------------- promise 101: gradients that are absent
 
 
 @pytest.mark.parametrize("create_graph", [False, True])
 @pytest.mark.parametrize("materialize", [True, False])
-def test_line_101_materialized_gradients(lib, create_graph, materialize):
+def test_unused_outputs_get_zeros_unless_told_otherwise(lib, create_graph, materialize):
+    """Promise 101."""
     seen = []
 
     def forward(ctx, x):
@@ -438,11 +464,12 @@ def test_line_101_materialized_gradients(lib, create_graph, materialize):
         assert seen == [None]
 
 
-# -------------------------------------------------------------------------- line 107: None
+# ----------------------------------------------------------------------- promise 107: None
 
 
 @pytest.mark.parametrize("create_graph", [False, True])
-def test_line_107_none_means_no_gradient(lib, create_graph):
+def test_none_means_no_gradient(lib, create_graph):
+    """Promise 107."""
     x, z = leaf(lib), leaf(lib)
     y = scaling(lib, lambda ctx, x, z: x + z, lambda ctx, g: (None, g)).apply(x * 2, z)
     with warnings.catch_warnings(action="ignore"):

@@ -1,4 +1,4 @@
-"""Functions in forward mode and in batches: line 106 of the semantics."""
+"""Functions in forward mode and in batches: promise 106 of SEMANTICS.md."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 import numgrad as ng
 from numgrad.autograd.batching.batch import BatchingInterpreter
 from numgrad.autograd.function.function import Function, once_differentiable
-from numgrad.core.op import state
+from numgrad.core.interpreter import Interpreter, state
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 from tests.autograd.functions import leaf, powers, scaling
 
@@ -14,7 +14,7 @@ forward_ad = ng.autograd.forward_ad
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
 
 
-# ----------------------------------------------------------------------- line 106: forward mode
+# -------------------------------------------------------------------- promise 106: forward mode
 
 
 def forward_mode(lib):
@@ -25,7 +25,8 @@ def with_jvp(lib, jvp, forward=None):
     return scaling(lib, forward, jvp=staticmethod(jvp))
 
 
-def test_line_106_no_jvp(lib, raises):
+def test_forward_mode_needs_a_jvp(lib, raises):
+    """Promise 106."""
     fw = forward_mode(lib)
     with fw.dual_level():
         x = fw.make_dual(lib.ones(2), lib.ones(2))
@@ -34,7 +35,8 @@ def test_line_106_no_jvp(lib, raises):
         assert fw.unpack_dual(scaling(lib).apply(lib.ones(2))).tangent is None
 
 
-def test_line_106_jvp(lib):
+def test_jvp_gives_the_tangent(lib):
+    """Promise 106."""
     seen = []
 
     def forward(ctx, x, factor, z):
@@ -57,7 +59,9 @@ def test_line_106_jvp(lib):
     assert seen == [[[1.0, 10.0], None, [0.0]]]
 
 
-def test_line_106_absent_tangents_that_are_not_materialized(lib):
+def test_absent_tangents_that_are_not_materialized(lib):
+    """Promise 106."""
+
     def forward(ctx, x, z):
         ctx.set_materialize_grads(False)
         return x + z
@@ -78,7 +82,8 @@ def test_line_106_absent_tangents_that_are_not_materialized(lib):
         (lambda ctx, t: [t], "a list as the tangent"),
     ],
 )
-def test_line_106_tangents_that_do_not_fit(lib, raises, jvp, words):
+def test_tangents_that_do_not_fit_are_refused(lib, raises, jvp, words):
+    """Promise 106."""
     fw = forward_mode(lib)
     with fw.dual_level():
         x = fw.make_dual(lib.ones(2), lib.ones(2))
@@ -86,7 +91,9 @@ def test_line_106_tangents_that_do_not_fit(lib, raises, jvp, words):
             with_jvp(lib, jvp).apply(x)
 
 
-def test_line_106_the_graph_of_a_tangent(lib):
+def test_the_graph_of_a_tangent(lib):
+    """Promise 106."""
+
     def forward(ctx, x):
         ctx.save_for_forward(x)
         ctx.save_for_backward(x)
@@ -107,7 +114,8 @@ def test_line_106_the_graph_of_a_tangent(lib):
     assert (g.tolist(), h.tolist()) == ([3.0, 12.0], [6.0, 12.0])
 
 
-def test_line_106_a_tangent_of_a_gradient(lib):
+def test_a_tangent_of_a_gradient(lib):
+    """Promise 106."""
     f = powers(lib)
     f.jvp = staticmethod(lambda ctx, t, _: ctx.exponent * t * ctx.x ** (ctx.exponent - 1))
     plain = f.forward
@@ -169,7 +177,7 @@ def test_the_tangent_of_an_output_is_not_that_of_the_input():
         assert forward_ad.unpack_dual(y).tangent.tolist() == [5.0, 5.0]
 
 
-# ---------------------------------------------------------------------------- line 106: batches
+# ------------------------------------------------------------------------- promise 106: batches
 
 
 class Weighted(Function):
@@ -217,7 +225,8 @@ def by_hand(function, xs, *rest):
     return np.stack(rows)
 
 
-def test_line_106_a_generated_rule():
+def test_a_generated_rule():
+    """Promise 106."""
     xs, w = ng.tensor(np.arange(6.0).reshape(3, 2), requires_grad=True), leaf(ng)
     found, expected = batch(Weighted.apply, xs, w, 2.0), by_hand(Weighted.apply, xs, w, 2.0)
     for a, b in zip(found, expected, strict=True):
@@ -231,7 +240,8 @@ def test_line_106_a_generated_rule():
         assert a.tolist() == b.tolist()
 
 
-def test_line_106_a_generated_rule_differentiated_twice():
+def test_a_generated_rule_differentiated_twice():
+    """Promise 106."""
     xs, w = ng.tensor(np.arange(6.0).reshape(3, 2), requires_grad=True), leaf(ng)
 
     def second(apply):
@@ -243,7 +253,8 @@ def test_line_106_a_generated_rule_differentiated_twice():
         np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-14)
 
 
-def test_line_106_batches_of_batches():
+def test_batches_of_batches():
+    """Promise 106."""
     xs = ng.tensor(np.arange(12.0).reshape(2, 3, 2), requires_grad=True)
     w = ng.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
 
@@ -264,7 +275,8 @@ def test_line_106_batches_of_batches():
 
 
 @pytest.mark.parametrize("outer", ["batch", "forward"])
-def test_line_106_batches_in_forward_mode(outer):
+def test_batches_in_forward_mode(outer):
+    """Promise 106."""
     xs, ts = np.arange(6.0).reshape(3, 2), np.ones((3, 2))
     w, v = np.array([1.0, 2.0]), np.array([0.5, 0.0])
     expected = 2 * (ts * w + xs * v)
@@ -286,7 +298,9 @@ def test_line_106_batches_in_forward_mode(outer):
     assert z.tolist() == expected.sum(axis=1).tolist()
 
 
-def test_line_106_marks_within_a_batch():
+def test_marks_within_a_batch():
+    """Promise 106."""
+
     class Split(Function):
         generate_vmap_rule = True
 
@@ -314,7 +328,9 @@ def test_line_106_marks_within_a_batch():
     assert xs.grad.tolist() == np.full((3, 2), 2.0).tolist()
 
 
-def test_line_106_once_differentiable_within_a_batch():
+def test_once_differentiable_within_a_batch():
+    """Promise 106."""
+
     class Square(Function):
         generate_vmap_rule = True
 
@@ -338,7 +354,8 @@ def test_line_106_once_differentiable_within_a_batch():
         g.sum().backward()
 
 
-def test_line_106_a_rule_of_the_users():
+def test_a_rule_written_by_the_user():
+    """Promise 106."""
     seen = []
 
     class Total(Weighted):
@@ -359,7 +376,9 @@ def test_line_106_a_rule_of_the_users():
     assert w.grad.tolist() == [12.0, 18.0]
 
 
-def test_line_106_a_rule_may_give_an_output_without_a_batch_axis():
+def test_a_rule_may_give_an_output_without_a_batch_axis():
+    """Promise 106."""
+
     class One(Weighted):
         generate_vmap_rule = False
 
@@ -377,7 +396,9 @@ def test_line_106_a_rule_may_give_an_output_without_a_batch_axis():
         (lambda x: ((x, x), (0,)), "returned 2 outputs and 1 batch axes"),
     ],
 )
-def test_line_106_rules_that_return_something_else(returned, words):
+def test_rules_that_return_something_else_are_refused(returned, words):
+    """Promise 106."""
+
     class Odd(Weighted):
         generate_vmap_rule = False
 
@@ -389,7 +410,9 @@ def test_line_106_rules_that_return_something_else(returned, words):
         batch(Odd.apply, ng.ones((3, 2)), ng.ones(2), 2.0)
 
 
-def test_line_106_no_rule():
+def test_batches_need_a_rule():
+    """Promise 106."""
+
     class Without(Weighted):
         generate_vmap_rule = False
 
@@ -399,7 +422,9 @@ def test_line_106_no_rule():
         assert Without.apply(ng.ones(2), ng.ones(2), 1.0)[0].tolist() == [1.0, 1.0]
 
 
-def test_line_106_two_rules():
+def test_two_rules_are_one_too_many():
+    """Promise 106."""
+
     class Both(Weighted):
         @staticmethod
         def vmap(info, in_dims, *args):
@@ -409,12 +434,15 @@ def test_line_106_two_rules():
         batch(Both.apply, ng.ones((3, 2)), ng.ones(2), 1.0)
 
 
-def test_line_106_batches_need_setup_context():
+def test_batches_need_setup_context():
+    """Promise 106."""
     with pytest.raises(NumgradRuntimeError, match=r"F: .*setup_context"):
         batch(scaling(ng, generate_vmap_rule=True).apply, ng.ones((3, 2)))
 
 
-def test_line_106_nothing_in_a_batch_is_dirty():
+def test_nothing_in_a_batch_is_dirty():
+    """Promise 106."""
+
     class Dirty(Weighted):
         @staticmethod
         def setup_context(ctx, inputs, output):
@@ -424,7 +452,9 @@ def test_line_106_nothing_in_a_batch_is_dirty():
         batch(Dirty.apply, ng.ones((3, 2)), ng.ones(2), 1.0)
 
 
-def test_line_106_forward_mode_cannot_see_into_a_rule():
+def test_forward_mode_cannot_see_into_a_rule():
+    """Promise 106."""
+
     class Ruled(Weighted):
         generate_vmap_rule = False
 
@@ -442,8 +472,9 @@ def test_line_106_forward_mode_cannot_see_into_a_rule():
 
 
 def test_other_interpreters_refuse():
-    class Stranger:
-        pass
+    class Stranger(Interpreter):
+        def bind(self, op, args, params):
+            raise AssertionError
 
     before = state.set(interpreters=(Stranger(),))
     try:

@@ -1,4 +1,4 @@
-"""What a Function returns: lines 57 and 102 to 104 of the semantics."""
+"""What a Function returns: promises 57 and 102 to 104 of SEMANTICS.md."""
 
 import numpy as np
 import pytest
@@ -91,11 +91,12 @@ def test_integer_outputs_have_no_gradient(lib):
     assert x.grad.tolist() == [2.0, 2.0]
 
 
-# ------------------------------------------------------------------------- line 57: views
+# ---------------------------------------------------------------------- promise 57: views
 
 
 @pytest.mark.parametrize("returned", [lambda x: x, lambda x: x[:1], lambda x: (x, x[1:])])
-def test_line_57_views_cannot_be_written_to(lib, raises, returned):
+def test_views_that_a_function_returns_cannot_be_written_to(lib, raises, returned):
+    """Promise 57."""
     f = scaling(lib, lambda ctx, x: returned(x), lambda ctx, *g: None)
     y = f.apply(leaf(lib) * 1)
     y = y[-1] if isinstance(y, tuple) else y
@@ -105,7 +106,8 @@ def test_line_57_views_cannot_be_written_to(lib, raises, returned):
     assert y.tolist()[-1] in (1.0, 2.0)
 
 
-def test_line_57_values_of_its_own_can_be(lib):
+def test_values_of_its_own_can_be_written_to(lib):
+    """Promise 57."""
     x = leaf(lib)
     y = scaling(lib).apply(x)
     y.mul_(3)
@@ -113,7 +115,7 @@ def test_line_57_values_of_its_own_can_be(lib):
     assert x.grad.tolist() == [6.0, 6.0]
 
 
-# ---------------------------------------------------------------------- line 102: dirty inputs
+# ------------------------------------------------------------------- promise 102: dirty inputs
 
 
 def doubling_in_place(lib):
@@ -125,7 +127,8 @@ def doubling_in_place(lib):
     return scaling(lib, forward)
 
 
-def test_line_102_a_dirty_input_has_a_new_history(lib):
+def test_a_dirty_input_has_a_new_history(lib):
+    """Promise 102."""
     x = leaf(lib)
     z = x * 3
     y = doubling_in_place(lib).apply(z)
@@ -135,7 +138,8 @@ def test_line_102_a_dirty_input_has_a_new_history(lib):
     assert x.grad.tolist() == [6.0, 6.0]
 
 
-def test_line_102_views_of_a_dirty_input_follow(lib):
+def test_views_of_a_dirty_input_follow(lib):
+    """Promise 102."""
     x = leaf(lib)
     z = x * 3
     view = z[:1]
@@ -144,7 +148,8 @@ def test_line_102_views_of_a_dirty_input_follow(lib):
     assert x.grad.tolist() == [6.0, 0.0]
 
 
-def test_line_102_a_dirty_view_rewrites_its_base(lib):
+def test_a_dirty_view_rewrites_its_base(lib):
+    """Promise 102."""
     x = leaf(lib)
     z = x * 3
     view = z[:1]
@@ -154,7 +159,9 @@ def test_line_102_a_dirty_view_rewrites_its_base(lib):
     assert x.grad.tolist() == [6.0, 3.0]
 
 
-def test_line_102_a_dirty_constant_joins_the_graph(lib):
+def test_a_dirty_constant_joins_the_graph(lib):
+    """Promise 102."""
+
     def forward(ctx, buffer, x):
         buffer.add_(x)
         ctx.mark_dirty(buffer)
@@ -167,7 +174,8 @@ def test_line_102_a_dirty_constant_joins_the_graph(lib):
     assert x.grad.tolist() == [3.0, 3.0]
 
 
-def test_line_102_retained_gradients_follow(lib):
+def test_retained_gradients_follow_a_dirty_input(lib):
+    """Promise 102."""
     z = leaf(lib) * 3
     z.retain_grad()
     doubling_in_place(lib).apply(z)
@@ -175,7 +183,9 @@ def test_line_102_retained_gradients_follow(lib):
     assert z.grad.tolist() == [5.0, 5.0]
 
 
-def test_line_102_a_dirty_output_can_be_saved(lib):
+def test_a_dirty_output_can_be_saved(lib):
+    """Promise 102."""
+
     def forward(ctx, x):
         x.exp_()
         ctx.mark_dirty(x)
@@ -191,7 +201,9 @@ def test_line_102_a_dirty_output_can_be_saved(lib):
         y.sum().backward()
 
 
-def test_line_102_a_dirty_view_can_be_saved():
+def test_a_dirty_view_can_be_saved():
+    """Promise 102."""
+
     def forward(ctx, x):
         x.exp_()
         ctx.mark_dirty(x)
@@ -205,7 +217,9 @@ def test_line_102_a_dirty_view_can_be_saved():
     np.testing.assert_allclose(x.grad.tolist(), [1.0, np.e], rtol=1e-15)
 
 
-def test_line_102_versions(lib):
+def test_marking_dirty_counts_as_a_write(lib):
+    """Promise 102."""
+
     def unseen(ctx, x):
         x.detach().numpy()[...] = 7.0
         ctx.mark_dirty(x)
@@ -220,7 +234,8 @@ def test_line_102_versions(lib):
         w.sum().backward()
 
 
-def test_line_102_in_no_grad_the_history_stays(lib):
+def test_in_no_grad_a_dirty_input_keeps_its_history(lib):
+    """Promise 102."""
     z = leaf(lib) * 1
     node = z.grad_fn
     with lib.no_grad():
@@ -231,14 +246,17 @@ def test_line_102_in_no_grad_the_history_stays(lib):
     assert y.tolist() == [2.0, 4.0]
 
 
-def test_line_102_a_leaf_cannot_be_dirty(lib, raises):
+def test_a_leaf_cannot_be_dirty(lib, raises):
+    """Promise 102."""
     with raises(RuntimeError, "F: ctx.mark_dirty: .* is a leaf"):
         doubling_in_place(lib).apply(leaf(lib))
     with raises(RuntimeError, "a view of a leaf"):
         doubling_in_place(lib).apply(leaf(lib)[:1])
 
 
-def test_line_102_only_inputs_can_be_dirty(lib):
+def test_only_inputs_can_be_dirty(lib):
+    """Promise 102."""
+
     def forward(ctx, x):
         y = x * 2
         ctx.mark_dirty(y)
@@ -252,7 +270,9 @@ def test_line_102_only_inputs_can_be_dirty(lib):
     assert x.grad.tolist() == [2.0, 2.0]
 
 
-def test_line_102_a_dirty_input_must_be_returned(lib, raises):
+def test_a_dirty_input_must_be_returned(lib, raises):
+    """Promise 102."""
+
     def forward(ctx, x):
         ctx.mark_dirty(x)
         return x * 2
@@ -261,15 +281,17 @@ def test_line_102_a_dirty_input_must_be_returned(lib, raises):
         scaling(lib, forward).apply(leaf(lib) * 1)
 
 
-def test_line_102_only_tensors_can_be_dirty(lib, raises):
+def test_only_tensors_can_be_dirty(lib, raises):
+    """Promise 102."""
     with raises((TypeError, RuntimeError), "ctx.mark_dirty takes Tensors"):
         scaling(lib, lambda ctx, x: ctx.mark_dirty(3) or x * 2).apply(leaf(lib))
 
 
-# ------------------------------------------------------------ line 103: not differentiable
+# --------------------------------------------------------- promise 103: not differentiable
 
 
-def test_line_103_marked_outputs_get_zeros(lib):
+def test_marked_outputs_get_zeros(lib):
+    """Promise 103."""
     seen = []
 
     def forward(ctx, x):
@@ -291,7 +313,8 @@ def test_line_103_marked_outputs_get_zeros(lib):
     assert seen == [([0.0, 0.0], False)]
 
 
-def test_line_103_a_marked_input_is_detached(lib):
+def test_a_marked_input_is_detached(lib):
+    """Promise 103."""
     x = leaf(lib)
     y = scaling(lib, lambda ctx, x: ctx.mark_non_differentiable(x) or x).apply(x)
     assert y is not x
@@ -302,7 +325,9 @@ def test_line_103_a_marked_input_is_detached(lib):
     assert x._version == 1
 
 
-def test_line_103_a_marked_dirty_input_is_detached(lib):
+def test_a_marked_dirty_input_is_detached(lib):
+    """Promise 103."""
+
     def forward(ctx, x):
         x.mul_(2)
         ctx.mark_dirty(x)
@@ -315,10 +340,11 @@ def test_line_103_a_marked_dirty_input_is_detached(lib):
     assert y.tolist() == z.tolist() == [2.0, 4.0]
 
 
-# ---------------------------------------------------------- line 104: an input as it came
+# ------------------------------------------------------- promise 104: an input as it came
 
 
-def test_line_104_an_input_as_it_came(lib):
+def test_an_input_as_it_came_is_returned_as_a_new_tensor(lib):
+    """Promise 104."""
     x = leaf(lib)
     seen = []
     y = scaling(lib, lambda ctx, x: x, lambda ctx, g: g * 5).apply(x)
@@ -332,7 +358,8 @@ def test_line_104_an_input_as_it_came(lib):
     assert seen == [[1.0, 1.0]]
 
 
-def test_line_104_writes_go_through_without_a_graph(lib):
+def test_writes_to_a_returned_input_go_through_without_a_graph(lib):
+    """Promise 104."""
     x = lib.ones(2)
     y = scaling(lib, lambda ctx, x: x).apply(x)
     assert y is not x
@@ -342,7 +369,8 @@ def test_line_104_writes_go_through_without_a_graph(lib):
 
 
 @pytest.mark.parametrize("part", [slice(None), slice(1, 2)])
-def test_line_104_later_writes_to_an_input_reach_what_was_returned_of_it(part):
+def test_later_writes_to_an_input_reach_what_was_returned_of_it(part):
+    """Promise 104."""
     x, w = ng.tensor([1.0, 2.0]), ng.tensor([3.0, 4.0], requires_grad=True)
     for forward in (lambda ctx, x: x, lambda ctx, x: x[part], lambda ctx, x: x.numpy()[part]):
         x = ng.tensor([1.0, 2.0])

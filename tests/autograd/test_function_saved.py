@@ -1,4 +1,4 @@
-"""What a Function saves, and second derivatives: lines 99 and 105 of the semantics."""
+"""What a Function saves, and second derivatives: promises 99 and 105 of SEMANTICS.md."""
 
 import gc
 import weakref
@@ -11,7 +11,7 @@ from numgrad.autograd.function.function import Function, once_differentiable
 from numgrad.errors import NumgradRuntimeError
 from tests.autograd.functions import base, leaf, powers, scaling
 
-# --------------------------------------------------------------------- line 99: saved tensors
+# ------------------------------------------------------------------ promise 99: saved tensors
 
 
 def saving(lib, *saved):
@@ -31,13 +31,15 @@ def saving(lib, *saved):
 
 
 @pytest.mark.parametrize("value", [3, "a", [1.0], np.ones(2)])
-def test_line_99_only_tensors_are_saved(lib, raises, value):
+def test_only_tensors_are_saved(lib, raises, value):
+    """Promise 99."""
     f, _ = saving(lib, lambda x, y: x, lambda x, y: value)
     with raises(TypeError, "F: ctx.save_for_backward takes Tensors, argument 1"):
         f.apply(leaf(lib))
 
 
-def test_line_99_inputs_are_the_same_objects(lib):
+def test_inputs_are_the_same_objects(lib):
+    """Promise 99."""
     f, seen = saving(lib, lambda x, y: x, lambda x, y: None, lambda x, y: y, lambda x, y: x + 1)
     x = leaf(lib)
     y = f.apply(x)
@@ -54,7 +56,8 @@ def test_line_99_inputs_are_the_same_objects(lib):
 
 
 @pytest.mark.parametrize("which", [0, 1])
-def test_line_99_version_check(lib, raises, which):
+def test_saved_tensors_are_version_checked(lib, raises, which):
+    """Promise 99."""
     f, _ = saving(lib, lambda x, y: (x, y)[which])
     x = leaf(lib) * 1
     y = f.apply(x)
@@ -63,7 +66,9 @@ def test_line_99_version_check(lib, raises, which):
         y.sum().backward()
 
 
-def test_line_99_only_what_is_saved_is_checked(lib):
+def test_only_what_is_saved_is_checked(lib):
+    """Promise 99."""
+
     def forward(ctx, x):
         a, b = x * 2, x * 3
         ctx.save_for_backward(a)
@@ -82,7 +87,9 @@ def test_line_99_only_what_is_saved_is_checked(lib):
         a.sum().backward()
 
 
-def test_line_99_what_is_not_read_is_not_checked(lib):
+def test_what_is_not_read_is_not_checked(lib):
+    """Promise 99."""
+
     def forward(ctx, x):
         ctx.save_for_backward(x)
         return x * 2
@@ -95,7 +102,8 @@ def test_line_99_what_is_not_read_is_not_checked(lib):
     assert x.grad.tolist() == [2.0, 2.0]
 
 
-def test_line_99_freed_by_the_backward(lib, raises):
+def test_saved_tensors_are_freed_by_the_backward(lib, raises):
+    """Promise 99."""
     kept = []
 
     def forward(ctx, x):
@@ -113,14 +121,16 @@ def test_line_99_freed_by_the_backward(lib, raises):
         y.backward()
 
 
-def test_line_99_a_ctx_that_outlives_its_graph():
+def test_a_ctx_that_outlives_its_graph():
+    """Promise 99."""
     kept = []
     scaling(ng, lambda ctx, x: kept.append(ctx) or x * 2).apply(leaf(ng))
     with pytest.raises(NumgradRuntimeError, match="the graph of this ctx is gone"):
         _ = kept[0].saved_tensors
 
 
-def test_line_99_a_second_backward_where_nothing_was_saved(lib):
+def test_a_second_backward_where_nothing_was_saved(lib):
+    """Promise 99."""
     x = leaf(lib)
     y = scaling(lib).apply(x)
     y.backward(lib.ones(2))
@@ -128,7 +138,8 @@ def test_line_99_a_second_backward_where_nothing_was_saved(lib):
     assert x.grad.tolist() == [4.0, 4.0]
 
 
-def test_line_99_the_last_of_two_calls_counts(lib):
+def test_the_last_of_two_calls_counts(lib):
+    """Promise 99."""
     seen = []
 
     def forward(ctx, x):
@@ -143,7 +154,8 @@ def test_line_99_the_last_of_two_calls_counts(lib):
     assert seen == [2]
 
 
-def test_line_99_hooks_pack_what_is_saved(lib):
+def test_hooks_pack_what_is_saved(lib):
+    """Promise 99."""
     packed, unpacked = [], []
 
     def pack(t):
@@ -164,7 +176,8 @@ def test_line_99_hooks_pack_what_is_saved(lib):
     assert [None if t is None else t.tolist() for t in seen[0]] == [*packed, None]
 
 
-def test_line_99_what_hooks_unpack_has_its_place_in_the_graph(lib):
+def test_what_hooks_unpack_has_its_place_in_the_graph(lib):
+    """Promise 99."""
     x = leaf(lib, 2.0, 3.0) * 1
     with lib.autograd.graph.saved_tensors_hooks(lambda t: t * 1, lambda t: t * 1):
         y = powers(lib).apply(x, 4).sum()
@@ -173,7 +186,8 @@ def test_line_99_what_hooks_unpack_has_its_place_in_the_graph(lib):
     assert h.tolist() == [48.0, 108.0]
 
 
-def test_line_99_needs_input_grad_is_a_tuple(lib):
+def test_needs_input_grad_is_a_tuple(lib):
+    """Promise 99."""
     seen = []
 
     def forward(ctx, *args):
@@ -187,7 +201,8 @@ def test_line_99_needs_input_grad_is_a_tuple(lib):
 
 
 @pytest.mark.parametrize("which", [0, 1, 2])
-def test_line_99_no_reference_cycles(which):
+def test_no_reference_cycles(which):
+    """Promise 99."""
     choices = (lambda x, y: x, lambda x, y: y, lambda x, y: x * 3)
     f, _ = saving(ng, choices[which])
     gc.collect()
@@ -203,7 +218,9 @@ def test_line_99_no_reference_cycles(which):
         gc.enable()
 
 
-def test_line_99_no_cycle_through_a_dirty_input():
+def test_no_cycle_through_a_dirty_input():
+    """Promise 99."""
+
     def forward(ctx, x):
         x.mul_(2)
         ctx.mark_dirty(x)
@@ -221,7 +238,8 @@ def test_line_99_no_cycle_through_a_dirty_input():
         gc.enable()
 
 
-def test_line_99_a_tensor_of_inference_mode_cannot_be_saved():
+def test_a_tensor_of_inference_mode_cannot_be_saved():
+    """Promise 99."""
     with ng.inference_mode():
         t = ng.ones(2) * 1
     f, _ = saving(ng, lambda x, y: t)
@@ -229,7 +247,7 @@ def test_line_99_a_tensor_of_inference_mode_cannot_be_saved():
         f.apply(leaf(ng))
 
 
-# --------------------------------------------------------------- line 105: once differentiable
+# ------------------------------------------------------------ promise 105: once differentiable
 
 
 def sine(lib, seen=None):
@@ -251,7 +269,8 @@ def sine(lib, seen=None):
     return Sine
 
 
-def test_line_105_runs_with_grad_mode_off(lib):
+def test_once_differentiable_runs_with_grad_mode_off(lib):
+    """Promise 105."""
     seen = []
     x = leaf(lib)
     y = sine(lib, seen).apply(x).sum()
@@ -259,7 +278,8 @@ def test_line_105_runs_with_grad_mode_off(lib):
     assert seen == [False]
 
 
-def test_line_105_a_second_derivative_raises(lib, raises):
+def test_a_second_derivative_of_once_differentiable_raises(lib, raises):
+    """Promise 105."""
     x, weight = leaf(lib), leaf(lib)
     y = sine(lib).apply(x)
     (g,) = lib.autograd.grad(y, x, weight, create_graph=True)
@@ -268,14 +288,16 @@ def test_line_105_a_second_derivative_raises(lib, raises):
         g.sum().backward()
 
 
-def test_line_105_also_when_only_the_saved_tensors_are_differentiated():
+def test_it_raises_also_when_only_saved_tensors_are_differentiated():
+    """Promise 105."""
     x = leaf(ng)
     (g,) = ng.autograd.grad(sine(ng).apply(x).sum(), x, create_graph=True)
     with pytest.raises(NumgradRuntimeError, match="once_differentiable"):
         ng.autograd.grad(g.sum(), x)
 
 
-def test_line_105_other_paths_are_open(lib):
+def test_paths_around_once_differentiable_stay_open(lib):
+    """Promise 105."""
     x, z = leaf(lib), leaf(lib)
     y = sine(lib).apply(x) + z**3
     _gx, gz = lib.autograd.grad(y.sum(), (x, z), create_graph=True)
@@ -283,7 +305,9 @@ def test_line_105_other_paths_are_open(lib):
     assert h.tolist() == [6.0, 12.0]
 
 
-def test_line_105_numpy_in_the_backward():
+def test_once_differentiable_backward_may_use_plain_numpy():
+    """Promise 105."""
+
     class Cube(Function):
         @staticmethod
         def forward(ctx, x):

@@ -6,7 +6,7 @@ from scipy.optimize import rosen, rosen_der, rosen_hess
 
 import numgrad as ng
 import numgrad.autograd.functional as AF
-from numgrad.core.op import state
+from numgrad.core.interpreter import state
 
 # Functions are written with what Tensors of numgrad and of PyTorch share; each with the shapes of
 # its inputs, and whether these are given as a tuple.
@@ -104,6 +104,7 @@ def assert_agrees_with_torch(which, function, inputs, *v, **options):
 # ------------------------------------------------------------------------------ against PyTorch
 
 
+@pytest.mark.slow(cases=4)
 @pytest.mark.parametrize("create_graph", [False, True])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_jacobian_and_products_agree_with_torch(name, create_graph):
@@ -220,7 +221,8 @@ STRICT = {
 @pytest.mark.parametrize("create_graph", [False, True])
 @pytest.mark.parametrize("which", EVERY)
 @pytest.mark.parametrize("name", STRICT)
-def test_line_109_strict_raises_where_torch_does(name, which, create_graph):
+def test_strict_raises_where_torch_does(name, which, create_graph):
+    """Promise 109."""
     torch = pytest.importorskip("torch")
     x = tuple(drawn([(2,), (2,)]))
     v = (x,) if which in NEED_V else ()

@@ -1,4 +1,4 @@
-"""Nodes and edges as a user sees them: lines 84 to 90 of the semantics."""
+"""Nodes and edges as a user sees them: promises 84 to 90 of SEMANTICS.md."""
 
 import weakref
 
@@ -23,19 +23,22 @@ def leaf(lib, values=(1.0, 2.0)):
         (lambda x: x @ x, "MatmulBackward"),
     ],
 )
-def test_line_84_names(function, name):
+def test_nodes_are_named_after_their_operation(function, name):
+    """Promise 84."""
     node = function(leaf(ng)).grad_fn
     assert node.name() == name
     assert repr(node) == f"<{name}>"
 
 
-def test_line_84_the_accumulator():
+def test_the_node_of_a_leaf_is_its_accumulator():
+    """Promise 84."""
     node = (leaf(ng) * 2).grad_fn.next_functions[0][0]
     assert node.name() == "AccumulateGrad"
     assert repr(node) == "<AccumulateGrad>"
 
 
-def test_line_85_next_functions(lib):
+def test_next_functions_name_a_node_for_each_operand(lib):
+    """Promise 85."""
     x, y = leaf(lib), leaf(lib)
     first, second = x * 2, y * 3
     assert (first + second).grad_fn.next_functions == ((first.grad_fn, 0), (second.grad_fn, 0))
@@ -45,13 +48,15 @@ def test_line_85_next_functions(lib):
     assert isinstance((x + y).grad_fn.next_functions, tuple)
 
 
-def test_line_85_outputs_are_numbered(lib):
+def test_outputs_are_numbered(lib):
+    """Promise 85."""
     parts = ng.split(leaf(ng), 2) if lib is ng else lib.split(leaf(lib), 1)
     assert [p.output_nr for p in parts] == [0, 1]
     assert (parts[1] * 2).grad_fn.next_functions[0] == (parts[0].grad_fn, 1)
 
 
-def test_line_86_metadata_and_numbers(lib):
+def test_nodes_have_metadata_and_sequence_numbers(lib):
+    """Promise 86."""
     x = leaf(lib)
     y = x * 2
     y.grad_fn.metadata["mine"] = 1
@@ -66,12 +71,14 @@ def test_line_86_metadata_and_numbers(lib):
     assert meta.dtype == lib.float64
 
 
-def test_line_86_metadata_of_several_outputs():
+def test_each_output_has_its_metadata():
+    """Promise 86."""
     node = ng.split(ng.ones((4, 3), requires_grad=True), 2)[0].grad_fn
     assert [m.shape for m in node._input_metadata] == [(2, 3), (2, 3)]
 
 
-def test_line_87_calling_a_node(lib, raises):
+def test_a_node_can_be_called(lib, raises):
+    """Promise 87."""
     x, y = leaf(lib), leaf(lib)
     node = (x * y).grad_fn
     found = node(lib.tensor([10.0, 100.0]))
@@ -81,7 +88,8 @@ def test_line_87_calling_a_node(lib, raises):
             node(*wrong)
 
 
-def test_line_88_node_is_an_abstract_class(lib):
+def test_node_is_an_abstract_class(lib):
+    """Promise 88."""
     y = leaf(lib) * 2
     Node = lib.autograd.graph.Node
     for node in (y.grad_fn, y.grad_fn.next_functions[0][0]):
@@ -93,7 +101,8 @@ def test_line_88_node_is_an_abstract_class(lib):
         Node()
 
 
-def test_line_88_saved_values(lib):
+def test_saved_values_have_torchs_names(lib):
+    """Promise 88."""
     x, y = leaf(lib), leaf(lib)
     assert (x * y).grad_fn._saved_self is x
     assert (x * y).grad_fn._saved_other is y
@@ -104,7 +113,8 @@ def test_line_88_saved_values(lib):
         _ = (x * y).grad_fn.nothing
 
 
-def test_line_88_saved_values_by_our_names():
+def test_saved_values_have_the_names_of_the_formula():
+    """Promise 88."""
     x, y = leaf(ng), leaf(ng)
     node = (x * y).grad_fn
     assert node._saved_a is x
@@ -114,7 +124,8 @@ def test_line_88_saved_values_by_our_names():
         node.saved_value("c")
 
 
-def test_line_88_hooks_of_one_saved_value(lib, raises):
+def test_one_saved_value_can_have_hooks_of_its_own(lib, raises):
+    """Promise 88."""
     x, calls = leaf(lib), []
     y = x * x
     raw = y.grad_fn._raw_saved_self
@@ -139,7 +150,8 @@ def test_line_88_hooks_of_one_saved_value(lib, raises):
     assert x.grad.tolist() == [2.0, 4.0]
 
 
-def test_line_88_not_after_it_was_freed(lib, raises):
+def test_saved_values_take_no_hooks_after_they_were_freed(lib, raises):
+    """Promise 88."""
     y = leaf(lib) ** 3
     raw = y.grad_fn._raw_saved_self
     y.sum().backward()
@@ -147,14 +159,16 @@ def test_line_88_not_after_it_was_freed(lib, raises):
         raw.register_hooks(lambda t: t, lambda t: t)
 
 
-def test_line_89_operands_are_saved_as_they_are(lib):
+def test_operands_are_saved_as_they_are(lib):
+    """Promise 89."""
     x, constant = leaf(lib), lib.ones(2)
     middle = x * 2
     assert (x * constant).grad_fn._saved_other is constant
     assert (middle * middle).grad_fn._saved_self is middle
 
 
-def test_line_89_results_as_equal_tensors(lib):
+def test_results_are_saved_as_equal_tensors(lib):
+    """Promise 89."""
     y = leaf(lib).exp()
     saved = y.grad_fn._saved_result
     assert saved is not y
@@ -163,7 +177,8 @@ def test_line_89_results_as_equal_tensors(lib):
     assert saved.requires_grad
 
 
-def test_line_90_gradient_edges(lib, raises):
+def test_gradient_edges_stand_for_tensors(lib, raises):
+    """Promise 90."""
     x = leaf(lib)
     y = x * 3
     edge = lib.autograd.graph.get_gradient_edge(y)
@@ -180,7 +195,8 @@ def test_line_90_gradient_edges(lib, raises):
         lib.autograd.graph.get_gradient_edge(lib.ones(2))
 
 
-def test_line_90_an_edge_of_one_of_several_outputs(lib):
+def test_an_edge_of_one_of_several_outputs(lib):
+    """Promise 90."""
     x = leaf(lib)
     first, second = ng.split(x, 2) if lib is ng else lib.split(x, 1)
     edge = lib.autograd.graph.get_gradient_edge(second)
@@ -189,7 +205,8 @@ def test_line_90_an_edge_of_one_of_several_outputs(lib):
     assert x.grad.tolist() == [1.0, 5.0]
 
 
-def test_line_90_an_edge_keeps_the_graph_but_not_the_data():
+def test_an_edge_keeps_the_graph_but_not_the_data():
+    """Promise 90."""
     x = leaf(ng)
     y = x + 1
     edge = ng.autograd.graph.get_gradient_edge(y)
@@ -200,7 +217,8 @@ def test_line_90_an_edge_keeps_the_graph_but_not_the_data():
     assert x.grad.tolist() == [1.0, 1.0]
 
 
-def test_line_90_there_is_no_grad_at_an_edge():
+def test_there_is_no_grad_at_an_edge():
+    """Promise 90."""
     x = leaf(ng)
     y = x * 3
     edge = ng.autograd.graph.get_gradient_edge(y)

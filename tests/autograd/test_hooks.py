@@ -1,4 +1,4 @@
-"""Hooks: lines 70 to 83 of the semantics, without 82, which is about modules."""
+"""Hooks: promises 70 to 83 of SEMANTICS.md, without 82, which is about modules."""
 
 import functools
 import gc
@@ -39,14 +39,16 @@ def hooked_leaf(lib, order):
     return x, node
 
 
-def test_line_70_order_at_a_leaf(lib):
+def test_hooks_of_a_leaf_run_in_order(lib):
+    """Promise 70."""
     order = []
     x, _node = hooked_leaf(lib, order)
     (x * 3).sum().backward()
     assert order == ["tensor", "pre", ("accumulated", [3.0, 3.0]), "post"]
 
 
-def test_line_70_a_pre_hook_of_the_accumulator_replaces_the_gradient(lib):
+def test_a_pre_hook_of_the_accumulator_replaces_the_gradient(lib):
+    """Promise 70."""
     x, seen = leaf(lib), []
     node = accumulator(x)
     node.register_prehook(lambda grads: (grads[0] * 10,))
@@ -56,7 +58,8 @@ def test_line_70_a_pre_hook_of_the_accumulator_replaces_the_gradient(lib):
     assert seen == [((), [30.0, 30.0])]
 
 
-def test_line_71_order_at_a_result(lib):
+def test_hooks_of_a_result_run_in_order(lib):
+    """Promise 71."""
     order = []
     x = leaf(lib)
     y = x * 3
@@ -69,7 +72,8 @@ def test_line_71_order_at_a_result(lib):
     assert order == ["first", "second", "pre", "post", "x"]
 
 
-def test_line_71_what_retain_grad_sees(lib):
+def test_retain_grad_sees_what_all_tensor_hooks_made(lib):
+    """Promise 71."""
     x = leaf(lib)
     y = x * 3
     y.grad_fn.register_prehook(lambda grads: (grads[0] * 100,))
@@ -82,7 +86,8 @@ def test_line_71_what_retain_grad_sees(lib):
 
 
 @pytest.mark.parametrize("tensor_first", [True, False])
-def test_line_72_tensor_hooks_before_node_hooks(lib, tensor_first):
+def test_tensor_hooks_run_before_node_hooks(lib, tensor_first):
+    """Promise 72."""
     order = []
     y = leaf(lib) * 3
     registrations = [
@@ -95,7 +100,8 @@ def test_line_72_tensor_hooks_before_node_hooks(lib, tensor_first):
     assert order == ["tensor", "pre"]
 
 
-def test_line_73_grad_runs_only_tensor_hooks_of_its_inputs(lib):
+def test_grad_runs_only_tensor_hooks_of_its_inputs(lib):
+    """Promise 73."""
     order = []
     x, _node = hooked_leaf(lib, order)
     y = x * 3
@@ -107,7 +113,8 @@ def test_line_73_grad_runs_only_tensor_hooks_of_its_inputs(lib):
     assert order == ["tensor", "pre", ("accumulated", [3.0, 3.0]), "post"]
 
 
-def test_line_73_at_a_result_that_is_an_input(lib):
+def test_grad_runs_only_tensor_hooks_of_a_result_too(lib):
+    """Promise 73."""
     order = []
     x = leaf(lib)
     y = x * 3
@@ -127,7 +134,8 @@ def scaled_by_hooks(lib):
 
 
 @pytest.mark.parametrize("create_graph", [True, False])
-def test_line_73_grad_returns_what_tensor_hooks_made_of_it(lib, create_graph):
+def test_grad_returns_what_tensor_hooks_made_of_it(lib, create_graph):
+    """Promise 73."""
     for position, expected in enumerate(([30.0, 30.0], [5.0, 5.0])):
         tensors = scaled_by_hooks(lib)
         asked = tensors[position]
@@ -136,7 +144,8 @@ def test_line_73_grad_returns_what_tensor_hooks_made_of_it(lib, create_graph):
 
 
 @pytest.mark.parametrize("create_graph", [True, False])
-def test_line_73_also_at_a_result_on_the_way_to_another_input(create_graph):
+def test_grad_returns_that_at_a_result_on_the_way_to_another_input(create_graph):
+    """Promise 73."""
     x, y = scaled_by_hooks(ng)  # PyTorch returns for y what came before its hooks, in this case
     gx, gy = ng.autograd.grad(y.sum(), [x, y], create_graph=create_graph)
     assert gx.tolist() == [30.0, 30.0]
@@ -149,13 +158,15 @@ def test_line_73_also_at_a_result_on_the_way_to_another_input(create_graph):
 @pytest.mark.parametrize(
     "method", ["register_hook", "register_post_accumulate_grad_hook", "retain_grad"]
 )
-def test_line_74_a_tensor_without_a_gradient(lib, raises, method):
+def test_a_tensor_without_a_gradient_takes_no_hook(lib, raises, method):
+    """Promise 74."""
     arguments = () if method == "retain_grad" else (print,)
     with raises(RuntimeError, f"{method}.*does not require grad"):
         getattr(lib.ones(2), method)(*arguments)
 
 
-def test_line_75_what_a_tensor_hook_returns(lib):
+def test_a_tensor_hook_may_replace_the_gradient(lib):
+    """Promise 75."""
     x = leaf(lib)
     y = x * 3
     y.register_hook(lambda g: None)
@@ -186,7 +197,8 @@ def single_precision(g):
         (single_precision, RuntimeError, "single_precision.*float32.*float64"),
     ],
 )
-def test_line_75_what_it_must_not_return(lib, raises, on_leaf, hook, error, words):
+def test_a_tensor_hook_must_return_a_gradient_that_fits(lib, raises, on_leaf, hook, error, words):
+    """Promise 75."""
     x = leaf(lib)
     y = x * 3
     (x if on_leaf else y).register_hook(hook)
@@ -195,7 +207,8 @@ def test_line_75_what_it_must_not_return(lib, raises, on_leaf, hook, error, word
     assert x.grad is None
 
 
-def test_line_76_node_hooks(lib):
+def test_node_hooks_see_and_replace_gradients(lib):
+    """Promise 76."""
     x, seen = leaf(lib), []
     y = x * lib.tensor([3.0, 4.0])
 
@@ -221,7 +234,8 @@ def test_line_76_node_hooks(lib):
     ],
     ids=["length", "list", "text"],
 )
-def test_line_76_what_node_hooks_must_not_return(lib, raises, register, result, error, words):
+def test_node_hooks_must_return_a_tuple_that_fits(lib, raises, register, result, error, words):
+    """Promise 76."""
     x = leaf(lib)
     y = x * 3
     getattr(y.grad_fn, register)(lambda grads, *_: result(grads))
@@ -230,7 +244,8 @@ def test_line_76_what_node_hooks_must_not_return(lib, raises, register, result, 
     assert x.grad is None
 
 
-def test_line_76_node_with_several_outputs(lib):
+def test_hooks_of_a_node_with_several_outputs(lib):
+    """Promise 76."""
     x, seen = leaf(lib, [1.0, 2.0, 3.0, 4.0]), []
     if lib is ng:
         first, second = ng.split(x, 2)
@@ -248,7 +263,8 @@ def test_line_76_node_with_several_outputs(lib):
 # ------------------------------------------------------------------------ after the accumulation
 
 
-def test_line_77_post_accumulate_hooks(lib, raises):
+def test_post_accumulate_hooks_see_the_leaf(lib, raises):
+    """Promise 77."""
     x = leaf(lib)
     with raises(RuntimeError, "leaves only.*MultiplyBackward"):
         (x * 2).register_post_accumulate_grad_hook(print)
@@ -265,14 +281,16 @@ def test_line_77_post_accumulate_hooks(lib, raises):
     assert x.tolist() == [-1.0, 0.0]
 
 
-def test_line_77_which_return_nothing():
+def test_post_accumulate_hooks_return_nothing():
+    """Promise 77."""
     x = leaf(ng)
     x.register_post_accumulate_grad_hook(lambda t: t)
     with pytest.raises(RuntimeError, match=r"lambda.*returned Tensor.*None"):
         (x * 2).sum().backward()
 
 
-def test_line_77_leaves_are_accumulated_although_a_later_hook_fails(lib):
+def test_leaves_are_accumulated_although_a_later_hook_fails(lib):
+    """Promise 77."""
     done, failing = leaf(lib), leaf(lib)
 
     def fail(_):
@@ -289,7 +307,8 @@ def test_line_77_leaves_are_accumulated_although_a_later_hook_fails(lib):
 # --------------------------------------------------------------------------------------- handles
 
 
-def test_line_78_handles(lib):
+def test_handles_remove_hooks(lib):
+    """Promise 78."""
     x, calls = leaf(lib), []
     handle = x.register_hook(calls.append)
     with x.register_hook(calls.append):
@@ -303,7 +322,8 @@ def test_line_78_handles(lib):
     assert len(calls) == 3
 
 
-def test_line_78_handles_of_nodes(lib):
+def test_handles_remove_hooks_of_nodes(lib):
+    """Promise 78."""
     order = []
     y = leaf(lib) * 3
     handles = [
@@ -317,7 +337,8 @@ def test_line_78_handles_of_nodes(lib):
     assert order == ["pre", "post"]
 
 
-def test_line_78_removal_during_a_backward(lib):
+def test_hooks_can_be_removed_during_a_backward(lib):
+    """Promise 78."""
     x, calls, handles = leaf(lib), [], []
 
     def once(_):
@@ -331,7 +352,9 @@ def test_line_78_removal_during_a_backward(lib):
     assert calls == ["once", "always", "always"]
 
 
-def test_line_78_hooks_without_a_name(lib):
+def test_hooks_need_no_name(lib):
+    """Promise 78."""
+
     class Doubling:
         def __call__(self, g):
             return g * 2
@@ -344,7 +367,8 @@ def test_line_78_hooks_without_a_name(lib):
 
 
 @pytest.mark.parametrize("method", ["register_hook", "register_post_accumulate_grad_hook"])
-def test_line_78_a_hook_is_a_function(method):
+def test_a_hook_is_a_function(method):
+    """Promise 78."""
     with pytest.raises(TypeError, match=f"{method}.*int"):
         getattr(leaf(ng), method)(3)
 
@@ -352,7 +376,8 @@ def test_line_78_a_hook_is_a_function(method):
 # ------------------------------------------------------------------------------------ retain_grad
 
 
-def test_line_79_retain_grad(lib):
+def test_retain_grad_keeps_the_gradient(lib):
+    """Promise 79."""
     x = leaf(lib)
     x.retain_grad()
     assert not x.retains_grad
@@ -367,7 +392,8 @@ def test_line_79_retain_grad(lib):
 
 
 @pytest.mark.parametrize("through_a_view", [True, False])
-def test_line_79_it_follows_an_in_place_operation(lib, through_a_view):
+def test_retain_grad_follows_an_in_place_operation(lib, through_a_view):
+    """Promise 79."""
     x = leaf(lib)
     y = x * 3
     y.retain_grad()
@@ -380,7 +406,8 @@ def test_line_79_it_follows_an_in_place_operation(lib, through_a_view):
 
 @pytest.mark.parametrize("create_graph", [False, True])
 @pytest.mark.filterwarnings("ignore:.*create_graph:UserWarning")
-def test_line_79_as_an_input_of_backward_it_gets_one_gradient(lib, create_graph):
+def test_a_retained_input_of_backward_gets_one_gradient(lib, create_graph):
+    """Promise 79."""
     for hooked in (False, True):
         x = leaf(lib)
         y = x * 2
@@ -399,7 +426,8 @@ def test_line_79_as_an_input_of_backward_it_gets_one_gradient(lib, create_graph)
             assert gradient == [8.0, 16.0]
 
 
-def test_line_79_it_does_not_keep_the_tensor_alive():
+def test_retain_grad_does_not_keep_the_tensor_alive():
+    """Promise 79."""
     x = leaf(ng)
     y = x * 3
     y.retain_grad()
@@ -411,7 +439,8 @@ def test_line_79_it_does_not_keep_the_tensor_alive():
     assert x.grad.tolist() == [3.0, 3.0]
 
 
-def test_line_79_with_create_graph(lib):
+def test_retained_gradients_have_a_graph_with_create_graph(lib):
+    """Promise 79."""
     x = leaf(lib)
     y = x * 3
     y.retain_grad()
@@ -420,7 +449,8 @@ def test_line_79_with_create_graph(lib):
     assert y.grad.tolist() == [6.0, 12.0]
 
 
-def test_line_80_hooks_stay_with_the_old_value(lib):
+def test_hooks_stay_with_the_old_value(lib):
+    """Promise 80."""
     x = leaf(lib)
     y = x.clone()
     y.register_hook(lambda g: g * 2)
@@ -430,7 +460,8 @@ def test_line_80_hooks_stay_with_the_old_value(lib):
     assert x.grad.tolist() == [8.0, 8.0]
 
 
-def test_line_80_what_each_of_them_sees(lib):
+def test_hooks_before_and_after_a_write_each_see_theirs(lib):
+    """Promise 80."""
     seen = []
     x = leaf(lib)
     y = x.clone()
@@ -452,7 +483,8 @@ def values(gradients):
     return [None if g is None else g.tolist() for g in gradients]
 
 
-def test_line_81_all(lib):
+def test_multi_grad_hook_waits_for_all(lib):
+    """Promise 81."""
     a, b, absent = leaf(lib), leaf(lib), leaf(lib)
     middle, calls = a * 2, []
     handle = multi(lib, [a, absent, middle, b], lambda gs: calls.append(values(gs)))
@@ -465,7 +497,8 @@ def test_line_81_all(lib):
     assert len(calls) == 2
 
 
-def test_line_81_any(lib):
+def test_multi_grad_hook_runs_at_the_first_of_any(lib):
+    """Promise 81."""
     a, b, calls = leaf(lib), leaf(lib), []
     multi(lib, [a, b], lambda g: calls.append(g.tolist()), mode="any")
     for _ in range(2):
@@ -473,24 +506,28 @@ def test_line_81_any(lib):
     assert calls == [[3.0, 3.0]] * 2
 
 
-def test_line_81_of_the_gradients_a_call_asks_for():
+def test_multi_grad_hook_counts_the_gradients_a_call_asks_for():
+    """Promise 81."""
     a, b, calls = leaf(ng), leaf(ng), []
     multi(ng, [a, b], lambda gs: calls.append(values(gs)))
     ng.autograd.grad((a * 2 + b * 3).sum(), a)
     assert calls == [[[2.0, 2.0], None]]
 
 
-def test_line_81_other_modes(lib, raises):
+def test_multi_grad_hook_has_two_modes(lib, raises):
+    """Promise 81."""
     with raises(ValueError, "'all' or 'any', got 'some'"):
         multi(lib, [leaf(lib)], print, mode="some")
 
 
-def test_line_81_tensors_without_a_gradient():
+def test_multi_grad_hook_refuses_tensors_without_a_gradient():
+    """Promise 81."""
     with pytest.raises(RuntimeError, match="does not require grad"):
         multi(ng, [leaf(ng), ng.ones(2)], print)
 
 
-def test_line_81_nested_backwards_are_counted_apart(lib):
+def test_multi_grad_hook_counts_nested_backwards_apart(lib):
+    """Promise 81."""
     a, calls = leaf(lib), []
     with lib.enable_grad():
         other = (a * 5).sum()
@@ -505,7 +542,8 @@ def test_line_81_nested_backwards_are_counted_apart(lib):
 
 
 @pytest.mark.parametrize("register", ["register_hook", "register_prehook", "tensor"])
-def test_line_83_hooks_may_hold_their_node(register):
+def test_hooks_may_hold_their_node(register):
+    """Promise 83."""
     x = leaf(ng)
     y = x * 3
     node = y.grad_fn
@@ -520,7 +558,8 @@ def test_line_83_hooks_may_hold_their_node(register):
 
 
 @pytest.mark.filterwarnings("ignore:.*create_graph:UserWarning")
-def test_line_83_the_cycle_through_grad_is_collected():
+def test_the_cycle_through_grad_is_collected():
+    """Promise 83."""
     x = leaf(ng)
     (x * x).sum().backward(create_graph=True)
     gone = weakref.ref(x)
@@ -529,7 +568,8 @@ def test_line_83_the_cycle_through_grad_is_collected():
     assert gone() is None
 
 
-def test_line_83_hooks_of_dead_leaves_cost_later_backwards_nothing():
+def test_hooks_of_dead_leaves_cost_later_backwards_nothing():
+    """Promise 83."""
     gc.collect()
     before = LeafHooks.live
     x = leaf(ng)

@@ -1,4 +1,4 @@
-"""In-place operations as section 3 of the semantics has them, line by line, and their hooks.
+"""In-place operations: section 3 of SEMANTICS.md, promise by promise, and their hooks.
 
 Tests with ``lib`` hold in PyTorch, too.
 """
@@ -8,10 +8,11 @@ import pytest
 
 import numgrad as ng
 
-# ------------------------------------------------------------------------ section 3, line by line
+# ---------------------------------------------------------------- section 3, promise by promise
 
 
-def test_line_48_versions_are_shared(lib):
+def test_versions_are_shared(lib):
+    """Promise 48."""
     x = lib.zeros(4)
     view, detached = x[:2], x.detach()
     assert x._version == 0
@@ -25,7 +26,8 @@ def test_line_48_versions_are_shared(lib):
     assert x.clone()._version == 0
 
 
-def test_line_48_every_operation_counts_once(lib):
+def test_every_operation_counts_once(lib):
+    """Promise 48."""
     x = lib.ones(4)
     writes = [
         lambda: x.add_(1.0),
@@ -44,7 +46,8 @@ def test_line_48_every_operation_counts_once(lib):
         assert x._version == number
 
 
-def test_line_49_leaf(lib, raises):
+def test_a_leaf_that_requires_grad_cannot_be_written_to(lib, raises):
+    """Promise 49."""
     x = lib.tensor([1.0, 2.0], requires_grad=True)
     for write in (lambda: x.add_(1.0), lambda: x.zero_(), lambda: x.copy_(lib.ones(2))):
         with raises(RuntimeError, "a leaf that requires grad"):
@@ -60,7 +63,8 @@ def test_line_49_leaf(lib, raises):
         v.add_(1.0)
 
 
-def test_line_50_view_of_a_leaf(lib, raises):
+def test_nor_can_a_view_of_such_a_leaf(lib, raises):
+    """Promise 50."""
     x = lib.ones(3, requires_grad=True)
     with raises(RuntimeError, "a view of a leaf"):
         x[:2].mul_(2.0)
@@ -75,7 +79,8 @@ def test_line_50_view_of_a_leaf(lib, raises):
     assert late.is_leaf
 
 
-def test_line_51_saved_tensor_was_changed(lib):
+def test_a_changed_saved_tensor_raises(lib):
+    """Promise 51."""
     a = lib.tensor([1.0, 2.0], requires_grad=True)
     b = a.clone()
     out = b.sin().sum()
@@ -87,7 +92,8 @@ def test_line_51_saved_tensor_was_changed(lib):
             assert words in str(caught.value)
 
 
-def test_line_51_saved_leaf_was_changed(lib):
+def test_a_changed_saved_leaf_raises(lib):
+    """Promise 51."""
     a = lib.tensor([1.0, 2.0], requires_grad=True)
     out = (a * a).sum()
     with lib.no_grad():
@@ -96,7 +102,8 @@ def test_line_51_saved_leaf_was_changed(lib):
         out.backward()
 
 
-def test_line_52_only_what_is_needed_is_saved(lib):
+def test_only_what_is_needed_is_saved(lib):
+    """Promise 52."""
     a = lib.tensor([1.0, 2.0], requires_grad=True)
     b, c = a * 2.0, lib.ones(2)
     out = (b + c).sum() + (b * 3.0).sum() + (b - c).sum() + (c * 4.0).sum()
@@ -111,7 +118,8 @@ OPERAND_SAVED = ("sin", "log", "abs", "cos")
 
 
 @pytest.mark.parametrize("name", RESULT_SAVED + OPERAND_SAVED)
-def test_line_53_what_unary_operations_save(lib, name):
+def test_unary_operations_save_operand_or_result(lib, name):
+    """Promise 53."""
     a = lib.tensor([0.5, 0.7], requires_grad=True)
     x = a * 1.0
     y = getattr(lib, name)(x)
@@ -128,7 +136,8 @@ def test_line_53_what_unary_operations_save(lib, name):
         total.backward()
 
 
-def test_line_53_products_and_reductions(lib):
+def test_products_and_reductions_save_what_they_need(lib):
+    """Promise 53."""
     a = lib.tensor([2.0, 5.0], requires_grad=True)
     for combine in (lambda x, y: x * y, lambda x, y: x / y):
         for number in (0, 1):
@@ -148,7 +157,8 @@ def test_line_53_products_and_reductions(lib):
         out.backward()
 
 
-def test_line_54_a_write_through_a_view_rewrites_history(lib):
+def test_a_write_through_a_view_rewrites_history(lib):
+    """Promise 54."""
     a = lib.tensor([1.0, 2.0, 3.0], requires_grad=True)
     b = lib.tensor(5.0, requires_grad=True)
     x = a * 2.0
@@ -162,7 +172,8 @@ def test_line_54_a_write_through_a_view_rewrites_history(lib):
     assert b.grad.item() == 2.0 + 4.0 + 40.0
 
 
-def test_line_54_gradients_of_overwritten_parts_are_zero(lib):
+def test_gradients_of_overwritten_parts_are_zero(lib):
+    """Promise 54."""
     a = lib.tensor([1.0, 2.0, 3.0], requires_grad=True)
     x = a * 2.0
     x[1] = 7.0
@@ -172,7 +183,8 @@ def test_line_54_gradients_of_overwritten_parts_are_zero(lib):
 
 
 @pytest.mark.parametrize("made_by", ["unstack", "split"])
-def test_line_55_one_of_several_views(lib, raises, made_by):
+def test_one_of_several_views_cannot_be_written_to(lib, raises, made_by):
+    """Promise 55."""
     x = lib.ones((2, 2), requires_grad=True) * 1.0
     if lib is ng:
         parts = ng.unstack(x) if made_by == "unstack" else ng.split(x, 2)
@@ -188,7 +200,8 @@ def test_line_55_one_of_several_views(lib, raises, made_by):
     assert x.tolist() == [[2.0, 2.0], [1.0, 1.0]]
 
 
-def test_line_56_view_from_no_grad(lib, raises):
+def test_a_view_from_no_grad_cannot_be_written_to(lib, raises):
+    """Promise 56."""
     for base in (lib.ones(3, requires_grad=True) * 1.0, lib.ones(3)):
         with lib.no_grad():
             view = base[:2]
@@ -207,7 +220,9 @@ def test_line_56_view_from_no_grad(lib, raises):
         view.fill_(0.0)
 
 
-def test_line_57_view_that_a_function_returned(lib, raises):
+def test_a_view_that_a_function_returned_cannot_be_written_to(lib, raises):
+    """Promise 57."""
+
     class Narrow(lib.autograd.Function):
         @staticmethod
         def forward(ctx, x):
@@ -222,7 +237,8 @@ def test_line_57_view_that_a_function_returned(lib, raises):
         Narrow.apply(x).mul_(2.0)
 
 
-def test_line_58_expanded_target(lib, raises):
+def test_an_expanded_tensor_cannot_be_written_to(lib, raises):
+    """Promise 58."""
     x = lib.ones((3, 1))
     wide = lib.broadcast_to(x, (3, 4))
     with raises(RuntimeError, "several times"):
@@ -235,7 +251,8 @@ def test_line_58_expanded_target(lib, raises):
     assert x._version == 0
 
 
-def test_line_59_detach_in_place(lib, raises):
+def test_a_view_cannot_be_detached_in_place(lib, raises):
+    """Promise 59."""
     a = lib.ones(3, requires_grad=True)
     x = a * 2.0
     view = x[:2]
@@ -249,7 +266,8 @@ def test_line_59_detach_in_place(lib, raises):
     assert a.grad.tolist() == [2.0, 2.0, 0.0]
 
 
-def test_line_60_out(lib, raises):
+def test_out_does_not_record(lib, raises):
+    """Promise 60."""
     a, out = lib.ones(2, requires_grad=True), lib.zeros(2)
     add = np.add if lib is ng else lib.add
     with raises(RuntimeError, "out="):
@@ -261,7 +279,8 @@ def test_line_60_out(lib, raises):
     assert out._version == 1
 
 
-def test_line_61_assignment_makes_part_of_the_graph(lib):
+def test_assignment_makes_part_of_the_graph(lib):
+    """Promise 61."""
     y = lib.ones(5, requires_grad=True)
     x = lib.zeros((5, 5))
     row = x[1]
@@ -273,7 +292,8 @@ def test_line_61_assignment_makes_part_of_the_graph(lib):
     assert y.grad.tolist() == [7.0] * 5
 
 
-def test_line_62_base(lib):
+def test_a_view_of_a_view_has_the_root_as_base(lib):
+    """Promise 62."""
     x = lib.zeros((4, 4))
     view = x[1:]
     assert x._base is None
@@ -285,7 +305,8 @@ def test_line_62_base(lib):
     assert not x.detach()._is_view()
 
 
-def test_line_63_mutation_of_saved_tensors(lib):
+def test_saved_tensors_may_be_changed_if_allowed(lib):
+    """Promise 63."""
     with lib.autograd.graph.allow_mutation_on_saved_tensors():
         a = lib.tensor([1.0, 2.0], requires_grad=True)
         b = a.clone()
@@ -298,7 +319,8 @@ def test_line_63_mutation_of_saved_tensors(lib):
     )
 
 
-def test_line_63_results_that_were_changed():
+def test_so_may_saved_results():
+    """Promise 63."""
     with ng.autograd.graph.allow_mutation_on_saved_tensors():
         a = ng.tensor([1.0, 2.0], requires_grad=True)
         y = (a * 1.0).exp_()
@@ -312,7 +334,8 @@ def test_line_63_results_that_were_changed():
 # --------------------------------------------------------------------- hooks and retained gradients
 
 
-def test_line_79_retained_gradient_follows(lib):
+def test_a_retained_gradient_follows_writes(lib):
+    """Promise 79."""
     a = lib.tensor([1.0, 2.0], requires_grad=True)
     x = a * 2.0
     view = x[:1]
@@ -325,7 +348,8 @@ def test_line_79_retained_gradient_follows(lib):
     assert a.grad.tolist() == [72.0, 30.0]
 
 
-def test_line_79_retained_gradient_of_a_written_view(lib):
+def test_a_retained_gradient_of_a_base_follows_writes_to_a_view(lib):
+    """Promise 79."""
     a = lib.tensor([1.0, 2.0], requires_grad=True)
     x = a * 2.0
     x.retain_grad()
@@ -336,7 +360,8 @@ def test_line_79_retained_gradient_of_a_written_view(lib):
     assert a.grad.tolist() == [30.0, 0.0]
 
 
-def test_line_80_hooks_stay_with_their_version(lib):
+def test_hooks_stay_with_their_version(lib):
+    """Promise 80."""
     a = lib.tensor([1.0], requires_grad=True)
     x = a.clone()
     seen = []

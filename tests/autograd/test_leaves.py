@@ -1,4 +1,4 @@
-"""Leaves, flags and ``.grad``: lines 1 to 21 of the semantics."""
+"""Leaves, flags and ``.grad``: promises 1 to 21 of SEMANTICS.md."""
 
 import copy
 import importlib
@@ -15,7 +15,8 @@ def leaf(lib, values=(1.0, 2.0)):
     return lib.tensor(list(values), requires_grad=True)
 
 
-def test_line_01_leaves_are_what_no_recorded_operation_made(lib):
+def test_leaves_are_what_no_recorded_operation_made(lib):
+    """Promise 1."""
     x, constant = leaf(lib), lib.tensor([1.0])
     assert x.is_leaf
     assert not (x * 2).is_leaf
@@ -25,7 +26,8 @@ def test_line_01_leaves_are_what_no_recorded_operation_made(lib):
         assert (x * 2).is_leaf
 
 
-def test_line_02_copies_are_results_and_detached_tensors_leaves(lib):
+def test_copies_are_results_and_detached_tensors_leaves(lib):
+    """Promise 2."""
     x = leaf(lib)
     assert not x.clone().is_leaf
     converted = x.astype(ng.float32) if lib is ng else x.float()
@@ -37,14 +39,16 @@ def test_line_02_copies_are_results_and_detached_tensors_leaves(lib):
 @pytest.mark.parametrize("recording", [True, False])
 @pytest.mark.parametrize("first", [True, False])
 @pytest.mark.parametrize("second", [True, False])
-def test_line_03_a_result_requires_grad_if_an_operand_does(lib, recording, first, second):
+def test_a_result_requires_grad_if_an_operand_does(lib, recording, first, second):
+    """Promise 3."""
     x = lib.tensor([1.0], requires_grad=first)
     y = lib.tensor([2.0], requires_grad=second)
     with lib.set_grad_enabled(recording):
         assert (x * y).requires_grad == (recording and (first or second))
 
 
-def test_line_03_integers_never_require_grad(lib, raises):
+def test_integers_never_require_grad(lib, raises):
+    """Promise 3."""
     with raises(RuntimeError, "int64"):
         lib.tensor([1, 2], requires_grad=True)
     with raises(RuntimeError, "int64"):
@@ -52,14 +56,16 @@ def test_line_03_integers_never_require_grad(lib, raises):
     assert lib.tensor([1j], requires_grad=True).requires_grad
 
 
-def test_line_04_a_result_cannot_stop_requiring_grad(lib, raises):
+def test_a_result_cannot_stop_requiring_grad(lib, raises):
+    """Promise 4."""
     y = leaf(lib) * 2
     with raises(RuntimeError, "leaves only.*MultiplyBackward.*detach"):
         y.requires_grad = False
     assert y.requires_grad
 
 
-def test_line_05_requires_grad_returns_the_tensor(lib):
+def test_requires_grad_returns_the_tensor(lib):
+    """Promise 5."""
     x = lib.tensor([1.0])
     assert x.requires_grad_() is x
     assert x.requires_grad
@@ -78,11 +84,13 @@ def test_line_05_requires_grad_returns_the_tensor(lib):
     ],
     ids=["argmax", "argmin", "count_nonzero", "greater"],
 )
-def test_line_06_integers_and_truth_values_never_require_grad(lib, function):
+def test_integers_and_truth_values_never_require_grad(lib, function):
+    """Promise 6."""
     assert not function(lib, leaf(lib)).requires_grad
 
 
-def test_line_07_grad_keeps_its_identity(lib):
+def test_grad_keeps_its_identity(lib):
+    """Promise 7."""
     x = leaf(lib)
     assert x.grad is None
     (x * x).sum().backward()
@@ -93,7 +101,8 @@ def test_line_07_grad_keeps_its_identity(lib):
 
 
 @pytest.mark.filterwarnings("ignore:.*create_graph:UserWarning")
-def test_line_07_grad_with_a_graph_is_a_new_object(lib):
+def test_grad_with_a_graph_is_a_new_object(lib):
+    """Promise 7."""
     x = leaf(lib)
     (x * x).sum().backward()
     first = x.grad
@@ -107,7 +116,8 @@ def test_line_07_grad_with_a_graph_is_a_new_object(lib):
     assert x.grad.tolist() == [6.0, 12.0]
 
 
-def test_line_08_grad_shares_memory_with_nobody(lib):
+def test_grad_shares_memory_with_nobody(lib):
+    """Promise 8."""
     x, y = leaf(lib), leaf(lib)
     given, seen = lib.ones(2), []
     middle = x + y
@@ -123,7 +133,8 @@ def test_line_08_grad_shares_memory_with_nobody(lib):
 
 
 @pytest.mark.filterwarnings("ignore:.*create_graph:UserWarning")
-def test_line_08_nor_with_create_graph(lib):
+def test_grad_with_a_graph_shares_memory_with_nobody_either(lib):
+    """Promise 8."""
     x, given = leaf(lib), lib.ones(2)
     (x + 0).backward(given, create_graph=True)
     with lib.no_grad():
@@ -131,12 +142,14 @@ def test_line_08_nor_with_create_graph(lib):
     assert given.tolist() == [1.0, 1.0]
 
 
-def test_line_09_grad_of_a_result_warns(lib):
+def test_grad_of_a_result_warns(lib):
+    """Promise 9."""
     with pytest.warns(UserWarning, match="not kept" if lib is ng else "leaf"):
         assert (leaf(lib) * 2).grad is None
 
 
-def test_line_07_accumulation_counts_as_a_write(lib, raises):
+def test_accumulation_counts_as_a_write(lib, raises):
+    """Promise 7."""
     x, w = leaf(lib), leaf(lib)
     x.sum().backward()
     y = w * x.grad
@@ -146,14 +159,16 @@ def test_line_07_accumulation_counts_as_a_write(lib, raises):
 
 
 @pytest.mark.parametrize("length", [1, 3])
-def test_line_10_grad_has_the_shape_of_its_tensor(lib, raises, length):
+def test_grad_has_the_shape_of_its_tensor(lib, raises, length):
+    """Promise 10."""
     x = leaf(lib)
     with raises(RuntimeError, rf"\({length},\).*\(2,\)"):
         x.grad = lib.ones(length)
     assert x.grad is None
 
 
-def test_line_11_grad_has_the_dtype_of_its_tensor_and_is_another_tensor(lib, raises):
+def test_grad_has_the_dtype_of_its_tensor_and_is_another_tensor(lib, raises):
+    """Promise 11."""
     x = leaf(lib)
     with raises(RuntimeError, "float32.*float64"):
         x.grad = lib.ones(2, dtype=lib.float32)
@@ -166,7 +181,8 @@ def test_line_11_grad_has_the_dtype_of_its_tensor_and_is_another_tensor(lib, rai
     assert x.grad.tolist() == [2.0, 2.0]
 
 
-def test_line_12_deleting(lib, raises):
+def test_grad_can_be_deleted_but_not_requires_grad(lib, raises):
+    """Promise 12."""
     x = leaf(lib)
     x.sum().backward()
     del x.grad
@@ -176,7 +192,8 @@ def test_line_12_deleting(lib, raises):
             delattr(x, name)
 
 
-def test_line_13_a_leaf_frozen_after_the_forward_gets_no_gradient(lib):
+def test_a_leaf_frozen_after_the_forward_gets_no_gradient(lib):
+    """Promise 13."""
     x, y = leaf(lib), leaf(lib)
     z = (x * y).sum()
     x.requires_grad_(False)
@@ -185,7 +202,8 @@ def test_line_13_a_leaf_frozen_after_the_forward_gets_no_gradient(lib):
     assert y.grad.tolist() == [1.0, 2.0]
 
 
-def test_line_14_gradients_conform_to_their_leaf(lib):
+def test_gradients_conform_to_their_leaf(lib):
+    """Promise 14."""
     x = leaf(lib)
     wide = x * lib.ones((3, 2))
     wide.backward(lib.ones((3, 2), dtype=lib.float32))
@@ -196,14 +214,16 @@ def test_line_14_gradients_conform_to_their_leaf(lib):
     assert column.grad.tolist() == [[12.0], [12.0]]
 
 
-def test_line_14_a_real_leaf_gets_a_real_gradient(lib):
+def test_a_real_leaf_gets_a_real_gradient(lib):
+    """Promise 14."""
     x = leaf(lib)
     (x * lib.tensor([1j, 2.0])).backward(lib.tensor([1j, 1.0]))
     assert x.grad.dtype == lib.float64
     assert x.grad.tolist() == [1.0, 2.0]
 
 
-def test_line_15_each_leaf_gets_its_own_dtype(lib):
+def test_each_leaf_gets_its_own_dtype(lib):
+    """Promise 15."""
     x = lib.tensor([1.0, 2.0], dtype=lib.float32, requires_grad=True)
     y = lib.tensor([3.0, 4.0], dtype=lib.float64, requires_grad=True)
     (x * y).sum().backward()
@@ -211,7 +231,8 @@ def test_line_15_each_leaf_gets_its_own_dtype(lib):
     assert (x.grad.tolist(), y.grad.tolist()) == ([3.0, 4.0], [1.0, 2.0])
 
 
-def test_line_16_a_leaf_has_one_accumulator(lib):
+def test_a_leaf_has_one_accumulator(lib):
+    """Promise 16."""
     x = leaf(lib)
     accumulator = (x * 2).grad_fn.next_functions[0][0]
     assert accumulator is (x * 3).grad_fn.next_functions[0][0]
@@ -220,7 +241,8 @@ def test_line_16_a_leaf_has_one_accumulator(lib):
     assert accumulator.name().endswith("AccumulateGrad")
 
 
-def test_line_17_detached_tensors_share_the_version(lib, raises):
+def test_detached_tensors_share_the_version(lib, raises):
+    """Promise 17."""
     x = leaf(lib)
     y = x * x
     x.detach().mul_(2)
@@ -229,7 +251,8 @@ def test_line_17_detached_tensors_share_the_version(lib, raises):
 
 
 @pytest.mark.filterwarnings("ignore:.data hides:UserWarning")
-def test_line_17_data_hides_changes(lib):
+def test_data_hides_changes(lib):
+    """Promise 17."""
     x = leaf(lib)
     y = (x * x).sum()
     x.data.mul_(2)
@@ -239,7 +262,8 @@ def test_line_17_data_hides_changes(lib):
     assert x.grad.tolist() == [4.0, 8.0]  # wrong, and nobody told
 
 
-def test_line_17_data_warns_once(monkeypatch):
+def test_data_warns_once(monkeypatch):
+    """Promise 17."""
     monkeypatch.setattr(importlib.import_module("numgrad.tensors.tensor"), "_warned_of_data", False)
     x = leaf(ng)
     with pytest.warns(UserWarning, match="detach"):
@@ -247,7 +271,8 @@ def test_line_17_data_warns_once(monkeypatch):
     assert not x.data.requires_grad  # no second warning, which would be an error here
 
 
-def test_line_18_an_ndarray_cannot_carry_a_gradient(lib, raises):
+def test_an_ndarray_cannot_carry_a_gradient(lib, raises):
+    """Promise 18."""
     x = leaf(lib)
     with raises(RuntimeError, "requires grad.*detach"):
         x.numpy()
@@ -257,7 +282,8 @@ def test_line_18_an_ndarray_cannot_carry_a_gradient(lib, raises):
     assert x.detach().numpy().tolist() == [1.0, 2.0]
 
 
-def test_line_18_except_where_nothing_is_recorded():
+def test_an_ndarray_is_given_where_nothing_is_recorded():
+    """Promise 18."""
     x = leaf(ng)  # PyTorch refuses here, too
     with ng.no_grad():
         assert x.numpy().tolist() == [1.0, 2.0]
@@ -265,7 +291,8 @@ def test_line_18_except_where_nothing_is_recorded():
 
 
 @pytest.mark.parametrize("kind", [float, int, complex])
-def test_line_19_a_number_would_lose_the_gradient(kind):  # PyTorch warns
+def test_a_number_would_lose_the_gradient(kind):  # PyTorch warns
+    """Promise 19."""
     x = ng.tensor(2.5, requires_grad=True)
     with pytest.raises(RuntimeError, match=rf"{kind.__name__}\(\).*item"):
         kind(x)
@@ -275,7 +302,8 @@ def test_line_19_a_number_would_lose_the_gradient(kind):  # PyTorch warns
         assert kind(x) == kind(2.5)
 
 
-def test_line_20_deepcopy(lib, raises):
+def test_leaves_can_be_deepcopied_with_their_grad(lib, raises):
+    """Promise 20."""
     x = leaf(lib)
     (x * x).sum().backward()
     twin = copy.deepcopy(x)
@@ -292,7 +320,8 @@ def test_line_20_deepcopy(lib, raises):
 
 
 @pytest.mark.filterwarnings("ignore:.*leaf Tensor:UserWarning")  # PyTorch looks at .grad
-def test_line_20_pickles_have_no_graph(lib):
+def test_pickles_have_no_graph(lib):
+    """Promise 20."""
     y = leaf(lib) * 2
     if lib is ng:
         loaded = pickle.loads(pickle.dumps(y))
@@ -306,14 +335,16 @@ def test_line_20_pickles_have_no_graph(lib):
     assert loaded.tolist() == [2.0, 4.0]
 
 
-def test_line_21_repr():
+def test_repr_says_what_requires_grad():
+    """Promise 21."""
     x = leaf(ng)
     assert repr(x) == "tensor([1., 2.], requires_grad=True)"
     assert repr(x * 2) == "tensor([2., 4.], grad_fn=<MultiplyBackward>)"
     assert repr(x.astype(ng.float32)).endswith("dtype=float32, grad_fn=<AstypeBackward>)")
 
 
-def test_line_21_repr_of_an_invalid_view(lib):
+def test_repr_of_an_invalid_view(lib):
+    """Promise 21."""
     base = leaf(lib).clone()
     with lib.no_grad():
         view = base[:1]

@@ -1,4 +1,4 @@
-"""Grad modes: lines 64 to 69 of the semantics."""
+"""Grad modes: promises 64 to 69 of SEMANTICS.md."""
 
 import asyncio
 
@@ -14,7 +14,8 @@ def leaf(lib):
 
 
 @pytest.mark.parametrize("name", MODES)
-def test_line_64_context_and_decorator(lib, name):
+def test_modes_are_contexts_and_decorators(lib, name):
+    """Promise 64."""
     mode, expected = getattr(lib, name), MODES[name]
 
     @mode()
@@ -36,7 +37,8 @@ def test_line_64_context_and_decorator(lib, name):
 
 
 @pytest.mark.parametrize("name", MODES)
-def test_line_64_an_object_may_be_entered_again(name):
+def test_an_object_may_be_entered_again(name):
+    """Promise 64."""
     mode = getattr(ng, name)()
     with mode, mode:
         assert ng.is_grad_enabled() == MODES[name]
@@ -44,14 +46,16 @@ def test_line_64_an_object_may_be_entered_again(name):
 
 
 @pytest.mark.parametrize("name", MODES)
-def test_line_64_errors_restore_the_mode(lib, name):
+def test_errors_restore_the_mode(lib, name):
+    """Promise 64."""
     with lib.set_grad_enabled(not MODES[name]):
         with pytest.raises(KeyError), getattr(lib, name)():
             raise KeyError
         assert lib.is_grad_enabled() != MODES[name]
 
 
-def test_line_64_decorating_a_class_warns(lib):
+def test_decorating_a_class_warns(lib):
+    """Promise 64."""
     with pytest.warns(FutureWarning, match="class"):
 
         @lib.no_grad()
@@ -62,7 +66,8 @@ def test_line_64_decorating_a_class_warns(lib):
     assert not Made().recording
 
 
-def test_line_64_inference_mode_can_be_turned_off(lib):
+def test_inference_mode_can_be_turned_off(lib):
+    """Promise 64."""
     with lib.inference_mode():
         assert lib.is_inference_mode_enabled()
         with lib.inference_mode(False):
@@ -71,7 +76,8 @@ def test_line_64_inference_mode_can_be_turned_off(lib):
     assert not lib.is_inference_mode_enabled()
 
 
-def test_line_65_generators_hold_the_mode_only_while_running(lib):
+def test_generators_hold_the_mode_only_while_running(lib):
+    """Promise 65."""
     seen = []
 
     @lib.no_grad()
@@ -95,7 +101,9 @@ def test_line_65_generators_hold_the_mode_only_while_running(lib):
     assert lib.is_grad_enabled()
 
 
-def test_line_65_generators_return_and_raise(lib):
+def test_generators_return_and_raise(lib):
+    """Promise 65."""
+
     @lib.no_grad()
     def returning():
         yield 1
@@ -119,7 +127,9 @@ def test_line_65_generators_return_and_raise(lib):
     assert lib.is_grad_enabled()
 
 
-def test_line_65_the_user_may_change_the_mode_in_between(lib):
+def test_generators_let_the_user_change_the_mode_in_between(lib):
+    """Promise 65."""
+
     @lib.no_grad()
     def generator():
         while True:
@@ -134,7 +144,8 @@ def test_line_65_the_user_may_change_the_mode_in_between(lib):
     running.close()
 
 
-def test_line_66_set_grad_enabled(lib):
+def test_set_grad_enabled_acts_at_once_and_as_a_context(lib):
+    """Promise 66."""
     lib.set_grad_enabled(False)
     assert not lib.is_grad_enabled()
     lib.set_grad_enabled(True)
@@ -144,7 +155,8 @@ def test_line_66_set_grad_enabled(lib):
 
 
 @pytest.mark.parametrize("mode", [True, False])
-def test_line_66_as_a_decorator_it_acts_inside_only(lib, mode):
+def test_set_grad_enabled_as_a_decorator_acts_inside_only(lib, mode):
+    """Promise 66."""
     with lib.set_grad_enabled(not mode):
 
         @lib.set_grad_enabled(mode)
@@ -156,7 +168,8 @@ def test_line_66_as_a_decorator_it_acts_inside_only(lib, mode):
         assert lib.is_grad_enabled() != mode
 
 
-def test_line_67_leaves_can_be_made_where_nothing_is_recorded(lib):
+def test_leaves_can_be_made_where_nothing_is_recorded(lib):
+    """Promise 67."""
     with lib.no_grad():
         x = lib.tensor([1.0], requires_grad=True)
         assert x.requires_grad
@@ -164,7 +177,8 @@ def test_line_67_leaves_can_be_made_where_nothing_is_recorded(lib):
     assert (x * 2).requires_grad
 
 
-def test_line_68_inference_tensors_cannot_be_saved(lib, raises):
+def test_inference_tensors_cannot_be_saved(lib, raises):
+    """Promise 68."""
     x = leaf(lib)
     with lib.inference_mode():
         made = lib.ones(2) * 2
@@ -175,7 +189,8 @@ def test_line_68_inference_tensors_cannot_be_saved(lib, raises):
     assert (x + made).requires_grad  # which saves nothing
 
 
-def test_line_68_nor_changed_outside(lib, raises):
+def test_inference_tensors_cannot_be_changed_outside(lib, raises):
+    """Promise 68."""
     with lib.inference_mode():
         made = lib.ones(2) * 2
         made.add_(1)
@@ -189,7 +204,8 @@ def test_line_68_nor_changed_outside(lib, raises):
     assert lib is not ng or made.tolist() == [3.0, 3.0]  # PyTorch complains when it has added
 
 
-def test_line_68_views_of_normal_tensors_stay_normal(lib):
+def test_views_of_normal_tensors_stay_normal_in_inference_mode(lib):
+    """Promise 68."""
     x = lib.ones(2)
     with lib.inference_mode():
         view, made = x[:1], x * 2
@@ -201,7 +217,8 @@ def test_line_68_views_of_normal_tensors_stay_normal(lib):
     assert x._version == 1
 
 
-def test_line_68_writes_inside_are_counted(lib, raises):
+def test_writes_in_inference_mode_are_counted(lib, raises):
+    """Promise 68."""
     x, w = lib.ones(2), leaf(lib)
     y = (w * x).sum()
     with lib.inference_mode():
@@ -213,7 +230,8 @@ def test_line_68_writes_inside_are_counted(lib, raises):
 @pytest.mark.filterwarnings("ignore:.*create_graph:UserWarning")
 @pytest.mark.parametrize("create_graph", [True, False])
 @pytest.mark.parametrize("outside", [True, False])
-def test_line_69_a_backward_records_only_with_create_graph(lib, create_graph, outside):
+def test_a_backward_records_only_with_create_graph(lib, create_graph, outside):
+    """Promise 69."""
     modes, x = [], leaf(lib)
     y = x * x
     y.register_hook(lambda _: modes.append(lib.is_grad_enabled()))

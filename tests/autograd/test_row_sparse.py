@@ -8,6 +8,7 @@ import pytest
 
 import numgrad as ng
 from numgrad.kernels import row_sparse as kernels
+from numgrad.nn.embedding.operation import embedding
 
 RNG = np.random.default_rng(5)
 WEIGHT = RNG.normal(size=(6, 3))
@@ -16,7 +17,7 @@ ONCE = np.array([4, 1])
 
 
 def rows_of(weight, indices):
-    return np.sum(ng.embedding(weight, indices, sparse=True) ** 2)
+    return np.sum(embedding(weight, indices, sparse=True) ** 2)
 
 
 def gradient(indices, weight=WEIGHT):
@@ -253,7 +254,7 @@ USES = {
     "lookup, array": (lambda w: rows_of(w, TWICE) + np.sum(w * w), False),
     "array, lookup": (lambda w: np.sum(w * w) + rows_of(w, TWICE), False),
     "lookup, view": (lambda w: rows_of(w, TWICE) + np.sum(w[1:] * 2.0), False),
-    "lookup, product": (lambda w: np.sum(ng.embedding(w, ONCE, sparse=True) @ w.T), False),
+    "lookup, product": (lambda w: np.sum(embedding(w, ONCE, sparse=True) @ w.T), False),
     "all": (
         lambda w: (
             rows_of(w, ONCE) + np.sum(w * w) + rows_of(w, TWICE) + np.sum(w) + np.sum(w @ w.T)
@@ -303,7 +304,7 @@ def test_what_was_computed_gets_a_dense_gradient():
 
 def test_a_recorded_backward_is_dense_and_can_be_differentiated():
     w = leaf()
-    looked_up = ng.embedding(w, TWICE, sparse=True)
+    looked_up = embedding(w, TWICE, sparse=True)
     (first,) = ng.autograd.grad(np.sum(looked_up * looked_up * looked_up), w, create_graph=True)
     assert type(first) is ng.Tensor
     (second,) = ng.autograd.grad(np.sum(first * first), w)
@@ -325,7 +326,7 @@ def test_a_recorded_gradient_meets_rows_in_grad():
 
 def test_backward_into_chosen_inputs():
     w, x = leaf(), leaf()
-    np.sum(ng.embedding(w, TWICE, sparse=True) * ng.embedding(x, TWICE)).backward(inputs=[w])
+    np.sum(embedding(w, TWICE, sparse=True) * embedding(x, TWICE)).backward(inputs=[w])
     assert w.grad.is_sparse
     assert x.grad is None
 
@@ -341,7 +342,7 @@ def test_frozen_leaves_get_nothing():
 def test_gradients_of_the_caller_stay_his():
     w = leaf()
     cotangent = np.ones((2, 2, 3))
-    ng.embedding(w, TWICE, sparse=True).backward(ng.from_numpy(cotangent))
+    embedding(w, TWICE, sparse=True).backward(ng.from_numpy(cotangent))
     w.grad.values[0, 0] = 5.0
     assert np.all(cotangent == 1)
 
@@ -397,11 +398,11 @@ def test_rows_in_place_of_an_array_are_made_dense():
 
 def test_hooks_of_the_node_see_rows():
     w, seen = leaf(), []
-    y = ng.embedding(w, TWICE, sparse=True)
+    y = embedding(w, TWICE, sparse=True)
     y.grad_fn.register_hook(lambda given, _: seen.append(given[0].is_sparse))
     np.sum(y).backward()
     assert seen == [True]
-    y = ng.embedding(w, TWICE, sparse=True)
+    y = embedding(w, TWICE, sparse=True)
     y.grad_fn.register_hook(lambda given, _: (given[0] * 3, None))
     w.grad = None
     np.sum(y).backward()
@@ -414,7 +415,7 @@ def test_anomaly_mode_finds_nan_in_rows():
     with ng.autograd.detect_anomaly():
         rows_of(w, TWICE).backward()
         assert w.grad.is_sparse
-        y = ng.embedding(w, TWICE, sparse=True)
+        y = embedding(w, TWICE, sparse=True)
         with pytest.raises(ng.NumgradRuntimeError, match=r"NaN.*operand 0, of shape \(6, 3\)"):
             y.backward(np.full((2, 2, 3), np.nan))
 

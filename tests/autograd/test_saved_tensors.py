@@ -1,4 +1,4 @@
-"""What nodes keep, and hooks that keep it: lines 91 to 94 of the semantics, recipes, no cycles."""
+"""What nodes keep, and hooks that keep it: promises 91 to 94 of SEMANTICS.md; no cycles."""
 
 import gc
 import threading
@@ -34,7 +34,7 @@ def as_they_are(lib, packed=None, unpacked=None):
     return lib.autograd.graph.saved_tensors_hooks(pack, unpack)
 
 
-# --------------------------------------------------------------------------------- line 91
+# ------------------------------------------------------------------------------ promise 91
 
 
 COUNTS = {
@@ -51,7 +51,8 @@ COUNTS = {
 
 
 @pytest.mark.parametrize("name", COUNTS)
-def test_line_91_how_often_the_pack_hook_runs(lib, name):
+def test_how_often_the_pack_hook_runs(lib, name):
+    """Promise 91."""
     function, count = COUNTS[name]
     packed, x = [], leaf(lib)
     with as_they_are(lib, packed):
@@ -59,17 +60,19 @@ def test_line_91_how_often_the_pack_hook_runs(lib, name):
     assert len(packed) == count
 
 
-def test_line_91_nothing_is_packed_where_nothing_is_recorded(lib):
+def test_nothing_is_packed_where_nothing_is_recorded(lib):
+    """Promise 91."""
     packed, x = [], leaf(lib)
     with as_they_are(lib, packed), lib.no_grad():
         x * x
     assert packed == []
 
 
-# --------------------------------------------------------------------------------- line 92
+# ------------------------------------------------------------------------------ promise 92
 
 
-def test_line_92_the_innermost_pair_wins(lib):
+def test_the_innermost_pair_wins(lib):
+    """Promise 92."""
     outer, inner, x = [], [], leaf(lib)
     with as_they_are(lib, outer):
         y = x.exp()
@@ -81,7 +84,8 @@ def test_line_92_the_innermost_pair_wins(lib):
     assert (len(outer), len(inner)) == (2, 1)
 
 
-def test_line_92_packed_once_and_unpacked_on_every_access(lib):
+def test_packed_once_and_unpacked_on_every_access(lib):
+    """Promise 92."""
     packed, unpacked, x = [], [], leaf(lib)
     with as_they_are(lib, packed, unpacked):
         y = x.exp()
@@ -92,7 +96,8 @@ def test_line_92_packed_once_and_unpacked_on_every_access(lib):
     assert (len(packed), len(unpacked)) == (1, 3)
 
 
-def test_line_92_hooks_see_new_objects_over_the_same_memory():
+def test_hooks_see_new_objects_over_the_same_memory():
+    """Promise 92."""
     packed, x = [], leaf(ng)
     with as_they_are(ng, packed):
         y = (x * x).exp()
@@ -102,7 +107,8 @@ def test_line_92_hooks_see_new_objects_over_the_same_memory():
         assert np.shares_memory(t.numpy(), saved.detach().numpy())
 
 
-def test_line_92_the_pack_hook_must_not_change_its_argument(lib, raises):
+def test_the_pack_hook_must_not_change_its_argument(lib, raises):
+    """Promise 92."""
     x = leaf(lib)
 
     def pack(t):
@@ -117,7 +123,8 @@ def test_line_92_the_pack_hook_must_not_change_its_argument(lib, raises):
 
 
 @pytest.mark.parametrize("nothing", [None, 1.0, A])
-def test_line_92_the_unpack_hook_returns_a_tensor(lib, raises, nothing):
+def test_the_unpack_hook_returns_a_tensor(lib, raises, nothing):
+    """Promise 92."""
     x = leaf(lib)
     with lib.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: nothing):
         y = x.exp().sum()
@@ -126,7 +133,8 @@ def test_line_92_the_unpack_hook_returns_a_tensor(lib, raises, nothing):
     assert x.grad is None
 
 
-def test_line_92_the_unpack_hook_returns_the_same_shape_and_dtype():
+def test_the_unpack_hook_returns_the_same_shape_and_dtype():
+    """Promise 92."""
     for wrong in (ng.zeros(2), ng.zeros(3, dtype="float32")):
         x = leaf(ng)
         with ng.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t, wrong=wrong: wrong):
@@ -135,12 +143,14 @@ def test_line_92_the_unpack_hook_returns_the_same_shape_and_dtype():
             y.backward()
 
 
-def test_line_92_hooks_are_functions(lib):
+def test_saved_tensor_hooks_are_functions(lib):
+    """Promise 92."""
     with pytest.raises(TypeError), lib.autograd.graph.saved_tensors_hooks(lambda t: t, 3):
         leaf(lib).exp().sum().backward()
 
 
-def test_line_92_hooks_may_change_values(lib):
+def test_hooks_may_change_values(lib):
+    """Promise 92."""
     x = leaf(lib)
     with lib.autograd.graph.saved_tensors_hooks(lambda t: t * 10, lambda t: t):
         y = (x * x).sum()
@@ -148,7 +158,8 @@ def test_line_92_hooks_may_change_values(lib):
     np.testing.assert_allclose(x.grad.numpy(), 20 * A, rtol=1e-15)
 
 
-def test_line_92_operations_in_hooks_are_neither_recorded_nor_packed(lib):
+def test_operations_in_hooks_are_neither_recorded_nor_packed(lib):
+    """Promise 92."""
     seen, x = [], leaf(lib)
 
     def pack(t):
@@ -160,10 +171,11 @@ def test_line_92_operations_in_hooks_are_neither_recorded_nor_packed(lib):
     assert seen == [False]
 
 
-# --------------------------------------------------------------------------- lines 93 and 94
+# ------------------------------------------------------------------------ promises 93 and 94
 
 
-def test_line_93_hooks_can_be_disabled(lib):
+def test_hooks_can_be_disabled(lib):
+    """Promise 93."""
     graph = lib.autograd.graph
     with graph.disable_saved_tensors_hooks("outer"):
         with pytest.raises(RuntimeError, match=r"^outer$"), as_they_are(lib):
@@ -180,7 +192,9 @@ def test_line_93_hooks_can_be_disabled(lib):
         leaf(lib).exp()
 
 
-def test_line_94_errors_of_hooks_keep_their_type(lib):
+def test_errors_of_hooks_keep_their_type(lib):
+    """Promise 94."""
+
     def fail(t):
         raise LookupError("mine")
 

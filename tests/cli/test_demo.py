@@ -18,7 +18,7 @@ def demo(capsys, *options):
     return status, json.loads(capsys.readouterr().out)["fits"]
 
 
-@pytest.mark.slow(cases=3)
+@pytest.mark.slow(cases=2)
 @pytest.mark.parametrize("name", nist.names())
 def test_six_certified_digits_from_both_starts(name, capsys):
     status, fits = demo(capsys, "--problem", name)

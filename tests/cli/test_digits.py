@@ -55,6 +55,7 @@ def test_both_models_learn_and_come_back_from_their_files(capsys, tmp_path):
     assert len(state["optimizer"]["state"]) == 6
 
 
+@pytest.mark.slow(cases=0)
 @pytest.mark.usefixtures("easy_digits")
 def test_json_and_a_seed_that_repeats(capsys):
     options = ["demo", "digits", "--model", "mlp", "--epochs", "2", "--seed", "3", "--json"]

@@ -63,7 +63,7 @@ def emulating(
     Small ones show with small arrays what otherwise takes large ones.
     """
     sizes = {"TASK": task, "LANES": lanes, "SHORT": short, "MOST_UNROLLED": unrolled}
-    changes = [(_module("specialise"), "compile_graph", emulated)]
+    changes = [(_module("run.specialise"), "compile_graph", emulated)]
     for name in ("lower.tree", "lower.write", "lower.nest", "lower.kernel"):
         module = _module(name)
         changes += [(module, key, value) for key, value in sizes.items() if hasattr(module, key)]

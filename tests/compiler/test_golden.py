@@ -13,6 +13,7 @@ import pytest
 import numgrad as ng
 from numgrad.compiler.run.options import Options
 from numgrad.compiler.run.program import Program
+from numgrad.compiler.trace.interpreter import TraceInterpreter
 from numgrad.compiler.trace.tracer import Tracer
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -72,7 +73,7 @@ def source(name: str) -> str:
     function, shapes = FUNCTIONS[name]
     tracer = Tracer()
     given = [tracer.array(shape, np.float64) for shape in shapes]
-    with tracer:
+    with TraceInterpreter(tracer):
         out = function(*given)
     tracer.graph.outputs = [tracer.value(t) for t in _leaves(out)]
     tracer.graph.resolve_sizes()

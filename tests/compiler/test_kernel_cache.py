@@ -93,6 +93,7 @@ def step(x: Any) -> Any:
     return np.sum(np.sqrt(x) * x), np.sqrt(x) * 3
 
 
+@pytest.mark.slow(cases=0)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_a_process_forked_after_a_parallel_kernel():

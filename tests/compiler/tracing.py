@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.compiler.graph.graph import Graph
+from numgrad.compiler.trace.interpreter import TraceInterpreter
 from numgrad.compiler.trace.tracer import Tracer
 
 
@@ -23,7 +24,7 @@ def trace(
         tracer.array(a.shape, a.dtype) if isinstance(a, np.ndarray) else tracer.number(a)
         for a in args
     ]
-    with tracer:
+    with TraceInterpreter(tracer):
         results = function(*given)
         tracer.graph.outputs = [tracer.value(x) for x in _flat(results)]
     if captured is None:
@@ -46,7 +47,7 @@ def record(function: Callable[..., Any], *args: Any, **options: Any) -> Tracer:
         tracer.array(a.shape, a.dtype) if isinstance(a, np.ndarray) else tracer.number(a)
         for a in args
     ]
-    with tracer:
+    with TraceInterpreter(tracer):
         results = function(*given)
     tracer.graph.outputs = [tracer.value(x) for x in _flat(results)]
     tracer.graph.verify()

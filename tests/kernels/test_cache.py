@@ -147,7 +147,8 @@ def test_a_planted_kernel_is_compiled_and_never_unpickled(directory, tmp_path, m
 def test_a_temporary_directory_that_is_gone_is_not_made_again(directory, tmp_path, monkeypatch):
     monkeypatch.setenv("NUMGRAD_CACHE_DIR", str(directory / NAME / "under a file"))
     monkeypatch.setattr(cache, "_temporary", tmp_path / "gone")
-    assert cache.write("x-y.py", b"") is None
+    with pytest.warns(RuntimeWarning, match="cannot be kept"):
+        assert cache.write("x-y.py", b"") is None
     assert cache.load(NAME) is None
 
 
@@ -231,3 +232,14 @@ def test_of_processes_that_start_at_once_one_compiles_a_kernel(tmp_path):
         assert gradient == pytest.approx(expected, rel=1e-14)
     (count,) = {count for _, count, _ in found}
     assert sum(compiled for _, _, compiled in found) == count
+
+
+def test_a_directory_that_cannot_be_made_is_named_once(directory, tmp_path, monkeypatch):
+    blocked = tmp_path / "file"
+    blocked.write_text("in the way of a directory")
+    monkeypatch.setenv("NUMGRAD_CACHE_DIR", str(blocked / "cache"))
+    with pytest.warns(RuntimeWarning, match=r"cannot be kept in .*cache .*NUMGRAD_CACHE_DIR"):
+        first = cache.write("kernel.bin", b"code")
+    assert first is not None
+    assert first.read_bytes() == b"code"  # in a directory of this process
+    assert cache.write("another.bin", b"code") is not None  # without a further warning

@@ -223,8 +223,8 @@ def test_a_key_covers_what_a_source_imports_and_no_other_file():
     found = files("from numgrad.kernels.vmath.exponential import exp_f64 as exp_f64\n")
     assert {"exponential.py", "double_double.py", "intrinsics.py", "device.py"} <= found
     assert not {"pooling_steps.py", "linalg.py"} & found
-    several = "from numgrad.kernels import (\n    scalar,\n    tiles,\n)\n"
-    assert {"scalar.py", "tiles.py", "products.py"} <= files(several)
+    several = "from numgrad.kernels.products import (\n    gemm,\n    tiles,\n)\n"
+    assert {"gemm.py", "tiles.py", "blas.py"} <= files(several)
 
 
 def test_a_change_of_a_library_file_changes_the_key(monkeypatch):

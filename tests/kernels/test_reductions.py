@@ -258,6 +258,7 @@ def test_empty_axis_gives_the_identity(columns):
         np.testing.assert_array_equal(run(built, x.shape, [x]), quiet(formula, x, axis=1))
 
 
+@pytest.mark.slow(cases=0)
 @both_layouts
 def test_variance_and_logsumexp(columns):
     rng = np.random.default_rng(5)

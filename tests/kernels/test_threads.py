@@ -26,6 +26,7 @@ def chain(x, w):
     return value.item(), a.grad.numpy(), b.grad.numpy()
 
 
+@pytest.mark.slow(cases=0)
 def test_same_bits_for_any_number_of_threads(data):
     before = ng.get_num_threads()
     results = []

@@ -51,6 +51,7 @@ DTYPES = {
 @pytest.mark.parametrize("dtypes", DTYPES.values(), ids=DTYPES)
 @pytest.mark.parametrize("order", ORDERS)
 def test_the_norm_is_numpys_of_all_elements_together(dtypes, order):
+    """Promise 118."""
     ps = parameters(ng, dtypes)
     before = [p.grad.numpy().copy() for p in ps]
     expected = np.linalg.norm(together(dtypes), order)

@@ -303,6 +303,7 @@ def test_layers_hold_their_options():
         assert 0.5 * bound < np.abs(values).max() <= bound
 
 
+@pytest.mark.slow(cases=0)
 def test_a_layer_of_float32_keeps_it():
     layer = ng.nn.Conv2d(1, 2, 3, dtype=np.float32)
     x = array(2, 1, 5, 5, dtype="float32")
@@ -390,6 +391,7 @@ def test_pad():
 # ------------------------------------------------------------------------------------ PyTorch
 
 
+@pytest.mark.slow(cases=0)
 @pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel:UserWarning")
 def test_functions_agree_with_torch():
     torch = pytest.importorskip("torch")

@@ -1,4 +1,4 @@
-"""The calls that mean something else than in PyTorch are those that the README lists."""
+"""The calls that mean something else than in PyTorch are those that its users' guide lists."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,7 @@ def same(a, b):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("call", sorted(CALLS))
-def test_only_what_the_readme_lists_means_something_else(call):
+def test_only_what_the_guide_lists_means_something_else(call):
     found = []
     for lib in (torch, ng):
         x = lib.tensor(np.arange(12.0).reshape(3, 4))

@@ -239,6 +239,7 @@ def test_extreme_binary_logits():
     assert tail == pytest.approx(np.exp(-50.0), rel=1e-12)
 
 
+@pytest.mark.slow(cases=0)
 def test_gradient_of_pos_weight():
     w = ng.tensor(POS_WEIGHT, requires_grad=True)
     ng.testing.gradcheck(

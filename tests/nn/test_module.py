@@ -43,7 +43,9 @@ class Line(nn.Module):
 # ----------------------------------------------------------------------------------- registration
 
 
-def test_line_115_members_before_init(lib, raises):
+def test_init_comes_before_members(lib, raises):
+    """Promise 115."""
+
     class Early(lib.nn.Module):
         def __init__(self, member):
             self.member = member
@@ -58,7 +60,8 @@ def test_line_115_members_before_init(lib, raises):
         empty.register_buffer("mean", None)
 
 
-def test_line_115_no_parameter_in_a_parameters_place(lib, raises):
+def test_a_parameters_place_takes_parameters_only(lib, raises):
+    """Promise 115."""
     model = toy(lib)
     for value in (lib.ones(3), 3, "text"):
         with raises(TypeError, "Parameter"):
@@ -78,7 +81,8 @@ def test_line_115_no_parameter_in_a_parameters_place(lib, raises):
     assert "scale" not in dict(model.named_parameters())
 
 
-def test_line_115_names_in_use(lib, raises):
+def test_names_in_use_are_refused(lib, raises):
+    """Promise 115."""
     model = toy(lib)
     model.plain = 3
     parameter, buffer, module = lib.nn.Parameter(lib.ones(1)), lib.ones(1), lib.nn.Identity()
@@ -106,7 +110,8 @@ def test_line_115_names_in_use(lib, raises):
         model.register_buffer("new", 3)
 
 
-def test_line_116_parameters_are_leaves(lib):
+def test_parameters_are_leaves(lib):
+    """Promise 116."""
     x = lib.ones(2, requires_grad=True)
     for data in (x * 2, x.detach(), x):
         parameter = lib.nn.Parameter(data)

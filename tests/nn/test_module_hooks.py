@@ -1,4 +1,4 @@
-"""Hooks of modules: their order (SEMANTICS.md, line 82), what they may change, their removal."""
+"""Hooks of modules: their order (SEMANTICS.md, promise 82), what they may change, their removal."""
 
 import copy
 
@@ -37,7 +37,8 @@ def layer(lib, factor=2.0):
     return Times()
 
 
-def test_line_82_order(lib):
+def test_hooks_run_in_order(lib):
+    """Promise 82."""
     model = layer(lib)
     x = lib.tensor([1.0, 2.0], requires_grad=True)
     seen = []

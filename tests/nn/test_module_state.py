@@ -1,4 +1,4 @@
-"""``state_dict`` and ``load_state_dict``: SEMANTICS.md, line 117, and the hooks of both."""
+"""``state_dict`` and ``load_state_dict``: SEMANTICS.md, promise 117, and the hooks of both."""
 
 import copy
 from collections import OrderedDict
@@ -86,7 +86,8 @@ def test_load_state_dict(lib):
     assert weight.requires_grad
 
 
-def test_line_117_everything_that_does_not_fit_in_one_error():
+def test_everything_that_does_not_fit_in_one_error():
+    """Promise 117."""
     model = toy(ng)
     before = values(model)
     state = {
@@ -119,7 +120,8 @@ def test_line_117_everything_that_does_not_fit_in_one_error():
 
 
 @pytest.mark.parametrize("wrong", ["missing", "unexpected", "size"])
-def test_line_117_strict(lib, wrong):
+def test_strict_loading_refuses_what_does_not_fit(lib, wrong):
+    """Promise 117."""
     model = toy(lib)
     state = copy.copy(model.state_dict())
     if wrong == "missing":

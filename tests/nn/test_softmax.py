@@ -59,6 +59,7 @@ def test_extreme_logits():
     assert np.isnan(F.softmax([inf, 0.0], 0).numpy()).any()
 
 
+@pytest.mark.slow(cases=0)
 @functions
 def test_guessed_axis(name, function, peer):
     for shape, axis in (((3,), 0), ((2, 3), 1), ((2, 3, 4), 0), ((1, 2, 3, 4), 1)):

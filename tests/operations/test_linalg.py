@@ -135,6 +135,7 @@ def test_operators():
         np.testing.assert_allclose(v.grad.numpy(), a.T @ np.ones((3, 2)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [5, 1500, 40_000])
 def test_products_with_vectors_do_not_depend_on_the_number_of_threads(size):
     before = ng.get_num_threads()

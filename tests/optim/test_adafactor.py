@@ -100,6 +100,7 @@ def test_steps_are_the_formulas(options, shapes):
             assert_allclose(found[name], value, rtol=1e-12, atol=1e-14)
 
 
+@pytest.mark.slow(cases=0)
 @pytest.mark.parametrize("options", OPTIONS, ids=["plain", "all", "maximize"])
 def test_ten_steps_as_in_pytorch(torch, options):
     ours = tensors(start(SHAPES[:4]))

@@ -9,7 +9,7 @@ from scipy import optimize
 
 import numgrad as ng
 from numgrad.cli import nist
-from numgrad.optim import scipy_minimizers as minimize
+from numgrad.optim import minimize
 
 pytestmark = pytest.mark.slow
 

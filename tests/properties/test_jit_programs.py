@@ -114,7 +114,7 @@ def test_compiled_programs(name):
 
 
 @pytest.mark.slow(cases=0)
-@settings(max_examples=8)
+@settings(max_examples=4)
 @given(p.programs, st.integers(0, 1000), st.booleans(), st.booleans())
 def test_more_compiled_programs(program, seed, parallel, single):
     check(program, seed, parallel, single)

@@ -56,6 +56,7 @@ def test_finite_differences(program, seed):
     assert gradcheck(lambda x: run(program, x), ng.tensor(point(seed), requires_grad=True))
 
 
+@pytest.mark.slow(cases=0)
 @given(steps, st.integers(0, 1000))
 def test_complex_step_and_transpose(program, seed):
     array = point(seed)

@@ -2,12 +2,12 @@
 
 Note [Batched values]
 ---------------------
-``BatchingInterpreter`` is an interpreter (Note [Interpreters] in ``op.base``): within its context
-a ``Batched`` stands for one example of a batch. Its shape is that of the example; its ``value`` is
-a Tensor (or a Batched of an outer level) with all of them along the first axis. An operation with
-such an operand is carried out once, for the whole batch, under the interpreters below: so it is
-recorded by the tape, and levels nest. Examples never meet, so the gradient of a sum over the batch
-has the gradients of all examples.
+``BatchingInterpreter`` is an interpreter (Note [Interpreters] in ``core.interpreter``): within its
+context a ``Batched`` stands for one example of a batch. Its shape is that of the example; its
+``value`` is a Tensor (or a Batched of an outer level) with all of them along the first axis. An
+operation with such an operand is carried out once, for the whole batch, under the interpreters
+below: so it is recorded by the tape, and levels nest. Examples never meet, so the gradient of a sum
+over the batch has the gradients of all examples.
 
 A Batched is no ``Tensor`` by ``type()``: the hot paths of eager execution leave it to ``bind``.
 What it gives as its array is an ``Outline``, with the shape and dtype of an example and no data:
@@ -25,12 +25,13 @@ import numpy as np
 
 from numgrad.autograd.batching.rules import Operand, by_example, find_rule, first_example
 from numgrad.autograd.variable import Tensor
-from numgrad.core.op import OPS, Composite, Op, bind, complete, interpreter, state
+from numgrad.core.interpreter import Interpreter, bind, interpreter, state
+from numgrad.core.op import OPS, Composite, Op, complete
 from numgrad.errors import NumgradError, NumgradRuntimeError, NumgradValueError
 from numgrad.operations.shape import as_operand
 
 
-class BatchingInterpreter:
+class BatchingInterpreter(Interpreter):
     """Carries out operations on examples for a whole batch of them; used as a context.
 
     Parameters
@@ -142,12 +143,6 @@ class BatchingInterpreter:
             yield
         finally:
             state.set(**before)
-
-    def assign(self, target: Tensor, value: Any) -> None:
-        """A tensor was written to: nothing to do, what is stored is the same for all examples."""
-
-    def duplicate(self, original: Tensor, twin: Tensor) -> None:
-        """A tensor was copied before a write: nothing to do either."""
 
 
 class Outline:

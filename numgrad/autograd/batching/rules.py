@@ -23,7 +23,8 @@ import numpy as np
 
 from numgrad.core.axis import AxisOp, normalize_axes
 from numgrad.core.elementwise import Elementwise
-from numgrad.core.op import OPS, Op, bind
+from numgrad.core.interpreter import bind
+from numgrad.core.op import OPS, Op
 from numgrad.operations.shape import as_operand
 
 Rule = Callable[[Op, Sequence["Operand"], dict[str, Any], int], Any]

@@ -19,7 +19,7 @@ from numgrad.autograd.hooks import (
 )
 from numgrad.autograd.row_sparse import as_tensor
 from numgrad.autograd.variable import Tensor
-from numgrad.core.op import state
+from numgrad.core.interpreter import state
 
 
 def as_array(g: Any) -> Any:

@@ -6,7 +6,6 @@ it was; only leaves with post-accumulate hooks are accumulated as soon as they a
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from threading import Thread
@@ -23,8 +22,9 @@ from numgrad.autograd.hooks import retains_grad
 from numgrad.autograd.row_sparse import as_tensor
 from numgrad.autograd.variable import Tensor, constant, refresh
 from numgrad.core.abstract import ones, zeros
-from numgrad.core.op import OPS, Meta, state
-from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
+from numgrad.core.interpreter import state
+from numgrad.core.op import OPS, Meta
+from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError, warn
 
 _ONES = {np.dtype(name): np.ones((), name) for name in ("float32", "float64")}
 for _one in _ONES.values():
@@ -77,11 +77,10 @@ def backward(
     roots = _sequence("backward", tensors)
     grads = _root_gradients("backward", roots, grad_tensors)
     if create_graph:
-        warnings.warn(
+        warn(
             "backward(create_graph=True) makes a reference cycle through .grad; "
             "autograd.grad(create_graph=True) does not",
             UserWarning,
-            stacklevel=3,
         )
     targets = None
     if inputs is not None:

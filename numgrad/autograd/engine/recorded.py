@@ -16,7 +16,8 @@ from numgrad.autograd.engine.task import Task, place_of
 from numgrad.autograd.hooks import LeafHooks
 from numgrad.autograd.node import Node
 from numgrad.autograd.variable import Tensor
-from numgrad.core.op import OPS, state
+from numgrad.core.interpreter import state
+from numgrad.core.op import OPS
 
 
 def walk_recorded(
@@ -36,7 +37,7 @@ def walk_recorded(
     captured: dict[tuple[int, int], Any] = {}
 
     def deliver(edge: Any, g: Any) -> None:
-        if state.tracer is not None and state.tracer.is_zero(g._array):
+        if state.ground.is_zero(g._array):
             return
         if isinstance(edge, Tensor):
             waiting = leaves.setdefault(id(edge), [edge, None, False])
@@ -103,14 +104,14 @@ def walk_recorded(
 
 
 def _apart(found: list[Any], recording: bool) -> list[Any]:
-    """Gradients that share no memory; in a trace without a record not with what came in either."""
-    tracer = None if recording else state.tracer
+    """Gradients that share no memory, those of a compiled function not with what came in either."""
+    apart = state.ground.deferred and not recording
     seen: set[int] = set()
     before = state.set(grad_enabled=recording)
     try:
         for k, g in enumerate(found):
-            if type(g) is Tensor and tracer is not None:
-                found[k] = Tensor(tracer.lift(g).copy())
+            if type(g) is Tensor and apart:
+                found[k] = Tensor(state.ground.lift(g).copy())
             elif type(g) is Tensor and id(g) in seen:
                 found[k] = OPS["copy"](g)
             seen.add(id(g))

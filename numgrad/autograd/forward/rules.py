@@ -24,13 +24,14 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.autograd.conform import conform_tensor
 from numgrad.autograd.engine.backward import grad
-from numgrad.autograd.engine.conform import conform_tensor
 from numgrad.autograd.variable import Tensor, constant
 from numgrad.core.abstract import filled, zeros
 from numgrad.core.axis import AxisOp
 from numgrad.core.elementwise import Elementwise
-from numgrad.core.op import OPS, Call, Meta, Op, bind, state
+from numgrad.core.interpreter import bind, state
+from numgrad.core.op import OPS, Call, Meta, Op
 from numgrad.errors import NumgradNotImplementedError, NumgradTypeError
 
 BILINEAR = frozenset({"convolution_input", "convolution_weight", "matmul", "multiply"})
@@ -131,11 +132,7 @@ def _reduction(
     op: AxisOp, x: Tensor, params: dict[str, Any], t: Tensor | None, out: Tensor
 ) -> Tensor | None:
     assert t is not None  # its one operand
-    call: Any = (
-        op.plan(x._array, dict(params))
-        if state.tracer is None
-        else state.tracer.plan(op, x, params)
-    )
+    call = state.ground.plan(op, x, params)
     values = {"x": x, "y": out}
     product = _from_parts(
         lambda g: call.gradient(0, g, values), t, call.results[0].shape, out.dtype

@@ -1,1 +1,11 @@
-"""``Function``: operations that a user writes in Python."""
+"""Operations that are computed and differentiated by code of the user's."""
+
+from numgrad.autograd.function.context import FunctionCtx as FunctionCtx
+from numgrad.autograd.function.function import Function as Function
+from numgrad.autograd.function.function import once_differentiable as once_differentiable
+
+__all__ = ["Function", "FunctionCtx", "once_differentiable"]
+
+
+def __dir__() -> list[str]:
+    return __all__

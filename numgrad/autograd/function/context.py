@@ -18,7 +18,7 @@ from weakref import ref
 from numgrad.autograd.node import Node, freed
 from numgrad.autograd.saved import keep, pack, stale
 from numgrad.autograd.variable import Tensor, shared_version
-from numgrad.core.op import state
+from numgrad.core.interpreter import state
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 
 

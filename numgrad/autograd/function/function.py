@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,11 +11,12 @@ from numgrad.autograd.function.context import FunctionCtx
 from numgrad.autograd.function.levels import call_function
 from numgrad.autograd.function.record import as_tensors
 from numgrad.autograd.variable import Tensor
-from numgrad.core.op import state
+from numgrad.core.interpreter import state
 from numgrad.errors import (
     NumgradNotImplementedError,
     NumgradRuntimeError,
     NumgradTypeError,
+    warn,
 )
 
 __all__ = ["Function", "FunctionCtx", "once_differentiable"]
@@ -72,10 +72,9 @@ class Function:
     """Whether ``forward`` and ``backward`` also serve a batch, example by example."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        warnings.warn(
+        warn(
             f"{type(self).__name__}: a Function has no instances; call {type(self).__name__}.apply",
             DeprecationWarning,
-            stacklevel=2,
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -17,15 +17,15 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from numgrad.autograd.batching.batch import Batched, BatchingInterpreter
-from numgrad.autograd.engine.conform import conform_tensor
+from numgrad.autograd.conform import conform_tensor
 from numgrad.autograd.forward_ad import ForwardInterpreter
 from numgrad.autograd.function.call import NO_TENSOR, Definition, as_gradient, meta_of
 from numgrad.autograd.function.context import FunctionCtx
-from numgrad.autograd.function.record import as_tensors, run
-from numgrad.autograd.function.trace import traced
+from numgrad.autograd.function.record import as_tensors
 from numgrad.autograd.variable import Tensor, constant
 from numgrad.core.abstract import zeros
-from numgrad.core.op import OPS, bind, interpreter, state
+from numgrad.core.interpreter import bind, interpreter, state
+from numgrad.core.op import OPS
 from numgrad.errors import NumgradNotImplementedError, NumgradRuntimeError, NumgradTypeError
 
 
@@ -49,19 +49,12 @@ def call_function(
 ) -> tuple[Any, FunctionCtx | None]:
     """Outputs under the interpreters of this thread, and the ctx if a rule did not do without."""
     stack = state.interpreters
-    if not stack:
-        return run(function, args, keywords)
-    active = stack[-1]
+    active = stack[-1] if stack else state.ground
     if isinstance(active, ForwardInterpreter):
         return _with_tangents(active, function, args, keywords)
     if isinstance(active, BatchingInterpreter):
         return _for_batch(active, function, args, keywords)
-    if state.tracer is not None:
-        return traced(function, args, keywords)
-    raise NumgradRuntimeError(
-        f"{function.__name__}.apply: {active!r} sees operations only, and a Function is Python "
-        "code; use operations in its place"
-    )
+    return active.apply_function(function, args, keywords)
 
 
 @contextmanager

@@ -13,7 +13,6 @@ where nothing is recorded.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 from weakref import ref
@@ -32,8 +31,9 @@ from numgrad.autograd.history import (
 )
 from numgrad.autograd.node import Node, mark_written
 from numgrad.autograd.variable import INFERENCE, NO_GRAD_VIEW, Tensor, root, version_of
-from numgrad.core.op import Meta, state
-from numgrad.errors import NumgradRuntimeError
+from numgrad.core.interpreter import state
+from numgrad.core.op import Meta
+from numgrad.errors import NumgradRuntimeError, warn
 
 
 def run(definition: Definition, args: tuple, keywords: dict[str, Any]) -> tuple[Any, FunctionCtx]:
@@ -117,11 +117,10 @@ class _Outputs:
     def _was_input(self, tensor: Tensor) -> bool:
         """Whether a tensor marked dirty was an input, which then must be an output."""
         if not _among(tensor, self.args):
-            warnings.warn(
+            warn(
                 f"{self.ctx._name}: ctx.mark_dirty was given a tensor that is no input of forward, "
                 "which has no effect; mark only inputs that forward changed in place",
                 UserWarning,
-                stacklevel=6,
             )
             return False
         if not _among(tensor, self.values):

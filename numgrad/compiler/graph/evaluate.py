@@ -12,7 +12,7 @@ import numpy as np
 
 from numgrad.compiler.graph.graph import CALL, CONSTANT, INPUT, SIZE, Graph, Node, Value
 from numgrad.compiler.graph.sizes import Size
-from numgrad.compiler.inspect.messages import name_line
+from numgrad.compiler.messages import name_line
 from numgrad.core.op import Op
 from numgrad.core.primitive import Primitive
 from numgrad.errors import NumgradAssertionError, NumgradError

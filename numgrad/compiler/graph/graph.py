@@ -74,6 +74,10 @@ class Value:
 _PYTHON = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
 
 
+_EFFECTS = ("require_between",)
+"""Operations that are there for the error they may raise."""
+
+
 class Node:
     """An operation on values: ``outputs = op(*inputs, **params)``.
 
@@ -93,6 +97,11 @@ class Node:
     def name(self) -> str:
         """Name of the operation."""
         return self.op if isinstance(self.op, str) else self.op.name
+
+    @property
+    def has_effects(self) -> bool:
+        """Whether the node is there for more than its results."""
+        return self.op == CALL or self.name in _EFFECTS
 
     def __repr__(self) -> str:
         return f"<node {self.name}>"

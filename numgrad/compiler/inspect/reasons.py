@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from numgrad.autograd.variable import Tensor
-from numgrad.compiler.run.layout import Input, Layout
-from numgrad.compiler.run.signature import (
+from numgrad.compiler.call.closure import IDENTITY, VALUE, Place
+from numgrad.compiler.call.layout import Input, Layout
+from numgrad.compiler.call.signature import (
     ARRAY,
     NUMBER,
     SCALAR,
@@ -16,7 +17,6 @@ from numgrad.compiler.run.signature import (
     Leaf,
     same,
 )
-from numgrad.compiler.trace.closure import IDENTITY, VALUE, Place
 
 _MODES = {1: "no_grad", 2: "recording", 3: "inference mode"}
 

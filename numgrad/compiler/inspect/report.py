@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from numgrad.codegen import threads
 from numgrad.codegen.vector_loops import VectorLoop, vector_loops
+from numgrad.compiler.call.closure import IDENTITY, Place
+from numgrad.compiler.call.layout import Input, Layout
 from numgrad.compiler.graph.graph import CALL, Node
 from numgrad.compiler.graph.polynomial import Terms as Length
 from numgrad.compiler.graph.polynomial import text_of, value_of
@@ -17,10 +19,8 @@ from numgrad.compiler.lower.statements import Statement
 from numgrad.compiler.lower.terms import BUFFER, PRODUCT, SCALAR, Term
 from numgrad.compiler.lower.tree import LANES
 from numgrad.compiler.passes import Record
-from numgrad.compiler.run.layout import Input, Layout
 from numgrad.compiler.run.program import KernelStep, Program, Segment
 from numgrad.compiler.run.specialise import Specialisation
-from numgrad.compiler.trace.closure import IDENTITY, Place
 
 WIDTH = 100
 Lines = Iterator[str]

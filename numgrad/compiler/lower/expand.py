@@ -16,7 +16,7 @@ from numgrad.compiler.lower.product import linear, matmul
 from numgrad.compiler.lower.terms import BUFFER, OPAQUE, SCALAR, Term, Terms, count
 from numgrad.core.axis import AxisOp
 from numgrad.core.elementwise import Elementwise, ReadingInterpreter
-from numgrad.core.op import interpreter
+from numgrad.core.interpreter import interpreter
 
 
 class Expansion:

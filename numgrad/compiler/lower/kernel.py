@@ -151,24 +151,28 @@ class KernelWriter(Writer):
         term = statement.term
         number = term.number
         item, path = self.loops_of[number]
-        if term.op == PART:
-            return Storage(f"a{term.detail[0]}", tuple(range(len(term.shape))), whole=True)
-        if term.op == PRODUCT:
-            return Storage(f"a{number}", tuple(range(len(term.shape))), whole=True)
-        if not path:
-            return Storage(f"r{number}", (), whole=True, memory=False)
-        over_top = bool(set(path[0].merged) & set(statement.reduced.values()))  # pyright: ignore
-        if over_top and not any(loop is not None for loop in statement.loops):
-            return Storage(f"r{number}", (), whole=True, memory=False)
         everything = tuple(range(len(term.shape)))
+        if term.op in (PART, PRODUCT):
+            owner = term.detail[0] if term.op == PART else number
+            return Storage(f"a{owner}", everything, whole=True)
+        over_top = bool(path) and not {*path[0].merged}.isdisjoint(statement.reduced.values())
+        looped = any(loop is not None for loop in statement.loops)
+        if not path or (over_top and not looped):
+            return Storage(f"r{number}", (), whole=True, memory=False)
         elsewhere = any(self.loops_of[r.term.number][0] != item for r in readers)
         if number in self.exported or elsewhere or over_top:
             return Storage(f"a{number}", everything, whole=True)
+        return self._storage_in_nest(statement, readers, path)
+
+    def _storage_in_nest(
+        self, statement: Statement, readers: list[Statement], path: list[Loop]
+    ) -> Storage:
+        """An array of what one iteration of the loops shared with all readers needs."""
+        term = statement.term
         common = list(path)
         for reader in readers:
             other = self.loops_of[reader.term.number][1]
             common = [a for a, b in zip(common, other, strict=False) if a is b]
-        lanes = path[0].lanes and not (len(common) > 1 and common[1].rows)
         open_loops = {loop for each in common for loop in each.merged}
         for each in reversed(path):  # a scan takes up what the loops inside of its own left
             if statement.scanned is None or each.loop == statement.scanned:
@@ -179,11 +183,12 @@ class KernelWriter(Writer):
             for a, loop in enumerate(statement.loops)
             if loop is not None and loop not in open_loops
         )
-        if not lanes:
-            in_memory = bool(axes) or term.op == SCATTER
-            return Storage(f"a{number}", axes, memory=in_memory)
-        together = not axes and not statement.reduced and self._same_run(statement, readers)
-        return Storage(f"a{number}", axes, lanes=True, memory=not together)
+        lanes = path[0].lanes and not (len(common) > 1 and common[1].rows)
+        if lanes:
+            memory = bool(axes or statement.reduced) or not self._same_run(statement, readers)
+        else:
+            memory = bool(axes) or term.op == SCATTER
+        return Storage(f"a{term.number}", axes, lanes=lanes, memory=memory)
 
     def _same_run(self, statement: Statement, readers: Sequence[Statement]) -> bool:
         """Whether readers follow a statement without a loop in between."""
@@ -308,7 +313,7 @@ class KernelWriter(Writer):
             kind, str(int(sizes.trans[0])), str(int(sizes.trans[1])), f"some{k}", columns, inner,
             at[0], stored_a, at[1], stored_b, at[2], columns, "0", "1",
         ]  # fmt: skip
-        self.put(2, f"{self.use('gemm', 'blas')}({', '.join(given)})")
+        self.put(2, f"{self.use('gemm', 'kernels.products.blas')}({', '.join(given)})")
         self.emitter.externals.add(products.external("gemm", term.dtype.name))
         cost = products.MULTIPLY_NS[term.dtype.name]
         return f"{cost:.3g} * ({text(sizes.batch)}) * ({rows}) * ({columns}) * ({inner})"

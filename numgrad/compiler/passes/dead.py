@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-from numgrad.compiler.graph.graph import CALL, INPUT, Graph, Node
-
-_EFFECTS = ("require_between",)
-"""Operations that are there for the error they may raise."""
-
-
-def has_effects(node: Node) -> bool:
-    """Whether a node is there for more than its results."""
-    return node.op == CALL or node.name in _EFFECTS
+from numgrad.compiler.graph.graph import INPUT, Graph
 
 
 def drop_dead(graph: Graph) -> int:
@@ -18,7 +10,7 @@ def drop_dead(graph: Graph) -> int:
     needed = set(graph.roots())
     kept = []
     for node in reversed(graph.nodes):
-        stays = node.op == INPUT or has_effects(node)
+        stays = node.op == INPUT or node.has_effects
         if stays or any(v in needed for v in node.outputs):
             needed.update(node.inputs)
             kept.append(node)

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.variable import Tensor
-from numgrad.compiler.inspect.messages import warn
-from numgrad.compiler.run.nesting import flatten, paths
-from numgrad.compiler.run.signature import Arguments
+from numgrad.compiler.call.nesting import flatten, paths
+from numgrad.compiler.call.signature import Arguments
 from numgrad.compiler.run.specialise import Specialisation
-from numgrad.errors import NumgradAssertionError
+from numgrad.errors import NumgradAssertionError, warn
 from numgrad.tensors.random_state import RandomState
 
 

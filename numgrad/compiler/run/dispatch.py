@@ -23,10 +23,10 @@ import numpy as np
 from numgrad import config
 from numgrad.autograd.node import mark_written
 from numgrad.autograd.variable import TENSORS, Tensor, refresh
-from numgrad.compiler.graph.sizes import Size, lengths_in
-from numgrad.compiler.run.layout import PLAIN, RECORDING, Layout, Result
-from numgrad.compiler.run.nesting import Nesting, is_named_tuple
-from numgrad.compiler.run.signature import (
+from numgrad.compiler.call.closure import FIXED, IDENTITY, Place
+from numgrad.compiler.call.layout import PLAIN, RECORDING, Layout, Result
+from numgrad.compiler.call.nesting import Nesting, is_named_tuple
+from numgrad.compiler.call.signature import (
     MISSING,
     NUMBER,
     SCALAR,
@@ -34,9 +34,9 @@ from numgrad.compiler.run.signature import (
     Leaf,
     same,
 )
-from numgrad.compiler.trace.closure import FIXED, IDENTITY, Place
-from numgrad.core.op import state
-from numgrad.tensors.eager import new_tensor
+from numgrad.compiler.graph.sizes import Size, lengths_in
+from numgrad.core.interpreter import state
+from numgrad.tensors.recording import new_tensor
 
 MISS: Any = type("Miss", (), {})()
 """What a specialisation returns for arguments that it was not made for."""

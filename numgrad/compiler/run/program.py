@@ -28,8 +28,6 @@ from numgrad.compiler.graph.graph import CALL, Graph, Node
 from numgrad.compiler.graph.polynomial import Terms as Length
 from numgrad.compiler.graph.polynomial import text_of, value_of
 from numgrad.compiler.graph.sizes import Sizes, lengths_in
-from numgrad.compiler.inspect.messages import no_internal_error
-from numgrad.compiler.inspect.progress import announced
 from numgrad.compiler.lower.expand import Expansion
 from numgrad.compiler.lower.kernel import KernelWriter, Written
 from numgrad.compiler.lower.stored import first_stored, reachable
@@ -44,7 +42,9 @@ from numgrad.compiler.lower.terms import (
     Term,
     count,
 )
+from numgrad.compiler.messages import no_internal_error
 from numgrad.compiler.passes import optimize
+from numgrad.compiler.progress import announced
 from numgrad.compiler.run.buffers import SMALLEST, Reused
 from numgrad.compiler.run.options import Options
 from numgrad.errors import NumgradAssertionError

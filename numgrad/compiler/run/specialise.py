@@ -8,16 +8,16 @@ from typing import Any
 
 from numgrad.codegen.compile import Kernel
 from numgrad.codegen.locks import TRACING
+from numgrad.compiler.call.closure import IDENTITY, VALUE, Place
+from numgrad.compiler.call.layout import RECORDING, Layout
+from numgrad.compiler.call.signature import TENSOR, Arguments
 from numgrad.compiler.graph.graph import Graph
-from numgrad.compiler.inspect.messages import no_internal_error
+from numgrad.compiler.messages import no_internal_error
 from numgrad.compiler.run.dispatch import MISS, NAMES, Writer, compiled
-from numgrad.compiler.run.layout import RECORDING, Layout
 from numgrad.compiler.run.options import Options, Program
 from numgrad.compiler.run.program import KernelStep, compile_graph
-from numgrad.compiler.run.signature import TENSOR, Arguments
 from numgrad.compiler.run.tape import Differentiable
 from numgrad.compiler.trace.capture import Traced, trace
-from numgrad.compiler.trace.closure import IDENTITY, VALUE, Place
 from numgrad.errors import NumgradAssertionError
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,26 +18,8 @@ from numgrad.compiler.run.buffers import owns
 from numgrad.compiler.run.options import Program
 from numgrad.compiler.run.replay import replay
 from numgrad.compiler.trace.cut import Cut
-from numgrad.core.op import Call, Meta, Op
-from numgrad.errors import NumgradError
-
-
-@contextmanager
-def without_hooks(tensors: Sequence[Tensor]) -> Iterator[None]:
-    """Hide hooks of tensors: they run when gradients leave the node, not inside of it."""
-    sides = [(t, t._extra) for t in tensors]
-    nodes = [(t._grad_fn, t._grad_fn.extras) for t in tensors if t._grad_fn is not None]
-    for tensor, _ in sides:
-        tensor._extra = None
-    for node, _ in nodes:
-        node.extras = None
-    try:
-        yield
-    finally:
-        for tensor, side in sides:
-            tensor._extra = side
-        for node, extras in nodes:
-            node.extras = extras
+from numgrad.compiler.trace.dead_end import NUMBER, operation_of
+from numgrad.core.op import Call, Meta
 
 
 class Differentiable:
@@ -78,7 +59,7 @@ class Differentiable:
         self.name, self.parts, self._compile, self._jit = name, parts, compile, jit
         self.outputs, self.recorded, self.wanted = list(outputs), list(recorded), list(wanted)
         self.forward = compile(parts.forward, name)
-        self.op = _operation(name)
+        self.op = operation_of(name)
         self.mask = sum(1 << k for k in wanted)
         positions = {value: k for k, value in enumerate(parts.forward.inputs)}
         self.written = {*touched, *(positions[target] for target, _ in parts.forward.writes)}
@@ -109,7 +90,7 @@ class Differentiable:
         call = CompiledCall(
             self,
             tuple(
-                [Meta(a.shape, a.dtype) if isinstance(a, np.ndarray) else _NUMBER for a in arrays]
+                [Meta(a.shape, a.dtype) if isinstance(a, np.ndarray) else NUMBER for a in arrays]
             ),
             tuple([Meta(results[k]._array.shape, results[k]._array.dtype) for k in self.recorded]),
         )
@@ -147,44 +128,6 @@ class Differentiable:
         backward.__name__ = f"{self.name}_backward"
         found = self._again = self._jit(backward)
         return found
-
-
-def dead_end(name: str, error: NumgradError) -> Node:
-    """The node of a result whose gradients could not be traced: its backward says why."""
-    return Node(DeadEnd(_operation(name), error), 0, (), ())
-
-
-class DeadEnd(Call):
-    """The record of a call that has no gradients."""
-
-    __slots__ = ("error",)
-
-    def __init__(self, op: Op, error: NumgradError) -> None:
-        super().__init__(op, (), {})
-        self.error = error
-
-    @property
-    def results(self) -> tuple[Meta, ...]:
-        return (_NUMBER,)
-
-    def backward(self, mask: int, g: Any, saved: Sequence[Any]) -> tuple[list[Any], int]:
-        raise type(self.error)(*self.error.args)
-
-    def gradients(self, mask: int, g: Any, values: dict[str, Any]) -> list[Any]:
-        return self.backward(mask, g, ())[0]
-
-
-_NUMBER = Meta((), np.dtype(np.float64))
-
-
-def _operation(name: str) -> Op:
-    def function(*inputs: Any) -> None:
-        """A compiled function."""
-
-    op = Op(function, register=False, internal=True)
-    op.name = name
-    op.auxiliaries = ("kept",)
-    return op
 
 
 class CompiledCall(Call):

@@ -1,32 +1,18 @@
-"""Arrays of a trace, and the line of the user's code that is being traced."""
+"""Arrays of a trace."""
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
 from numgrad.compiler.graph.graph import Shape, Value
 from numgrad.compiler.graph.shapes import hinted
-from numgrad.compiler.inspect.messages import is_users
+from numgrad.compiler.messages import user_line
+from numgrad.compiler.trace.builder import GraphBuilder
 from numgrad.compiler.trace.memory import Step, shares_memory, steps_between
 from numgrad.core.abstract import AbstractArray
 from numgrad.errors import NumgradRuntimeError, NumgradTraceError
-
-if TYPE_CHECKING:
-    from numgrad.compiler.trace.tracer import Tracer
-
-
-def user_line() -> str | None:
-    """The place in the user's code that is being run, as ``file:line``."""
-    frame = sys._getframe(1)
-    while frame is not None:
-        name = frame.f_code.co_filename
-        if is_users(name):
-            return f"{name}:{frame.f_lineno}"
-        frame = frame.f_back
-    return None
 
 
 class TracedArray(AbstractArray):
@@ -40,7 +26,7 @@ class TracedArray(AbstractArray):
 
     def __init__(
         self,
-        tracer: Tracer,
+        tracer: GraphBuilder,
         value: Value,
         base: TracedArray | None = None,
         steps: tuple[Step, ...] = (),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from numgrad.compiler.graph.graph import Shape, Value
 from numgrad.compiler.graph.shapes import broadcast, hinted
 from numgrad.compiler.graph.sizes import Size
 from numgrad.compiler.trace.arrays import TracedArray
+from numgrad.compiler.trace.builder import GraphBuilder
 from numgrad.compiler.trace.infer import primitive_results
 from numgrad.compiler.trace.views import VIEWS, canonical_index, to_shape
 from numgrad.core.axis import AxisCall, AxisOp, normalize_axes
@@ -21,10 +22,6 @@ from numgrad.core.op import Call, Meta, Op
 from numgrad.core.primitive import Primitive
 from numgrad.core.view import View
 from numgrad.errors import NumgradTypeError, NumgradValueError
-
-if TYPE_CHECKING:
-    from numgrad.compiler.trace.tracer import Tracer
-
 
 _IDENTITIES = ("conjugate", "positive")
 """Operations that give real numbers back."""
@@ -41,7 +38,7 @@ class _Traced:
 
     __slots__ = ()
 
-    tracer: Tracer
+    tracer: GraphBuilder
     line: str | None
     outs: tuple[Meta, ...]
 
@@ -67,7 +64,7 @@ class TracedCall(_Traced, Call):
 
     def __init__(
         self,
-        tracer: Tracer,
+        tracer: GraphBuilder,
         op: Op,
         metas: tuple[Meta, ...],
         params: dict[str, Any],
@@ -91,7 +88,7 @@ class TracedAxisCall(_Traced, AxisCall):
 
 
 def record_call(
-    tracer: Tracer, op: Op, arrays: list[Any], params: dict[str, Any]
+    tracer: GraphBuilder, op: Op, arrays: list[Any], params: dict[str, Any]
 ) -> tuple[Any, Call]:
     """Append the node of a call; returns what it computes and the record for the tape."""
     if isinstance(op, Elementwise):
@@ -103,20 +100,20 @@ def record_call(
     return _primitive(tracer, op, arrays, params)
 
 
-def _array(tracer: Tracer, value: Value) -> TracedArray:
+def _array(tracer: GraphBuilder, value: Value) -> TracedArray:
     return TracedArray(tracer, value)
 
 
-def _value(tracer: Tracer, a: Any) -> Value:
+def _value(tracer: GraphBuilder, a: Any) -> Value:
     """An operand as a value; Python numbers promote like such."""
     return tracer.constant(a) if type(a) in (int, float, complex) else a.value
 
 
-def _strong(tracer: Tracer, a: Any) -> Value:
+def _strong(tracer: GraphBuilder, a: Any) -> Value:
     return tracer.strong(_value(tracer, a))
 
 
-def _elementwise(tracer: Tracer, op: Elementwise, arrays: list[Any]) -> tuple[Any, Call]:
+def _elementwise(tracer: GraphBuilder, op: Elementwise, arrays: list[Any]) -> tuple[Any, Call]:
     values = [_value(tracer, a) for a in arrays]
     for value in values:
         check_dtype(op.name, value.dtype)
@@ -139,7 +136,7 @@ def _elementwise(tracer: Tracer, op: Elementwise, arrays: list[Any]) -> tuple[An
 
 
 def _axis(
-    tracer: Tracer, op: AxisOp, arrays: list[Any], params: dict[str, Any]
+    tracer: GraphBuilder, op: AxisOp, arrays: list[Any], params: dict[str, Any]
 ) -> tuple[Any, Call]:
     x = _strong(tracer, arrays[0])
     check_dtype(op.name, x.dtype)
@@ -170,7 +167,9 @@ def _axis(
     return _array(tracer, outs[0]), call
 
 
-def _view(tracer: Tracer, op: View, arrays: list[Any], params: dict[str, Any]) -> tuple[Any, Call]:
+def _view(
+    tracer: GraphBuilder, op: View, arrays: list[Any], params: dict[str, Any]
+) -> tuple[Any, Call]:
     values = [_strong(tracer, a) for a in arrays]
     check_dtype(op.name, values[0].dtype)
     if op.name == "region":
@@ -190,7 +189,7 @@ def _view(tracer: Tracer, op: View, arrays: list[Any], params: dict[str, Any]) -
 
 
 def _region(
-    tracer: Tracer, op: Op, values: list[Any], metas: list[Any], params: dict[str, Any]
+    tracer: GraphBuilder, op: Op, values: list[Any], metas: list[Any], params: dict[str, Any]
 ) -> tuple[Any, Call]:
     """What is written at a place, or its gradient."""
     where = params["where"]
@@ -202,7 +201,7 @@ def _region(
 
 
 def _index(
-    tracer: Tracer, name: str, values: list[Any], metas: list[Any], params: dict[str, Any]
+    tracer: GraphBuilder, name: str, values: list[Any], metas: list[Any], params: dict[str, Any]
 ) -> dict[str, Any]:
     """A canonical index, and what is written there with an axis for each of its slices."""
     shape = params["shape"] if name == "getitem_backward" else metas[0].shape
@@ -216,7 +215,7 @@ def _index(
 
 
 def _primitive(
-    tracer: Tracer, op: Op, arrays: list[Any], params: dict[str, Any]
+    tracer: GraphBuilder, op: Op, arrays: list[Any], params: dict[str, Any]
 ) -> tuple[Any, Call]:
     given = [None if a is None else _strong(tracer, a) for a in arrays]
     for value in given:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,21 +11,22 @@ import numpy as np
 
 from numgrad.autograd.engine import backward as engine
 from numgrad.autograd.variable import Tensor
+from numgrad.compiler.call.closure import Place, Surroundings, is_atom
+from numgrad.compiler.call.layout import GradientResult, Input, Result
+from numgrad.compiler.call.nesting import flatten
+from numgrad.compiler.call.signature import NUMBER, STATIC, TENSOR, Arguments, Leaf
 from numgrad.compiler.graph.graph import CALL, Graph, Value
 from numgrad.compiler.graph.sizes import Size
-from numgrad.compiler.inspect.messages import name_line, no_internal_error, raised_at, warn
-from numgrad.compiler.run.layout import GradientResult, Input, Result
-from numgrad.compiler.run.nesting import flatten
-from numgrad.compiler.run.signature import NUMBER, STATIC, TENSOR, Arguments, Leaf
-from numgrad.compiler.run.tape import dead_end, without_hooks
+from numgrad.compiler.messages import name_line, no_internal_error, raised_at
 from numgrad.compiler.trace.arrays import TracedArray
-from numgrad.compiler.trace.closure import Place, Surroundings, is_atom
+from numgrad.compiler.trace.captured import Captured
 from numgrad.compiler.trace.cut import Cut, cut
-from numgrad.compiler.trace.effects import Captured
+from numgrad.compiler.trace.dead_end import dead_end
+from numgrad.compiler.trace.interpreter import TraceInterpreter
 from numgrad.compiler.trace.shared import share
 from numgrad.compiler.trace.shown import source_of
 from numgrad.compiler.trace.tracer import Tracer
-from numgrad.errors import NumgradError, NumgradNotImplementedError, NumgradTypeError
+from numgrad.errors import NumgradError, NumgradNotImplementedError, NumgradTypeError, warn
 
 
 @dataclass
@@ -87,7 +90,7 @@ def trace(arguments: Arguments, *, dynamic: bool, recorded: bool) -> Traced:
         given.append(tensor)
         owners.append((tensor, value))
         inputs[value] = Input(value, leaf)
-    with tracer:
+    with TraceInterpreter(tracer):
         try:
             with no_internal_error(
                 f"it traced {parameters.name}", parameters.function, runs_users_code=True
@@ -235,7 +238,7 @@ class _Gradients:
             value = tracer.value(tensor)
             self.cotangents.append(graph.input(value.shape, value.dtype))
             cotangents.append(Tensor(TracedArray(tracer, self.cotangents[-1])))  # pyright: ignore
-        with without_hooks([t for t in captured if isinstance(t, Tensor)]):
+        with _without_hooks([t for t in captured if isinstance(t, Tensor)]):
             try:
                 found = engine.grad(self.outputs, candidates, cotangents, allow_unused=True)
             except NumgradError as error:  # a matter of the backward, if there is one
@@ -272,3 +275,21 @@ def _warn_of_frozen(function: str, captured: Any) -> None:
         "content becomes part of the compiled function; make it with numgrad functions "
         "(ng.arange, ng.zeros), or outside of the function"
     )
+
+
+@contextmanager
+def _without_hooks(tensors: Sequence[Tensor]) -> Iterator[None]:
+    """Hide hooks of tensors: they run when gradients leave the node, not inside of it."""
+    sides = [(t, t._extra) for t in tensors]
+    nodes = [(t._grad_fn, t._grad_fn.extras) for t in tensors if t._grad_fn is not None]
+    for tensor, _ in sides:
+        tensor._extra = None
+    for node, _ in nodes:
+        node.extras = None
+    try:
+        yield
+    finally:
+        for tensor, side in sides:
+            tensor._extra = side
+        for node, extras in nodes:
+            node.extras = extras

@@ -17,7 +17,6 @@ from typing import Any
 
 from numgrad.compiler.graph.graph import CALL, CONSTANT, INPUT, SIZE, Graph, Node, Value
 from numgrad.compiler.graph.sizes import Size, lengths_in
-from numgrad.compiler.passes.dead import has_effects
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.op import Op
 from numgrad.core.view import View
@@ -183,7 +182,7 @@ def extract(
     stack = [*outputs, *(value for _, value in writes)]
     active: set[Node] = set()
     if effects_besides is not None:
-        active = {n for n in graph.nodes if has_effects(n) and n not in effects_besides}
+        active = {n for n in graph.nodes if n.has_effects and n not in effects_besides}
         stack += [value for node in active for value in node.inputs]
     while stack:
         value = stack.pop()

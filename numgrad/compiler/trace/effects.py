@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,42 +9,11 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.variable import Tensor
-from numgrad.compiler.graph.graph import CALL, Graph, Shape, Value
+from numgrad.compiler.graph.graph import CALL, Value
 from numgrad.compiler.graph.graph import Meta as Result
 from numgrad.compiler.trace.arrays import TracedArray
-from numgrad.compiler.trace.closure import Place
+from numgrad.compiler.trace.captured import Capturing
 from numgrad.errors import NumgradTypeError
-
-
-@dataclass(frozen=True)
-class Captured:
-    """An input of the graph that is no argument.
-
-    Attributes
-    ----------
-    value
-        The input.
-    source
-        The Tensor or ndarray it is read from at each call.
-    frozen
-        Whether ``source`` is an ndarray that plain NumPy made during the trace.
-    array
-        The array that it was in the trace.
-    gradient
-        Whether what is read is ``source.grad``.
-    made
-        Whether ``source`` is an ndarray that numgrad made during the trace.
-    place
-        Where it is found, if that is no place of ``source`` itself.
-    """
-
-    value: Value
-    source: Any
-    frozen: bool
-    array: Any
-    gradient: bool = False
-    made: bool = False
-    place: Place | None = None
 
 
 @dataclass(frozen=True)
@@ -56,39 +24,24 @@ class GradientWrite:
     value: Value | None
 
 
-class Effects:
-    """The part of a tracer that is told of effects: Note [Calls] in ``graph``."""
+class Effects(Capturing):
+    """The part of a tracer that is told of effects: Note [Calls] in ``graph``.
 
-    graph: Graph
-    captured: list[Captured]
-    gradients: list[GradientWrite]
-    without_gradient: list[Tensor]
-    _inputs: dict[int, tuple[Any, TracedArray]]
-    _stored: dict[int, Value]
-    _gradients: dict[int, tuple[Tensor, Any]]
-    _standins: dict[int, Any]
+    Attributes
+    ----------
+    gradients
+        What ``.grad`` of captured tensors holds after each call, where the function changes it.
+    without_gradient
+        Captured tensors whose ``.grad`` the function found to be None: it relies on that.
+    """
 
-    @abstractmethod
-    def lift(self, x: Any, dtype: Any = None) -> TracedArray:
-        """Anything as a traced array."""
-
-    @abstractmethod
-    def strong(self, value: Value, dtype: Any = None) -> Value:
-        """A value that promotes like an array."""
-
-    @abstractmethod
-    def add(self, op: Any, values: Any, params: Any, results: Any) -> tuple[Value, ...]:
-        """Append a node."""
-
-    @abstractmethod
-    def _symbols(self, shape: Sequence[int]) -> Shape:
-        """Lengths of an input."""
-
-    @abstractmethod
-    def _enter_captured(
-        self, array: np.ndarray, value: Value, source: Any, frozen: bool, *, gradient: bool = False
-    ) -> TracedArray:
-        """Note an input that is no argument."""
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.gradients: list[GradientWrite] = []
+        self.without_gradient: list[Tensor] = []
+        self._gradients: dict[int, tuple[Tensor, Any]] = {}
+        self._standins: dict[int, Any] = {}
+        self._stored: dict[int, Value] = {}
 
     # ---------------------------------------------------------------------------------- effects
 
@@ -131,18 +84,6 @@ class Effects:
         params = {"function": function, "effects": False, "writes": ()}
         found = self.add(CALL, values, params, results)
         return [Tensor(TracedArray(self, value)) for value in found]  # pyright: ignore
-
-    def draw(
-        self, function: Callable[..., Any], shape: Shape, dtype: Any, *operands: Any
-    ) -> Tensor:
-        """An array that a function gives at each call, from a random state for instance."""
-        dtype = np.dtype(dtype)
-
-        def drawn(*given: Any) -> tuple:
-            return (np.asarray(function(*given)).astype(dtype, copy=False),)
-
-        (value,) = self.call(drawn, operands, [(tuple(shape), dtype)])
-        return Tensor(TracedArray(self, value))  # pyright: ignore
 
     def _flush(self, target: Tensor, array: TracedArray) -> None:
         """Store what was written to a captured tensor, before a call looks at it."""

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from numgrad.compiler.graph.shapes import hinted, specialised
-from numgrad.core.op import Meta, Op, raw, state
+from numgrad.core.interpreter import eagerly
+from numgrad.core.op import Meta, Op, raw
 from numgrad.errors import NumgradError
 
 
@@ -39,11 +40,8 @@ def primitive_results(
 def _by_running(op: Op, metas: Sequence[Meta | None], params: dict[str, Any]) -> Any:
     """What the operation gives for ones in place of its operands."""
     arrays = [None if m is None else np.ones(specialised(m.shape), m.dtype) for m in metas]
-    before = state.set(interpreters=(raw,), tracer=None, grad_enabled=False)
-    try:
+    with eagerly(raw, grad_enabled=False):
         out, call = op.run(arrays, _plain(params))
-    finally:
-        state.set(**before)
     outs = tuple(Meta(o.shape, o.dtype) for o in (out if type(out) is tuple else (out,)))
     found: Any = outs if type(out) is tuple else outs[0]
     return (found, tuple(Meta(a.shape, a.dtype) for a in call.aux)) if op.auxiliaries else found

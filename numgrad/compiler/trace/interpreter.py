@@ -1,24 +1,49 @@
-"""What an operation means in a trace: a node of the graph, and the tape as in eager code."""
+"""What operations and arrays mean in a trace: nodes of the graph, and the tape as in eager code."""
+
+# ruff: noqa: D102 (the docstrings are those of ``Ground``)
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any, Self
+
+import numpy as np
 
 from numgrad.autograd.variable import Tensor, refresh
+from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.compiler.trace.calls import record_call
-from numgrad.core.abstract import AbstractLength
-from numgrad.core.op import OPS, Call, Op, bind
-from numgrad.tensors.eager import EagerInterpreter
+from numgrad.compiler.trace.function import traced
+from numgrad.compiler.trace.memory import TracedRegion, fitted
+from numgrad.compiler.trace.tracer import Tracer
+from numgrad.compiler.trace.views import canonical_index
+from numgrad.core.abstract import AbstractArray, AbstractLength, broadcast_lengths
+from numgrad.core.interpreter import bind, state
+from numgrad.core.op import OPS, Call, Meta, Op
+from numgrad.core.tree import leaves
+from numgrad.errors import NumgradIndexError, NumgradTraceError
+from numgrad.operations.shape import as_operand
+from numgrad.tensors.recording import RecordingInterpreter
 
-if TYPE_CHECKING:
-    from numgrad.compiler.trace.tracer import Tracer
 
+class TraceInterpreter(RecordingInterpreter):
+    """Appends what operations compute to the graph of a tracer, in a ``with`` block."""
 
-class TraceInterpreter(EagerInterpreter):
-    """Appends what operations compute to the graph of a tracer."""
+    deferred = True
 
     def __init__(self, tracer: Tracer) -> None:
         self.tracer = tracer
+        self._before: dict[str, Any] = {}
+
+    def __enter__(self) -> Self:
+        self._before = state.set(
+            interpreters=(*state.interpreters, self), ground=self, anomaly=False
+        )
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        state.set(**self._before)
+        self.tracer.finish(failed=exception[0] is not None)
 
     def operand(self, op: Op, a: Any) -> tuple[Any, Any]:
         """An argument as the tape keeps it, and as a traced array or a number."""
@@ -38,8 +63,152 @@ class TraceInterpreter(EagerInterpreter):
         """Append the call to the graph."""
         return record_call(self.tracer, op, arrays, params)
 
-    def duplicate(self, original: Tensor, twin: Tensor) -> None:
-        """Nothing is kept beside the tensors of a trace."""
+    def apply_function(self, function: Any, args: tuple, keywords: dict[str, Any]) -> tuple:
+        return traced(self.tracer, function, args, keywords)
 
-    def assign(self, target: Tensor, value: Any) -> None:
-        """Nothing is kept beside the tensors of a trace."""
+    def once(self, message: str) -> None:
+        raise NumgradTraceError(message)
+
+    # ----------------------------------------------------------------------------------- arrays
+
+    def lift(self, x: Any, dtype: Any = None) -> TracedArray:
+        return self.tracer.lift(x, dtype)
+
+    def numbers(self, x: Any) -> None:
+        return None
+
+    def reads(self, data: Any) -> bool:
+        parts = leaves(data) if isinstance(data, list | tuple) else (data,)
+        return any(
+            isinstance(part, Tensor | AbstractLength)
+            or (isinstance(part, np.ndarray) and self.tracer.is_input(part))
+            for part in parts
+        )
+
+    def made(self, array: Any) -> Any:
+        if isinstance(array, AbstractArray):
+            return array
+        return self.tracer.freeze(array, made=True).copy()
+
+    def filled(self, shape: Any, value: Any, dtype: Any = None) -> Any:
+        lengths = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
+        if not all(isinstance(n, int | AbstractLength) for n in lengths):
+            return self.made(np.full(shape, value, dtype))
+        if isinstance(value, int | float | complex | np.generic):
+            number = np.full((), value, dtype)
+            return self.tracer.filled(lengths, number.item(), number.dtype)
+        array = self.tracer.lift(value)
+        kind = array.dtype if dtype is None else np.dtype(dtype)
+        return TracedArray(self.tracer, fitted(self.tracer, array.value, lengths, kind))
+
+    def zeros(self, shape: Any, dtype: Any) -> Any:
+        return self.filled(shape, 0, dtype)
+
+    def ones(self, shape: Any, dtype: Any) -> Any:
+        return self.filled(shape, 1, dtype)
+
+    def empty(self, shape: Any, dtype: Any) -> Any:
+        return self.filled(shape, 0, dtype)
+
+    def unit(self, shape: tuple[int, ...], place: int, dtype: np.dtype) -> TracedArray:
+        return TracedArray(self.tracer, self.tracer.unit_value(shape, place, dtype))
+
+    def is_zero(self, array: Any) -> bool:
+        return type(array) is TracedArray and array.value in self.tracer.absent
+
+    def differentiable(self, x: Any) -> Tensor:
+        array = self.tracer.lift(x)
+        if array.value.weak:  # a number, which is one of float64, not of its type
+            kind = np.float64 if array.dtype.kind in "iu" else array.dtype
+            array = TracedArray(self.tracer, self.tracer.strong(array.value, kind))
+        return Tensor(array)  # pyright: ignore
+
+    # ----------------------------------------------------------------------------------- memory
+
+    def store(self, target: Tensor, value: Any) -> None:
+        array = self.tracer.lift(target)
+        array.write(fitted(self.tracer, self.tracer.lift(value).value, array.shape, array.dtype))
+
+    def region(self, owner: Tensor, view: Tensor) -> TracedRegion:
+        whole, part = self.tracer.lift(owner), self.tracer.lift(view)
+        of_whole, of_part = (Meta(a.shape, a.dtype) for a in (whole, part))
+        return TracedRegion(of_whole, of_part, part.steps[len(whole.steps) :])
+
+    def gradient(self, tensor: Tensor) -> Any:
+        return self.tracer.gradient(tensor)
+
+    def set_gradient(self, tensor: Tensor, value: Any) -> None:
+        self.tracer.remember_gradient(tensor)
+        tensor._grad = value
+
+    # ---------------------------------------------------------------------------------- indices
+
+    def index_part(self, part: Any, shape: tuple) -> Any:
+        """An array of integers is traced, and a mask stays one if its numbers are known.
+
+        A mask that is not can be written to at, since that has a shape without it.
+        """
+        if isinstance(part, np.integer):
+            return int(part)
+        if isinstance(part, list | tuple) and any(isinstance(p, Tensor) for p in part):
+            part = OPS["stack"](*part)
+        if isinstance(part, list | tuple):
+            part = np.asarray(part, np.int64 if not part else None)
+            if part.dtype.kind in "iu":
+                return Tensor(self.tracer.freeze(part))  # pyright: ignore
+        if isinstance(part, np.ndarray) and not self.tracer.is_input(part):
+            if part.dtype.kind == "b":
+                return part
+            if part.dtype.kind in "iu" and part.ndim == 0:
+                return int(part)
+        array = self.tracer.lift(part)
+        if array.dtype.kind not in "iub":
+            raise NumgradIndexError(
+                f"getitem: an index of dtype {array.dtype}; indices are integers, slices, None, "
+                "Ellipsis, and arrays of integers or booleans"
+            )
+        return Tensor(array)  # pyright: ignore
+
+    def selected_shape(self, operation: str, shape: tuple, index: tuple) -> tuple:
+        return tuple(canonical_index(operation, shape, index)[1])
+
+    def positions(self, operation: str, shape: tuple, index: tuple) -> Tensor:
+        numbered = OPS["reshape"](OPS["iota"](length=prod(shape)), shape)
+        return OPS["getitem"](numbered, index)
+
+    # ------------------------------------------------------------------------------------ calls
+
+    def plan(self, op: Op, x: Tensor, params: dict[str, Any]) -> Call:
+        return record_call(self.tracer, op, [self.tracer.lift(x)], dict(params))[1]
+
+    def called(
+        self, function: Callable[..., tuple], operands: Sequence[Any], results: Sequence[tuple]
+    ) -> list[Tensor]:
+        return self.tracer.called(function, operands, results)
+
+    def effect(
+        self, function: Callable[..., tuple], operands: Sequence[Any], targets: Sequence[Tensor]
+    ) -> None:
+        self.tracer.effect(function, operands, targets)
+
+    # ---------------------------------------------------------------------------------- numbers
+
+    def drawn(
+        self, function: Callable[..., Any], operands: Sequence[Any], size: Any, dtype: Any
+    ) -> Tensor:
+        operands = [b if isinstance(b, int | float) else as_operand(b) for b in operands]
+        if size is None:
+            shape = broadcast_lengths(*[getattr(b, "shape", ()) for b in operands])
+        else:
+            shape = tuple(size) if isinstance(size, tuple | list) else (size,)
+
+        def draw(*given: Any) -> tuple:
+            lengths = tuple([int(n) for n in given[len(operands) :]])
+            found = function(*given[: len(operands)], lengths)
+            return (np.asarray(found).astype(dtype, copy=False),)
+
+        (value,) = self.tracer.call(draw, (*operands, *shape), [(shape, np.dtype(dtype))])
+        return Tensor(TracedArray(self.tracer, value))  # pyright: ignore
+
+    def seed(self) -> Tensor:
+        return self.drawn(lambda _: np.random.random_sample() * 2**53, (), (), np.int64)

@@ -14,17 +14,15 @@ As in NumPy a reshape gives a view only where elements side by side stay so; els
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from numgrad.compiler.graph.graph import Node, Shape, Value
+from numgrad.compiler.trace.builder import GraphBuilder
 from numgrad.compiler.trace.views import VIEWS, to_axes, to_shape
 from numgrad.core.op import OPS, Meta
 from numgrad.errors import NumgradTraceError
-
-if TYPE_CHECKING:
-    from numgrad.compiler.trace.tracer import Tracer
 
 
 @dataclass(frozen=True)
@@ -36,13 +34,13 @@ class Step:
     before: Shape
     shape: Shape
 
-    def apply(self, tracer: Tracer, x: Value) -> Value:
+    def apply(self, tracer: GraphBuilder, x: Value) -> Value:
         """What is seen of ``x``."""
         if self.name in ("real", "imag"):
             return VIEWS[self.name](tracer, x)
         return tracer.add(OPS[self.name], (x,), self.params, [(self.shape, x.dtype)])[0]
 
-    def put(self, tracer: Tracer, x: Value, part: Value) -> Value:
+    def put(self, tracer: GraphBuilder, x: Value, part: Value) -> Value:
         """``x`` with ``part`` in the place of what is seen of it."""
         if self.name == "reshape":
             return to_shape(tracer, part, self.before)
@@ -56,13 +54,13 @@ class Step:
             parts[self.name == "imag"] = part
             return tracer.add(OPS["from_parts"], parts, {}, [(x.shape, x.dtype)])[0]
         if self.name == "diagonal":
-            shown = tracer.filled(self.shape, 1, bool).value
+            shown = tracer.filled_value(self.shape, 1, bool)
             chosen = self._on_diagonal(tracer, shown)
             spread = self._on_diagonal(tracer, part)
             return tracer.add(OPS["where"], (chosen, spread, x), {}, [(x.shape, x.dtype)])[0]
         raise NumgradTraceError(f"{self.name}: a write through it has no meaning")
 
-    def transpose(self, tracer: Tracer, g: Value) -> Value:
+    def transpose(self, tracer: GraphBuilder, g: Value) -> Value:
         """Zeros of the shape ``before`` with ``g`` added where it is seen."""
         meta = [(self.before, g.dtype)]
         if self.name == "getitem":
@@ -71,9 +69,9 @@ class Step:
         if self.name == "diagonal":
             return self._on_diagonal(tracer, g)
         if self.name == "broadcast_to":
-            return tracer.summed(g, self.before)
+            return _summed(tracer, g, self.before)
         if self.name in ("real", "imag"):
-            zero = tracer.filled(self.before, 0, g.dtype).value
+            zero = tracer.filled_value(self.before, 0, g.dtype)
             parts = (g, zero) if self.name == "real" else (zero, g)
             dtype = np.result_type(g.dtype, np.complex64)
             return tracer.add(OPS["from_parts"], parts, {}, [(self.before, dtype)])[0]
@@ -82,10 +80,24 @@ class Step:
     def _inverse(self) -> tuple[int, ...]:
         return tuple(int(k) for k in np.argsort(self.params["axes"]))
 
-    def _on_diagonal(self, tracer: Tracer, part: Value) -> Value:
+    def _on_diagonal(self, tracer: GraphBuilder, part: Value) -> Value:
         params = {"shape": self.before, **self.params}
         meta = [(self.before, part.dtype)]
         return tracer.add(OPS["diagonal_backward"], (part,), params, meta)[0]
+
+
+def _summed(tracer: GraphBuilder, value: Value, shape: Shape) -> Value:
+    """The sum over the axes along which ``shape`` was broadcast to that of the value."""
+    lengths, lead = tracer.resolved(value.shape), value.ndim - len(shape)
+    axes = (
+        *range(lead),
+        *[lead + k for k, n in enumerate(shape) if n == 1 and lengths[lead + k] != 1],
+    )
+    if axes:
+        params = {"axis": axes, "dtype": None, "keepdims": False}
+        kept = tuple([n for k, n in enumerate(lengths) if k not in axes])
+        (value,) = tracer.add(OPS["sum"], (value,), params, [(kept, value.dtype)])
+    return to_shape(tracer, value, shape)
 
 
 def steps_between(whole: Value, part: Value) -> tuple[Step, ...] | None:
@@ -147,13 +159,13 @@ class TracedRegion:
     part: Meta
     steps: tuple[Step, ...]
 
-    def find(self, tracer: Tracer, x: Value) -> Value:
+    def find(self, tracer: GraphBuilder, x: Value) -> Value:
         """The elements at the place."""
         for step in self.steps:
             x = step.apply(tracer, x)
         return x
 
-    def replace(self, tracer: Tracer, x: Value, source: Value) -> Value:
+    def replace(self, tracer: GraphBuilder, x: Value, source: Value) -> Value:
         """``x`` with other elements at the place."""
         seen = [x]
         for step in self.steps[:-1]:
@@ -166,14 +178,14 @@ class TracedRegion:
             part = step.put(tracer, before, part)
         return part
 
-    def scatter(self, tracer: Tracer, source: Value) -> Value:
+    def scatter(self, tracer: GraphBuilder, source: Value) -> Value:
         """Zeros like the whole, with ``source`` added at the place."""
         for step in reversed(self.steps):
             source = step.transpose(tracer, source)
         return source
 
 
-def fitted(tracer: Tracer, value: Value, shape: Shape, dtype: Any) -> Value:
+def fitted(tracer: GraphBuilder, value: Value, shape: Shape, dtype: Any) -> Value:
     """A value as it is stored: broadcast and converted."""
     if dtype is not None and value.dtype != np.dtype(dtype) and value.dtype.kind == "c":
         value = VIEWS["real"](tracer, value) if np.dtype(dtype).kind != "c" else value

@@ -18,14 +18,15 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.variable import Tensor
+from numgrad.compiler.call.layout import Result
 from numgrad.compiler.graph.evaluate import parameters
 from numgrad.compiler.graph.graph import Value
 from numgrad.compiler.graph.sizes import Sizes
-from numgrad.compiler.run.layout import Result
 from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.compiler.trace.memory import Step
 from numgrad.compiler.trace.tracer import Tracer
-from numgrad.core.op import OPS, state
+from numgrad.core.interpreter import state
+from numgrad.core.op import OPS
 
 
 @dataclass(frozen=True, eq=False)

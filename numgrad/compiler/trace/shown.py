@@ -13,7 +13,7 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
 from numgrad.autograd.variable import Tensor
-from numgrad.compiler.trace.closure import Place, Surroundings
+from numgrad.compiler.call.closure import Place, Surroundings
 
 _Form = tuple[tuple[int, ...], tuple[int, ...], np.dtype]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,17 +19,15 @@ from numgrad.codegen.expr import check_dtype
 from numgrad.compiler.graph.graph import Length, Shape, Value
 from numgrad.compiler.graph.shapes import hinted, same
 from numgrad.compiler.graph.sizes import Size
+from numgrad.compiler.trace.builder import GraphBuilder
 from numgrad.core.abstract import AbstractArray
 from numgrad.core.axis import normalize_axes
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradIndexError, NumgradValueError
 from numgrad.operations.shape import as_index
 
-if TYPE_CHECKING:
-    from numgrad.compiler.trace.tracer import Tracer
 
-
-def _add(tracer: Tracer, name: str, x: Value, params: dict[str, Any], shape: Any) -> Value:
+def _add(tracer: GraphBuilder, name: str, x: Value, params: dict[str, Any], shape: Any) -> Value:
     return tracer.add(OPS[name], (x,), params, [(tuple(shape), x.dtype)])[0]
 
 
@@ -48,7 +46,7 @@ def as_shape(operation: str, shape: Any) -> list[Any]:
     ]
 
 
-def to_shape(tracer: Tracer, x: Value, shape: Sequence[Length]) -> Value:
+def to_shape(tracer: GraphBuilder, x: Value, shape: Sequence[Length]) -> Value:
     """The elements in a shape that is known to fit."""
     shape = tracer.resolved(tuple(shape))
     if tracer.same_shape(x.shape, shape):
@@ -58,7 +56,7 @@ def to_shape(tracer: Tracer, x: Value, shape: Sequence[Length]) -> Value:
     return _add(tracer, "reshape", x, {"shape": shape}, shape)
 
 
-def _reshape(tracer: Tracer, x: Value, *, shape: Any, order: str = "C") -> Value:
+def _reshape(tracer: GraphBuilder, x: Value, *, shape: Any, order: str = "C") -> Value:
     if order not in ("C", "A", "F"):
         raise NumgradValueError(f"reshape: order is 'C', 'F' or 'A', got {order!r}")
     wanted = as_shape("reshape", shape)
@@ -85,11 +83,11 @@ def _reshape(tracer: Tracer, x: Value, *, shape: Any, order: str = "C") -> Value
     return to_axes(tracer, x, tuple(reversed(range(x.ndim))))
 
 
-def _ravel(tracer: Tracer, x: Value, *, order: str = "C") -> Value:
+def _ravel(tracer: GraphBuilder, x: Value, *, order: str = "C") -> Value:
     return _reshape(tracer, x, shape=(prod(tracer.resolved(x.shape)),), order=order)
 
 
-def _expand_dims(tracer: Tracer, x: Value, *, axis: Any) -> Value:
+def _expand_dims(tracer: GraphBuilder, x: Value, *, axis: Any) -> Value:
     axes = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
     places = normalize_axes("expand_dims", axes, x.ndim + len(axes))
     rest = iter(x.shape)
@@ -97,7 +95,7 @@ def _expand_dims(tracer: Tracer, x: Value, *, axis: Any) -> Value:
     return to_shape(tracer, x, [1 if k in places else next(rest) for k in range(rank)])
 
 
-def _squeeze(tracer: Tracer, x: Value, *, axis: Any = None) -> Value:
+def _squeeze(tracer: GraphBuilder, x: Value, *, axis: Any = None) -> Value:
     lengths = tracer.resolved(x.shape)
     if axis is None:
         axes = tuple([k for k, n in enumerate(lengths) if n == 1])
@@ -111,7 +109,7 @@ def _squeeze(tracer: Tracer, x: Value, *, axis: Any = None) -> Value:
     return to_shape(tracer, x, [n for k, n in enumerate(lengths) if k not in axes])
 
 
-def _broadcast_to(tracer: Tracer, x: Value, *, shape: Any) -> Value:
+def _broadcast_to(tracer: GraphBuilder, x: Value, *, shape: Any) -> Value:
     wanted = tracer.resolved(tuple(as_shape("broadcast_to", shape)))
     lead = len(wanted) - x.ndim
     lengths = tracer.resolved(x.shape)
@@ -130,14 +128,14 @@ def _broadcast_to(tracer: Tracer, x: Value, *, shape: Any) -> Value:
 # ------------------------------------------------------------------------------- order of axes
 
 
-def to_axes(tracer: Tracer, x: Value, axes: tuple[int, ...]) -> Value:
+def to_axes(tracer: GraphBuilder, x: Value, axes: tuple[int, ...]) -> Value:
     """The axes in another order."""
     if axes == tuple(range(x.ndim)):
         return x
     return _add(tracer, "permute_dims", x, {"axes": axes}, [x.shape[a] for a in axes])
 
 
-def _permute_dims(tracer: Tracer, x: Value, *, axes: Any = None) -> Value:
+def _permute_dims(tracer: GraphBuilder, x: Value, *, axes: Any = None) -> Value:
     if axes is None:
         return to_axes(tracer, x, tuple(reversed(range(x.ndim))))
     given = tuple(axes) if isinstance(axes, tuple | list) else (axes,)
@@ -149,7 +147,7 @@ def _permute_dims(tracer: Tracer, x: Value, *, axes: Any = None) -> Value:
     return to_axes(tracer, x, tuple([int(a) % x.ndim for a in given]))
 
 
-def _swapaxes(tracer: Tracer, x: Value, *, axis1: Any, axis2: Any) -> Value:
+def _swapaxes(tracer: GraphBuilder, x: Value, *, axis1: Any, axis2: Any) -> Value:
     (a,) = normalize_axes("swapaxes", axis1, x.ndim)
     (b,) = normalize_axes("swapaxes", axis2, x.ndim)
     order = list(range(x.ndim))
@@ -157,7 +155,7 @@ def _swapaxes(tracer: Tracer, x: Value, *, axis1: Any, axis2: Any) -> Value:
     return to_axes(tracer, x, tuple(order))
 
 
-def _moveaxis(tracer: Tracer, x: Value, *, source: Any, destination: Any) -> Value:
+def _moveaxis(tracer: GraphBuilder, x: Value, *, source: Any, destination: Any) -> Value:
     def several(axes: Any) -> list[int]:
         given = tuple(axes) if isinstance(axes, tuple | list) else (axes,)
         normalize_axes("moveaxis", given, x.ndim)
@@ -172,7 +170,7 @@ def _moveaxis(tracer: Tracer, x: Value, *, source: Any, destination: Any) -> Val
     return to_axes(tracer, x, tuple(order))
 
 
-def _matrix_transpose(tracer: Tracer, x: Value) -> Value:
+def _matrix_transpose(tracer: GraphBuilder, x: Value) -> Value:
     if x.ndim < 2:
         raise NumgradValueError(
             f"matrix_transpose: needs at least two axes, got shape {hinted(x.shape)}; use "
@@ -269,7 +267,7 @@ def _slice(part: slice, n: Length) -> tuple[slice, Length]:
     return slice(start, start + length * step, step), length
 
 
-def take_parts(tracer: Tracer, x: Value, parts: tuple, shape: Sequence[Length]) -> Value:
+def take_parts(tracer: GraphBuilder, x: Value, parts: tuple, shape: Sequence[Length]) -> Value:
     """The elements at a canonical index."""
     full = all(
         isinstance(p, slice) and p.step == 1 and same(p.start, 0) and same(p.stop, n)
@@ -280,7 +278,7 @@ def take_parts(tracer: Tracer, x: Value, parts: tuple, shape: Sequence[Length]) 
     return x if full else _add(tracer, "getitem", x, {"index": parts}, shape)
 
 
-def _part_of_unit(tracer: Tracer, x: Value, parts: tuple) -> Value:
+def _part_of_unit(tracer: GraphBuilder, x: Value, parts: tuple) -> Value:
     """What is seen of zeros with a 1 somewhere: again that, or zeros alone."""
     seen = np.arange(prod(x.shape)).reshape(x.shape)  # pyright: ignore
     for axis, part in reversed(list(enumerate(parts))):
@@ -293,26 +291,26 @@ def _part_of_unit(tracer: Tracer, x: Value, parts: tuple) -> Value:
     return tracer.zero_value(seen.shape, x.dtype)
 
 
-def _getitem(tracer: Tracer, x: Value, *, index: Any) -> Value:
+def _getitem(tracer: GraphBuilder, x: Value, *, index: Any) -> Value:
     index = index if type(index) is tuple else (index,)
     parts, out, kept = canonical_index("getitem", tracer.resolved(x.shape), index)
     return to_shape(tracer, take_parts(tracer, x, parts, kept), out)
 
 
-def _flip(tracer: Tracer, x: Value, *, axis: Any = None) -> Value:
+def _flip(tracer: GraphBuilder, x: Value, *, axis: Any = None) -> Value:
     axes = normalize_axes("flip", tuple(axis) if isinstance(axis, list) else axis, x.ndim)
     reverse = slice(None, None, -1)
     index = tuple([reverse if k in axes else slice(None) for k in range(x.ndim)])
     return _getitem(tracer, x, index=index)
 
 
-def _split_at(tracer: Tracer, x: Value, *, cuts: Any, axis: int = 0) -> tuple[Value, ...]:
+def _split_at(tracer: GraphBuilder, x: Value, *, cuts: Any, axis: int = 0) -> tuple[Value, ...]:
     lead = (slice(None),) * axis
     parts = [(*lead, slice(a, b)) for a, b in pairwise(cuts)]
     return tuple([_getitem(tracer, x, index=part) for part in parts])
 
 
-def _unstack(tracer: Tracer, x: Value, *, axis: Any = 0) -> tuple[Value, ...]:
+def _unstack(tracer: GraphBuilder, x: Value, *, axis: Any = 0) -> tuple[Value, ...]:
     (axis,) = normalize_axes("unstack", axis, x.ndim)
     lead = (slice(None),) * axis
     count = range(tracer.resolved(x.shape)[axis])  # pyright: ignore[reportArgumentType]
@@ -320,7 +318,7 @@ def _unstack(tracer: Tracer, x: Value, *, axis: Any = 0) -> tuple[Value, ...]:
 
 
 def _diagonal(
-    tracer: Tracer, x: Value, *, offset: Any = 0, axis1: Any = 0, axis2: Any = 1
+    tracer: GraphBuilder, x: Value, *, offset: Any = 0, axis1: Any = 0, axis2: Any = 1
 ) -> Value:
     if x.ndim < 2:
         raise NumgradValueError(f"diagonal: needs at least two axes, got shape {hinted(x.shape)}")
@@ -341,7 +339,7 @@ def _diagonal(
 # ------------------------------------------------------------------------------------- dtypes
 
 
-def _astype(tracer: Tracer, x: Value, *, dtype: Any, copy: bool = True) -> Value:
+def _astype(tracer: GraphBuilder, x: Value, *, dtype: Any, copy: bool = True) -> Value:
     dtype = np.dtype(dtype)
     check_dtype("astype", dtype)
     if x.dtype.kind == "c" and dtype.kind not in "cb":
@@ -349,18 +347,18 @@ def _astype(tracer: Tracer, x: Value, *, dtype: Any, copy: bool = True) -> Value
     return tracer.strong(x, dtype)
 
 
-def _part(tracer: Tracer, name: str, x: Value) -> Value:
+def _part(tracer: GraphBuilder, name: str, x: Value) -> Value:
     dtype = np.dtype(np.float32 if x.dtype == np.complex64 else np.float64)
     return tracer.add(OPS[name], (x,), {}, [(x.shape, dtype)])[0]
 
 
-def _real(tracer: Tracer, x: Value) -> Value:
+def _real(tracer: GraphBuilder, x: Value) -> Value:
     return x if x.dtype.kind != "c" else _part(tracer, "real", x)
 
 
-def _imag(tracer: Tracer, x: Value) -> Value:
+def _imag(tracer: GraphBuilder, x: Value) -> Value:
     if x.dtype.kind != "c":
-        return tracer.filled(tracer.resolved(x.shape), 0, x.dtype).value
+        return tracer.filled_value(tracer.resolved(x.shape), 0, x.dtype)
     return _part(tracer, "imag", x)
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
 from numgrad.core.op import Op
-from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.errors import NumgradTypeError, NumgradValueError, warn
 from numgrad.nn.activation import operation as ops
-from numgrad.operations import reduce
+from numgrad.operations import real, reduce
 from numgrad.operations.exponential import tanh as _tanh
 from numgrad.operations.shape import astype, reshape
 from numgrad.operations.special import sigmoid as _sigmoid
@@ -35,7 +34,7 @@ def relu(input: Any, inplace: bool = False) -> Tensor:
     >>> ng.nn.functional.relu(ng.tensor([-1.0, 2.0]))
     tensor([0., 2.])
     """
-    return _apply(ops.relu, input, inplace)
+    return _apply(real.relu, input, inplace)
 
 
 def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
@@ -267,7 +266,7 @@ def logsigmoid(input: Any) -> Tensor:
     >>> ng.nn.functional.logsigmoid(ng.tensor([0.0, -1000.0]))
     tensor([-6.93147181e-01, -1.00000000e+03])
     """
-    return ops.log_sigmoid(input)
+    return real.log_sigmoid(input)
 
 
 def tanh(input: Any) -> Tensor:
@@ -292,11 +291,10 @@ def _along(name: str, input: Any, dim: int | None, dtype: Any) -> tuple[Any, int
         input = astype(input, dtype=dtype)
     if dim is None:
         dim = 0 if input.ndim in (0, 1, 3) else 1
-        warnings.warn(
+        warn(
             f"{name}: no dim was given; axis {dim} is taken for an input of shape "
             f"{tuple(input.shape)}. Say which one is meant",
             UserWarning,
-            stacklevel=3,
         )
     elif not hasattr(dim, "__index__"):
         raise NumgradTypeError(f"{name}: dim must be one axis, an integer, got {dim!r}")

@@ -8,75 +8,20 @@ time, an array broadcasts, and a Tensor gets its gradient like any other operand
 
 from __future__ import annotations
 
-import importlib
 import math
-from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 
-from numgrad.codegen.expr import resolve
-from numgrad.core.elementwise import Elementwise
-from numgrad.errors import NumgradTypeError
-from numgrad.operations.special import erfc, exp_product, sigmoid, softplus
+from numgrad.operations.real import ndtr, normal_density, real_elementwise, scipy_special
+from numgrad.operations.special import sigmoid, softplus
 
 SELU_ALPHA = 1.6732632423543772848170429916717
 SELU_SCALE = 1.0507009873554804934193349852946
 """Constants that keep mean and variance of a deep network: https://arxiv.org/abs/1706.02515."""
 
 
-def _promoted(name: str, operands: Sequence[Any]) -> np.dtype:
-    """The common dtype of real operands; Python numbers are weak."""
-    values = [np.empty(0, o) if isinstance(o, np.dtype) else o(0) for o in operands]
-    dtype = np.result_type(*values)
-    if dtype.kind == "c":
-        raise NumgradTypeError(
-            f"{name}: defined for real operands only, got {dtype}; apply it to real() and imag()"
-        )
-    return dtype
-
-
-def floating(name: str, operands: Sequence[Any]) -> tuple[list[np.dtype], np.dtype]:
-    """Loop and result dtypes of a real function: integers become floating."""
-    (dtype,), _ = resolve(np.sqrt, [_promoted(name, operands)])
-    return [dtype] * len(operands), dtype
-
-
-def _kept(name: str, operands: Sequence[Any]) -> tuple[list[np.dtype], np.dtype]:
-    """Dtypes of a function that compares with the integer 0 and keeps integers."""
-    dtype = _promoted(name, [*operands, int])
-    return [dtype] * len(operands), dtype
-
-
-def real_elementwise(
-    types: Callable[..., Any] = floating, **options: Any
-) -> Callable[[Callable[..., Any]], Elementwise]:
-    """Declare an elementwise operation of real operands; ``types`` takes its name besides them."""
-
-    def declare(function: Callable[..., Any]) -> Elementwise:
-        name = function.__name__
-        return Elementwise(function, types=partial(types, name), real=True, **options)
-
-    return declare
-
-
-def scipy_special(name: str) -> Callable[..., Any]:
-    """A function of ``scipy.special``, imported when a reference is computed."""
-    return getattr(importlib.import_module("scipy.special"), name)
-
-
 _activation = partial(real_elementwise, method=False)
-
-
-@real_elementwise(types=_kept, special=(0.0,), ref=lambda x: np.maximum(x, 0))
-def relu(x):
-    """The operand where it is positive, else 0; NaN stays NaN."""
-    return np.where(x <= 0, 0, x)
-
-
-relu.vjp(x=lambda g, y: np.where(y <= 0, 0, g))
-relu.kink(x=([0.0, -0.0, np.inf, -np.inf, np.nan], [0, 0, 1, 0, 1]))
 
 
 @_activation(special=(0.0,), ref=lambda x, slope: np.where(x > 0, x, slope * x))
@@ -151,26 +96,13 @@ celu.calls = [(((2, 3), ()), lambda x, alpha: celu(x - 1.2, alpha))] * 3
 celu.kink(x=([0.0, -np.inf], [1, 0]), alpha=(2.0, None))
 
 
-@_activation(ref="scipy.special.ndtr", scalar="ndtr", internal=True, smooth=True)
-def ndtr(x):
-    """Probability that a standard normal number is smaller."""
-    return 0.5 * erfc(x * -math.sqrt(0.5))
-
-
-def _normal_density(x):
-    return math.sqrt(0.5 / math.pi) * exp_product(x * -0.5, x)
-
-
-ndtr.vjp(x=lambda g, x: g * _normal_density(x))
-
-
 @_activation(ref=lambda x: x * scipy_special("ndtr")(x), scalar="gelu", smooth=True)
 def gelu(x):
     """The operand times the probability that a standard normal number is smaller."""
     return x * ndtr(x)
 
 
-gelu.vjp(x=lambda g, x: g * (ndtr(x) + x * _normal_density(x)))
+gelu.vjp(x=lambda g, x: g * (ndtr(x) + x * normal_density(x)))
 
 _CUBIC = 0.044715  # of the approximation in https://arxiv.org/abs/1606.08415
 
@@ -262,16 +194,6 @@ def softsign(x):
 
 
 softsign.vjp(x=lambda g, x: g / np.square(1 + np.abs(x)))
-
-
-@_activation(ref=lambda x: scipy_special("log_expit")(x))
-def log_sigmoid(x):
-    """Logarithm of ``sigmoid``, accurate where that underflows."""
-    return -softplus(-x)
-
-
-log_sigmoid.vjp(x=lambda g, x: g * sigmoid(-x))
-log_sigmoid.kink(x=([800.0, -800.0, np.inf, -np.inf], [0, 1, 0, 1]))
 
 
 @_activation(

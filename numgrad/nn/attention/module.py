@@ -8,9 +8,10 @@ import numpy as np
 
 from numgrad.autograd.variable import Tensor
 from numgrad.errors import NumgradTypeError, NumgradValueError
-from numgrad.nn import functional as F
 from numgrad.nn import init
 from numgrad.nn.attention.functional import attention_weights
+from numgrad.nn.dropout.functional import dropout
+from numgrad.nn.linear.functional import linear
 from numgrad.nn.linear.module import Linear
 from numgrad.nn.module.module import Module
 from numgrad.nn.module.parameter import empty_parameter
@@ -197,7 +198,7 @@ class MultiheadAttention(Module):
         q, k, v = (self._by_head(x) for x in (q, k, v))
         weights = attention_weights(q, k, mask)
         if self.dropout > 0:
-            weights = F.dropout(weights, self.dropout, self.training)
+            weights = dropout(weights, self.dropout, self.training)
         y = np.swapaxes(np.matmul(weights, v), 1, 2).reshape((batch, targets, self.embed_dim))
         y = self.out_proj(y)
         if not batched:
@@ -211,13 +212,13 @@ class MultiheadAttention(Module):
     def _project(self, query: Tensor, key: Tensor, value: Tensor) -> list[Tensor]:
         if self.in_proj_weight is not None:
             if query is key and key is value:
-                return list(split(F.linear(query, self.in_proj_weight, self.in_proj_bias), 3, -1))
+                return list(split(linear(query, self.in_proj_weight, self.in_proj_bias), 3, -1))
             weights = split(self.in_proj_weight, 3)
         else:
             weights = (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)
         biases = (None,) * 3 if self.in_proj_bias is None else split(self.in_proj_bias, 3)
         operands = zip((query, key, value), weights, biases, strict=True)
-        return [F.linear(x, weight, bias) for x, weight, bias in operands]
+        return [linear(x, weight, bias) for x, weight, bias in operands]
 
     def _by_head(self, x: Any) -> Any:
         """(batch, length, features) as (batch, heads, length, features of a head)."""

@@ -7,11 +7,12 @@ from typing import Any
 
 from numgrad.autograd.variable import Tensor
 from numgrad.errors import NumgradValueError
-from numgrad.nn import functional, init
+from numgrad.nn import init
+from numgrad.nn.convolution import functional
 from numgrad.nn.convolution.functional import along_axes, same_padding
 from numgrad.nn.module.module import Module
 from numgrad.nn.module.parameter import empty_parameter
-from numgrad.nn.padding.functional import MODES
+from numgrad.nn.padding.functional import MODES, pad
 
 _PADDING_MODES = ("zeros", *(mode for mode in MODES if mode != "constant"))
 
@@ -123,7 +124,7 @@ class _Forward(_Convolution):
         convolve = functional.conv1d if self.rank == 1 else functional.conv2d
         padding = self.padding
         if self.padding_mode != "zeros":
-            input = functional.pad(input, self._widths(), mode=self.padding_mode)
+            input = pad(input, self._widths(), mode=self.padding_mode)
             padding = 0
         return convolve(
             input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups

@@ -111,7 +111,7 @@ def embedding(weight, indices, *, padding_idx=None, scale_grad_by_freq=False, sp
     --------
     >>> import numgrad as ng
     >>> table = ng.tensor([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]], requires_grad=True)
-    >>> rows = ng.embedding(table, [2, 0, 2], sparse=True)
+    >>> rows = ng.nn.functional.embedding([2, 0, 2], table, sparse=True)
     >>> rows.detach()
     tensor([[4., 5.],
             [0., 1.],

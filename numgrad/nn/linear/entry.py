@@ -11,8 +11,8 @@ from numgrad.autograd.node import Node
 from numgrad.autograd.saved import keep
 from numgrad.autograd.variable import TENSORS, Tensor, refresh
 from numgrad.core.elementwise import Planned
-from numgrad.core.op import bind, state
-from numgrad.tensors.eager import new_tensor
+from numgrad.core.interpreter import bind, state
+from numgrad.tensors.recording import new_tensor
 
 _MISSING: Any = object()
 

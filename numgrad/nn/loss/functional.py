@@ -9,13 +9,12 @@ their sum, where there are no weights.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from numgrad.errors import NumgradRuntimeError, NumgradValueError
+from numgrad.errors import NumgradRuntimeError, NumgradValueError, warn
 from numgrad.nn.loss import cross_entropy as of_classes
 from numgrad.nn.loss import operation as ops
 from numgrad.operations.reduce import log_softmax, mean
@@ -53,12 +52,11 @@ def _shape(x: Any) -> tuple[int, ...]:
 
 def _warn_of_broadcast(name: str, input: Any, target: Any) -> None:
     if _shape(input) != _shape(target):
-        warnings.warn(
+        warn(
             f"{name}: input of shape {tuple(np.shape(input))} and target of shape "
             f"{tuple(np.shape(target))} are broadcast against each other, which is seldom meant; "
             "give both the same shape",
             UserWarning,
-            stacklevel=3,
         )
 
 

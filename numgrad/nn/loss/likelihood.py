@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
-from numgrad.errors import NumgradValueError
+from numgrad.errors import NumgradValueError, warn
 from numgrad.nn.loss import operation as ops
 from numgrad.nn.loss.functional import REDUCTIONS, check_reduction, reduced
 from numgrad.operations.shape import expand_dims
@@ -40,11 +39,10 @@ def kl_div(input: Any, target: Any, *, reduction: str = "mean", log_target: bool
     check_reduction("kl_div", reduction, (*REDUCTIONS, "batchmean"))
     input, target = asarray(input), asarray(target)
     if reduction == "mean":
-        warnings.warn(
+        warn(
             "kl_div: reduction='mean' divides by the number of elements, which is no divergence; "
             "'batchmean' divides by the number of distributions",
             UserWarning,
-            stacklevel=2,
         )
     op = ops.log_divergence_error if log_target else ops.divergence_error
     losses = op(input, target)

@@ -7,8 +7,8 @@ from typing import Any
 
 from numgrad.core.options import option
 from numgrad.errors import NumgradValueError
-from numgrad.nn import functional as F
 from numgrad.nn.applied import Applied, applies
+from numgrad.nn.loss import distance, functional, likelihood
 from numgrad.nn.loss.functional import REDUCTIONS, check_reduction
 from numgrad.tensors.creation import asarray
 
@@ -29,7 +29,7 @@ class _Loss(Applied):
         check_reduction(type(self).__name__, options["reduction"], self.reductions)
 
 
-@applies(F.mse_loss)
+@applies(functional.mse_loss)
 class MSELoss(_Loss):
     """Squares of the differences.
 
@@ -44,7 +44,7 @@ class MSELoss(_Loss):
     reduction: str = "mean"
 
 
-@applies(F.l1_loss, like=F.mse_loss)
+@applies(functional.l1_loss, like=functional.mse_loss)
 class L1Loss(_Loss):
     """Magnitudes of the differences.
 
@@ -59,7 +59,7 @@ class L1Loss(_Loss):
     reduction: str = "mean"
 
 
-@applies(F.smooth_l1_loss)
+@applies(functional.smooth_l1_loss)
 class SmoothL1Loss(_Loss):
     """Magnitudes of the differences, squares below ``beta``.
 
@@ -75,7 +75,7 @@ class SmoothL1Loss(_Loss):
     beta: float = option(default=1.0, doc="Where squares end.")
 
 
-@applies(F.huber_loss)
+@applies(functional.huber_loss)
 class HuberLoss(_Loss):
     """Half the squares of the differences up to ``delta``, linear above.
 
@@ -90,7 +90,7 @@ class HuberLoss(_Loss):
     delta: float = option(default=1.0, doc="Where squares end.")
 
 
-@applies(F.cross_entropy)
+@applies(functional.cross_entropy)
 class CrossEntropyLoss(_Loss):
     """Negative logarithm of the ``softmax`` of logits at the classes of a target.
 
@@ -108,7 +108,7 @@ class CrossEntropyLoss(_Loss):
     label_smoothing: float = 0.0
 
 
-@applies(F.nll_loss, like=F.cross_entropy)
+@applies(functional.nll_loss, like=functional.cross_entropy)
 class NLLLoss(_Loss):
     """Negative of logarithms of probabilities at class indices.
 
@@ -125,7 +125,7 @@ class NLLLoss(_Loss):
     reduction: str = "mean"
 
 
-@applies(F.binary_cross_entropy)
+@applies(functional.binary_cross_entropy)
 class BCELoss(_Loss):
     """Negative log-likelihood of probabilities for targets between 0 and 1.
 
@@ -141,7 +141,7 @@ class BCELoss(_Loss):
     reduction: str = "mean"
 
 
-@applies(F.binary_cross_entropy_with_logits)
+@applies(functional.binary_cross_entropy_with_logits)
 class BCEWithLogitsLoss(_Loss):
     """``BCELoss`` of ``sigmoid(input)``, accurate for large logits.
 
@@ -158,7 +158,7 @@ class BCEWithLogitsLoss(_Loss):
     pos_weight: Any = None
 
 
-@applies(F.kl_div)
+@applies(likelihood.kl_div)
 class KLDivLoss(_Loss):
     """Kullback-Leibler divergence; ``reduction="batchmean"`` gives what mathematics calls so.
 
@@ -177,7 +177,7 @@ class KLDivLoss(_Loss):
     reductions = (*REDUCTIONS, "batchmean")
 
 
-@applies(F.poisson_nll_loss)
+@applies(likelihood.poisson_nll_loss)
 class PoissonNLLLoss(_Loss):
     """Negative log-likelihood of counts that have a Poisson distribution.
 
@@ -195,7 +195,7 @@ class PoissonNLLLoss(_Loss):
     reduction: str = "mean"
 
 
-@applies(F.gaussian_nll_loss)
+@applies(likelihood.gaussian_nll_loss)
 class GaussianNLLLoss(_Loss):
     """Negative log-likelihood of normal variables with given means and variances.
 
@@ -212,7 +212,7 @@ class GaussianNLLLoss(_Loss):
     reduction: str = "mean"
 
 
-@applies(F.cosine_embedding_loss)
+@applies(distance.cosine_embedding_loss)
 class CosineEmbeddingLoss(_Loss):
     """``1 - cos`` of pairs of vectors that belong together, else ``max(cos - margin, 0)``.
 
@@ -229,7 +229,7 @@ class CosineEmbeddingLoss(_Loss):
     reduction: str = "mean"
 
 
-@applies(F.triplet_margin_loss)
+@applies(distance.triplet_margin_loss)
 class TripletMarginLoss(_Loss):
     """How much the positive is not nearer to the anchor than the negative by a margin.
 

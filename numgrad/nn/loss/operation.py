@@ -14,7 +14,7 @@ from numgrad.codegen.expr import resolve
 from numgrad.core.declare import elementwise, primitive
 from numgrad.core.op import Meta
 from numgrad.errors import NumgradValueError
-from numgrad.nn.activation.operation import real_elementwise, scipy_special
+from numgrad.operations.real import real_elementwise, scipy_special
 from numgrad.operations.special import sigmoid, softplus
 
 _loss = partial(real_elementwise, method=False, internal=True)

@@ -10,18 +10,13 @@ the hooks of the module's parameters, and after it the hooks of its arguments.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from numgrad.autograd.function.function import Function
 from numgrad.autograd.hooks import name_of
 from numgrad.autograd.variable import Tensor
-from numgrad.errors import NumgradRuntimeError
-
-if TYPE_CHECKING:
-    from numgrad.nn.module.module import Module
-
+from numgrad.errors import NumgradRuntimeError, warn
 
 Hooks = Sequence[Callable[..., Any]]
 
@@ -52,7 +47,7 @@ class _Passage(Function):
 class BackwardHooks:
     """The backward hooks of one call of a module."""
 
-    def __init__(self, module: Module, pre: Hooks, post: Hooks) -> None:
+    def __init__(self, module: object, pre: Hooks, post: Hooks) -> None:
         self.module, self.pre, self.post = module, pre, post
         self.grad_outputs: tuple | None = None
         self.has_inputs = False
@@ -79,10 +74,9 @@ class BackwardHooks:
         """The result of the call, its Tensors led through a node."""
         single = isinstance(result, Tensor)
         if not single and not isinstance(result, tuple):
-            warnings.warn(
+            warn(
                 f"{type(self.module).__name__}: backward hooks need a Tensor or a tuple of them as "
                 f"the result of forward, which returned {type(result).__name__}; they do not run",
-                stacklevel=4,
             )
             return result
         results: tuple = (result,) if single else result

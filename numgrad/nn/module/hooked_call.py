@@ -9,17 +9,13 @@ and the results of the call pass through a node each (see ``backward_hooks``).
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from numgrad.autograd.hooks import name_of
-from numgrad.core.op import state
-from numgrad.errors import NumgradRuntimeError
+from numgrad.core.interpreter import state
+from numgrad.errors import NumgradRuntimeError, warn
 from numgrad.nn.module.backward_hooks import BackwardHooks
-
-if TYPE_CHECKING:
-    from numgrad.nn.module.module import Module
 
 
 class Hook:
@@ -54,51 +50,76 @@ GLOBAL = ModuleHooks()
 NONE = ModuleHooks()
 
 
-def call_hooked(module: Module, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """Run the forward of a module with all hooks: Note [Order of hooks]."""
-    own = module._module_hooks or NONE
-    if not own.any() and not GLOBAL.any():
-        module._unmark_hooked()
-    ran: set[int] = set()
-    try:
-        return _call(module, own, args, kwargs, ran)
-    except Exception:
-        # hooks that are always to run see what there is of a result: nothing
+class HookedCall:
+    """A call that runs hooks.
+
+    Note [Hooked modules]
+    ---------------------
+    A module without hooks must not pay for them: ``__call__`` tests one attribute, ``_is_hooked``.
+    A module that gets a hook of its own has it set on the instance; a hook of all modules sets it
+    on the class, where instances find it. It is taken back by the first call that finds no hook.
+    """
+
+    _is_hooked = False
+    _module_hooks: ModuleHooks | None = None
+    forward: Callable[..., Any]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run ``forward`` and the hooks: Note [Order of hooks] in ``hooked_call``."""
+        if self._is_hooked:
+            return self._call_hooked(args, kwargs)
+        return self.forward(*args, **kwargs)
+
+    def _own_module_hooks(self) -> ModuleHooks:
+        attributes = self.__dict__
+        if self._module_hooks is None:
+            attributes["_module_hooks"] = ModuleHooks()
+        attributes["_is_hooked"] = True
+        return attributes["_module_hooks"]
+
+    def _call_hooked(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        own = self._module_hooks or NONE
+        if not own.any() and not GLOBAL.any():
+            HookedCall._is_hooked = False
+            self.__dict__.pop("_is_hooked", None)
+        ran: set[int] = set()
+        try:
+            return self._call_with(own, args, kwargs, ran)
+        except Exception:
+            # hooks that are always to run see what there is of a result: nothing
+            for number, hook in [*GLOBAL.forward.items(), *own.forward.items()]:
+                if hook.always and number not in ran:
+                    try:
+                        _run_forward_hook(hook, self, args, kwargs, None)
+                    except Exception as error:
+                        warn(
+                            f"{name_of(hook.function)}: a forward hook with always_call raised "
+                            f"{type(error).__name__} while another error was on its way: {error}",
+                        )
+            raise
+
+    def _call_with(
+        self, own: ModuleHooks, args: tuple, kwargs: dict[str, Any], ran: set[int]
+    ) -> Any:
+        for hook in [*GLOBAL.forward_pre.values(), *own.forward_pre.values()]:
+            args, kwargs = _run_forward_pre_hook(hook, self, args, kwargs)
+        backward = None
+        pre = [*GLOBAL.backward_pre.values(), *own.backward_pre.values()]
+        post = [*GLOBAL.backward.values(), *own.backward.values()]
+        if (pre or post) and state.grad_enabled:
+            backward = BackwardHooks(self, [h.function for h in pre], [h.function for h in post])
+            args = backward.watch_arguments(args)
+        result = self.forward(*args, **kwargs)
         for number, hook in [*GLOBAL.forward.items(), *own.forward.items()]:
-            if hook.always and number not in ran:
-                try:
-                    _run_forward_hook(hook, module, args, kwargs, None)
-                except Exception as error:
-                    warnings.warn(
-                        f"{name_of(hook.function)}: a forward hook with always_call raised "
-                        f"{type(error).__name__} while another error was on its way: {error}",
-                        stacklevel=3,
-                    )
-        raise
-
-
-def _call(
-    module: Module, own: ModuleHooks, args: tuple, kwargs: dict[str, Any], ran: set[int]
-) -> Any:
-    for hook in [*GLOBAL.forward_pre.values(), *own.forward_pre.values()]:
-        args, kwargs = _run_forward_pre_hook(hook, module, args, kwargs)
-    backward = None
-    pre = [*GLOBAL.backward_pre.values(), *own.backward_pre.values()]
-    post = [*GLOBAL.backward.values(), *own.backward.values()]
-    if (pre or post) and state.grad_enabled:
-        backward = BackwardHooks(module, [h.function for h in pre], [h.function for h in post])
-        args = backward.watch_arguments(args)
-    result = module.forward(*args, **kwargs)
-    for number, hook in [*GLOBAL.forward.items(), *own.forward.items()]:
-        ran.add(number)
-        replacement = _run_forward_hook(hook, module, args, kwargs, result)
-        if replacement is not None:
-            result = replacement
-    return result if backward is None else backward.watch_result(result)
+            ran.add(number)
+            replacement = _run_forward_hook(hook, self, args, kwargs, result)
+            if replacement is not None:
+                result = replacement
+        return result if backward is None else backward.watch_result(result)
 
 
 def _run_forward_pre_hook(
-    hook: Hook, module: Module, args: tuple, kwargs: dict[str, Any]
+    hook: Hook, module: object, args: tuple, kwargs: dict[str, Any]
 ) -> tuple[tuple, dict[str, Any]]:
     if not hook.keywords:
         found = hook.function(module, args)
@@ -117,7 +138,7 @@ def _run_forward_pre_hook(
 
 
 def _run_forward_hook(
-    hook: Hook, module: Module, args: tuple, kwargs: dict[str, Any], result: Any
+    hook: Hook, module: object, args: tuple, kwargs: dict[str, Any], result: Any
 ) -> Any:
     if hook.keywords:
         return hook.function(module, args, kwargs, result)

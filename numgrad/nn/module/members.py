@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from numgrad.autograd.variable import Tensor
 from numgrad.errors import NumgradAttributeError, NumgradKeyError, NumgradTypeError
 from numgrad.nn.module.module_hooks import registered
 from numgrad.nn.module.parameter import Buffer, Parameter
 from numgrad.nn.module.registry import Registry
-
-if TYPE_CHECKING:
-    from numgrad.nn.module.module import Module
 
 KINDS = ("_parameters", "_buffers", "_modules")
 """The attributes that list the members of a module."""
@@ -23,7 +20,7 @@ class Members:
     training: bool
     _parameters: Registry[Parameter | None]
     _buffers: Registry[Tensor | None]
-    _modules: Registry[Module | None]
+    _modules: Registry[Any]
     _non_persistent_buffers_set: set[str]
 
     def __init__(self) -> None:
@@ -115,11 +112,11 @@ class Members:
         members[name] = tensor
         self._set_persistent(name, persistent)
 
-    def register_module(self, name: str, module: Module | None) -> None:
+    def register_module(self, name: str, module: Members | None) -> None:
         """Add a submodule, or None in the place of one: another name of ``add_module``."""
         self.add_module(name, module)
 
-    def add_module(self, name: str, module: Module | None) -> None:
+    def add_module(self, name: str, module: Members | None) -> None:
         """Add a submodule, or None in the place of one.
 
         Raises

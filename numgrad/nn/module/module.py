@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Self
 
-import numpy as np
-
-from numgrad.autograd.node import mark_written
 from numgrad.autograd.variable import Tensor
-from numgrad.codegen.expr import check_dtype
-from numgrad.errors import NumgradAttributeError, NumgradTypeError, NumgradValueError
+from numgrad.errors import NumgradAttributeError, NumgradValueError
+from numgrad.nn.module.conversion import Converted
 from numgrad.nn.module.members import KINDS
 from numgrad.nn.module.module_hooks import Hooked
+from numgrad.nn.module.parameter import Parameter
 from numgrad.nn.module.registry import Registry
 from numgrad.nn.module.state_dict import State
-from numgrad.nn.module.walkers import Walkers
 
 _ABSENT = {
     "cuda": "numgrad computes on the CPU",
@@ -27,7 +23,7 @@ _ABSENT = {
 """Methods of PyTorch's modules that cannot be, and why."""
 
 
-class Module(Hooked, State, Walkers):
+class Module(Hooked, State, Converted):
     """A function with parameters: derive a class, make members in ``__init__``, write ``forward``.
 
     Parameters, Buffers and Modules that are assigned to attributes become members, which
@@ -74,6 +70,210 @@ class Module(Hooked, State, Walkers):
     def __dir__(self) -> list[str]:
         return sorted(name for name in super().__dir__() if not name[0].isdigit())
 
+    # ---------------------------------------------------------------------------- dotted names
+
+    def get_submodule(self, target: str) -> Module:
+        """The submodule with a dotted name; the module itself for an empty one.
+
+        Raises
+        ------
+        NumgradAttributeError
+            If there is none, or the name leads to something else.
+
+        Examples
+        --------
+        >>> from numgrad import nn
+        >>> model = nn.Sequential(nn.Sequential(nn.Linear(2, 3)))
+        >>> model.get_submodule("0.0")
+        Linear(in_features=2, out_features=3, bias=True)
+        """
+        found: Any = self
+        path = target.split(".") if target else []
+        for depth, name in enumerate(path):
+            where = ".".join(path[:depth])
+            if not hasattr(found, name):
+                raise NumgradAttributeError(
+                    f"get_submodule: {type(found).__name__}{f' at {where!r}' if where else ''} has "
+                    f"nothing called {name!r}; submodules there are "
+                    f"{', '.join(found._modules) or 'none'}"
+                )
+            found = getattr(found, name)
+            if not isinstance(found, Module):
+                raise NumgradAttributeError(
+                    f"get_submodule: {'.'.join(path[: depth + 1])!r} is no Module but "
+                    f"{type(found).__name__}"
+                )
+        return found
+
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
+        """Put a module in the place with a dotted name.
+
+        With ``strict`` there must be one already.
+
+        Raises
+        ------
+        NumgradValueError
+            If ``target`` is empty or ``module`` is no Module.
+        NumgradAttributeError
+            If the place does not exist, or holds something else.
+        """
+        where, _, name = target.rpartition(".")
+        if not name:
+            raise NumgradValueError("set_submodule: the name of the place is empty")
+        if not isinstance(module, Module):
+            raise NumgradValueError(
+                f"set_submodule: {target!r} is to be a Module, got {type(module).__name__}"
+            )
+        parent = self.get_submodule(where)
+        if strict or hasattr(parent, name):
+            parent.get_submodule(name)
+        setattr(parent, name, module)
+
+    def _get_member(self, what: str, kind: str, target: str) -> Any:
+        where, _, name = target.rpartition(".")
+        members = self.get_submodule(where).__dict__[kind]
+        if name not in members:
+            raise NumgradAttributeError(
+                f"get_{what}: there is no {what} {target!r}; those there are "
+                f"{', '.join(members) or 'none'}"
+            )
+        return members[name]
+
+    def get_parameter(self, target: str) -> Parameter:
+        """The parameter with a dotted name.
+
+        Raises
+        ------
+        NumgradAttributeError
+            If there is none.
+        """
+        return self._get_member("parameter", "_parameters", target)
+
+    def get_buffer(self, target: str) -> Tensor:
+        """The buffer with a dotted name.
+
+        Raises
+        ------
+        NumgradAttributeError
+            If there is none.
+        """
+        return self._get_member("buffer", "_buffers", target)
+
+    # ------------------------------------------------------------------------------- walking
+
+    def _named_members(
+        self,
+        members_of: Callable[[Any], Iterable[tuple[str, Any]]],
+        prefix: str = "",
+        recurse: bool = True,
+        remove_duplicate: bool = True,
+    ) -> Iterator[tuple[str, Any]]:
+        """Dotted names and members, ``members_of(module)`` of this module and those inside."""
+        seen: set[int] = set()
+        modules: Any = [(prefix, self)]
+        if recurse:
+            modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
+        for where, module in modules:
+            for name, member in members_of(module):
+                if member is None or (remove_duplicate and id(member) in seen):
+                    continue
+                seen.add(id(member))
+                yield f"{where}.{name}" if where else name, member
+
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
+        """All parameters, those of submodules too unless ``recurse`` is False; each once."""
+        return (param for _, param in self.named_parameters(recurse=recurse))
+
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Parameter]]:
+        """Dotted names and parameters.
+
+        Parameters
+        ----------
+        prefix
+            What all names begin with.
+        recurse
+            Whether to go into submodules.
+        remove_duplicate
+            Whether one that has several names comes once, with the first of them.
+
+        Examples
+        --------
+        >>> from numgrad import nn
+        >>> [name for name, _ in nn.Sequential(nn.Linear(1, 1)).named_parameters()]
+        ['0.weight', '0.bias']
+        """
+        return self._named_members(
+            lambda module: module._parameters.items(), prefix, recurse, remove_duplicate
+        )
+
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+        """All buffers, those of submodules too unless ``recurse`` is False; each once."""
+        return (buffer for _, buffer in self.named_buffers(recurse=recurse))
+
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Tensor]]:
+        """Dotted names and buffers; parameters as for ``named_parameters``."""
+        return self._named_members(
+            lambda module: module._buffers.items(), prefix, recurse, remove_duplicate
+        )
+
+    def children(self) -> Iterator[Module]:
+        """The modules that are members of this one; each once."""
+        return (module for _, module in self.named_children())
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        """Names and modules that are members of this one; each once."""
+        return self._named_members(lambda module: module._modules.items(), recurse=False)
+
+    def modules(self) -> Iterator[Module]:
+        """The module itself and all inside; each once."""
+        return (module for _, module in self.named_modules())
+
+    def named_modules(
+        self, memo: set[Any] | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Module]]:
+        """Dotted names and modules, this one first.
+
+        Parameters
+        ----------
+        memo
+            Modules to leave out; those that come are added.
+        prefix
+            What all names begin with.
+        remove_duplicate
+            Whether one that has several names comes once, with the first of them.
+        """
+        memo = set() if memo is None else memo
+        if self in memo:
+            return
+        if remove_duplicate:
+            memo.add(self)
+        yield prefix, self
+        for name, module in self._modules.items():
+            if module is not None:
+                inner = f"{prefix}.{name}" if prefix else name
+                yield from module.named_modules(memo, inner, remove_duplicate)
+
+    def apply(self, fn: Callable[[Module], Any]) -> Self:
+        """Call ``fn`` with each module inside, children before parents, and with this one.
+
+        Examples
+        --------
+        >>> from numgrad import nn
+        >>> model = nn.Sequential(nn.Identity(), nn.Flatten())
+        >>> _ = model.apply(lambda module: print(type(module).__name__))
+        Identity
+        Flatten
+        Sequential
+        """
+        for module in self.children():
+            module.apply(fn)
+        fn(self)
+        return self
+
     # ------------------------------------------------------------------------------- switches
 
     def train(self, mode: bool = True) -> Self:
@@ -115,98 +315,6 @@ class Module(Hooked, State, Walkers):
             else:
                 g.requires_grad_(False)
             g.zero_()
-
-    # --------------------------------------------------------------------------------- dtypes
-
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Replace the values of all parameters, their gradients and buffers by those of ``fn``.
-
-        Parameters stay the objects that they are, since optimizers know them.
-        """
-        if recurse:
-            for module in self.children():
-                module._apply(fn)
-        for param in self._parameters.values():
-            if param is None:
-                continue
-            replaced = [(t, fn(t.detach())) for t in (param, param.grad) if t is not None]
-            for tensor, new in replaced:
-                if new._array is not tensor._array:
-                    tensor._array = new._array
-                    mark_written(tensor)  # what saved it for a backward finds it changed
-        for name, buffer in self._buffers.items():
-            if buffer is not None:
-                self._buffers[name] = fn(buffer)
-        return self
-
-    def to(self, *args: Any, dtype: Any = None, device: Any = None, **ignored: Any) -> Self:
-        """Convert floating and complex parameters and buffers, in place; returns the module.
-
-        Parameters
-        ----------
-        *args
-            A floating or complex dtype, a Tensor whose dtype is meant, or ``"cpu"``.
-        dtype, device
-            The same by name.
-        **ignored
-            ``non_blocking`` and ``copy``, which mean nothing here.
-
-        Raises
-        ------
-        NumgradTypeError
-            If the dtype is not floating or complex.
-        NumgradValueError
-            If the device is not ``"cpu"``.
-
-        Examples
-        --------
-        >>> import numgrad as ng
-        >>> ng.nn.Linear(1, 1).to(ng.float32).weight.dtype
-        dtype('float32')
-        """
-        for name in ignored:
-            if name not in ("non_blocking", "copy"):
-                raise NumgradTypeError(f"to: takes no argument {name!r}")
-        for given in args:
-            if isinstance(given, Tensor):
-                dtype = given.dtype
-            elif isinstance(given, str) and (given == "cpu" or given.startswith("cuda")):
-                device = given
-            elif given is not None and not isinstance(given, bool):
-                dtype = given
-        if device is not None and str(device) != "cpu":
-            raise NumgradValueError(f"to: the device is 'cpu', there is no {str(device)!r}")
-        if dtype is None:
-            return self
-        dtype = np.dtype(dtype)
-        check_dtype("to", dtype)
-        if dtype.kind not in "fc":
-            raise NumgradTypeError(
-                f"to: the parameters of a module are floating or complex, not {dtype}; use type() "
-                "to convert everything all the same"
-            )
-        return self._apply(lambda t: _converted(t, dtype) if t.dtype.kind in "fc" else t)
-
-    def float(self) -> Self:
-        """Convert floating parameters and buffers to float32."""
-        return self._convert_real(np.dtype(np.float32))
-
-    def double(self) -> Self:
-        """Convert floating parameters and buffers to float64."""
-        return self._convert_real(np.dtype(np.float64))
-
-    def _convert_real(self, dtype: np.dtype) -> Self:
-        return self._apply(lambda t: _converted(t, dtype) if t.dtype.kind == "f" else t)
-
-    def type(self, dst_type: Any) -> Self:
-        """Convert all parameters and buffers, integers too."""
-        dtype = np.dtype(dst_type)
-        check_dtype("type", dtype)
-        return self._apply(lambda t: _converted(t, dtype))
-
-    def cpu(self) -> Self:
-        """Return the module: it is on the CPU."""
-        return self
 
     # --------------------------------------------------------------------------------- copies
 
@@ -253,18 +361,3 @@ def _described(modules: Iterable[tuple[str, Any]]) -> list[str]:
 def indented(text: str) -> str:
     """A text whose lines but the first are moved in."""
     return text.replace("\n", "\n  ")
-
-
-def _converted(tensor: Tensor, dtype: np.dtype) -> Tensor:
-    """A leaf with the values of a tensor in another dtype; itself if it has that."""
-    if tensor.dtype == dtype:
-        return tensor
-    array = tensor.numpy(force=True)
-    if array.dtype.kind == "c" and dtype.kind != "c":
-        warnings.warn(
-            f"conversion of a module from {array.dtype} to {dtype} drops the imaginary parts of "
-            "its parameters",
-            stacklevel=5,
-        )
-        array = np.real(array)
-    return Tensor(array.astype(dtype), tensor.requires_grad and dtype.kind in "fc")

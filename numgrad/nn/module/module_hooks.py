@@ -1,11 +1,4 @@
-"""Registering hooks with modules, one or all of them.
-
-Note [Hooked modules]
----------------------
-A module without hooks must not pay for them: ``__call__`` tests one attribute, ``_is_hooked``. A
-module that gets a hook of its own has it set on the instance; a hook of all modules sets it on the
-class, where instances find it. It is taken back by the first call that finds no hook.
-"""
+"""Registering hooks with modules, one or all of them."""
 
 from __future__ import annotations
 
@@ -14,7 +7,7 @@ from typing import Any
 
 from numgrad.autograd.hooks import RemovableHandle
 from numgrad.errors import NumgradTypeError
-from numgrad.nn.module.hooked_call import GLOBAL, Hook, ModuleHooks, call_hooked
+from numgrad.nn.module.hooked_call import GLOBAL, Hook, HookedCall
 
 _registration: dict[str, dict[int, Callable[..., Any]]] = {
     "parameter": {},
@@ -38,30 +31,8 @@ def check_hook(operation: str, hook: Any) -> None:
         raise NumgradTypeError(f"{operation}: a hook is a function, got {type(hook).__name__}")
 
 
-class Hooked:
+class Hooked(HookedCall):
     """A call that runs hooks, and their registration."""
-
-    _is_hooked = False
-    _module_hooks: ModuleHooks | None = None
-    forward: Callable[..., Any]
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run ``forward`` and the hooks: Note [Order of hooks] in ``hooked_call``."""
-        if self._is_hooked:
-            return call_hooked(self, args, kwargs)  # pyright: ignore
-        return self.forward(*args, **kwargs)
-
-    def _unmark_hooked(self) -> None:
-        """Say that there are no hooks: Note [Hooked modules]."""
-        Hooked._is_hooked = False
-        self.__dict__.pop("_is_hooked", None)
-
-    def _own_module_hooks(self) -> ModuleHooks:
-        attributes = self.__dict__
-        if self._module_hooks is None:
-            attributes["_module_hooks"] = ModuleHooks()
-        attributes["_is_hooked"] = True
-        return attributes["_module_hooks"]
 
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
@@ -182,7 +153,7 @@ class Hooked:
 
 
 def _mark_all() -> None:
-    Hooked._is_hooked = True
+    HookedCall._is_hooked = True
 
 
 def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:

@@ -9,7 +9,7 @@ import numpy as np
 
 from numgrad.autograd.modes import no_grad
 from numgrad.autograd.variable import Tensor
-from numgrad.core.op import state
+from numgrad.core.interpreter import state
 from numgrad.errors import NumgradValueError
 from numgrad.nn.normalization.batch_operation import batch_normalize, normalize_by
 from numgrad.nn.normalization.operation import group_norm as _group_norm
@@ -102,7 +102,8 @@ def batch_norm(
 
 def _numbers(tensor: Tensor) -> Any:
     """What statistics are computed with: NumPy is quicker for few numbers, if they are known."""
-    return tensor.numpy(force=True) if state.tracer is None else tensor.detach()
+    found = state.ground.numbers(tensor)
+    return tensor.detach() if found is None else found
 
 
 def _check_running(shape: tuple[int, ...], *running: Tensor | None) -> None:

@@ -8,10 +8,10 @@ import numpy as np
 
 from numgrad.autograd.variable import Tensor
 from numgrad.errors import NumgradTypeError, NumgradValueError
-from numgrad.nn import functional as F
 from numgrad.nn import init
 from numgrad.nn.module.module import Module
 from numgrad.nn.module.parameter import Buffer, empty_parameter
+from numgrad.nn.normalization import functional as F
 from numgrad.tensors.creation import asarray
 
 

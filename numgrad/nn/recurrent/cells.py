@@ -7,8 +7,8 @@ from typing import Any
 
 from numgrad.autograd.variable import Tensor
 from numgrad.errors import NumgradValueError
-from numgrad.nn import functional as F
 from numgrad.nn import init
+from numgrad.nn.linear.functional import linear
 from numgrad.nn.module.module import Module
 from numgrad.nn.module.parameter import empty_parameter
 from numgrad.nn.recurrent.module import check_nonlinearity, starting_state
@@ -60,7 +60,7 @@ class _Cell(Module):
         found = [starting_state(name, s, expected, self.weight_hh.dtype) for s in states]
         if input.ndim == 1:
             input, found = input[None], [s[None] for s in found]
-        return F.linear(input, self.weight_ih, self.bias_ih)[None], *found
+        return linear(input, self.weight_ih, self.bias_ih)[None], *found
 
     @staticmethod
     def _as_given(input: Any, state: Tensor) -> Tensor:

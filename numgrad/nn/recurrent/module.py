@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 import numpy as np
 
 from numgrad.autograd.variable import Tensor
-from numgrad.errors import NumgradTypeError, NumgradValueError
-from numgrad.nn import functional as F
+from numgrad.errors import NumgradTypeError, NumgradValueError, warn
 from numgrad.nn import init
-from numgrad.nn.dropout.functional import check_probability
+from numgrad.nn.dropout.functional import check_probability, dropout
+from numgrad.nn.linear.functional import linear
 from numgrad.nn.module.module import Module
 from numgrad.nn.module.parameter import empty_parameter
 from numgrad.nn.recurrent.operation import gru_sequence, lstm_sequence, rnn_sequence
@@ -71,9 +70,8 @@ class _Recurrent(Module):
             )
         check_probability(name, dropout)
         if dropout > 0 and num_layers == 1:
-            warnings.warn(
+            warn(
                 f"{name}: dropout={dropout} is applied between layers, and there is one only",
-                stacklevel=3,
             )
         self.input_size = input_size
         self.hidden_size = hidden_size
@@ -160,7 +158,7 @@ class _Recurrent(Module):
             if layer and not suffix.endswith("_reverse"):  # a new layer: on the results below
                 input = concat(*ends, axis=-1) if len(ends) > 1 else ends[0]
                 if self.dropout:
-                    input = F.dropout(input, self.dropout, self.training)
+                    input = dropout(input, self.dropout, self.training)
                 ends = []
             y, *final = self._through_time(input, suffix, *(state[place] for state in states))
             ends.append(y)
@@ -177,9 +175,7 @@ class _Recurrent(Module):
     def _through_time(self, input: Tensor, suffix: str, *states: Tensor) -> tuple[Tensor, ...]:
         """One layer in one direction: its states at all times, and the last ones."""
         reverse = suffix.endswith("_reverse")
-        a = F.linear(
-            input, self._parameter("weight_ih", suffix), self._parameter("bias_ih", suffix)
-        )
+        a = linear(input, self._parameter("weight_ih", suffix), self._parameter("bias_ih", suffix))
         y, *final = self._run(a, suffix, reverse, *states)
         return y, y[0 if reverse else -1], *final
 
@@ -406,5 +402,5 @@ class LSTM(_Recurrent):
         times = range(a.shape[0])
         for t in times[::-1] if reverse else times:
             y, c = lstm_sequence(a[t : t + 1], h, weight, bias, c)
-            found[t] = h = F.linear(y[0], projection)
+            found[t] = h = linear(y[0], projection)
         return stack([found[t] for t in times]), c

@@ -6,3 +6,12 @@ from numgrad.nn.utils.clip_grad import clip_grads_with_norm_ as clip_grads_with_
 from numgrad.nn.utils.clip_grad import get_total_norm as get_total_norm
 from numgrad.nn.utils.convert_parameters import parameters_to_vector as parameters_to_vector
 from numgrad.nn.utils.convert_parameters import vector_to_parameters as vector_to_parameters
+
+__all__ = [
+    "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm",
+    "parameters_to_vector", "vector_to_parameters",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return __all__

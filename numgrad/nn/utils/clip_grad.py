@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from itertools import chain
 from types import GeneratorType
@@ -12,8 +11,9 @@ import numpy as np
 
 from numgrad.autograd.modes import no_grad
 from numgrad.autograd.row_sparse import RowSparseTensor
-from numgrad.core.op import OPS, state
-from numgrad.errors import NumgradTypeError
+from numgrad.core.interpreter import state
+from numgrad.core.op import OPS
+from numgrad.errors import NumgradTypeError, warn
 from numgrad.nn.utils.norm import Gradient, total_norm
 from numgrad.nn.utils.tensors import Tensors, listed
 from numgrad.nn.utils.update_many import update_many
@@ -72,11 +72,10 @@ def clip_grad_norm_(
     if isinstance(parameters, GeneratorType):
         parameters = list(parameters)
         if not parameters:
-            warnings.warn(
+            warn(
                 "clip_grad_norm_: the generator of parameters gives none, maybe since it was used "
                 "up before; nothing is clipped",
                 UserWarning,
-                stacklevel=2,
             )
     grads = _gradients("clip_grad_norm_", parameters)
     total = total_norm("clip_grad_norm_", grads, norm_type, error_if_nonfinite)
@@ -126,7 +125,7 @@ def clip_grads_with_norm_(
     [0.3 0.4]
     """
     norm: Any = total_norm
-    if state.tracer is None:
+    if not state.ground.deferred:
         norm = float(total_norm.item() if isinstance(total_norm, Tensor) else total_norm)
     _scale(_gradients("clip_grads_with_norm_", parameters), max_norm, norm)
 
@@ -186,7 +185,7 @@ def _gradients(name: str, parameters: Tensors) -> list[Gradient]:
 
 def _scale(grads: list[Gradient], max_norm: float, total: Any) -> None:
     share = float(max_norm) / (total + 1e-6)
-    if state.tracer is not None:
+    if state.ground.deferred:
         with no_grad():
             share = OPS["where"](share >= 1, 1.0, share)
             for grad in grads:
@@ -207,7 +206,7 @@ def _scaled(grad: Any, share: Any) -> dict[str, Any]:
 
 def _as_tensor(total: Any, tensors: list[Gradient]) -> Tensor:
     dtypes = [np.finfo(dtype).dtype for dtype in {t.dtype for t in tensors}]
-    if state.tracer is not None:
+    if state.ground.deferred:
         kind = np.result_type(*dtypes) if dtypes else np.dtype(np.float64)
         return OPS["astype"](total, dtype=kind)
     with np.errstate(over="ignore"):  # of a norm that float32 has no number for

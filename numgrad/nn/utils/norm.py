@@ -21,7 +21,7 @@ import numpy as np
 
 from numgrad.autograd.modes import no_grad
 from numgrad.autograd.row_sparse import RowSparseTensor
-from numgrad.core.op import state
+from numgrad.core.interpreter import state
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 from numgrad.kernels.multi_tensor_norm import sum_of_squares
 from numgrad.operations.norm import vector_norm
@@ -44,8 +44,8 @@ def total_norm(
         With ``error_if_nonfinite``, if the norm is NaN or infinite.
     """
     order = float(order)
-    if state.tracer is not None:
-        return _traced(name, tensors, order, error_if_nonfinite)
+    if state.ground.deferred:
+        return _later(name, tensors, order, error_if_nonfinite)
     arrays = [
         t.coalesce().values._array if isinstance(t, RowSparseTensor) else t._array for t in tensors
     ]
@@ -74,14 +74,14 @@ def total_norm(
     return total
 
 
-def _traced(name: str, tensors: Sequence[Gradient], order: float, error_if_nonfinite: bool) -> Any:
+def _later(name: str, tensors: Sequence[Gradient], order: float, error_if_nonfinite: bool) -> Any:
     """The norm in a function that is being compiled: computed at each call, as here."""
 
     def compute(*arrays: np.ndarray) -> tuple[np.ndarray]:
         total = total_norm(name, [Tensor(a) for a in arrays], order, error_if_nonfinite)
         return (np.array(total),)
 
-    (total,) = state.tracer.called(compute, tensors, [((), np.dtype(np.float64))])
+    (total,) = state.ground.called(compute, tensors, [((), np.dtype(np.float64))])
     return total
 
 

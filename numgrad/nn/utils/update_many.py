@@ -12,7 +12,7 @@ from numgrad.autograd.node import mark_all_written
 from numgrad.autograd.variable import INFERENCE, version_of
 from numgrad.codegen import threads
 from numgrad.codegen.addresses import addresses
-from numgrad.core.op import state
+from numgrad.core.interpreter import state
 from numgrad.kernels.multi_tensor import UpdateKernel, update_kernel
 from numgrad.tensors.tensor import Tensor
 

@@ -49,3 +49,13 @@ from numgrad.optim.lr_scheduler.function import LambdaLR as LambdaLR
 from numgrad.optim.lr_scheduler.function import MultiplicativeLR as MultiplicativeLR
 from numgrad.optim.lr_scheduler.one_cycle import OneCycleLR as OneCycleLR
 from numgrad.optim.lr_scheduler.plateau import ReduceLROnPlateau as ReduceLROnPlateau
+
+__all__ = [
+    "ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts",
+    "CyclicLR", "ExponentialLR", "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR",
+    "MultiplicativeLR", "OneCycleLR", "PolynomialLR", "ReduceLROnPlateau", "SequentialLR", "StepLR",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -17,7 +17,6 @@ a schedule has it, computes the rate of any step from the initial one.
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from inspect import ismethod
@@ -27,14 +26,14 @@ from weakref import ref
 import numpy as np
 
 from numgrad.autograd.modes import no_grad
-from numgrad.core.op import state
+from numgrad.core.interpreter import state
 from numgrad.core.options import Option
 from numgrad.errors import (
     NumgradKeyError,
     NumgradNotImplementedError,
-    NumgradTraceError,
     NumgradTypeError,
     NumgradValueError,
+    warn,
 )
 from numgrad.nn.module.foreign import array_of, is_array
 from numgrad.optim.optimizer import Optimizer
@@ -48,11 +47,10 @@ EPOCH_IS_DEPRECATED = (
 
 def refuse_trace(name: str) -> None:
     """Raise in a function that is being compiled, which would step once and never again."""
-    if state.tracer is not None:
-        raise NumgradTraceError(
-            f"{name}.step: a schedule is Python code, which a compiled function does not run at "
-            "each call; step it after the call"
-        )
+    state.ground.once(
+        f"{name}.step: a schedule is Python code, which a compiled function does not run at "
+        "each call; step it after the call"
+    )
 
 
 class LRScheduler:
@@ -157,7 +155,7 @@ class LRScheduler:
             _warn_unless_stepped(self.optimizer)
         self._step_count += 1
         if epoch is not None:
-            warnings.warn(EPOCH_IS_DEPRECATED, UserWarning, stacklevel=2)
+            warn(EPOCH_IS_DEPRECATED, UserWarning)
         self._update_lr(epoch)
 
     def _update_lr(self, epoch: int | None = None) -> None:
@@ -195,10 +193,9 @@ class LRScheduler:
             If the class has none.
         """
         if not self._get_lr_called_within_step:
-            warnings.warn(
+            warn(
                 "get_lr: computes the rates of the next step; get_last_lr() has the present ones",
                 UserWarning,
-                stacklevel=2,
             )
         return self._next_lr()
 
@@ -341,4 +338,4 @@ def _warn_unless_stepped(optimizer: Any) -> None:
         )
     else:
         return
-    warnings.warn(message, UserWarning, stacklevel=3)
+    warn(message, UserWarning)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Literal, SupportsFloat
 
-from numgrad.errors import NumgradRuntimeError, NumgradValueError
+from numgrad.errors import NumgradRuntimeError, NumgradValueError, warn
 from numgrad.optim.lr_scheduler.base import (
     EPOCH_IS_DEPRECATED,
     LRScheduler,
@@ -135,7 +134,7 @@ class ReduceLROnPlateau(LRScheduler):
         refuse_trace("ReduceLROnPlateau")
         current = float(metrics.detach() if isinstance(metrics, Tensor) else metrics)
         if epoch is not None:
-            warnings.warn(EPOCH_IS_DEPRECATED, UserWarning, stacklevel=2)
+            warn(EPOCH_IS_DEPRECATED, UserWarning)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self._is_better(current):
             self.best = current

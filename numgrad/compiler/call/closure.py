@@ -28,7 +28,7 @@ from weakref import ref
 import numpy as np
 
 from numgrad.autograd.variable import Tensor
-from numgrad.compiler.run.methods import METHODS, WeakMethod
+from numgrad.compiler.call.methods import METHODS, WeakMethod
 from numgrad.core.op import Op
 from numgrad.random import Generator
 

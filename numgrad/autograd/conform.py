@@ -5,18 +5,15 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-import numpy as np
-
 from numgrad.autograd.variable import Tensor
-from numgrad.core.op import OPS, Meta, bind, conform, state
+from numgrad.core.interpreter import bind, state
+from numgrad.core.op import OPS, Meta
 
 
 def conform_tensor(value: Any, meta: Meta) -> Tensor:
     """``value`` summed over broadcast axes and converted to ``meta``, by recorded operations."""
     if not isinstance(value, Tensor):
-        if state.tracer is None:
-            return Tensor(conform(np.asarray(value), meta))
-        value = Tensor(state.tracer.lift(value, meta.dtype))
+        value = Tensor(state.ground.lift(value, meta.dtype))
     shape = value.shape
     lead = len(shape) - len(meta.shape)
     if lead or shape != meta.shape:

@@ -14,22 +14,22 @@ from typing import Any, Generic, Literal, ParamSpec, TypeVar, overload
 from numgrad import config
 from numgrad.codegen.compile import Kernel
 from numgrad.codegen.locks import TRACING
+from numgrad.compiler.call.layout import RECORDING
+from numgrad.compiler.call.methods import METHODS, WeakMethod
+from numgrad.compiler.call.signature import Arguments, Parameters, same_key
 from numgrad.compiler.graph.graph import Graph
-from numgrad.compiler.inspect.messages import no_internal_error, warn
-from numgrad.compiler.inspect.progress import announced
 from numgrad.compiler.inspect.reasons import difference
 from numgrad.compiler.inspect.report import report
 from numgrad.compiler.inspect.stats import FUNCTIONS, Statistics
+from numgrad.compiler.messages import no_internal_error
+from numgrad.compiler.progress import announced
 from numgrad.compiler.run.check import checked
 from numgrad.compiler.run.dispatch import MISS, NAMES, compiled
-from numgrad.compiler.run.layout import RECORDING
-from numgrad.compiler.run.methods import METHODS, WeakMethod
 from numgrad.compiler.run.options import Options
-from numgrad.compiler.run.signature import Arguments, Parameters, same_key
 from numgrad.compiler.run.specialise import Specialisation
 from numgrad.compiler.trace.capture import trace
-from numgrad.core.op import state
-from numgrad.errors import NumgradRuntimeError, NumgradTypeError
+from numgrad.core.interpreter import state
+from numgrad.errors import NumgradRuntimeError, NumgradTypeError, warn
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import sys
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
@@ -13,20 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.errors import NumgradAssertionError, NumgradError, NumgradTraceError
+from numgrad.errors import PACKAGE, NumgradAssertionError, NumgradError, NumgradTraceError
 
-_HOME = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-
-
-def warn(message: str) -> None:
-    """Warn at the first line outside of this package."""
-    level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_HOME):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(message, UserWarning, stacklevel=level)
-
-
-_SKIPPED = (_HOME, os.path.dirname(np.__file__) + os.sep)
+_SKIPPED = (PACKAGE, os.path.dirname(np.__file__) + os.sep)
 _BETWEEN = ("contextlib.py", "functools.py")
 _PLACED = re.compile(r"(?:[A-Za-z]:)?[^:\n]*:\d+: ")
 
@@ -34,6 +22,17 @@ _PLACED = re.compile(r"(?:[A-Za-z]:)?[^:\n]*:\d+: ")
 def is_users(file: str) -> bool:
     """Whether code is neither ours nor NumPy's, nor runs in between."""
     return not file.startswith(_SKIPPED) and not file.endswith(_BETWEEN)
+
+
+def user_line() -> str | None:
+    """The place in the user's code that is being run, as ``file:line``."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if is_users(name):
+            return f"{name}:{frame.f_lineno}"
+        frame = frame.f_back
+    return None
 
 
 def raised_at(traceback: TracebackType | None) -> str | None:
@@ -86,7 +85,7 @@ def _is_ours(traceback: TracebackType | None) -> bool:
     ours = False
     while traceback is not None:
         file = traceback.tb_frame.f_code.co_filename
-        ours = file.startswith(_HOME) or (ours and not is_users(file))
+        ours = file.startswith(PACKAGE) or (ours and not is_users(file))
         traceback = traceback.tb_next
     return ours
 

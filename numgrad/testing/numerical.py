@@ -11,7 +11,6 @@ derivatives both directions are checked in this way, holomorphic or not.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -26,6 +25,7 @@ from numgrad.errors import (
     NumgradRuntimeError,
     NumgradTypeError,
     NumgradValueError,
+    warn,
 )
 from numgrad.tensors.tensor import Tensor
 
@@ -185,11 +185,10 @@ def _checked_inputs(name: str, inputs: Any) -> tuple[tuple, list[tuple[int, Tens
                 "step would move several elements; pass a copy, x.clone()"
             )
         if x.dtype not in (np.float64, np.complex128):
-            warnings.warn(
+            warn(
                 f"{name}: input {position} is {x.dtype}; its differences are hardly accurate "
                 "enough to compare with, use float64 or complex128",
                 UserWarning,
-                stacklevel=3,
             )
         checked.append((position, x))
     if not checked:

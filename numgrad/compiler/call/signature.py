@@ -23,8 +23,8 @@ import numpy as np
 
 from numgrad.autograd.variable import Tensor, refresh
 from numgrad.codegen.expr import check_dtype
-from numgrad.compiler.run.methods import WeakMethod
-from numgrad.compiler.run.nesting import Nesting, flatten, paths, unflatten
+from numgrad.compiler.call.methods import WeakMethod
+from numgrad.compiler.call.nesting import Nesting, flatten, paths, unflatten
 from numgrad.errors import NumgradTypeError, NumgradValueError
 
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<not given>"})()

@@ -30,7 +30,8 @@ from numgrad.autograd.modes import enable_grad
 from numgrad.autograd.variable import Tensor, Version
 from numgrad.codegen.expr import check_dtype
 from numgrad.core.abstract import ones, zeros
-from numgrad.core.op import OPS, Meta, state
+from numgrad.core.interpreter import state
+from numgrad.core.op import OPS, Meta
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 
 Tensors: TypeAlias = tuple[Tensor, ...]
@@ -337,14 +338,8 @@ def columns(function: Callable[[Tensors], Outputs], x: Tensors) -> tuple[list[li
 
 def _basis(like: Tensor) -> Iterator[Any]:
     """The arrays shaped like a Tensor that are 1 at one place."""
-    if state.tracer is not None:
-        shape = tuple(int(n) for n in like.shape)
-        yield from (state.tracer.unit(shape, k, like.dtype) for k in range(prod(shape)))
-        return
-    for position in range(like.size):
-        unit = np.zeros(like.shape, like.dtype)
-        unit.flat[position] = 1
-        yield unit
+    shape = tuple(int(n) for n in like.shape)
+    return (state.ground.unit(shape, k, like.dtype) for k in range(prod(shape)))
 
 
 def _is_number(value: Tensor) -> bool:

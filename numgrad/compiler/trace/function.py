@@ -12,7 +12,7 @@ are those that the forward has in the call that is traced.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -25,35 +25,55 @@ from numgrad.autograd.history import record
 from numgrad.autograd.node import Node
 from numgrad.autograd.variable import Tensor
 from numgrad.core.abstract import zeros
-from numgrad.core.op import OPS, Call, Meta, state
+from numgrad.core.interpreter import eagerly, state
+from numgrad.core.op import OPS, Call, Meta
 from numgrad.errors import NumgradError, NumgradTraceError, NumgradTypeError
 
 
+class Recorder(Protocol):
+    """What a call needs of the tracer."""
+
+    def lift(self, x: Any, dtype: Any = None) -> Any:
+        """Anything as a traced array."""
+        ...
+
+    def called(self, function: Any, operands: Any, results: Any) -> list[Tensor]:
+        """Results of a Python function that runs at each call."""
+        ...
+
+    def examples(self, arrays: Sequence[Any]) -> tuple[list[np.ndarray], bool]:
+        """What arrays are in the call that is traced."""
+        ...
+
+
 def traced(
-    function: Definition, args: tuple, keywords: dict[str, Any]
+    tracer: Recorder, function: Definition, args: tuple, keywords: dict[str, Any]
 ) -> tuple[Any, FunctionCtx | None]:
     """Outputs in a trace, and the ctx if the forward was traced: Note [Functions in a trace]."""
     try:
-        given = tuple([_connected(a) if isinstance(a, Tensor) else a for a in args])
+        given = tuple([_connected(tracer, a) if isinstance(a, Tensor) else a for a in args])
         return run(function, given, keywords)
     except NumgradTraceError:
-        return _Callback(function, args, keywords).outputs(), None
+        return _Callback(tracer, function, args, keywords).outputs(), None
 
 
-def _connected(tensor: Tensor) -> Tensor:
+def _connected(tracer: Recorder, tensor: Tensor) -> Tensor:
     """A Tensor of the trace in place of a captured one, whose numbers are not to be looked at."""
-    array = state.tracer.lift(tensor)
+    array = tracer.lift(tensor)
     return tensor if tensor._array is array else OPS["positive"](tensor)
 
 
 class _Callback:
     """A Function that runs as Python code at each call of the compiled function."""
 
-    def __init__(self, function: Definition, args: tuple, keywords: dict[str, Any]) -> None:
+    def __init__(
+        self, tracer: Recorder, function: Definition, args: tuple, keywords: dict[str, Any]
+    ) -> None:
+        self.tracer = tracer
         self.function, self.args, self.keywords = function, args, keywords
         self.places = [k for k, a in enumerate(args) if isinstance(a, Tensor)]
         # as they are now: the function may write to them later
-        self.operands = [state.tracer.lift(args[k]).copy() for k in self.places]
+        self.operands = [tracer.lift(args[k]).copy() for k in self.places]
         self.single = True
 
     def _run(self, arrays: Sequence[np.ndarray], mask: int) -> tuple[list[Tensor], list[Tensor]]:
@@ -61,13 +81,8 @@ class _Callback:
         args = list(self.args)
         for k, array in zip(self.places, arrays, strict=True):
             args[k] = Tensor(array, bool(mask >> k & 1))
-        before = state.set(
-            interpreters=(), tracer=None, inference=False, saved_hooks=(), grad_enabled=mask != 0
-        )
-        try:
+        with eagerly(inference=False, saved_hooks=(), grad_enabled=mask != 0):
             returned, _ = run(self.function, tuple(args), self.keywords)
-        finally:
-            state.set(**before)
         self.single = not isinstance(returned, tuple)
         outputs = [returned] if self.single else list(returned)
         for k, value in enumerate(outputs):
@@ -85,7 +100,7 @@ class _Callback:
         def forward(*arrays: np.ndarray) -> tuple:
             return tuple([y._array for y in self._run(arrays, 0)[1]])
 
-        values = state.tracer.called(forward, self.operands, [(m.shape, m.dtype) for m in metas])
+        values = self.tracer.called(forward, self.operands, [(m.shape, m.dtype) for m in metas])
         needs = [isinstance(a, Tensor) and a.requires_grad for a in self.args]
         mask = sum(1 << k for k, need in enumerate(needs) if need) * state.grad_enabled
         if mask and any(m.dtype.kind in "fc" for m in metas):
@@ -103,7 +118,7 @@ class _Callback:
         for a in self.operands:
             for n in a.shape:
                 int(n)
-        given, real = state.tracer.examples(self.operands)
+        given, real = self.tracer.examples(self.operands)
         try:
             return [meta_of(y) for y in self._run(given, 0)[1]]
         except Exception as error:
@@ -134,7 +149,7 @@ class _Callback:
             return tuple([g._array for g in found])
 
         results = [(self.operands[n].shape, self.operands[n].dtype) for n in wanted]
-        found = state.tracer.called(backward, [*self.operands, *parts], results)
+        found = self.tracer.called(backward, [*self.operands, *parts], results)
         out: list[Tensor | None] = [None] * len(self.args)
         for n, g in zip(wanted, found, strict=True):
             out[self.places[n]] = g

@@ -1,0 +1,216 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: py:percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # For PyTorch users
+#
+# Autograd, modules and optimizers have PyTorch's names and rules: a training script mostly stays
+# as it is. What it does with tensors by hand is NumPy's, and some of it means something else.
+
+# %%
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+import numgrad as ng
+from numgrad import nn
+
+# %% [markdown]
+# ## What a script has to change
+#
+# The first seven lines of the table run without an error and **mean something else**, as in
+# NumPy. (`nn.functional` keeps `dim`.)
+#
+# | PyTorch | here |
+# |---|---|
+# | `x.max(1)`, `x.min(1)`: values and indices | values; `x.argmax(1)` |
+# | `x.var()`, `x.std()`: divided by `n - 1` | by `n`; `ddof=1` for PyTorch's |
+# | `x.transpose(1, 2)`: swaps two axes | orders them all; `x.swapaxes(1, 2)` |
+# | `x.norm(1)` of a matrix: of all elements | NumPy's matrix norm; `ng.vector_norm(x, ord=1)` |
+# | `x.repeat(2, 1)`, `torch.split(x, size)`, `torch.equal` | `ng.tile(x, (2, 1))`, `ng.split(x, parts)`, `np.array_equal` |
+# | `torch.meshgrid(a, b)` | `indexing="ij"` for PyTorch's |
+# | `torch.tensor(1.0)`, `nn.Linear`: float32 | float64; `dtype="float32"` |
+# | `dim=`, `keepdim=`, `dims=` | `axis=`, `keepdims=` |
+# | `x.size()`, `x.size(0)`, `x.numel()`, `x.dim()` | `x.shape`, `x.shape[0]`, `x.size`, `x.ndim` |
+# | `view`, `flatten(x, 1)`, `t()`, `cat`, `chunk`, `contiguous()` | `reshape`, `nn.Flatten()(x)`, `T`, `concat`, `split`, nothing |
+# | `x.gather(1, i)`, `index_select`, `mm`, `bmm` | `take_along_axis`, `take`, `@` |
+# | `x.float()`, `x.to(dtype)`, `torch.long` | `x.astype("float32")`, `"int64"` |
+# | `x.to(device)`, `x.cpu()`, `x.device` | nothing: there is one device |
+# | `torch.zeros(2, 3)` | `ng.zeros((2, 3))` |
+# | `torch.manual_seed`, `randn`, `rand`, `randint`, `randperm` | `ng.random.manual_seed`; `normal`, `random`, `integers`, `permutation` of `ng.random.default_rng(0)` |
+# | `torch.get_rng_state`, `set_rng_state` | `ng.random.get_state`, `set_state` |
+# | `torch.utils.data`, `torch.save`, `torch.load` | `numgrad.data`, `ng.save`, `ng.load` |
+# | `float(x)` of an `x` that requires grad: warns | raises; `x.item()` |
+# | `topk`, `sort`, `multinomial`, `nn.Transformer*` | not there |
+
+# %%
+x = ng.tensor([[1.0, 2.0, 4.0], [3.0, 5.0, 0.0]])
+assert x.max(1).tolist() == [4.0, 5.0]
+assert np.isclose(x.var(ddof=1), np.var(x.numpy(), ddof=1))
+assert x.swapaxes(0, 1).shape == (3, 2)
+assert ng.vector_norm(x, ord=1) == 15.0
+assert ng.tile(x, (2, 1)).shape == (4, 3)
+
+# %% [markdown]
+# ## Autograd
+#
+# The semantics are PyTorch's: gradients accumulate, a graph is freed by its first backward unless
+# `retain_graph=True`, a root of several elements needs a gradient to start from. What PyTorch's
+# notes on autograd mechanics describe is here under the same names; `02_autograd_mechanics.py`
+# shows each mechanism at work.
+#
+# | to | use |
+# |---|---|
+# | record nothing | `ng.no_grad`, `ng.enable_grad`, `ng.set_grad_enabled`, `ng.inference_mode`: blocks, decorators |
+# | see or change gradients on the way | `t.register_hook`, `t.retain_grad`, `t.register_post_accumulate_grad_hook`, hooks of `t.grad_fn`, `ng.autograd.graph.register_multi_grad_hook` |
+# | write forward and backward yourself | `ng.autograd.Function` |
+# | decide what is kept for the backward | `ng.autograd.graph.saved_tensors_hooks`, `ng.checkpoint` (recompute instead) |
+# | find the line behind a NaN | `ng.autograd.detect_anomaly` |
+# | derivatives in one direction | `ng.autograd.forward_ad` |
+# | Jacobians, Hessians, their products | `ng.autograd.functional`, batched with `vectorize=True` |
+#
+# In-place operations (`t[0] = v`, `t += v`, `t.exp_()`, `t.copy_(v)`) work through views of any
+# kind, and gradients follow. A backward that finds a saved value overwritten raises; so does
+# writing to a leaf that requires grad, unless under `no_grad`.
+
+# %%
+x = ng.tensor([1.0, 2.0, 3.0], requires_grad=True)
+table = ng.zeros((2, 3))
+table[0] = x * x  # the table joins the graph
+table.T[1] *= 10.0  # so do its views
+table.sum().backward()
+assert x.grad.tolist() == [2.0, 40.0, 6.0]
+
+
+# %%
+class Exp(ng.autograd.Function):
+    """The exponential function, whose gradient needs its result only."""
+
+    @staticmethod
+    def forward(ctx, x):
+        y = np.exp(x)
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx, g):
+        (y,) = ctx.saved_tensors
+        return g * y
+
+
+t = ng.tensor(1.0, requires_grad=True)
+assert ng.testing.gradgradcheck(Exp.apply, t)
+
+with ng.autograd.forward_ad.dual_level():
+    dual = ng.autograd.forward_ad.make_dual(t, ng.tensor(1.0))
+    tangent = ng.autograd.forward_ad.unpack_dual(np.sin(dual)).tangent
+assert np.isclose(tangent.item(), np.cos(1.0))
+
+# %% [markdown]
+# ## Modules and optimizers
+#
+# `numgrad.nn`, `numgrad.optim` and `numgrad.data`: the modules, losses, `init`,
+# `clip_grad_norm_`, optimizers, schedules, datasets and loaders of a training script stay as they
+# are. Parameters are float64 unless `dtype=` says otherwise.
+
+
+# %%
+class ToyModel(nn.Module):
+    """Two layers with a nonlinearity in between."""
+
+    def __init__(self):
+        super().__init__()
+        self.net1 = nn.Linear(10, 10)
+        self.relu = nn.ReLU()
+        self.net2 = nn.Linear(10, 5)
+
+    def forward(self, x):
+        return self.net2(self.relu(self.net1(x)))
+
+
+ng.random.manual_seed(0)
+model = ToyModel()
+rng = ng.random.default_rng(0)
+x, target = rng.normal(size=(20, 10)), rng.normal(size=(20, 5))
+optimizer = ng.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+losses = []
+for _ in range(50):
+    optimizer.zero_grad()
+    loss = nn.functional.mse_loss(model(x), target)
+    loss.backward()  # adds to the .grad of each parameter
+    optimizer.step()  # one kernel changes them all
+    losses.append(loss.item())
+assert losses[-1] < 0.7 * losses[0]
+
+# %%
+picture = ng.viz.make_dot(loss, params=dict(model.named_parameters()))
+assert "LinearBackward" in picture.source  # DOT text; picture.render("toy") writes an SVG
+picture
+
+# %% [markdown]
+# - **Optimizers**: Adadelta, Adafactor, Adagrad, Adam, AdamW, Adamax, ASGD, LBFGS, Muon, NAdam,
+#   RAdam, RMSprop, Rprop, SGD, SparseAdam, with groups, hooks, `state_dict`, `maximize`,
+#   `differentiable`; `ng.optim.lr_scheduler`, `ng.optim.swa_utils`. A step is one formula
+#   compiled into one kernel over all tensors of a group, float32, float64 or complex, and gives
+#   the same bits for any number of threads.
+# - **Layers**: linear, convolution, pooling, normalization, embedding (also with row-sparse
+#   gradients), recurrent, attention, dropout, activations, losses, containers; `nn.functional`,
+#   `nn.init`, `nn.utils`; `nn.functional_call` for `ng.grad` over a module's parameters.
+# - **Data**: `ng.data.DataLoader` cuts arrays or datasets into batches, shuffled from a seed.
+# - **Files**: `ng.save` and `ng.load` keep nested values with arrays in one safetensors file.
+#   Nothing in a file is ever executed; it is written whole or not at all. Safetensors files that
+#   others wrote are read as dictionaries of Tensors. To go on bitwise with dropout and shuffled
+#   batches, save `ng.random.get_state()` as well, and give it to `ng.random.set_state`.
+# - **SciPy's minimizers** over Tensors: `ng.optim.minimize`.
+#
+# `load_state_dict` of modules, optimizers and schedules takes PyTorch's own states, and ndarrays.
+
+# %%
+with tempfile.TemporaryDirectory() as folder:
+    path = Path(folder) / "model.safetensors"
+    ng.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, path)
+    saved = ng.load(path)
+twin = ToyModel()
+twin.load_state_dict(saved["model"])
+assert np.array_equal(twin(x).detach(), model(x).detach())
+
+fit = ng.optim.minimize(
+    model.parameters(), lambda: nn.functional.mse_loss(model(x), target), method="L-BFGS-B"
+)
+assert fit.fun < losses[-1]
+
+# %% [markdown]
+# ## Compiled steps
+#
+# `ng.jit` stands where `torch.compile` does: forward, backward and optimizer in one function. It
+# updates parameters in place and reads them from outside; see `05_jit.py`.
+
+
+# %%
+adam = ng.optim.Adam(twin.parameters(), lr=0.01)
+
+
+@ng.jit
+def step(x, target):
+    """One step of Adam on the mean squared error."""
+    adam.zero_grad()
+    loss = nn.functional.mse_loss(twin(x), target)
+    loss.backward()
+    adam.step()
+    return loss.detach()
+
+
+compiled = [step(x, target).item() for _ in range(50)]
+print(f"loss {compiled[0]:.3f} -> {compiled[-1]:.3f}")
+assert compiled[-1] < compiled[0]
+
+# %% [markdown]
+# `03_train_a_model.py` goes through training step by step, on images of handwritten digits.

@@ -1,0 +1,1 @@
+"""A call of a compiled function: its arguments, its surroundings, its results."""

@@ -1,0 +1,261 @@
+"""Who says what operations and arrays mean: a stack for each thread, on a ground.
+
+Note [Interpreters]
+-------------------
+Calling an operation asks the interpreter on top of a per-thread stack what the call means. With an
+empty stack that is ``state.ground``. In eager code this is the eager interpreter, which
+``numgrad.tensors`` installs: operations never import Tensor. ``ng.jit`` pushes an interpreter that
+records what a function computes, and makes it the ground as well. Above the ground, forward mode
+and batches are levels that compute with the operations below them; ``raw`` computes on plain
+ndarrays without recording (gradient formulas of views run under it), ``reading`` builds symbols (a
+formula that calls other operations is read under it).
+
+The ground says besides what *arrays* are, so code that makes one, draws one, writes to one or
+wants its numbers asks ``state.ground``: eager arrays are NumPy's, those of a function that is being
+compiled are abstract (Note [Tracing] in ``abstract``), and nobody else needs to know.
+
+``state.mode`` says in one number what goes on in this thread, so the eager hot path pays one
+look-up for all of it: 3 compute in inference mode, 2 compute and record, 1 compute, 0 go through
+``bind``, since an interpreter is pushed, saved tensors are packed or anomalies looked for.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from numgrad.errors import NumgradRuntimeError
+
+
+class Interpreter(ABC):
+    """Says what operations mean: Note [Interpreters]."""
+
+    @abstractmethod
+    def bind(self, op: Any, args: tuple, params: dict[str, Any]) -> Any:
+        """What a call of an operation gives."""
+
+    def apply_function(self, function: Any, args: tuple, keywords: dict[str, Any]) -> tuple:
+        """Outputs of a user's ``Function``, and the ctx if its forward ran."""
+        raise NumgradRuntimeError(
+            f"{function.__name__}.apply: {self!r} sees operations only, and a Function is Python "
+            "code; use operations in its place"
+        )
+
+    def assign(self, target: Any, result: Any) -> None:
+        """Take note that a value was written to the memory of a tensor."""
+        return None
+
+    def duplicate(self, original: Any, twin: Any) -> None:
+        """Take note that a tensor was copied before a write."""
+        return None
+
+
+class Ground(Interpreter):
+    """Says what arrays are as well; what lies under all other interpreters."""
+
+    deferred: bool = False
+    """Whether what is computed has numbers only later, each time that a compiled function runs."""
+
+    def once(self, message: str) -> None:
+        """Something is done now, and not again; raises ``NumgradTraceError`` if that is wrong."""
+        return None
+
+    # ----------------------------------------------------------------------------------- arrays
+
+    @abstractmethod
+    def lift(self, x: Any, dtype: Any = None) -> Any:
+        """Anything as an array; a number gets the dtype, if one is given."""
+
+    @abstractmethod
+    def numbers(self, x: Any) -> Any:
+        """The elements of a Tensor or array as an ndarray, None if they are known only later."""
+
+    @abstractmethod
+    def reads(self, data: Any) -> bool:
+        """Whether a nesting holds anything that may be different at each run of what is called."""
+
+    @abstractmethod
+    def made(self, array: Any) -> Any:
+        """An array that was just made, as memory of its own."""
+
+    @abstractmethod
+    def filled(self, shape: Any, value: Any, dtype: Any = None) -> Any:
+        """An array with one value everywhere."""
+
+    @abstractmethod
+    def zeros(self, shape: Any, dtype: Any) -> Any:
+        """Zeros."""
+
+    @abstractmethod
+    def ones(self, shape: Any, dtype: Any) -> Any:
+        """Ones."""
+
+    @abstractmethod
+    def empty(self, shape: Any, dtype: Any) -> Any:
+        """An array of which every element will be written."""
+
+    @abstractmethod
+    def unit(self, shape: tuple, place: int, dtype: Any) -> Any:
+        """Zeros with a 1 at one place, counted in C order."""
+
+    @abstractmethod
+    def is_zero(self, array: Any) -> bool:
+        """Whether an array is known to be zeros for want of a dependence."""
+
+    @abstractmethod
+    def differentiable(self, x: Any) -> Any:
+        """A Tensor without history over what is to be differentiated; Python numbers are floats."""
+
+    # ----------------------------------------------------------------------------------- memory
+
+    @abstractmethod
+    def store(self, target: Any, value: Any) -> None:
+        """Write a value, which broadcasts, to the memory of a Tensor."""
+
+    @abstractmethod
+    def region(self, owner: Any, view: Any) -> Any:
+        """Where a view lies in its root."""
+
+    @abstractmethod
+    def gradient(self, tensor: Any) -> Any:
+        """What ``.grad`` of a Tensor holds."""
+
+    @abstractmethod
+    def set_gradient(self, tensor: Any, value: Any) -> None:
+        """Replace what ``.grad`` of a Tensor holds."""
+
+    # ---------------------------------------------------------------------------------- indices
+
+    @abstractmethod
+    def index_part(self, part: Any, shape: tuple) -> Any:
+        """A part of an index that is no plain integer, slice, None or Ellipsis."""
+
+    @abstractmethod
+    def selected_shape(self, operation: str, shape: tuple, index: tuple) -> tuple:
+        """The shape of what a basic index selects."""
+
+    @abstractmethod
+    def positions(self, operation: str, shape: tuple, index: tuple) -> Any:
+        """Positions, in C order, of the elements that any other index selects."""
+
+    # ------------------------------------------------------------------------------------ calls
+
+    @abstractmethod
+    def plan(self, op: Any, x: Any, params: dict[str, Any]) -> Any:
+        """The record of a call of an operation on one Tensor, without its result."""
+
+    @abstractmethod
+    def called(
+        self, function: Callable[..., tuple], operands: Sequence[Any], results: Sequence[tuple]
+    ) -> list[Any]:
+        """Tensors of what a Python function makes of ndarrays; it has no effects.
+
+        ``results`` are the shapes and dtypes of what it returns.
+        """
+
+    @abstractmethod
+    def effect(
+        self, function: Callable[..., tuple], operands: Sequence[Any], targets: Sequence[Any]
+    ) -> None:
+        """Let a Python function, which gets ndarrays, change Tensors, whose arrays it returns."""
+
+    # ---------------------------------------------------------------------------------- numbers
+
+    @abstractmethod
+    def drawn(
+        self, function: Callable[..., Any], operands: Sequence[Any], size: Any, dtype: Any
+    ) -> Any:
+        """A Tensor of what ``function(*operands, size)`` draws from a generator.
+
+        ``size`` is that of the result; for None, it has the shape to which the operands broadcast.
+        """
+
+    @abstractmethod
+    def seed(self) -> Any:
+        """A random integer below ``2**53`` from NumPy's global generator."""
+
+
+class State(threading.local):
+    """What a thread's operations depend on; ``mode`` sums it up for the hot path."""
+
+    mode: int = 2
+    grad_enabled: bool = True
+    inference: bool = False
+    interpreters: tuple = ()
+    ground: Any = None
+    """What says what arrays are; of the class, the eager interpreter."""
+    saved_hooks: tuple = ()
+    """Pairs of hooks for saved tensors, the innermost last."""
+    saved_hooks_disabled: str | None = None
+    """Why there may be none."""
+    mutation: Any = None
+    """What keeps the old values of saved tensors that are written to, if that is allowed."""
+    anomaly: bool = False
+    """Whether nodes remember the lines that recorded them."""
+    check_nan: bool = True
+    """Whether a backward then fails on NaN."""
+    depth: int = 0
+    """How many backwards, one within the other, a user's code is running in."""
+    task: Any = None
+    """The innermost of them."""
+    transforms: int = 0
+    """How many functional transforms, one within the other, are calling a user's function."""
+    plain: bool = True
+    """Whether a backward may start at once: no interpreter, no other backward, no transform."""
+
+    def refresh(self) -> None:
+        self.plain = not (self.interpreters or self.depth or self.transforms)
+        if self.interpreters or self.saved_hooks or self.anomaly:
+            self.mode = 0
+        elif self.inference:
+            self.mode = 3
+        else:
+            self.mode = 2 if self.grad_enabled else 1
+
+    def set(self, **changes: Any) -> dict[str, Any]:
+        """Change some of it; returns what to give to ``set`` to change it back."""
+        before = {name: getattr(self, name) for name in changes}
+        for name, value in changes.items():
+            setattr(self, name, value)
+        self.refresh()
+        return before
+
+
+state = State()
+
+
+def install_eager(active: Any) -> None:
+    """Set the ground of threads in which nothing is compiled."""
+    State.ground = active
+
+
+def bind(op: Any, args: tuple, params: dict[str, Any]) -> Any:
+    """Apply ``op`` under the current interpreter."""
+    stack = state.interpreters
+    return (stack[-1] if stack else state.ground).bind(op, args, params)
+
+
+@contextmanager
+def interpreter(active: Interpreter) -> Iterator[Any]:
+    """Let ``active`` interpret the operations this thread calls."""
+    before = state.interpreters
+    state.interpreters = (*before, active)
+    state.refresh()
+    try:
+        yield active
+    finally:
+        state.interpreters = before
+        state.refresh()
+
+
+@contextmanager
+def eagerly(*interpreters: Interpreter, **changes: Any) -> Iterator[None]:
+    """Compute at once what is called inside, whatever is being compiled around it."""
+    before = state.set(interpreters=interpreters, ground=State.ground, **changes)
+    try:
+        yield
+    finally:
+        state.set(**before)

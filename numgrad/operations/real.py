@@ -1,0 +1,90 @@
+"""Operations that are defined for real operands only, and how these are declared."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from numgrad.codegen.expr import resolve
+from numgrad.core.elementwise import Elementwise
+from numgrad.errors import NumgradTypeError
+from numgrad.operations.special import erfc, exp_product, sigmoid, softplus
+
+
+def _promoted(name: str, operands: Sequence[Any]) -> np.dtype:
+    """The common dtype of real operands; Python numbers are weak."""
+    values = [np.empty(0, o) if isinstance(o, np.dtype) else o(0) for o in operands]
+    dtype = np.result_type(*values)
+    if dtype.kind == "c":
+        raise NumgradTypeError(
+            f"{name}: defined for real operands only, got {dtype}; apply it to real() and imag()"
+        )
+    return dtype
+
+
+def floating(name: str, operands: Sequence[Any]) -> tuple[list[np.dtype], np.dtype]:
+    """Loop and result dtypes of a real function: integers become floating."""
+    (dtype,), _ = resolve(np.sqrt, [_promoted(name, operands)])
+    return [dtype] * len(operands), dtype
+
+
+def kept(name: str, operands: Sequence[Any]) -> tuple[list[np.dtype], np.dtype]:
+    """Dtypes of a function that compares with the integer 0 and keeps integers."""
+    dtype = _promoted(name, [*operands, int])
+    return [dtype] * len(operands), dtype
+
+
+def real_elementwise(
+    types: Callable[..., Any] = floating, **options: Any
+) -> Callable[[Callable[..., Any]], Elementwise]:
+    """Declare an elementwise operation of real operands; ``types`` takes its name besides them."""
+
+    def declare(function: Callable[..., Any]) -> Elementwise:
+        name = function.__name__
+        return Elementwise(function, types=partial(types, name), real=True, **options)
+
+    return declare
+
+
+def scipy_special(name: str) -> Callable[..., Any]:
+    """A function of ``scipy.special``, imported when a reference is computed."""
+    return getattr(importlib.import_module("scipy.special"), name)
+
+
+@real_elementwise(types=kept, special=(0.0,), ref=lambda x: np.maximum(x, 0))
+def relu(x):
+    """The operand where it is positive, else 0; NaN stays NaN."""
+    return np.where(x <= 0, 0, x)
+
+
+relu.vjp(x=lambda g, y: np.where(y <= 0, 0, g))
+relu.kink(x=([0.0, -0.0, np.inf, -np.inf, np.nan], [0, 0, 1, 0, 1]))
+
+
+@real_elementwise(ref="scipy.special.ndtr", scalar="ndtr", method=False, internal=True, smooth=True)
+def ndtr(x):
+    """Probability that a standard normal number is smaller."""
+    return 0.5 * erfc(x * -math.sqrt(0.5))
+
+
+def normal_density(x):
+    """Density of the standard normal distribution, as a part of formulas."""
+    return math.sqrt(0.5 / math.pi) * exp_product(x * -0.5, x)
+
+
+ndtr.vjp(x=lambda g, x: g * normal_density(x))
+
+
+@real_elementwise(ref="scipy.special.log_expit", method=False)
+def log_sigmoid(x):
+    """Logarithm of ``sigmoid``, accurate where that underflows."""
+    return -softplus(-x)
+
+
+log_sigmoid.vjp(x=lambda g, x: g * sigmoid(-x))
+log_sigmoid.kink(x=([800.0, -800.0, np.inf, -np.inf], [0, 1, 0, 1]))

@@ -1,0 +1,127 @@
+"""The tape: what an operation means on every ground, and the node that its backward begins from."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from numgrad.autograd.engine.task import edge_of
+from numgrad.autograd.history import record
+from numgrad.autograd.node import Node
+from numgrad.autograd.saved import keep
+from numgrad.autograd.variable import INFERENCE, NO_GRAD_VIEW, Tensor, Version, root
+from numgrad.core.interpreter import Ground, state
+from numgrad.core.op import Call, Composite, Op, complete
+from numgrad.core.view import View
+from numgrad.errors import NumgradTypeError
+
+
+class RecordingInterpreter(Ground):
+    """Computes, or has computed, what operations mean, and keeps a tape of it."""
+
+    def bind(self, op: Op, args: tuple, params: dict[str, Any]) -> Any:
+        if isinstance(op, Composite):
+            return _expanded(op, args, params)
+        args, params = complete(op, args, params)
+        operands, arrays = [], []
+        for a in args:
+            operand, array = self.operand(op, a)
+            operands.append(operand)
+            arrays.append(array)
+        out, call = self.run(op, arrays, params)
+        mask = 0
+        if state.grad_enabled and op.differentiable:
+            for k, a in enumerate(operands):
+                if isinstance(a, Tensor) and a._requires_grad and call.differentiable(k):
+                    mask |= 1 << k
+        if type(out) is tuple:
+            tensors = _record_many(call, mask, operands, out)
+            if isinstance(op, View):
+                for number, part in enumerate(tensors):
+                    _link(part, operands[0], number + 1)
+            return tensors
+        tensor = _record(call, mask, operands, out) if mask else new_tensor(out)
+        if isinstance(op, View) and op.shares(arrays[0], out):
+            _link(tensor, operands[0], tensor._slot)
+        return tensor
+
+    @abstractmethod
+    def operand(self, op: Op, a: Any) -> tuple[Any, Any]:
+        """An argument as it is kept, and as an array or number to compute with."""
+
+    @abstractmethod
+    def run(self, op: Op, arrays: list[Any], params: dict[str, Any]) -> tuple[Any, Call]:
+        """The result, or several, and the record of the call."""
+
+
+def _expanded(op: Composite, args: tuple, params: dict[str, Any]) -> Any:
+    """The result of a composite, by the operations it is written with."""
+    try:
+        return op.function(*args, **params)
+    except TypeError as error:
+        try:
+            op.__signature__.bind(*args, **params)
+        except TypeError as mismatch:
+            raise NumgradTypeError(f"{op.name}: {mismatch}") from error
+        raise
+
+
+def _link(view: Tensor, base: Any, slot: int) -> None:
+    """Make a new tensor a view of another, or of an ndarray, whose owner may write to it."""
+    if not isinstance(base, Tensor):
+        if view._memory is None:
+            view._memory = Version(foreign=True)
+        return
+    view._memory = root(base)
+    if view._grad_fn is None:
+        traced = state.grad_enabled and base._slot != NO_GRAD_VIEW
+        view._slot = slot if traced else NO_GRAD_VIEW
+
+
+def new_tensor(array: np.ndarray) -> Tensor:
+    """A Tensor without history, marked in inference mode."""
+    return Tensor(array, memory=INFERENCE if state.inference else None)
+
+
+def _edge(a: Any) -> Any:
+    """Where the gradient of an operand goes."""
+    return edge_of(a) if isinstance(a, Tensor) and a._requires_grad else None
+
+
+def _node(call: Call, mask: int, operands: Sequence[Any], out: Any) -> Node:
+    saves = call.saves(mask)
+    saved: tuple = ()
+    if saves:
+        names = call.op.inputs
+        values = []
+        for name in saves:
+            if name == "y":
+                values.append(out)
+            elif name in names:
+                values.append(
+                    tuple(map(keep, operands))
+                    if names == ("inputs",)
+                    else keep(operands[names.index(name)])
+                )
+            else:
+                values.append(call.aux[call.op.auxiliaries.index(name)])
+        saved = tuple(values)
+    edges = tuple([_edge(a) if mask >> k & 1 else None for k, a in enumerate(operands)])
+    return record(call, mask, edges, saved)
+
+
+def _record(call: Call, mask: int, operands: Sequence[Any], out: np.ndarray) -> Tensor:
+    return Tensor(out, True, _node(call, mask, operands, out))
+
+
+def _record_many(call: Call, mask: int, operands: Sequence[Any], outs: tuple) -> tuple:
+    if not mask:
+        return tuple(map(new_tensor, outs))
+    node = _node(call, mask, operands, outs)
+    return tuple(
+        Tensor(out, True, node, k + 1) if out.dtype.kind in "fc" else Tensor(out)
+        for k, out in enumerate(outs)
+    )

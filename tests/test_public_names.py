@@ -1,0 +1,138 @@
+"""What is public: the names of ``numgrad`` and of its public modules, and nothing else."""
+
+import importlib
+import pickle
+import subprocess
+import sys
+from types import ModuleType
+
+import pytest
+
+import numgrad as ng
+from numgrad.core.op import OPS, Op
+from numgrad.nn.activation.operation import elu
+
+NAMES = """
+GradcheckError NumgradAssertionError NumgradAttributeError NumgradError NumgradIndexError
+NumgradKeyError NumgradNotImplementedError NumgradRuntimeError NumgradTraceError
+NumgradTypeError NumgradValueError RowSparseTensor Tensor abs absolute acos acosh add all
+allclose amax amin angle any arange arccos arccosh arcsin arcsinh arctan arctan2 arctanh argmax
+argmin around array_split asarray asin asinh astype atan atan2 atanh atleast_1d atleast_2d
+atleast_3d autograd bitwise_and bitwise_invert bitwise_left_shift bitwise_not bitwise_or
+bitwise_right_shift bitwise_xor broadcast_arrays broadcast_to cat cbrt ceil checkpoint
+checkpoint_sequential clamp clip column_stack complex128 complex64 concat concatenate config
+conj conjugate copy copysign cos cosh count_nonzero cumprod cumsum cumulative_prod
+cumulative_sum data deg2rad degrees diag diagonal diagonal_scatter diff digamma divide dot
+dsplit dstack e einsum elementwise empty empty_like enable_grad equal erf erfc erfinv errors exp
+exp2 expand expand_dims expit expm1 eye fill fix flatten flip fliplr flipud float32 float64
+float_power floor floor_divide fmax fmin fmod from_numpy full full_like func gamma gammaln
+get_num_threads grad greater greater_equal heaviside hessian hsplit hstack hypot imag index_add
+index_copy index_fill index_put inf inference_mode inner int16 int32 int64 int8 invert io
+is_grad_enabled is_inference_mode_enabled isclose isfinite isinf isnan jacobian jit jit_stats
+kron left_shift less less_equal lgamma linear_recurrence linspace load log log10 log1p log2
+log_sigmoid log_softmax logaddexp logaddexp2 logical_and logical_not logical_or logical_xor
+logit logsumexp masked_fill masked_scatter matmul matrix_norm matrix_transpose max maximum mean
+meshgrid min minimum mod moveaxis multiply nan nan_to_num negative newaxis nn no_grad norm
+not_equal ones ones_like ops optim outer pad permute permute_dims pi polygamma positive power
+primitive prod psi put rad2deg radians random ravel real reciprocal relu remainder repeat
+reshape right_shift rint roll rot90 round save scatter scatter_add select_scatter
+set_checkpoint_early_stop set_grad_enabled set_num_threads sigmoid sign signbit sin sinh
+slice_scatter softmax softplus split sqrt square squeeze stack std subtract sum swapaxes take
+take_along_axis tan tanh tensor tensordot testing tile trace transpose tril triu true_divide
+trunc uint16 uint32 uint64 uint8 unbind unsqueeze unstack value_and_grad var vdot vecdot
+vector_norm viz vsplit vstack where zeros zeros_like zeta
+"""
+"""All names of ``numgrad``: whoever adds or removes one says so here."""
+
+MODULES = """
+autograd autograd.forward_ad autograd.function autograd.functional autograd.graph config data
+errors func io nn nn.functional nn.init nn.utils optim.lr_scheduler optim.swa_utils random
+testing viz
+"""
+
+
+def run(program):
+    """What a program prints in a process of its own."""
+    command = [sys.executable, "-W", "error", "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_names_of_the_package():
+    assert ng.__all__ == NAMES.split()
+    assert [name for name in dir(ng) if name[0] != "_"] == NAMES.split()
+    modules = {name for name in ng.__all__ if isinstance(getattr(ng, name), ModuleType)}
+    assert modules == {name for name in MODULES.split() if "." not in name} | {"optim"}
+    assert {"__doc__", "__version__"} <= set(dir(ng))
+
+
+@pytest.mark.parametrize("name", ["", *MODULES.split()])
+def test_all_is_what_shows_and_what_a_star_imports(name):
+    module = importlib.import_module(f"numgrad.{name}".rstrip("."))
+    public = {found for found in dir(module) if found[0] != "_"}
+    assert public == set(module.__all__)
+    assert len(public) == len(module.__all__)
+    space = {}
+    exec(f"from {module.__name__} import *", space)
+    assert set(space) - {"__builtins__"} == public
+    for found in public:
+        value = getattr(module, found)
+        home = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", "")
+        if name:  # dtypes and constants are NumPy's, settings are plain values
+            assert (home or "numgrad").startswith(("numgrad", "builtins")), found
+
+
+def test_operations_of_the_package_are_those_of_mathematics():
+    shown = {name: value for name, value in vars(ng).items() if isinstance(value, Op)}
+    for name, op in shown.items():
+        assert not op.internal, name
+        assert op.function.__module__.startswith("numgrad.operations."), name
+        assert OPS[op.name] is op
+    layers = {op.name for op in OPS.values() if op.__module__.startswith("numgrad.nn.")}
+    assert "convolution" in layers
+    assert not layers & set(dir(ng.Tensor))
+
+
+def test_an_unknown_name_is_an_attribute_error_that_leads_on():
+    with pytest.raises(ng.NumgradAttributeError, match=r"'conv2d'.*ng\.nn\.functional"):
+        _ = ng.conv2d  # pyright: ignore
+    assert not hasattr(ng, "tensors_")
+
+
+def test_what_is_not_used_is_not_loaded():
+    parts = ("nn", "optim", "compiler", "data", "diagrams", "io", "testing", "viz", "cli")
+    program = (
+        "import sys, numgrad as ng; x = ng.tensor([1.0], requires_grad=True);"
+        "(x * x.relu()).sum().backward(); dir(ng);"
+        "print(sorted({m.split('.')[1] for m in sys.modules if m.startswith('numgrad.')}))"
+    )
+    assert not set(parts) & set(eval(run(program)))
+
+
+START = "import pickle, sys, threading; import numpy as np; import numgrad as ng\n"
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "f = ng.jit(lambda x: ng.nn.functional.softsign(x)); print(f(np.ones(1))[0])",
+        "import numgrad.nn.functional as F; print(F.softsign(ng.ones(1))[0].item())",
+        "from numgrad import nn, ops; print(ops['softsign'](ng.ones(1))[0].item())",
+        "import scipy.special as s; assert ng.exp(ng.asarray(s.log_expit(ng.zeros(1))))[0] == 0.5\n"
+        "print(s.ndtr(ng.zeros(1)).item())",
+        "with ng.inference_mode(): layer = ng.nn.Linear(1, 1, bias=False)\n"
+        "print(0.5 if not ng.nn.Linear(1, 1).weight.is_inference() else 0)",
+        f"print(pickle.loads({pickle.dumps(elu)!r})(ng.tensor([0.5]), 1.0).item())",
+        "seen = []\n"
+        "def use(): seen.append(ng.nn.functional.softsign(np.exp(ng.zeros(1))).item())\n"
+        "threads = [threading.Thread(target=use) for _ in range(4)]\n"
+        "[t.start() for t in threads]; [t.join() for t in threads]\n"
+        "print(0.5 if seen == [0.5] * 4 else seen)",
+        "@ng.elementwise()\ndef twice(x): return x + x\nprint(twice(ng.tensor(0.25)).item())",
+        "try:\n  @ng.elementwise()\n  def mish(x): return x\n"
+        "except ng.NumgradRuntimeError: print(0.5)",
+    ],
+)
+def test_first_use_in_any_order(program):
+    assert float(run(START + program)) == 0.5
