@@ -22,7 +22,7 @@ from numgrad.autograd.anomaly import is_anomaly_enabled as is_anomaly_enabled
 from numgrad.autograd.anomaly import set_detect_anomaly as set_detect_anomaly
 from numgrad.autograd.engine.backward import backward as backward
 from numgrad.autograd.engine.backward import grad as grad
-from numgrad.autograd.function.function import Function as Function
+from numgrad.autograd.function import Function as Function
 from numgrad.autograd.legacy import Variable as Variable
 from numgrad.autograd.modes import enable_grad as enable_grad
 from numgrad.autograd.modes import inference_mode as inference_mode

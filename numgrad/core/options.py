@@ -86,7 +86,7 @@ class Option:
         return "" if low == -inf else f"at least {low:g}"
 
     def check(self, owner: str, value: Any) -> None:
-        """Raise unless ``value``, or each part of it, is in the range."""
+        """Raise unless ``value``, or each of its parts, is in the range."""
         low, high, excluded = self.limits
         parts: Any = value if type(self.default) is tuple else (value,)
         for part in parts:

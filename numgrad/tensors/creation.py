@@ -21,8 +21,9 @@ from numgrad.errors import (
     NumgradTypeError,
     NumgradValueError,
 )
+from numgrad.tensors.attributes import check_differentiable
 from numgrad.tensors.eager import check_array_kind
-from numgrad.tensors.tensor import Tensor, check_differentiable
+from numgrad.tensors.tensor import Tensor
 
 
 def _finish(name: str, array: Any, requires_grad: bool) -> Tensor:

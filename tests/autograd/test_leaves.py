@@ -264,7 +264,8 @@ def test_data_hides_changes(lib):
 
 def test_data_warns_once(monkeypatch):
     """Promise 17."""
-    monkeypatch.setattr(importlib.import_module("numgrad.tensors.tensor"), "_warned_of_data", False)
+    attributes = importlib.import_module("numgrad.tensors.attributes")
+    monkeypatch.setattr(attributes, "_warned_of_data", False)
     x = leaf(ng)
     with pytest.warns(UserWarning, match="detach"):
         assert x.data.numpy() is x.numpy(force=True)

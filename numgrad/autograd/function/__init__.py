@@ -1,4 +1,4 @@
-"""Operations that are computed and differentiated by code of the user's."""
+"""``Function``: operations that a user writes in Python."""
 
 from numgrad.autograd.function.context import FunctionCtx as FunctionCtx
 from numgrad.autograd.function.function import Function as Function

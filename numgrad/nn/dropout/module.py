@@ -19,7 +19,7 @@ class _Dropout(Applied):
 
 @applies(F.dropout)
 class Dropout(_Dropout):
-    """In training, elements set to zero with probability ``p`` and the others over ``1 - p``.
+    """Set elements to zero with probability ``p`` in training, divide others by ``1 - p``.
 
     Raises
     ------

@@ -8,7 +8,8 @@ from typing import Any
 from numgrad.core.options import option
 from numgrad.errors import NumgradValueError
 from numgrad.nn.applied import Applied, applies
-from numgrad.nn.loss import distance, functional, likelihood
+from numgrad.nn.loss import distance, likelihood
+from numgrad.nn.loss import functional as F
 from numgrad.nn.loss.functional import REDUCTIONS, check_reduction
 from numgrad.tensors.creation import asarray
 
@@ -29,7 +30,7 @@ class _Loss(Applied):
         check_reduction(type(self).__name__, options["reduction"], self.reductions)
 
 
-@applies(functional.mse_loss)
+@applies(F.mse_loss)
 class MSELoss(_Loss):
     """Squares of the differences.
 
@@ -44,7 +45,7 @@ class MSELoss(_Loss):
     reduction: str = "mean"
 
 
-@applies(functional.l1_loss, like=functional.mse_loss)
+@applies(F.l1_loss, like=F.mse_loss)
 class L1Loss(_Loss):
     """Magnitudes of the differences.
 
@@ -59,7 +60,7 @@ class L1Loss(_Loss):
     reduction: str = "mean"
 
 
-@applies(functional.smooth_l1_loss)
+@applies(F.smooth_l1_loss)
 class SmoothL1Loss(_Loss):
     """Magnitudes of the differences, squares below ``beta``.
 
@@ -75,7 +76,7 @@ class SmoothL1Loss(_Loss):
     beta: float = option(default=1.0, doc="Where squares end.")
 
 
-@applies(functional.huber_loss)
+@applies(F.huber_loss)
 class HuberLoss(_Loss):
     """Half the squares of the differences up to ``delta``, linear above.
 
@@ -90,7 +91,7 @@ class HuberLoss(_Loss):
     delta: float = option(default=1.0, doc="Where squares end.")
 
 
-@applies(functional.cross_entropy)
+@applies(F.cross_entropy)
 class CrossEntropyLoss(_Loss):
     """Negative logarithm of the ``softmax`` of logits at the classes of a target.
 
@@ -108,7 +109,7 @@ class CrossEntropyLoss(_Loss):
     label_smoothing: float = 0.0
 
 
-@applies(functional.nll_loss, like=functional.cross_entropy)
+@applies(F.nll_loss, like=F.cross_entropy)
 class NLLLoss(_Loss):
     """Negative of logarithms of probabilities at class indices.
 
@@ -125,7 +126,7 @@ class NLLLoss(_Loss):
     reduction: str = "mean"
 
 
-@applies(functional.binary_cross_entropy)
+@applies(F.binary_cross_entropy)
 class BCELoss(_Loss):
     """Negative log-likelihood of probabilities for targets between 0 and 1.
 
@@ -141,7 +142,7 @@ class BCELoss(_Loss):
     reduction: str = "mean"
 
 
-@applies(functional.binary_cross_entropy_with_logits)
+@applies(F.binary_cross_entropy_with_logits)
 class BCEWithLogitsLoss(_Loss):
     """``BCELoss`` of ``sigmoid(input)``, accurate for large logits.
 
@@ -231,7 +232,7 @@ class CosineEmbeddingLoss(_Loss):
 
 @applies(distance.triplet_margin_loss)
 class TripletMarginLoss(_Loss):
-    """How much the positive is not nearer to the anchor than the negative by a margin.
+    """How far the positive is from being nearer to the anchor than the negative by a margin.
 
     Raises
     ------

@@ -1,0 +1,270 @@
+"""What a Tensor turns into: numbers, arrays, text, copies; and operators that are no operation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from operator import index as as_index
+from typing import Any
+
+import numpy as np
+
+from numgrad.autograd.forward_ad import has_tangent, share_tangents
+from numgrad.autograd.row_sparse import as_tensor
+from numgrad.autograd.variable import NO_GRAD_VIEW, Parameter, Tensor, root, shared_version
+from numgrad.core.abstract import BRANCH, NDARRAY, AbstractArray
+from numgrad.core.interpreter import state
+from numgrad.core.op import OPS
+from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
+from numgrad.tensors.operators import acceptable
+
+_KEEPS_ARRAY = (
+    "np.stack or ng.asarray makes a Tensor of several, ng.zeros one to write into, operations take "
+    "Tensors as they are, and .detach()"
+)
+_KEEPS_NUMBER = (
+    "np.sqrt and its like take Tensors where math.sqrt does not, ng.zeros makes a Tensor to write "
+    "into where np.zeros does not, and .item() or .detach()"
+)
+
+
+class TensorConversions(Tensor):
+    """Members of ``Tensor``; there are no objects of this class: Note [Members of Tensor]."""
+
+    __slots__ = ()
+    __array_priority__ = 1000.0
+    __pandas_priority__ = 10000  # Series and DataFrame leave their operators to Tensors
+    __hash__ = object.__hash__  # pyright: ignore[reportAssignmentType]
+
+    def numpy(self, *, force: bool = False) -> np.ndarray:
+        """The ndarray itself, sharing memory; with ``force`` also where a gradient is lost.
+
+        Raises
+        ------
+        NumgradRuntimeError
+            If the tensor requires grad: an ndarray cannot carry that.
+
+        Examples
+        --------
+        >>> import numgrad as ng
+        >>> ng.tensor([1.0, 2.0]).numpy()
+        array([1., 2.])
+        """
+        if not force:
+            _refuse_loss(self, "numpy", "an ndarray", _KEEPS_ARRAY)
+        if isinstance(self._array, AbstractArray):
+            self._array.refuse("numpy()", NDARRAY)
+        return self._array
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        _refuse_loss(self, "conversion to an ndarray", "an ndarray", _KEEPS_ARRAY)
+        return np.array(self._array, dtype=dtype, copy=copy)
+
+    def item(self) -> Any:
+        """The one element as a Python number, without its gradient.
+
+        Examples
+        --------
+        >>> import numgrad as ng
+        >>> ng.tensor([1.5]).item()
+        1.5
+        """
+        if self._array.size != 1:
+            raise NumgradValueError(
+                f"item: the tensor has shape {self._array.shape}; only one element makes a number"
+            )
+        return self._array.item()
+
+    def tolist(self) -> Any:
+        """The elements as nested lists of Python numbers, without their gradients.
+
+        Examples
+        --------
+        >>> import numgrad as ng
+        >>> ng.eye(2).tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
+        """
+        return self._array.tolist()
+
+    def __float__(self) -> float:
+        return _scalar(self, float)
+
+    def __int__(self) -> int:
+        return _scalar(self, int)
+
+    def __complex__(self) -> complex:
+        return _scalar(self, complex)
+
+    def __bool__(self) -> bool:
+        if self._array.size != 1:
+            raise NumgradValueError(
+                f"bool(): a tensor of shape {self._array.shape} is neither true nor false as a "
+                "whole; use any() or all()"
+            )
+        if isinstance(self._array, AbstractArray):
+            return bool(self._array)
+        return bool(self._array.item())
+
+    def __index__(self) -> int:
+        if self._array.dtype.kind not in "iu" or self._array.size != 1:
+            raise NumgradTypeError("only an integer tensor of one element can be an index")
+        if isinstance(self._array, AbstractArray):
+            return int(self._array)
+        return int(self._array.item())
+
+    def __len__(self) -> int:
+        if not self._array.ndim:
+            raise NumgradTypeError("len(): a 0-d tensor has no length")
+        return self._array.shape[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if not self._array.ndim:
+            raise NumgradTypeError("a 0-d tensor cannot be iterated over")
+        return (self[k] for k in range(self._array.shape[0]))
+
+    def __contains__(self, value: Any) -> bool:
+        if isinstance(self._array, AbstractArray):
+            self._array.refuse("the operator in", BRANCH)
+        other = value._array if isinstance(value, Tensor) else value
+        try:
+            return bool((self._array == other).any())
+        except (ValueError, OverflowError) as error:
+            raise NumgradValueError(
+                f"in: a {type(value).__name__} cannot be compared with a tensor of shape "
+                f"{self._array.shape}: {error}"
+            ) from None
+
+    def __repr__(self) -> str:
+        array = self._array
+        if isinstance(array, AbstractArray):
+            return f"tensor({array!r})"
+        text = np.array2string(array, separator=", ", prefix="tensor(")
+        parts = [text]
+        if array.size == 0:
+            parts.append(f"shape={array.shape}")
+        if array.dtype not in (np.float64, np.int64, np.bool_) or array.size == 0:
+            parts.append(f"dtype={array.dtype}")
+        node = self.grad_fn
+        if node is not None:
+            parts.append(f"grad_fn=<{node.name()}>")
+        elif _is_invalid(self):
+            parts.append("grad_fn=<Invalid>")
+        elif self._requires_grad:
+            parts.append("requires_grad=True")
+        text = f"tensor({', '.join(parts)})"
+        return f"Parameter containing:\n{text}" if isinstance(self, Parameter) else text
+
+    def __format__(self, spec: str) -> str:
+        if isinstance(self._array, AbstractArray):
+            return repr(self)
+        if not spec:
+            return repr(self)
+        if self._array.size != 1:
+            raise NumgradTypeError(
+                f"format {spec!r}: the tensor has shape {self._array.shape}, and a format is for "
+                "one number; format its elements one by one, or use "
+                "np.array2string(t.detach().numpy())"
+            )
+        try:
+            return format(self._array.item(), spec)
+        except ValueError as error:
+            raise NumgradValueError(
+                f"format {spec!r} of dtype {self._array.dtype}: {error}"
+            ) from None
+
+    # --------------------------------------------------------------------------------- numbers
+
+    def __pow__(self, other: Any, modulus: Any = None) -> Any:
+        if modulus is not None:
+            raise NumgradTypeError(
+                "pow: of Tensors there is no power modulo a number; write "
+                "np.remainder(t**n, modulus)"
+            )
+        # exponents with an exact and faster operation of their own
+        if type(other) in (int, float):
+            if other == 2:
+                return OPS["square"](self)
+            if other == 1:
+                return OPS["positive"](self)
+            if self._array.dtype.kind == "f":
+                if other == 0.5:
+                    return OPS["sqrt"](self)
+                if other == -1:
+                    return OPS["reciprocal"](self)
+        elif not acceptable(other):
+            return NotImplemented
+        return OPS["power"](self, other)
+
+    def __divmod__(self, other: Any) -> tuple:
+        return self // other, self % other
+
+    def __round__(self, ndigits: Any = None) -> Any:
+        try:
+            return OPS["round"](self, as_index(ndigits or 0))
+        except (TypeError, OverflowError):
+            raise NumgradTypeError(f"round: ndigits is an integer, got {ndigits!r}") from None
+
+    # ---------------------------------------------------------------------------------- copies
+
+    def __reduce__(self) -> tuple:
+        return _rebuild, (self._array, self._requires_grad, type(self))
+
+    def __copy__(self) -> Tensor:
+        twin = _rebuild(self._array, self._requires_grad, type(self))
+        twin._grad_fn, twin._slot, twin._memory = self._grad_fn, self._slot, shared_version(self)
+        share_tangents(self, twin)
+        return twin
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        if self._grad_fn is not None:
+            raise NumgradRuntimeError(
+                "deepcopy: the tensor is the result of "
+                f"{self._grad_fn.name()}; only leaves can be copied, use detach() or clone()"
+            )
+        if state.interpreters and has_tangent(self):
+            raise NumgradRuntimeError(
+                "deepcopy: the tensor has a tangent (forward mode), which belongs to the level; "
+                "use clone() to keep it, or detach()"
+            )
+        twin = _rebuild(self._array.copy(), self._requires_grad, type(self))
+        memo[id(self)] = twin
+        if self._grad is not None:
+            twin._grad = as_tensor(self._grad._array.copy())
+        return twin
+
+
+def _refuse_loss(self: Tensor, what: str, carrier: str, instead: str) -> None:
+    """Raise if numbers alone would lose a gradient or a tangent."""
+    if self.requires_grad and state.grad_enabled:
+        seen = "requires grad"
+    elif state.interpreters and has_tangent(self):
+        seen = "has a tangent (forward mode)"
+    else:
+        return
+    raise NumgradRuntimeError(
+        f"{what}: the tensor of shape {self._array.shape} {seen}, which {carrier} cannot carry; "
+        f"{instead} drops it on purpose"
+    )
+
+
+def _scalar(self: Tensor, kind: type) -> Any:
+    if self._array.size != 1:
+        raise NumgradTypeError(
+            f"{kind.__name__}(): the tensor has shape {self._array.shape}; only one element makes "
+            "a number, reduce it or take one"
+        )
+    if isinstance(self._array, AbstractArray):
+        return kind(self._array)
+    _refuse_loss(self, f"{kind.__name__}()", f"a Python {kind.__name__}", _KEEPS_NUMBER)
+    return kind(self._array.item())
+
+
+def _is_invalid(self: Tensor) -> bool:
+    """Whether this is a view from no_grad of something differentiable that was changed since."""
+    owner = root(self)
+    return self._slot == NO_GRAD_VIEW and owner._requires_grad and self._version > 0
+
+
+def _rebuild(array: np.ndarray, requires_grad: bool, kind: type[Tensor] = Tensor) -> Tensor:
+    twin = kind.__new__(kind)  # the constructors of subclasses take other arguments
+    Tensor.__init__(twin, array, requires_grad)
+    return twin

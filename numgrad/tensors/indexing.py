@@ -1,0 +1,78 @@
+"""``x[index]``, whose hot path of basic indices is recorded without the interpreter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from numgrad.autograd.node import Node
+from numgrad.autograd.variable import NO_GRAD_VIEW, Tensor, refresh, root
+from numgrad.core.interpreter import state
+from numgrad.core.op import OPS, Call, Meta
+from numgrad.errors import NumgradIndexError
+from numgrad.operations.index import getitem, is_basic
+
+
+class SliceCall(Call):
+    """A basic index, as the hot path of ``__getitem__`` records it."""
+
+    __slots__ = ("dtype", "index", "shape")
+    op = OPS["getitem"]
+    aux = ()
+
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype, index: Any) -> None:
+        self.shape, self.dtype, self.index = shape, dtype, index
+
+    @property
+    def metas(self) -> tuple[Meta]:
+        return (Meta(self.shape, self.dtype),)
+
+    @property
+    def params(self) -> dict[str, Any]:
+        return {"index": self.index}
+
+    @property
+    def results(self) -> tuple[Meta]:
+        outline = np.broadcast_to(np.empty((), self.dtype), self.shape)
+        return (Meta(np.shape(outline[self.index]), self.dtype),)
+
+    def differentiable(self, k: int) -> bool:
+        return self.dtype.kind in "fc"
+
+    def backward(self, mask: int, g: np.ndarray, saved: Any) -> tuple[list[Any], int]:
+        out = np.zeros(self.shape, self.dtype)
+        out[self.index] = g
+        return [out], 1
+
+
+def subscript(self: Tensor, index: Any) -> Tensor:
+    """``self[index]``: a view for a basic index, else ``getitem``."""
+    mode = state.mode
+    if (type(index) is not slice and not is_basic(index)) or not mode:
+        return getitem(self, index)
+    array = self._array
+    try:
+        out = array[index]
+    except IndexError as error:
+        raise NumgradIndexError(
+            f"getitem: an array of shape {array.shape} has no {index!r}: {error}"
+        ) from None
+    if type(out) is not np.ndarray:
+        out = array[(*index, Ellipsis)] if type(index) is tuple else array[index, ...]
+    owner = self._memory
+    if owner is None:
+        owner = self
+    else:
+        refresh(self)
+        owner = root(self)
+    if not (self._requires_grad and mode == 2):
+        traced = mode == 2 and self._slot != NO_GRAD_VIEW
+        return Tensor(out, False, None, 0 if traced else NO_GRAD_VIEW, owner)
+    node = self._grad_fn
+    if node is None:
+        node = self
+    elif self._slot:
+        node = (node, self._slot - 1)
+    call = SliceCall(array.shape, array.dtype, index)
+    return Tensor(out, True, Node(call, 1, (node,), ()), 0, owner)
