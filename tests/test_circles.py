@@ -7,6 +7,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import numgrad
+from numgrad.core.op import OPS
 
 ROOT = Path(numgrad.__file__).parent
 
@@ -50,3 +51,17 @@ def test_every_module_is_found_under_its_name():
         if found is not module:
             hidden.append(info.name)
     assert not hidden
+
+
+def test_floors_below_nn_know_no_layer():
+    """What an operation of a layer needs stands beside it, not in tables by name further down."""
+    layers = {op.name for op in OPS.values() if op.__module__.startswith("numgrad.nn.")}
+    assert "linear" in layers
+    named = [
+        (name, node.value)
+        for name, path in _modules().items()
+        if name.split(".")[1:2] in (["core"], ["operations"], ["autograd"], ["compiler"])
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and node.value in layers
+    ]
+    assert not named

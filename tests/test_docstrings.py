@@ -28,9 +28,9 @@ def public():
 
 
 def operations():
-    """Own operations that are names of ``numgrad``; a test may have registered others."""
+    """What the authors of ``numgrad``'s own operations wrote; a test may have registered others."""
     return {
-        name: op
+        name: op.function
         for name, op in vars(ng).items()
         if isinstance(op, Op) and op.function.__module__.startswith("numgrad.")
     }

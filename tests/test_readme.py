@@ -86,3 +86,13 @@ def test_operations_that_the_guide_lists_exist():
     names = re.findall(r"`(\w+)`", section)
     assert len(names) > 40
     assert not [name for name in names if name not in ng.ops and not hasattr(ng, name)]
+
+
+def test_files_that_the_map_names_exist():
+    root = README.parent
+    text = (root / "CONTRIBUTING.md").read_text()
+    homes = [root, root / "numgrad", root / "numgrad" / "compiler"]
+    named = set(re.findall(r"`([\w.]+/[\w/.]*)`", text))
+    assert len(named) > 30
+    missing = [path for path in named if not any((home / path).exists() for home in homes)]
+    assert missing == []

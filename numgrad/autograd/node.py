@@ -184,7 +184,7 @@ class Node:
 
     @property
     def saved_tensors(self) -> tuple:
-        """What a Function of the user's saved."""
+        """What a user's Function saved."""
         if not self.call.opaque:
             raise NumgradAttributeError(
                 f"{self.name()}: saved_tensors are of Functions; see _saved_<name> for operations"
@@ -410,7 +410,7 @@ _accumulators: WeakValueDictionary[int, AccumulateGrad] = WeakValueDictionary()
 
 
 def accumulator(leaf: Tensor) -> AccumulateGrad:
-    """The leaf's one accumulator, made when somebody looks at it."""
+    """The leaf's one accumulator, made when it is first asked for."""
     with ACCUMULATORS:
         found = _accumulators.get(id(leaf))
         if found is None:

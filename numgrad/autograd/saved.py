@@ -44,7 +44,7 @@ class Guard:
     __slots__ = ("array", "fingerprint", "tensor", "whole")
 
     def __init__(self, array: np.ndarray, tensor: Tensor | None = None) -> None:
-        # a view, since the owner may give his array another shape or dtype
+        # a view, since the user may give the array another shape or dtype
         self.array, self.tensor = array.view() if tensor is None else array, tensor
         self.whole = state.anomaly
         self.fingerprint = _fingerprint(array, self.whole)

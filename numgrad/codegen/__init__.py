@@ -1,1 +1,1 @@
-"""From formulas to machine code: the only floor that knows Numba and LLVM, besides the kernels."""
+"""From formulas to machine code: besides the kernels, the only room that knows Numba and LLVM."""

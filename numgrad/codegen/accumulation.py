@@ -131,7 +131,7 @@ def smaller_complex(a, b):
 
 @device
 def never(a):
-    """Whether an integer is NaN."""
+    """Whether an integer is NaN, which none is."""
     return False
 
 

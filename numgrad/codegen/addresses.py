@@ -1,4 +1,4 @@
-"""Addresses of many arrays for one kernel: read fast, and handed out only if every one fits.
+"""Addresses of many arrays for one kernel: read fast, and given only if every array fits.
 
 Note [Reading addresses]
 ------------------------
@@ -168,7 +168,7 @@ def _reader() -> Callable[..., int] | None:
 
 
 def _agrees(entry: Callable[..., int]) -> bool:
-    """Whether the kernel reads of a few arrays what NumPy says of them."""
+    """Whether the kernel reads the same of a few arrays as NumPy says."""
     frozen = np.zeros(3)
     frozen.flags.writeable = False
     swapped = np.zeros(3, np.dtype(np.float64).newbyteorder())

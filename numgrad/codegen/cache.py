@@ -76,7 +76,7 @@ def discard(filename: str) -> None:
 
 
 def write(filename: str, content: bytes) -> Path | None:
-    """Put a file there in one step; where that is not possible, into a temporary directory."""
+    """Write a file in one step, or into a temporary directory where that is not possible."""
     for directory in (_made, _temporary_directory):
         try:
             found = directory()
@@ -100,7 +100,7 @@ def write(filename: str, content: bytes) -> Path | None:
 
 @contextmanager
 def by_one_process(stem: str) -> Iterator[None]:
-    """Let no other process inside for the same kernel; it may be there when one has waited."""
+    """Let one process at a time compile a kernel; after waiting, it may be there already."""
     try:
         directory = _made()
         lock = directory / file_lock.NAME if _is_trusted(directory) else None
@@ -231,7 +231,7 @@ def _objection(path: Path, status: os.stat_result) -> str:
 
 
 def _objection_to_parents(directory: Path) -> str:
-    """Why everybody may exchange the directory for another one; empty if they cannot."""
+    """Why others than the user may exchange the directory; empty if they cannot."""
     if sys.platform == "win32":
         return ""
     named, real = Path(os.path.abspath(directory)), Path(os.path.realpath(directory))

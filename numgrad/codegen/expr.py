@@ -1,6 +1,6 @@
 """A formula read on symbols becomes typed straight-line source.
 
-``Reader`` hands out symbols for the inputs of a formula. Calling the formula with them builds a
+``Reader`` makes symbols for the inputs of a formula. Calling the formula with them builds a
 graph of typed scalar operations (NumPy's promotion rules, Python numbers weak as in NEP 50);
 ``Emitter`` writes that graph as statements that mention one element of every input.
 

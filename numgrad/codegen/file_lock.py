@@ -50,7 +50,7 @@ def held(path: Path | None, name: str) -> Iterator[None]:
 
 
 def _wait(file: int, byte: int) -> bool:
-    """Take the lock on a byte, which need not be in the file; whether it could be had."""
+    """Lock one byte, which need not be in the file; return whether that worked."""
     end = time.monotonic() + PATIENCE
     pause = _SHORTEST
     while time.monotonic() < end:

@@ -24,7 +24,7 @@ Handler = Callable[[int, FrameType | None], object]
 
 @contextmanager
 def deferred() -> Iterator[None]:
-    """Call handlers of signals that arrive inside at its end."""
+    """Let signals that arrive inside the block wait for its end."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,4 +1,4 @@
-"""The library of functions that formulas may call, as the floor above hands it over.
+"""The library of functions that formulas may call, as ``kernels.vmath`` hands it over.
 
 The writer of kernels knows names: what a function is called in a formula, and where its compiled
 form is found. ``numgrad.kernels.vmath.library`` fills these tables.

@@ -4,7 +4,7 @@ Note [External functions]
 -------------------------
 Addresses change with every process, so machine code on disk refers to native functions by symbols.
 ``module:function`` is either a C function that a Cython module exports (SciPy's BLAS and special
-functions), or a kernel of ours that others call: its module has a function ``address`` that
+functions), or a kernel that others call: its module has a function ``address`` that
 compiles or loads it.
 """
 
@@ -45,7 +45,7 @@ def link(external: str) -> None:
 def _extension(name: str) -> Any:
     """A compiled module of SciPy.
 
-    ``scipy.linalg`` as a whole takes 0.2 s to import, and BLAS needs nothing of it: that module is
+    ``scipy.linalg`` as a whole takes 0.2 s to import, and BLAS needs none of it: that module is
     loaded alone, and not left for others to find, who expect it inside its package.
     """
     package = name.rpartition(".")[0]

@@ -22,7 +22,7 @@ _done = False
 
 
 def keep_freed_memory() -> bool:
-    """Raise glibc's thresholds once; whether that was done."""
+    """Raise glibc's thresholds once; return whether that was possible."""
     global _done
     if _done:
         return True

@@ -261,7 +261,7 @@ class Jitted(Generic[P, R]):
 
     @property
     def statistics(self) -> Statistics:
-        """What the function was called, traced and compiled so far."""
+        """Counts of calls, traces and kernels so far."""
         module, name = getattr(self, "__module__", ""), getattr(self, "__qualname__", repr(self))
         found = self.specialisations
         return Statistics(
@@ -306,7 +306,7 @@ class Jitted(Generic[P, R]):
         return "\n\n".join(getattr(program, "source", "") for program in found)
 
     def _kernels(self, what: str) -> list[Kernel]:
-        """The serial variants of the kernels compiled last, now if they never were."""
+        """The serial variants of the kernels compiled last; compiles them if they are not yet."""
         return [step.kernel() for step in self._last(what).steps]
 
     @property

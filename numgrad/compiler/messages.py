@@ -20,7 +20,7 @@ _PLACED = re.compile(r"(?:[A-Za-z]:)?[^:\n]*:\d+: ")
 
 
 def is_users(file: str) -> bool:
-    """Whether code is neither ours nor NumPy's, nor runs in between."""
+    """Whether code is the user's: not this package's, nor NumPy's, nor what runs in between."""
     return not file.startswith(_SKIPPED) and not file.endswith(_BETWEEN)
 
 
@@ -56,7 +56,7 @@ def defined_at(function: Callable[..., Any]) -> str | None:
 def no_internal_error(
     what: str, function: Callable[..., Any], *, runs_users_code: bool = False
 ) -> Iterator[None]:
-    """Let what nobody foresaw end in an error that names the user's line and the way out.
+    """Turn an unforeseen error into one that names the user's line and the way out.
 
     Errors of the user's own code pass as they are.
     """

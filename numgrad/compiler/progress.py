@@ -16,7 +16,7 @@ _open = threading.local()
 
 
 def is_interactive() -> bool:
-    """Whether somebody is likely to watch: a prompt, a notebook, a terminal."""
+    """Whether a person is likely to watch: a prompt, a notebook, a terminal."""
     if hasattr(sys, "ps1") or "IPython" in sys.modules:
         return True
     return sys.stderr is not None and sys.stderr.isatty()

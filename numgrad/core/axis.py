@@ -10,11 +10,10 @@ named like a parameter. Read on symbols, each ``np.sum`` is a pass over the data
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from math import prod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -50,6 +49,10 @@ class AxisOp(Op):
     """
 
     implied = ("n",)
+    parameters: ClassVar = {
+        "axis=None": ("int or tuple of ints", "Axes over which it works; by default all."),
+        "axis": ("int or tuple of ints", "Axes over which it works; None means all."),
+    }
 
     def __init__(
         self,
@@ -62,6 +65,10 @@ class AxisOp(Op):
         super().__init__(function, **options)
         self.params.pop("n", None)
         self.keeps_shape, self.empty = keeps_shape, empty
+        self.result = "Of the shape of ``x``."
+        if not keeps_shape:
+            self.result = "Without the axes it works over, or with length 1 there if ``keepdims``."
+            self.in_formulas = ", both with length 1 along the axes of ``n`` elements"
         self.takes_n = "n" in (function.__kwdefaults__ or {})
         self.plans: dict[tuple, AxisPlan] = {}
         self.quick: dict[tuple, AxisPlan] = {}
@@ -72,11 +79,8 @@ class AxisOp(Op):
         for known in (self.plans, self.quick, self._kernels):
             known.clear()
 
-    @property
-    def __signature__(self) -> Any:
-        signature = inspect.signature(self.function)
-        kept = [p for name, p in signature.parameters.items() if name not in self.implied]
-        return signature.replace(parameters=kept)
+    def result_dtype(self, dtype: np.dtype) -> np.dtype:
+        return self.plan(np.ones(1, dtype), {**self.params}).dtype
 
     def run(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[np.ndarray, AxisPlan]:
         (x,) = args

@@ -93,6 +93,8 @@ class Elementwise(Planned):
         Called with the operands of integer calls; raises for values that have no result.
     """
 
+    by_elements = True
+
     def __init__(
         self,
         function: Callable[..., Any],
@@ -105,6 +107,8 @@ class Elementwise(Planned):
     ) -> None:
         super().__init__(function, **options)
         self.check = check
+        several = len(self.inputs) > 1
+        self.result = f"Of the shape {'the operands broadcast to' if several else 'of ``x``'}."
         ref = options.get("ref")
         self.types = types or (ref if isinstance(ref, np.ufunc) else None)
         self.scalar, self.kernel = scalar, kernel
@@ -133,6 +137,10 @@ class Elementwise(Planned):
             return resolve(rule, operands)
         loop, out = rule(operands)
         return [kernel_dtype(d) for d in loop], kernel_dtype(out)
+
+    def result_dtype(self, dtype: np.dtype) -> np.dtype:
+        reader = Reader()
+        return self.read(reader, [reader.input(name, dtype) for name in self.inputs]).dtype
 
     def read(self, reader: Reader, symbols: Sequence[Symbol]) -> Symbol:
         """One element of the result, from one element of each operand."""

@@ -200,7 +200,7 @@ class State(threading.local):
     depth: int = 0
     """How many backwards, one within the other, a user's code is running in."""
     task: Any = None
-    """The innermost of them."""
+    """The innermost interpreter."""
     transforms: int = 0
     """How many functional transforms, one within the other, are calling a user's function."""
     plain: bool = True
@@ -216,7 +216,7 @@ class State(threading.local):
             self.mode = 2 if self.grad_enabled else 1
 
     def set(self, **changes: Any) -> dict[str, Any]:
-        """Change some of it; returns what to give to ``set`` to change it back."""
+        """Change some settings; returns what to give to ``set`` to change them back."""
         before = {name: getattr(self, name) for name in changes}
         for name, value in changes.items():
             setattr(self, name, value)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from numgrad.core.documentation import Documented, Page, signature
 from numgrad.core.interpreter import Interpreter, State, interpreter
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 
@@ -75,7 +76,7 @@ class Kink(NamedTuple):
     params: dict[str, Any]
 
 
-class Op:
+class Op(Documented):
     """A named operation; call it with Tensors, arrays and numbers.
 
     The concrete families are ``Elementwise``, ``AxisOp``, ``View``, ``Primitive`` and
@@ -96,6 +97,13 @@ class Op:
     kinks, smooth
         Where it has no derivative, and what is used there (``kink``); or that it has one wherever
         it is defined.
+    linear, bilinear
+        Whether it is linear in all operands together; in each of them.
+    effects
+        Whether a call is there for more than its result: an error that it may raise.
+    lowering
+        Dotted name of the module that writes it as terms of a compiled function, which is imported
+        when the compiler first meets it.
     real, keeps_dtype, signed_zeros
         Whether it refuses complex operands; whether the result has the dtype of the first operand,
         whatever the others; whether the sign of a zero is promised.
@@ -121,6 +129,9 @@ class Op:
         errors: Sequence[Any] = (),
         differentiable: bool = True,
         linear: bool = False,
+        bilinear: bool = False,
+        effects: bool = False,
+        lowering: str | None = None,
         smooth: bool = False,
         real: bool = False,
         keeps_dtype: bool = False,
@@ -135,7 +146,7 @@ class Op:
         self.__name__ = self.name
         self.__qualname__ = self.name
         self.__module__ = function.__module__
-        self.__doc__ = function.__doc__
+        self.__doc__ = Page(self)
         self.inputs = code.co_varnames[: code.co_argcount]
         if code.co_flags & 0x04:  # *args: any number of inputs
             self.inputs = ("inputs",)
@@ -152,10 +163,12 @@ class Op:
         self.smooth = smooth or linear
         self.real, self.keeps_dtype, self.signed_zeros = real, keeps_dtype, signed_zeros
         self.differentiable, self.linear, self.aliases = differentiable, linear, tuple(aliases)
+        self.bilinear, self.effects, self.lowering = bilinear, effects, lowering
         self.internal = internal  # a part of other operations, without a public name
         self.formulas: dict[str, Formula] = {}
         self.jvp_formula: Callable[..., Any] | None = None
         self.shape_rule: Callable[..., Any] | None = None
+        self.batching: Callable[..., Any] | None = None
         self._enter: Callable[..., Any] | None = None
         if register:
             if self.name in OPS:
@@ -216,7 +229,7 @@ class Op:
 
     @property
     def __signature__(self) -> Any:
-        return inspect.signature(self.function)
+        return signature(self)
 
     @property
     def __wrapped__(self) -> Callable[..., Any]:
@@ -274,6 +287,11 @@ class Op:
         """
         self.shape_rule = function
         return function
+
+    def batch(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Declare how a call acts on whole batches: Note [Rules of batching] in ``batching``."""
+        self.batching = rule
+        return rule
 
     # What a family provides.
 

@@ -7,7 +7,7 @@ A class says its options as a dataclass does, ``name: type = default`` in their 
 A family of classes has a vocabulary besides, with the range and the sentence of names that mean
 the same everywhere. From these follow the signature of ``__init__``, which editors read from the
 class body as it stands (PEP 681), the checks, and the Parameters section of the docstring. The
-constructor hands what it got to ``_set_up(first, options)``. Declared names are no attributes of
+constructor hands what it got to ``_set_up(options)``. Declared names are no attributes of
 the class, and a subclass that declares nothing has the constructor of its base.
 """
 
@@ -17,7 +17,7 @@ import inspect
 import re
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
@@ -86,7 +86,7 @@ class Option:
         return "" if low == -inf else f"at least {low:g}"
 
     def check(self, owner: str, value: Any) -> None:
-        """Raise unless ``value``, or each part of it, is in the range."""
+        """Raise unless ``value``, or each of its parts, is in the range."""
         low, high, excluded = self.limits
         parts: Any = value if type(self.default) is tuple else (value,)
         for part in parts:
@@ -152,27 +152,38 @@ def in_order(options: Any) -> tuple[Option, ...]:
 
 
 def _constructor(cls: type, options: Mapping[str, Option]) -> Any:
-    """An ``__init__`` with the signature that the options say, compiled from source."""
+    """An ``__init__`` with the signature that the options say."""
     taken = sorted((o for o in options.values() if o.init), key=lambda o: o.keyword_only)
     parameters = ["self"]
     for o in taken:
         if o.keyword_only and "*" not in parameters:
             parameters.append("*")
-        parameters.append(o.name if o.default is REQUIRED else f"{o.name}=_default[{o.name!r}]")
-    first, *rest = options.values()
-    values = [f"{o.name!r}: {o.name if o.init else f'_default[{o.name!r}]'}" for o in rest]
+        parameters.append(o.name if o.default is REQUIRED else f"{o.name}=_given[{o.name!r}]")
+    values = [f"{n!r}: {n if o.init else f'_given[{n!r}]'}" for n, o in options.items()]
+    made = compiled_method(
+        cls,
+        "__init__",
+        parameters,
+        f"self._set_up({{{', '.join(values)}}})",
+        {o.name: o.default for o in options.values()},
+    )
+    made.__annotations__ = {**{o.name: o.annotation for o in taken}, "return": "None"}
+    return made
+
+
+def compiled_method(
+    cls: type, name: str, parameters: Sequence[str], body: str, given: Any
+) -> Callable[..., Any]:
+    """A method of ``cls``, compiled from source in which ``_given`` stands for ``given``."""
     source = (
-        "def make(_default):\n"
-        f"    def __init__({', '.join(parameters)}):\n"
-        f"        self._set_up({first.name}, {{{', '.join(values)}}})\n"
-        "    return __init__\n"
+        f"def make(_given):\n    def {name}({', '.join(parameters)}):\n"
+        f"        {body}\n    return {name}\n"
     )
     scope: dict[str, Any] = {}
-    code = compile(source, f"<constructor of {cls.__name__}>", "exec")
+    code = compile(source, f"<{name} of {cls.__name__}>", "exec")
     exec(code, vars(sys.modules[cls.__module__]), scope)
-    made = scope["make"]({o.name: o.default for o in options.values()})
-    made.__qualname__ = f"{cls.__qualname__}.__init__"
-    made.__annotations__ = {**{o.name: o.annotation for o in taken}, "return": "None"}
+    made = scope["make"](given)
+    made.__qualname__ = f"{cls.__qualname__}.{name}"
     return made
 
 
@@ -190,7 +201,7 @@ def _documented(doc: str | None, options: Any) -> str | None:
     found = _SECTION.search(text)
     at = found.start() if found else len(text)
     shown = [o for o in options if o.init]
-    section = "\n".join(["Parameters", "----------", *_entries(shown), "", ""])
+    section = "\n".join(["Parameters", "----------", *_entries(shown), "", ""]) if shown else ""
     if "\nRaises\n" not in text and any(o.range for o in shown):
         section += _RAISES
     return f"{text[:at].rstrip()}\n\n{section}{text[at:]}".rstrip() + "\n"

@@ -19,6 +19,8 @@ class View(Op):
     that returns a tuple has as many outputs; ``g`` of its formulas is a tuple then.
     """
 
+    result = "A view of ``x`` where that is possible, else a copy; its dtype is that of ``x``."
+
     def run(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, Call]:
         x, *rest = args
         if not isinstance(x, np.ndarray):

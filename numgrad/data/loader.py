@@ -136,7 +136,7 @@ class DataLoader:
         return collate([self._samples[index] for index in indices.tolist()])
 
     def _ahead(self, batches: Iterator[np.ndarray]) -> Iterator[Any]:
-        """The batches in order, made by threads that end when nobody wants more."""
+        """The batches in order, made by threads that end when no more are wanted."""
         recording = is_grad_enabled()  # modes belong to threads
 
         def fetch(indices: np.ndarray) -> Any:

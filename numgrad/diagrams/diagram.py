@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """Lines of text on a colour of X11; those of a table begin below each other."""
+    """Lines of text on a colour of X11; a table's lines are aligned to the left."""
 
     lines: tuple[str, ...]
     fill: str

@@ -40,7 +40,7 @@ NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 
 def _brain(bits: np.ndarray) -> np.ndarray:
-    """float32 of the upper halves of such numbers."""
+    """Numbers as float32 whose upper halves (bfloat16) are given."""
     return (bits.astype(np.uint32) << 16).view(np.float32)
 
 

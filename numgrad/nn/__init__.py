@@ -13,7 +13,6 @@ has the same as functions of their parameters, ``init`` fills parameters, ``util
 (8, 3)
 """
 
-from numgrad.nn import batching_rules as _batching_rules  # noqa: F401 (for what it adds)
 from numgrad.nn import functional as functional
 from numgrad.nn import init as init
 from numgrad.nn import utils as utils

@@ -2,6 +2,8 @@
 
 from numgrad.operations import (  # noqa: F401 (for what they declare)
     arithmetic,
+    batching,
+    choice,
     compare,
     complex,
     cumulative,
@@ -19,6 +21,7 @@ from numgrad.operations import (  # noqa: F401 (for what they declare)
     real,
     reduce,
     region,
+    rounding,
     scatter,
     search,
     shape,

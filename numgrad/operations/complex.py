@@ -9,7 +9,13 @@ from numgrad.errors import NumgradTypeError
 
 @elementwise(ref=np.conjugate, aliases=("conj",), linear=True)
 def conjugate(x):
-    """Complex conjugate."""
+    """Complex conjugate.
+
+    Examples
+    --------
+    >>> ng.conjugate(ng.tensor([1 + 2j, 3.0]))
+    tensor([1.-2.j, 3.-0.j], dtype=complex128)
+    """
     return np.conj(x)
 
 
@@ -18,7 +24,18 @@ conjugate.vjp(x=lambda g: np.conj(g))
 
 @view(ref=np.real, method=False, linear=True)
 def real(x):
-    """Real part, as a view."""
+    """Real part, as a view.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``x``, real.
+
+    Examples
+    --------
+    >>> ng.real(ng.tensor([1 + 2j, 3.0]))
+    tensor([1., 3.])
+    """
     return x.real
 
 
@@ -30,7 +47,18 @@ real.calls = [
 
 @view(ref=np.imag, method=False, linear=True)
 def imag(x):
-    """Imaginary part, as a view; zeros for real operands."""
+    """Imaginary part, as a view; zeros for real operands.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``x``, real.
+
+    Examples
+    --------
+    >>> ng.imag(ng.tensor([1 + 2j, 3.0]))
+    tensor([2., 0.])
+    """
     return x.imag
 
 
@@ -52,7 +80,13 @@ def _real_result(operands):
 
 @elementwise(ref=np.angle, types=_real_result)
 def angle(x):
-    """Phase of a complex number in radians; of a real one 0 or pi."""
+    """Phase of a complex number in radians; of a real one 0 or pi.
+
+    Examples
+    --------
+    >>> ng.angle(ng.tensor([1.0, 1j, -2.0]))
+    tensor([0.        , 1.57079633, 3.14159265])
+    """
     return np.arctan2(np.imag(x), np.real(x))
 
 

@@ -97,7 +97,22 @@ def _shaped(operation: str, g: Any, meta: Any, axis: int | None) -> tuple[tuple[
     errors=[(((3, 4),), {"axis": 2}, "NumgradIndexError")],
 )
 def cumsum(x, *, axis=None, dtype=None):
-    """Sum of all elements up to each one along an axis; without one, of the flattened operand."""
+    """Sum of all elements up to each one along an axis; without one, of the flattened operand.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``x``, or with one axis. Bool and small integers become int64.
+
+    Examples
+    --------
+    >>> x = ng.tensor([[1.0, 2.0], [3.0, 4.0]])
+    >>> ng.cumsum(x, axis=0)
+    tensor([[1., 2.],
+            [4., 6.]])
+    >>> ng.cumsum(x)
+    tensor([ 1.,  3.,  6., 10.])
+    """
     return _forward("cumsum", x, axis, dtype)
 
 
@@ -133,7 +148,23 @@ cumsum.calls = [
     errors=[(((3, 4),), {"axis": 2}, "NumgradIndexError")],
 )
 def cumprod(x, *, axis=None, dtype=None):
-    """Product of all elements up to each one along an axis, or of the flattened operand."""
+    """Product of all elements up to each one along an axis, or of the flattened operand.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``x``, or with one axis. Bool and small integers become int64.
+
+    Examples
+    --------
+    >>> x = ng.tensor([2.0, 3.0, 4.0], requires_grad=True)
+    >>> y = ng.cumprod(x)
+    >>> y.detach()
+    tensor([ 2.,  6., 24.])
+    >>> y.sum().backward()
+    >>> x.grad
+    tensor([16., 10.,  6.])
+    """
     return _forward("cumprod", x, axis, dtype)
 
 
@@ -183,7 +214,18 @@ cumprod.kink(x=([0.0, 0.0, 3.0], [1, 0, 0]))
 
 @composite(ref="numpy.cumulative_sum", smooth=True)
 def cumulative_sum(x, axis=None, dtype=None, include_initial=False):
-    """``cumsum`` as the Array API has it; ``include_initial`` puts a zero first."""
+    """``cumsum`` as the Array API has it; ``include_initial`` puts a zero first.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``x``, one longer along the axis with ``include_initial``.
+
+    Examples
+    --------
+    >>> ng.cumulative_sum(ng.tensor([2.0, 3.0, 4.0]), include_initial=True)
+    tensor([0., 2., 5., 9.])
+    """
     return _cumulative("cumulative_sum", cumsum, x, axis, dtype, include_initial, 0)
 
 
@@ -195,7 +237,18 @@ cumulative_sum.calls = [
 
 @composite(ref="numpy.cumulative_prod")
 def cumulative_prod(x, axis=None, dtype=None, include_initial=False):
-    """``cumprod`` as the Array API has it; ``include_initial`` puts a one first."""
+    """``cumprod`` as the Array API has it; ``include_initial`` puts a one first.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``x``, one longer along the axis with ``include_initial``.
+
+    Examples
+    --------
+    >>> ng.cumulative_prod(ng.tensor([2.0, 3.0, 4.0]), include_initial=True)
+    tensor([ 1.,  2.,  6., 24.])
+    """
     return _cumulative("cumulative_prod", cumprod, x, axis, dtype, include_initial, 1)
 
 
@@ -233,6 +286,30 @@ def linear_recurrence(a, b, *, axis=-1, reverse=False):
     """``y[k] = a[k] y[k-1] + b[k]`` along an axis, starting with ``y[0] = b[0]``.
 
     With ``reverse`` it starts at the end. Operands have the same shape and floating dtype.
+
+    Parameters
+    ----------
+    a
+        Factors of what came before.
+    b
+        Summands.
+    reverse
+        Whether it starts at the end.
+
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of the operands.
+
+    Examples
+    --------
+    >>> a = ng.tensor([0.5, 0.5, 0.5], requires_grad=True)
+    >>> y = ng.linear_recurrence(a, ng.tensor([1.0, 1.0, 1.0]))
+    >>> y.detach()
+    tensor([1.  , 1.5 , 1.75])
+    >>> y[-1].backward()
+    >>> a.grad
+    tensor([0. , 0.5, 1.5])
     """
     dtype = _recurrence_result(a, b, axis=axis, reverse=reverse).dtype
     (axis,) = normalize_axes("linear_recurrence", axis, a.ndim)
@@ -275,7 +352,28 @@ linear_recurrence.calls = [
 
 @composite(ref=np.diff, smooth=True)
 def diff(x, n=1, axis=-1, prepend=None, append=None):
-    """Differences of neighbours along an axis, taken ``n`` times."""
+    """Differences of neighbours along an axis, taken ``n`` times.
+
+    Parameters
+    ----------
+    n : int
+        How often differences are taken.
+    prepend : array_like
+        What is put before the operand first, along the axis.
+    append : array_like
+        What is put after it.
+
+    Returns
+    -------
+    Tensor
+        Shorter by ``n`` along the axis.
+
+    Examples
+    --------
+    >>> x = ng.tensor([1.0, 4.0, 9.0, 16.0])
+    >>> ng.diff(x), ng.diff(x, n=2)
+    (tensor([3., 5., 7.]), tensor([2., 2.]))
+    """
     x = as_operand(x)
     if n < 0:
         raise NumgradValueError(f"diff: n must not be negative, got {n}")

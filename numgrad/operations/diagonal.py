@@ -19,7 +19,20 @@ from numgrad.operations.shape import as_operand
     errors=[(((),), {}, "NumgradValueError")],
 )
 def tril(x, *, k=0):
-    """Elements on and below the ``k``-th diagonal of the last two axes, else zero."""
+    """Elements on and below the ``k``-th diagonal of the last two axes, else zero.
+
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of ``x``.
+
+    Examples
+    --------
+    >>> ng.tril(ng.ones((3, 3)), k=-1)
+    tensor([[0., 0., 0.],
+            [1., 0., 0.],
+            [1., 1., 0.]])
+    """
     return _triangle("tril", np.tril, x, k)
 
 
@@ -37,7 +50,20 @@ tril.calls = [
     errors=[(((),), {}, "NumgradValueError")],
 )
 def triu(x, *, k=0):
-    """Elements on and above the ``k``-th diagonal of the last two axes, else zero."""
+    """Elements on and above the ``k``-th diagonal of the last two axes, else zero.
+
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of ``x``.
+
+    Examples
+    --------
+    >>> ng.triu(ng.ones((3, 3)), k=1)
+    tensor([[0., 1., 1.],
+            [0., 0., 1.],
+            [0., 0., 0.]])
+    """
     return _triangle("triu", np.triu, x, k)
 
 
@@ -67,7 +93,13 @@ def _checked_triangle(operation: str, x: Any) -> Any:
     errors=[(((3,),), {}, "NumgradValueError")],
 )
 def diagonal(x, *, offset=0, axis1=0, axis2=1):
-    """Elements whose indices along two axes differ by ``offset``; they become the last axis."""
+    """Elements whose indices along two axes differ by ``offset``; they become the last axis.
+
+    Examples
+    --------
+    >>> ng.diagonal(ng.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    tensor([1., 4.])
+    """
     out = np.diagonal(x, offset, axis1, axis2)
     out.flags.writeable = x.flags.writeable  # NumPy's is read-only, ours may be written through
     return out
@@ -103,7 +135,21 @@ diagonal_backward.vjp(
 
 @composite(ref=np.trace, smooth=True)
 def trace(x, offset=0, axis1=0, axis2=1, dtype=None):
-    """Sum of the elements on a diagonal, added up as ``dtype`` if that is given."""
+    """Sum of the elements on a diagonal, added up as ``dtype`` if that is given.
+
+    Returns
+    -------
+    Tensor
+        Without the two axes.
+
+    Examples
+    --------
+    >>> x = ng.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    >>> ng.trace(x).backward()
+    >>> x.grad
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
     elements = diagonal(x, offset=offset, axis1=axis1, axis2=axis2)
     return OPS["sum"](elements, axis=-1, dtype=dtype)
 
@@ -116,7 +162,21 @@ trace.calls = [
 
 @composite(ref=np.diag, smooth=True)
 def diag(x, k=0):
-    """The ``k``-th diagonal of a matrix; of a vector, the matrix that has it there."""
+    """The ``k``-th diagonal of a matrix; of a vector, the matrix that has it there.
+
+    Returns
+    -------
+    Tensor
+        A vector of a matrix, a matrix of a vector.
+
+    Examples
+    --------
+    >>> ng.diag(ng.tensor([1.0, 2.0]))
+    tensor([[1., 0.],
+            [0., 2.]])
+    >>> ng.diag(ng.tensor([[1.0, 2.0], [3.0, 4.0]]), k=1)
+    tensor([2.])
+    """
     x = as_operand(x)
     if len(x.shape) == 1:
         n = x.shape[0] + abs(k)

@@ -36,6 +36,29 @@ def einsum(subscripts, *operands, optimize=True):
 
     Ellipses, repeated subscripts, an implicit output and the form with lists of axis numbers work
     as in NumPy. ``optimize`` is what ``np.einsum_path`` takes.
+
+    Parameters
+    ----------
+    subscripts : str
+        A letter for each axis of each operand, and after ``->`` those of the result.
+    operands
+        Arrays, as many as subscripts.
+    optimize : bool, str or list
+        What ``np.einsum_path`` takes.
+
+    Returns
+    -------
+    Tensor
+        With an axis for each letter after ``->``, of the dtype the operands promote to.
+
+    Examples
+    --------
+    >>> a = ng.tensor([[1.0, 2.0], [3.0, 4.0]])
+    >>> ng.einsum("ij,jk->ik", a, a)
+    tensor([[ 7., 10.],
+            [15., 22.]])
+    >>> ng.einsum("ij->j", a)
+    tensor([4., 6.])
     """
     if not isinstance(subscripts, str):
         subscripts, operands = _from_lists((subscripts, *operands))

@@ -38,9 +38,24 @@ def slice_scatter(x, source, *, axis=0, start=None, end=None, step=1):
 
     The source has the shape of the slice, ``x[start:end:step]`` along ``axis``.
 
+    Parameters
+    ----------
+    source
+        Array of the shape of the slice.
+    start : int
+        Where the slice starts; by default at the start of the axis.
+    end : int
+        Where it ends; by default at the end of the axis.
+    step : int
+        Places from one element to the next.
+
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of ``x``.
+
     Examples
     --------
-    >>> import numgrad as ng
     >>> ng.slice_scatter(ng.zeros(4), ng.ones(2), end=2)
     tensor([1., 1., 0., 0.])
     """
@@ -70,9 +85,20 @@ def select_scatter(x, source, *, axis, index):
 
     The source has the shape of the operand without that axis.
 
+    Parameters
+    ----------
+    source
+        Array of the shape of the operand without the axis.
+    index : int
+        Where along the axis.
+
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of ``x``.
+
     Examples
     --------
-    >>> import numgrad as ng
     >>> ng.select_scatter(ng.zeros((2, 2)), ng.ones(2), axis=1, index=-1)
     tensor([[0., 1.],
             [0., 1.]])
@@ -104,9 +130,18 @@ def diagonal_scatter(x, source, *, offset=0, axis1=0, axis2=1):
 
     The source has the shape of ``diagonal(x, offset, axis1, axis2)``.
 
+    Parameters
+    ----------
+    source
+        Array of the shape of that diagonal.
+
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of ``x``.
+
     Examples
     --------
-    >>> import numgrad as ng
     >>> ng.diagonal_scatter(ng.zeros((2, 3)), [1.0, 2.0], offset=1)
     tensor([[0., 1., 0.],
             [0., 0., 2.]])

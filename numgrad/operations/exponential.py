@@ -10,7 +10,18 @@ from numgrad.operations.special import sigmoid
 
 @elementwise(ref=np.exp, special=(0.0, 710.0, -746.0))
 def exp(x):
-    """Exponential of each element."""
+    """Exponential of each element.
+
+    Examples
+    --------
+    >>> x = ng.tensor([0.0, 1.0], requires_grad=True)
+    >>> y = ng.exp(x)
+    >>> y.detach()
+    tensor([1.        , 2.71828183])
+    >>> y.sum().backward()
+    >>> x.grad
+    tensor([1.        , 2.71828183])
+    """
     return np.exp(x)
 
 
@@ -20,7 +31,13 @@ exp.kink(x=([-np.inf, 800.0, -800.0], [0, np.inf, 0]))
 
 @elementwise(ref=np.exp2)
 def exp2(x):
-    """Two to the power of each element."""
+    """Two to the power of each element.
+
+    Examples
+    --------
+    >>> ng.exp2(ng.tensor([-1.0, 0.0, 3.0]))
+    tensor([0.5, 1. , 8. ])
+    """
     return np.exp2(x)
 
 
@@ -30,7 +47,13 @@ exp2.kink(x=([-np.inf, 1100.0, -1100.0], [0, np.inf, 0]))
 
 @elementwise(ref=np.expm1, special=(0.0,))
 def expm1(x):
-    """``exp(x) - 1``, accurate near zero."""
+    """``exp(x) - 1``, accurate near zero.
+
+    Examples
+    --------
+    >>> ng.expm1(ng.tensor([0.0, 1e-20, 1.0]))
+    tensor([0.00000000e+00, 1.00000000e-20, 1.71828183e+00])
+    """
     return np.expm1(x)
 
 
@@ -40,7 +63,18 @@ expm1.kink(x=([-np.inf, 800.0, -800.0], [0, np.inf, 0]))
 
 @elementwise(ref=np.log, domain=(0.2, 5.0), special=(0.0,))
 def log(x):
-    """Natural logarithm."""
+    """Natural logarithm.
+
+    Examples
+    --------
+    >>> x = ng.tensor([1.0, 2.0], requires_grad=True)
+    >>> y = ng.log(x)
+    >>> y.detach()
+    tensor([0.        , 0.69314718])
+    >>> y.sum().backward()
+    >>> x.grad
+    tensor([1. , 0.5])
+    """
     return np.log(x)
 
 
@@ -50,7 +84,13 @@ log.kink(x=([0.0, np.inf], [np.inf, 0]))
 
 @elementwise(ref=np.log2, domain=(0.2, 5.0))
 def log2(x):
-    """Logarithm to base 2."""
+    """Logarithm to base 2.
+
+    Examples
+    --------
+    >>> ng.log2(ng.tensor([0.25, 1.0, 8.0]))
+    tensor([-2.,  0.,  3.])
+    """
     return np.log2(x)
 
 
@@ -60,7 +100,13 @@ log2.kink(x=([0.0, np.inf], [np.inf, 0]))
 
 @elementwise(ref=np.log10, domain=(0.2, 5.0))
 def log10(x):
-    """Logarithm to base 10."""
+    """Logarithm to base 10.
+
+    Examples
+    --------
+    >>> ng.log10(ng.tensor([0.01, 1.0, 1000.0]))
+    tensor([-2.,  0.,  3.])
+    """
     return np.log10(x)
 
 
@@ -70,7 +116,13 @@ log10.kink(x=([0.0, np.inf], [np.inf, 0]))
 
 @elementwise(ref=np.log1p, domain=(-0.7, 3.0), special=(0.0,))
 def log1p(x):
-    """``log(1 + x)``, accurate near zero."""
+    """``log(1 + x)``, accurate near zero.
+
+    Examples
+    --------
+    >>> ng.log1p(ng.tensor([0.0, 1e-20, 1.0]))
+    tensor([0.00000000e+00, 1.00000000e-20, 6.93147181e-01])
+    """
     return np.log1p(x)
 
 
@@ -80,7 +132,18 @@ log1p.kink(x=([-1.0, np.inf], [np.inf, 0]))
 
 @elementwise(ref=np.sqrt, domain=(0.2, 5.0), special=(0.0,))
 def sqrt(x):
-    """Square root."""
+    """Square root.
+
+    Examples
+    --------
+    >>> x = ng.tensor([4.0, 0.0], requires_grad=True)
+    >>> y = ng.sqrt(x)
+    >>> y.detach()
+    tensor([2., 0.])
+    >>> y.sum().backward()
+    >>> x.grad
+    tensor([0.25,  inf])
+    """
     return np.sqrt(x)
 
 
@@ -90,7 +153,13 @@ sqrt.kink(x=([0.0, -1.0], [np.inf, np.nan]))
 
 @elementwise(ref=np.cbrt, domain=(0.2, 5.0), real=True)
 def cbrt(x):
-    """Real cube root."""
+    """Real cube root.
+
+    Examples
+    --------
+    >>> ng.cbrt(ng.tensor([-8.0, 0.0, 27.0]))
+    tensor([-2.,  0.,  3.])
+    """
     return np.cbrt(x)
 
 
@@ -100,7 +169,13 @@ cbrt.kink(x=([0.0, -0.0, -8.0], [np.inf, np.inf, 1 / 12]))
 
 @elementwise(ref=np.hypot, domain=(0.3, 3.0), real=True)
 def hypot(a, b):
-    """Length of the hypotenuse, ``sqrt(a*a + b*b)`` without overflow."""
+    """Length of the hypotenuse, ``sqrt(a*a + b*b)`` without overflow.
+
+    Examples
+    --------
+    >>> ng.hypot(ng.tensor([3.0, 5e200]), ng.tensor([4.0, 12e200]))
+    tensor([5.0e+000, 1.3e+201])
+    """
     return np.hypot(a, b)
 
 
@@ -110,7 +185,13 @@ hypot.kink(a=([0.0, 0.0], [np.nan, 0]), b=([0.0, 2.0], [np.nan, 1]))
 
 @elementwise(ref=np.logaddexp, real=True, signed_zeros=False)
 def logaddexp(a, b):
-    """``log(exp(a) + exp(b))`` without overflow."""
+    """``log(exp(a) + exp(b))`` without overflow.
+
+    Examples
+    --------
+    >>> ng.logaddexp(ng.tensor([0.0, 1000.0]), ng.tensor([0.0, 1000.0]))
+    tensor([6.93147181e-01, 1.00069315e+03])
+    """
     return np.logaddexp(a, b)
 
 
@@ -123,7 +204,13 @@ logaddexp.kink(
 
 @elementwise(ref=np.logaddexp2, real=True, signed_zeros=False)
 def logaddexp2(a, b):
-    """``log2(2**a + 2**b)`` without overflow."""
+    """``log2(2**a + 2**b)`` without overflow.
+
+    Examples
+    --------
+    >>> ng.logaddexp2(ng.tensor([0.0, 2000.0]), ng.tensor([0.0, 2000.0]))
+    tensor([1.000e+00, 2.001e+03])
+    """
     return np.logaddexp2(a, b)
 
 
@@ -139,7 +226,13 @@ logaddexp2.kink(
 
 @elementwise(ref=np.sinh, special=(0.0,), smooth=True)
 def sinh(x):
-    """Hyperbolic sine."""
+    """Hyperbolic sine.
+
+    Examples
+    --------
+    >>> ng.sinh(ng.tensor([-1.0, 0.0, 1.0]))
+    tensor([-1.17520119,  0.        ,  1.17520119])
+    """
     return np.sinh(x)
 
 
@@ -148,7 +241,13 @@ sinh.vjp(x=lambda g, x: g * np.conj(np.cosh(x)))
 
 @elementwise(ref=np.cosh, smooth=True)
 def cosh(x):
-    """Hyperbolic cosine."""
+    """Hyperbolic cosine.
+
+    Examples
+    --------
+    >>> ng.cosh(ng.tensor([-1.0, 0.0, 1.0]))
+    tensor([1.54308063, 1.        , 1.54308063])
+    """
     return np.cosh(x)
 
 
@@ -157,7 +256,18 @@ cosh.vjp(x=lambda g, x: g * np.conj(np.sinh(x)))
 
 @elementwise(ref=np.tanh, special=(0.0, 300.0))
 def tanh(x):
-    """Hyperbolic tangent."""
+    """Hyperbolic tangent.
+
+    Examples
+    --------
+    >>> x = ng.tensor([0.0, 1.0], requires_grad=True)
+    >>> y = ng.tanh(x)
+    >>> y.detach()
+    tensor([0.        , 0.76159416])
+    >>> y.sum().backward()
+    >>> x.grad
+    tensor([1.        , 0.41997434])
+    """
     return np.tanh(x)
 
 
@@ -167,7 +277,13 @@ tanh.kink(x=([800.0, -800.0, np.inf, -np.inf], [0, 0, 0, 0]))
 
 @elementwise(ref=np.arcsinh, aliases=("asinh",))
 def arcsinh(x):
-    """Inverse hyperbolic sine."""
+    """Inverse hyperbolic sine.
+
+    Examples
+    --------
+    >>> ng.arcsinh(ng.tensor([-1.0, 0.0, 1.0]))
+    tensor([-0.88137359,  0.        ,  0.88137359])
+    """
     return np.arcsinh(x)
 
 
@@ -183,7 +299,13 @@ arcsinh.kink(x=([np.inf, -np.inf], [0, 0]))
 
 @elementwise(ref=np.arccosh, aliases=("acosh",), domain=(1.3, 4.0))
 def arccosh(x):
-    """Inverse hyperbolic cosine."""
+    """Inverse hyperbolic cosine.
+
+    Examples
+    --------
+    >>> ng.arccosh(ng.tensor([1.0, 2.0]))
+    tensor([0.       , 1.3169579])
+    """
     return np.arccosh(x)
 
 
@@ -194,7 +316,13 @@ arccosh.kink(x=([0.5, -2.0], [np.nan, np.nan]))
 
 @elementwise(ref=np.arctanh, aliases=("atanh",), domain=(-0.8, 0.8))
 def arctanh(x):
-    """Inverse hyperbolic tangent."""
+    """Inverse hyperbolic tangent.
+
+    Examples
+    --------
+    >>> ng.arctanh(ng.tensor([0.0, 0.5, 1.0]))
+    tensor([0.        , 0.54930614,        inf])
+    """
     return np.arctanh(x)
 
 

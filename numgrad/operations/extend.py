@@ -16,7 +16,26 @@ from numgrad.operations.shape import as_index, as_operand, broadcast_to, copy, e
 
 @composite(ref=np.tile, smooth=True)
 def tile(x, reps):
-    """The operand repeated along each axis as often as ``reps`` says."""
+    """The operand repeated along each axis as often as ``reps`` says.
+
+    Parameters
+    ----------
+    reps : int or sequence of ints
+        How often the operand comes along each axis.
+
+    Returns
+    -------
+    Tensor
+        With lengths multiplied by ``reps``, and new leading axes if these are more.
+
+    Examples
+    --------
+    >>> ng.tile(ng.tensor([1.0, 2.0]), 2)
+    tensor([1., 2., 1., 2.])
+    >>> ng.tile(ng.tensor([1.0, 2.0]), (2, 1))
+    tensor([[1., 2.],
+            [1., 2.]])
+    """
     x = as_operand(x)
     given = reps if isinstance(reps, tuple | list | np.ndarray) else (reps,)
     counts = [as_index("tile", r, "a number of repeats") for r in given]
@@ -41,7 +60,23 @@ tile.calls = [
 
 @composite(ref=np.repeat, smooth=True)
 def repeat(x, repeats, axis=None):
-    """Each element repeated along an axis, by one number of times or one for each element."""
+    """Each element repeated along an axis, by one number of times or one for each element.
+
+    Parameters
+    ----------
+    repeats : int or sequence of ints
+        How often each element comes, one number for all or one for each.
+
+    Returns
+    -------
+    Tensor
+        Longer along the axis, or with one axis if none is given.
+
+    Examples
+    --------
+    >>> ng.repeat(ng.tensor([1.0, 2.0]), 2), ng.repeat(ng.tensor([1.0, 2.0]), [1, 3])
+    (tensor([1., 1., 2., 2.]), tensor([1., 2., 2., 2.]))
+    """
     x = as_operand(x)
     if axis is None:
         x, axis = reshape(x, (-1,)), 0
@@ -135,6 +170,30 @@ def pad(x, pad_width, mode="constant", *, constant_values=None, reflect_type=Non
 
     ``mode`` is ``"constant"`` (``constant_values``, numbers without gradient), ``"edge"``,
     ``"reflect"``, ``"symmetric"`` or ``"wrap"``; ``pad_width`` as in NumPy.
+
+    Parameters
+    ----------
+    pad_width : int, pair of ints or sequence of pairs
+        Numbers of elements before and after, for all axes or for each.
+    mode : str
+        ``"constant"``, ``"edge"``, ``"reflect"``, ``"symmetric"`` or ``"wrap"``.
+    constant_values : array_like
+        What is added in the mode ``"constant"``, without a gradient; 0 by default.
+    reflect_type : str
+        ``"even"``, in the modes ``"reflect"`` and ``"symmetric"``.
+
+    Returns
+    -------
+    Tensor
+        Longer by the numbers in ``pad_width``, of the dtype of ``x``.
+
+    Examples
+    --------
+    >>> x = ng.tensor([1.0, 2.0, 3.0])
+    >>> ng.pad(x, (1, 2))
+    tensor([0., 1., 2., 3., 0., 0.])
+    >>> ng.pad(x, 1, mode="reflect")
+    tensor([2., 1., 2., 3., 2.])
     """
     x = as_operand(x)
     if mode not in _MODES:

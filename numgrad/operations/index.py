@@ -173,6 +173,21 @@ def take(x, indices, *, axis=None):
 
     The axis is replaced by the axes of ``indices``. An index may repeat; negative ones count from
     the end.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``x`` with the axis replaced by those of ``indices``.
+
+    Examples
+    --------
+    >>> x = ng.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    >>> y = ng.take(x, [2, 0, 2])
+    >>> y.detach()
+    tensor([3., 1., 3.])
+    >>> y.sum().backward()
+    >>> x.grad
+    tensor([1., 0., 2.])
     """
     indices = _integers("take", indices)
     if axis is None:
@@ -297,6 +312,17 @@ def take_along_axis(x, indices, axis=-1):
 
     Operand and indices have the same number of axes and broadcast against each other along all but
     ``axis``. With ``axis=None`` the operand is flattened and indices have one axis.
+
+    Returns
+    -------
+    Tensor
+        Of the length of ``indices`` along the axis.
+
+    Examples
+    --------
+    >>> x = ng.tensor([[3.0, 1.0, 2.0]])
+    >>> ng.take_along_axis(x, np.argsort(x.numpy(), axis=1), axis=1)
+    tensor([[1., 2., 3.]])
     """
     x, indices = as_operand(x), as_operand(indices)
     if axis is None:
@@ -361,7 +387,7 @@ def index_array(part: Any, shape: tuple[int, ...]) -> Any:
         )
     if array.ndim == 0 and array.dtype.kind in "iu":
         return int(array)
-    # the caller may change an array of his before the backward reads it
+    # the caller may change the array before the backward reads it
     return array.copy() if array is part or hasattr(part, "_array") else array
 
 

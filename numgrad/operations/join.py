@@ -82,7 +82,22 @@ def _join(**options: Any) -> Any:
     errors=[(((2, 3), (2, 4)), {"axis": 0}, "NumgradValueError")],
 )
 def concat(*inputs, axis=0):
-    """Arrays one after another along an axis they have; with ``axis=None`` all flattened."""
+    """Arrays one after another along an axis they have; with ``axis=None`` all flattened.
+
+    Returns
+    -------
+    Tensor
+        As long as all of them together along the axis, of the dtype they promote to.
+
+    Examples
+    --------
+    >>> a = ng.tensor([[1.0, 2.0]])
+    >>> ng.concat([a, 10 * a])
+    tensor([[ 1.,  2.],
+            [10., 20.]])
+    >>> ng.concat([a, 10 * a], axis=1)
+    tensor([[ 1.,  2., 10., 20.]])
+    """
     if axis is None:
         return np.concatenate([a.ravel() for a in inputs])
     first = inputs[0]
@@ -146,7 +161,23 @@ concat.calls = [
     errors=[(((2, 3), (2, 4)), {}, "NumgradValueError")],
 )
 def stack(*inputs, axis=0):
-    """Arrays of one shape along a new axis."""
+    """Arrays of one shape along a new axis.
+
+    Returns
+    -------
+    Tensor
+        With one axis more than the arrays, of the dtype they promote to.
+
+    Examples
+    --------
+    >>> a = ng.tensor([1.0, 2.0])
+    >>> ng.stack([a, 10 * a])
+    tensor([[ 1.,  2.],
+            [10., 20.]])
+    >>> ng.stack([a, 10 * a], axis=1)
+    tensor([[ 1., 10.],
+            [ 2., 20.]])
+    """
     _new_axis(inputs, axis)
     return np.stack(inputs, axis)
 
@@ -188,7 +219,18 @@ def _arrays(operation: str, arrays: Any) -> list[Any]:
 
 @composite(ref=np.hstack, method=False, smooth=True)
 def hstack(*arrays):
-    """Arrays one after another along the second axis; those of one axis along it."""
+    """Arrays one after another along the second axis; those of one axis along it.
+
+    Returns
+    -------
+    Tensor
+        With as many axes as the arrays, of the dtype they promote to.
+
+    Examples
+    --------
+    >>> ng.hstack(([1.0, 2.0], [3.0, 4.0]))
+    tensor([1., 2., 3., 4.])
+    """
     arrays = [atleast_1d(a) for a in _arrays("hstack", arrays)]
     return concat(*arrays, axis=0 if len(arrays[0].shape) == 1 else 1)
 
@@ -200,7 +242,19 @@ hstack.calls = [
 
 @composite(ref=np.vstack, method=False, smooth=True)
 def vstack(*arrays):
-    """Arrays one after another along the first axis; those of one axis become rows."""
+    """Arrays one after another along the first axis; those of one axis become rows.
+
+    Returns
+    -------
+    Tensor
+        With two axes or more, of the dtype the arrays promote to.
+
+    Examples
+    --------
+    >>> ng.vstack(([1.0, 2.0], [3.0, 4.0]))
+    tensor([[1., 2.],
+            [3., 4.]])
+    """
     return concat(*[atleast_2d(a) for a in _arrays("vstack", arrays)], axis=0)
 
 
@@ -211,7 +265,18 @@ vstack.calls = [
 
 @composite(ref=np.dstack, method=False, smooth=True)
 def dstack(*arrays):
-    """Arrays one after another along the third axis."""
+    """Arrays one after another along the third axis.
+
+    Returns
+    -------
+    Tensor
+        With three axes or more, of the dtype the arrays promote to.
+
+    Examples
+    --------
+    >>> ng.dstack(([1.0, 2.0], [3.0, 4.0])).shape
+    (1, 2, 2)
+    """
     return concat(*[atleast_3d(a) for a in _arrays("dstack", arrays)], axis=2)
 
 
@@ -222,7 +287,19 @@ dstack.calls = [
 
 @composite(ref=np.column_stack, method=False, smooth=True)
 def column_stack(*arrays):
-    """Arrays one after another along the second axis; those of one axis become columns."""
+    """Arrays one after another along the second axis; those of one axis become columns.
+
+    Returns
+    -------
+    Tensor
+        With two axes or more, of the dtype the arrays promote to.
+
+    Examples
+    --------
+    >>> ng.column_stack(([1.0, 2.0], [3.0, 4.0]))
+    tensor([[1., 3.],
+            [2., 4.]])
+    """
     found = _arrays("column_stack", arrays)
     columns = [reshape(a, (-1, 1)) if len(a.shape) < 2 else a for a in found]
     return concat(*columns, axis=1)
@@ -291,7 +368,17 @@ def _parts(operation: str, x: Any, sections: Any, axis: int, equal: bool) -> tup
 
 @composite(ref=np.split, smooth=True)
 def split(x, indices_or_sections, axis=0):
-    """Parts along an axis: a number of equal ones, or cut at the given indices."""
+    """Parts along an axis: a number of equal ones, or cut at the given indices.
+
+    Returns
+    -------
+    tuple of Tensors
+
+    Examples
+    --------
+    >>> ng.split(ng.arange(4.0), 2), ng.split(ng.arange(4.0), [1])
+    ((tensor([0., 1.]), tensor([2., 3.])), (tensor([0.]), tensor([1., 2., 3.])))
+    """
     return _parts("split", x, indices_or_sections, axis, True)
 
 
@@ -303,7 +390,17 @@ split.calls = [
 
 @composite(ref=np.array_split, smooth=True)
 def array_split(x, indices_or_sections, axis=0):
-    """As ``split``, but the parts need not be equal: the first ones are longer by one."""
+    """As ``split``, but the parts need not be equal: the first ones are longer by one.
+
+    Returns
+    -------
+    tuple of Tensors
+
+    Examples
+    --------
+    >>> ng.array_split(ng.arange(5.0), 2)
+    (tensor([0., 1., 2.]), tensor([3., 4.]))
+    """
     return _parts("array_split", x, indices_or_sections, axis, False)
 
 
@@ -314,7 +411,18 @@ array_split.calls = [
 
 @composite(ref=np.hsplit, method=False, smooth=True)
 def hsplit(x, indices_or_sections):
-    """Parts along the second axis; of an array of one axis along that."""
+    """Parts along the second axis; of an array of one axis along that.
+
+    Returns
+    -------
+    tuple of Tensors
+
+    Examples
+    --------
+    >>> ng.hsplit(ng.tensor([[1.0, 2.0], [3.0, 4.0]]), 2)[0]
+    tensor([[1.],
+            [3.]])
+    """
     x = as_operand(x)
     return _parts("hsplit", x, indices_or_sections, min(1, len(x.shape) - 1), True)
 
@@ -326,7 +434,17 @@ hsplit.calls = [
 
 @composite(ref=np.vsplit, method=False, smooth=True)
 def vsplit(x, indices_or_sections):
-    """Parts along the first axis."""
+    """Parts along the first axis.
+
+    Returns
+    -------
+    tuple of Tensors
+
+    Examples
+    --------
+    >>> ng.vsplit(ng.tensor([[1.0, 2.0], [3.0, 4.0]]), 2)[1]
+    tensor([[3., 4.]])
+    """
     return _parts("vsplit", x, indices_or_sections, 0, True)
 
 
@@ -337,7 +455,17 @@ vsplit.calls = [
 
 @composite(ref=np.dsplit, method=False, smooth=True)
 def dsplit(x, indices_or_sections):
-    """Parts along the third axis."""
+    """Parts along the third axis.
+
+    Returns
+    -------
+    tuple of Tensors
+
+    Examples
+    --------
+    >>> [part.shape for part in ng.dsplit(ng.ones((2, 3, 4)), 2)]
+    [(2, 3, 2), (2, 3, 2)]
+    """
     return _parts("dsplit", x, indices_or_sections, 2, True)
 
 
@@ -354,7 +482,17 @@ dsplit.calls = [
     errors=[(((),), {}, "NumgradIndexError")],
 )
 def unstack(x, *, axis=0):
-    """The slices along an axis, as a tuple of views."""
+    """The slices along an axis, as a tuple of views.
+
+    Returns
+    -------
+    tuple of Tensors
+
+    Examples
+    --------
+    >>> ng.unstack(ng.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    (tensor([1., 2.]), tensor([3., 4.]))
+    """
     (axis,) = normalize_axes("unstack", axis, x.ndim)
     lead = (slice(None),) * axis
     return tuple([x[(*lead, k, Ellipsis)] for k in range(x.shape[axis])])
@@ -365,7 +503,33 @@ unstack.vjp(x=lambda g, axis: stack(g, axis=axis))
 
 @composite(ref=np.meshgrid, method=False, smooth=True)
 def meshgrid(*arrays, copy=True, sparse=False, indexing="xy"):
-    """Coordinate arrays of the grid that vectors span."""
+    """Coordinate arrays of the grid that vectors span.
+
+    Parameters
+    ----------
+    arrays
+        Vectors, one for each axis of the grid.
+    copy
+        Whether the results have memory of their own.
+    sparse
+        Whether results keep length 1 along the axes of the others.
+    indexing : {'xy', 'ij'}
+        Whether the first vector runs along the second axis (xy) or the first (ij).
+
+    Returns
+    -------
+    tuple of Tensors
+
+    Examples
+    --------
+    >>> x, y = ng.meshgrid([1.0, 2.0, 3.0], [10.0, 20.0])
+    >>> x
+    tensor([[1., 2., 3.],
+            [1., 2., 3.]])
+    >>> y
+    tensor([[10., 10., 10.],
+            [20., 20., 20.]])
+    """
     if indexing not in ("xy", "ij"):
         raise NumgradValueError(f"meshgrid: indexing is 'xy' or 'ij', got {indexing!r}")
     found = [as_operand(a) for a in arrays]

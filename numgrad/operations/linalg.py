@@ -29,7 +29,23 @@ __all__ = ["mH", "mT", "matmul"]
 
 @composite(ref=np.dot, smooth=True)
 def dot(a, b):
-    """Sum of products over the last axis of ``a`` and the second to last (or only) one of ``b``."""
+    """Sum of products over the last axis of ``a`` and the second to last (or only) one of ``b``.
+
+    Returns
+    -------
+    Tensor
+        With the other axes of ``a``, then those of ``b``.
+
+    Examples
+    --------
+    >>> a = ng.tensor([1.0, 2.0], requires_grad=True)
+    >>> y = ng.dot(a, [3.0, 4.0])
+    >>> y.detach()
+    tensor(11.)
+    >>> y.backward()
+    >>> a.grad
+    tensor([3., 4.])
+    """
     a, b = as_operand(a), as_operand(b)
     if not a.shape or not b.shape:
         return OPS["multiply"](a, b)
@@ -48,7 +64,18 @@ dot.calls = [
 
 @composite(ref=np.inner, method=False, smooth=True)
 def inner(a, b):
-    """Sum of products over the last axes of both operands."""
+    """Sum of products over the last axes of both operands.
+
+    Returns
+    -------
+    Tensor
+        With the other axes of ``a``, then those of ``b``.
+
+    Examples
+    --------
+    >>> ng.inner(ng.tensor([[1.0, 2.0], [0.0, 1.0]]), [3.0, 4.0])
+    tensor([11.,  4.])
+    """
     a, b = as_operand(a), as_operand(b)
     if not a.shape or not b.shape:
         return OPS["multiply"](a, b)
@@ -62,7 +89,19 @@ inner.calls = [
 
 @composite(ref=np.outer, method=False, smooth=True)
 def outer(a, b):
-    """Product of every element of ``a`` with every element of ``b``, as a matrix."""
+    """Product of every element of ``a`` with every element of ``b``, as a matrix.
+
+    Returns
+    -------
+    Tensor
+        Of shape (elements of ``a``, elements of ``b``).
+
+    Examples
+    --------
+    >>> ng.outer(ng.tensor([1.0, 2.0]), [1.0, 10.0, 100.0])
+    tensor([[  1.,  10., 100.],
+            [  2.,  20., 200.]])
+    """
     return OPS["multiply"](reshape(as_operand(a), (-1, 1)), reshape(as_operand(b), (1, -1)))
 
 
@@ -73,7 +112,18 @@ outer.calls = [
 
 @composite(ref="numpy.vecdot", method=False, smooth=True)
 def vecdot(a, b, axis=-1):
-    """Sum of products over one axis, the first operand conjugated; other axes broadcast."""
+    """Sum of products over one axis, the first operand conjugated; other axes broadcast.
+
+    Returns
+    -------
+    Tensor
+        Of the shape the operands broadcast to, without the axis.
+
+    Examples
+    --------
+    >>> ng.vecdot(ng.tensor([[1.0, 2.0], [3.0, 4.0]]), [1.0, 10.0])
+    tensor([21., 43.])
+    """
     a, b = as_operand(a), as_operand(b)
     for x in (a, b):
         normalize_axes("vecdot", as_index("vecdot", axis), len(x.shape))
@@ -101,7 +151,18 @@ vecdot.calls = [
 
 @composite(ref=np.vdot, method=False, smooth=True)
 def vdot(a, b):
-    """Sum of products of all elements, those of the first operand conjugated."""
+    """Sum of products of all elements, those of the first operand conjugated.
+
+    Returns
+    -------
+    Tensor
+        Without axes.
+
+    Examples
+    --------
+    >>> ng.vdot(ng.tensor([1j, 2.0]), [1j, 3.0])
+    tensor(7.+0.j, dtype=complex128)
+    """
     a, b = as_operand(a), as_operand(b)
     if prod(a.shape) != prod(b.shape):
         raise NumgradValueError(
@@ -117,7 +178,25 @@ vdot.calls = [
 
 @composite(ref=np.tensordot, method=False, smooth=True)
 def tensordot(a, b, axes=2):
-    """Sum of products over axes of both operands: a number of adjoining ones, or two sequences."""
+    """Sum of products over axes of both operands: a number of adjoining ones, or two sequences.
+
+    Parameters
+    ----------
+    axes : int or pair of sequences of ints
+        Number of last axes of ``a`` and first of ``b`` to sum over, or the axes of each.
+
+    Returns
+    -------
+    Tensor
+        With the other axes of ``a``, then those of ``b``.
+
+    Examples
+    --------
+    >>> a = ng.arange(6.0).reshape(2, 3)
+    >>> ng.tensordot(a, a, axes=([1], [1]))
+    tensor([[ 5., 14.],
+            [14., 50.]])
+    """
     a, b = as_operand(a), as_operand(b)
     of_a, of_b = _tensordot_axes(axes, a.shape, b.shape)
     lengths_a = [a.shape[k] for k in of_a]
@@ -179,7 +258,18 @@ def _tensordot_axes(
 
 @composite(ref=np.kron, method=False, smooth=True)
 def kron(a, b):
-    """Every element of ``a`` times the whole of ``b``, laid out in blocks."""
+    """Every element of ``a`` times the whole of ``b``, laid out in blocks.
+
+    Returns
+    -------
+    Tensor
+        With the lengths of both operands multiplied.
+
+    Examples
+    --------
+    >>> ng.kron(ng.tensor([1.0, 10.0]), [1.0, 2.0])
+    tensor([ 1.,  2., 10., 20.])
+    """
     a, b = as_operand(a), as_operand(b)
     rank = max(len(a.shape), len(b.shape))
     shape_a = (1,) * (rank - len(a.shape)) + tuple(a.shape)

@@ -10,7 +10,7 @@ from numgrad.core.abstract import broadcast_lengths
 from numgrad.core.declare import composite, primitive
 from numgrad.core.op import OPS, Meta
 from numgrad.errors import NumgradTypeError, NumgradValueError
-from numgrad.operations.arithmetic import where
+from numgrad.operations.choice import where
 from numgrad.operations.index import take
 from numgrad.operations.shape import as_operand, broadcast_to, ravel
 from numgrad.operations.write import as_number, converted
@@ -52,6 +52,11 @@ def masked_fill(x, mask, value):
     value
         Number or 0-d array, which may require grad.
 
+    Returns
+    -------
+    Tensor
+        Of the shape that ``x`` and ``mask`` broadcast to, and of the dtype of ``x``.
+
     Raises
     ------
     NumgradTypeError
@@ -61,7 +66,6 @@ def masked_fill(x, mask, value):
 
     Examples
     --------
-    >>> import numgrad as ng
     >>> ng.masked_fill(ng.tensor([1.0, -2.0]), [False, True], 0.0)
     tensor([1., 0.])
     """
@@ -103,6 +107,11 @@ def masked_scatter(x, mask, source):
     source
         Array of at least as many elements as the mask has true ones; the rest is not used.
 
+    Returns
+    -------
+    Tensor
+        Of the shape that ``x`` and ``mask`` broadcast to, and of the dtype of ``x``.
+
     Raises
     ------
     NumgradTypeError
@@ -112,7 +121,6 @@ def masked_scatter(x, mask, source):
 
     Examples
     --------
-    >>> import numgrad as ng
     >>> ng.masked_scatter(ng.zeros(3), [True, False, True], [1.0, 2.0])
     tensor([1., 0., 2.])
     """

@@ -57,12 +57,27 @@ def _declare(**options: Any) -> Any:
         (((), (3, 4)), {}, "NumgradValueError"),
         (((2, 3, 4), (3, 4, 2)), {}, "NumgradValueError"),
     ],
+    bilinear=True,
     smooth=True,
 )
 def matmul(a, b):
     """Matrix product; vectors are rows on the left and columns on the right.
 
     Axes before the last two are stacks of matrices and broadcast against each other.
+
+    Returns
+    -------
+    Tensor
+        Of shape (..., rows of ``a``, columns of ``b``), without the axis that a vector has not.
+
+    Examples
+    --------
+    >>> a = ng.tensor([[1.0, 2.0], [3.0, 4.0]])
+    >>> ng.matmul(a, [1.0, 10.0])
+    tensor([21., 43.])
+    >>> ng.matmul(a, a)
+    tensor([[ 7., 10.],
+            [15., 22.]])
     """
     return np.matmul(a, b)
 

@@ -32,6 +32,11 @@ def norm(x, ord=None, axis=None, keepdims=False):
     keepdims
         Whether the axes stay, with length 1.
 
+    Returns
+    -------
+    Tensor
+        Real; without the axes, or with length 1 there if ``keepdims``.
+
     Raises
     ------
     NumgradValueError
@@ -44,7 +49,6 @@ def norm(x, ord=None, axis=None, keepdims=False):
 
     Examples
     --------
-    >>> import numgrad as ng
     >>> x = ng.tensor([[3.0, -4.0], [1.0, 0.0]])
     >>> ng.norm(x, 1), ng.norm(x, 1, axis=1)
     (tensor(4.), tensor([7., 1.]))
@@ -97,9 +101,18 @@ norm.kink(x=([[0.0, 2.0], [3.0, -1.0]], [[0, 1], [0, 0]]), params={"ord": -np.in
 def vector_norm(x, *, axis=None, keepdims=False, ord=2):
     """Norm of all elements along the axes, taken as one vector; without axes, of all elements.
 
+    Parameters
+    ----------
+    ord : float
+        Order of the norm, as in ``norm``.
+
+    Returns
+    -------
+    Tensor
+        Real; without the axes, or with length 1 there if ``keepdims``.
+
     Examples
     --------
-    >>> import numgrad as ng
     >>> ng.vector_norm(ng.tensor([[3.0, -4.0], [1.0, 0.0]]), ord=1)
     tensor(8.)
     """
@@ -119,9 +132,18 @@ vector_norm.kink(x=([[0.0, 3.0], [0.0, 4.0]], [[0, 0.6], [0, 0.8]]))
 def matrix_norm(x, *, keepdims=False, ord="fro"):
     """Norm of the matrices in the last two axes; ``ord`` as in ``norm``.
 
+    Parameters
+    ----------
+    ord : float or str
+        As in ``norm``.
+
+    Returns
+    -------
+    Tensor
+        Real; without the last two axes, or with length 1 there if ``keepdims``.
+
     Examples
     --------
-    >>> import numgrad as ng
     >>> ng.matrix_norm(ng.tensor([[3.0, -4.0], [1.0, 0.0]]), ord=ng.inf)
     tensor(7.)
     """

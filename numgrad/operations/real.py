@@ -58,7 +58,18 @@ def scipy_special(name: str) -> Callable[..., Any]:
 
 @real_elementwise(types=kept, special=(0.0,), ref=lambda x: np.maximum(x, 0))
 def relu(x):
-    """The operand where it is positive, else 0; NaN stays NaN."""
+    """The operand where it is positive, else 0; NaN stays NaN.
+
+    Examples
+    --------
+    >>> x = ng.tensor([-1.0, 0.0, 2.0], requires_grad=True)
+    >>> y = ng.relu(x)
+    >>> y.detach()
+    tensor([0., 0., 2.])
+    >>> y.sum().backward()
+    >>> x.grad
+    tensor([0., 0., 1.])
+    """
     return np.where(x <= 0, 0, x)
 
 
@@ -82,7 +93,13 @@ ndtr.vjp(x=lambda g, x: g * normal_density(x))
 
 @real_elementwise(ref="scipy.special.log_expit", method=False)
 def log_sigmoid(x):
-    """Logarithm of ``sigmoid``, accurate where that underflows."""
+    """Logarithm of ``sigmoid``, accurate where that underflows.
+
+    Examples
+    --------
+    >>> ng.log_sigmoid(ng.tensor([-1000.0, 0.0]))
+    tensor([-1.00000000e+03, -6.93147181e-01])
+    """
     return -softplus(-x)
 
 

@@ -12,7 +12,17 @@ from numgrad.core.declare import axiswise
 
 @axiswise(ref=np.sum, linear=True)
 def sum(x, *, axis=None, dtype=None, keepdims=False):
-    """Sum over axes."""
+    """Sum over axes.
+
+    Examples
+    --------
+    >>> x = ng.tensor([[1.0, 2.0], [3.0, 4.0]])
+    >>> ng.sum(x), ng.sum(x, axis=0)
+    (tensor(10.), tensor([4., 6.]))
+    >>> ng.sum(x, axis=1, keepdims=True)
+    tensor([[3.],
+            [7.]])
+    """
     return np.sum(x, axis=axis, keepdims=True)
 
 
@@ -21,7 +31,14 @@ sum.vjp(x=lambda g: g)
 
 @axiswise(ref=np.mean, linear=True)
 def mean(x, *, axis=None, dtype=None, keepdims=False, n: Any = None):
-    """Arithmetic mean over axes."""
+    """Arithmetic mean over axes.
+
+    Examples
+    --------
+    >>> x = ng.tensor([[1.0, 2.0], [3.0, 6.0]])
+    >>> ng.mean(x), ng.mean(x, axis=0)
+    (tensor(3.), tensor([2., 4.]))
+    """
     return np.sum(x * 1.0, axis=axis, keepdims=True) / n
 
 
@@ -63,7 +80,18 @@ def _others_by_neighbours(x, axis):
 
 @axiswise(ref=np.prod)
 def prod(x, *, axis=None, dtype=None, keepdims=False):
-    """Product over axes."""
+    """Product over axes.
+
+    Examples
+    --------
+    >>> x = ng.tensor([2.0, 0.0, 3.0], requires_grad=True)
+    >>> y = ng.prod(x)
+    >>> y.detach()
+    tensor(0.)
+    >>> y.backward()
+    >>> x.grad
+    tensor([0., 6., 0.])
+    """
     return np.prod(x, axis=axis, keepdims=True)
 
 
@@ -75,7 +103,18 @@ prod.kink(x=([[0.0, 2.0], [3.0, 4.0]], [[2, 0], [4, 3]]), params={"axis": 1})
 
 @axiswise(ref=np.max, aliases=("amax",), empty=False)
 def max(x, *, axis=None, keepdims=False):
-    """Largest element over axes, NaN if there is one; equal elements share the gradient."""
+    """Largest element over axes, NaN if there is one; equal elements share the gradient.
+
+    Examples
+    --------
+    >>> x = ng.tensor([3.0, 1.0, 3.0], requires_grad=True)
+    >>> y = ng.max(x)
+    >>> y.detach()
+    tensor(3.)
+    >>> y.backward()
+    >>> x.grad
+    tensor([0.5, 0. , 0.5])
+    """
     return np.max(x, axis=axis, keepdims=True)
 
 
@@ -92,7 +131,18 @@ max.kink(x=([np.nan, 1.0], [1, 0]))
 
 @axiswise(ref=np.min, aliases=("amin",), empty=False)
 def min(x, *, axis=None, keepdims=False):
-    """Smallest element over axes, NaN if there is one; equal elements share the gradient."""
+    """Smallest element over axes, NaN if there is one; equal elements share the gradient.
+
+    Examples
+    --------
+    >>> x = ng.tensor([3.0, 1.0, 1.0], requires_grad=True)
+    >>> y = ng.min(x)
+    >>> y.detach()
+    tensor(1.)
+    >>> y.backward()
+    >>> x.grad
+    tensor([0. , 0.5, 0.5])
+    """
     return np.min(x, axis=axis, keepdims=True)
 
 
@@ -103,25 +153,50 @@ min.kink(x=([np.nan, 1.0], [1, 0]))
 
 @axiswise(ref=np.any, differentiable=False)
 def any(x, *, axis=None, keepdims=False):
-    """Whether an element over axes is non-zero."""
+    """Whether an element over axes is non-zero.
+
+    Examples
+    --------
+    >>> ng.any(ng.tensor([[1.0, 0.0], [0.0, 0.0]]), axis=1)
+    tensor([ True, False])
+    """
     return np.any(x, axis=axis, keepdims=True)
 
 
 @axiswise(ref=np.all, differentiable=False)
 def all(x, *, axis=None, keepdims=False):
-    """Whether all elements over axes are non-zero."""
+    """Whether all elements over axes are non-zero.
+
+    Examples
+    --------
+    >>> ng.all(ng.tensor([[1.0, 0.0], [2.0, 3.0]]), axis=1)
+    tensor([False,  True])
+    """
     return np.all(x, axis=axis, keepdims=True)
 
 
 @axiswise(ref=np.count_nonzero, differentiable=False)
 def count_nonzero(x, *, axis=None, keepdims=False):
-    """Number of non-zero elements over axes."""
+    """Number of non-zero elements over axes.
+
+    Examples
+    --------
+    >>> ng.count_nonzero(ng.tensor([[1.0, 0.0], [2.0, 3.0]]), axis=1)
+    tensor([1, 2])
+    """
     return np.sum(x != 0, axis=axis, keepdims=True)
 
 
 @axiswise(ref=np.var)
 def var(x, *, axis=None, dtype=None, ddof=0, keepdims=False, n: Any = None):
-    """Variance over axes: mean squared distance from the mean, divided by ``n - ddof``."""
+    """Variance over axes: mean squared distance from the mean, divided by ``n - ddof``.
+
+    Examples
+    --------
+    >>> x = ng.tensor([1.0, 3.0])
+    >>> ng.var(x), ng.var(x, ddof=1)
+    (tensor(1.), tensor(2.))
+    """
     m = np.sum(x * 1.0, axis=axis, keepdims=True) / n
     return np.sum(np.square(np.abs(x - m)), axis=axis, keepdims=True) / (n - ddof)
 
@@ -134,7 +209,13 @@ var.kink(x=([1.0, 1.0, 1.0], [0, 0, 0]))
 
 @axiswise(ref=np.std)
 def std(x, *, axis=None, dtype=None, ddof=0, keepdims=False, n: Any = None):
-    """Standard deviation over axes: the square root of ``var``."""
+    """Standard deviation over axes: the square root of ``var``.
+
+    Examples
+    --------
+    >>> ng.std(ng.tensor([[1.0, 3.0], [0.0, 10.0]]), axis=1)
+    tensor([1., 5.])
+    """
     m = np.sum(x * 1.0, axis=axis, keepdims=True) / n
     return np.sqrt(np.sum(np.square(np.abs(x - m)), axis=axis, keepdims=True) / (n - ddof))
 
@@ -152,7 +233,18 @@ std.kink(x=([0.0, 0.0], [0, 0]))
 
 @axiswise(ref="scipy.special.logsumexp", empty=False)
 def logsumexp(x, *, axis=None, keepdims=False):
-    """``log(sum(exp(x)))`` over axes, without overflow."""
+    """``log(sum(exp(x)))`` over axes, without overflow.
+
+    Examples
+    --------
+    >>> x = ng.tensor([1000.0, 1000.0], requires_grad=True)
+    >>> y = ng.logsumexp(x)
+    >>> y.detach()
+    tensor(1000.69314718)
+    >>> y.backward()
+    >>> x.grad
+    tensor([0.5, 0.5])
+    """
     m = np.max(np.real(x) * 1.0, axis=axis, keepdims=True)
     m = np.where(np.isfinite(m), m, 0)
     return np.log(np.sum(np.exp(x - m), axis=axis, keepdims=True)) + m
@@ -166,7 +258,17 @@ logsumexp.kink(x=([800.0, -800.0], [1, 0]))
 
 @axiswise(ref="scipy.special.softmax", keeps_shape=True, empty=False)
 def softmax(x, *, axis=-1):
-    """Exponentials divided by their sum over axes."""
+    """Exponentials divided by their sum over axes.
+
+    Examples
+    --------
+    >>> x = ng.tensor([[0.0, 0.0], [1000.0, 0.0]])
+    >>> ng.softmax(x)
+    tensor([[0.5, 0.5],
+            [1. , 0. ]])
+    >>> ng.softmax(x).sum(axis=-1)
+    tensor([1., 1.])
+    """
     x = x * 1.0  # differences of small integers would overflow
     e = np.exp(x - np.max(x, axis=axis, keepdims=True))
     return e / np.sum(e, axis=axis, keepdims=True)
@@ -181,7 +283,13 @@ softmax.kink(x=([-np.inf, -np.inf], [np.nan, np.nan]))
 
 @axiswise(ref="scipy.special.log_softmax", keeps_shape=True, empty=False)
 def log_softmax(x, *, axis=-1):
-    """Logarithm of ``softmax``, accurate where that underflows."""
+    """Logarithm of ``softmax``, accurate where that underflows.
+
+    Examples
+    --------
+    >>> ng.log_softmax(ng.tensor([0.0, 0.0, -1000.0]))
+    tensor([-6.93147181e-01, -6.93147181e-01, -1.00069315e+03])
+    """
     x = x * 1.0
     s = x - np.max(x, axis=axis, keepdims=True)
     return s - np.log(np.sum(np.exp(s), axis=axis, keepdims=True))

@@ -16,7 +16,7 @@ from numgrad.core.interpreter import state
 from numgrad.core.op import Meta
 from numgrad.errors import NumgradValueError
 from numgrad.kernels.index import scatter_add_kernel
-from numgrad.operations.arithmetic import where
+from numgrad.operations.choice import where
 from numgrad.operations.index import (
     ALONG,
     INDICES,
@@ -117,6 +117,11 @@ def index_add(x, index, source, *, axis, alpha=1):
     alpha
         Number.
 
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of ``x``.
+
     Raises
     ------
     NumgradIndexError
@@ -128,7 +133,6 @@ def index_add(x, index, source, *, axis, alpha=1):
 
     Examples
     --------
-    >>> import numgrad as ng
     >>> ng.index_add(ng.zeros((2, 2)), [1, 1], ng.ones((2, 2)), axis=0)
     tensor([[0., 0.],
             [2., 2.]])
@@ -169,9 +173,18 @@ def index_copy(x, index, source, *, axis):
 
     Parameters and errors are those of ``index_add``. Where an index repeats, the last write stays.
 
+    Parameters
+    ----------
+    source
+        Array of the shape of ``x``, but along the axis of the length of ``index``.
+
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of ``x``.
+
     Examples
     --------
-    >>> import numgrad as ng
     >>> ng.index_copy(ng.zeros(3), [0, -1], [1.0, 2.0], axis=0)
     tensor([1., 0., 2.])
     """
@@ -202,9 +215,18 @@ def index_fill(x, index, value, *, axis):
 
     Indices and errors are those of ``index_add``; the value may be a 0-d array that requires grad.
 
+    Parameters
+    ----------
+    value
+        Number, or array without axes.
+
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of ``x``.
+
     Examples
     --------
-    >>> import numgrad as ng
     >>> ng.index_fill(ng.zeros(3), [0, -1], 5.0, axis=0)
     tensor([5., 0., 5.])
     """
@@ -315,6 +337,11 @@ def scatter(x, index, source, *, axis, reduce=None):
         ``"add"`` or ``"multiply"`` what is there by the source, also where an index repeats;
         by default the source replaces it, where an index repeats the last one.
 
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of ``x``.
+
     Raises
     ------
     NumgradIndexError
@@ -326,7 +353,6 @@ def scatter(x, index, source, *, axis, reduce=None):
 
     Examples
     --------
-    >>> import numgrad as ng
     >>> x = ng.ones((2, 3))
     >>> ng.scatter(x, [[0, 1, 1]], [[5.0, 6.0, 7.0]], axis=0)
     tensor([[5., 1., 1.],
@@ -359,9 +385,18 @@ def scatter_add(x, index, source, *, axis):
 
     As ``scatter`` with ``reduce="add"``.
 
+    Parameters
+    ----------
+    source
+        As in ``scatter``.
+
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of ``x``.
+
     Examples
     --------
-    >>> import numgrad as ng
     >>> ng.scatter_add(ng.zeros(3), [0, 0, 2], [1.0, 2.0, 3.0], axis=0)
     tensor([3., 0., 3.])
     """

@@ -53,13 +53,35 @@ def _search(kind: str, x: np.ndarray, axis: int | None, keepdims: bool) -> np.nd
 
 @primitive(ref=np.argmax, differentiable=False)
 def argmax(x, *, axis=None, keepdims=False):
-    """Index of the first largest element along an axis, or in the flattened operand."""
+    """Index of the first largest element along an axis, or in the flattened operand.
+
+    Returns
+    -------
+    Tensor
+        Of dtype int64; without the axis, or with length 1 there if ``keepdims``.
+
+    Examples
+    --------
+    >>> ng.argmax(ng.tensor([[1.0, 3.0, 3.0], [4.0, 0.0, 2.0]]), axis=1)
+    tensor([1, 0])
+    """
     return _search("argmax", x, axis, keepdims)
 
 
 @primitive(ref=np.argmin, differentiable=False)
 def argmin(x, *, axis=None, keepdims=False):
-    """Index of the first smallest element along an axis, or in the flattened operand."""
+    """Index of the first smallest element along an axis, or in the flattened operand.
+
+    Returns
+    -------
+    Tensor
+        Of dtype int64; without the axis, or with length 1 there if ``keepdims``.
+
+    Examples
+    --------
+    >>> ng.argmin(ng.tensor([[1.0, 3.0, 1.0], [4.0, 0.0, 2.0]]), axis=1)
+    tensor([0, 1])
+    """
     return _search("argmin", x, axis, keepdims)
 
 

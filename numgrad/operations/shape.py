@@ -90,7 +90,14 @@ def spread(**options: Any) -> Any:
     errors=[(((3, 4),), {"shape": (5, 2)}, "NumgradValueError")],
 )
 def reshape(x, *, shape, order="C"):
-    """The same elements in another shape; one length may be -1, meaning what is left."""
+    """The same elements in another shape; one length may be -1, meaning what is left.
+
+    Examples
+    --------
+    >>> ng.reshape(ng.arange(6.0), (2, -1))
+    tensor([[0., 1., 2.],
+            [3., 4., 5.]])
+    """
     return np.reshape(x, _as_shape("reshape", shape), order=order)  # pyright: ignore
 
 
@@ -102,7 +109,13 @@ reshape.calls = [
 
 @spread(ref=np.ravel, linear=True, samples=[(((3, 4),), {})])
 def ravel(x, *, order="C"):
-    """All elements along one axis, as a view where that is possible."""
+    """All elements along one axis, as a view where that is possible.
+
+    Examples
+    --------
+    >>> ng.ravel(ng.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    tensor([1., 2., 3., 4.])
+    """
     return np.reshape(x, (-1,), order=order)  # pyright: ignore
 
 
@@ -111,7 +124,18 @@ ravel.vjp(x=lambda g, meta_x, order: reshape(g, meta_x.shape, order=order))
 
 @composite(smooth=True)
 def flatten(x, order="C"):
-    """A copy with all elements along one axis."""
+    """A copy with all elements along one axis.
+
+    Returns
+    -------
+    Tensor
+        With one axis, of the dtype of ``x``.
+
+    Examples
+    --------
+    >>> ng.flatten(ng.tensor([[1.0, 2.0], [3.0, 4.0]]), order="F")
+    tensor([1., 3., 2., 4.])
+    """
     return copy(ravel(x, order=order))
 
 
@@ -129,7 +153,19 @@ flatten.calls = [
     errors=[(((3, 4),), {"axis": 5}, "NumgradIndexError")],
 )
 def expand_dims(x, *, axis):
-    """New axes of length 1 at the given positions of the result."""
+    """New axes of length 1 at the given positions of the result.
+
+    Parameters
+    ----------
+    axis : int or tuple of ints
+        Positions of the new axes in the result.
+
+    Examples
+    --------
+    >>> ng.expand_dims(ng.tensor([1.0, 2.0]), axis=1)
+    tensor([[1.],
+            [2.]])
+    """
     return np.expand_dims(x, axis)
 
 
@@ -143,7 +179,18 @@ expand_dims.vjp(x=lambda g, meta_x: reshape(g, meta_x.shape))
     errors=[(((3, 4),), {"axis": 0}, "NumgradValueError")],
 )
 def squeeze(x, *, axis=None):
-    """Without the given axes, which must have length 1; by default all of that length."""
+    """Without the given axes, which must have length 1; by default all of that length.
+
+    Parameters
+    ----------
+    axis : int or tuple of ints
+        Axes of length 1 to remove; by default all of them.
+
+    Examples
+    --------
+    >>> ng.squeeze(ng.ones((1, 3, 1))).shape, ng.squeeze(ng.ones((1, 3, 1)), axis=0).shape
+    ((3,), (3, 1))
+    """
     return np.squeeze(x, axis if not isinstance(axis, list) else tuple(axis))
 
 
@@ -158,11 +205,24 @@ squeeze.vjp(x=lambda g, meta_x: reshape(g, meta_x.shape))
     errors=[(((3, 2),), {"shape": (3, 4)}, "NumgradValueError")],
 )
 def broadcast_to(x, *, shape):
-    """The operand repeated along axes of length 1 and new leading axes, without a copy."""
+    """The operand repeated along axes of length 1 and new leading axes, without a copy.
+
+    Examples
+    --------
+    >>> x = ng.tensor([[1.0], [2.0]], requires_grad=True)
+    >>> y = ng.broadcast_to(x, (2, 3))
+    >>> y.detach()
+    tensor([[1., 1., 1.],
+            [2., 2., 2.]])
+    >>> y.sum().backward()
+    >>> x.grad
+    tensor([[3.],
+            [3.]])
+    """
     return np.broadcast_to(x, _as_shape("broadcast_to", shape))
 
 
-# whoever receives a gradient of a larger shape sums it over the broadcast axes
+# the engine sums a gradient of a larger shape over the broadcast axes
 broadcast_to.vjp(x=lambda g: g)
 broadcast_to.calls = [
     (((1, 2),), lambda x: broadcast_to(x, (0, 2))),
@@ -171,7 +231,22 @@ broadcast_to.calls = [
 
 @composite(ref=np.broadcast_arrays, method=False, smooth=True)
 def broadcast_arrays(*arrays):
-    """The operands broadcast against each other."""
+    """The operands broadcast against each other.
+
+    Returns
+    -------
+    tuple of Tensors
+
+    Examples
+    --------
+    >>> a, b = ng.broadcast_arrays(ng.tensor([[1.0], [2.0]]), ng.tensor([10.0, 20.0]))
+    >>> a
+    tensor([[1., 1.],
+            [2., 2.]])
+    >>> b
+    tensor([[10., 20.],
+            [10., 20.]])
+    """
     arrays = [as_operand(a) for a in arrays]
     try:
         shape = broadcast_lengths(*[a.shape for a in arrays])
@@ -202,7 +277,17 @@ def _at_least(x: Any, ndim: int) -> Any:
 
 @composite(ref=np.atleast_1d, method=False, smooth=True)
 def atleast_1d(*arrays):
-    """Each operand with at least one axis."""
+    """Each operand with at least one axis.
+
+    Returns
+    -------
+    Tensor or tuple of Tensors
+
+    Examples
+    --------
+    >>> ng.atleast_1d(3.0)
+    tensor([3.])
+    """
     found = tuple(_at_least(a, 1) for a in arrays)
     return found[0] if len(found) == 1 else found
 
@@ -214,7 +299,17 @@ atleast_1d.calls = [
 
 @composite(ref=np.atleast_2d, method=False, smooth=True)
 def atleast_2d(*arrays):
-    """Each operand with at least two axes."""
+    """Each operand with at least two axes.
+
+    Returns
+    -------
+    Tensor or tuple of Tensors
+
+    Examples
+    --------
+    >>> ng.atleast_2d(ng.tensor([1.0, 2.0]))
+    tensor([[1., 2.]])
+    """
     found = tuple(_at_least(a, 2) for a in arrays)
     return found[0] if len(found) == 1 else found
 
@@ -226,7 +321,17 @@ atleast_2d.calls = [
 
 @composite(ref=np.atleast_3d, method=False, smooth=True)
 def atleast_3d(*arrays):
-    """Each operand with at least three axes."""
+    """Each operand with at least three axes.
+
+    Returns
+    -------
+    Tensor or tuple of Tensors
+
+    Examples
+    --------
+    >>> ng.atleast_3d(ng.tensor([1.0, 2.0])).shape
+    (1, 2, 1)
+    """
     found = tuple(_at_least(a, 3) for a in arrays)
     return found[0] if len(found) == 1 else found
 
@@ -247,7 +352,18 @@ atleast_3d.calls = [
     errors=[(((2, 3),), {"axes": (0, 0)}, "NumgradValueError")],
 )
 def permute_dims(x, *, axes=None):
-    """The axes in another order; without ``axes`` reversed."""
+    """The axes in another order; without ``axes`` reversed.
+
+    Parameters
+    ----------
+    axes : sequence of ints
+        The axes of the operand in their new order; by default reversed.
+
+    Examples
+    --------
+    >>> ng.permute_dims(ng.ones((2, 3, 4)), (1, 0, 2)).shape
+    (3, 2, 4)
+    """
     return x.transpose(axes)
 
 
@@ -271,7 +387,13 @@ permute_dims.vjp(x=lambda g, axes: permute_dims(g, _inverse(axes)))
     errors=[(((2, 3),), {"axis1": 0, "axis2": 2}, "NumgradIndexError")],
 )
 def swapaxes(x, *, axis1, axis2):
-    """Two axes exchanged."""
+    """Two axes exchanged.
+
+    Examples
+    --------
+    >>> ng.swapaxes(ng.ones((2, 3, 4)), 0, 2).shape
+    (4, 3, 2)
+    """
     return np.swapaxes(x, axis1, axis2)
 
 
@@ -285,7 +407,20 @@ swapaxes.vjp(x=lambda g, axis1, axis2: swapaxes(g, axis1, axis2))
     errors=[(((2, 3),), {"source": 0, "destination": 2}, "NumgradIndexError")],
 )
 def moveaxis(x, *, source, destination):
-    """Axes moved to other positions, the rest kept in order."""
+    """Axes moved to other positions, the rest kept in order.
+
+    Parameters
+    ----------
+    source : int or sequence of ints
+        Where the axes are.
+    destination : int or sequence of ints
+        Where they go.
+
+    Examples
+    --------
+    >>> ng.moveaxis(ng.ones((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
+    """
     return np.moveaxis(x, source, destination)
 
 
@@ -299,7 +434,13 @@ moveaxis.vjp(x=lambda g, source, destination: moveaxis(g, destination, source))
     errors=[(((3,),), {}, "NumgradValueError")],
 )
 def matrix_transpose(x):
-    """The last two axes exchanged."""
+    """The last two axes exchanged.
+
+    Examples
+    --------
+    >>> ng.matrix_transpose(ng.ones((4, 2, 3))).shape
+    (4, 3, 2)
+    """
     if x.ndim < 2:
         raise NumgradValueError(
             f"matrix_transpose: needs at least two axes, got shape {x.shape}; use reshape(x, "
@@ -318,7 +459,19 @@ matrix_transpose.vjp(x=lambda g: matrix_transpose(g))
     errors=[(((2, 3),), {"axis": 2}, "NumgradIndexError")],
 )
 def flip(x, *, axis=None):
-    """Elements in reverse order along axes, by default along all."""
+    """Elements in reverse order along axes, by default along all.
+
+    Parameters
+    ----------
+    axis : int or tuple of ints
+        Axes along which to reverse; by default all.
+
+    Examples
+    --------
+    >>> ng.flip(ng.tensor([[1.0, 2.0], [3.0, 4.0]]), axis=0)
+    tensor([[3., 4.],
+            [1., 2.]])
+    """
     return np.flip(x, axis if not isinstance(axis, list) else tuple(axis))
 
 
@@ -327,7 +480,19 @@ flip.vjp(x=lambda g, axis: flip(g, axis=axis))
 
 @composite(ref=np.fliplr, smooth=True)
 def fliplr(x):
-    """Elements in reverse order along the second axis."""
+    """Elements in reverse order along the second axis.
+
+    Returns
+    -------
+    Tensor
+        A view of ``x``, of its shape.
+
+    Examples
+    --------
+    >>> ng.fliplr(ng.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    tensor([[2., 1.],
+            [4., 3.]])
+    """
     return flip(x, axis=1)
 
 
@@ -338,7 +503,19 @@ fliplr.calls = [
 
 @composite(ref=np.flipud, smooth=True)
 def flipud(x):
-    """Elements in reverse order along the first axis."""
+    """Elements in reverse order along the first axis.
+
+    Returns
+    -------
+    Tensor
+        A view of ``x``, of its shape.
+
+    Examples
+    --------
+    >>> ng.flipud(ng.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    tensor([[3., 4.],
+            [1., 2.]])
+    """
     return flip(x, axis=0)
 
 
@@ -349,7 +526,26 @@ flipud.calls = [
 
 @composite(ref=np.rot90, smooth=True)
 def rot90(x, k=1, axes=(0, 1)):
-    """Rotated by 90 degrees ``k`` times, from the first towards the second of ``axes``."""
+    """Rotated by 90 degrees ``k`` times, from the first towards the second of ``axes``.
+
+    Parameters
+    ----------
+    k : int
+        Number of turns.
+    axes : pair of ints
+        The plane, from its first axis towards its second.
+
+    Returns
+    -------
+    Tensor
+        A view of ``x``.
+
+    Examples
+    --------
+    >>> ng.rot90(ng.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    tensor([[2., 4.],
+            [1., 3.]])
+    """
     first, second = axes
     k %= 4
     if k == 0:
@@ -378,7 +574,25 @@ def _opposite(shift: Any) -> Any:
     errors=[(((3, 4),), {"shift": 1, "axis": 2}, "NumgradIndexError")],
 )
 def roll(x, *, shift, axis=None):
-    """Elements moved along axes, those beyond the end coming back at the start."""
+    """Elements moved along axes, those beyond the end coming back at the start.
+
+    Parameters
+    ----------
+    shift : int or tuple of ints
+        Number of places, for all axes or for each.
+    axis : int or tuple of ints
+        Axes along which to move; without one, all elements in C order.
+
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of ``x``.
+
+    Examples
+    --------
+    >>> ng.roll(ng.tensor([1.0, 2.0, 3.0]), 1)
+    tensor([3., 1., 2.])
+    """
     return np.roll(x, shift, axis)
 
 
@@ -407,7 +621,21 @@ iota.shape(lambda *, length: Meta((length,), np.dtype(np.int64)))
 
 @primitive(ref=np.copy, linear=True, samples=[(((3, 4),), {})])
 def copy(x):
-    """The same elements in memory of their own."""
+    """The same elements in memory of their own.
+
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of ``x``.
+
+    Examples
+    --------
+    >>> x = ng.tensor([1.0, 2.0])
+    >>> y = ng.copy(x)
+    >>> y[0] = 5.0
+    >>> x
+    tensor([1., 2.])
+    """
     return np.array(x, order="C")
 
 
@@ -425,6 +653,28 @@ def astype(x, *, dtype, copy=True):
     """The elements converted to ``dtype``; a complex operand gives its real part to a real one.
 
     ``copy=False`` gives the operand itself where it has that dtype already.
+
+    Parameters
+    ----------
+    dtype : dtype_like
+        Dtype of the result.
+    copy
+        Whether the result has memory of its own where the dtype is the same.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``x`` and of that dtype.
+
+    Examples
+    --------
+    >>> x = ng.tensor([1.0, 2.7], requires_grad=True)
+    >>> y = ng.astype(x, dtype="float32")
+    >>> y.detach()
+    tensor([1. , 2.7], dtype=float32)
+    >>> y.sum().backward()
+    >>> x.grad.dtype
+    dtype('float64')
     """
     dtype = np.dtype(dtype)
     check_dtype("astype", dtype)
@@ -434,7 +684,7 @@ def astype(x, *, dtype, copy=True):
     return x.astype(dtype, order="C" if copy else "K", copy=copy)
 
 
-# whoever receives a gradient converts it to the dtype of what it is a gradient of
+# the engine converts a gradient to the dtype of its operand
 astype.vjp(x=lambda g: g)
 astype.calls = [
     (((2, 3),), lambda x: astype(np.real(x), dtype=np.float64)),

@@ -9,7 +9,18 @@ from numgrad.core.declare import composite, elementwise
 
 @elementwise(ref="scipy.special.expit", scalar="sigmoid", aliases=("expit",))
 def sigmoid(x):
-    """Logistic function, ``1 / (1 + exp(-x))``."""
+    """Logistic function, ``1 / (1 + exp(-x))``.
+
+    Examples
+    --------
+    >>> x = ng.tensor([-1000.0, 0.0, 1.0], requires_grad=True)
+    >>> y = ng.sigmoid(x)
+    >>> y.detach()
+    tensor([0.        , 0.5       , 0.73105858])
+    >>> y.sum().backward()
+    >>> x.grad
+    tensor([0.        , 0.25      , 0.19661193])
+    """
     return 1 / (1 + np.exp(-x))
 
 
@@ -20,7 +31,13 @@ sigmoid.complex_ref = lambda x: 1 / (1 + np.exp(-x))
 
 @elementwise(ref=lambda x: np.logaddexp(x, 0.0), scalar="softplus")
 def softplus(x):
-    """``log(1 + exp(x))`` without overflow."""
+    """``log(1 + exp(x))`` without overflow.
+
+    Examples
+    --------
+    >>> ng.softplus(ng.tensor([-1000.0, 0.0, 1000.0]))
+    tensor([0.00000000e+00, 6.93147181e-01, 1.00000000e+03])
+    """
     return np.log1p(np.exp(x))
 
 
@@ -31,7 +48,13 @@ softplus.complex_ref = lambda x: np.log1p(np.exp(x))
 
 @elementwise(ref="scipy.special.logit", scalar="logit", domain=(0.1, 0.9))
 def logit(x):
-    """Inverse of the logistic function, ``log(x / (1 - x))``."""
+    """Inverse of the logistic function, ``log(x / (1 - x))``.
+
+    Examples
+    --------
+    >>> ng.logit(ng.tensor([0.25, 0.5, 1.0]))
+    tensor([-1.09861229,  0.        ,         inf])
+    """
     return np.log(x) - np.log1p(-x)
 
 
@@ -58,7 +81,13 @@ exp_product.vjp(a=lambda g, b, y: g * (y * b), b=lambda g, a, y: g * (y * a))
 
 @elementwise(ref="scipy.special.erf", scalar="erf", real=True)
 def erf(x):
-    """Error function of real operands."""
+    """Error function of real operands.
+
+    Examples
+    --------
+    >>> ng.erf(ng.tensor([0.0, 1.0, np.inf]))
+    tensor([0.        , 0.84270079, 1.        ])
+    """
     return _real_only("erf", x)
 
 
@@ -68,7 +97,13 @@ erf.kink(x=([np.inf, -np.inf, 1e200], [0, 0, 0]))
 
 @elementwise(ref="scipy.special.erfc", scalar="erfc", real=True)
 def erfc(x):
-    """``1 - erf(x)``, accurate in the tail."""
+    """``1 - erf(x)``, accurate in the tail.
+
+    Examples
+    --------
+    >>> ng.erfc(ng.tensor([0.0, 1.0, 10.0]))
+    tensor([1.00000000e+00, 1.57299207e-01, 2.08848758e-45])
+    """
     return _real_only("erfc", x)
 
 
@@ -78,7 +113,13 @@ erfc.kink(x=([np.inf, -np.inf, 1e200], [0, 0, 0]))
 
 @elementwise(ref="scipy.special.erfinv", scalar="erfinv", domain=(-0.9, 0.9), real=True)
 def erfinv(x):
-    """Inverse of the error function."""
+    """Inverse of the error function.
+
+    Examples
+    --------
+    >>> ng.erfinv(ng.tensor([0.0, 0.5, 1.0]))
+    tensor([0.        , 0.47693628,        inf])
+    """
     return _real_only("erfinv", x)
 
 
@@ -88,7 +129,13 @@ erfinv.kink(x=([1.0, -1.0], [np.inf, np.inf]))
 
 @elementwise(ref="scipy.special.gamma", scalar="gamma", domain=(0.5, 4.0), real=True)
 def gamma(x):
-    """Gamma function."""
+    """Gamma function.
+
+    Examples
+    --------
+    >>> ng.gamma(ng.tensor([1.0, 5.0, 0.5]))
+    tensor([ 1.        , 24.        ,  1.77245385])
+    """
     return _real_only("gamma", x)
 
 
@@ -100,7 +147,13 @@ gamma.kink(x=([-1.0, -2.0], [np.nan, np.nan]))
     ref="scipy.special.gammaln", scalar="gammaln", domain=(0.5, 4.0), aliases=("lgamma",), real=True
 )
 def gammaln(x):
-    """Logarithm of the absolute value of the gamma function."""
+    """Logarithm of the absolute value of the gamma function.
+
+    Examples
+    --------
+    >>> ng.gammaln(ng.tensor([1.0, 5.0, 1000.0]))
+    tensor([0.00000000e+00, 3.17805383e+00, 5.90522042e+03])
+    """
     return _real_only("gammaln", x)
 
 
@@ -112,7 +165,13 @@ gammaln.kink(x=([0.0, -1.0, -2.0], [-np.inf, np.nan, np.nan]))
     ref="scipy.special.digamma", scalar="digamma", domain=(0.5, 4.0), aliases=("psi",), real=True
 )
 def digamma(x):
-    """Derivative of ``gammaln``."""
+    """Derivative of ``gammaln``.
+
+    Examples
+    --------
+    >>> ng.digamma(ng.tensor([1.0, 2.0]))
+    tensor([-0.57721566,  0.42278434])
+    """
     return _real_only("digamma", x)
 
 
@@ -123,7 +182,20 @@ digamma.kink(x=([-1.0, -2.0], [np.inf, np.inf]))
 
 @elementwise(ref="scipy.special.zeta", scalar="zeta", domain=(1.5, 4.0), real=True)
 def zeta(s, x):
-    """Hurwitz zeta function, the sum of ``(k + x)**-s``; differentiable in ``x``."""
+    """Hurwitz zeta function, the sum of ``(k + x)**-s``; differentiable in ``x``.
+
+    Parameters
+    ----------
+    s
+        Exponent, above 1; it takes no gradient.
+    x
+        Where the sum begins.
+
+    Examples
+    --------
+    >>> ng.zeta(2.0, ng.tensor([1.0, 2.0]))
+    tensor([1.64493407, 0.64493407])
+    """
     return _real_only("zeta", s)
 
 
@@ -133,7 +205,23 @@ zeta.kink(s=(2.0, None), x=([0.0], [-np.inf]))
 
 @composite(ref="scipy.special.polygamma", method=False, real=True)
 def polygamma(n, x):
-    """Derivative of order ``n`` (an integer not below 0) of ``digamma``."""
+    """Derivative of order ``n`` (an integer not below 0) of ``digamma``.
+
+    Parameters
+    ----------
+    n : int
+        Order of the derivative.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``x``; integers become floating.
+
+    Examples
+    --------
+    >>> ng.polygamma(1, ng.tensor([1.0, 2.0]))
+    tensor([1.64493407, 0.64493407])
+    """
     if n == 0:
         return digamma(x)
     return zeta(float(n + 1), x) * ((-1.0) ** (n + 1) * math.gamma(n + 1))

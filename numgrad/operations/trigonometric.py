@@ -10,7 +10,18 @@ from numgrad.operations.arithmetic import multiply
 
 @elementwise(ref=np.sin, special=(0.0, 1e22), smooth=True)
 def sin(x):
-    """Sine."""
+    """Sine.
+
+    Examples
+    --------
+    >>> x = ng.tensor([0.0, np.pi / 2], requires_grad=True)
+    >>> y = ng.sin(x)
+    >>> y.detach()
+    tensor([0., 1.])
+    >>> y.sum().backward()
+    >>> np.round(x.grad, 4)
+    tensor([1., 0.])
+    """
     return np.sin(x)
 
 
@@ -19,7 +30,13 @@ sin.vjp(x=lambda g, x: g * np.conj(np.cos(x)))
 
 @elementwise(ref=np.cos, special=(0.0, 1e22), smooth=True)
 def cos(x):
-    """Cosine."""
+    """Cosine.
+
+    Examples
+    --------
+    >>> ng.cos(ng.tensor([0.0, np.pi / 3, np.pi]))
+    tensor([ 1. ,  0.5, -1. ])
+    """
     return np.cos(x)
 
 
@@ -28,7 +45,13 @@ cos.vjp(x=lambda g, x: g * np.conj(-np.sin(x)))
 
 @elementwise(ref=np.tan, domain=(-1.2, 1.2), special=(0.0,))
 def tan(x):
-    """Tangent."""
+    """Tangent.
+
+    Examples
+    --------
+    >>> ng.tan(ng.tensor([0.0, np.pi / 4]))
+    tensor([0., 1.])
+    """
     return np.tan(x)
 
 
@@ -38,7 +61,13 @@ tan.kink(x=([np.pi / 2, -np.pi / 2], [1 + np.tan(np.pi / 2) ** 2] * 2))
 
 @elementwise(ref=np.arcsin, aliases=("asin",), domain=(-0.8, 0.8), special=(1.0, -1.0))
 def arcsin(x):
-    """Inverse sine."""
+    """Inverse sine.
+
+    Examples
+    --------
+    >>> ng.arcsin(ng.tensor([0.0, 0.5, 1.0]))
+    tensor([0.        , 0.52359878, 1.57079633])
+    """
     return np.arcsin(x)
 
 
@@ -48,7 +77,13 @@ arcsin.kink(x=([1.0, -1.0, 2.0], [np.inf, np.inf, np.nan]))
 
 @elementwise(ref=np.arccos, aliases=("acos",), domain=(-0.8, 0.8), special=(1.0, -1.0))
 def arccos(x):
-    """Inverse cosine."""
+    """Inverse cosine.
+
+    Examples
+    --------
+    >>> ng.arccos(ng.tensor([1.0, 0.0, -1.0]))
+    tensor([0.        , 1.57079633, 3.14159265])
+    """
     return np.arccos(x)
 
 
@@ -58,7 +93,13 @@ arccos.kink(x=([1.0, -1.0, 2.0], [-np.inf, -np.inf, np.nan]))
 
 @elementwise(ref=np.arctan, aliases=("atan",))
 def arctan(x):
-    """Inverse tangent."""
+    """Inverse tangent.
+
+    Examples
+    --------
+    >>> ng.arctan(ng.tensor([0.0, 1.0, np.inf]))
+    tensor([0.        , 0.78539816, 1.57079633])
+    """
     return np.arctan(x)
 
 
@@ -73,7 +114,20 @@ arctan.kink(x=([np.inf, -np.inf, 1e200], [0, 0, 0]))
 
 @elementwise(ref=np.arctan2, aliases=("atan2",), domain=(0.3, 3.0), real=True)
 def arctan2(a, b):
-    """Angle of the point with ordinate ``a`` and abscissa ``b``."""
+    """Angle of the point with ordinate ``a`` and abscissa ``b``.
+
+    Parameters
+    ----------
+    a
+        Ordinate.
+    b
+        Abscissa.
+
+    Examples
+    --------
+    >>> ng.arctan2(ng.tensor([1.0, 1.0, -1.0]), ng.tensor([1.0, -1.0, 0.0]))
+    tensor([ 0.78539816,  2.35619449, -1.57079633])
+    """
     return np.arctan2(a, b)
 
 
@@ -93,7 +147,18 @@ arctan2.kink(a=([0.0, 0.0], [0, -1]), b=([0.0, -1.0], [0, 0]))
 
 @composite(ref=np.deg2rad, aliases=("radians",), smooth=True)
 def deg2rad(x):
-    """Degrees to radians."""
+    """Degrees to radians.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``x``; integers become floating.
+
+    Examples
+    --------
+    >>> ng.deg2rad(ng.tensor([0.0, 90.0, 180.0]))
+    tensor([0.        , 1.57079633, 3.14159265])
+    """
     return multiply(x, math.pi / 180)
 
 
@@ -104,7 +169,18 @@ deg2rad.calls = [
 
 @composite(ref=np.rad2deg, aliases=("degrees",), smooth=True)
 def rad2deg(x):
-    """Radians to degrees."""
+    """Radians to degrees.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``x``; integers become floating.
+
+    Examples
+    --------
+    >>> ng.rad2deg(ng.tensor([0.0, np.pi / 2, np.pi]))
+    tensor([  0.,  90., 180.])
+    """
     return multiply(x, 180 / math.pi)
 
 

@@ -26,7 +26,7 @@ from numgrad.core.op import OPS, Meta, complete
 from numgrad.core.primitive import Primitive
 from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueError
 from numgrad.kernels.index import scatter_add_kernel
-from numgrad.operations.arithmetic import where
+from numgrad.operations.choice import where
 from numgrad.operations.extend import pad_constant
 from numgrad.operations.index import (
     INDICES,
@@ -150,6 +150,11 @@ def put(x, indices, values, *, accumulate=False):
     accumulate
         Add to what is there, also where an index repeats; otherwise the last value stays.
 
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of ``x``.
+
     Raises
     ------
     NumgradIndexError
@@ -161,7 +166,6 @@ def put(x, indices, values, *, accumulate=False):
 
     Examples
     --------
-    >>> import numgrad as ng
     >>> ng.put(ng.zeros((2, 3)), [0, -1], [1.0, 2.0])
     tensor([[1., 0., 0.],
             [0., 0., 2.]])
@@ -227,7 +231,7 @@ def positions_of(shape: tuple[int, ...], select: Callable[[np.ndarray], np.ndarr
         along = (np.arange(shape[axis]) * stride).reshape((-1, *(1,) * (len(shape) - axis - 1)))
         found += select(np.broadcast_to(along, shape))
         stride *= shape[axis]
-    found.flags.writeable = False  # nobody changes it: it can be saved without a copy
+    found.flags.writeable = False  # nothing changes it: it can be saved without a copy
     return found
 
 
@@ -318,6 +322,11 @@ def index_put(x, values, *, index, accumulate=False):
     accumulate
         Add to what is there, also where an index repeats; otherwise the last value stays.
 
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of ``x``.
+
     Raises
     ------
     NumgradIndexError
@@ -329,7 +338,6 @@ def index_put(x, values, *, index, accumulate=False):
 
     Examples
     --------
-    >>> import numgrad as ng
     >>> x = ng.zeros(4)
     >>> ng.index_put(x, [1.0, 2.0, 3.0], index=[0, 2, 2])
     tensor([1., 0., 3., 0.])
@@ -362,9 +370,18 @@ index_put.vjp(
 def fill(x, value):
     """An array of the shape and dtype of the operand, all elements equal to a number.
 
+    Parameters
+    ----------
+    value
+        Number, or array without axes.
+
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of ``x``.
+
     Examples
     --------
-    >>> import numgrad as ng
     >>> ng.fill(ng.zeros(2), 3.0)
     tensor([3., 3.])
     """

@@ -1,4 +1,49 @@
-"""Optimizers: PyTorch's names and rules, one compiled kernel a step."""
+"""Optimizers: PyTorch's names and rules, one compiled kernel a step.
+
+An optimizer changes parameters by their gradients: build one from a module's parameters or a list
+of Tensors, then clear the gradients, compute the loss, call its ``backward`` and ``step``. Options
+stand in ``param_groups``, where they may be changed between steps, and are saved by ``state_dict``.
+
+=================  ================================================================================
+``SGD``            gradient descent, with momentum or Nesterov's
+``Adam``           running averages of the gradient and of its square; AMSGrad
+``AdamW``          Adam with weight decay apart from the gradient: where to begin for networks
+``Adamax``         Adam with a decaying maximum in place of the mean square
+``NAdam``          Adam that looks ahead along the momentum
+``RAdam``          Adam whose first steps wait for the variance to be known
+``Adagrad``        steps that shrink where gradients have been large; row-sparse gradients
+``Adadelta``       steps scaled by the size of former steps
+``RMSprop``        steps scaled by a running average of squared gradients
+``Rprop``          steps from the signs of gradients; for whole data sets
+``ASGD``           gradient descent that keeps the average of its iterates
+``Adafactor``      second moments of matrices kept as one number a row and a column
+``Muon``           momentum made orthogonal, for weight matrices
+``SparseAdam``     Adam for the row-sparse gradients of embeddings
+``LBFGS``          quasi-Newton steps with a line search, for smooth losses without noise
+``minimize``       SciPy's minimizers on Tensors: BFGS, Newton, trust regions, bounds
+``Optimizer``      the base class, for an optimizer of one's own
+``lr_scheduler``   schedules of learning rates: ``StepLR``, ``OneCycleLR``, ...
+``swa_utils``      averages of a model's parameters over its training
+=================  ================================================================================
+
+``register_optimizer_step_pre_hook`` and ``register_optimizer_step_post_hook`` call a function
+before and after each step of every optimizer.
+
+Examples
+--------
+>>> import numgrad as ng
+>>> x = ng.tensor([3.0, -2.0], requires_grad=True)
+>>> optimizer = ng.optim.AdamW([x], lr=0.1, weight_decay=0.0)
+>>> schedule = ng.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.99)
+>>> for _ in range(200):
+...     optimizer.zero_grad()
+...     loss = ng.sum((x - 1) ** 2)
+...     loss.backward()
+...     optimizer.step()
+...     schedule.step()
+>>> ng.round(x.detach(), 3)
+tensor([1., 1.])
+"""
 
 from numgrad.optim import lr_scheduler as lr_scheduler
 from numgrad.optim import swa_utils as swa_utils
@@ -25,3 +70,27 @@ from numgrad.optim.rprop import Rprop as Rprop
 from numgrad.optim.scipy_minimizers import minimize as minimize
 from numgrad.optim.sgd import SGD as SGD
 from numgrad.optim.sparse_adam import SparseAdam as SparseAdam
+
+__all__ = [
+    "ASGD",
+    "LBFGS",
+    "SGD",
+    "Adadelta",
+    "Adafactor",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "Muon",
+    "NAdam",
+    "Optimizer",
+    "RAdam",
+    "RMSprop",
+    "Rprop",
+    "SparseAdam",
+    "lr_scheduler",
+    "minimize",
+    "register_optimizer_step_post_hook",
+    "register_optimizer_step_pre_hook",
+    "swa_utils",
+]

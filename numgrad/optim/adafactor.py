@@ -12,13 +12,13 @@ import numpy as np
 from numgrad.autograd.node import mark_all_written
 from numgrad.codegen import threads
 from numgrad.codegen.addresses import Addresses, addresses, copied_addresses
-from numgrad.errors import NumgradRuntimeError, NumgradTypeError
+from numgrad.errors import NumgradTypeError
 from numgrad.kernels import adafactor as kernels
 from numgrad.optim.formula import as_float
 from numgrad.optim.optimizer import Optimizer
 from numgrad.optim.options import declared, option
 from numgrad.optim.state_dict import Layout
-from numgrad.optim.validation import check_state
+from numgrad.optim.validation import check_real
 from numgrad.tensors.inplace import before_writing
 from numgrad.tensors.tensor import Tensor
 
@@ -110,26 +110,10 @@ class Adafactor(Optimizer):
 
     def _check(self, param: Tensor) -> None:
         """Raise unless the parameter, its gradient and its state can be used."""
-        where, grad = f"{self._name}.step: a parameter of shape {param.shape}", param._grad
-        assert grad is not None
-        if param.dtype.kind == "c":
-            raise NumgradRuntimeError(f"{where} is complex; optimize its parts, or use Adam")
-        if grad.is_sparse:
-            raise NumgradRuntimeError(
-                f"{where} has a row-sparse gradient; use SparseAdam, or an Embedding with "
-                "sparse=False"
-            )
+        where = f"{self._name}.step: a parameter of shape {param.shape}"
+        check_real(where, param, self.state.get(param, {}), _layout(param), "Adam")
         if param.dtype not in (np.float32, np.float64):
             raise NumgradTypeError(f"{where} has dtype {param.dtype}; use float32 or float64")
-        if not param._array.flags.writeable:
-            raise NumgradRuntimeError(
-                f"{where} lies in memory that must not be written; optimize a copy"
-            )
-        check_state(where, "gradient", grad, param.shape, param.dtype, written=False)
-        state = self.state.get(param, {})
-        for name, (shape, dtype) in _layout(param).items():
-            if name in state:
-                check_state(where, name, state[name], shape, dtype)
 
     _array_states = ("step", "variance", "row_var", "col_var")
 

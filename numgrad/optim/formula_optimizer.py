@@ -112,7 +112,7 @@ class FormulaOptimizer(Optimizer):
         return Settings(numbers, switches, self.states_of(group))
 
     def states_of(self, group: dict[str, Any]) -> tuple[str, ...]:
-        """The state arrays in use for a group: not those that options bring which are off."""
+        """The state arrays in use for a group: those of options that are off are left out."""
         kept = 0
         for bit, option in self._bringing:
             if group[option]:

@@ -97,10 +97,10 @@ class LBFGS(Optimizer):
         default=None, doc='None for fixed steps, or ``"strong_wolfe"``.'
     )
 
-    def _set_up(self, params: Any, options: dict[str, Any]) -> None:
+    def _set_up(self, options: dict[str, Any]) -> None:
         if options["max_eval"] is None:
             options["max_eval"] = options["max_iter"] * 5 // 4
-        super()._set_up(params, options)
+        super()._set_up(options)
         if len(self.param_groups) != 1:
             self._refuse_groups(NumgradValueError)
 

@@ -14,7 +14,7 @@ from numgrad.optim.formula import as_float
 from numgrad.optim.optimizer import Optimizer
 from numgrad.optim.options import declared, option
 from numgrad.optim.state_dict import Layout
-from numgrad.optim.validation import check_state
+from numgrad.optim.validation import check_real
 from numgrad.tensors.creation import zeros_like
 from numgrad.tensors.inplace import before_writing
 from numgrad.tensors.tensor import Tensor
@@ -136,29 +136,12 @@ class Muon(Optimizer):
 
     def _check(self, param: Tensor) -> None:
         """Raise unless the parameter, its gradient and its state can be used."""
-        where, grad = f"{self._name}.step: a parameter of shape {param.shape}", param._grad
-        assert grad is not None
-        if param.dtype.kind == "c":
-            raise NumgradRuntimeError(f"{where} is complex; optimize its parts, or use AdamW")
-        if grad.is_sparse:
-            raise NumgradRuntimeError(
-                f"{where} has a row-sparse gradient; use SparseAdam, or an Embedding with "
-                "sparse=False"
-            )
+        where = f"{self._name}.step: a parameter of shape {param.shape}"
+        check_real(where, param, self.state.get(param, {}), self._layout(param, {}), "AdamW")
         if param.ndim != 2:
             raise NumgradRuntimeError(f"{where} is no matrix any more; was its data replaced?")
         if param.dtype.kind != "f":
             raise NumgradTypeError(f"{where} has dtype {param.dtype}; use float32 or float64")
-        if not param._array.flags.writeable:
-            raise NumgradRuntimeError(
-                f"{where} lies in memory that must not be written; optimize a copy"
-            )
-        check_state(where, "gradient", grad, param.shape, param.dtype, written=False)
-        state = self.state.get(param, {})
-        if "momentum_buffer" in state:
-            check_state(
-                where, "momentum_buffer", state["momentum_buffer"], param.shape, param.dtype
-            )
 
     _array_states = ("momentum_buffer",)
 

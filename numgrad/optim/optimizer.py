@@ -206,8 +206,9 @@ class Optimizer:
     def _take_up_options(cls) -> None:
         """Called when the options of a class are known."""
 
-    def _set_up(self, params: Any, options: dict[str, Any]) -> None:
+    def _set_up(self, options: dict[str, Any]) -> None:
         """What a declared constructor does: Note [Declared options]."""
+        params = options.pop("params")
         self._check_options(options)
         Optimizer.__init__(self, params, options)
 

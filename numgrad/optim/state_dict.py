@@ -173,7 +173,7 @@ class _Fitting:
         return Tensor(np.array(array))
 
     def _state(self, name: str, value: Any) -> Tensor:
-        """One that the optimizer reads in a shape and dtype of its own."""
+        """A state that the optimizer reads in its own shape and dtype."""
         shape, dtype = self.layout[name]
         number = isinstance(value, int | float | np.generic)  # of steps, in older files
         array = np.asarray(value) if number else self._array(name, value)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
+from numgrad.optim.state_dict import Layout
 from numgrad.tensors.tensor import Tensor
 
 
@@ -34,3 +35,27 @@ def check_state(
         raise NumgradRuntimeError(
             f"{where} has a {name} in memory that must not be written; put a copy there"
         )
+
+
+def check_real(
+    where: str, param: Tensor, state: dict[str, Any], layout: Layout, instead: str
+) -> None:
+    """Raise unless a real parameter, its dense gradient and its states can be used.
+
+    ``instead`` is the optimizer for complex parameters.
+    """
+    grad: Any = param._grad
+    if param.dtype.kind == "c":
+        raise NumgradRuntimeError(f"{where} is complex; optimize its parts, or use {instead}")
+    if grad.is_sparse:
+        raise NumgradRuntimeError(
+            f"{where} has a row-sparse gradient; use SparseAdam, or an Embedding with sparse=False"
+        )
+    if not param._array.flags.writeable:
+        raise NumgradRuntimeError(
+            f"{where} lies in memory that must not be written; optimize a copy"
+        )
+    check_state(where, "gradient", grad, param.shape, param.dtype, written=False)
+    for name, (shape, dtype) in layout.items():
+        if name in state:
+            check_state(where, name, state[name], shape, dtype)

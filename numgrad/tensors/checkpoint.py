@@ -329,7 +329,7 @@ def _placed(packed: Packed) -> Tensor:
 
 
 class _Stop(BaseException):
-    """Ends a recomputation: everything needed is there."""
+    """Ends a recomputation, once everything needed is there."""
 
 
 class _Recomputation:

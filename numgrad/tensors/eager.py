@@ -40,8 +40,8 @@ class EagerInterpreter(RecordingInterpreter):
         """The function behind ``op(...)``."""
         return eager_entry(op)
 
-    def apply_function(self, function: Any, args: tuple, keywords: dict[str, Any]) -> tuple:
-        return run_function(function, args, keywords)
+    # no frame more than its warnings count on
+    apply_function: Any = staticmethod(run_function)
 
     # ----------------------------------------------------------------------------------- arrays
 

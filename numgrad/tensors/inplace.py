@@ -1,4 +1,4 @@
-"""In-place operations: a write to memory, and the history of everybody who looks at it.
+"""In-place operations: a write to memory, and the history of every Tensor that views it.
 
 Note [In-place operations]
 --------------------------

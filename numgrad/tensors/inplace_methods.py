@@ -9,6 +9,7 @@ import numpy as np
 
 from numgrad.autograd.row_sparse import RowSparseTensor
 from numgrad.autograd.variable import Tensor, root
+from numgrad.core.documentation import DESCRIBERS
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.op import OPS, Op
 from numgrad.errors import NumgradRuntimeError, NumgradValueError
@@ -51,6 +52,16 @@ def inplace_method(op: Op, name: str) -> Callable[..., Tensor]:
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"In-place form of ``{op.name}``; returns the tensor."
     return method
+
+
+def _describe(op: Op) -> str | None:
+    if not has_inplace_form(op):
+        return None
+    names = dict.fromkeys(inplace_names(op))
+    return f"In place: {', '.join(f'``Tensor.{name}``' for name in names)}."
+
+
+DESCRIBERS.append(_describe)
 
 
 def augmented(op: Op, acceptable: Callable[[Any], bool]) -> Callable[..., Any]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from numgrad.codegen.compile import Kernel
+from numgrad.core.documentation import summary
 from numgrad.core.op import OPS, Op
 from numgrad.errors import NumgradValueError
 
@@ -67,9 +68,8 @@ class OpView:
     def __repr__(self) -> str:
         family = type(self.op).__name__
         compiled = "\n".join(f"  {s}" for s in self.signatures) or "  (none yet)"
-        doc = (self.op.__doc__ or "").strip().split("\n")[0]
         return (
-            f"{self.op.name}: {doc}\nfamily: {family}\nformula:\n{self.formula}\n"
+            f"{self.op.name}: {summary(self.op)}\nfamily: {family}\nformula:\n{self.formula}\n"
             f"compiled kernels:\n{compiled}"
         )
 

@@ -1,7 +1,7 @@
 """The random state a function draws from: taken before a call, put back to repeat it.
 
 NumPy has one global generator and any number of others, which no list names. A function usually
-gets at those as the arguments of a call or as variables of its own, so that is where we look.
+reaches these as arguments of a call or as its own variables, so these are searched.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from typing import Any
 from numgrad import operations as _operations  # fills the table
 from numgrad.autograd.node import show_saved
 from numgrad.autograd.variable import Tensor
+from numgrad.core.documentation import Page
 from numgrad.core.interpreter import install_eager
 from numgrad.core.op import OPS, Op
 from numgrad.tensors import inplace_methods as methods
@@ -62,7 +63,8 @@ def _method(op: Op) -> Callable[..., Any]:
         return op(self, *args, **params)
 
     method.__name__ = method.__qualname__ = op.name
-    method.__doc__ = op.__doc__
+    method.__doc__ = Page(op, signed=False)
+    vars(method)["__wrapped__"] = op  # whose signature it has
     return method
 
 

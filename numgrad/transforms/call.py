@@ -17,7 +17,7 @@ from numgrad.codegen.expr import check_dtype
 from numgrad.core.abstract import AbstractLength, zeros
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
-from numgrad.core.tree import leaves, map_leaves, rebuild
+from numgrad.core.tree import flatten, leaves, unflatten
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.tensors.eager import check_array_kind
 from numgrad.tensors.tensor import Tensor
@@ -57,8 +57,8 @@ class Call:
         self.numbers = tuple(number % len(args) for number in numbers)
         if len(set(self.numbers)) < len(numbers):
             raise NumgradValueError(f"{name}: argnums {argnums} names an argument twice")
-        self.trees = [args[number] for number in self.numbers]
-        given = [leaf for tree in self.trees for leaf in leaves(tree)]
+        given: list[Any] = []
+        self.nestings = [flatten(args[number], given) for number in self.numbers]
         self.records = state.grad_enabled
         self.tensors = [_own(name, leaf) for leaf in given]
         self.as_tensors = bool(
@@ -67,8 +67,8 @@ class Call:
         self.outside = False
         remaining = iter(self.tensors)
         replaced = {
-            number: map_leaves(lambda _: next(remaining), tree)
-            for number, tree in zip(self.numbers, self.trees, strict=True)
+            number: unflatten(nesting, remaining)
+            for number, nesting in zip(self.numbers, self.nestings, strict=True)
         }
         self.args = tuple(replaced.get(k, a) for k, a in enumerate(args))
 
@@ -117,11 +117,8 @@ class Call:
 
     def result(self, values: Sequence[Any]) -> Any:
         """Values, one for each differentiated array, in the nesting of the arguments."""
-        out, start = [], 0
-        for tree in self.trees:
-            count = len(leaves(tree))
-            out.append(rebuild(tree, list(values[start : start + count])))
-            start += count
+        remaining = iter(values)
+        out = [unflatten(nesting, remaining) for nesting in self.nestings]
         return out[0] if self.single else tuple(out)
 
     def kind(self, value: Any) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad.compiler.inspect import progress
+from numgrad.compiler import progress
 from numgrad.compiler.run import specialise
 
 pytestmark = pytest.mark.usefixtures("reference_backend")

@@ -11,7 +11,7 @@ import pytest
 
 import numgrad as ng
 from numgrad.codegen.vector_loops import VectorLoop, vector_loops
-from numgrad.compiler.inspect import progress
+from numgrad.compiler import progress
 from numgrad.compiler.lower.outline import judge, source_loops
 
 RNG = np.random.default_rng(0)

@@ -7,6 +7,7 @@ import pytest
 
 import numgrad as ng
 from numgrad.core.axis import AxisOp
+from numgrad.core.documentation import summary
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.op import OPS, Call, Composite
 from numgrad.testing.samples import draw, samples
@@ -69,8 +70,7 @@ def test_values(op):
 
 @pytest.mark.parametrize("op", **by_name(list(OPS.values())))
 def test_declaration(op):
-    assert op.__doc__
-    assert op.__doc__.strip().split("\n")[0].endswith(".")
+    assert summary(op).endswith(".")
     assert ng.ops[op.name].op is op
     assert op.name in repr(ng.ops[op.name])
     if isinstance(op.ref, str):

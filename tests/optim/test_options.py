@@ -92,7 +92,7 @@ def test_an_optimizer_of_ones_own_declares_its_options_or_keeps_those_of_its_bas
         width: "float" = option(default=1.0, above=0.5, doc="Of the region.")
 
     assert Fixed([leaf()]).defaults == {"lr": 0.5, "width": 1.0}
-    with pytest.raises(ValueError, match=r"Fixed: width is 0\.5; it must be above 0\.5"):
+    with pytest.raises(ValueError, match=r"Fixed: width is .* above"):
         Fixed([leaf()], width=0.5)
     with pytest.raises(TypeError, match="positional"):
         Fixed([leaf()], 0.5, 2.0)

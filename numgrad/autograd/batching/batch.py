@@ -23,8 +23,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from numgrad.autograd.batching.rules import Operand, by_example, find_rule, first_example
 from numgrad.autograd.variable import Tensor
+from numgrad.core.batching import BatchOperand, by_example, find_rule, first_example
 from numgrad.core.interpreter import Interpreter, bind, interpreter, state
 from numgrad.core.op import OPS, Composite, Op, complete
 from numgrad.errors import NumgradError, NumgradRuntimeError, NumgradValueError
@@ -32,7 +32,7 @@ from numgrad.operations.shape import as_operand
 
 
 class BatchingInterpreter(Interpreter):
-    """Carries out operations on examples for a whole batch of them; used as a context.
+    """Runs operations written for one example on whole batches; used as a context.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class BatchingInterpreter(Interpreter):
         if self.owns(result):
             return result.value
         with self._below():
-            return Operand(as_operand(result), False).repeated(self.size)
+            return BatchOperand(as_operand(result), False).repeated(self.size)
 
     def owns(self, value: Any) -> bool:
         """Whether ``value`` stands for an example of this batch."""
@@ -105,7 +105,9 @@ class BatchingInterpreter(Interpreter):
         for name, value in params.items():
             if any(map(self.owns, value if isinstance(value, tuple | list) else (value,))):
                 refuse(f"{op.name}: parameter {name!r}")
-        operands = [Operand(a.value, True) if self.owns(a) else Operand(a, False) for a in args]
+        operands = [
+            BatchOperand(a.value, True) if self.owns(a) else BatchOperand(a, False) for a in args
+        ]
         with self._below():
             if not any([o.batched for o in operands]):
                 return bind(op, args, params)
@@ -114,7 +116,7 @@ class BatchingInterpreter(Interpreter):
             return tuple([Batched(part, self) for part in out])
         return Batched(out, self)
 
-    def _bind_batch(self, op: Op, operands: list[Operand], params: dict[str, Any]) -> Any:
+    def _bind_batch(self, op: Op, operands: list[BatchOperand], params: dict[str, Any]) -> Any:
         rule = find_rule(op)
         try:
             out = NotImplemented if rule is None else rule(op, operands, params, self.size)
@@ -126,7 +128,7 @@ class BatchingInterpreter(Interpreter):
             first_example(op, operands, params)
         raise failed
 
-    def _loop(self, op: Op, operands: list[Operand], params: dict[str, Any]) -> Any:
+    def _loop(self, op: Op, operands: list[BatchOperand], params: dict[str, Any]) -> Any:
         if not self.size:
             raise NumgradValueError(
                 f"{op.name}: is computed for one example after the other, and a batch of none does "
@@ -261,7 +263,7 @@ _NO_GRAPH = (
 
 
 def refuse(what: str, reason: str = _NO_NUMBERS) -> NoReturn:
-    """Raise since ``what`` cannot be had of one example."""
+    """Raise since one example has no ``what`` of its own."""
     raise NumgradRuntimeError(
         f"{what}: a batched tensor stands for all examples of a batch at once, {reason}"
     )

@@ -45,7 +45,7 @@ def accumulate(found: Iterable[Sequence[Any]]) -> None:
     """Add gradients to the ``.grad`` of tensors: ``(tensor, gradient, owned)`` each.
 
     A gradient is an array, or with ``create_graph`` a Tensor; None is passed over. ``owned`` says
-    that nobody else holds the array, so that it can become the ``.grad``. A leaf that was frozen
+    that nothing else holds the array, so that it can become the ``.grad``. A leaf that was frozen
     after the forward gets none.
     """
     with GRADIENTS:

@@ -200,7 +200,7 @@ def _sparse_for_leaves(
 
 
 def _found(task: Any, captured: dict[Any, Any], leaves: dict[int, list]) -> list[Any]:
-    """The gradient of each target, as an array of its own."""
+    """The gradient of each target, each in memory of its own."""
     found = []
     handed: set[int] = set()
     for edge in task.targets:

@@ -34,9 +34,6 @@ from numgrad.core.interpreter import bind, state
 from numgrad.core.op import OPS, Call, Meta, Op
 from numgrad.errors import NumgradNotImplementedError, NumgradTypeError
 
-BILINEAR = frozenset({"convolution_input", "convolution_weight", "matmul", "multiply"})
-"""Operations that are linear in each operand."""
-
 PREFIX = "t_"
 """In a declared formula, what marks the name of an input's tangent."""
 
@@ -45,7 +42,7 @@ def reads_call(op: Op) -> bool:
     """Whether the rule of ``op`` reads the record of its call."""
     if op.jvp_formula is not None:
         return any(name in op.auxiliaries for name in _names(op.jvp_formula))
-    if op.linear or op.name in BILINEAR or isinstance(op, Elementwise):
+    if op.linear or op.bilinear or isinstance(op, Elementwise):
         return False
     return not isinstance(op, AxisOp) or op.keeps_shape
 
@@ -72,7 +69,7 @@ def pushforward(
         found = _declared(op, args, params, tangents, out, call)
     elif op.linear:
         found = _linear(op, args, params, tangents)
-    elif op.name in BILINEAR:
+    elif op.bilinear:
         found = _bilinear(op, args, params, tangents)
     elif isinstance(op, Elementwise):
         found = _elementwise(op, args, tangents, out)
@@ -177,7 +174,7 @@ def _transposed(
     outs = out if isinstance(out, tuple) else (out,)
     values = _values(op, args, out) | dict(zip(op.auxiliaries, map(_value, call.aux), strict=False))
     used = [x for x in (*args, *tangents) if isinstance(x, Tensor)]
-    # levels below see tangents of Tensors only, and a graph is kept if somebody can ask for it
+    # levels below see tangents of Tensors only, and a graph is kept if it can be asked for
     keep = bool(state.interpreters) or (state.grad_enabled and any(x.requires_grad for x in used))
     dummies = tuple(
         Tensor(zeros(y.shape, y.dtype), requires_grad=y.dtype.kind in "fc") for y in outs

@@ -96,7 +96,7 @@ class Place:
 
     @property
     def path(self) -> Iterator[Place]:
-        """The place itself and those that lead to it."""
+        """The place itself, then the places that lead to it."""
         place: Place | None = self
         while place is not None:
             yield place

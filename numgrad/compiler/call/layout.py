@@ -9,10 +9,10 @@ from typing import Any
 from numgrad.autograd.node import Node
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.call.closure import Place
-from numgrad.compiler.call.nesting import Nesting
 from numgrad.compiler.call.signature import TENSOR, Leaf
 from numgrad.compiler.graph.graph import Value
 from numgrad.compiler.graph.sizes import Size, Sizes
+from numgrad.core.tree import Nesting
 
 RECORDING, PLAIN = 2, 1
 """Two of the values of ``state.mode``."""

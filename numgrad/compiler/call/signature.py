@@ -24,9 +24,11 @@ import numpy as np
 from numgrad.autograd.variable import Tensor, refresh
 from numgrad.codegen.expr import check_dtype
 from numgrad.compiler.call.methods import WeakMethod
-from numgrad.compiler.call.nesting import Nesting, flatten, paths, unflatten
+from numgrad.core.tree import Nesting, flatten, paths, unflatten
 from numgrad.errors import NumgradTypeError, NumgradValueError
 
+DEEPEST = 64
+"""How deep containers may be in one another: each level is read, and made, at every call."""
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<not given>"})()
 """In place of an argument that was not given."""
 
@@ -268,7 +270,7 @@ class Arguments:
             self.leaves.append(_static(p.name, name, value))
             return None
         found: list[Any] = []
-        nesting = flatten(value, found)
+        nesting = flatten(value, found, DEEPEST)
         donated = bool(names & p.donated)
         self.leaves.extend(
             _leaf(p.name, path, leaf, donated)
@@ -300,7 +302,7 @@ class Arguments:
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether two static values stand for one another."""
+    """Whether two static values are interchangeable."""
     if a is b:
         return True
     if type(a) is not type(b):

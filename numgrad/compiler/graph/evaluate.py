@@ -114,7 +114,7 @@ def compute(node: Node, given: Sequence[Any], length: Callable[[Any], int]) -> t
 
 
 def operands(node: Node, given: Sequence[Any]) -> list[Any]:
-    """The operands of an operation, None for those that it goes without."""
+    """The operands of an operation, None for those that are left out."""
     found = list(given)
     for place in node.params.get("absent", ()):
         found.insert(place, None)
@@ -132,7 +132,7 @@ def parameters(node: Node, length: Callable[[Any], Any]) -> dict[str, Any]:
 
 
 def with_lengths(value: Any, length: Callable[[Any], int]) -> Any:
-    """A parameter with numbers in the place of symbolic lengths, however deep they are."""
+    """A parameter with numbers in place of symbolic lengths, at any depth."""
     if isinstance(value, Size):
         return length(value)
     if isinstance(value, tuple | list):

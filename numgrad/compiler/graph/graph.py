@@ -74,10 +74,6 @@ class Value:
 _PYTHON = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
 
 
-_EFFECTS = ("require_between",)
-"""Operations that are there for the error they may raise."""
-
-
 class Node:
     """An operation on values: ``outputs = op(*inputs, **params)``.
 
@@ -101,7 +97,7 @@ class Node:
     @property
     def has_effects(self) -> bool:
         """Whether the node is there for more than its results."""
-        return self.op == CALL or self.name in _EFFECTS
+        return self.op == CALL if isinstance(self.op, str) else self.op.effects
 
     def __repr__(self) -> str:
         return f"<node {self.name}>"
@@ -197,7 +193,7 @@ class Graph:
         return [*self.outputs, *(value for _, value in self.writes)]
 
     def replace(self, new: Callable[[Value], Value]) -> None:
-        """Put ``new(value)`` in the place of every value that is read or returned."""
+        """Replace every value that is read or returned by ``new(value)``."""
         for node in self.nodes:
             node.inputs = tuple(map(new, node.inputs))
         self.outputs = list(map(new, self.outputs))

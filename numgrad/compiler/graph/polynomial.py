@@ -175,7 +175,7 @@ def _exact(a: Terms, b: Terms) -> Terms | None:
 
 
 def substitute(terms: Terms, values: Mapping[Atom, Terms]) -> Terms:
-    """Terms with other terms in the place of some atoms, again and again."""
+    """Replace some atoms by terms, until none of these atoms is left."""
     total: Terms = ()
     for product, coefficient in terms:
         part = constant(coefficient)

@@ -84,7 +84,7 @@ class Sizes:
         return Size(self, (((("axis", len(self.hints) - 1),), 1),))
 
     def resolve(self, length: int | Size) -> int | Size:
-        """A length with all that is known by now put in."""
+        """A length, simplified by what is known by now."""
         if not isinstance(length, Size):
             return length
         terms = self.known(length.terms)
@@ -189,7 +189,7 @@ class Sizes:
         return None
 
     def relations(self) -> list[Guard]:
-        """The guards on axes that are free, those apart that then hold by themselves."""
+        """The guards on free axes, without those that then hold by themselves."""
         axes = {atom: terms for atom, terms in self._known.items() if atom[0] == "axis"}
         found = []
         for guard in self.guards:

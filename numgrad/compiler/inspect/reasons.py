@@ -22,7 +22,7 @@ _MODES = {1: "no_grad", 2: "recording", 3: "inference mode"}
 
 
 def difference(layout: Layout, old: tuple, arguments: Arguments, new: tuple) -> str:
-    """What sets a call apart from those that a specialisation is for."""
+    """How a call differs from those that a specialisation was made for."""
     if old[-1] != new[-1]:
         return f"the mode was {_MODES[old[-1]]}, now {_MODES[new[-1]]}"
     if old[0] != new[0]:

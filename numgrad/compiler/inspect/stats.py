@@ -59,7 +59,7 @@ class StatisticsTable(tuple[Statistics, ...]):
 
 
 def jit_stats() -> StatisticsTable:
-    """What each jitted function was called, traced and compiled so far.
+    """Counts of calls, traces and kernels of each jitted function so far.
 
     Returns
     -------

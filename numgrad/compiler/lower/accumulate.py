@@ -93,11 +93,11 @@ class Accumulating(Writer):
             self.store(depth, s, f"r{number}")
 
     def _has_start(self, s: Statement) -> bool:
-        """Whether a scan starts with a number that leaves the first element what it is."""
+        """Whether a scan starts with a number that does not change the first element."""
         return self._carried(s) and s.term.detail[0] != "recurrence" and s.term.dtype.kind != "c"
 
     def _carried(self, s: Statement) -> bool:
-        """Whether a variable holds the element before of a scan."""
+        """Whether a variable holds the previous element of a scan."""
         return s.scanned is not None and self.paths[id(s)][-1].loop == s.scanned
 
     def _start_scans(self, depth: int, loop: Loop) -> None:
@@ -124,7 +124,7 @@ class Accumulating(Writer):
         return None
 
     def _partial_from(self, s: Statement) -> int | None:
-        """The depth of the outermost loop of those, innermost, that a variable accumulates over.
+        """The depth of the outermost of the inner loops that a variable accumulates over.
 
         In lanes, a loop over lanes that is no reduction is inside of all others.
         """

@@ -1,4 +1,4 @@
-"""Arrays put together from others: which of them an element comes from, and from where.
+"""Arrays joined from others: from which of them, and from where, an element comes.
 
 A term ``choose`` has as its detail how its operands are placed:
 

@@ -9,14 +9,15 @@ import numpy as np
 
 from numgrad.codegen.expr import AXIS, FLOAT32, FLOAT64, Reader, Symbol, in_order
 from numgrad.compiler.graph.graph import CONSTANT, INPUT, SIZE, Graph, Node, Value
-from numgrad.compiler.lower.lookup import LOOKUP
-from numgrad.compiler.lower.losses import LOSSES
-from numgrad.compiler.lower.placing import PLACING, Read
-from numgrad.compiler.lower.product import linear, matmul
+from numgrad.compiler.lower import lookup, placing, product  # noqa: F401 (for what they declare)
+from numgrad.compiler.lower.lowering import LOWERINGS, find_lowering, lowering, shape_of
 from numgrad.compiler.lower.terms import BUFFER, OPAQUE, SCALAR, Term, Terms, count
 from numgrad.core.axis import AxisOp
+from numgrad.core.documentation import DESCRIBERS
 from numgrad.core.elementwise import Elementwise, ReadingInterpreter
 from numgrad.core.interpreter import interpreter
+from numgrad.core.op import Composite, Op
+from numgrad.core.view import View
 
 
 class Expansion:
@@ -57,7 +58,7 @@ class Expansion:
             return [terms.broadcast(self._elementwise(node, args), self._shape(out[0]))]
         if isinstance(node.op, AxisOp):
             return [self._along_axes(node, args[0])]
-        read = VIEWS.get(node.name)
+        read = find_lowering(node)
         found = None if read is None else read(terms, node, args)
         if found is not None:
             return [found] if isinstance(found, Term) else found
@@ -146,21 +147,25 @@ class Expansion:
         return environment[result]
 
 
+@lowering("reshape")
 def _reshape(terms: Terms, node: Node, args: list[Term]) -> Term | None:
     if node.params.get("order", "C") != "C":
         return None
-    return terms.reshape(args[0], terms.shape(node.outputs[0].shape))
+    return terms.reshape(args[0], shape_of(terms, node))
 
 
+@lowering("permute_dims")
 def _permute(terms: Terms, node: Node, args: list[Term]) -> Term:
-    shape = terms.shape(node.outputs[0].shape)
+    shape = shape_of(terms, node)
     return terms.view("permute", args[0], tuple(node.params["axes"]), shape)
 
 
+@lowering("broadcast_to")
 def _broadcast(terms: Terms, node: Node, args: list[Term]) -> Term:
-    return terms.broadcast(args[0], terms.shape(node.outputs[0].shape))
+    return terms.broadcast(args[0], shape_of(terms, node))
 
 
+@lowering("getitem")
 def _getitem(terms: Terms, node: Node, args: list[Term]) -> Term:
     index = tuple(
         (terms.length(part.start), terms.length(part.step))
@@ -168,13 +173,15 @@ def _getitem(terms: Terms, node: Node, args: list[Term]) -> Term:
         else (terms.length(part),)
         for part in node.params["index"]
     )
-    return terms.view("getitem", args[0], index, terms.shape(node.outputs[0].shape))
+    return terms.view("getitem", args[0], index, shape_of(terms, node))
 
 
+@lowering("astype")
 def _astype(terms: Terms, node: Node, args: list[Term]) -> Term:
     return terms.cast(args[0], node.outputs[0].dtype)
 
 
+@lowering("copy")
 def _copy(terms: Terms, node: Node, args: list[Term]) -> Term:
     return args[0]
 
@@ -190,19 +197,27 @@ def _part(name: str) -> Callable[..., Term]:
     return read
 
 
-VIEWS: dict[str, Read] = {
-    "reshape": _reshape,
-    "permute_dims": _permute,
-    "broadcast_to": _broadcast,
-    "getitem": _getitem,
-    "astype": _astype,
-    "copy": _copy,
-    "matmul": matmul,
-    "linear": linear,
-    "real": _part("real"),
-    "imag": _part("imag"),
-    **PLACING,
-    **LOOKUP,
-    **LOSSES,
-}
-"""How operations that are neither elementwise nor along axes are read, by name; None: opaque."""
+lowering("real")(_part("real"))
+lowering("imag")(_part("imag"))
+
+
+def _describe(op: Op) -> str:
+    """What an operation becomes, for its documentation."""
+    if isinstance(op, Elementwise):
+        form = "an element of a loop, together with its neighbours"
+    elif isinstance(op, AxisOp):
+        form = "loops along its axes, together with its neighbours"
+    elif isinstance(op, Composite):
+        form = "the operations it is written with"
+    elif isinstance(op, View):
+        form = "a change of indices in the loops that read it"
+    else:
+        form = (
+            "loops of its own"
+            if op.name in LOWERINGS or op.lowering
+            else "a call between two kernels"
+        )
+    return f"Under ``ng.jit``: {form}."
+
+
+DESCRIBERS.append(_describe)

@@ -94,9 +94,9 @@ class KernelWriter(Writer):
     stored
         Terms that this kernel computes and keeps.
     exported
-        The numbers of those that it has to hand out.
+        Numbers of the terms that other kernels or the caller read.
     joined
-        Arrays that some of ``stored`` are parts of, and which it hands out.
+        Arrays that some of ``stored`` are parts of, which others read.
     contract
         Whether a product and a sum may become one instruction.
     """

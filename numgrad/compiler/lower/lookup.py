@@ -15,7 +15,7 @@ from numgrad.codegen.reduction_plan import identity
 from numgrad.compiler.graph.graph import Node
 from numgrad.compiler.graph.polynomial import Terms as Length
 from numgrad.compiler.graph.polynomial import add, constant, multiply, value_of
-from numgrad.compiler.lower.placing import Read
+from numgrad.compiler.lower.lowering import Lowering, lowering, shape_of
 from numgrad.compiler.lower.terms import GATHER, ONE, SCAN, SCATTER, Term, Terms, count
 
 
@@ -97,14 +97,11 @@ def last_writers(terms: Terms, place: Term, length: Length) -> tuple[Term, Term]
 # ------------------------------------------------------------------------------------- operations
 
 
-def _shape(terms: Terms, node: Node) -> tuple[Length, ...]:
-    return terms.shape(node.outputs[0].shape)
-
-
 def _axis(node: Node, rank: int) -> int:
     return int(node.params["axis"]) % rank
 
 
+@lowering("take")
 def _take(terms: Terms, node: Node, args: list[Term]) -> Term | None:
     x, indices = args
     if node.params["axis"] is None:
@@ -114,14 +111,15 @@ def _take(terms: Terms, node: Node, args: list[Term]) -> Term | None:
     place = positions(terms, indices, x.shape[axis])
     if place is None:
         return None
-    shape = _shape(terms, node)
+    shape = shape_of(terms, node)
     span = len(indices.shape)
     return gather(terms, x, spread(terms, place, axis, shape), axis, span, shape)
 
 
+@lowering("take_backward")
 def _take_backward(terms: Terms, node: Node, args: list[Term]) -> Term | None:
     x, indices = args
-    shape = _shape(terms, node)
+    shape = shape_of(terms, node)
     whole = shape
     if node.params["axis"] is None:
         whole, axis = (count(shape),), 0
@@ -135,6 +133,7 @@ def _take_backward(terms: Terms, node: Node, args: list[Term]) -> Term | None:
     return terms.reshape(found, shape)
 
 
+@lowering("gather_along")
 def _gather_along(terms: Terms, node: Node, args: list[Term]) -> Term | None:
     x, indices = args
     axis = _axis(node, len(x.shape))
@@ -142,9 +141,10 @@ def _gather_along(terms: Terms, node: Node, args: list[Term]) -> Term | None:
     return None if place is None else gather(terms, x, place, axis, 1, indices.shape)
 
 
+@lowering("gather_along_backward")
 def _gather_along_backward(terms: Terms, node: Node, args: list[Term]) -> Term | None:
     x, indices = args
-    shape = _shape(terms, node)
+    shape = shape_of(terms, node)
     axis = _axis(node, len(shape))
     place = positions(terms, indices, shape[axis])
     if place is None or x.dtype.kind == "b":
@@ -152,31 +152,7 @@ def _gather_along_backward(terms: Terms, node: Node, args: list[Term]) -> Term |
     return scatter(terms, x, place, axis, 1, shape)
 
 
-def _embedding(terms: Terms, node: Node, args: list[Term]) -> Term | None:
-    weight, indices = args
-    place = positions(terms, indices, weight.shape[0], wrap=False)
-    if place is None:
-        return None
-    shape = _shape(terms, node)
-    return gather(terms, weight, spread(terms, place, 0, shape), 0, len(indices.shape), shape)
-
-
-def _embedding_backward(terms: Terms, node: Node, args: list[Term]) -> Term | None:
-    x, indices = args
-    params, shape = node.params, _shape(terms, node)
-    place = positions(terms, indices, shape[0], wrap=False)
-    if params["scaled"] or place is None:
-        return None
-    place = spread(terms, place, 0, x.shape)
-    if params["padding_idx"] is not None:
-        row = terms.constant(int(params["padding_idx"]), INT64)
-        if params["padding_idx"] < 0:
-            row = terms.map("add", (row, terms.size(shape[0], INT64)), INT64)
-        padding = terms.map("equal", (place, row), BOOL)
-        x = where(terms, padding, terms.constant(x.dtype.type(0).item(), x.dtype), x)
-    return scatter(terms, x, place, 0, len(indices.shape), shape)
-
-
+@lowering("index_add")
 def _index_add(terms: Terms, node: Node, args: list[Term]) -> Term | None:
     x, indices, source = args
     alpha = node.params.get("alpha", 1)
@@ -189,6 +165,7 @@ def _index_add(terms: Terms, node: Node, args: list[Term]) -> Term | None:
     return terms.map("add", (x, added), x.dtype)
 
 
+@lowering("flat_positions")
 def _flat_positions(terms: Terms, node: Node, args: list[Term]) -> Term | None:
     (indices,) = args
     shape = terms.shape(node.params["shape"])
@@ -205,6 +182,7 @@ def _flat_positions(terms: Terms, node: Node, args: list[Term]) -> Term | None:
     return terms.broadcast(total, indices.shape)
 
 
+@lowering("last_writes")
 def _last_writes(terms: Terms, node: Node, args: list[Term]) -> Term | None:
     (indices,) = args
     place = _flat_place(terms, indices, terms.length(node.params["size"]))
@@ -224,6 +202,7 @@ def _flat_place(terms: Terms, indices: Term, length: Length) -> Term | None:
     return None if place is None else terms.reshape(place, (count(indices.shape),))
 
 
+@lowering("put")
 def _put(terms: Terms, node: Node, args: list[Term]) -> Term | None:
     x, indices, values = args
     whole, size = (count(x.shape),), (count(indices.shape),)
@@ -242,6 +221,7 @@ def _put(terms: Terms, node: Node, args: list[Term]) -> Term | None:
     return terms.reshape(terms.map("add", (flat, added), x.dtype), x.shape)
 
 
+@lowering("index_copy")
 def _index_copy(terms: Terms, node: Node, args: list[Term]) -> Term | None:
     x, indices, source = args
     axis = _axis(node, len(x.shape))
@@ -254,6 +234,7 @@ def _index_copy(terms: Terms, node: Node, args: list[Term]) -> Term | None:
     return where(terms, written, found, x)
 
 
+@lowering("index_fill")
 def _index_fill(terms: Terms, node: Node, args: list[Term]) -> Term | None:
     x, indices, value = args
     axis = _axis(node, len(x.shape))
@@ -264,20 +245,7 @@ def _index_fill(terms: Terms, node: Node, args: list[Term]) -> Term | None:
     return where(terms, spread(terms, written, axis, x.shape), terms.cast(value, x.dtype), x)
 
 
-def _require_between(terms: Terms, node: Node, args: list[Term]) -> Term:
-    (x,) = args
-    low, high = (
-        terms.constant(np.asarray(node.params[k]).astype(x.dtype).item(), x.dtype)
-        for k in ("low", "high")
-    )
-    above = terms.map("greater_equal", (x, low), BOOL)
-    require(
-        terms, terms.map("logical_and", (above, terms.map("less_equal", (x, high), BOOL)), BOOL)
-    )
-    return terms.constant(True, BOOL)
-
-
-def _extreme(kind: str) -> Read:
+def _extreme(kind: str) -> Lowering:
     def read(terms: Terms, node: Node, args: list[Term]) -> Term | None:
         (x,) = args
         axis = node.params["axis"]
@@ -297,9 +265,9 @@ def _extreme(kind: str) -> Read:
     return read
 
 
-def _scan(kind: str) -> Read:
+def _scan(kind: str) -> Lowering:
     def read(terms: Terms, node: Node, args: list[Term]) -> Term | None:
-        shape, dtype = _shape(terms, node), node.outputs[0].dtype
+        shape, dtype = shape_of(terms, node), node.outputs[0].dtype
         x = terms.cast(args[0], dtype)
         axis = node.params["axis"]
         if not x.shape or dtype.kind == "b":
@@ -311,6 +279,7 @@ def _scan(kind: str) -> Read:
     return read
 
 
+@lowering("linear_recurrence")
 def _linear_recurrence(terms: Terms, node: Node, args: list[Term]) -> Term | None:
     dtype = node.outputs[0].dtype
     axis = _axis(node, len(args[0].shape))
@@ -336,24 +305,7 @@ def reverse(terms: Terms, x: Term, axis: int) -> Term:
     return terms.view("getitem", x, index, x.shape)
 
 
-LOOKUP: dict[str, Read] = {
-    "take": _take,
-    "take_backward": _take_backward,
-    "gather_along": _gather_along,
-    "gather_along_backward": _gather_along_backward,
-    "embedding": _embedding,
-    "embedding_backward": _embedding_backward,
-    "index_add": _index_add,
-    "flat_positions": _flat_positions,
-    "put": _put,
-    "last_writes": _last_writes,
-    "index_copy": _index_copy,
-    "index_fill": _index_fill,
-    "require_between": _require_between,
-    "argmax": _extreme("max"),
-    "argmin": _extreme("min"),
-    "cumsum": _scan("sum"),
-    "cumprod": _scan("prod"),
-    "linear_recurrence": _linear_recurrence,
-}
-"""How operations are read as terms, by name; None where other code has to compute them."""
+lowering("argmax")(_extreme("max"))
+lowering("argmin")(_extreme("min"))
+lowering("cumsum")(_scan("sum"))
+lowering("cumprod")(_scan("prod"))

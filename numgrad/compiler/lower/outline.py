@@ -28,7 +28,7 @@ class SourceLoop:
     fills
         Whether it does nothing but store one value.
     verdict
-        What LLVM made of it, in words; empty for a loop around others that is left as it is.
+        What LLVM made of the loop, in words; empty for an outer loop that stays as it is.
     """
 
     depth: int

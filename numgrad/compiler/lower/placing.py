@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from numgrad.compiler.graph.graph import Node
 from numgrad.compiler.graph.polynomial import Terms as Length
 from numgrad.compiler.graph.polynomial import add, constant, divide, value_of
 from numgrad.compiler.graph.sizes import Size
+from numgrad.compiler.lower.lowering import Lowering, lowering, shape_of
 from numgrad.compiler.lower.terms import ONE, Term, Terms, count
-
-Read = Callable[[Terms, Node, list[Term]], Term | list[Term] | None]
-"""Gives the result of a node, or all of its results; None where other code has to compute it."""
 
 MANY, SMALL = 16, 2048
 """Arrays up to which they are joined here: every element asks which one it belongs to. A result of
@@ -47,20 +43,18 @@ def place(
     return terms.choose("place", (x, other), parts, shape)
 
 
-def _shape(terms: Terms, node: Node) -> tuple[Length, ...]:
-    return terms.shape(node.outputs[0].shape)
-
-
 def _zero(terms: Terms, x: Term) -> Term:
     return terms.constant(x.dtype.type(0).item(), x.dtype)
 
 
+@lowering("getitem_backward")
 def _getitem_backward(terms: Terms, node: Node, args: list[Term]) -> Term:
     (x,) = args
-    shape = _shape(terms, node)
+    shape = shape_of(terms, node)
     return place(terms, x, _zero(terms, x), parts_of(terms, node.params["index"], shape), shape)
 
 
+@lowering("index_put")
 def _index_put(terms: Terms, node: Node, args: list[Term]) -> Term:
     x, values = args
     shape = x.shape
@@ -80,6 +74,7 @@ def _position(part: tuple) -> tuple:
     return part if len(part) == 1 else (part[0], constant(part[1]))
 
 
+@lowering("pad_constant")
 def _pad_constant(terms: Terms, node: Node, args: list[Term]) -> Term | None:
     (x,) = args
     values = node.params.get("values", 0)
@@ -92,7 +87,7 @@ def _pad_constant(terms: Terms, node: Node, args: list[Term]) -> Term | None:
         (terms.length(before), 1, n)
         for (before, _), n in zip(node.params["widths"], x.shape, strict=True)
     )
-    return place(terms, x, other, parts, _shape(terms, node))
+    return place(terms, x, other, parts, shape_of(terms, node))
 
 
 def _join(terms: Terms, pieces: list[Term], axis: int, shape: tuple[Length, ...]) -> Term | None:
@@ -102,23 +97,26 @@ def _join(terms: Terms, pieces: list[Term], axis: int, shape: tuple[Length, ...]
     return kept[0] if len(kept) == 1 else terms.choose("join", kept, axis, shape)
 
 
+@lowering("concat")
 def _concat(terms: Terms, node: Node, args: list[Term]) -> Term | None:
     out = node.outputs[0]
     axis = node.params.get("axis", 0)
     pieces = [terms.cast(x, out.dtype) for x in args]
     if axis is None:
         pieces = [terms.reshape(x, (count(x.shape),)) for x in pieces]
-        return _join(terms, pieces, 0, _shape(terms, node))
-    return _join(terms, pieces, int(axis) % out.ndim, _shape(terms, node))
+        return _join(terms, pieces, 0, shape_of(terms, node))
+    return _join(terms, pieces, int(axis) % out.ndim, shape_of(terms, node))
 
 
+@lowering("stack")
 def _stack(terms: Terms, node: Node, args: list[Term]) -> Term | None:
     out = node.outputs[0]
     axis = int(node.params.get("axis", 0)) % out.ndim
     pieces = [terms.insert(terms.cast(x, out.dtype), (axis,)) for x in args]
-    return _join(terms, pieces, axis, _shape(terms, node))
+    return _join(terms, pieces, axis, shape_of(terms, node))
 
 
+@lowering("roll")
 def _roll(terms: Terms, node: Node, args: list[Term]) -> Term | None:
     (x,) = args
     shift, axis = node.params["shift"], node.params.get("axis")
@@ -150,9 +148,9 @@ def _slice(terms: Terms, x: Term, axis: int, start: Length, length: Length) -> T
     return terms.view("getitem", x, index, shape)
 
 
-def _triangle(lower: bool) -> Read:
+def _triangle(lower: bool) -> Lowering:
     def read(terms: Terms, node: Node, args: list[Term]) -> Term | None:
-        shape = _shape(terms, node)
+        shape = shape_of(terms, node)
         k = node.params.get("k", 0)
         if len(shape) < 2 or not isinstance(k, int | np.integer | Size):
             return None
@@ -163,13 +161,15 @@ def _triangle(lower: bool) -> Read:
     return read
 
 
+@lowering("diagonal")
 def _diagonal(terms: Terms, node: Node, args: list[Term]) -> Term:
-    return terms.view("diagonal", args[0], _axes(node, len(args[0].shape)), _shape(terms, node))
+    return terms.view("diagonal", args[0], _axes(node, len(args[0].shape)), shape_of(terms, node))
 
 
+@lowering("diagonal_backward")
 def _diagonal_backward(terms: Terms, node: Node, args: list[Term]) -> Term:
     (x,) = args
-    shape = _shape(terms, node)
+    shape = shape_of(terms, node)
     return terms.choose("diagonal", (x, _zero(terms, x)), _axes(node, len(shape)), shape)
 
 
@@ -182,21 +182,10 @@ def _axes(node: Node, rank: int) -> tuple[int, int, int]:
     )
 
 
+@lowering("iota")
 def _iota(terms: Terms, node: Node, args: list[Term]) -> Term:
-    return terms.iota(_shape(terms, node))
+    return terms.iota(shape_of(terms, node))
 
 
-PLACING: dict[str, Read] = {
-    "getitem_backward": _getitem_backward,
-    "index_put": _index_put,
-    "iota": _iota,
-    "pad_constant": _pad_constant,
-    "concat": _concat,
-    "stack": _stack,
-    "roll": _roll,
-    "tril": _triangle(True),
-    "triu": _triangle(False),
-    "diagonal": _diagonal,
-    "diagonal_backward": _diagonal_backward,
-}
-"""How operations are read as terms, by name; None where other code has to compute them."""
+lowering("tril")(_triangle(True))
+lowering("triu")(_triangle(False))

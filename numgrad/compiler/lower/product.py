@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from numgrad.compiler.graph.graph import Node
 from numgrad.compiler.graph.polynomial import Terms as Length
+from numgrad.compiler.lower.lowering import lowering
 from numgrad.compiler.lower.terms import ONE, PRODUCT, VIEW, Term, Terms, count
 
 SMALL_PRODUCT = 8
@@ -35,20 +36,11 @@ class Sizes:
     shared: tuple[bool, bool]
 
 
+@lowering("matmul")
 def matmul(terms: Terms, node: Node, args: list[Term]) -> Term | None:
     """The matrix product; None for booleans."""
     a, b = args
     return multiplied(terms, node, a, b)
-
-
-def linear(terms: Terms, node: Node, args: list[Term]) -> Term | None:
-    """``x @ weight.T + bias``."""
-    x, weight = args[:2]
-    product = multiplied(terms, node, x, _swapped(terms, weight))
-    if product is None or len(args) == 2:
-        return product
-    dtype = node.outputs[0].dtype
-    return terms.map("add", (product, terms.cast(args[2], dtype)), dtype)
 
 
 def multiplied(terms: Terms, node: Node, a: Term, b: Term) -> Term | None:
@@ -78,14 +70,15 @@ def _in_loops(terms: Terms, a: Term, b: Term) -> Term:
         "multiply",
         [
             terms.insert(a, (len(a.shape) - 1,)),
-            terms.insert(_swapped(terms, b), (len(b.shape) - 2,)),
+            terms.insert(swapped(terms, b), (len(b.shape) - 2,)),
         ],
         a.dtype,
     )
     return terms.reduce("sum", pairs, (len(pairs.shape) - 1,))
 
 
-def _swapped(terms: Terms, x: Term) -> Term:
+def swapped(terms: Terms, x: Term) -> Term:
+    """The last two axes in the other order."""
     rank = len(x.shape)
     shape = (*x.shape[:-2], x.shape[-1], x.shape[-2])
     return terms.view("permute", x, (*range(rank - 2), rank - 1, rank - 2), shape)

@@ -68,7 +68,7 @@ class Statement:
 
     def __init__(self, term: Term, new_loop: Callable[[Length], int]) -> None:
         self.term = term
-        whole = term.op == PRODUCT  # loops of its own, which are nobody's business
+        whole = term.op == PRODUCT  # loops of its own, which no other statement sees
         self.loops = [None if whole or n == ONE else new_loop(n) for n in term.shape]
         self.reduced: dict[int, int | None] = {}
         self.scattered: int | None = None
@@ -106,7 +106,7 @@ class Statement:
         return [loop for loop in (*made, *self.reduced.values()) if loop is not None]
 
     def rename(self, find: Callable[[int], int]) -> None:
-        """Put the representative of each loop in its place."""
+        """Replace each loop by its representative."""
         self.loops = [None if loop is None else find(loop) for loop in self.loops]
         self.reduced = {a: None if u is None else find(u) for a, u in self.reduced.items()}
         self.scanned = None if self.scanned is None else find(self.scanned)

@@ -29,7 +29,7 @@ an element along an axis (or, without one, in order)."""
 PRODUCT = "product"
 """Matrix products of operands in memory."""
 PART = "part"
-"""A piece of an array that is put together: stored at its place there."""
+"""A piece of a joined array, which is stored at its place in that array."""
 SCATTER, SCAN = "scatter", "scan"
 """Sums at indices that are computed, and along an axis everything up to an element."""
 
@@ -41,7 +41,7 @@ _NO_MAPS = frozenset(
 class Term:
     """An array that is ``op`` of other arrays.
 
-    ``op`` is one of the names above, or a scalar function of ``kernels.expr`` whose operands
+    ``op`` is one of the names above, or a scalar function of ``codegen.expr`` whose operands
     broadcast. ``shape`` holds lengths as polynomials (``sizes.Terms``). ``done`` says that an
     earlier kernel has stored it.
     """
@@ -170,7 +170,7 @@ class Terms:
         return self.make(VIEW, (x,), x.dtype, (kind, detail), shape)
 
     def parts(self, whole: Term) -> list[Term]:
-        """What to compute so that a term that joins others is put together."""
+        """What to compute for a term that joins others."""
         axis = whole.detail[1]
         start: Length = ()
         found = []

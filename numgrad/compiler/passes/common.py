@@ -15,7 +15,7 @@ _COMMUTATIVE = ("add", "multiply", "equal", "not_equal")
 
 
 def join_common(graph: Graph) -> int:
-    """Let equal nodes be one. Calls stay apart: they may have effects."""
+    """Compute equal nodes once. Calls stay apart: they may have effects."""
     known: dict[tuple, Node] = {}
     numbers: dict[Value, int] = {}
 

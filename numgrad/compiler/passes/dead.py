@@ -1,4 +1,4 @@
-"""What nobody reads is not computed."""
+"""Leave out what is never read."""
 
 from __future__ import annotations
 

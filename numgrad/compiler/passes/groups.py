@@ -12,7 +12,7 @@ Group = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 def groups(before: Shape, after: Shape) -> list[Group] | None:
-    """Pairs of runs of axes with as many elements, as short as they are, in order.
+    """Pairs of the shortest runs of axes with equally many elements, in order.
 
     Axes of length 1 are in no run. None where lengths do not say how the axes correspond.
     """

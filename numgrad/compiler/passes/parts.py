@@ -34,7 +34,7 @@ def join_parts(graph: Graph) -> int:
     roots = set(graph.roots())
 
     def is_inside(value: Value, name: str) -> bool:
-        """Whether nobody but the next node of a sum or of a chain of writes reads a value."""
+        """Whether only the next node of a sum or of a chain of writes reads a value."""
         readers = users.get(value, [])
         if value in roots or len(readers) != 1 or readers[0].name != name:
             return False

@@ -146,7 +146,7 @@ class Rewriting:
 
 
 def is_convertible(x: Value, dtype: np.dtype) -> bool:
-    """Whether a value is a number of which conversion to a dtype gives the same everywhere."""
+    """Whether a value is a number that converts to the same value of a dtype everywhere."""
     number = x.constant
     if number is None or (x.dtype.kind == "c" and dtype.kind != "c"):
         return False

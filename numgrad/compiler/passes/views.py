@@ -12,7 +12,7 @@ from numgrad.compiler.passes.rewriting import Rewriting, is_one, rewrite
 
 
 def simplify_views(graph: Graph) -> int:
-    """Put views together."""
+    """Combine views of views."""
     return rewrite(graph, _rule)
 
 

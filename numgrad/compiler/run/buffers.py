@@ -1,4 +1,4 @@
-"""Memory of large results that nobody holds any more, kept for the next call.
+"""Memory of large results that are no longer in use, kept for the next call.
 
 The C library gives blocks above 32 MiB back to the system as soon as they are free, and the next
 array of that size is fetched page by page, which takes as long as a pass over it. So a compiled

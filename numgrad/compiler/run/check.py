@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.variable import Tensor
-from numgrad.compiler.call.nesting import flatten, paths
 from numgrad.compiler.call.signature import Arguments
 from numgrad.compiler.run.specialise import Specialisation
+from numgrad.core.tree import flatten, paths
 from numgrad.errors import NumgradAssertionError, warn
 from numgrad.tensors.random_state import RandomState
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 from weakref import ref
 
@@ -25,7 +26,6 @@ from numgrad.autograd.node import mark_written
 from numgrad.autograd.variable import TENSORS, Tensor, refresh
 from numgrad.compiler.call.closure import FIXED, IDENTITY, Place
 from numgrad.compiler.call.layout import PLAIN, RECORDING, Layout, Result
-from numgrad.compiler.call.nesting import Nesting, is_named_tuple
 from numgrad.compiler.call.signature import (
     MISSING,
     NUMBER,
@@ -36,10 +36,16 @@ from numgrad.compiler.call.signature import (
 )
 from numgrad.compiler.graph.sizes import Size, lengths_in
 from numgrad.core.interpreter import state
+from numgrad.core.tree import MAPPING, SEQUENCE, Nesting, container_of
 from numgrad.tensors.recording import new_tensor
 
 MISS: Any = type("Miss", (), {})()
 """What a specialisation returns for arguments that it was not made for."""
+
+
+def _joined(kind: type, keys: Any, parts: list[Any]) -> Any:
+    container: Any = container_of(kind)
+    return container.join(kind, keys, parts)
 
 
 def _refreshed(tensor: Tensor) -> bool:
@@ -71,7 +77,7 @@ NAMES: dict[str, Any] = {
 
 
 class Writer:
-    """Writes the source of one specialisation, in the forms that are needed of it."""
+    """Writes the source of one specialisation, in each form that is needed."""
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
@@ -133,13 +139,20 @@ class Writer:
         kind, keys, parts = nesting
         name, walrus = self._let(text)
         yield f"_type({walrus}) is {self._hold(kind)}"
-        if keys is not None:
+        container: Any = container_of(kind)
+        if container is MAPPING:
             yield f"[*{name}] == {self._hold(list(keys))}" if keys else f"not {name}"
-        elif not is_named_tuple(kind):
+        elif container is SEQUENCE:
+            yield f"_len({name}) == {len(parts)}"
+        elif container.fields is None:
+            split, walrus = self._let(f"{self._hold(container.split)}({name})")
+            yield f"{walrus}[0] == {self._hold(keys)}"
+            name = f"{split}[1]"
             yield f"_len({name}) == {len(parts)}"
         for number, part in enumerate(parts):
-            key = str(number) if keys is None else self._key(keys[number])
-            yield from self._of_nesting(part, f"{name}[{key}]", leaves, numbers)
+            key = f"[{self._key(keys[number])}]" if container is MAPPING else None
+            inner = f"{name}{key or container.path(keys, number)}"
+            yield from self._of_nesting(part, inner, leaves, numbers)
 
     def _of_leaf(self, leaf: Leaf, text: str, number: int | None) -> Iterator[str]:
         name, walrus = self._let(text)
@@ -294,14 +307,16 @@ class Writer:
             return f"_o{k}" if named else self._result(result)
         kind, keys, parts = nesting
         texts = [self._returned(part, results) for part in parts]
-        if keys is not None:
-            pairs = zip(map(self._key, keys), texts, strict=True)
-            text = "{" + ", ".join(f"{key}: {value}" for key, value in pairs) + "}"
+        inside = ", ".join(texts)
+        if container_of(kind) is MAPPING:
+            keyed = (f"{self._key(key)}: {text}" for key, text in zip(keys, texts, strict=True))
+            text = f"{{{', '.join(keyed)}}}"
             return text if kind is dict else f"{self._hold(kind)}({text})"
         if kind is list:
-            return f"[{', '.join(texts)}]"
-        inside = "".join(f"{text}, " for text in texts)
-        return f"({inside})" if kind is tuple else f"{self._hold(kind)}({inside})"
+            return f"[{inside}]"
+        if kind is tuple:
+            return f"({inside}{',' * bool(texts)})"
+        return f"{self._hold(partial(_joined, kind, keys))}([{inside}])"
 
     def _result(self, result: Result) -> str:
         layout = self.layout

@@ -2,7 +2,7 @@
 
 Note [Steps]
 ------------
-What our kernels compute is cut where other code has to run: an operation without a form of its own,
+Generated kernels end where other code has to run: an operation without a lowering,
 a call of a Python function. Everything that does not wait for such a *segment* goes into one
 kernel, then come the segments whose operands are ready, then the next kernel. The function that
 calls them in order is generated, so that a call decides nothing but whether the work is worth
@@ -191,7 +191,7 @@ class Program:
         return list(lines)
 
     def _checks(self) -> dict[int, Term]:
-        """What must come out false, by the stage at which it is known: one number for each."""
+        """Conditions that must be false, by the stage at which they are known: a number each."""
         terms = self.expansion.terms
         stages = self._stages(terms.checks)
         found: dict[int, Term] = {}
@@ -425,7 +425,7 @@ class Program:
 
 
 def _stored_as(results: Sequence[Term]) -> list[Term]:
-    """The terms that are stored for results: one that is another in a new shape is that."""
+    """The terms that are stored for results; a reshaped term is stored as the original."""
     found: list[Term] = []
     taken = {t.number for t in results}
     for term in results:
@@ -452,7 +452,7 @@ def _read_directly(term: Term, stored: set[int]) -> Iterator[Term]:
 
 
 def _first_call(step: KernelStep, namespace: dict[str, Any], name: str, *arguments: Any) -> None:
-    """Compile the serial variant and put its entry point in the place of this function."""
+    """Compile the serial variant and replace this function by its entry point."""
     entry = namespace[name] = step.kernel().entry
     entry(*arguments)
 

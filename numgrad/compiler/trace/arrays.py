@@ -19,7 +19,7 @@ class TracedArray(AbstractArray):
     """An array of a trace: the value of the graph that it is now.
 
     ``base`` is the array of which it is a view, as for ndarrays: Note [Memory of a trace] in
-    ``memory``. ``locked`` says why nobody may write to it.
+    ``memory``. ``locked`` says why it must not be written to.
     """
 
     __slots__ = ("_seen", "_value", "base", "contiguous", "locked", "steps", "tracer", "version")
@@ -88,7 +88,7 @@ class TracedArray(AbstractArray):
 
     @property
     def shape(self) -> Shape:
-        """Lengths of the axes, with all that is known of them by now."""
+        """Lengths of the axes, simplified by what is known by now."""
         self.check_alive()
         return self.tracer.resolved(self._value.shape)
 

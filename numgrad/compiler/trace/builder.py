@@ -60,7 +60,7 @@ class GraphBuilder:
         return self.graph.add(op, values, params, results, weak=weak, line=line)
 
     def resolved(self, shape: Shape) -> Shape:
-        """A shape with all that is known of its lengths by now."""
+        """A shape, simplified by what is known of its lengths by now."""
         resolve = self.sizes.resolve
         return tuple([n if type(n) is int else resolve(n) for n in shape])
 

@@ -13,8 +13,7 @@ from numgrad.autograd.engine import backward as engine
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.call.closure import Place, Surroundings, is_atom
 from numgrad.compiler.call.layout import GradientResult, Input, Result
-from numgrad.compiler.call.nesting import flatten
-from numgrad.compiler.call.signature import NUMBER, STATIC, TENSOR, Arguments, Leaf
+from numgrad.compiler.call.signature import DEEPEST, NUMBER, STATIC, TENSOR, Arguments, Leaf
 from numgrad.compiler.graph.graph import CALL, Graph, Value
 from numgrad.compiler.graph.sizes import Size
 from numgrad.compiler.messages import name_line, no_internal_error, raised_at
@@ -26,6 +25,7 @@ from numgrad.compiler.trace.interpreter import TraceInterpreter
 from numgrad.compiler.trace.shared import share
 from numgrad.compiler.trace.shown import source_of
 from numgrad.compiler.trace.tracer import Tracer
+from numgrad.core.tree import flatten
 from numgrad.errors import NumgradError, NumgradNotImplementedError, NumgradTypeError, warn
 
 
@@ -100,7 +100,7 @@ def trace(arguments: Arguments, *, dynamic: bool, recorded: bool) -> Traced:
             name_line(error, raised_at(error.__traceback__))
             raise
         leaves: list[Any] = []
-        nesting = flatten(out, leaves)
+        nesting = flatten(out, leaves, DEEPEST)
         results = [_result(parameters.name, tracer, leaf) for leaf in leaves]
         results = share(tracer, leaves, results)
         gradients = _Gradients(tracer, leaves, results, given) if recorded else None

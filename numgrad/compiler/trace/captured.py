@@ -51,7 +51,7 @@ class Captured:
 
 
 class Capturing(GraphBuilder):
-    """Makes inputs of what the function meets.
+    """Turns what the function reads from outside into inputs.
 
     Parameters
     ----------

@@ -48,7 +48,7 @@ def _by_running(op: Op, metas: Sequence[Meta | None], params: dict[str, Any]) ->
 
 
 def _plain(value: Any) -> Any:
-    """Parameters with numbers in the place of sizes."""
+    """Parameters with numbers in place of sizes."""
     if isinstance(value, dict):
         return {name: _plain(v) for name, v in value.items()}
     if isinstance(value, tuple):

@@ -41,7 +41,7 @@ class Step:
         return tracer.add(OPS[self.name], (x,), self.params, [(self.shape, x.dtype)])[0]
 
     def put(self, tracer: GraphBuilder, x: Value, part: Value) -> Value:
-        """``x`` with ``part`` in the place of what is seen of it."""
+        """``x`` whose viewed part is replaced by ``part``."""
         if self.name == "reshape":
             return to_shape(tracer, part, self.before)
         if self.name == "permute_dims":

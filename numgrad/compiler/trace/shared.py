@@ -96,7 +96,7 @@ def _of_input(
 
 
 def _share_one(tracer: Tracer, leaves: Sequence[Any], listed: list[Result], group: list[int]):
-    """Let results over the memory of one array be views of the one that is all of it."""
+    """Make results that share the memory of one array views of that array."""
     whole = [k for k in group if not tracer.lift(leaves[k]).steps]
     if not whole:
         return

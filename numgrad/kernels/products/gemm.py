@@ -311,7 +311,7 @@ def kernel(trans_a, trans_b, m, n, k, a, lda, b, ldb, c, ldc, add):
             )
 """
 
-# complex products have no loops of ours that could be shared out
+# complex products have no loops here that threads could share
 _PASSED_ON = """
 from numba import {dtype}
 from numgrad.kernels.products.blas import gemm

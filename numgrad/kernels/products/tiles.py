@@ -56,7 +56,7 @@ def _loop(builder: Any, count: Any) -> Iterator[Any]:
 
 
 class _Elements:
-    """What the loops do with elements of one dtype, and with vectors of them."""
+    """What the loops do with elements of one dtype, and with vectors of these."""
 
     def __init__(self, context: Any, builder: Any, dtype: Any) -> None:
         self.builder = builder

@@ -350,5 +350,5 @@ def softmin(input: Any, dim: int | None = None, dtype: Any = None) -> Tensor:
 
 
 def _as_given(result: Tensor, input: Any) -> Tensor:
-    """The result of an input without axes gets rid of the one it was given."""
+    """Drop the axis that an input without axes was given."""
     return reshape(result, ()) if np.ndim(input) == 0 else result

@@ -4,37 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from numgrad.core.options import option
 from numgrad.errors import NumgradValueError
 from numgrad.nn.activation import functional as F
+from numgrad.nn.applied import Applied, applies
 from numgrad.nn.module.module import Module
 from numgrad.nn.module.parameter import empty_parameter
 from numgrad.tensors.tensor import Tensor
 
 
-def _flag(inplace: bool, before: str = "") -> str:
-    """The text of ``inplace`` after that of other arguments, where it is set."""
-    return f"{before}inplace=True" if inplace else ""
-
-
-class _Inplace(Module):
-    """An activation whose one option is to write to its input."""
-
-    def __init__(self, inplace: bool = False) -> None:
-        super().__init__()
-        self.inplace = inplace
-
-    def extra_repr(self) -> str:
-        """``inplace`` where it is set."""
-        return _flag(self.inplace)
-
-
-class ReLU(_Inplace):
+@applies(F.relu)
+class ReLU(Applied):
     """``max(x, 0)``, element by element.
-
-    Parameters
-    ----------
-    inplace
-        Write to the input.
 
     Examples
     --------
@@ -43,12 +24,11 @@ class ReLU(_Inplace):
     tensor([0., 2.])
     """
 
-    def forward(self, input: Any) -> Tensor:
-        """Compute the result."""
-        return F.relu(input, self.inplace)
+    inplace: bool = False
 
 
-class SELU(_Inplace):
+@applies(F.selu)
+class SELU(Applied):
     """``elu`` scaled so that mean 0 and variance 1 are kept.
 
     Examples
@@ -58,12 +38,11 @@ class SELU(_Inplace):
     tensor([0.        , 1.05070099])
     """
 
-    def forward(self, input: Any) -> Tensor:
-        """Compute the result."""
-        return F.selu(input, self.inplace)
+    inplace: bool = False
 
 
-class SiLU(_Inplace):
+@applies(F.silu)
+class SiLU(Applied):
     """``x * sigmoid(x)``.
 
     Examples
@@ -73,12 +52,11 @@ class SiLU(_Inplace):
     tensor([0.        , 0.73105858])
     """
 
-    def forward(self, input: Any) -> Tensor:
-        """Compute the result."""
-        return F.silu(input, self.inplace)
+    inplace: bool = False
 
 
-class Mish(_Inplace):
+@applies(F.mish)
+class Mish(Applied):
     """``x * tanh(softplus(x))``.
 
     Examples
@@ -88,12 +66,11 @@ class Mish(_Inplace):
     tensor([0.        , 0.86509839])
     """
 
-    def forward(self, input: Any) -> Tensor:
-        """Compute the result."""
-        return F.mish(input, self.inplace)
+    inplace: bool = False
 
 
-class LeakyReLU(Module):
+@applies(F.leaky_relu)
+class LeakyReLU(Applied):
     """``x`` where it is positive, else ``negative_slope * x``.
 
     Examples
@@ -103,17 +80,8 @@ class LeakyReLU(Module):
     LeakyReLU(negative_slope=0.5)
     """
 
-    def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None:
-        super().__init__()
-        self.negative_slope, self.inplace = negative_slope, inplace
-
-    def forward(self, input: Any) -> Tensor:
-        """Compute the result."""
-        return F.leaky_relu(input, self.negative_slope, self.inplace)
-
-    def extra_repr(self) -> str:
-        """The slope, and ``inplace`` where it is set."""
-        return f"negative_slope={self.negative_slope}" + _flag(self.inplace, ", ")
+    negative_slope: float = option(default=0.01, doc="Slope where ``x`` is negative.")
+    inplace: bool = False
 
 
 class PReLU(Module):
@@ -163,19 +131,8 @@ class PReLU(Module):
         return f"num_parameters={self.num_parameters}"
 
 
-class _Alpha(Module):
-    """An activation with a scale, which may write to its input."""
-
-    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
-        super().__init__()
-        self.alpha, self.inplace = alpha, inplace
-
-    def extra_repr(self) -> str:
-        """The scale, and ``inplace`` where it is set."""
-        return f"alpha={self.alpha}" + _flag(self.inplace, ", ")
-
-
-class ELU(_Alpha):
+@applies(F.elu)
+class ELU(Applied):
     """``x`` where it is positive, else ``alpha * (exp(x) - 1)``.
 
     Examples
@@ -185,12 +142,12 @@ class ELU(_Alpha):
     tensor([-0.63212056,  1.        ])
     """
 
-    def forward(self, input: Any) -> Tensor:
-        """Compute the result."""
-        return F.elu(input, self.alpha, self.inplace)
+    alpha: float = 1.0
+    inplace: bool = False
 
 
-class CELU(_Alpha):
+@applies(F.celu)
+class CELU(Applied):
     """``x`` where it is positive, else ``alpha * (exp(x / alpha) - 1)``.
 
     Examples
@@ -200,18 +157,13 @@ class CELU(_Alpha):
     tensor([-1.26424112,  1.        ])
     """
 
-    def forward(self, input: Any) -> Tensor:
-        """Compute the result."""
-        return F.celu(input, self.alpha, self.inplace)
+    alpha: float = 1.0
+    inplace: bool = False
 
 
-class GELU(Module):
+@applies(F.gelu)
+class GELU(Applied):
     """``x`` times the probability that a standard normal number is smaller.
-
-    Parameters
-    ----------
-    approximate
-        ``"none"``, or ``"tanh"`` for a faster form.
 
     Examples
     --------
@@ -220,20 +172,11 @@ class GELU(Module):
     tensor([0.        , 0.84134475])
     """
 
-    def __init__(self, approximate: str = "none") -> None:
-        super().__init__()
-        self.approximate = approximate
-
-    def forward(self, input: Any) -> Tensor:
-        """Compute the result."""
-        return F.gelu(input, self.approximate)
-
-    def extra_repr(self) -> str:
-        """The form in use."""
-        return f"approximate={self.approximate!r}"
+    approximate: str = "none"
 
 
-class Sigmoid(Module):
+@applies(F.sigmoid)
+class Sigmoid(Applied):
     """``1 / (1 + exp(-x))``.
 
     Examples
@@ -243,12 +186,9 @@ class Sigmoid(Module):
     tensor([0.5       , 0.73105858])
     """
 
-    def forward(self, input: Any) -> Tensor:
-        """Compute the result."""
-        return F.sigmoid(input)
 
-
-class LogSigmoid(Module):
+@applies(F.logsigmoid)
+class LogSigmoid(Applied):
     """``log(sigmoid(x))``.
 
     Examples
@@ -258,12 +198,9 @@ class LogSigmoid(Module):
     tensor([-0.69314718, -0.31326169])
     """
 
-    def forward(self, input: Any) -> Tensor:
-        """Compute the result."""
-        return F.logsigmoid(input)
 
-
-class Tanh(Module):
+@applies(F.tanh)
+class Tanh(Applied):
     """Hyperbolic tangent.
 
     Examples
@@ -273,12 +210,9 @@ class Tanh(Module):
     tensor([0.        , 0.76159416])
     """
 
-    def forward(self, input: Any) -> Tensor:
-        """Compute the result."""
-        return F.tanh(input)
 
-
-class Softplus(Module):
+@applies(F.softplus)
+class Softplus(Applied):
     """``log(1 + exp(beta * x)) / beta``; ``x`` where ``beta * x`` is above a threshold.
 
     Examples
@@ -288,20 +222,12 @@ class Softplus(Module):
     tensor([0.69314718, 1.31326169])
     """
 
-    def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
-        super().__init__()
-        self.beta, self.threshold = beta, threshold
-
-    def forward(self, input: Any) -> Tensor:
-        """Compute the result."""
-        return F.softplus(input, self.beta, self.threshold)
-
-    def extra_repr(self) -> str:
-        """Sharpness and threshold."""
-        return f"beta={self.beta}, threshold={self.threshold}"
+    beta: float = 1.0
+    threshold: float = 20.0
 
 
-class Softsign(Module):
+@applies(F.softsign)
+class Softsign(Applied):
     """``x / (1 + abs(x))``.
 
     Examples
@@ -311,12 +237,9 @@ class Softsign(Module):
     tensor([0. , 0.5])
     """
 
-    def forward(self, input: Any) -> Tensor:
-        """Compute the result."""
-        return F.softsign(input)
 
-
-class Hardtanh(Module):
+@applies(F.hardtanh)
+class Hardtanh(Applied):
     """``x`` limited to an interval.
 
     Raises
@@ -331,23 +254,19 @@ class Hardtanh(Module):
     tensor([0.5, 1. ])
     """
 
-    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
-        super().__init__()
-        if not max_val > min_val:
+    min_val: float = option(default=-1.0, doc="Lower end of the interval.")
+    max_val: float = option(default=1.0, doc="Upper end of the interval.")
+    inplace: bool = False
+
+    def _check_options(self, options: dict[str, Any]) -> None:
+        low, high = options["min_val"], options["max_val"]
+        if not high > low:
             raise NumgradValueError(
-                f"{type(self).__name__}: min_val {min_val} must be below max_val {max_val}"
+                f"{type(self).__name__}: min_val {low} must be below max_val {high}"
             )
-        self.min_val, self.max_val, self.inplace = min_val, max_val, inplace
-
-    def forward(self, input: Any) -> Tensor:
-        """Compute the result."""
-        return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
-
-    def extra_repr(self) -> str:
-        """The interval, and ``inplace`` where it is set."""
-        return f"min_val={self.min_val}, max_val={self.max_val}" + _flag(self.inplace, ", ")
 
 
+@applies(F.hardtanh)
 class ReLU6(Hardtanh):
     """``x`` limited to the interval from 0 to 6.
 
@@ -358,33 +277,13 @@ class ReLU6(Hardtanh):
     tensor([0.5, 6. ])
     """
 
-    def __init__(self, inplace: bool = False) -> None:
-        super().__init__(0.0, 6.0, inplace)
-
-    def extra_repr(self) -> str:
-        """``inplace`` where it is set."""
-        return _flag(self.inplace)
+    min_val: float = option(default=0.0, init=False)
+    max_val: float = option(default=6.0, init=False)
 
 
-class _OneAxis(Module):
-    """A function of the elements along an axis."""
-
-    def __init__(self, dim: int | None = None) -> None:
-        super().__init__()
-        self.dim = dim
-
-    def extra_repr(self) -> str:
-        """The axis."""
-        return f"dim={self.dim}"
-
-
-class Softmax(_OneAxis):
+@applies(F.softmax)
+class Softmax(Applied):
     """Exponentials divided by their sum along an axis.
-
-    Parameters
-    ----------
-    dim
-        The axis; without one it is guessed, with a warning.
 
     Examples
     --------
@@ -393,12 +292,11 @@ class Softmax(_OneAxis):
     tensor([[0.5, 0.5]])
     """
 
-    def forward(self, input: Any) -> Tensor:
-        """Compute the result."""
-        return F.softmax(input, self.dim)
+    dim: int | None = None
 
 
-class LogSoftmax(_OneAxis):
+@applies(F.log_softmax)
+class LogSoftmax(Applied):
     """Logarithm of ``Softmax``.
 
     Examples
@@ -408,12 +306,11 @@ class LogSoftmax(_OneAxis):
     tensor([[-0.69314718, -0.69314718]])
     """
 
-    def forward(self, input: Any) -> Tensor:
-        """Compute the result."""
-        return F.log_softmax(input, self.dim)
+    dim: int | None = None
 
 
-class Softmin(_OneAxis):
+@applies(F.softmin)
+class Softmin(Applied):
     """``Softmax`` of ``-x``.
 
     Examples
@@ -423,6 +320,4 @@ class Softmin(_OneAxis):
     tensor([1., 0.])
     """
 
-    def forward(self, input: Any) -> Tensor:
-        """Compute the result."""
-        return F.softmin(input, self.dim)
+    dim: int | None = None

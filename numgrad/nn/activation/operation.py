@@ -26,7 +26,18 @@ _activation = partial(real_elementwise, method=False)
 
 @_activation(special=(0.0,), ref=lambda x, slope: np.where(x > 0, x, slope * x))
 def leaky_relu(x, negative_slope=0.01):
-    """The operand where it is positive, else ``negative_slope`` times it."""
+    """The operand where it is positive, else ``negative_slope`` times it.
+
+    Parameters
+    ----------
+    negative_slope
+        Slope on the left.
+
+    Examples
+    --------
+    >>> F.leaky_relu(ng.tensor([-100.0, 0.0, 2.0]))
+    tensor([-1.,  0.,  2.])
+    """
     return np.where(x > 0, x, x * negative_slope)
 
 
@@ -42,7 +53,23 @@ leaky_relu.kink(x=([0.0, -0.0, 2.0], [0.01, 0.01, 1]), negative_slope=(0.01, Non
 
 @_activation(special=(0.0,), ref=lambda x, slope: np.where(x > 0, x, slope * x))
 def prelu(x, weight):
-    """The operand where it is positive, else ``weight`` times it; a slope that is learned."""
+    """The operand where it is positive, else ``weight`` times it; a slope that is learned.
+
+    Parameters
+    ----------
+    weight
+        Slope on the left; an array broadcasts and gets its gradient.
+
+    Examples
+    --------
+    >>> slope = ng.tensor(0.25, requires_grad=True)
+    >>> y = F.prelu(ng.tensor([-4.0, 2.0]), slope)
+    >>> y.detach()
+    tensor([-1.,  2.])
+    >>> y.sum().backward()
+    >>> slope.grad
+    tensor(-4.)
+    """
     return np.where(x > 0, x, x * weight)
 
 
@@ -52,7 +79,18 @@ prelu.kink(x=([0.0], [0.25]), weight=([0.25], [0]))
 
 @_activation(special=(0.0,), ref=lambda x, alpha: np.where(x > 0, x, alpha * np.expm1(x)))
 def elu(x, alpha=1.0):
-    """The operand where it is positive, else ``alpha * (exp(x) - 1)``."""
+    """The operand where it is positive, else ``alpha * (exp(x) - 1)``.
+
+    Parameters
+    ----------
+    alpha
+        The negative of what it tends to on the left.
+
+    Examples
+    --------
+    >>> F.elu(ng.tensor([-1e3, -1.0, 2.0]))
+    tensor([-1.        , -0.63212056,  2.        ])
+    """
     return np.where(x > 0, x, alpha * np.expm1(x))
 
 
@@ -68,7 +106,13 @@ elu.kink(x=([0.0, -0.0, -np.inf], [1, 1, 0]), alpha=(1.0, None))
     ref=lambda x: 1.0507009873554805 * np.where(x > 0, x, 1.6732632423543772 * np.expm1(x)),
 )
 def selu(x):
-    """Scaled ``elu`` that keeps mean 0 and variance 1 through the layers of a network."""
+    """Scaled ``elu`` that keeps mean 0 and variance 1 through the layers of a network.
+
+    Examples
+    --------
+    >>> F.selu(ng.tensor([-1.0, 0.0, 1.0]))
+    tensor([-1.11133074,  0.        ,  1.05070099])
+    """
     return np.where(x > 0, SELU_SCALE * x, (SELU_SCALE * SELU_ALPHA) * np.expm1(x))
 
 
@@ -82,7 +126,18 @@ selu.kink(x=([0.0, -np.inf], [1.0507009873554805 * 1.6732632423543772, 0]))
     ref=lambda x, alpha: np.where(x > 0, x, alpha * np.expm1(x / alpha)),
 )
 def celu(x, alpha=1.0):
-    """The operand where it is positive, else ``alpha * (exp(x / alpha) - 1)``."""
+    """The operand where it is positive, else ``alpha * (exp(x / alpha) - 1)``.
+
+    Parameters
+    ----------
+    alpha
+        The negative of what it tends to on the left.
+
+    Examples
+    --------
+    >>> F.celu(ng.tensor([-1e3, 0.0, 2.0]), alpha=3.0)
+    tensor([-3.,  0.,  2.])
+    """
     return np.where(x > 0, x, alpha * np.expm1(x / alpha))
 
 
@@ -98,7 +153,13 @@ celu.kink(x=([0.0, -np.inf], [1, 0]), alpha=(2.0, None))
 
 @_activation(ref=lambda x: x * scipy_special("ndtr")(x), scalar="gelu", smooth=True)
 def gelu(x):
-    """The operand times the probability that a standard normal number is smaller."""
+    """The operand times the probability that a standard normal number is smaller.
+
+    Examples
+    --------
+    >>> F.gelu(ng.tensor([-1.0, 0.0, 1.0]))
+    tensor([-0.15865525,  0.        ,  0.84134475])
+    """
     return x * ndtr(x)
 
 
@@ -131,7 +192,13 @@ gelu_gate.vjp(x=lambda g, x, y: g * (y * (1 - y) * _gate_slope(x)))
     smooth=True,
 )
 def gelu_tanh(x):
-    """``gelu`` by an approximation with one ``tanh``, which is right to 5e-4."""
+    """``gelu`` by an approximation with one ``tanh``, which is right to 5e-4.
+
+    Examples
+    --------
+    >>> ng.ops["gelu_tanh"](ng.tensor([-1.0, 0.0, 1.0]))
+    tensor([-0.15880801,  0.        ,  0.84119199])
+    """
     return x * gelu_gate(x)
 
 
@@ -146,7 +213,13 @@ gelu_tanh.vjp(x=_gelu_tanh_vjp)
 
 @_activation(ref=lambda x: x * scipy_special("expit")(x), smooth=True)
 def silu(x):
-    """The operand times its ``sigmoid``."""
+    """The operand times its ``sigmoid``.
+
+    Examples
+    --------
+    >>> F.silu(ng.tensor([-1.0, 0.0, 1.0]))
+    tensor([-0.26894142,  0.        ,  0.73105858])
+    """
     return x * sigmoid(x)
 
 
@@ -175,7 +248,13 @@ def _tanh_of_softplus(x):
 
 @_activation(ref=lambda x: x * np.tanh(np.logaddexp(x, 0.0)), smooth=True)
 def mish(x):
-    """The operand times ``tanh(softplus(x))``."""
+    """The operand times ``tanh(softplus(x))``.
+
+    Examples
+    --------
+    >>> F.mish(ng.tensor([-1.0, 0.0, 1.0]))
+    tensor([-0.30340146,  0.        ,  0.86509839])
+    """
     return x * _tanh_of_softplus(x)[0]
 
 
@@ -189,7 +268,13 @@ mish.vjp(x=_mish_vjp)
 
 @_activation(special=(0.0,), ref=lambda x: x / (1 + np.abs(x)), smooth=True)
 def softsign(x):
-    """``x / (1 + abs(x))``."""
+    """``x / (1 + abs(x))``.
+
+    Examples
+    --------
+    >>> F.softsign(ng.tensor([-1.0, 0.0, 3.0]))
+    tensor([-0.5 ,  0.  ,  0.75])
+    """
     return x / (1 + np.abs(x))
 
 
@@ -201,7 +286,25 @@ softsign.vjp(x=lambda g, x: g / np.square(1 + np.abs(x)))
     ref=lambda x, low, high: np.where(x <= low, low, np.where(x >= high, high, x)),
 )
 def hardtanh(x, min_val=-1.0, max_val=1.0):
-    """The operand limited to an interval; no gradient passes at its ends."""
+    """The operand limited to an interval; no gradient passes at its ends.
+
+    Parameters
+    ----------
+    min_val
+        Smallest result.
+    max_val
+        Largest result.
+
+    Examples
+    --------
+    >>> x = ng.tensor([-2.0, 0.5, 1.0], requires_grad=True)
+    >>> y = F.hardtanh(x)
+    >>> y.detach()
+    tensor([-1. ,  0.5,  1. ])
+    >>> y.sum().backward()
+    >>> x.grad
+    tensor([0., 1., 0.])
+    """
     return np.where(x <= min_val, min_val, np.where(x >= max_val, max_val, x))
 
 

@@ -14,7 +14,7 @@ from numgrad.operations.shape import reshape
 
 
 class Flatten(Module):
-    """Makes one axis of several that follow each other.
+    """Merges successive axes into one.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """Makes several axes of one.
+    """Splits one axis into several.
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ def absolute_index(owner: str, index: Any, length: int) -> int:
 
 
 class _Row(Module):
-    """What modules under the names 0, 1, 2, ... have of a list."""
+    """What containers of modules named 0, 1, 2, ... share with lists."""
 
     def _name(self, index: Any) -> str:
         """The name of a member, which need not be its number in a Sequential."""

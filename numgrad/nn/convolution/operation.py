@@ -14,12 +14,15 @@ do. Shapes and sizes: Note [Sizes of a convolution].
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from numgrad.core.batching import BatchOperand, apply
 from numgrad.core.declare import primitive
-from numgrad.core.op import Meta
+from numgrad.core.interpreter import bind
+from numgrad.core.op import Meta, Op
 from numgrad.errors import NumgradValueError
 from numgrad.nn.convolution.plan import floating, output_shape, plan
 from numgrad.operations.reduce import sum
@@ -82,7 +85,9 @@ def _convolution_result(x, w, b, **geometry):
     return Meta(output_shape(x.shape, w.shape, **geometry), dtype)
 
 
-@primitive(internal=True, method=False, samples=_samples(2, 1, 0, False), smooth=True)
+@primitive(
+    internal=True, method=False, samples=_samples(2, 1, 0, False), bilinear=True, smooth=True
+)
 def convolution_input(out, w, *, shape, stride, padding, dilation, groups):
     """Transposed convolution: what ``convolution`` maps back to an input with axes ``shape``."""
     dtype = floating(f"conv_transpose{w.ndim - 2}d", out, w)
@@ -94,7 +99,9 @@ def convolution_input(out, w, *, shape, stride, padding, dilation, groups):
     return gx
 
 
-@primitive(internal=True, method=False, samples=_samples(0, 2, 1, False), smooth=True)
+@primitive(
+    internal=True, method=False, samples=_samples(0, 2, 1, False), bilinear=True, smooth=True
+)
 def convolution_weight(x, out, *, shape, stride, padding, dilation, groups):
     """Correlation of inputs with outputs, at the places of a kernel with axes ``shape``."""
     dtype = floating("convolution_weight", x, out)
@@ -195,3 +202,42 @@ convolution.jvp(
         t_x, t_w, t_b, x, w, stride=stride, padding=padding, dilation=dilation, groups=groups
     )
 )
+
+
+@convolution.batch
+@convolution_input.batch
+@convolution_weight.batch
+def _convolution(
+    op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
+) -> Any:
+    """Examples are more samples; where weights differ, they are groups of channels instead."""
+    first, second, *bias = operands
+    if not size:
+        return NotImplemented
+    if op.name != "convolution_weight" and not any([o.batched for o in operands[1:]]):
+        samples = first.shape[0]
+        merged = apply("reshape", first.value, shape=(size * samples, *first.shape[1:]))
+        out = bind(op, (merged, *[o.value for o in operands[1:]]), params)
+        return apply("reshape", out, shape=(size, samples, *out.shape[1:]))
+    first = _side_by_side(first, size)
+    if op.name == "convolution_weight":
+        others = [_side_by_side(second, size)]
+    else:
+        others = [None if o.value is None else _one_after_another(o, size) for o in (second, *bias)]
+    out = bind(op, (first, *others), {**params, "groups": size * params["groups"]})
+    axis = 0 if op.name == "convolution_weight" else 1
+    shape = (*out.shape[:axis], size, out.shape[axis] // size, *out.shape[axis + 1 :])
+    return apply("moveaxis", apply("reshape", out, shape=shape), source=axis, destination=0)
+
+
+def _side_by_side(x: BatchOperand, size: int) -> Any:
+    """The channels of all examples along axis 1, after the samples."""
+    samples, channels, *rest = x.shape
+    moved = apply("moveaxis", x.repeated(size), source=0, destination=1)
+    return apply("reshape", moved, shape=(samples, size * channels, *rest))
+
+
+def _one_after_another(x: BatchOperand, size: int) -> Any:
+    """The outputs of all examples along axis 0."""
+    outputs, *rest = x.shape
+    return apply("reshape", x.repeated(size), shape=(size * outputs, *rest))

@@ -4,34 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+from numgrad.nn.applied import Applied, applies
 from numgrad.nn.dropout import functional as F
-from numgrad.nn.dropout.functional import check_probability
-from numgrad.nn.module.module import Module
-from numgrad.tensors.tensor import Tensor
 
 
-class _Dropout(Module):
+class _Dropout(Applied):
     """What the kinds of dropout have in common."""
 
-    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
-        super().__init__()
-        check_probability(type(self).__name__, p)
-        self.p, self.inplace = p, inplace
+    shown = ("p", "inplace")
 
-    def extra_repr(self) -> str:
-        """The probability, and whether the input is written to."""
-        return f"p={self.p}, inplace={self.inplace}"
+    def _check_options(self, options: dict[str, Any]) -> None:
+        F.check_probability(type(self).__name__, options["p"])
 
 
+@applies(F.dropout)
 class Dropout(_Dropout):
-    """In training, elements set to zero with probability ``p`` and the others over ``1 - p``.
-
-    Parameters
-    ----------
-    p
-        Probability of a zero.
-    inplace
-        Write to the input.
+    """Set elements to zero with probability ``p`` in training, divide others by ``1 - p``.
 
     Raises
     ------
@@ -48,11 +36,11 @@ class Dropout(_Dropout):
     tensor([1., 2.])
     """
 
-    def forward(self, input: Any) -> Tensor:
-        """Compute the result."""
-        return F.dropout(input, self.p, self.training, self.inplace)
+    p: float = 0.5
+    inplace: bool = False
 
 
+@applies(F.dropout1d, like=F.dropout)
 class Dropout1d(_Dropout):
     """``Dropout`` of whole channels of shape ``(batch, channels, length)``, batch optional.
 
@@ -63,11 +51,11 @@ class Dropout1d(_Dropout):
     tensor([[[0., 0., 0.]]])
     """
 
-    def forward(self, input: Any) -> Tensor:
-        """Compute the result."""
-        return F.dropout1d(input, self.p, self.training, self.inplace)
+    p: float = 0.5
+    inplace: bool = False
 
 
+@applies(F.dropout2d, like=F.dropout)
 class Dropout2d(_Dropout):
     """``Dropout`` of whole channels of shape ``(batch, channels, height, width)``.
 
@@ -78,6 +66,5 @@ class Dropout2d(_Dropout):
     tensor([[[[0., 0., 0.]]]])
     """
 
-    def forward(self, input: Any) -> Tensor:
-        """Compute the result."""
-        return F.dropout2d(input, self.p, self.training, self.inplace)
+    p: float = 0.5
+    inplace: bool = False

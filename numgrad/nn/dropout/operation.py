@@ -18,6 +18,7 @@ _ELEMENT_NS = 0.4  # a random number, read and written
     internal=True,
     method=False,
     linear=True,
+    lowering="numgrad.nn.dropout.lowering",
 )
 def dropout(x, seed, *, p, group=1):
     """The operand with random elements set to zero and the others divided by ``1 - p``.

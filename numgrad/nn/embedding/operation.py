@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from numgrad.core.abstract import ones
+from numgrad.core.batching import BatchOperand, apply
 from numgrad.core.declare import primitive
-from numgrad.core.op import Meta
+from numgrad.core.interpreter import bind
+from numgrad.core.op import Meta, Op
 from numgrad.core.row_sparse import RowSparseArray
 from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueError
 from numgrad.kernels.row_sparse import gather_rows, scatter_rows
-from numgrad.operations.arithmetic import where
+from numgrad.operations.choice import where
 from numgrad.operations.index import ALONG, INDICES
 from numgrad.operations.shape import expand_dims
 
@@ -74,6 +77,7 @@ def padding_row(padding_idx: int | None, rows: int) -> int | None:
     linear=True,
     row_sparse=True,
     errors=[(((3,), (2,)), {}, "NumgradTypeError")],
+    lowering="numgrad.nn.embedding.lowering",
 )
 def embedding(weight, indices, *, padding_idx=None, scale_grad_by_freq=False, sparse=False):
     """Rows of a table at integer indices.
@@ -109,7 +113,6 @@ def embedding(weight, indices, *, padding_idx=None, scale_grad_by_freq=False, sp
 
     Examples
     --------
-    >>> import numgrad as ng
     >>> table = ng.tensor([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]], requires_grad=True)
     >>> rows = ng.nn.functional.embedding([2, 0, 2], table, sparse=True)
     >>> rows.detach()
@@ -196,7 +199,12 @@ def _accumulated(
     return out
 
 
-@primitive(internal=True, method=False, linear=True)
+@primitive(
+    internal=True,
+    method=False,
+    linear=True,
+    lowering="numgrad.nn.embedding.lowering",
+)
 def embedding_backward(x, indices, *, rows, padding_idx, scaled):
     """Zeros of ``rows`` rows to which the operand's are added at the indices: see ``embedding``."""
     return _accumulated(x, indices, rows, padding_idx, scaled)
@@ -222,3 +230,34 @@ embedding_backward.calls = [
     (((3, 2),), lambda x: embedding_backward(x, INDICES, rows=4, padding_idx=None, scaled=False)),
     (((2, 2, 2),), lambda x: embedding_backward(x, ALONG, rows=3, padding_idx=-1, scaled=True)),
 ]
+
+
+@embedding.batch
+def _embedding_of_batch(
+    op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
+) -> Any:
+    weight, indices = operands
+    # how often a row is looked up is counted for each example
+    if indices.batched and (weight.batched or params["scale_grad_by_freq"]):
+        return NotImplemented
+    if not weight.batched:
+        return bind(op, (weight.value, indices.value), params)
+    # the rows of all examples side by side
+    rows, width = weight.shape
+    beside = apply("reshape", apply("swapaxes", weight.value, axis1=0, axis2=1), (rows, -1))
+    out = bind(op, (beside, indices.value), params)
+    out = apply("reshape", out, (*indices.shape, size, width))
+    return apply("moveaxis", out, -2, 0)
+
+
+@embedding_backward.batch
+def _backward_of_batch(
+    op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
+) -> Any:
+    x, indices = operands
+    if indices.batched:
+        return NotImplemented
+    beside = apply("reshape", apply("moveaxis", x.value, 0, -2), (*indices.shape, -1))
+    out = bind(op, (beside, indices.value), params)
+    out = apply("reshape", out, (params["rows"], size, x.shape[-1]))
+    return apply("swapaxes", out, axis1=0, axis2=1)

@@ -1,4 +1,4 @@
-"""The hot path of ``linear``: Note [Hot path] in ``numgrad.tensors.eager``."""
+"""The hot path of ``linear``: Note [Hot path] in ``numgrad.tensors.entries``."""
 
 from __future__ import annotations
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from numgrad.core.batching import BatchOperand, apply, elementwise_rule
 from numgrad.core.declare import composite
-from numgrad.core.op import Meta
+from numgrad.core.interpreter import bind
+from numgrad.core.op import OPS, Meta, Op
 from numgrad.errors import NumgradValueError
 from numgrad.nn.linear.plan import LinearMap, check_shapes
 from numgrad.operations.matmul import matmul
@@ -36,11 +39,30 @@ def _declare(**options: Any) -> Any:
         (((3, 4), (5, 4), (4,)), {}, "NumgradValueError"),
     ],
     smooth=True,
+    lowering="numgrad.nn.linear.lowering",
 )
 def linear(x, weight, bias=None):
     """``x @ weight.T + bias``, one operation.
 
     ``x`` has shape (..., inputs), ``weight`` (outputs, inputs), ``bias`` (outputs,).
+
+    Parameters
+    ----------
+    weight
+        Array of shape (outputs, inputs).
+    bias
+        Array of shape (outputs,).
+
+    Returns
+    -------
+    Tensor
+        Of shape (..., outputs).
+
+    Examples
+    --------
+    >>> weight = ng.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    >>> F.linear(ng.tensor([[1.0, 2.0]]), weight, ng.tensor([0.0, 0.0, 10.0]))
+    tensor([[ 1.,  2., 13.]])
     """
     out = np.matmul(x, np.transpose(weight))
     return out if bias is None else out + bias
@@ -77,6 +99,23 @@ def bilinear(a, b, weight, bias=None):
     """``y[..., k] = sum over i, j of a[..., i] weight[k, i, j] b[..., j] + bias[k]``.
 
     ``a`` has shape (..., n), ``b`` (..., m), ``weight`` (outputs, n, m), ``bias`` (outputs,).
+
+    Parameters
+    ----------
+    weight
+        Array of shape (outputs, n, m).
+    bias
+        Array of shape (outputs,).
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``a`` with its last axis as long as there are outputs.
+
+    Examples
+    --------
+    >>> F.bilinear(ng.tensor([1.0, 2.0]), ng.tensor([3.0, 4.0]), np.eye(2)[None])
+    tensor([11.])
     """
     a, b, weight = as_operand(a), as_operand(b), as_operand(weight)
     if (
@@ -100,3 +139,16 @@ bilinear.calls = [
     (((2, 3), (2, 4), (5, 3, 4), (5,)), lambda *operands: bilinear(*operands)),
     (((3,), (2,), (1, 3, 2)), lambda *operands: bilinear(*operands)),
 ]
+
+
+@linear.batch
+def _linear(op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int) -> Any:
+    x, weight, *bias = (o for o in operands if o.value is not None)
+    if x.ndim == 0 or weight.ndim != 2:
+        return NotImplemented  # an error, whose message one example gives
+    if not any(o.batched for o in (weight, *bias)):
+        return bind(op, tuple([o.value for o in (x, weight, *bias)]), {})
+    transpose = BatchOperand(apply("matrix_transpose", weight.value), weight.batched)
+    out = matmul.batching(matmul, (x, transpose), {}, size)
+    product = BatchOperand(out, x.batched or weight.batched)
+    return elementwise_rule(OPS["add"], (product, *bias), {}, size) if bias else out

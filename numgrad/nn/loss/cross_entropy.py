@@ -112,7 +112,12 @@ def _results(dtype: np.dtype, shape: tuple[int, ...], reduction: str) -> tuple:
     return losses, result, losses if reduction == "none" else result[:1].reshape(())
 
 
-@primitive(internal=True, differentiable=False, method=False)
+@primitive(
+    internal=True,
+    differentiable=False,
+    method=False,
+    lowering="numgrad.nn.loss.lowering",
+)
 def class_distribution(target, weight, *, shape, dtype, ignore_index, label_smoothing):
     """Weighted probabilities of the classes that class indices stand for, zeros where ignored."""
     axis = class_axis(len(shape))
@@ -126,7 +131,7 @@ def class_distribution(target, weight, *, shape, dtype, ignore_index, label_smoo
 
 
 def _of_rows(slope, g, target, result, ndim, ignore_index, reduction):
-    """The slopes of single losses times the gradients of those; zeros in ignored rows."""
+    """Slopes of single losses times their gradients; zeros in ignored rows."""
     axis = class_axis(ndim)
     if reduction == "none":
         g = expand_dims(g, axis)
@@ -140,7 +145,13 @@ def _distribution_result(target, weight, *, shape, dtype, ignore_index, label_sm
     return Meta(tuple(shape), np.dtype(dtype))
 
 
-@primitive(internal=True, method=False, auxiliaries=("rows", "result"), real=True)
+@primitive(
+    internal=True,
+    method=False,
+    auxiliaries=("rows", "result"),
+    real=True,
+    lowering="numgrad.nn.loss.lowering",
+)
 def cross_entropy(x, target, weight=None, *, ignore_index, reduction, label_smoothing):
     """Negative logarithm of the ``softmax`` of logits at class indices."""
     name = "cross_entropy"
@@ -241,7 +252,14 @@ cross_entropy.kink(
 )
 
 
-@primitive(internal=True, method=False, auxiliaries=("result",), real=True, smooth=True)
+@primitive(
+    internal=True,
+    method=False,
+    auxiliaries=("result",),
+    real=True,
+    smooth=True,
+    lowering="numgrad.nn.loss.lowering",
+)
 def nll_loss(x, target, weight=None, *, ignore_index, reduction):
     """Negative of logarithms of probabilities at class indices."""
     flat, indices, weight = _operands("nll_loss", x, target, weight)

@@ -9,7 +9,7 @@ import numpy as np
 from numgrad.core.axis import normalize_axes
 from numgrad.errors import NumgradValueError
 from numgrad.nn.loss.functional import check_reduction, reduced
-from numgrad.operations.arithmetic import clip, where
+from numgrad.operations.choice import clip, where
 from numgrad.operations.norm import vector_norm
 from numgrad.operations.shape import broadcast_to, reshape
 from numgrad.tensors.creation import asarray

@@ -2,44 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from typing import Any
 
+from numgrad.core.options import option
 from numgrad.errors import NumgradValueError
-from numgrad.nn.loss import distance, functional, likelihood
+from numgrad.nn.applied import Applied, applies
+from numgrad.nn.loss import distance, likelihood
+from numgrad.nn.loss import functional as F
 from numgrad.nn.loss.functional import REDUCTIONS, check_reduction
-from numgrad.nn.module.module import Module
 from numgrad.tensors.creation import asarray
-from numgrad.tensors.tensor import Tensor
 
 
-class _Loss(Module):
-    """What losses have in common."""
+class _Loss(Applied):
+    """What losses have in common; weights are buffers."""
 
     reductions = REDUCTIONS
+    shown = ()
 
-    def __init__(self, reduction: str) -> None:
-        super().__init__()
-        check_reduction(type(self).__name__, reduction, self.reductions)
-        self.reduction = reduction
+    def _set_up(self, options: dict[str, Any]) -> None:
+        weights = {name: options.pop(name) for name in ("weight", "pos_weight") if name in options}
+        super()._set_up(options)
+        for name, weight in weights.items():
+            self.register_buffer(name, None if weight is None else asarray(weight))
 
-
-class _WeightedLoss(_Loss):
-    """A loss with weights, which are a buffer."""
-
-    weight: Tensor | None
-
-    def __init__(self, weight: Any, reduction: str) -> None:
-        super().__init__(reduction)
-        self.register_buffer("weight", None if weight is None else asarray(weight))
+    def _check_options(self, options: dict[str, Any]) -> None:
+        check_reduction(type(self).__name__, options["reduction"], self.reductions)
 
 
+@applies(F.mse_loss)
 class MSELoss(_Loss):
     """Squares of the differences.
-
-    Parameters
-    ----------
-    reduction
-        ``"mean"``, ``"sum"`` or ``"none"``.
 
     Examples
     --------
@@ -48,14 +41,11 @@ class MSELoss(_Loss):
     2.0
     """
 
-    def __init__(self, *, reduction: str = "mean") -> None:
-        super().__init__(reduction)
-
-    def forward(self, input: Any, target: Any) -> Tensor:
-        """Compute the loss."""
-        return functional.mse_loss(input, target, reduction=self.reduction)
+    _: KW_ONLY
+    reduction: str = "mean"
 
 
+@applies(F.l1_loss, like=F.mse_loss)
 class L1Loss(_Loss):
     """Magnitudes of the differences.
 
@@ -66,14 +56,11 @@ class L1Loss(_Loss):
     1.0
     """
 
-    def __init__(self, *, reduction: str = "mean") -> None:
-        super().__init__(reduction)
-
-    def forward(self, input: Any, target: Any) -> Tensor:
-        """Compute the loss."""
-        return functional.l1_loss(input, target, reduction=self.reduction)
+    _: KW_ONLY
+    reduction: str = "mean"
 
 
+@applies(F.smooth_l1_loss)
 class SmoothL1Loss(_Loss):
     """Magnitudes of the differences, squares below ``beta``.
 
@@ -84,15 +71,12 @@ class SmoothL1Loss(_Loss):
     1.8125
     """
 
-    def __init__(self, *, reduction: str = "mean", beta: float = 1.0) -> None:
-        super().__init__(reduction)
-        self.beta = beta
-
-    def forward(self, input: Any, target: Any) -> Tensor:
-        """Compute the loss."""
-        return functional.smooth_l1_loss(input, target, reduction=self.reduction, beta=self.beta)
+    _: KW_ONLY
+    reduction: str = "mean"
+    beta: float = option(default=1.0, doc="Where squares end.")
 
 
+@applies(F.huber_loss)
 class HuberLoss(_Loss):
     """Half the squares of the differences up to ``delta``, linear above.
 
@@ -103,28 +87,13 @@ class HuberLoss(_Loss):
     3.0625
     """
 
-    def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
-        super().__init__(reduction)
-        self.delta = delta
-
-    def forward(self, input: Any, target: Any) -> Tensor:
-        """Compute the loss."""
-        return functional.huber_loss(input, target, self.reduction, self.delta)
+    reduction: str = "mean"
+    delta: float = option(default=1.0, doc="Where squares end.")
 
 
-class CrossEntropyLoss(_WeightedLoss):
+@applies(F.cross_entropy)
+class CrossEntropyLoss(_Loss):
     """Negative logarithm of the ``softmax`` of logits at the classes of a target.
-
-    Parameters
-    ----------
-    weight
-        One factor for each class.
-    ignore_index
-        A class index that counts for nothing.
-    reduction
-        ``"mean"``, ``"sum"`` or ``"none"``.
-    label_smoothing
-        Share of each target that is spread evenly over the classes.
 
     Examples
     --------
@@ -133,30 +102,15 @@ class CrossEntropyLoss(_WeightedLoss):
     1.3862943611198906
     """
 
-    def __init__(
-        self,
-        weight: Any = None,
-        *,
-        ignore_index: int = -100,
-        reduction: str = "mean",
-        label_smoothing: float = 0.0,
-    ) -> None:
-        super().__init__(weight, reduction)
-        self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
-
-    def forward(self, input: Any, target: Any) -> Tensor:
-        """Compute the loss."""
-        return functional.cross_entropy(
-            input,
-            target,
-            self.weight,
-            ignore_index=self.ignore_index,
-            reduction=self.reduction,
-            label_smoothing=self.label_smoothing,
-        )
+    weight: Any = None
+    _: KW_ONLY
+    ignore_index: int = -100
+    reduction: str = "mean"
+    label_smoothing: float = 0.0
 
 
-class NLLLoss(_WeightedLoss):
+@applies(F.nll_loss, like=F.cross_entropy)
+class NLLLoss(_Loss):
     """Negative of logarithms of probabilities at class indices.
 
     Examples
@@ -166,24 +120,14 @@ class NLLLoss(_WeightedLoss):
     2.0
     """
 
-    def __init__(
-        self, weight: Any = None, *, ignore_index: int = -100, reduction: str = "mean"
-    ) -> None:
-        super().__init__(weight, reduction)
-        self.ignore_index = ignore_index
-
-    def forward(self, input: Any, target: Any) -> Tensor:
-        """Compute the loss."""
-        return functional.nll_loss(
-            input,
-            target,
-            self.weight,
-            ignore_index=self.ignore_index,
-            reduction=self.reduction,
-        )
+    weight: Any = None
+    _: KW_ONLY
+    ignore_index: int = -100
+    reduction: str = "mean"
 
 
-class BCELoss(_WeightedLoss):
+@applies(F.binary_cross_entropy)
+class BCELoss(_Loss):
     """Negative log-likelihood of probabilities for targets between 0 and 1.
 
     Examples
@@ -193,25 +137,14 @@ class BCELoss(_WeightedLoss):
     0.6931471805599453
     """
 
-    def __init__(self, weight: Any = None, *, reduction: str = "mean") -> None:
-        super().__init__(weight, reduction)
-
-    def forward(self, input: Any, target: Any) -> Tensor:
-        """Compute the loss."""
-        return functional.binary_cross_entropy(input, target, self.weight, reduction=self.reduction)
+    weight: Any = None
+    _: KW_ONLY
+    reduction: str = "mean"
 
 
-class BCEWithLogitsLoss(_WeightedLoss):
+@applies(F.binary_cross_entropy_with_logits)
+class BCEWithLogitsLoss(_Loss):
     """``BCELoss`` of ``sigmoid(input)``, accurate for large logits.
-
-    Parameters
-    ----------
-    weight
-        Factors of the losses.
-    reduction
-        ``"mean"``, ``"sum"`` or ``"none"``.
-    pos_weight
-        How much the target 1 counts.
 
     Examples
     --------
@@ -220,21 +153,13 @@ class BCEWithLogitsLoss(_WeightedLoss):
     1000.0
     """
 
-    pos_weight: Tensor | None
-
-    def __init__(
-        self, weight: Any = None, *, reduction: str = "mean", pos_weight: Any = None
-    ) -> None:
-        super().__init__(weight, reduction)
-        self.register_buffer("pos_weight", None if pos_weight is None else asarray(pos_weight))
-
-    def forward(self, input: Any, target: Any) -> Tensor:
-        """Compute the loss."""
-        return functional.binary_cross_entropy_with_logits(
-            input, target, self.weight, reduction=self.reduction, pos_weight=self.pos_weight
-        )
+    weight: Any = None
+    _: KW_ONLY
+    reduction: str = "mean"
+    pos_weight: Any = None
 
 
+@applies(likelihood.kl_div)
 class KLDivLoss(_Loss):
     """Kullback-Leibler divergence; ``reduction="batchmean"`` gives what mathematics calls so.
 
@@ -246,19 +171,14 @@ class KLDivLoss(_Loss):
     0.693147181
     """
 
+    _: KW_ONLY
+    reduction: str = "mean"
+    log_target: bool = False
+
     reductions = (*REDUCTIONS, "batchmean")
 
-    def __init__(self, *, reduction: str = "mean", log_target: bool = False) -> None:
-        super().__init__(reduction)
-        self.log_target = log_target
 
-    def forward(self, input: Any, target: Any) -> Tensor:
-        """Compute the loss."""
-        return likelihood.kl_div(
-            input, target, reduction=self.reduction, log_target=self.log_target
-        )
-
-
+@applies(likelihood.poisson_nll_loss)
 class PoissonNLLLoss(_Loss):
     """Negative log-likelihood of counts that have a Poisson distribution.
 
@@ -269,24 +189,14 @@ class PoissonNLLLoss(_Loss):
     1.0
     """
 
-    def __init__(
-        self,
-        log_input: bool = True,
-        full: bool = False,
-        *,
-        eps: float = 1e-8,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(reduction)
-        self.log_input, self.full, self.eps = log_input, full, eps
-
-    def forward(self, input: Any, target: Any) -> Tensor:
-        """Compute the loss."""
-        return likelihood.poisson_nll_loss(
-            input, target, self.log_input, self.full, eps=self.eps, reduction=self.reduction
-        )
+    log_input: bool = True
+    full: bool = False
+    _: KW_ONLY
+    eps: float = 1e-8
+    reduction: str = "mean"
 
 
+@applies(likelihood.gaussian_nll_loss)
 class GaussianNLLLoss(_Loss):
     """Negative log-likelihood of normal variables with given means and variances.
 
@@ -297,15 +207,13 @@ class GaussianNLLLoss(_Loss):
     1.0
     """
 
-    def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
-        super().__init__(reduction)
-        self.full, self.eps = full, eps
-
-    def forward(self, input: Any, target: Any, var: Any) -> Tensor:
-        """Compute the loss."""
-        return likelihood.gaussian_nll_loss(input, target, var, self.full, self.eps, self.reduction)
+    _: KW_ONLY
+    full: bool = False
+    eps: float = 1e-6
+    reduction: str = "mean"
 
 
+@applies(distance.cosine_embedding_loss)
 class CosineEmbeddingLoss(_Loss):
     """``1 - cos`` of pairs of vectors that belong together, else ``max(cos - margin, 0)``.
 
@@ -317,19 +225,14 @@ class CosineEmbeddingLoss(_Loss):
     0.4
     """
 
-    def __init__(self, margin: float = 0.0, *, reduction: str = "mean") -> None:
-        super().__init__(reduction)
-        self.margin = margin
-
-    def forward(self, input1: Any, input2: Any, target: Any) -> Tensor:
-        """Compute the loss."""
-        return distance.cosine_embedding_loss(
-            input1, input2, target, self.margin, reduction=self.reduction
-        )
+    margin: float = 0.0
+    _: KW_ONLY
+    reduction: str = "mean"
 
 
+@applies(distance.triplet_margin_loss)
 class TripletMarginLoss(_Loss):
-    """How much the positive is not nearer to the anchor than the negative by a margin.
+    """How far the positive is from being nearer to the anchor than the negative by a margin.
 
     Raises
     ------
@@ -344,29 +247,15 @@ class TripletMarginLoss(_Loss):
     0.5
     """
 
-    def __init__(
-        self,
-        margin: float = 1.0,
-        p: float = 2.0,
-        eps: float = 1e-6,
-        swap: bool = False,
-        *,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(reduction)
+    margin: float = 1.0
+    p: float = 2.0
+    eps: float = 1e-6
+    swap: bool = False
+    _: KW_ONLY
+    reduction: str = "mean"
+
+    def _check_options(self, options: dict[str, Any]) -> None:
+        super()._check_options(options)
+        margin = options["margin"]
         if not margin > 0:
             raise NumgradValueError(f"TripletMarginLoss: margin must be positive, got {margin}")
-        self.margin, self.p, self.eps, self.swap = margin, p, eps, swap
-
-    def forward(self, anchor: Any, positive: Any, negative: Any) -> Tensor:
-        """Compute the loss."""
-        return distance.triplet_margin_loss(
-            anchor,
-            positive,
-            negative,
-            self.margin,
-            self.p,
-            self.eps,
-            self.swap,
-            reduction=self.reduction,
-        )

@@ -174,7 +174,13 @@ weighted_bernoulli_logit_error.vjp(
 )
 
 
-@primitive(internal=True, differentiable=False, method=False)
+@primitive(
+    internal=True,
+    differentiable=False,
+    method=False,
+    effects=True,
+    lowering="numgrad.nn.loss.lowering",
+)
 def require_between(x, *, low, high, problem):
     """Raise, and say what the problem is, unless all elements lie between two bounds."""
     if x.size and not (x.min() >= low and x.max() <= high):

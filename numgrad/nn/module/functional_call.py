@@ -24,7 +24,7 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """Call a module with the given parameters and buffers in the place of its own.
+    """Call a module with the given parameters and buffers in place of its own.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Hooks of modules, of one or of all of them, and how a call runs them.
 
-Note [Order of hooks]
----------------------
+Note [Hooks of a module]
+------------------------
 Forward: those of all modules before the module's own, each in the order of registration (or first,
 where registered with ``prepend``): pre-hooks, ``forward``, hooks. For backward hooks the arguments
 and the results of the call pass through a node each (see ``backward_hooks``).
@@ -65,7 +65,7 @@ class HookedCall:
     forward: Callable[..., Any]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run ``forward`` and the hooks: Note [Order of hooks] in ``hooked_call``."""
+        """Run ``forward`` and the hooks: Note [Hooks of a module]."""
         if self._is_hooked:
             return self._call_hooked(args, kwargs)
         return self.forward(*args, **kwargs)

@@ -56,7 +56,7 @@ class Members:
         return found
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
-        """Add a parameter, or None in the place of one.
+        """Add a parameter, or None in place of one.
 
         Raises
         ------
@@ -87,7 +87,7 @@ class Members:
         name
             Its name; a buffer of that name is replaced.
         tensor
-            The Tensor, or None in the place of one.
+            The Tensor, or None in place of one.
         persistent
             Whether ``state_dict`` contains it.
 
@@ -113,11 +113,11 @@ class Members:
         self._set_persistent(name, persistent)
 
     def register_module(self, name: str, module: Members | None) -> None:
-        """Add a submodule, or None in the place of one: another name of ``add_module``."""
+        """Add a submodule, or None in place of one: another name of ``add_module``."""
         self.add_module(name, module)
 
     def add_module(self, name: str, module: Members | None) -> None:
-        """Add a submodule, or None in the place of one.
+        """Add a submodule, or None in place of one.
 
         Raises
         ------
@@ -162,7 +162,7 @@ class Members:
             object.__setattr__(self, name, value)
 
     def _make_way(self, name: str, members: str, kind: str | None) -> None:
-        """Remove an attribute that a member is to take the name of."""
+        """Remove an attribute whose name a member takes."""
         attributes = self.__dict__
         if members not in attributes:
             raise _uninitialized(self, name)

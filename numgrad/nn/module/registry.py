@@ -43,7 +43,7 @@ class Registry(dict[str, T]):
             self.__setstate__(owner)
 
     def __setstate__(self, owner: Any) -> None:
-        # a weak reference: modules are freed when the last name of theirs goes, not by the
+        # a weak reference: modules are freed when their last name goes, not by the
         # collector of cycles
         self._owner = ref(owner)
         owner.__dict__.update(self)

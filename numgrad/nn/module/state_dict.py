@@ -481,7 +481,7 @@ def _copy(tensor: Tensor, value: Any) -> Write:
 
 
 def _assignment(module: Any, name: str, tensor: Tensor, value: Any) -> Write:
-    """How to put a value in the place of a member, and to take it back."""
+    """How to replace a member by a value, and to undo that."""
 
     def do() -> None:
         if isinstance(tensor, Parameter):

@@ -1,6 +1,6 @@
 """Normalization of channels over a batch: by its own statistics, or by given ones.
 
-Formulas compute the statistics anew: Note [Statistics in formulas] in ``normalization``.
+Formulas compute the statistics anew: Note [Statistics in formulas] in ``normalization.operation``.
 """
 
 from __future__ import annotations
@@ -77,11 +77,33 @@ def _gradient_sums(
     errors=[(((3, 2), (3,), (2,)), {}, "NumgradValueError"), (((3,),), {}, "NumgradValueError")],
     real=True,
     smooth=True,
+    lowering="numgrad.nn.normalization.lowering",
 )
 def batch_normalize(x, weight=None, bias=None, *, eps=1e-5):
     """Normalize each channel (axis 1) over the batch and everything after: result, mean, variance.
 
     The variance is the biased one, over the number of elements.
+
+    Parameters
+    ----------
+    weight
+        Factor for each channel; 1 by default.
+    bias
+        Summand for each channel; 0 by default.
+
+    Returns
+    -------
+    tuple of Tensors
+        The result, of the shape of ``x``; mean and variance of each channel.
+
+    Examples
+    --------
+    >>> y, mean, variance = ng.ops["batch_normalize"](ng.tensor([[1.0, 0.0], [3.0, 4.0]]))
+    >>> np.round(y, 4)
+    tensor([[-1., -1.],
+            [ 1.,  1.]])
+    >>> mean, variance
+    (tensor([2., 2.]), tensor([1., 4.]))
     """
     operation = "batch_normalize"
     extents = _channels(operation, x)
@@ -198,9 +220,34 @@ batch_normalize.calls = [
     errors=[(((3, 2), (3,), (3,), (2,), (2,)), {}, "NumgradValueError")],
     real=True,
     smooth=True,
+    lowering="numgrad.nn.normalization.lowering",
 )
 def normalize_by(x, mean, variance, weight=None, bias=None, *, eps=1e-5):
-    """``(x - mean) / sqrt(variance + eps) * weight + bias``, all by channels (axis 1)."""
+    """``(x - mean) / sqrt(variance + eps) * weight + bias``, all by channels (axis 1).
+
+    Parameters
+    ----------
+    mean
+        Mean of each channel.
+    variance
+        Variance of each channel.
+    weight
+        Factor for each channel; 1 by default.
+    bias
+        Summand for each channel; 0 by default.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``x``.
+
+    Examples
+    --------
+    >>> x = ng.tensor([[1.0, 0.0], [3.0, 4.0]])
+    >>> ng.ops["normalize_by"](x, [2.0, 2.0], [1.0, 4.0], eps=0.0)
+    tensor([[-1., -1.],
+            [ 1.,  1.]])
+    """
     operation = "normalize_by"
     extents = _channels(operation, x)
     dtype = computing_dtype(operation, x, mean, variance, weight, bias)

@@ -9,6 +9,7 @@ derivative must see that they depend on it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache, partial
 from math import prod
 from typing import Any
@@ -17,8 +18,10 @@ import numpy as np
 
 from numgrad.codegen import threads
 from numgrad.codegen.expr import check_dtype
+from numgrad.core.batching import BatchOperand
 from numgrad.core.declare import composite, primitive
-from numgrad.core.op import Meta
+from numgrad.core.interpreter import bind
+from numgrad.core.op import Meta, Op
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels.normalization import channel_sums_kernel, rows_backward_kernel, rows_kernel
 from numgrad.operations.shape import as_operand, reshape
@@ -98,6 +101,7 @@ def check_channels(operation: str, name: str, a: Any, width: int) -> None:
     ],
     real=True,
     smooth=True,
+    lowering="numgrad.nn.normalization.lowering",
 )
 def normalize_groups(x, weight=None, bias=None, *, extents, eps=1e-5, centered=True):
     """``(x - mean) / sqrt(var + eps)`` of each group of channels, then ``* weight + bias``.
@@ -233,6 +237,26 @@ def layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
     """Normalize over the last axes: ``(x - mean) / sqrt(var + eps) * weight + bias``.
 
     ``normalized_shape`` gives the lengths of these axes; ``weight`` and ``bias`` have that shape.
+
+    Parameters
+    ----------
+    normalized_shape : int or tuple of ints
+        Lengths of the last axes, over which it normalizes.
+    weight
+        Factors of shape ``normalized_shape``; 1 by default.
+    bias
+        Summands of shape ``normalized_shape``; 0 by default.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``x``.
+
+    Examples
+    --------
+    >>> np.round(F.layer_norm(ng.tensor([[1.0, 3.0], [10.0, 30.0]]), 2), 4)
+    tensor([[-1.,  1.],
+            [-1.,  1.]])
     """
     x = as_operand(x)
     extents = _trailing("layer_norm", x, normalized_shape, {"weight": weight, "bias": bias})
@@ -250,6 +274,25 @@ def rms_norm(x, normalized_shape, weight=None, eps=None):
     """Divide by the root mean square over the last axes: ``x / sqrt(mean(x**2) + eps) * weight``.
 
     ``eps=None`` is the machine epsilon of the operand's dtype.
+
+    Parameters
+    ----------
+    normalized_shape : int or tuple of ints
+        Lengths of the last axes, over which it divides.
+    weight
+        Factors of shape ``normalized_shape``; 1 by default.
+    eps : float
+        What is added to the mean square; by default the machine epsilon of the dtype.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``x``.
+
+    Examples
+    --------
+    >>> F.rms_norm(ng.tensor([3.0, 4.0, 0.0, 0.0]), 4)
+    tensor([1.2, 1.6, 0. , 0. ])
     """
     x = as_operand(x)
     extents = _trailing("rms_norm", x, normalized_shape, {"weight": weight})
@@ -266,7 +309,27 @@ rms_norm.calls = [
 
 @composite(method=False, real=True, smooth=True)
 def group_norm(x, num_groups, weight=None, bias=None, eps=1e-5):
-    """Normalize each of ``num_groups`` groups of channels (axis 1) of each example (axis 0)."""
+    """Normalize each of ``num_groups`` groups of channels (axis 1) of each example (axis 0).
+
+    Parameters
+    ----------
+    num_groups : int
+        Number of groups, which have as many channels each.
+    weight
+        Factor for each channel; 1 by default.
+    bias
+        Summand for each channel; 0 by default.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``x``.
+
+    Examples
+    --------
+    >>> np.round(F.group_norm(ng.tensor([[1.0, 3.0, 10.0, 30.0]]), 2), 4)
+    tensor([[-1.,  1., -1.,  1.]])
+    """
     x = as_operand(x)
     if len(x.shape) < 2:
         raise NumgradValueError(
@@ -287,3 +350,15 @@ group_norm.calls = [
     (((2, 4, 3), (4,), (4,)), lambda x, w, b: group_norm(x, 2, w, b)),
     (((2, 4, 0), (4,), (4,)), lambda x, w, b: group_norm(x, 2, w, b)),
 ]
+
+
+@normalize_groups.batch
+def _normalize_groups(
+    op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
+) -> Any:
+    x, *parameters = operands
+    if any(p.batched for p in parameters):
+        return NotImplemented
+    outer, *rest = params["extents"]
+    arguments = (x.value, *(p.value for p in parameters))
+    return bind(op, arguments, {**params, "extents": (size * outer, *rest)})

@@ -4,44 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from numgrad.autograd.variable import Tensor
+from numgrad.core.options import option
+from numgrad.nn.applied import Applied, applies
 from numgrad.nn.convolution.functional import along_axes
-from numgrad.nn.module.module import Module
-from numgrad.nn.pooling import functional
+from numgrad.nn.pooling import functional as F
 
 
-class _MaxPool(Module):
-    def __init__(
-        self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        dilation: Any = 1,
-        return_indices: bool = False,
-        ceil_mode: bool = False,
-    ) -> None:
-        super().__init__()
-        self.kernel_size = kernel_size
-        self.stride = kernel_size if stride is None else stride
-        self.padding = padding
-        self.dilation = dilation
-        self.return_indices = return_indices
-        self.ceil_mode = ceil_mode
+class _Pool(Applied):
+    """What layers with windows have in common."""
 
-    def _arguments(self) -> tuple:
-        return (
-            self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode,
-            self.return_indices,
-        )  # fmt: skip
+    shown = ("kernel_size", "stride", "padding")
 
-    def extra_repr(self) -> str:
-        """The arguments of the constructor."""
-        return (
-            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
-            f"dilation={self.dilation}, ceil_mode={self.ceil_mode}"
-        )
+    def _check_options(self, options: dict[str, Any]) -> None:
+        if options["stride"] is None:
+            options["stride"] = options["kernel_size"]
 
 
+class _MaxPool(_Pool):
+    shown = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
+
+
+@applies(F.max_pool1d, like=F.max_pool2d)
 class MaxPool1d(_MaxPool):
     """Largest element of windows of sequences: as ``MaxPool2d``, along one axis.
 
@@ -52,18 +35,17 @@ class MaxPool1d(_MaxPool):
     tensor([[3., 2.]])
     """
 
-    def forward(self, input: Any) -> Any:
-        """Apply the layer."""
-        return functional.max_pool1d(input, *self._arguments())
+    kernel_size: Any
+    stride: Any = None
+    padding: Any = 0
+    dilation: Any = 1
+    return_indices: bool = False
+    ceil_mode: bool = False
 
 
+@applies(F.max_pool2d)
 class MaxPool2d(_MaxPool):
     """Largest element of windows that slide over images.
-
-    Parameters
-    ----------
-    kernel_size, stride, padding, dilation, return_indices, ceil_mode
-        As in ``functional.max_pool2d``.
 
     Examples
     --------
@@ -75,18 +57,17 @@ class MaxPool2d(_MaxPool):
     (5, 16, 4, 4)
     """
 
-    def forward(self, input: Any) -> Any:
-        """Apply the layer."""
-        return functional.max_pool2d(input, *self._arguments())
+    kernel_size: Any
+    stride: Any = None
+    padding: Any = 0
+    dilation: Any = 1
+    return_indices: bool = False
+    ceil_mode: bool = False
 
 
-class AvgPool1d(Module):
+@applies(F.avg_pool1d, like=F.avg_pool2d)
+class AvgPool1d(_Pool):
     """Mean of windows of sequences.
-
-    Parameters
-    ----------
-    kernel_size, stride, padding, ceil_mode, count_include_pad
-        As in ``functional.avg_pool1d``.
 
     Examples
     --------
@@ -95,41 +76,21 @@ class AvgPool1d(Module):
     tensor([[2., 1.]])
     """
 
-    def __init__(
-        self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-    ) -> None:
-        super().__init__()
-        self.kernel_size = along_axes("AvgPool1d", "kernel_size", kernel_size, 1, 1)
-        stride = kernel_size if stride is None else stride
-        self.stride = along_axes("AvgPool1d", "stride", stride, 1, 1)
-        self.padding = along_axes("AvgPool1d", "padding", padding, 1, 0)
-        self.ceil_mode = ceil_mode
-        self.count_include_pad = count_include_pad
+    kernel_size: Any
+    stride: Any = None
+    padding: Any = 0
+    ceil_mode: bool = False
+    count_include_pad: bool = True
 
-    def forward(self, input: Any) -> Tensor:
-        """Apply the layer."""
-        return functional.avg_pool1d(
-            input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
-            self.count_include_pad,
-        )  # fmt: skip
-
-    def extra_repr(self) -> str:
-        """The arguments of the constructor."""
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+    def _check_options(self, options: dict[str, Any]) -> None:
+        super()._check_options(options)
+        for name, least in (("kernel_size", 1), ("stride", 1), ("padding", 0)):
+            options[name] = along_axes("AvgPool1d", name, options[name], 1, least)
 
 
-class AvgPool2d(Module):
+@applies(F.avg_pool2d)
+class AvgPool2d(_Pool):
     """Mean of windows that slide over images.
-
-    Parameters
-    ----------
-    kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
-        As in ``functional.avg_pool2d``.
 
     Examples
     --------
@@ -138,46 +99,16 @@ class AvgPool2d(Module):
     (5, 3, 4, 4)
     """
 
-    def __init__(
-        self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-        divisor_override: int | None = None,
-    ) -> None:
-        super().__init__()
-        self.kernel_size = kernel_size
-        self.stride = kernel_size if stride is None else stride
-        self.padding = padding
-        self.ceil_mode = ceil_mode
-        self.count_include_pad = count_include_pad
-        self.divisor_override = divisor_override
-
-    def forward(self, input: Any) -> Tensor:
-        """Apply the layer."""
-        return functional.avg_pool2d(
-            input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
-            self.count_include_pad, self.divisor_override,
-        )  # fmt: skip
-
-    def extra_repr(self) -> str:
-        """The arguments of the constructor."""
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+    kernel_size: Any
+    stride: Any = None
+    padding: Any = 0
+    ceil_mode: bool = False
+    count_include_pad: bool = True
+    divisor_override: int | None = None
 
 
-class _AdaptiveAvgPool(Module):
-    def __init__(self, output_size: Any) -> None:
-        super().__init__()
-        self.output_size = output_size
-
-    def extra_repr(self) -> str:
-        """The argument of the constructor."""
-        return f"output_size={self.output_size}"
-
-
-class AdaptiveAvgPool1d(_AdaptiveAvgPool):
+@applies(F.adaptive_avg_pool1d)
+class AdaptiveAvgPool1d(Applied):
     """Means of a given number of parts of sequences, as ``functional.adaptive_avg_pool1d``.
 
     Examples
@@ -187,12 +118,11 @@ class AdaptiveAvgPool1d(_AdaptiveAvgPool):
     tensor([[2. , 2.5]])
     """
 
-    def forward(self, input: Any) -> Tensor:
-        """Apply the layer."""
-        return functional.adaptive_avg_pool1d(input, self.output_size)
+    output_size: Any = option(doc="Number of parts.")
 
 
-class AdaptiveAvgPool2d(_AdaptiveAvgPool):
+@applies(F.adaptive_avg_pool2d)
+class AdaptiveAvgPool2d(Applied):
     """Means of a given number of rows and columns, as ``functional.adaptive_avg_pool2d``.
 
     Examples
@@ -202,6 +132,4 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPool):
     (5, 3, 1, 7)
     """
 
-    def forward(self, input: Any) -> Tensor:
-        """Apply the layer."""
-        return functional.adaptive_avg_pool2d(input, self.output_size)
+    output_size: Any

@@ -13,6 +13,7 @@ import numpy as np
 
 from numgrad.codegen import threads
 from numgrad.codegen.expr import check_dtype
+from numgrad.core.batching import unchanged
 from numgrad.core.declare import primitive
 from numgrad.core.op import Meta
 from numgrad.errors import NumgradTypeError, NumgradValueError
@@ -291,3 +292,6 @@ average_windows.vjp(
     )
 )
 spread_windows.vjp(x=lambda g, windows: average_windows(g, windows=windows))
+
+for _op in (average_windows, max_pool, max_pool_indices, spread_windows):
+    _op.batch(unchanged)

@@ -2,7 +2,7 @@
 
 Note [Norms that do not overflow]
 ---------------------------------
-The squares of 1e200 overflow, those of 1e-200 vanish, and the norm is none of that. The plain sum
+The squares of 1e200 overflow, those of 1e-200 vanish, and the norm does neither. The plain sum
 of powers is right wherever it is finite and well above what underflow may have lost; elsewhere the
 elements are scaled by their largest magnitude first.
 

@@ -27,6 +27,7 @@ import numpy as np
 
 from numgrad.autograd.modes import no_grad
 from numgrad.core.interpreter import state
+from numgrad.core.options import Option
 from numgrad.errors import (
     NumgradKeyError,
     NumgradNotImplementedError,
@@ -89,6 +90,7 @@ class LRScheduler:
     [0.3]
     """
 
+    _checked: tuple[Option, ...] = ()
     _get_lr_called_within_step = False
     _is_initial = False
     _get_closed_form_lr: Callable[[], list[Any]]
@@ -112,6 +114,14 @@ class LRScheduler:
         self.last_epoch = last_epoch
         _note_steps(optimizer)
         self._initial_step()
+
+    def _set_up(self, options: dict[str, Any]) -> None:
+        """What a declared constructor does: Note [Declared options]."""
+        for option in self._checked:
+            option.check(type(self).__name__, options[option.name])
+        optimizer, last_epoch = options.pop("optimizer"), options.pop("last_epoch")
+        vars(self).update(options)
+        LRScheduler.__init__(self, optimizer, last_epoch)
 
     def _initial_step(self) -> None:
         """Step 0."""

@@ -11,24 +11,17 @@ from typing import Any
 
 from numgrad.errors import NumgradValueError
 from numgrad.optim.lr_scheduler.base import LRScheduler, values_of
+from numgrad.optim.lr_scheduler.options import declared, option
 from numgrad.optim.optimizer import Optimizer
 
 
+@declared
 class CosineAnnealingLR(LRScheduler):
     """Let the learning rate fall to ``eta_min`` along half a period of a cosine.
 
     The rate of step ``t`` is
     ``eta_min + (initial_lr - eta_min) * (1 + cos(pi * t / T_max)) / 2``. After ``T_max`` it rises
     again.
-
-    Parameters
-    ----------
-    optimizer, last_epoch
-        As for ``LRScheduler``.
-    T_max
-        The step at which the rate is ``eta_min``.
-    eta_min
-        The lowest rate.
 
     Examples
     --------
@@ -42,12 +35,10 @@ class CosineAnnealingLR(LRScheduler):
     0.250
     """
 
-    def __init__(
-        self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1
-    ) -> None:
-        self.T_max = T_max
-        self.eta_min = eta_min
-        super().__init__(optimizer, last_epoch)
+    optimizer: Optimizer
+    T_max: int = option(doc="The step at which the rate is ``eta_min``.")
+    eta_min: float = 0.0
+    last_epoch: int = -1
 
     def _next_lr(self) -> list[Any]:
         if self._is_initial:

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from numgrad.errors import NumgradValueError
 from numgrad.optim.lr_scheduler.base import LRScheduler
+from numgrad.optim.lr_scheduler.options import declared, option
 from numgrad.optim.optimizer import Optimizer
 
 
@@ -34,19 +34,11 @@ class FactorLR(LRScheduler):
         return [lr * factor for lr in self.base_lrs]
 
 
+@declared
 class StepLR(FactorLR):
     """Multiply the learning rate by ``gamma`` every ``step_size`` steps.
 
     The rate of step ``t`` is ``initial_lr * gamma ** (t // step_size)``.
-
-    Parameters
-    ----------
-    optimizer, last_epoch
-        As for ``LRScheduler``.
-    step_size
-        Steps from one change to the next.
-    gamma
-        The factor.
 
     Examples
     --------
@@ -60,12 +52,10 @@ class StepLR(FactorLR):
     [0.25]
     """
 
-    def __init__(
-        self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1
-    ) -> None:
-        self.step_size = step_size
-        self.gamma = gamma
-        super().__init__(optimizer, last_epoch)
+    optimizer: Optimizer
+    step_size: int = option(doc="Steps from one change to the next.")
+    gamma: float = 0.1
+    last_epoch: int = -1
 
     def _factor(self) -> float:
         changes = self.last_epoch != 0 and self.last_epoch % self.step_size == 0
@@ -127,22 +117,9 @@ class MultiStepLR(FactorLR):
         self.milestones = Counter({int(step): n for step, n in self.milestones.items()})
 
 
+@declared
 class ConstantLR(FactorLR):
     """Multiply the learning rate by ``factor`` until step ``total_iters``.
-
-    Parameters
-    ----------
-    optimizer, last_epoch
-        As for ``LRScheduler``.
-    factor
-        The factor, from 0 to 1.
-    total_iters
-        The step from which the rate is the initial one.
-
-    Raises
-    ------
-    NumgradValueError
-        If ``factor`` is outside [0, 1].
 
     Notes
     -----
@@ -158,18 +135,10 @@ class ConstantLR(FactorLR):
     [0.5]
     """
 
-    def __init__(
-        self,
-        optimizer: Optimizer,
-        factor: float = 1.0 / 3,
-        total_iters: int = 5,
-        last_epoch: int = -1,
-    ) -> None:
-        if factor > 1.0 or factor < 0:
-            raise NumgradValueError(f"ConstantLR: factor must be from 0 to 1, got {factor}")
-        self.factor = factor
-        self.total_iters = total_iters
-        super().__init__(optimizer, last_epoch)
+    optimizer: Optimizer
+    factor: float = option(default=1.0 / 3, at_least=0, at_most=1, doc="The factor.")
+    total_iters: int = 5
+    last_epoch: int = -1
 
     def _next_lr(self) -> list[Any]:
         if self.factor == 0 and self.last_epoch == self.total_iters > 0:
@@ -185,27 +154,12 @@ class ConstantLR(FactorLR):
         return self.factor + (self.last_epoch >= self.total_iters) * (1 - self.factor)
 
 
+@declared
 class LinearLR(FactorLR):
     """Change the learning rate linearly, until step ``total_iters``.
 
     The rate of step ``t`` is the initial one times the factor on the straight line from
     ``start_factor`` at step 0 to ``end_factor`` at ``total_iters``, where it stays.
-
-    Parameters
-    ----------
-    optimizer, last_epoch
-        As for ``LRScheduler``.
-    start_factor
-        The factor of step 0, above 0 and at most 1.
-    end_factor
-        The last factor, from 0 to 1.
-    total_iters
-        The number of steps from one to the other.
-
-    Raises
-    ------
-    NumgradValueError
-        If a factor is out of its range.
 
     Examples
     --------
@@ -219,24 +173,11 @@ class LinearLR(FactorLR):
     [0.75]
     """
 
-    def __init__(
-        self,
-        optimizer: Optimizer,
-        start_factor: float = 1.0 / 3,
-        end_factor: float = 1.0,
-        total_iters: int = 5,
-        last_epoch: int = -1,
-    ) -> None:
-        if start_factor > 1.0 or start_factor <= 0:
-            raise NumgradValueError(
-                f"LinearLR: start_factor must be above 0 and at most 1, got {start_factor}"
-            )
-        if end_factor > 1.0 or end_factor < 0:
-            raise NumgradValueError(f"LinearLR: end_factor must be from 0 to 1, got {end_factor}")
-        self.start_factor = start_factor
-        self.end_factor = end_factor
-        self.total_iters = total_iters
-        super().__init__(optimizer, last_epoch)
+    optimizer: Optimizer
+    start_factor: float = option(default=1.0 / 3, above=0, at_most=1, doc="The factor of step 0.")
+    end_factor: float = option(default=1.0, at_least=0, at_most=1, doc="The last factor.")
+    total_iters: int = 5
+    last_epoch: int = -1
 
     def _factor(self) -> float:
         if self.last_epoch == 0:
@@ -252,15 +193,9 @@ class LinearLR(FactorLR):
         return self.start_factor + rise * min(self.total_iters, self.last_epoch) / self.total_iters
 
 
+@declared
 class ExponentialLR(FactorLR):
     """Multiply the learning rate by ``gamma`` at every step.
-
-    Parameters
-    ----------
-    optimizer, last_epoch
-        As for ``LRScheduler``.
-    gamma
-        The factor.
 
     Examples
     --------
@@ -274,9 +209,9 @@ class ExponentialLR(FactorLR):
     [0.125]
     """
 
-    def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
-        self.gamma = gamma
-        super().__init__(optimizer, last_epoch)
+    optimizer: Optimizer
+    gamma: float
+    last_epoch: int = -1
 
     def _factor(self) -> float:
         return 1.0 if self._is_initial else self.gamma
@@ -285,19 +220,11 @@ class ExponentialLR(FactorLR):
         return self.gamma**self.last_epoch
 
 
+@declared
 class PolynomialLR(FactorLR):
     """Let the learning rate fall to 0 at step ``total_iters``, as a power of what is left.
 
     The rate of step ``t`` is ``initial_lr * (1 - t / total_iters) ** power``.
-
-    Parameters
-    ----------
-    optimizer, last_epoch
-        As for ``LRScheduler``.
-    total_iters
-        The step at which the rate is 0.
-    power
-        The exponent.
 
     Examples
     --------
@@ -311,16 +238,10 @@ class PolynomialLR(FactorLR):
     [0.25]
     """
 
-    def __init__(
-        self,
-        optimizer: Optimizer,
-        total_iters: int = 5,
-        power: float = 1.0,
-        last_epoch: int = -1,
-    ) -> None:
-        self.total_iters = total_iters
-        self.power = power
-        super().__init__(optimizer, last_epoch)
+    optimizer: Optimizer
+    total_iters: int = 5
+    power: float = option(default=1.0, doc="The exponent.")
+    last_epoch: int = -1
 
     def _factor(self) -> float:
         if self._is_initial or self.last_epoch > self.total_iters:

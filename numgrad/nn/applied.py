@@ -1,0 +1,125 @@
+"""Modules that apply a function of ``nn.functional``: parameters are said once, by the function.
+
+Note [Applied functions]
+------------------------
+The body of such a class declares its options as in Note [Declared options]; they become attributes.
+``forward`` calls the function: parameters that are options get the attributes, ``training`` that of
+the module, and those without a default are the inputs. What an option means stands in the
+docstring of the function.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeVar, dataclass_transform
+
+from numgrad.core.options import Option, compiled_method, declare, option
+from numgrad.nn.module.module import Module
+
+_Class = TypeVar("_Class", bound=type)
+
+COMMON: dict[str, Option] = {
+    "inplace": Option(doc="Write to the input."),
+    "reduction": Option(doc='``"mean"``, ``"sum"`` or ``"none"``.'),
+    "dim": Option(doc="The axis; without one it is guessed, with a warning."),
+    "alpha": Option(doc="Scale of what is not positive."),
+}
+"""The vocabulary, for functions that do not describe these themselves."""
+
+
+class Applied(Module):
+    """Base of modules that apply a function: Note [Applied functions]."""
+
+    _options: ClassVar[dict[str, Option]] = {}
+    shown: ClassVar[tuple[str, ...] | None] = None
+    """The options that ``repr`` shows, by default all; a flag only where it is set."""
+
+    def _set_up(self, options: dict[str, Any]) -> None:
+        """What a declared constructor does."""
+        super().__init__()
+        self._check_options(options)
+        for name, value in options.items():
+            setattr(self, name, value)
+
+    def _check_options(self, options: dict[str, Any]) -> None:
+        """Raise unless the options can be used; may convert them."""
+
+    def extra_repr(self) -> str:
+        """The options."""
+        names = [o.name for o in type(self)._options.values() if o.init]
+        if self.shown is None:
+            names = [name for name in names if name != "inplace" or self.inplace]
+        else:
+            names = [name for name in self.shown if name in names]
+        return ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
+
+
+@dataclass_transform(field_specifiers=(option,))
+def applies(
+    function: Callable[..., Any], like: Callable[..., Any] | None = None
+) -> Callable[[_Class], _Class]:
+    """Give a subclass of ``Applied`` its constructor and a ``forward`` that calls ``function``.
+
+    Parameters
+    ----------
+    function
+        Of ``nn.functional``.
+    like
+        The function whose docstring describes the parameters, if that of ``function`` refers to it.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> from numgrad.nn.applied import Applied, applies
+    >>> @applies(ng.nn.functional.gelu)
+    ... class FastGELU(Applied):
+    ...     approximate: "str" = "tanh"
+    >>> FastGELU()
+    FastGELU(approximate='tanh')
+    """
+
+    def decorate(cls: _Class) -> _Class:
+        described = {name: Option(doc=doc) for name, doc in _described(like or function).items()}
+        options = declare(cls, {**COMMON, **described})
+        made: Any = cls
+        made.forward = _forward(cls, function, options)
+        return cls
+
+    return decorate
+
+
+def _forward(cls: type, function: Callable[..., Any], options: Any) -> Callable[..., Any]:
+    """``forward`` of a class, compiled from source: it costs no more than one written out."""
+    inputs, arguments, by_name = [], [], False
+    for name, parameter in inspect.signature(function).parameters.items():
+        by_name = by_name or parameter.kind is parameter.KEYWORD_ONLY
+        if name in options or name == "training":
+            arguments.append(f"{name}=self.{name}" if by_name else f"self.{name}")
+        elif parameter.default is parameter.empty:
+            inputs.append(name)
+            arguments.append(name)
+        else:
+            by_name = True
+    body = f"return _given({', '.join(arguments)})"
+    forward: Any = compiled_method(cls, "forward", ["self", *inputs], body, function)
+    forward.__doc__ = f"Apply ``functional.{function.__name__}``."
+    forward.__annotations__ = dict.fromkeys(inputs, "Any") | {"return": "Any"}
+    return forward
+
+
+_ENTRY = re.compile(r"^(\w+(?:, \w+)*)(?: : .*)?\n((?:    .*\n?|\n(?=    ))+)", re.MULTILINE)
+
+
+def _described(function: Callable[..., Any]) -> dict[str, str]:
+    """What the docstring of a function says of each of its parameters."""
+    doc = inspect.getdoc(function) or ""
+    section = re.search(r"^Parameters\n-+\n(.*?)(?:\n\n\w|\Z)", doc, re.MULTILINE | re.DOTALL)
+    if not section:
+        return {}
+    return {
+        name: " ".join(text.split())
+        for names, text in _ENTRY.findall(section[1] + "\n")
+        for name in names.split(", ")
+    }

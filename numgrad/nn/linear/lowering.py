@@ -1,0 +1,19 @@
+"""Linear maps as terms of a compiled function."""
+
+from __future__ import annotations
+
+from numgrad.compiler.graph.graph import Node
+from numgrad.compiler.lower.lowering import lowering
+from numgrad.compiler.lower.product import multiplied, swapped
+from numgrad.compiler.lower.terms import Term, Terms
+
+
+@lowering("linear")
+def _linear(terms: Terms, node: Node, args: list[Term]) -> Term | None:
+    """``x @ weight.T + bias``."""
+    x, weight = args[:2]
+    product = multiplied(terms, node, x, swapped(terms, weight))
+    if product is None or len(args) == 2:
+        return product
+    dtype = node.outputs[0].dtype
+    return terms.map("add", (product, terms.cast(args[2], dtype)), dtype)

@@ -1,0 +1,95 @@
+"""Containers of arrays: the same for transforms, ``jit`` and everything else that takes them."""
+
+from collections import OrderedDict, defaultdict, namedtuple
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+import numgrad as ng
+from numgrad.core.tree import container_of, flatten, leaves, map_leaves, paths, register, unflatten
+
+Point = namedtuple("Point", "x y")
+
+
+@dataclass(frozen=True)
+class Line:
+    slope: object
+    ends: object
+    length: object = field(default=0.0, init=False)
+
+
+class Box:
+    def __init__(self, content, label):
+        self.content, self.label = content, label
+
+
+@pytest.fixture(autouse=True)
+def registered():
+    register(Box, lambda box: ((box.content,), box.label), lambda label, parts: Box(*parts, label))
+
+
+def values():
+    ordered = OrderedDict([("b", 2.0), ("a", 3.0)])
+    return {"line": Line(Point(1.0, ordered), [Box(4.0, "red")]), "empty": ()}
+
+
+def test_taken_apart_and_put_together():
+    tree = values()
+    found = []
+    nesting = flatten(tree, found)
+    assert found == leaves(tree) == [1.0, 2.0, 3.0, 4.0, 0.0]
+    assert list(paths(nesting, "t")) == [
+        "t['line'].slope.x",
+        "t['line'].slope.y['b']",
+        "t['line'].slope.y['a']",
+        "t['line'].ends[0][0]",
+        "t['line'].length",
+    ]
+    again = unflatten(nesting, iter(found))
+    assert type(again["line"].slope.y) is OrderedDict
+    assert again["line"].slope == tree["line"].slope
+    assert (again["line"].ends[0].content, again["line"].ends[0].label) == (4.0, "red")
+    assert flatten(again, []) == nesting
+
+
+def test_what_is_an_array_or_a_function_is_a_leaf():
+    for kind in (np.ndarray, ng.Tensor, ng.nn.Linear, str, int):
+        assert container_of(kind) is None
+    assert map_leaves(lambda x: 2 * x, defaultdict(list, a=1)) == {"a": 2}
+
+
+def energy(tree):
+    line = tree["line"]
+    return np.sum(line.slope.x * line.slope.y["a"]) + np.sum(line.ends[0].content ** 2)
+
+
+def test_gradients_have_the_containers_of_arguments():
+    for f in (ng.grad(energy), ng.jit(ng.grad(energy))):
+        for _ in range(2):  # the second call is dispatched
+            gradient = f(map_leaves(np.float64, values()))
+            line = gradient["line"]
+            assert type(line) is Line
+            assert (float(line.slope.x), dict(line.slope.y)) == (3.0, {"b": 0.0, "a": 1.0})
+            assert float(line.ends[0].content) == 8.0
+            assert line.ends[0].label == "red"
+
+
+def test_jit_compiles_anew_for_other_data_of_a_registered_class():
+    runs = []
+
+    @ng.jit
+    def double(box):
+        runs.append(box.label)
+        return Box(2 * box.content, box.label)
+
+    for label in ("red", "red", "blue", "red"):
+        found = double(Box(np.ones(3), label))
+        assert found.label == label
+        np.testing.assert_array_equal(found.content, 2 * np.ones(3))
+    assert runs == ["red", "blue"]
+
+
+def test_register_takes_a_class():
+    with pytest.raises(ng.NumgradTypeError, match=r"register.*class"):
+        register(3, None, None)  # pyright: ignore
