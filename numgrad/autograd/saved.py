@@ -25,7 +25,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from hashlib import blake2b
 from typing import Any
 from weakref import WeakSet
 
@@ -62,6 +61,8 @@ class Guard:
 
 def _fingerprint(array: np.ndarray, whole: bool) -> bytes:
     if whole:
+        from hashlib import blake2b  # with OpenSSL, 3 ms that importing numgrad does not need
+
         return blake2b(np.ascontiguousarray(array).data).digest()
     if array.size <= _SAMPLES:
         return array.tobytes()

@@ -22,7 +22,6 @@ three arrays), so callers must pass exactly the dtypes, ranks and layouts of the
 contiguous array may be passed where the signature says ``A``.
 """
 
-import hashlib
 import pickle
 import platform
 import re
@@ -33,11 +32,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from numgrad.codegen import cache, linker, memory, threads
+from numgrad.codegen import linker, memory, threads
 from numgrad.codegen.device import kernel_dispatcher
 from numgrad.codegen.interrupts import deferred
 from numgrad.codegen.locks import KERNELS, give_way
-from numgrad.codegen.sources import library_digest
 from numgrad.errors import warn
 
 _loaded: dict[str, "Kernel"] = {}
@@ -103,10 +101,12 @@ def compile_kernel(
     keep
         Whether the disk is used: to load the kernel from, and to keep it.
     """
+    from hashlib import sha256  # with OpenSSL, 3 ms that importing numgrad does not need
+
     functions = functions or {}
     identities = sorted((name, id(function)) for name, function in functions.items())
     options = f"{parallel=} {nogil=} externals={sorted(externals)} {identities=} {keep=}"
-    key = hashlib.sha256("\0".join((name, source, signature, options)).encode()).hexdigest()[:32]
+    key = sha256("\0".join((name, source, signature, options)).encode()).hexdigest()[:32]
     found = _loaded.get(key)
     if found is not None:
         return found
@@ -130,6 +130,11 @@ def _load_or_compile(
     functions: dict[str, Any],
     keep: bool,
 ) -> Kernel:
+    from hashlib import sha256
+
+    from numgrad.codegen import cache
+    from numgrad.codegen.sources import library_digest
+
     keep = keep and not functions
     memory.keep_freed_memory()
     if parallel:
@@ -139,7 +144,7 @@ def _load_or_compile(
     with deferred():
         options = f"{parallel}{nogil}{externals}"
         text = "\0".join((_stamp(), library_digest(source), name, source, signature, options))
-        key = hashlib.sha256(text.encode()).hexdigest()[:24]
+        key = sha256(text.encode()).hexdigest()[:24]
         stem = f"{re.sub(r'[^A-Za-z0-9_]', '_', name)}-{key}"  # not all systems have jit_<lambda>
         result = _load(stem) if keep else None
     make = partial(Kernel, name, source, signature, parallel, nogil, functions)
@@ -183,6 +188,8 @@ def _library(kernel: Kernel) -> Any:
 
 def _load(stem: str) -> Any:
     """The compile result of an intact cache entry, else None."""
+    from numgrad.codegen import cache
+
     payload = cache.load(f"{stem}.bin")
     if payload is None:
         return None
@@ -203,6 +210,8 @@ def _load(stem: str) -> Any:
 def _save(stem: str, result: Any) -> None:
     """Keep a compile result; where Numba cannot write it, the kernel serves this process alone."""
     from numba.core.serialize import dumps
+
+    from numgrad.codegen import cache
 
     if result.library.has_dynamic_globals:
         return  # holds an address of this process
