@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from numgrad.codegen.compile import compile_kernel
-from numgrad.codegen.expr import FLOAT64
+from numgrad.codegen.dtypes import FLOAT64
 from numgrad.errors import NumgradRuntimeError
 
 Copies = list[tuple[np.ndarray, np.ndarray]]

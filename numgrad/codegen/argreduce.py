@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from numgrad.codegen.compile import Kernel, compile_kernel
-from numgrad.codegen.expr import short, type_name
+from numgrad.codegen.dtypes import short, type_name
 
 TILE = 256
 """Columns handled side by side at most."""

@@ -16,7 +16,8 @@ from __future__ import annotations
 import numpy as np
 
 from numgrad.codegen.compile import Kernel, compile_kernel
-from numgrad.codegen.expr import cast_text, short, type_name
+from numgrad.codegen.dtypes import short, type_name
+from numgrad.codegen.emitter import cast_text
 
 TILE = 256
 """Columns handled side by side at most."""

@@ -29,7 +29,9 @@ from math import prod
 import numpy as np
 
 from numgrad.codegen.compile import Kernel, compile_kernel
-from numgrad.codegen.expr import Emitter, Symbol, cast_text, short, type_name
+from numgrad.codegen.dtypes import short, type_name
+from numgrad.codegen.emitter import Emitter, cast_text
+from numgrad.codegen.symbols import Symbol
 
 TASK = 4096
 """Elements a task handles at least."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
-from numgrad.codegen.expr import LIBRARY, Symbol
+from numgrad.codegen.library import LIBRARY
 from numgrad.codegen.reduction_loops import ReductionWriter, numpy_name
 from numgrad.codegen.reduction_plan import Slot
+from numgrad.codegen.symbols import Symbol
 
 TILE = 256
 """Columns handled side by side at most."""

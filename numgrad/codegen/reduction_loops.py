@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from numgrad.codegen.expr import Emitter, Symbol, type_name
+from numgrad.codegen.dtypes import type_name
+from numgrad.codegen.emitter import Emitter
 from numgrad.codegen.reduction_plan import ReductionOperand, ReductionPlan, Slot
+from numgrad.codegen.symbols import Symbol
 
 BLOCK = 1024
 """Elements of a row that are summed without compensation."""

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from numgrad.codegen.expr import LIBRARY, Symbol
+from numgrad.codegen.library import LIBRARY
+from numgrad.codegen.symbols import Symbol
 
 
 @dataclass(frozen=True)

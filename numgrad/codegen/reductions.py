@@ -29,10 +29,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from numgrad.codegen.compile import Kernel, compile_kernel
-from numgrad.codegen.expr import Emitter, Reader, Symbol, short
+from numgrad.codegen.dtypes import short
+from numgrad.codegen.emitter import Emitter
 from numgrad.codegen.reduction_columns import ReductionColumns
 from numgrad.codegen.reduction_loops import Rows
 from numgrad.codegen.reduction_plan import ReductionOperand
+from numgrad.codegen.symbols import Reader, Symbol
 
 __all__ = ["ReductionOperand", "axis_kernel"]
 

@@ -19,16 +19,9 @@ import numpy as np
 
 from numgrad.codegen import threads
 from numgrad.codegen.compile import Kernel
-from numgrad.codegen.expr import (
-    AXIS,
-    FLOAT32,
-    FLOAT64,
-    Emitter,
-    Reader,
-    Symbol,
-    check_dtype,
-    kernel_dtype,
-)
+from numgrad.codegen.dtypes import FLOAT32, FLOAT64, check_dtype, kernel_dtype
+from numgrad.codegen.emitter import Emitter
+from numgrad.codegen.symbols import AXIS, Reader, Symbol
 from numgrad.core.call import Call
 from numgrad.core.elementwise import LARGE, MAX_PLANS, ReadingInterpreter, _convert
 from numgrad.core.formula import Meta

@@ -18,16 +18,8 @@ import numpy as np
 
 from numgrad.codegen import threads
 from numgrad.codegen.compile import Kernel
-from numgrad.codegen.expr import (
-    BOOL,
-    Emitter,
-    Reader,
-    Symbol,
-    check_dtype,
-    has_scalar,
-    kernel_dtype,
-    resolve,
-)
+from numgrad.codegen.dtypes import BOOL, check_dtype, kernel_dtype, resolve
+from numgrad.codegen.emitter import Emitter, has_scalar
 from numgrad.codegen.loops import (
     LoopOperand,
     broadcast_shape,
@@ -35,6 +27,7 @@ from numgrad.codegen.loops import (
     layout,
     strided_view,
 )
+from numgrad.codegen.symbols import Reader, Symbol
 from numgrad.core.call import Call
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import Interpreter, interpreter

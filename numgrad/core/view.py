@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.codegen.expr import check_dtype
+from numgrad.codegen.dtypes import check_dtype
 from numgrad.core.call import Call
 from numgrad.core.formula import Meta
 from numgrad.core.op import Op

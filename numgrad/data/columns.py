@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.codegen.expr import check_dtype
+from numgrad.codegen.dtypes import check_dtype
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.tensors.tensor import Tensor
 

@@ -24,7 +24,7 @@ from functools import cache
 import numpy as np
 
 from numgrad.codegen.compile import compile_kernel
-from numgrad.codegen.expr import type_name
+from numgrad.codegen.dtypes import type_name
 
 CHUNK = 8192
 """Elements of a chunk, about."""

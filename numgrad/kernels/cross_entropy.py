@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen.compile import compile_kernel
-from numgrad.codegen.expr import short, type_name
+from numgrad.codegen.dtypes import short, type_name
 
 TILE = 256
 """Columns handled side by side at most."""

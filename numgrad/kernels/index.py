@@ -13,7 +13,7 @@ from functools import cache
 import numpy as np
 
 from numgrad.codegen.compile import compile_kernel
-from numgrad.codegen.expr import short, type_name
+from numgrad.codegen.dtypes import short, type_name
 
 _GATHER = """
 def kernel(x, indices, out, o, n, r):

@@ -24,7 +24,9 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen.compile import compile_kernel
-from numgrad.codegen.expr import BOOL, FLOAT64, Emitter, Reader, Symbol, in_order, type_name
+from numgrad.codegen.dtypes import BOOL, FLOAT64, type_name
+from numgrad.codegen.emitter import Emitter
+from numgrad.codegen.symbols import Reader, Symbol, in_order
 
 TASK = 4096
 """Elements a task handles at least."""

@@ -16,7 +16,7 @@ import numpy as np
 from numgrad.codegen import threads
 from numgrad.codegen.addresses import addresses, copied_addresses
 from numgrad.codegen.compile import compile_kernel
-from numgrad.codegen.expr import type_name
+from numgrad.codegen.dtypes import type_name
 from numgrad.kernels.multi_tensor import MAX_TASKS, TASK
 
 LANES = 8

@@ -26,7 +26,7 @@ from functools import cache
 import numpy as np
 
 from numgrad.codegen.compile import Kernel, compile_kernel
-from numgrad.codegen.expr import short, type_name
+from numgrad.codegen.dtypes import short, type_name
 
 BLOCK = 1024
 """Contiguous elements that are summed in any order."""

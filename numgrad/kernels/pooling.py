@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 
 from numgrad.codegen.compile import compile_kernel
-from numgrad.codegen.expr import short, type_name
+from numgrad.codegen.dtypes import short, type_name
 
 _SOURCE = """
 from numba import int64, prange

@@ -29,7 +29,7 @@ from functools import cache
 import numpy as np
 
 from numgrad.codegen.compile import compile_kernel
-from numgrad.codegen.expr import type_name
+from numgrad.codegen.dtypes import type_name
 
 BLOCK = 4096
 PASS_NS = 0.5

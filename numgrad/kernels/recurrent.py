@@ -19,7 +19,7 @@ from functools import cache
 import numpy as np
 
 from numgrad.codegen.compile import Kernel, compile_kernel
-from numgrad.codegen.expr import short, type_name
+from numgrad.codegen.dtypes import short, type_name
 
 GATES = {"rnn_tanh": (1, 0), "rnn_relu": (1, 0), "gru": (3, 4), "lstm": (4, 4)}
 """By kind of cell: how many gates its weights have, and how many it keeps."""

@@ -20,7 +20,7 @@ import numpy as np
 
 from numgrad.codegen import threads
 from numgrad.codegen.compile import compile_kernel
-from numgrad.codegen.expr import short, type_name
+from numgrad.codegen.dtypes import short, type_name
 from numgrad.kernels.index import scatter_add_kernel
 
 DIGIT = 11

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from numgrad.codegen.expr import resolve
+from numgrad.codegen.dtypes import resolve
 from numgrad.core.declare import elementwise, view
 from numgrad.errors import NumgradTypeError
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from numgrad.codegen import threads
 from numgrad.codegen.cumulative import cumprod_backward_kernel, cumulative_kernel
-from numgrad.codegen.expr import check_dtype
+from numgrad.codegen.dtypes import check_dtype
 from numgrad.core.axis import normalize_axes
 from numgrad.core.declare import composite, primitive
 from numgrad.core.formula import Meta

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from numgrad.codegen.expr import check_dtype
+from numgrad.codegen.dtypes import check_dtype
 from numgrad.core.abstract import broadcast_lengths
 from numgrad.core.axis import normalize_axes
 from numgrad.core.call import Call

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen import threads
-from numgrad.codegen.expr import check_dtype
+from numgrad.codegen.dtypes import check_dtype
 from numgrad.core.abstract import broadcast_lengths
 from numgrad.core.call import Call, conform
 from numgrad.core.elementwise import MAX_PLANS, Planned

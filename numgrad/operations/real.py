@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.codegen.expr import resolve
+from numgrad.codegen.dtypes import resolve
 from numgrad.core.elementwise import Elementwise
 from numgrad.errors import NumgradTypeError
 from numgrad.operations.special import erfc, exp_product, sigmoid, softplus

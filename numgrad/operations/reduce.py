@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.codegen.expr import Symbol
+from numgrad.codegen.symbols import Symbol
 from numgrad.core.abstract import ones
 from numgrad.core.declare import axiswise
 

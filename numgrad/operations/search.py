@@ -10,7 +10,7 @@ import numpy as np
 
 from numgrad.codegen import threads
 from numgrad.codegen.argreduce import argreduce_kernel
-from numgrad.codegen.expr import check_dtype
+from numgrad.codegen.dtypes import check_dtype
 from numgrad.core.axis import normalize_axes
 from numgrad.core.declare import primitive
 from numgrad.core.formula import Meta

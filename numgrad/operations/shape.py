@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.codegen.expr import check_dtype
+from numgrad.codegen.dtypes import check_dtype
 from numgrad.core.abstract import AbstractLength, broadcast_lengths
 from numgrad.core.axis import normalize_axes
 from numgrad.core.declare import composite, primitive, view

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.codegen.expr import check_dtype
+from numgrad.codegen.dtypes import check_dtype
 from numgrad.core.arguments import complete
 from numgrad.core.axis import normalize_axes
 from numgrad.core.declare import composite, primitive

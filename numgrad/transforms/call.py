@@ -13,7 +13,7 @@ from numgrad.autograd.engine.task import leads_elsewhere
 from numgrad.autograd.forward_ad import has_tangent
 from numgrad.autograd.modes import no_grad
 from numgrad.autograd.variable import constant
-from numgrad.codegen.expr import check_dtype
+from numgrad.codegen.dtypes import check_dtype
 from numgrad.core.abstract import AbstractLength, zeros
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS

@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 import scipy.special
 
-from numgrad.codegen.expr import KERNEL_DTYPES, LIBRARY, type_name
+from numgrad.codegen.dtypes import KERNEL_DTYPES, type_name
+from numgrad.codegen.library import LIBRARY
 from numgrad.compiler.graph.graph import Graph
 from numgrad.compiler.lower.kernel import Written
 from numgrad.compiler.run.program import KernelProgram, KernelStep, Options

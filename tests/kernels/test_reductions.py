@@ -7,8 +7,8 @@ import pytest
 import scipy.special
 
 from numgrad.codegen import reduction_columns, reduction_loops, threads
-from numgrad.codegen.expr import AXIS, Reader
 from numgrad.codegen.reductions import ReductionOperand, axis_kernel
+from numgrad.codegen.symbols import AXIS, Reader
 from tests.quiet import quiet
 
 pytestmark = pytest.mark.slow

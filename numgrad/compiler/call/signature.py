@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.variable import Tensor, refresh
-from numgrad.codegen.expr import check_dtype
+from numgrad.codegen.dtypes import check_dtype
 from numgrad.compiler.call.methods import WeakMethod
 from numgrad.core.tree import Nesting, flatten, paths, unflatten
 from numgrad.errors import NumgradTypeError, NumgradValueError

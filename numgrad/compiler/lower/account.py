@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from numgrad.codegen.expr import LIBRARY, Emitter, in_order
+from numgrad.codegen.emitter import Emitter
+from numgrad.codegen.library import LIBRARY
+from numgrad.codegen.symbols import in_order
 from numgrad.compiler.graph.graph import TracedNode
 from numgrad.compiler.graph.polynomial import Terms as Length
 from numgrad.compiler.graph.polynomial import add, constant, multiply

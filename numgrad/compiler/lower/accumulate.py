@@ -12,7 +12,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from numgrad.codegen.expr import Emitter, type_name
+from numgrad.codegen.dtypes import type_name
+from numgrad.codegen.emitter import Emitter
 from numgrad.codegen.reduction_plan import identity, step_of
 from numgrad.compiler.graph.polynomial import Terms as Length
 from numgrad.compiler.graph.polynomial import add, constant

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.codegen.expr import AXIS, FLOAT32, FLOAT64, Reader, Symbol, in_order
+from numgrad.codegen.dtypes import FLOAT32, FLOAT64
+from numgrad.codegen.symbols import AXIS, Reader, Symbol, in_order
 from numgrad.compiler.graph.graph import CONSTANT, INPUT, SIZE, Graph, TracedNode, Value
 from numgrad.compiler.lower import lookup, placing, product  # noqa: F401 (for what they declare)
 from numgrad.compiler.lower.lowering import LOWERINGS, find_lowering, lowering, shape_of

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from numgrad.codegen.expr import Emitter, type_name
+from numgrad.codegen.dtypes import type_name
+from numgrad.codegen.emitter import Emitter
 from numgrad.codegen.reduction_loops import numpy_name
 from numgrad.codegen.reduction_plan import step_of
 from numgrad.compiler.graph.polynomial import constant, multiply, value_of

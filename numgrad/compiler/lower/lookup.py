@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from numgrad.codegen.expr import BOOL, INT64
+from numgrad.codegen.dtypes import BOOL, INT64
 from numgrad.codegen.reduction_plan import identity
 from numgrad.compiler.graph.graph import TracedNode
 from numgrad.compiler.graph.polynomial import Terms as Length

@@ -25,8 +25,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from numgrad.codegen.expr import Symbol, in_order, type_name
+from numgrad.codegen.dtypes import type_name
 from numgrad.codegen.reduction_loops import numpy_name
+from numgrad.codegen.symbols import Symbol, in_order
 from numgrad.compiler.graph.polynomial import Terms as Length
 from numgrad.compiler.graph.polynomial import add, constant, multiply, value_of
 from numgrad.compiler.lower.access import loop_index

@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from numgrad.codegen.expr import BOOL, INT64, Reader, Symbol, in_order
+from numgrad.codegen.dtypes import BOOL, INT64
+from numgrad.codegen.symbols import Reader, Symbol, in_order
 from numgrad.compiler.graph.polynomial import Terms as Length
 from numgrad.compiler.graph.polynomial import divide
 from numgrad.compiler.lower.access import (

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.codegen.expr import LIBRARY
+from numgrad.codegen.library import LIBRARY
 from numgrad.compiler.graph.polynomial import Terms as Length
 from numgrad.compiler.graph.polynomial import add, constant, multiply
 from numgrad.compiler.graph.sizes import Sizes, terms_of
@@ -41,7 +41,7 @@ _NO_MAPS = frozenset(
 class Term:
     """An array that is ``op`` of other arrays.
 
-    ``op`` is one of the names above, or a scalar function of ``codegen.expr`` whose operands
+    ``op`` is one of the names above, or a scalar function of ``codegen.emitter`` whose operands
     broadcast. ``shape`` holds lengths as polynomials (``sizes.Terms``). ``done`` says that an
     earlier kernel has stored it.
     """

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from numgrad.codegen.expr import Emitter, Symbol, in_order, type_name
+from numgrad.codegen.dtypes import type_name
+from numgrad.codegen.emitter import Emitter
+from numgrad.codegen.symbols import Symbol, in_order
 from numgrad.compiler.graph.polynomial import Terms as Length
 from numgrad.compiler.graph.polynomial import constant, multiply, text_of
 from numgrad.compiler.lower.access import COMPUTED, LOOP, Index, loops_in

@@ -21,7 +21,7 @@ import numpy as np
 
 from numgrad.codegen import threads
 from numgrad.codegen.compile import Kernel, compile_kernel
-from numgrad.codegen.expr import BOOL
+from numgrad.codegen.dtypes import BOOL
 from numgrad.compiler.graph import evaluate
 from numgrad.compiler.graph.evaluate import compute
 from numgrad.compiler.graph.graph import CALL, Graph, TracedNode

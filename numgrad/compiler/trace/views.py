@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.codegen.expr import check_dtype
+from numgrad.codegen.dtypes import check_dtype
 from numgrad.compiler.graph.graph import Length, Shape, Value
 from numgrad.compiler.graph.shapes import hinted, same
 from numgrad.compiler.graph.sizes import Size

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen.compile import compile_kernel
-from numgrad.codegen.expr import short, type_name
+from numgrad.codegen.dtypes import short, type_name
 
 TINY = 64
 """Multiplications up to which plain loops are faster than BLAS."""

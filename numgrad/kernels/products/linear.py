@@ -11,7 +11,7 @@ from functools import cache
 
 import numpy as np
 
-from numgrad.codegen.expr import type_name
+from numgrad.codegen.dtypes import type_name
 from numgrad.kernels.products.linalg import compile_product, product_source
 
 _ADD_BIAS = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from numgrad.codegen.expr import BOOL
+from numgrad.codegen.dtypes import BOOL
 from numgrad.compiler.graph.graph import TracedNode
 from numgrad.compiler.lower.lookup import where
 from numgrad.compiler.lower.lowering import Arithmetic, lowering

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numgrad.codegen.expr import BOOL, INT64
+from numgrad.codegen.dtypes import BOOL, INT64
 from numgrad.compiler.graph.graph import TracedNode
 from numgrad.compiler.lower.lookup import gather, positions, scatter, spread, where
 from numgrad.compiler.lower.lowering import lowering, shape_of

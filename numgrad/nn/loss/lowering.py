@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from numgrad.codegen.expr import BOOL, FLOAT64, INT64
+from numgrad.codegen.dtypes import BOOL, FLOAT64, INT64
 from numgrad.compiler.graph.graph import TracedNode
 from numgrad.compiler.graph.polynomial import Terms as Length
 from numgrad.compiler.graph.polynomial import value_of

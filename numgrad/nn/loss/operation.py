@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from numgrad.codegen.expr import resolve
+from numgrad.codegen.dtypes import resolve
 from numgrad.core.declare import elementwise, primitive
 from numgrad.core.formula import Meta
 from numgrad.errors import NumgradValueError

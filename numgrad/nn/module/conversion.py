@@ -9,7 +9,7 @@ import numpy as np
 
 from numgrad.autograd.node import mark_written
 from numgrad.autograd.variable import Tensor
-from numgrad.codegen.expr import check_dtype
+from numgrad.codegen.dtypes import check_dtype
 from numgrad.errors import NumgradTypeError, NumgradValueError, warn
 from numgrad.nn.module.members import Members
 

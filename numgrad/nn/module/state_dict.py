@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from numgrad.autograd.hooks import RemovableHandle, name_of
 from numgrad.autograd.modes import no_grad
 from numgrad.autograd.variable import Tensor
-from numgrad.codegen.expr import KERNEL_DTYPES
+from numgrad.codegen.dtypes import KERNEL_DTYPES
 from numgrad.errors import (
     NumgradNotImplementedError,
     NumgradRuntimeError,

@@ -1,0 +1,70 @@
+"""The dtypes that kernels have, their names in generated source, and how NumPy promotes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from numgrad.errors import NumgradTypeError
+
+KERNEL_DTYPES = tuple(
+    np.dtype(name)
+    for name in (
+        "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+        "float32", "float64", "complex64", "complex128",
+    )
+)  # fmt: skip
+_KERNEL_DTYPES = frozenset(KERNEL_DTYPES)
+
+_NAMES = {dtype: ("boolean" if dtype.kind == "b" else dtype.name) for dtype in KERNEL_DTYPES}
+BOOL, INT64, FLOAT32, FLOAT64, COMPLEX64 = (
+    np.dtype(n) for n in ("bool", "int64", "float32", "float64", "complex64")
+)
+
+
+def type_name(dtype: np.dtype) -> str:
+    """Numba's name of a dtype."""
+    return _NAMES[dtype]
+
+
+def short(dtype: np.dtype) -> str:
+    """Kind and size in two or three characters, as in NumPy's codes: ``f8``, ``c16``, ``b1``."""
+    return f"{dtype.kind}{dtype.itemsize}"
+
+
+def kernel_dtype(dtype: np.dtype) -> np.dtype:
+    """The dtype a kernel computes in where NumPy's rules give ``dtype``.
+
+    NumPy gives float16 for functions of 8-bit integers; there are no float16 kernels, so float32.
+    It compares two Python integers as objects, of any size.
+    """
+    if dtype.kind == "O":
+        return INT64
+    return FLOAT32 if dtype == np.float16 else dtype
+
+
+def check_dtype(operation: str, dtype: np.dtype) -> None:
+    """Raise unless kernels exist for ``dtype``."""
+    if dtype not in _KERNEL_DTYPES:
+        raise NumgradTypeError(
+            f"{operation}: no kernels for dtype {dtype}; convert with astype to one of "
+            f"{', '.join(d.name for d in KERNEL_DTYPES)}"
+        )
+
+
+def resolve(
+    ufunc: np.ufunc, operands: Sequence[np.dtype | type]
+) -> tuple[list[np.dtype], np.dtype]:
+    """Dtypes of the operands inside NumPy's loop, and of its result.
+
+    ``operands`` are dtypes, or ``int``, ``float``, ``complex`` for Python numbers.
+    """
+    try:
+        *inputs, output = ufunc.resolve_dtypes((*operands, None))
+    except TypeError as error:
+        names = ", ".join(getattr(o, "name", getattr(o, "__name__", str(o))) for o in operands)
+        raise NumgradTypeError(
+            f"{ufunc.__name__}: not defined for {names}; convert with astype first"
+        ) from error
+    return [kernel_dtype(d) for d in inputs], kernel_dtype(output)
