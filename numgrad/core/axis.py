@@ -308,7 +308,7 @@ class AxisPlan(AxisCall):
         return result
 
     def _entry(self, what: str, mask: int, accumulate: bool) -> Callable[..., Any]:
-        from numgrad.codegen.reductions import Operand, axis_kernel
+        from numgrad.codegen.reductions import ReductionOperand, axis_kernel
 
         meta = self.metas[0]
         reader = Reader()
@@ -330,7 +330,7 @@ class AxisPlan(AxisCall):
             result = _convert(reader, value, meta.dtype)
             out_role = "full"
         names = self.names(what, mask)
-        operands = tuple([Operand(n, roles[n], dtypes[n]) for n in names])
+        operands = tuple([ReductionOperand(n, roles[n], dtypes[n]) for n in names])
         key = (what, operands, meta.dtype, result.dtype, self.columns, accumulate, self._static())
         kernels = self.op._kernels
         emitter = Emitter()

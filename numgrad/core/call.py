@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.core.formula import Formula, Meta
+from numgrad.core.formula import GradientFormula, Meta
 from numgrad.core.interpreter import interpreter, raw
 from numgrad.core.op import OPS, Op
 
@@ -71,7 +71,7 @@ class Call:
         order = (*self.op.inputs, *self.op.auxiliaries, "y")
         return tuple(sorted(set(needs), key=order.index))
 
-    def arguments(self, formula: Formula, k: int, values: dict[str, Any]) -> dict[str, Any]:
+    def arguments(self, formula: GradientFormula, k: int, values: dict[str, Any]) -> dict[str, Any]:
         """Keyword arguments of a formula, apart from ``g``."""
         given = {name: values[name] for name in formula.needs}
         names = self.op.inputs

@@ -23,7 +23,7 @@ class Meta:
         return len(self.shape)
 
 
-class Formula:
+class GradientFormula:
     """A gradient formula: its parameter names say what it needs (design idea 2).
 
     ``needs`` are the values a backward must have kept (inputs, ``y``, auxiliaries), ``metas`` the

@@ -13,7 +13,7 @@ import numpy as np
 
 from numgrad.core.arguments import REQUIRED, complete
 from numgrad.core.documentation import Documented, Page, signature
-from numgrad.core.formula import Formula
+from numgrad.core.formula import GradientFormula
 from numgrad.core.interpreter import State
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 
@@ -117,7 +117,7 @@ class Op(Documented):
         self.differentiable, self.linear, self.aliases = differentiable, linear, tuple(aliases)
         self.bilinear, self.effects, self.lowering = bilinear, effects, lowering
         self.internal = internal  # a part of other operations, without a public name
-        self.formulas: dict[str, Formula] = {}
+        self.formulas: dict[str, GradientFormula] = {}
         self.jvp_formula: Callable[..., Any] | None = None
         self.shape_rule: Callable[..., Any] | None = None
         self.batching: Callable[..., Any] | None = None
@@ -201,7 +201,7 @@ class Op(Documented):
         for name, function in formulas.items():
             if name not in self.inputs:
                 raise NumgradTypeError(f"{self.name}: no input is called {name!r}")
-            self.formulas[name] = Formula(self, function)
+            self.formulas[name] = GradientFormula(self, function)
         self.forget()
         return self
 

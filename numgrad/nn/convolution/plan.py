@@ -67,7 +67,7 @@ def output_shape(
     return (x[0], w[0], *out)
 
 
-class Plan:
+class ConvolutionPlan:
     """Shapes, strips and kernels of the convolutions of three arrays."""
 
     def __init__(
@@ -175,7 +175,7 @@ class Plan:
         return gx, (gw if len(gw) == 1 else gw[0].copy()).reshape(self.w)
 
 
-plan = lru_cache(MAX_PLANS)(Plan)
+plan = lru_cache(MAX_PLANS)(ConvolutionPlan)
 
 
 def _even(length: int, most: int) -> int:
