@@ -94,3 +94,7 @@ __all__ = [
     "register_optimizer_step_pre_hook",
     "swa_utils",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__
