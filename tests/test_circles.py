@@ -65,3 +65,12 @@ def test_floors_below_nn_know_no_layer():
         if isinstance(node, ast.Constant) and node.value in layers
     ]
     assert not named
+
+
+def test_every_class_has_a_name_of_its_own():
+    places: dict[str, list[str]] = {}
+    for name, path in _modules().items():
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(name)
+    assert not {cls: found for cls, found in places.items() if len(found) > 1}

@@ -6,8 +6,9 @@ from math import prod
 from typing import Any
 
 from numgrad.autograd.variable import Tensor
+from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind, state
-from numgrad.core.op import OPS, Meta
+from numgrad.core.op import OPS
 
 
 def conform_tensor(value: Any, meta: Meta) -> Tensor:

@@ -22,8 +22,11 @@ from numgrad.autograd.forward.rules import RECORDING, pushforward, reads_call, t
 from numgrad.autograd.node import Node
 from numgrad.autograd.variable import Extra, Tensor, extra, root, shared_version
 from numgrad.core.abstract import zeros
+from numgrad.core.arguments import complete
+from numgrad.core.call import Call
+from numgrad.core.composite import Composite
 from numgrad.core.interpreter import Interpreter, bind, state
-from numgrad.core.op import OPS, Call, Composite, Op, complete
+from numgrad.core.op import OPS, Op
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 
 __all__ = [

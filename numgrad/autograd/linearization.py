@@ -30,8 +30,9 @@ from numgrad.autograd.modes import enable_grad
 from numgrad.autograd.variable import Tensor, Version
 from numgrad.codegen.expr import check_dtype
 from numgrad.core.abstract import ones, zeros
+from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
-from numgrad.core.op import OPS, Meta
+from numgrad.core.op import OPS
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 
 Tensors: TypeAlias = tuple[Tensor, ...]

@@ -39,7 +39,7 @@ RARE_BLOCK = 512
 
 
 @dataclass(frozen=True, slots=True)
-class Operand:
+class LoopOperand:
     """An input or output of an elementwise kernel; ``mask`` is empty for a Python scalar."""
 
     name: str
@@ -59,7 +59,7 @@ class Operand:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class LoopLayout:
     """How operands of given shapes lie in the loops of a kernel: Note [Layouts]."""
 
     shape: tuple[int, ...]
@@ -93,7 +93,7 @@ def broadcast_shape(operation: str, shapes: Sequence[tuple[int, ...]]) -> tuple[
 def layout(
     shape: tuple[int, ...],
     operands: Sequence[tuple[tuple[int, ...], tuple[int, ...] | None]],
-) -> Layout:
+) -> LoopLayout:
     """Merge axes of operands broadcast to ``shape``.
 
     Each operand is its shape, and its strides unless it is contiguous.
@@ -127,10 +127,10 @@ def layout(
         "".join("1" if entry[k][0] else "0" for _, entry in merged) + ("s" if strides else "")
         for k, (_, _, strides) in enumerate(padded)
     )
-    return Layout(shape, tuple(length for length, _ in merged), masks)
+    return LoopLayout(shape, tuple(length for length, _ in merged), masks)
 
 
-def strided_view(array: np.ndarray, lay: Layout, mask: str) -> np.ndarray:
+def strided_view(array: np.ndarray, lay: LoopLayout, mask: str) -> np.ndarray:
     """A strided operand with one axis for each loop (length 1 where it is broadcast).
 
     A view if the axes that a loop runs over can be merged, as those of the array that the layout
@@ -145,8 +145,8 @@ def strided_view(array: np.ndarray, lay: Layout, mask: str) -> np.ndarray:
 def elementwise_kernel(
     name: str,
     emitter: Emitter,
-    inputs: Sequence[tuple[Operand, Symbol]],
-    outputs: Sequence[tuple[Operand, Symbol]],
+    inputs: Sequence[tuple[LoopOperand, Symbol]],
+    outputs: Sequence[tuple[LoopOperand, Symbol]],
     *,
     parallel: bool = False,
     nogil: bool = False,
@@ -303,7 +303,7 @@ class _Writer:
                 targets.append("")
         return length, names, targets
 
-    def offset(self, operand: Operand, upto: int) -> str:
+    def offset(self, operand: LoopOperand, upto: int) -> str:
         """Flat offset of a contiguous operand from the loop variables before axis ``upto``."""
         terms = []
         for d in range(upto):
@@ -312,7 +312,7 @@ class _Writer:
                 terms.append(" * ".join([f"i{d}", *factors]))
         return " + ".join(terms) or "0"
 
-    def bind(self, depth: int, base: str, operand: Operand, whole: bool) -> str:
+    def bind(self, depth: int, base: str, operand: LoopOperand, whole: bool) -> str:
         last = self.rank - 1
         if not operand.mask:
             return base

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from numgrad.codegen.expr import LIBRARY, Symbol
-from numgrad.codegen.reduction_loops import Writer, numpy_name
+from numgrad.codegen.reduction_loops import ReductionWriter, numpy_name
 from numgrad.codegen.reduction_plan import Slot
 
 TILE = 256
@@ -18,7 +18,7 @@ GROUPS = 256
 """Parallel iterations at most where the threads share tasks."""
 
 
-class Columns(Writer):
+class ReductionColumns(ReductionWriter):
     """Loops over tiles of columns that lie side by side.
 
     A task is one tile. Threads share the tasks, or (``split``) the chunks of one task; then each

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from numgrad.codegen.expr import Emitter, Symbol, type_name
-from numgrad.codegen.reduction_plan import Operand, Plan, Slot
+from numgrad.codegen.reduction_plan import ReductionOperand, ReductionPlan, Slot
 
 BLOCK = 1024
 """Elements of a row that are summed without compensation."""
@@ -25,12 +25,12 @@ def integer(slot: Slot) -> str:
 
 
 @dataclass
-class Writer:
+class ReductionWriter:
     """What rows and columns have in common."""
 
     emitter: Emitter
     output: Symbol
-    operands: Sequence[Operand]
+    operands: Sequence[ReductionOperand]
     full: bool
     accumulate: bool
     parallel: bool
@@ -38,7 +38,7 @@ class Writer:
     sizes = "outer, length"
 
     def __post_init__(self) -> None:
-        self.plan = Plan(self.output, self.operands, self.full, not self.accumulate)
+        self.plan = ReductionPlan(self.output, self.operands, self.full, not self.accumulate)
         self.scalar_names: dict[Symbol, str] = {
             s: f"{s.detail}_in" for s in self.plan.order if self.is_input(s, "scalar")
         }
@@ -174,7 +174,7 @@ class Writer:
         raise NotImplementedError
 
 
-class Rows(Writer):
+class Rows(ReductionWriter):
     """Loops over contiguous rows."""
 
     def functions(self) -> None:

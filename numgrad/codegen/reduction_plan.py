@@ -11,7 +11,7 @@ from numgrad.codegen.expr import LIBRARY, Symbol
 
 
 @dataclass(frozen=True)
-class Operand:
+class ReductionOperand:
     """An input of an axis program: ``full`` (o, r, i), ``reduced`` (o, 1, i) or ``scalar``."""
 
     name: str
@@ -71,10 +71,12 @@ def _slots(symbol: Symbol, number: int) -> list[Slot]:
     return [Slot(name, dtype, step_of(kind, dtype), identity(kind, dtype), "")]
 
 
-class Plan:
+class ReductionPlan:
     """Which pass computes what: Note [Passes]."""
 
-    def __init__(self, output: Symbol, operands: Sequence[Operand], full: bool, keep: bool) -> None:
+    def __init__(
+        self, output: Symbol, operands: Sequence[ReductionOperand], full: bool, keep: bool
+    ) -> None:
         self.output, self.full = output, full
         self.roles = {o.name: o.role for o in operands}
         self.kind: dict[Symbol, str] = {}  # "scalar", "row" or "element"

@@ -30,18 +30,18 @@ from collections.abc import Sequence
 
 from numgrad.codegen.compile import Kernel, compile_kernel
 from numgrad.codegen.expr import Emitter, Reader, Symbol, short
-from numgrad.codegen.reduction_columns import Columns
+from numgrad.codegen.reduction_columns import ReductionColumns
 from numgrad.codegen.reduction_loops import Rows
-from numgrad.codegen.reduction_plan import Operand
+from numgrad.codegen.reduction_plan import ReductionOperand
 
-__all__ = ["Operand", "axis_kernel"]
+__all__ = ["ReductionOperand", "axis_kernel"]
 
 
 def axis_kernel(
     name: str,
     reader: Reader,
     output: Symbol,
-    operands: Sequence[Operand],
+    operands: Sequence[ReductionOperand],
     *,
     out_role: str,
     columns: bool,
@@ -80,7 +80,7 @@ def axis_kernel(
         identity of each reduction.
     """
     del reader  # symbols know theirs
-    writer = (Columns if columns else Rows)(
+    writer = (ReductionColumns if columns else Rows)(
         emitter or Emitter(), output, operands, out_role == "full", accumulate, parallel
     )
     body = writer.kernel()

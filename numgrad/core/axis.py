@@ -29,9 +29,11 @@ from numgrad.codegen.expr import (
     check_dtype,
     kernel_dtype,
 )
+from numgrad.core.call import Call
 from numgrad.core.elementwise import LARGE, MAX_PLANS, ReadingInterpreter, _convert
+from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind, interpreter
-from numgrad.core.op import OPS, Call, Meta, Op
+from numgrad.core.op import OPS, Op
 from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueError
 
 _MEMORY_NS = 0.15
@@ -306,7 +308,7 @@ class AxisPlan(AxisCall):
         return result
 
     def _entry(self, what: str, mask: int, accumulate: bool) -> Callable[..., Any]:
-        from numgrad.codegen.reductions import Operand, axis_kernel
+        from numgrad.codegen.reductions import ReductionOperand, axis_kernel
 
         meta = self.metas[0]
         reader = Reader()
@@ -328,7 +330,7 @@ class AxisPlan(AxisCall):
             result = _convert(reader, value, meta.dtype)
             out_role = "full"
         names = self.names(what, mask)
-        operands = tuple([Operand(n, roles[n], dtypes[n]) for n in names])
+        operands = tuple([ReductionOperand(n, roles[n], dtypes[n]) for n in names])
         key = (what, operands, meta.dtype, result.dtype, self.columns, accumulate, self._static())
         kernels = self.op._kernels
         emitter = Emitter()

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from numgrad.core.axis import AxisOp as AxisOp
+from numgrad.core.composite import Composite as Composite
 from numgrad.core.elementwise import Elementwise as Elementwise
 from numgrad.core.op import OPS as OPS
-from numgrad.core.op import Composite as Composite
 from numgrad.core.op import Op as Op
 from numgrad.core.primitive import Primitive as Primitive
 from numgrad.core.view import View as View

@@ -3,8 +3,9 @@
 Note [Plans]
 ------------
 Everything about a call that does not depend on the numbers (result dtype, broadcasting, which
-kernel, serial or parallel) is a ``Plan``, found by the dtypes and shapes of the operands. The eager
-hot path is one look-up of the plan, one ``np.empty`` and one call of the kernel's entry point.
+kernel, serial or parallel) is an ``ElementwisePlan``, found by the dtypes and shapes of the
+operands. The eager hot path is one look-up of the plan, one ``np.empty`` and one call of the
+kernel's entry point.
 """
 
 from __future__ import annotations
@@ -28,14 +29,16 @@ from numgrad.codegen.expr import (
     resolve,
 )
 from numgrad.codegen.loops import (
-    Operand,
+    LoopOperand,
     broadcast_shape,
     elementwise_kernel,
     layout,
     strided_view,
 )
+from numgrad.core.call import Call
+from numgrad.core.formula import Meta
 from numgrad.core.interpreter import Interpreter, interpreter
-from numgrad.core.op import Call, Meta, Op
+from numgrad.core.op import Op
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels.vmath import library as _library  # noqa: F401 (what formulas may call)
 
@@ -114,7 +117,7 @@ class Elementwise(Planned):
         self.scalar, self.kernel = scalar, kernel
         if kernel is not None:
             USER_KERNELS[self.name] = kernel
-        self.plans: dict[tuple, Plan] = {}
+        self.plans: dict[tuple, ElementwisePlan] = {}
         self._kernels: dict[tuple, tuple[Kernel, float]] = {}
         self._cost: dict[tuple, float] = {}
         self._reads_once: dict[tuple, bool] = {}
@@ -160,13 +163,15 @@ class Elementwise(Planned):
 
     # --------------------------------------------------------------------------------- calls
 
-    def run(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[np.ndarray, Plan]:
+    def run(
+        self, args: Sequence[Any], params: dict[str, Any]
+    ) -> tuple[np.ndarray, ElementwisePlan]:
         plan = self.plan(args)
         if self.check is not None and not plan.floating:
             self.check(args)
         return plan.compute(args), plan
 
-    def plan(self, args: Sequence[Any]) -> Plan:
+    def plan(self, args: Sequence[Any]) -> ElementwisePlan:
         """The plan for these operands: ndarrays and Python numbers."""
         key: list[Any] = []
         for a in args:
@@ -179,7 +184,7 @@ class Elementwise(Planned):
                 key.append(type(a))
         found = self.plans.get(tuple(key))
         if found is None:
-            found = Plan(self, args)
+            found = ElementwisePlan(self, args)
             if len(self.plans) >= MAX_PLANS:
                 self.plans.clear()
             self.plans[tuple(key)] = found
@@ -209,7 +214,7 @@ USER_KERNELS: dict[str, Any] = {}
 """Users' scalar functions by operation name."""
 
 
-class Plan(Call):
+class ElementwisePlan(Call):
     """How an elementwise operation is computed for operands of given dtypes and shapes."""
 
     __slots__ = (
@@ -277,10 +282,10 @@ class Plan(Call):
         self.entry = self._forward() if self.layout.size else _nothing
         self.keeps = [self._keeps(mask) for mask in range(1 << len(metas))]
 
-    def _operands(self) -> list[Operand]:
+    def _operands(self) -> list[LoopOperand]:
         masks = iter(self.layout.masks[1:])
         return [
-            Operand(name, meta.dtype if not scalar else loop, "" if scalar else next(masks))
+            LoopOperand(name, meta.dtype if not scalar else loop, "" if scalar else next(masks))
             for name, meta, loop, scalar in zip(
                 self.op.inputs, self.metas, self.loop, self.scalars, strict=True
             )
@@ -298,14 +303,14 @@ class Plan(Call):
             return {**values, "y": self.op.read(reader, list(values.values()))}
 
         operands = self._operands()
-        result = Operand("y", self.dtype, self.layout.masks[0])
+        result = LoopOperand("y", self.dtype, self.layout.masks[0])
         return self._choose(self.op.name, operands, [result], read)
 
     def _choose(
         self,
         name: str,
-        inputs: Sequence[Operand],
-        outputs: Sequence[Operand],
+        inputs: Sequence[LoopOperand],
+        outputs: Sequence[LoopOperand],
         read: Callable[[Reader], dict[str, Symbol]],
         *,
         accumulate: bool = False,
@@ -426,8 +431,8 @@ class Plan(Call):
         values, gradients = self.symbols(Reader(), mask)
         full = self.layout.masks[0]
         operands = {o.name: o for o in self._operands()}
-        operands["g"] = Operand("g", self.dtype, full)
-        operands["y"] = Operand("y", self.dtype, full)
+        operands["g"] = LoopOperand("g", self.dtype, full)
+        operands["y"] = LoopOperand("y", self.dtype, full)
         arrays = [k for k, scalar in enumerate(self.scalars) if not scalar]
         masks = dict(zip(arrays, self.layout.masks[1:], strict=True))
         aliased = [
@@ -436,7 +441,7 @@ class Plan(Call):
             if symbol is values["g"] and self.metas[k] == Meta(self.shape, self.dtype)
         ]
         outputs = {
-            k: Operand(f"g{k}", self.metas[k].dtype, masks[k].rstrip("s"))
+            k: LoopOperand(f"g{k}", self.metas[k].dtype, masks[k].rstrip("s"))
             for k in gradients
             if k not in aliased
         }
@@ -459,10 +464,10 @@ class Plan(Call):
 
 
 def _backward_function(
-    plan: Plan,
+    plan: ElementwisePlan,
     saved: tuple[str, ...],
-    operands: dict[str, Operand],
-    outputs: dict[int, Operand],
+    operands: dict[str, LoopOperand],
+    outputs: dict[int, LoopOperand],
     aliased: Sequence[int],
     entry: Any,
     accumulate: bool,

@@ -53,6 +53,16 @@ class Interpreter(ABC):
         return None
 
 
+class RawInterpreter(Interpreter):
+    """Computes on ndarrays, records nothing; Tensors are not expected."""
+
+    def bind(self, op: Any, args: tuple, params: dict[str, Any]) -> Any:
+        return op.compute(args, params)
+
+
+raw = RawInterpreter()
+
+
 class Ground(Interpreter):
     """Says what arrays are as well; what lies under all other interpreters."""
 

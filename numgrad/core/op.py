@@ -1,72 +1,24 @@
-"""The operation: a named function with gradient formulas; the table of all; a call of one."""
+"""The operation: a named function with gradient formulas; the table of all."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from itertools import takewhile
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from numgrad.core.arguments import REQUIRED, complete
 from numgrad.core.documentation import Documented, Page, signature
-from numgrad.core.interpreter import Interpreter, State, interpreter
+from numgrad.core.formula import GradientFormula
+from numgrad.core.interpreter import State
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 
 OPS: dict[str, Op] = {}
 """Every operation by name."""
-
-REQUIRED: Any = object()
-"""Default of a parameter that has none."""
-
-
-@dataclass(frozen=True, slots=True)
-class Meta:
-    """Shape and dtype of an operand that a gradient formula names as ``meta_<input>``."""
-
-    shape: tuple[Any, ...]
-    dtype: np.dtype
-
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
-
-
-class Formula:
-    """A gradient formula: its parameter names say what it needs (design idea 2).
-
-    ``needs`` are the values a backward must have kept (inputs, ``y``, auxiliaries), ``metas`` the
-    inputs of which shape and dtype suffice, ``params`` the parameters of the call it reads.
-    """
-
-    __slots__ = ("function", "metas", "names", "needs", "params", "uses_g")
-
-    def __init__(self, op: Op, function: Callable[..., Any], *, reserved: str = "g") -> None:
-        code = function.__code__
-        self.function = function
-        self.names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        self.uses_g = reserved in self.names
-        self.needs: tuple[str, ...] = ()
-        self.metas: tuple[str, ...] = ()
-        self.params: tuple[str, ...] = ()
-        for name in self.names:
-            if name == reserved:
-                continue
-            if name == "y" or name in op.inputs or name in op.auxiliaries:
-                self.needs += (name,)
-            elif name.startswith("meta_") and name[5:] in op.inputs:
-                self.metas += (name[5:],)
-            elif name in op.params or name in op.implied:
-                self.params += (name,)
-            else:
-                raise NumgradTypeError(
-                    f"{op.name}: the gradient formula names {name!r}, which is neither g, y, an "
-                    f"input ({', '.join(op.inputs)}), meta_<input>, nor a parameter"
-                )
 
 
 class Kink(NamedTuple):
@@ -165,7 +117,7 @@ class Op(Documented):
         self.differentiable, self.linear, self.aliases = differentiable, linear, tuple(aliases)
         self.bilinear, self.effects, self.lowering = bilinear, effects, lowering
         self.internal = internal  # a part of other operations, without a public name
-        self.formulas: dict[str, Formula] = {}
+        self.formulas: dict[str, GradientFormula] = {}
         self.jvp_formula: Callable[..., Any] | None = None
         self.shape_rule: Callable[..., Any] | None = None
         self.batching: Callable[..., Any] | None = None
@@ -249,7 +201,7 @@ class Op(Documented):
         for name, function in formulas.items():
             if name not in self.inputs:
                 raise NumgradTypeError(f"{self.name}: no input is called {name!r}")
-            self.formulas[name] = Formula(self, function)
+            self.formulas[name] = GradientFormula(self, function)
         self.forget()
         return self
 
@@ -299,216 +251,19 @@ class Op(Documented):
         """Compile what ``dtype`` needs, naming each kernel when it is ready."""
         yield from ()
 
-    def run(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, Call]:
-        """Compute on ndarrays and numbers: the output (or tuple of outputs) and the call record."""
+    def run(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, Any]:
+        """Compute on ndarrays and numbers: the output (or tuple of outputs) and the ``Call``."""
         raise NotImplementedError
+
+    def compute(self, args: tuple, params: dict[str, Any]) -> Any:
+        """The output alone, from arguments as a caller writes them."""
+        args, params = complete(self, args, params)
+        # NumPy gives scalars for 0-d results, so a formula may pass some on
+        arrays = [np.asarray(a) if isinstance(a, np.generic) else a for a in args]
+        return self.run(arrays, params)[0]
 
 
 def _find_op(name: str, module: str) -> Op:
     if name not in OPS:  # of a layer or a user: what declares it may not be loaded yet
         import_module(module)
     return OPS[name]
-
-
-CONSUMES = 2
-"""``Call.large`` of a call whose ``consume(mask, g, owned)`` may write to ``g`` if it is owned."""
-
-
-class Call:
-    """One application of an operation to operands of known shapes: what its backward depends on.
-
-    The generic form computes gradients by running the formulas on ndarrays under ``raw``; families
-    with compiled backwards override ``backward``.
-    """
-
-    __slots__ = ("aux", "metas", "op", "params")
-    functions: Any = MappingProxyType({})
-    """Compiled backwards by mask, where a family has them: ``(g, *saved) -> gradients, owned``."""
-    large: int = False
-    """Whether ``backward_into(mask, g, saved, buffers)``, which adds to buffers, is worth while."""
-    nout = 1
-    """Number of outputs."""
-    out_metas: tuple[Meta, ...] = ()
-    """Shapes and dtypes of the outputs of an operation that returns a tuple, else empty."""
-    materializes = True
-    """Whether its backward gets zeros for outputs that no gradient reached, or None."""
-    row_sparse = False
-    """Whether ``backward`` may return gradients that are row-sparse, which are for leaves only."""
-    opaque = False
-    """Whether a user's code made the outputs: what it returned as a view cannot be written to."""
-
-    def __init__(
-        self,
-        op: Op,
-        metas: tuple[Meta, ...],
-        params: dict[str, Any],
-        aux: tuple = (),
-    ) -> None:
-        self.op, self.metas, self.params, self.aux = op, metas, params, aux
-
-    @property
-    def results(self) -> tuple[Meta, ...]:
-        """Shapes and dtypes of the outputs, one or several."""
-        return self.out_metas
-
-    def input_name(self, k: int) -> str:
-        """Name of operand ``k``; variadic operations number theirs."""
-        names = self.op.inputs
-        return names[k] if names != ("inputs",) else "inputs"
-
-    def differentiable(self, k: int) -> bool:
-        """Whether operand ``k`` has a gradient formula."""
-        return self.input_name(k) in self.op.formulas
-
-    def saves(self, mask: int) -> tuple[str, ...]:
-        """What backward needs when the operands of the bits of ``mask`` need gradients."""
-        needs: list[str] = []
-        for k in range(len(self.metas)):
-            if mask >> k & 1:
-                needs += self.op.formulas[self.input_name(k)].needs
-        order = (*self.op.inputs, *self.op.auxiliaries, "y")
-        return tuple(sorted(set(needs), key=order.index))
-
-    def arguments(self, formula: Formula, k: int, values: dict[str, Any]) -> dict[str, Any]:
-        """Keyword arguments of a formula, apart from ``g``."""
-        given = {name: values[name] for name in formula.needs}
-        names = self.op.inputs
-        for name in formula.metas:
-            given[f"meta_{name}"] = self.metas[names.index(name) if name != "inputs" else k]
-        for name in formula.params:
-            given[name] = self.implied(name, k) if name in self.op.implied else self.params[name]
-        return given
-
-    def implied(self, name: str, k: int) -> Any:
-        """Value of a parameter that the family supplies."""
-        if name == "index":  # which of a variadic operation's operands
-            return k
-        if name == "metas":
-            return self.metas
-        raise KeyError(name)
-
-    def gradient(self, k: int, g: Any, values: dict[str, Any]) -> Any:
-        """Gradient of operand ``k`` by its formula, on whatever kind of value ``g`` is."""
-        formula = self.op.formulas[self.input_name(k)]
-        given = self.arguments(formula, k, values)
-        if formula.uses_g:
-            given["g"] = g
-        return formula.function(**given)
-
-    def gradients(self, mask: int, g: Any, values: dict[str, Any]) -> list[Any]:
-        """Gradients of the operands in ``mask`` (None for others), on whatever ``g`` is."""
-        return [
-            self.gradient(k, g, values) if mask >> k & 1 else None for k in range(len(self.metas))
-        ]
-
-    def backward(self, mask: int, g: Any, saved: Sequence[Any]) -> tuple[list[Any], int]:
-        """Gradients of the operands in ``mask`` (None for others) and which of them are owned.
-
-        Bit ``k`` of the second result says that gradient ``k`` is an array nobody else holds.
-        """
-        values = dict(zip(self.saves(mask), saved, strict=True))
-        out: list[Any] = [None] * len(self.metas)
-        with interpreter(raw):
-            for k, meta in enumerate(self.metas):
-                if mask >> k & 1:
-                    value = self.gradient(k, g, values)
-                    out[k] = None if value is None else conform(value, meta)
-        return out, 0
-
-
-def conform(value: np.ndarray, meta: Meta) -> np.ndarray:
-    """``value`` summed over broadcast axes to ``meta.shape`` and converted to ``meta.dtype``."""
-    value = np.asarray(value)
-    if value.ndim == 0 and meta.shape:
-        value = np.broadcast_to(value, meta.shape)
-    if value.shape != meta.shape:
-        value = sum_to_shape(value, meta.shape)
-    if value.dtype != meta.dtype:
-        if value.dtype.kind == "c" and meta.dtype.kind != "c":
-            value = np.real(value)
-        value = value.astype(meta.dtype)
-    return value
-
-
-def sum_to_shape(value: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Sum over the axes along which ``shape`` was broadcast to ``value.shape``."""
-    lead = value.ndim - len(shape)
-    axes = tuple(range(lead)) + tuple(
-        lead + i for i, n in enumerate(shape) if n == 1 and value.shape[lead + i] != 1
-    )
-    if axes:
-        value = OPS["sum"].run((value,), {"axis": axes, "keepdims": False, "dtype": None})[0]
-    return np.broadcast_to(value.reshape(shape) if value.size == np.prod(shape) else value, shape)
-
-
-class RawInterpreter(Interpreter):
-    """Computes on ndarrays, records nothing; Tensors are not expected."""
-
-    def bind(self, op: Op, args: tuple, params: dict[str, Any]) -> Any:
-        if isinstance(op, Composite):
-            return op.function(*args, **params)
-        args, params = complete(op, args, params)
-        # NumPy gives scalars for 0-d results, so a formula may pass some on
-        arrays = [np.asarray(a) if isinstance(a, np.generic) else a for a in args]
-        return op.run(arrays, params)[0]
-
-
-raw = RawInterpreter()
-
-
-def complete(op: Op, args: tuple, params: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
-    """Inputs in positional order and all parameters, from how a caller wrote them.
-
-    Parameters may be given by position after the inputs, as in ``np.sum(x, 0)``.
-    """
-    if op.inputs == ("inputs",):
-        if len(args) == 1 and isinstance(args[0], list | tuple):
-            args = tuple(args[0])
-    else:
-        count = len(op.inputs)
-        if len(args) > count:
-            extra = args[count:]
-            names = op.positional
-            if len(extra) > len(names):
-                raise NumgradTypeError(
-                    f"{op.name}: takes {count} inputs and parameters {', '.join(names) or 'none'} "
-                    f"by position; got {len(args)} positional arguments"
-                    + (f"; give {', '.join(op.params)} by name" if op.params else "")
-                )
-            params = {**dict(zip(names, extra, strict=False)), **params}
-            args = args[:count]
-        elif len(args) < count:
-            missing = op.inputs[len(args) :]
-            given = []
-            for position, name in enumerate(missing, start=len(args)):
-                if name in params:
-                    params = dict(params)
-                    given.append(params.pop(name))
-                elif position >= count - len(op.defaults):
-                    given.append(op.defaults[position - count])
-                else:
-                    raise NumgradTypeError(f"{op.name}: input {name!r} is missing")
-            args = (*args, *given)
-    if params:
-        for name in params:
-            if name not in op.params:
-                raise NumgradTypeError(
-                    f"{op.name}: no parameter is called {name!r}; it has "
-                    f"{', '.join(op.params) or 'none'}"
-                )
-        params = {**op.params, **params}
-    else:
-        params = dict(op.params)
-    for name, value in params.items():
-        if value is REQUIRED:
-            raise NumgradTypeError(f"{op.name}: parameter {name!r} is missing")
-    return args, params
-
-
-class Composite(Op):
-    """An operation written with others: its gradient, tracing and forward mode are theirs."""
-
-    def run(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, Call]:
-        with interpreter(raw):
-            out = self.function(*args, **params)
-        return out, Call(self, (), params)

@@ -18,7 +18,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from itertools import groupby
 from math import inf
@@ -119,9 +119,12 @@ def declare(cls: type, known: Mapping[str, Option]) -> dict[str, Option]:
     found: dict[str, Option] = dict(getattr(cls, "_options", {}))
     keyword_only = False
     for name, annotation in inspect.get_annotations(cls).items():
-        if annotation == "KW_ONLY":
+        if annotation is KW_ONLY or annotation == "KW_ONLY":
             keyword_only = True
-        elif not annotation.startswith("ClassVar"):
+            continue
+        if not isinstance(annotation, str):  # without ``from __future__ import annotations``
+            annotation = inspect.formatannotation(annotation)
+        if not annotation.startswith("ClassVar"):
             given, usual = cls.__dict__.get(name, REQUIRED), known.get(name, Option())
             if not isinstance(given, Option):
                 given = replace(usual, default=given)

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.core.interpreter import state
-from numgrad.core.op import Call, Meta, Op, conform, raw
+from numgrad.core.call import Call, conform
+from numgrad.core.formula import Meta
+from numgrad.core.interpreter import raw, state
+from numgrad.core.op import Op
 from numgrad.core.row_sparse import RowSparseArray
 from numgrad.core.view import checked
 

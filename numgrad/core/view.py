@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen.expr import check_dtype
-from numgrad.core.op import Call, Meta, Op
+from numgrad.core.call import Call
+from numgrad.core.formula import Meta
+from numgrad.core.op import Op
 from numgrad.errors import NumgradError, NumgradIndexError, NumgradTypeError, NumgradValueError
 
 

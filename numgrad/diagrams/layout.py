@@ -33,7 +33,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class DiagramLayout:
     """Middles of the boxes, the pieces of all edges, and the size of the whole."""
 
     middles: list[tuple[float, float]]
@@ -42,7 +42,7 @@ class Layout:
     height: float
 
 
-def lay_out(sizes: Sequence[tuple[float, float]], edges: Sequence[Edge]) -> Layout:
+def lay_out(sizes: Sequence[tuple[float, float]], edges: Sequence[Edge]) -> DiagramLayout:
     """Lay out boxes of given widths and heights; equal arguments give equal layouts.
 
     Three steps, none of which recurses: layers, the order within them, places.
@@ -87,7 +87,7 @@ def lay_out(sizes: Sequence[tuple[float, float]], edges: Sequence[Edge]) -> Layo
         pieces.append(Piece(edge, (x[v], tops[graph.rank[v]]), leave(v), straight=True))
     width = max((x[v] + w / 2 for v, (w, _) in enumerate(sizes)), default=0.0)
     width = max(width, max(x[len(sizes) :], default=0.0))
-    return Layout(middles, pieces, width, max(y - GAP_DOWN, 0.0))
+    return DiagramLayout(middles, pieces, width, max(y - GAP_DOWN, 0.0))
 
 
 def _ports(

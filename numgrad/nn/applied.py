@@ -75,7 +75,7 @@ def applies(
     >>> from numgrad.nn.applied import Applied, applies
     >>> @applies(ng.nn.functional.gelu)
     ... class FastGELU(Applied):
-    ...     approximate: "str" = "tanh"
+    ...     approximate: str = "tanh"
     >>> FastGELU()
     FastGELU(approximate='tanh')
     """

@@ -1,4 +1,4 @@
-"""How the operations of the table act on whole batches: Note [Rules of batching] in ``core``."""
+"""How the operations of the table act on batches: Note [Rules of batching] in ``core.batching``."""
 
 from __future__ import annotations
 

@@ -13,7 +13,8 @@ from numgrad.codegen.cumulative import cumprod_backward_kernel, cumulative_kerne
 from numgrad.codegen.expr import check_dtype
 from numgrad.core.axis import normalize_axes
 from numgrad.core.declare import composite, primitive
-from numgrad.core.op import OPS, Meta
+from numgrad.core.formula import Meta
+from numgrad.core.op import OPS
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels.recurrence import recurrence_kernel
 from numgrad.operations.extend import pad_constant

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from numgrad.core.declare import composite, primitive, view
-from numgrad.core.op import OPS, Meta
+from numgrad.core.formula import Meta
+from numgrad.core.op import OPS
 from numgrad.errors import NumgradValueError
 from numgrad.operations.shape import as_operand
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from numgrad.core.axis import normalize_axes
 from numgrad.core.declare import composite, primitive
-from numgrad.core.op import Meta
+from numgrad.core.formula import Meta
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.index import getitem, take
 from numgrad.operations.shape import as_index, as_operand, broadcast_to, copy, expand_dims, reshape

@@ -21,8 +21,8 @@ import numpy as np
 from numgrad.core.abstract import AbstractLength, broadcast_lengths
 from numgrad.core.axis import normalize_axes
 from numgrad.core.declare import composite, primitive
+from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind, state
-from numgrad.core.op import Meta
 from numgrad.core.view import View
 from numgrad.errors import NumgradIndexError, NumgradValueError
 from numgrad.kernels.index import (

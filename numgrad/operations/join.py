@@ -12,9 +12,11 @@ import numpy as np
 from numgrad.codegen.expr import check_dtype
 from numgrad.core.abstract import broadcast_lengths
 from numgrad.core.axis import normalize_axes
+from numgrad.core.call import Call
 from numgrad.core.declare import composite, view
+from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind
-from numgrad.core.op import OPS, Call, Meta
+from numgrad.core.op import OPS
 from numgrad.core.primitive import Primitive
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.index import getitem

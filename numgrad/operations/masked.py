@@ -8,7 +8,8 @@ import numpy as np
 
 from numgrad.core.abstract import broadcast_lengths
 from numgrad.core.declare import composite, primitive
-from numgrad.core.op import OPS, Meta
+from numgrad.core.formula import Meta
+from numgrad.core.op import OPS
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.choice import where
 from numgrad.operations.index import take

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.core.op import Meta
+from numgrad.core.formula import Meta
 from numgrad.operations.product_plan import MatMul, product_shape
 from numgrad.operations.shape import expand_dims, matrix_transpose, squeeze
 

@@ -20,8 +20,9 @@ import numpy as np
 from numgrad.codegen import threads
 from numgrad.codegen.expr import check_dtype
 from numgrad.core.abstract import broadcast_lengths
+from numgrad.core.call import Call, conform
 from numgrad.core.elementwise import MAX_PLANS, Planned
-from numgrad.core.op import Call, Meta, conform
+from numgrad.core.formula import Meta
 from numgrad.errors import NumgradValueError
 from numgrad.kernels.products import linalg
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from numgrad.core.abstract import ones
 from numgrad.core.declare import composite, primitive
+from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
-from numgrad.core.op import Meta
 from numgrad.errors import NumgradValueError
 from numgrad.kernels.index import scatter_add_kernel
 from numgrad.operations.choice import where

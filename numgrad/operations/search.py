@@ -13,7 +13,7 @@ from numgrad.codegen.argreduce import argreduce_kernel
 from numgrad.codegen.expr import check_dtype
 from numgrad.core.axis import normalize_axes
 from numgrad.core.declare import primitive
-from numgrad.core.op import Meta
+from numgrad.core.formula import Meta
 from numgrad.errors import NumgradValueError
 
 _ELEMENT_NS = 0.5

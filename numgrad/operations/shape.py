@@ -8,8 +8,9 @@ from numgrad.codegen.expr import check_dtype
 from numgrad.core.abstract import AbstractLength, broadcast_lengths
 from numgrad.core.axis import normalize_axes
 from numgrad.core.declare import composite, primitive, view
+from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind
-from numgrad.core.op import OPS, Meta
+from numgrad.core.op import OPS
 from numgrad.core.view import View
 from numgrad.errors import NumgradTypeError, NumgradValueError
 

@@ -19,10 +19,12 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen.expr import check_dtype
+from numgrad.core.arguments import complete
 from numgrad.core.axis import normalize_axes
 from numgrad.core.declare import composite, primitive
+from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind, state
-from numgrad.core.op import OPS, Meta, complete
+from numgrad.core.op import OPS
 from numgrad.core.primitive import Primitive
 from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueError
 from numgrad.kernels.index import scatter_add_kernel

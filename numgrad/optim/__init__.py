@@ -58,18 +58,18 @@ from numgrad.optim.lbfgs import LBFGS as LBFGS
 from numgrad.optim.muon import Muon as Muon
 from numgrad.optim.nadam import NAdam as NAdam
 from numgrad.optim.optimizer import Optimizer as Optimizer
-from numgrad.optim.optimizer import (
-    register_optimizer_step_post_hook as register_optimizer_step_post_hook,
-)
-from numgrad.optim.optimizer import (
-    register_optimizer_step_pre_hook as register_optimizer_step_pre_hook,
-)
 from numgrad.optim.radam import RAdam as RAdam
 from numgrad.optim.rmsprop import RMSprop as RMSprop
 from numgrad.optim.rprop import Rprop as Rprop
 from numgrad.optim.scipy_minimizers import minimize as minimize
 from numgrad.optim.sgd import SGD as SGD
 from numgrad.optim.sparse_adam import SparseAdam as SparseAdam
+from numgrad.optim.step_hooks import (
+    register_optimizer_step_post_hook as register_optimizer_step_post_hook,
+)
+from numgrad.optim.step_hooks import (
+    register_optimizer_step_pre_hook as register_optimizer_step_pre_hook,
+)
 
 __all__ = [
     "ASGD",

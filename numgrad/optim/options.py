@@ -43,9 +43,9 @@ def declared(cls: _Class) -> _Class:
     >>> from numgrad.optim.options import declared, option
     >>> @declared
     ... class Fixed(ng.optim.Optimizer):
-    ...     params: "Any"
-    ...     lr: "float" = 0.5
-    ...     width: "float" = option(default=1.0, above=0, doc="Of the region.")
+    ...     params: Any
+    ...     lr: float = 0.5
+    ...     width: float = option(default=1.0, above=0, doc="Of the region.")
     >>> Fixed([ng.ones(2, requires_grad=True)], width=0)
     Traceback (most recent call last):
     numgrad.errors.NumgradValueError: Fixed: width is 0; it must be positive

@@ -31,8 +31,8 @@ from numgrad.autograd.hooks import user_code
 from numgrad.autograd.node import next_sequence
 from numgrad.autograd.saved import Guard, Packed, check_version, keep, pack, saved_tensors_hooks
 from numgrad.autograd.variable import Tensor
+from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
-from numgrad.core.op import Meta
 from numgrad.errors import PACKAGE, NumgradRuntimeError, NumgradValueError
 from numgrad.tensors.random_state import RandomState
 

@@ -10,8 +10,9 @@ import numpy as np
 
 from numgrad.autograd.function.record import run as run_function
 from numgrad.autograd.variable import Tensor, refresh
+from numgrad.core.call import Call
 from numgrad.core.interpreter import bind
-from numgrad.core.op import OPS, Call, Op
+from numgrad.core.op import OPS, Op
 from numgrad.core.view import checked
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.index import index_array
@@ -59,17 +60,10 @@ class EagerInterpreter(RecordingInterpreter):
     def made(self, array: Any) -> Any:
         return array
 
-    def filled(self, shape: Any, value: Any, dtype: Any = None) -> Any:
-        return np.full(shape, value, dtype)
-
-    def zeros(self, shape: Any, dtype: Any) -> Any:
-        return np.zeros(shape, dtype)
-
-    def ones(self, shape: Any, dtype: Any) -> Any:
-        return np.ones(shape, dtype)
-
-    def empty(self, shape: Any, dtype: Any) -> Any:
-        return np.empty(shape, dtype)
+    filled: Any = staticmethod(np.full)
+    zeros: Any = staticmethod(np.zeros)
+    ones: Any = staticmethod(np.ones)
+    empty: Any = staticmethod(np.empty)
 
     def unit(self, shape: tuple, place: int, dtype: Any) -> Any:
         array = np.zeros(shape, dtype)

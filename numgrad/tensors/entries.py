@@ -17,10 +17,11 @@ import numpy as np
 from numgrad.autograd.node import Node
 from numgrad.autograd.saved import keep
 from numgrad.autograd.variable import TENSORS, Parameter, Tensor, refresh
+from numgrad.core.arguments import complete
 from numgrad.core.axis import AxisOp
 from numgrad.core.elementwise import MAX_PLANS, Planned
 from numgrad.core.interpreter import bind, state
-from numgrad.core.op import Op, complete
+from numgrad.core.op import Op
 from numgrad.tensors.recording import new_tensor
 
 _EMPTY = np.empty

@@ -40,8 +40,9 @@ from numgrad.autograd.variable import (
 )
 from numgrad.core.abstract import AbstractArray
 from numgrad.core.elementwise import Elementwise
+from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
-from numgrad.core.op import OPS, Meta, Op
+from numgrad.core.op import OPS, Op
 from numgrad.errors import (
     NumgradError,
     NumgradRuntimeError,

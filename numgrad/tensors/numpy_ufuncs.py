@@ -17,8 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.core.arguments import REQUIRED
 from numgrad.core.elementwise import Elementwise
-from numgrad.core.op import OPS, REQUIRED, Op
+from numgrad.core.op import OPS, Op
 from numgrad.errors import NumgradTypeError
 from numgrad.operations.shape import as_operand
 from numgrad.tensors.numpy_calls import NOT_GIVEN, Translation, mask_of

@@ -13,8 +13,11 @@ from numgrad.autograd.history import record
 from numgrad.autograd.node import Node
 from numgrad.autograd.saved import keep
 from numgrad.autograd.variable import INFERENCE, NO_GRAD_VIEW, Tensor, Version, root
+from numgrad.core.arguments import complete
+from numgrad.core.call import Call
+from numgrad.core.composite import Composite
 from numgrad.core.interpreter import Ground, state
-from numgrad.core.op import Call, Composite, Op, complete
+from numgrad.core.op import Op
 from numgrad.core.view import View
 from numgrad.errors import NumgradTypeError
 

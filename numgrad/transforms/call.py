@@ -23,7 +23,7 @@ from numgrad.tensors.eager import check_array_kind
 from numgrad.tensors.tensor import Tensor
 
 
-class Call:
+class TransformedCall:
     """One call of a differentiated function: its arguments, and what kind the results are.
 
     Note [Nested transforms]
@@ -72,7 +72,7 @@ class Call:
         }
         self.args = tuple(replaced.get(k, a) for k, a in enumerate(args))
 
-    def __enter__(self) -> Call:
+    def __enter__(self) -> TransformedCall:
         self._before = state.set(grad_enabled=True)
         return self
 

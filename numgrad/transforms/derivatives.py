@@ -15,7 +15,7 @@ from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.core.tree import map_leaves
 from numgrad.tensors.tensor import Tensor
-from numgrad.transforms.call import Call, checked_argnums, real_number, zeros_like
+from numgrad.transforms.call import TransformedCall, checked_argnums, real_number, zeros_like
 
 
 def value_and_grad(
@@ -70,7 +70,7 @@ def _value_and_grad(
 
     @functools.wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
-        with Call(name, args, numbers) as call:
+        with TransformedCall(name, args, numbers) as call:
             value, aux = call.value(f, kwargs, has_aux)
             found = call.gradients(real_number(name, f, value))
         out = call.kind(value)
@@ -103,7 +103,7 @@ def grad(
     return differentiated
 
 
-def _jacobians(values: list[Tensor], call: Call) -> list[list[Any]]:
+def _jacobians(values: list[Tensor], call: TransformedCall) -> list[list[Any]]:
     """For each value, for each input, an array of shape ``value.shape + input.shape``.
 
     In a trace by columns where these are fewer. It costs nothing there that rows are computed in
@@ -117,7 +117,7 @@ def _jacobians(values: list[Tensor], call: Call) -> list[list[Any]]:
     return [_jacobian_rows(value, call) for value in values]
 
 
-def _jacobian_columns(values: list[Tensor], call: Call) -> list[list[Any]]:
+def _jacobian_columns(values: list[Tensor], call: TransformedCall) -> list[list[Any]]:
     """The Jacobian of a trace by forward products: a backward of a backward for each column."""
     weights = [Tensor(zeros(v._array.shape, v._array.dtype), v._requires_grad) for v in values]
     roots = [k for k, v in enumerate(values) if v._requires_grad]
@@ -152,7 +152,7 @@ def _jacobian_columns(values: list[Tensor], call: Call) -> list[list[Any]]:
     return table
 
 
-def _jacobian_rows(value: Tensor, call: Call) -> list[Any]:
+def _jacobian_rows(value: Tensor, call: TransformedCall) -> list[Any]:
     """For each input an array of shape ``value.shape + input.shape``, a backward for each row."""
     shape = value._array.shape
     if not (value._requires_grad and call.tensors):
@@ -184,7 +184,7 @@ def _jacobian_rows(value: Tensor, call: Call) -> list[Any]:
     ]
 
 
-def _row(value: Tensor, call: Call, shape: tuple[int, ...], place: int) -> Any:
+def _row(value: Tensor, call: TransformedCall, shape: tuple[int, ...], place: int) -> Any:
     """Gradients of one element."""
     unit = Tensor(state.ground.unit(shape, place, value._array.dtype))
     return engine.dense_grad(
@@ -212,7 +212,7 @@ def jacobian(
 
     @functools.wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
-        with Call("jacobian", args, numbers) as call:
+        with TransformedCall("jacobian", args, numbers) as call:
             value, aux = call.value(f, kwargs, has_aux)
             (found,) = _jacobians([value], call)
         result = call.result([call.kind(j) for j in found])
@@ -243,7 +243,7 @@ def hessian(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable
 
     @functools.wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
-        with Call("hessian", args, numbers) as call:
+        with TransformedCall("hessian", args, numbers) as call:
             value = real_number("hessian", f, call.value(f, kwargs, False)[0])
             if value._requires_grad and call.tensors:
                 first = engine.dense_grad(

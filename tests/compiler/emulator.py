@@ -25,7 +25,7 @@ import scipy.special
 from numgrad.codegen.expr import KERNEL_DTYPES, LIBRARY, type_name
 from numgrad.compiler.graph.graph import Graph
 from numgrad.compiler.lower.kernel import Written
-from numgrad.compiler.run.program import KernelStep, Options, Program
+from numgrad.compiler.run.program import KernelProgram, KernelStep, Options
 
 UNWRITTEN = {
     1: 0xA5,
@@ -40,9 +40,9 @@ class EmulationError(AssertionError):
     """Something that machine code would have done without a word."""
 
 
-def emulated(graph: Graph, options: Options | None = None) -> Program:
+def emulated(graph: Graph, options: Options | None = None) -> KernelProgram:
     """A program whose kernels run as Python."""
-    program = Program(graph, options or Options())
+    program = KernelProgram(graph, options or Options())
     names = program._namespace
     kernels = [step for step in program.steps if isinstance(step, KernelStep)]
     for number, step in enumerate(kernels):

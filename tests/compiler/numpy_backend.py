@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.compiler.graph.evaluate import with_lengths
-from numgrad.compiler.graph.graph import CALL, CONSTANT, INPUT, SIZE, Graph, Node, Value
+from numgrad.compiler.graph.graph import CALL, CONSTANT, INPUT, SIZE, Graph, TracedNode, Value
 
 ELEMENTWISE = (
     "add, subtract, multiply, divide, negative, positive, absolute, sign, square, sqrt, maximum, "
@@ -53,7 +53,7 @@ def run(graph: Graph, *inputs: Any) -> list[np.ndarray]:
     return [np.asarray(known[v]) for v in graph.roots()]
 
 
-def _compute(node: Node, given: list[Any], length: Callable[[Any], int]) -> tuple[Any, ...]:
+def _compute(node: TracedNode, given: list[Any], length: Callable[[Any], int]) -> tuple[Any, ...]:
     params = {name: with_lengths(value, length) for name, value in node.params.items()}
     (out, *_) = node.outputs
     name = node.name

@@ -12,7 +12,7 @@ import pytest
 
 import numgrad as ng
 from numgrad.compiler.run.options import Options
-from numgrad.compiler.run.program import Program
+from numgrad.compiler.run.program import KernelProgram
 from numgrad.compiler.trace.interpreter import TraceInterpreter
 from numgrad.compiler.trace.tracer import Tracer
 
@@ -77,7 +77,7 @@ def source(name: str) -> str:
         out = function(*given)
     tracer.graph.outputs = [tracer.value(t) for t in _leaves(out)]
     tracer.graph.resolve_sizes()
-    return Program(tracer.graph, Options(name)).source
+    return KernelProgram(tracer.graph, Options(name)).source
 
 
 def _leaves(out: Any) -> list[Any]:

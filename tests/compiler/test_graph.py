@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from numgrad.compiler.graph.graph import CALL, CONSTANT, Graph, Node, Value
+from numgrad.compiler.graph.graph import CALL, CONSTANT, Graph, TracedNode, Value
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradAssertionError
 
@@ -118,7 +118,7 @@ def _bad_length(graph: Graph) -> None:
 
 
 def _output_of_nobody(graph: Graph) -> None:
-    node = Node(CONSTANT, (), {"value": 1}, None)
+    node = TracedNode(CONSTANT, (), {"value": 1}, None)
     graph.outputs.append(Value(node, 0, (), F8))
 
 

@@ -11,7 +11,7 @@ import pytest
 import numgrad as ng
 from numgrad.compiler.graph import evaluate
 from numgrad.compiler.passes import optimize
-from numgrad.compiler.run.program import Options, Program, Segment, compile_graph
+from numgrad.compiler.run.program import KernelProgram, Options, Segment, compile_graph
 from numgrad.compiler.trace.interpreter import TraceInterpreter
 from numgrad.compiler.trace.tracer import Tracer
 
@@ -26,7 +26,7 @@ def rarely(*values: Any) -> Any:
     return pytest.param(*values, marks=pytest.mark.slow)
 
 
-def programs(f: Callable[..., Any], *args: Any, dynamic: bool = True) -> tuple[Program, Any]:
+def programs(f: Callable[..., Any], *args: Any, dynamic: bool = True) -> tuple[KernelProgram, Any]:
     """A traced function as compiled and as evaluated, both ready to run."""
     tracer = Tracer(dynamic=dynamic)
     given = [tracer.array(a.shape, a.dtype) for a in args]

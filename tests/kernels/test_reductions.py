@@ -8,7 +8,7 @@ import scipy.special
 
 from numgrad.codegen import reduction_columns, reduction_loops, threads
 from numgrad.codegen.expr import AXIS, Reader
-from numgrad.codegen.reductions import Operand, axis_kernel
+from numgrad.codegen.reductions import ReductionOperand, axis_kernel
 from tests.quiet import quiet
 
 pytestmark = pytest.mark.slow
@@ -83,7 +83,7 @@ def curvature(x, axis):
 
 def build(formula, operands, out_role, columns, *, parallel=False, accumulate=False):
     reader = Reader()
-    operands = [Operand(name, role, np.dtype(dtype)) for name, role, dtype in operands]
+    operands = [ReductionOperand(name, role, np.dtype(dtype)) for name, role, dtype in operands]
     inputs = [reader.input(o.name, o.dtype) for o in operands]
     output = reader.lift(formula(*inputs, axis=AXIS))
     return axis_kernel(

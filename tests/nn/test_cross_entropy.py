@@ -8,7 +8,8 @@ from scipy import special
 
 import numgrad as ng
 from numgrad.autograd.batching.batch import BatchingInterpreter
-from numgrad.core.op import OPS, Call
+from numgrad.core.call import Call
+from numgrad.core.op import OPS
 from numgrad.nn import functional as F
 
 pytestmark = pytest.mark.slow

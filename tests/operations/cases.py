@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 import numgrad as ng
+from numgrad.core.composite import Composite
 from numgrad.core.elementwise import Elementwise
-from numgrad.core.op import OPS, Composite, Op
+from numgrad.core.op import OPS, Op
 from numgrad.testing.samples import Sample, draw, samples
 
 TABLE = [

@@ -86,10 +86,10 @@ def test_an_optimizer_of_ones_own_declares_its_options_or_keeps_those_of_its_bas
     class Fixed(ng.optim.Optimizer):
         """Steps of a fixed size."""
 
-        params: "Any"
-        lr: "float" = 0.5
-        _: "KW_ONLY"
-        width: "float" = option(default=1.0, above=0.5, doc="Of the region.")
+        params: Any
+        lr: float = 0.5
+        _: KW_ONLY
+        width: float = option(default=1.0, above=0.5, doc="Of the region.")
 
     assert Fixed([leaf()]).defaults == {"lr": 0.5, "width": 1.0}
     with pytest.raises(ValueError, match=r"Fixed: width is .* above"):

@@ -24,9 +24,11 @@ from typing import Any, NoReturn
 import numpy as np
 
 from numgrad.autograd.variable import Tensor
+from numgrad.core.arguments import complete
 from numgrad.core.batching import BatchOperand, by_example, find_rule, first_example
+from numgrad.core.composite import Composite
 from numgrad.core.interpreter import Interpreter, bind, interpreter, state
-from numgrad.core.op import OPS, Composite, Op, complete
+from numgrad.core.op import OPS, Op
 from numgrad.errors import NumgradError, NumgradRuntimeError, NumgradValueError
 from numgrad.operations.shape import as_operand
 

@@ -22,8 +22,9 @@ from numgrad.autograd.hooks import retains_grad
 from numgrad.autograd.row_sparse import as_tensor
 from numgrad.autograd.variable import Tensor, constant, refresh
 from numgrad.core.abstract import ones, zeros
+from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
-from numgrad.core.op import OPS, Meta
+from numgrad.core.op import OPS
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError, warn
 
 _ONES = {np.dtype(name): np.ones((), name) for name in ("float32", "float64")}

@@ -30,8 +30,8 @@ from numgrad.autograd.hooks import LeafHooks
 from numgrad.autograd.node import Node
 from numgrad.autograd.row_sparse import as_tensor
 from numgrad.autograd.variable import Tensor
+from numgrad.core.call import CONSUMES
 from numgrad.core.interpreter import state
-from numgrad.core.op import CONSUMES
 from numgrad.core.row_sparse import RowSparseArray
 
 

@@ -31,8 +31,8 @@ from numgrad.autograd.history import (
 )
 from numgrad.autograd.node import Node, mark_written
 from numgrad.autograd.variable import INFERENCE, NO_GRAD_VIEW, Tensor, root, version_of
+from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
-from numgrad.core.op import Meta
 from numgrad.errors import NumgradRuntimeError, warn
 
 

@@ -91,7 +91,7 @@ class GradientResult:
 
 
 @dataclass
-class Layout:
+class CallLayout:
     """All that the source of a specialisation depends on.
 
     Attributes

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.compiler.graph.graph import CALL, CONSTANT, INPUT, SIZE, Graph, Node, Value
+from numgrad.compiler.graph.graph import CALL, CONSTANT, INPUT, SIZE, Graph, TracedNode, Value
 from numgrad.compiler.graph.sizes import Size
 from numgrad.compiler.messages import name_line
 from numgrad.core.op import Op
@@ -23,12 +23,12 @@ _INDEXED = ("getitem", "getitem_backward", "index_put")
 Step = Callable[[list[Any]], tuple[Any, ...]]
 
 
-def compile_graph(graph: Graph, options: Any = None) -> Program:
+def compile_graph(graph: Graph, options: Any = None) -> ReferenceProgram:
     """The program that computes ``graph``; there are no options."""
-    return Program(graph)
+    return ReferenceProgram(graph)
 
 
-class Program:
+class ReferenceProgram:
     """A graph that can be run; results are checked to be what the graph says they are."""
 
     def __init__(self, graph: Graph) -> None:
@@ -86,7 +86,9 @@ def _lengths(graph: Graph, inputs: Sequence[Any]) -> dict[int, int]:
     return found
 
 
-def compute(node: Node, given: Sequence[Any], length: Callable[[Any], int]) -> tuple[Any, ...]:
+def compute(
+    node: TracedNode, given: Sequence[Any], length: Callable[[Any], int]
+) -> tuple[Any, ...]:
     """Results of one node for operands as NumPy has them; ``length`` gives the number of a size."""
     given = list(given)
     if node.op == CONSTANT:
@@ -113,7 +115,7 @@ def compute(node: Node, given: Sequence[Any], length: Callable[[Any], int]) -> t
     )
 
 
-def operands(node: Node, given: Sequence[Any]) -> list[Any]:
+def operands(node: TracedNode, given: Sequence[Any]) -> list[Any]:
     """The operands of an operation, None for those that are left out."""
     found = list(given)
     for place in node.params.get("absent", ()):
@@ -121,7 +123,7 @@ def operands(node: Node, given: Sequence[Any]) -> list[Any]:
     return found
 
 
-def parameters(node: Node, length: Callable[[Any], Any]) -> dict[str, Any]:
+def parameters(node: TracedNode, length: Callable[[Any], Any]) -> dict[str, Any]:
     """The parameters of an operation as its caller would write them, with numbers for lengths."""
     index = node.name in _INDEXED
     return {

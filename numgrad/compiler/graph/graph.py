@@ -46,7 +46,7 @@ class Value:
     __slots__ = ("dtype", "node", "number", "shape", "weak")
 
     def __init__(
-        self, node: Node, number: int, shape: Shape, dtype: np.dtype, weak: bool = False
+        self, node: TracedNode, number: int, shape: Shape, dtype: np.dtype, weak: bool = False
     ) -> None:
         self.node, self.number = node, number
         self.shape, self.dtype, self.weak = shape, dtype, weak
@@ -74,7 +74,7 @@ class Value:
 _PYTHON = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
 
 
-class Node:
+class TracedNode:
     """An operation on values: ``outputs = op(*inputs, **params)``.
 
     ``op`` is an operation of the table, or one of the names above. ``line`` is the place in the
@@ -135,7 +135,7 @@ class Graph:
 
     sizes: Sizes = field(default_factory=Sizes)
     inputs: list[Value] = field(default_factory=list)
-    nodes: list[Node] = field(default_factory=list)
+    nodes: list[TracedNode] = field(default_factory=list)
     outputs: list[Value] = field(default_factory=list)
     writes: list[tuple[Value, Value]] = field(default_factory=list)
     labels: dict[Value, str] = field(default_factory=dict)
@@ -172,7 +172,7 @@ class Graph:
         line: str | None = None,
     ) -> tuple[Value, ...]:
         """Append a node; ``results`` are shape and dtype of each output."""
-        node = Node(op, inputs, params, line)
+        node = TracedNode(op, inputs, params, line)
         node.outputs = tuple(
             Value(node, number, tuple(shape), np.dtype(dtype), weak)
             for number, (shape, dtype) in enumerate(results)
@@ -180,9 +180,9 @@ class Graph:
         self.nodes.append(node)
         return node.outputs
 
-    def users(self) -> dict[Value, list[Node]]:
+    def users(self) -> dict[Value, list[TracedNode]]:
         """The nodes that read each value, by value, in order."""
-        found: dict[Value, list[Node]] = {}
+        found: dict[Value, list[TracedNode]] = {}
         for node in self.nodes:
             for value in dict.fromkeys(node.inputs):
                 found.setdefault(value, []).append(node)
@@ -264,14 +264,14 @@ class Graph:
         stored = [f"  {_operand(t, names)} <- {_operand(v, names)}" for t, v in self.writes]
         return "\n".join(["graph:", *lines, *stored, f"  return {returned}"])
 
-    def _label(self, node: Node) -> str | None:
+    def _label(self, node: TracedNode) -> str | None:
         return self.labels.get(node.outputs[0]) if node.op == INPUT else node.line
 
-    def _text(self, node: Node, names: dict[Value, str]) -> str:
+    def _text(self, node: TracedNode, names: dict[Value, str]) -> str:
         results = ", ".join(f"{names[v]}: {_type(v)}" for v in node.outputs)
         return results if node.op == INPUT else f"{results} = {self._call(node, names)}"
 
-    def _call(self, node: Node, names: dict[Value, str]) -> str:
+    def _call(self, node: TracedNode, names: dict[Value, str]) -> str:
         given = [_operand(v, names) for v in node.inputs]
         given += [f"{name}={value!r}" for name, value in node.params.items()]
         return f"{node.name}({', '.join(given)})"
@@ -281,7 +281,7 @@ class Graph:
     def diagram(self) -> Diagram:
         """Boxes for inputs (blue), operations (grey) and results (green)."""
         names, diagram = self.names(), Diagram()
-        boxes: dict[Node, int] = {}
+        boxes: dict[TracedNode, int] = {}
         for node in self.nodes:
             if node.op == CONSTANT:
                 continue

@@ -44,7 +44,7 @@ from numgrad.core.abstract import AbstractLength
 
 
 @dataclass(frozen=True)
-class Guard:
+class SizeGuard:
     """A relation between sizes that a kernel relies on: ``left sign right``."""
 
     sign: str
@@ -69,7 +69,7 @@ class Sizes:
     """
 
     hints: list[int] = field(default_factory=list)
-    guards: list[Guard] = field(default_factory=list)
+    guards: list[SizeGuard] = field(default_factory=list)
     on_number: Callable[[Size], Any] | None = None
     """Makes a traced number of a size, for true division."""
     _known: dict[Atom, Terms] = field(default_factory=dict)
@@ -167,7 +167,7 @@ class Sizes:
             self._bounds[axis] = max(number, self._bounds.get(axis, 2))
 
     def _note(self, sign: str, left: Terms, right: Terms) -> None:
-        guard = Guard(sign, left, right)
+        guard = SizeGuard(sign, left, right)
         if guard not in self.guards:
             self.guards.append(guard)
 
@@ -188,14 +188,14 @@ class Sizes:
                     return found
         return None
 
-    def relations(self) -> list[Guard]:
+    def relations(self) -> list[SizeGuard]:
         """The guards on free axes, without those that then hold by themselves."""
         axes = {atom: terms for atom, terms in self._known.items() if atom[0] == "axis"}
         found = []
         for guard in self.guards:
             left, right = (substitute(side, axes) for side in (guard.left, guard.right))
             if left != right or guard.sign != "==":
-                found.append(Guard(guard.sign, left, right))
+                found.append(SizeGuard(guard.sign, left, right))
         return found
 
     def specialise(self, length: int | Size) -> int:

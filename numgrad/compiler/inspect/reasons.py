@@ -6,7 +6,7 @@ from typing import Any
 
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.call.closure import IDENTITY, VALUE, Place
-from numgrad.compiler.call.layout import Input, Layout
+from numgrad.compiler.call.layout import CallLayout, Input
 from numgrad.compiler.call.signature import (
     ARRAY,
     NUMBER,
@@ -21,7 +21,7 @@ from numgrad.compiler.call.signature import (
 _MODES = {1: "no_grad", 2: "recording", 3: "inference mode"}
 
 
-def difference(layout: Layout, old: tuple, arguments: Arguments, new: tuple) -> str:
+def difference(layout: CallLayout, old: tuple, arguments: Arguments, new: tuple) -> str:
     """How a call differs from those that a specialisation was made for."""
     if old[-1] != new[-1]:
         return f"the mode was {_MODES[old[-1]]}, now {_MODES[new[-1]]}"
@@ -79,7 +79,7 @@ def _of_place(place: Place) -> str | None:
     return None
 
 
-def _of_captured(layout: Layout) -> str | None:
+def _of_captured(layout: CallLayout) -> str | None:
     for entry in layout.inputs:
         if entry.leaf is None and entry.place is not None:
             try:
@@ -100,7 +100,7 @@ def _suits(entry: Input, found: Any) -> bool:
     return found.dtype == value.dtype and found.ndim == value.ndim
 
 
-def _of_sizes(layout: Layout, arguments: Arguments) -> str | None:
+def _of_sizes(layout: CallLayout, arguments: Arguments) -> str | None:
     """The first relation between lengths that does not hold."""
     sizes = layout.sizes
     lengths: dict[int, tuple[str, int]] = {}

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from numgrad.codegen import threads
 from numgrad.codegen.vector_loops import VectorLoop, vector_loops
 from numgrad.compiler.call.closure import IDENTITY, Place
-from numgrad.compiler.call.layout import Input, Layout
-from numgrad.compiler.graph.graph import CALL, Node
+from numgrad.compiler.call.layout import CallLayout, Input
+from numgrad.compiler.graph.graph import CALL, TracedNode
 from numgrad.compiler.graph.polynomial import Terms as Length
 from numgrad.compiler.graph.polynomial import text_of, value_of
 from numgrad.compiler.inspect.stats import Statistics
@@ -19,7 +19,7 @@ from numgrad.compiler.lower.statements import Statement
 from numgrad.compiler.lower.terms import BUFFER, PRODUCT, SCALAR, Term
 from numgrad.compiler.lower.tree import LANES
 from numgrad.compiler.passes import Record
-from numgrad.compiler.run.program import KernelStep, Program, Segment
+from numgrad.compiler.run.program import KernelProgram, KernelStep, Segment
 from numgrad.compiler.run.specialise import Specialisation
 
 WIDTH = 100
@@ -40,7 +40,7 @@ def report(name: str, found: Sequence[Specialisation], statistics: Statistics) -
         lines += _indented(_of_layout(specialisation.layout))
         programs = specialisation.programs
         for part, program in zip(("forward", "backward"), programs, strict=False):
-            if isinstance(program, Program):
+            if isinstance(program, KernelProgram):
                 lines += [f"  {part}"] if len(programs) > 1 else []
                 lines += _indented(_of_program(program))
     return "\n".join(lines)
@@ -65,7 +65,7 @@ def _wrapped(head: str, words: Sequence[str], sign: str = ", ") -> Lines:
 # ----------------------------------------------------------------------- arguments, guards
 
 
-def _of_layout(layout: Layout) -> Lines:
+def _of_layout(layout: CallLayout) -> Lines:
     yield "inputs"
     yield from _indented(_of_input(entry, layout) for entry in layout.inputs)
     lengths = [g.text(lambda k: f"n{k}") for g in layout.sizes.relations()]
@@ -86,7 +86,7 @@ def _of_guard(place: Place) -> str:
     return f"{place.name} == {' '.join(repr(place.value).split())}"
 
 
-def _of_input(entry: Input, layout: Layout) -> str:
+def _of_input(entry: Input, layout: CallLayout) -> str:
     value = entry.value
     lengths = ", ".join(str(layout.sizes.resolve(n)) for n in value.shape)
     written = ", written" if layout.inputs.index(entry) in layout.writes else ""
@@ -99,7 +99,7 @@ def _of_input(entry: Input, layout: Layout) -> str:
 # --------------------------------------------------------------------------------- programs
 
 
-def _of_program(program: Program) -> Lines:
+def _of_program(program: KernelProgram) -> Lines:
     yield from _of_passes(program.passes, len(program.graph.nodes))
     names = _Names(program)
     yield from names.lengths()
@@ -122,7 +122,7 @@ def _of_passes(records: Sequence[Record], now: int) -> Lines:
         yield f"  {name}: {changed} changes in {runs} runs, {grown:+d} nodes"
 
 
-def _of_segment(node: Node) -> Lines:
+def _of_segment(node: TracedNode) -> Lines:
     place = f" ({node.line})" if node.line else ""
     if node.op == CALL:
         yield f"segment: a call of a Python function{place}; nothing else knows what it does"
@@ -130,7 +130,7 @@ def _of_segment(node: Node) -> Lines:
         yield f"segment: {node.name}{place} runs by itself; it has no form as a loop of a kernel"
 
 
-def _of_kernel(step: KernelStep, program: Program, names: _Names) -> Lines:
+def _of_kernel(step: KernelStep, program: KernelProgram, names: _Names) -> Lines:
     variants = [
         ("parallel" if parallel else "serial") + (" from disk" if kernel.from_cache else "")
         for (parallel, _), kernel in step.kernels.items()
@@ -160,7 +160,7 @@ def _of_kernel(step: KernelStep, program: Program, names: _Names) -> Lines:
             yield from _indented(_indented(loops))
     if between:
         yield "  numbers, between the nests"
-        nodes: dict[Node, None] = {}
+        nodes: dict[TracedNode, None] = {}
         for item in between:
             nodes.update(
                 dict.fromkeys(account(item, written.writer, program.expansion.origin).nodes)
@@ -168,7 +168,7 @@ def _of_kernel(step: KernelStep, program: Program, names: _Names) -> Lines:
         yield from _indented(_indented(_of_operations(list(nodes))))
 
 
-def _of_threads(step: KernelStep, program: Program, names: _Names) -> Lines:
+def _of_threads(step: KernelStep, program: KernelProgram, names: _Names) -> Lines:
     work = step.written.work
     if program.options.parallel is not True and (not program.options.parallel or work == "0"):
         yield "threads: one"
@@ -221,7 +221,7 @@ def _of_account(found: Account, names: _Names) -> Lines:
     yield from _wrapped("about ", work, "; ")
 
 
-def _of_operations(nodes: Iterable[Node]) -> Lines:
+def _of_operations(nodes: Iterable[TracedNode]) -> Lines:
     for line, operations in by_line(nodes):
         place = line.replace("\\", "/").rsplit("/", 1)[-1]
         yield from _wrapped(f"{place}: " if place else "", operations)
@@ -248,7 +248,7 @@ def _of_loop(loop: SourceLoop, names: _Names) -> str:
 class _Names:
     """What terms and lengths of a program are called in a report."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: KernelProgram) -> None:
         self.graph, self.terms = program.graph, program.expansion.terms
         self._inputs = {
             term.number: self._input(term)

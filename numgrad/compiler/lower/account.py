@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from numgrad.codegen.expr import LIBRARY, Emitter, in_order
-from numgrad.compiler.graph.graph import Node
+from numgrad.compiler.graph.graph import TracedNode
 from numgrad.compiler.graph.polynomial import Terms as Length
 from numgrad.compiler.graph.polynomial import add, constant, multiply
 from numgrad.compiler.lower.accumulate import paths
 from numgrad.compiler.lower.statements import Statement, loads, loops_behind
 from numgrad.compiler.lower.terms import PART, PRODUCT, REDUCE, SCAN, SCATTER, Term, count
 from numgrad.compiler.lower.tree import Item, Loop
-from numgrad.compiler.lower.write import Storage, Writer
+from numgrad.compiler.lower.write import SourceWriter, Storage
 
 _FREE = frozenset(("const", "load", "index", "computed", "pair", "cast", "where", "real", "imag"))
 """Symbols that are no arithmetic."""
@@ -40,7 +40,7 @@ class Account:
         Terms that live inside only, with their storage.
     """
 
-    nodes: list[Node]
+    nodes: list[TracedNode]
     flops: Length = ()
     functions: dict[str, Length] = field(default_factory=dict)
     moved: Length = ()
@@ -49,13 +49,13 @@ class Account:
     held: list[tuple[Term, Storage]] = field(default_factory=list)
 
 
-def account(item: Item, writer: Writer, origin: Sequence[Node]) -> Account:
+def account(item: Item, writer: SourceWriter, origin: Sequence[TracedNode]) -> Account:
     """What an item of a kernel does."""
     found = [(item, [])] if isinstance(item, Statement) else paths(item)
     nodes = _nodes([s.term for s, _ in found], writer.bodies.stored, origin)
     out = Account(nodes)
     emitter = Emitter(scalar_functions=writer.emitter.scalar_functions)
-    study = Writer(writer.bodies, writer.storage, emitter, {})
+    study = SourceWriter(writer.bodies, writer.storage, emitter, {})
     counted: set = set()
     for statement, path in found:
         _count_arithmetic(out, statement, path, study, counted)
@@ -63,7 +63,9 @@ def account(item: Item, writer: Writer, origin: Sequence[Node]) -> Account:
     return out
 
 
-def _nodes(roots: Iterable[Term], stored: set[int], origin: Sequence[Node]) -> list[Node]:
+def _nodes(
+    roots: Iterable[Term], stored: set[int], origin: Sequence[TracedNode]
+) -> list[TracedNode]:
     """The operations behind terms, down to what is stored or in memory."""
     terms: dict[int, Term] = {}
     stack = list(roots)
@@ -96,7 +98,7 @@ def _around(loops: Iterable[int], path: Sequence[Loop]) -> list[Loop]:
 
 
 def _count_arithmetic(
-    out: Account, statement: Statement, path: Sequence[Loop], study: Writer, counted: set
+    out: Account, statement: Statement, path: Sequence[Loop], study: SourceWriter, counted: set
 ) -> None:
     term = statement.term
     if term.op == PRODUCT:
@@ -122,7 +124,7 @@ def _count_arithmetic(
 
 
 def _count_bytes(
-    out: Account, statement: Statement, path: Sequence[Loop], study: Writer, counted: set
+    out: Account, statement: Statement, path: Sequence[Loop], study: SourceWriter, counted: set
 ) -> None:
     bodies, term = study.bodies, statement.term
     for symbol in loads(bodies.body(statement)):
@@ -156,7 +158,7 @@ def stored_name(term: Term) -> int:
     return term.detail[0] if term.op == PART else term.number
 
 
-def by_line(nodes: Iterable[Node]) -> Iterator[tuple[str, list[str]]]:
+def by_line(nodes: Iterable[TracedNode]) -> Iterator[tuple[str, list[str]]]:
     """Names of operations, by the line of the user's code they come from."""
     found: dict[str, list[str]] = {}
     for node in nodes:

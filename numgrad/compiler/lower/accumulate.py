@@ -20,10 +20,10 @@ from numgrad.compiler.lower.access import Index
 from numgrad.compiler.lower.statements import Bodies, Statement
 from numgrad.compiler.lower.terms import SCATTER, Term
 from numgrad.compiler.lower.tree import Item, Loop
-from numgrad.compiler.lower.write import Storage, Writer, text
+from numgrad.compiler.lower.write import SourceWriter, Storage, text
 
 
-class Accumulating(Writer):
+class Accumulating(SourceWriter):
     """What a nest accumulates, and where."""
 
     def __init__(

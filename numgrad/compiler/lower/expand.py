@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen.expr import AXIS, FLOAT32, FLOAT64, Reader, Symbol, in_order
-from numgrad.compiler.graph.graph import CONSTANT, INPUT, SIZE, Graph, Node, Value
+from numgrad.compiler.graph.graph import CONSTANT, INPUT, SIZE, Graph, TracedNode, Value
 from numgrad.compiler.lower import lookup, placing, product  # noqa: F401 (for what they declare)
 from numgrad.compiler.lower.lowering import LOWERINGS, find_lowering, lowering, shape_of
 from numgrad.compiler.lower.terms import BUFFER, OPAQUE, SCALAR, Term, Terms, count
 from numgrad.core.axis import AxisOp
+from numgrad.core.composite import Composite
 from numgrad.core.documentation import DESCRIBERS
 from numgrad.core.elementwise import Elementwise, ReadingInterpreter
 from numgrad.core.interpreter import interpreter
-from numgrad.core.op import Composite, Op
+from numgrad.core.op import Op
 from numgrad.core.view import View
 
 
@@ -37,14 +38,14 @@ class Expansion:
     def __init__(self, graph: Graph) -> None:
         self.terms = Terms(graph.sizes)
         self.of: dict[Value, Term] = {}
-        self.opaque: list[Node] = []
-        self.origin: list[Node] = []
+        self.opaque: list[TracedNode] = []
+        self.origin: list[TracedNode] = []
         for node in graph.nodes:
             for value, term in zip(node.outputs, self._read(node), strict=True):
                 self.of[value] = term
             self.origin += [node] * (self.terms.count - len(self.origin))
 
-    def _read(self, node: Node) -> list[Term]:
+    def _read(self, node: TracedNode) -> list[Term]:
         terms, out = self.terms, node.outputs
         if node.op == INPUT:
             kind = BUFFER if out[0].shape else SCALAR
@@ -72,7 +73,7 @@ class Expansion:
     def _shape(self, value: Value) -> tuple:
         return self.terms.shape(value.shape)
 
-    def _elementwise(self, node: Node, args: list[Term]) -> Term:
+    def _elementwise(self, node: TracedNode, args: list[Term]) -> Term:
         op: Any = node.op
         loop, _ = op.result_types([v.operand for v in node.inputs])
         reader = Reader()
@@ -89,7 +90,7 @@ class Expansion:
             environment[symbol] = term
         return self._absorb(op.read(reader, given), environment, ())
 
-    def _along_axes(self, node: Node, x: Term) -> Term:
+    def _along_axes(self, node: TracedNode, x: Term) -> Term:
         """An operation along axes: its formula keeps them, with length 1."""
         op: Any = node.op
         terms, params = self.terms, node.params
@@ -148,25 +149,25 @@ class Expansion:
 
 
 @lowering("reshape")
-def _reshape(terms: Terms, node: Node, args: list[Term]) -> Term | None:
+def _reshape(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
     if node.params.get("order", "C") != "C":
         return None
     return terms.reshape(args[0], shape_of(terms, node))
 
 
 @lowering("permute_dims")
-def _permute(terms: Terms, node: Node, args: list[Term]) -> Term:
+def _permute(terms: Terms, node: TracedNode, args: list[Term]) -> Term:
     shape = shape_of(terms, node)
     return terms.view("permute", args[0], tuple(node.params["axes"]), shape)
 
 
 @lowering("broadcast_to")
-def _broadcast(terms: Terms, node: Node, args: list[Term]) -> Term:
+def _broadcast(terms: Terms, node: TracedNode, args: list[Term]) -> Term:
     return terms.broadcast(args[0], shape_of(terms, node))
 
 
 @lowering("getitem")
-def _getitem(terms: Terms, node: Node, args: list[Term]) -> Term:
+def _getitem(terms: Terms, node: TracedNode, args: list[Term]) -> Term:
     index = tuple(
         (terms.length(part.start), terms.length(part.step))
         if isinstance(part, slice)
@@ -177,17 +178,17 @@ def _getitem(terms: Terms, node: Node, args: list[Term]) -> Term:
 
 
 @lowering("astype")
-def _astype(terms: Terms, node: Node, args: list[Term]) -> Term:
+def _astype(terms: Terms, node: TracedNode, args: list[Term]) -> Term:
     return terms.cast(args[0], node.outputs[0].dtype)
 
 
 @lowering("copy")
-def _copy(terms: Terms, node: Node, args: list[Term]) -> Term:
+def _copy(terms: Terms, node: TracedNode, args: list[Term]) -> Term:
     return args[0]
 
 
 def _part(name: str) -> Callable[..., Term]:
-    def read(terms: Terms, node: Node, args: list[Term]) -> Term:
+    def read(terms: Terms, node: TracedNode, args: list[Term]) -> Term:
         (x,) = args
         dtype = node.outputs[0].dtype
         if x.dtype.kind == "c":

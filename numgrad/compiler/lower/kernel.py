@@ -28,7 +28,7 @@ from numgrad.compiler.lower.terms import (
     count,
 )
 from numgrad.compiler.lower.tree import LANES, Item, Loop, build
-from numgrad.compiler.lower.write import Storage, Writer, text
+from numgrad.compiler.lower.write import SourceWriter, Storage, text
 from numgrad.core.elementwise import USER_KERNELS
 from numgrad.kernels.products import gemm as products
 
@@ -86,7 +86,7 @@ class Written:
         return f"void({', '.join(parts)})"
 
 
-class KernelWriter(Writer):
+class KernelWriter(SourceWriter):
     """Writes the entry point of a kernel.
 
     Parameters

@@ -12,7 +12,7 @@ import numpy as np
 
 from numgrad.codegen.expr import BOOL, INT64
 from numgrad.codegen.reduction_plan import identity
-from numgrad.compiler.graph.graph import Node
+from numgrad.compiler.graph.graph import TracedNode
 from numgrad.compiler.graph.polynomial import Terms as Length
 from numgrad.compiler.graph.polynomial import add, constant, multiply, value_of
 from numgrad.compiler.lower.lowering import Lowering, lowering, shape_of
@@ -97,12 +97,12 @@ def last_writers(terms: Terms, place: Term, length: Length) -> tuple[Term, Term]
 # ------------------------------------------------------------------------------------- operations
 
 
-def _axis(node: Node, rank: int) -> int:
+def _axis(node: TracedNode, rank: int) -> int:
     return int(node.params["axis"]) % rank
 
 
 @lowering("take")
-def _take(terms: Terms, node: Node, args: list[Term]) -> Term | None:
+def _take(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
     x, indices = args
     if node.params["axis"] is None:
         x, axis = terms.reshape(x, (count(x.shape),)), 0
@@ -117,7 +117,7 @@ def _take(terms: Terms, node: Node, args: list[Term]) -> Term | None:
 
 
 @lowering("take_backward")
-def _take_backward(terms: Terms, node: Node, args: list[Term]) -> Term | None:
+def _take_backward(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
     x, indices = args
     shape = shape_of(terms, node)
     whole = shape
@@ -134,7 +134,7 @@ def _take_backward(terms: Terms, node: Node, args: list[Term]) -> Term | None:
 
 
 @lowering("gather_along")
-def _gather_along(terms: Terms, node: Node, args: list[Term]) -> Term | None:
+def _gather_along(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
     x, indices = args
     axis = _axis(node, len(x.shape))
     place = positions(terms, indices, x.shape[axis])
@@ -142,7 +142,7 @@ def _gather_along(terms: Terms, node: Node, args: list[Term]) -> Term | None:
 
 
 @lowering("gather_along_backward")
-def _gather_along_backward(terms: Terms, node: Node, args: list[Term]) -> Term | None:
+def _gather_along_backward(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
     x, indices = args
     shape = shape_of(terms, node)
     axis = _axis(node, len(shape))
@@ -153,7 +153,7 @@ def _gather_along_backward(terms: Terms, node: Node, args: list[Term]) -> Term |
 
 
 @lowering("index_add")
-def _index_add(terms: Terms, node: Node, args: list[Term]) -> Term | None:
+def _index_add(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
     x, indices, source = args
     alpha = node.params.get("alpha", 1)
     axis = _axis(node, len(x.shape))
@@ -166,7 +166,7 @@ def _index_add(terms: Terms, node: Node, args: list[Term]) -> Term | None:
 
 
 @lowering("flat_positions")
-def _flat_positions(terms: Terms, node: Node, args: list[Term]) -> Term | None:
+def _flat_positions(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
     (indices,) = args
     shape = terms.shape(node.params["shape"])
     axis = _axis(node, len(shape))
@@ -183,7 +183,7 @@ def _flat_positions(terms: Terms, node: Node, args: list[Term]) -> Term | None:
 
 
 @lowering("last_writes")
-def _last_writes(terms: Terms, node: Node, args: list[Term]) -> Term | None:
+def _last_writes(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
     (indices,) = args
     place = _flat_place(terms, indices, terms.length(node.params["size"]))
     if place is None:
@@ -203,7 +203,7 @@ def _flat_place(terms: Terms, indices: Term, length: Length) -> Term | None:
 
 
 @lowering("put")
-def _put(terms: Terms, node: Node, args: list[Term]) -> Term | None:
+def _put(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
     x, indices, values = args
     whole, size = (count(x.shape),), (count(indices.shape),)
     place = _flat_place(terms, indices, whole[0])
@@ -222,7 +222,7 @@ def _put(terms: Terms, node: Node, args: list[Term]) -> Term | None:
 
 
 @lowering("index_copy")
-def _index_copy(terms: Terms, node: Node, args: list[Term]) -> Term | None:
+def _index_copy(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
     x, indices, source = args
     axis = _axis(node, len(x.shape))
     place = _flat_place(terms, indices, x.shape[axis])
@@ -235,7 +235,7 @@ def _index_copy(terms: Terms, node: Node, args: list[Term]) -> Term | None:
 
 
 @lowering("index_fill")
-def _index_fill(terms: Terms, node: Node, args: list[Term]) -> Term | None:
+def _index_fill(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
     x, indices, value = args
     axis = _axis(node, len(x.shape))
     place = _flat_place(terms, indices, x.shape[axis])
@@ -246,7 +246,7 @@ def _index_fill(terms: Terms, node: Node, args: list[Term]) -> Term | None:
 
 
 def _extreme(kind: str) -> Lowering:
-    def read(terms: Terms, node: Node, args: list[Term]) -> Term | None:
+    def read(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
         (x,) = args
         axis = node.params["axis"]
         rank = len(x.shape)
@@ -266,7 +266,7 @@ def _extreme(kind: str) -> Lowering:
 
 
 def _scan(kind: str) -> Lowering:
-    def read(terms: Terms, node: Node, args: list[Term]) -> Term | None:
+    def read(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
         shape, dtype = shape_of(terms, node), node.outputs[0].dtype
         x = terms.cast(args[0], dtype)
         axis = node.params["axis"]
@@ -280,7 +280,7 @@ def _scan(kind: str) -> Lowering:
 
 
 @lowering("linear_recurrence")
-def _linear_recurrence(terms: Terms, node: Node, args: list[Term]) -> Term | None:
+def _linear_recurrence(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
     dtype = node.outputs[0].dtype
     axis = _axis(node, len(args[0].shape))
     a, b = (terms.cast(x, dtype) for x in args)

@@ -7,11 +7,11 @@ from importlib import import_module
 
 import numpy as np
 
-from numgrad.compiler.graph.graph import Node
+from numgrad.compiler.graph.graph import TracedNode
 from numgrad.compiler.graph.polynomial import Terms as Length
 from numgrad.compiler.lower.terms import Term, Terms
 
-Lowering = Callable[[Terms, Node, list[Term]], Term | list[Term] | None]
+Lowering = Callable[[Terms, TracedNode, list[Term]], Term | list[Term] | None]
 """Writes a node with terms as operands; None where other code has to compute it."""
 
 LOWERINGS: dict[str, Lowering] = {}
@@ -28,7 +28,7 @@ def lowering(*names: str) -> Callable[[Lowering], Lowering]:
     return declare
 
 
-def find_lowering(node: Node) -> Lowering | None:
+def find_lowering(node: TracedNode) -> Lowering | None:
     """The lowering of a node; the module that its operation names is imported for it."""
     if node.name in LOWERINGS or isinstance(node.op, str) or node.op.lowering is None:
         return LOWERINGS.get(node.name)
@@ -36,12 +36,12 @@ def find_lowering(node: Node) -> Lowering | None:
     return LOWERINGS[node.name]
 
 
-def shape_of(terms: Terms, node: Node) -> tuple[Length, ...]:
+def shape_of(terms: Terms, node: TracedNode) -> tuple[Length, ...]:
     """The shape of what a node computes."""
     return terms.shape(node.outputs[0].shape)
 
 
-def operands(node: Node, args: Sequence[Term], number: int) -> list[Term | None]:
+def operands(node: TracedNode, args: Sequence[Term], number: int) -> list[Term | None]:
     """The operands of a node, with None for those it goes without."""
     absent = node.params.get("absent", ())
     rest = iter(args)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from numgrad.compiler.graph.graph import Node
+from numgrad.compiler.graph.graph import TracedNode
 from numgrad.compiler.graph.polynomial import Terms as Length
 from numgrad.compiler.graph.polynomial import add, constant, divide, value_of
 from numgrad.compiler.graph.sizes import Size
@@ -48,14 +48,14 @@ def _zero(terms: Terms, x: Term) -> Term:
 
 
 @lowering("getitem_backward")
-def _getitem_backward(terms: Terms, node: Node, args: list[Term]) -> Term:
+def _getitem_backward(terms: Terms, node: TracedNode, args: list[Term]) -> Term:
     (x,) = args
     shape = shape_of(terms, node)
     return place(terms, x, _zero(terms, x), parts_of(terms, node.params["index"], shape), shape)
 
 
 @lowering("index_put")
-def _index_put(terms: Terms, node: Node, args: list[Term]) -> Term:
+def _index_put(terms: Terms, node: TracedNode, args: list[Term]) -> Term:
     x, values = args
     shape = x.shape
     values = terms.cast(values, x.dtype)
@@ -75,7 +75,7 @@ def _position(part: tuple) -> tuple:
 
 
 @lowering("pad_constant")
-def _pad_constant(terms: Terms, node: Node, args: list[Term]) -> Term | None:
+def _pad_constant(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
     (x,) = args
     values = node.params.get("values", 0)
     if isinstance(values, np.ndarray) and values.ndim == 0:
@@ -98,7 +98,7 @@ def _join(terms: Terms, pieces: list[Term], axis: int, shape: tuple[Length, ...]
 
 
 @lowering("concat")
-def _concat(terms: Terms, node: Node, args: list[Term]) -> Term | None:
+def _concat(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
     out = node.outputs[0]
     axis = node.params.get("axis", 0)
     pieces = [terms.cast(x, out.dtype) for x in args]
@@ -109,7 +109,7 @@ def _concat(terms: Terms, node: Node, args: list[Term]) -> Term | None:
 
 
 @lowering("stack")
-def _stack(terms: Terms, node: Node, args: list[Term]) -> Term | None:
+def _stack(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
     out = node.outputs[0]
     axis = int(node.params.get("axis", 0)) % out.ndim
     pieces = [terms.insert(terms.cast(x, out.dtype), (axis,)) for x in args]
@@ -117,7 +117,7 @@ def _stack(terms: Terms, node: Node, args: list[Term]) -> Term | None:
 
 
 @lowering("roll")
-def _roll(terms: Terms, node: Node, args: list[Term]) -> Term | None:
+def _roll(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
     (x,) = args
     shift, axis = node.params["shift"], node.params.get("axis")
     whole = x.shape
@@ -149,7 +149,7 @@ def _slice(terms: Terms, x: Term, axis: int, start: Length, length: Length) -> T
 
 
 def _triangle(lower: bool) -> Lowering:
-    def read(terms: Terms, node: Node, args: list[Term]) -> Term | None:
+    def read(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
         shape = shape_of(terms, node)
         k = node.params.get("k", 0)
         if len(shape) < 2 or not isinstance(k, int | np.integer | Size):
@@ -162,18 +162,18 @@ def _triangle(lower: bool) -> Lowering:
 
 
 @lowering("diagonal")
-def _diagonal(terms: Terms, node: Node, args: list[Term]) -> Term:
+def _diagonal(terms: Terms, node: TracedNode, args: list[Term]) -> Term:
     return terms.view("diagonal", args[0], _axes(node, len(args[0].shape)), shape_of(terms, node))
 
 
 @lowering("diagonal_backward")
-def _diagonal_backward(terms: Terms, node: Node, args: list[Term]) -> Term:
+def _diagonal_backward(terms: Terms, node: TracedNode, args: list[Term]) -> Term:
     (x,) = args
     shape = shape_of(terms, node)
     return terms.choose("diagonal", (x, _zero(terms, x)), _axes(node, len(shape)), shape)
 
 
-def _axes(node: Node, rank: int) -> tuple[int, int, int]:
+def _axes(node: TracedNode, rank: int) -> tuple[int, int, int]:
     params = node.params
     return (
         int(params.get("offset", 0)),
@@ -183,7 +183,7 @@ def _axes(node: Node, rank: int) -> tuple[int, int, int]:
 
 
 @lowering("iota")
-def _iota(terms: Terms, node: Node, args: list[Term]) -> Term:
+def _iota(terms: Terms, node: TracedNode, args: list[Term]) -> Term:
     return terms.iota(shape_of(terms, node))
 
 

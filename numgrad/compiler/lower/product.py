@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from numgrad.compiler.graph.graph import Node
+from numgrad.compiler.graph.graph import TracedNode
 from numgrad.compiler.graph.polynomial import Terms as Length
 from numgrad.compiler.lower.lowering import lowering
 from numgrad.compiler.lower.terms import ONE, PRODUCT, VIEW, Term, Terms, count
@@ -21,7 +21,7 @@ SMALL_MATRIX = 48
 
 
 @dataclass(frozen=True)
-class Sizes:
+class ProductSizes:
     """What a product multiplies: ``batch`` matrices of ``(m, k)`` with ``(k, n)``.
 
     ``trans`` says which operands are stored transposed, ``shared`` which are the same for the whole
@@ -37,13 +37,13 @@ class Sizes:
 
 
 @lowering("matmul")
-def matmul(terms: Terms, node: Node, args: list[Term]) -> Term | None:
+def matmul(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
     """The matrix product; None for booleans."""
     a, b = args
     return multiplied(terms, node, a, b)
 
 
-def multiplied(terms: Terms, node: Node, a: Term, b: Term) -> Term | None:
+def multiplied(terms: Terms, node: TracedNode, a: Term, b: Term) -> Term | None:
     """``a @ b`` in the dtype of a node's result."""
     dtype = node.outputs[0].dtype
     if dtype.kind == "b":
@@ -97,7 +97,7 @@ def _in_memory(terms: Terms, a: Term, b: Term) -> Term | None:
     else:
         batch = count(batches[0] or batches[1])
         shared = (not batches[0], not batches[1])
-    sizes = Sizes(batch, m, n, k, (trans_a, trans_b), shared)
+    sizes = ProductSizes(batch, m, n, k, (trans_a, trans_b), shared)
     return terms.make(PRODUCT, (left, right), a.dtype, sizes, shape)
 
 

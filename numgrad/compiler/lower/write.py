@@ -67,7 +67,7 @@ def _without(length: Length, zeros: frozenset[int]) -> Length:
     return tuple(kept)
 
 
-class Writer:
+class SourceWriter:
     """Writes values and stores; keeps track of what they need from outside."""
 
     def __init__(

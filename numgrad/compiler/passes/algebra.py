@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.compiler.graph.graph import SIZE, Graph, Node, Value
+from numgrad.compiler.graph.graph import SIZE, Graph, TracedNode, Value
 from numgrad.compiler.passes.rewriting import Rewriting, rewrite
 from numgrad.compiler.passes.uniform import constant_of, source
 
@@ -28,7 +28,7 @@ def simplify_algebra(graph: Graph) -> int:
     return rewrite(graph, _rule)
 
 
-def _rule(to: Rewriting, node: Node) -> Value | None:
+def _rule(to: Rewriting, node: TracedNode) -> Value | None:
     rule = _RULES.get(node.name)
     return None if rule is None else rule(to, node, node.outputs[0])
 
@@ -54,7 +54,7 @@ def _argument(value: Value, name: str) -> Value | None:
 # ------------------------------------------------------------------------------- sums, products
 
 
-def _multiply(to: Rewriting, node: Node, out: Value) -> Value | None:
+def _multiply(to: Rewriting, node: TracedNode, out: Value) -> Value | None:
     a, b = node.inputs
     for x, other in ((a, b), (b, a)):
         if _is(other, 1, out) and out.dtype.kind != "c":
@@ -65,14 +65,14 @@ def _multiply(to: Rewriting, node: Node, out: Value) -> Value | None:
     return None
 
 
-def _divide(to: Rewriting, node: Node, out: Value) -> Value | None:
+def _divide(to: Rewriting, node: TracedNode, out: Value) -> Value | None:
     a, b = node.inputs
     if _is(b, 1, out) and out.dtype.kind == "f":
         return to.standing_for(a, out)
     return None
 
 
-def _add(to: Rewriting, node: Node, out: Value) -> Value | None:
+def _add(to: Rewriting, node: TracedNode, out: Value) -> Value | None:
     a, b = node.inputs
     if out.dtype.kind == "b":
         return None
@@ -86,7 +86,7 @@ def _add(to: Rewriting, node: Node, out: Value) -> Value | None:
     return None
 
 
-def _subtract(to: Rewriting, node: Node, out: Value) -> Value | None:
+def _subtract(to: Rewriting, node: TracedNode, out: Value) -> Value | None:
     a, b = node.inputs
     if _is(b, 0.0, out) and out.dtype.kind != "c":
         return to.standing_for(a, out)
@@ -126,24 +126,24 @@ def _never_negative_zero(value: Value, depth: int = 6) -> bool:
 # ------------------------------------------------------------------------- one operand, powers
 
 
-def _negative(to: Rewriting, node: Node, out: Value) -> Value | None:
+def _negative(to: Rewriting, node: TracedNode, out: Value) -> Value | None:
     x = _argument(node.inputs[0], "negative")
     return None if x is None or x.dtype != out.dtype else to.standing_for(x, out)
 
 
-def _identity(to: Rewriting, node: Node, out: Value) -> Value | None:
+def _identity(to: Rewriting, node: TracedNode, out: Value) -> Value | None:
     (x,) = node.inputs
     return to.standing_for(x, out) if x.dtype == out.dtype else None
 
 
-def _conjugate(to: Rewriting, node: Node, out: Value) -> Value | None:
+def _conjugate(to: Rewriting, node: TracedNode, out: Value) -> Value | None:
     if out.dtype.kind != "c":
         return _identity(to, node, out)
     x = _argument(node.inputs[0], "conjugate")
     return None if x is None else to.standing_for(x, out)
 
 
-def _even(to: Rewriting, node: Node, out: Value) -> Value | None:
+def _even(to: Rewriting, node: TracedNode, out: Value) -> Value | None:
     """A function for which the sign of its operand does not matter."""
     x = _argument(node.inputs[0], "negative")
     if x is not None and x.dtype == node.inputs[0].dtype and x.dtype.kind == "f":
@@ -151,14 +151,14 @@ def _even(to: Rewriting, node: Node, out: Value) -> Value | None:
     return None
 
 
-def _absolute(to: Rewriting, node: Node, out: Value) -> Value | None:
+def _absolute(to: Rewriting, node: TracedNode, out: Value) -> Value | None:
     (x,) = node.inputs
     if x.dtype == out.dtype and x.node.name in ("absolute", "square") and x.dtype.kind == "f":
         return to.standing_for(x, out)
     return _even(to, node, out)
 
 
-def _logical_not(to: Rewriting, node: Node, out: Value) -> Value | None:
+def _logical_not(to: Rewriting, node: TracedNode, out: Value) -> Value | None:
     x = _argument(node.inputs[0], "logical_not")
     return to.standing_for(x, out) if x is not None and x.dtype.kind == "b" else None
 
@@ -166,7 +166,7 @@ def _logical_not(to: Rewriting, node: Node, out: Value) -> Value | None:
 # --------------------------------------------------------------------------------- choices
 
 
-def _where(to: Rewriting, node: Node, out: Value) -> Value | None:
+def _where(to: Rewriting, node: TracedNode, out: Value) -> Value | None:
     condition, a, b = node.inputs
     chosen = constant_of(condition)
     if chosen is None and a is b:
@@ -179,13 +179,13 @@ def _where(to: Rewriting, node: Node, out: Value) -> Value | None:
     return None
 
 
-def _of_equals(to: Rewriting, node: Node, out: Value) -> Value | None:
+def _of_equals(to: Rewriting, node: TracedNode, out: Value) -> Value | None:
     """An operation that gives ``x`` for ``x`` and ``x``."""
     a, b = node.inputs
     return to.standing_for(a, out) if a is b and a.dtype == out.dtype else None
 
 
-def _of_bools(to: Rewriting, node: Node, out: Value) -> Value | None:
+def _of_bools(to: Rewriting, node: TracedNode, out: Value) -> Value | None:
     """A logical operation; ``neutral`` is the operand that does nothing."""
     a, b = node.inputs
     if a.dtype.kind != "b" or b.dtype.kind != "b":
@@ -200,7 +200,7 @@ def _of_bools(to: Rewriting, node: Node, out: Value) -> Value | None:
     return None
 
 
-_RULES: dict[str, Callable[[Rewriting, Node, Value], Value | None]] = {
+_RULES: dict[str, Callable[[Rewriting, TracedNode, Value], Value | None]] = {
     "multiply": _multiply,
     "divide": _divide,
     "add": _add,

@@ -7,7 +7,7 @@ that number wherever something is computed from them.
 
 from __future__ import annotations
 
-from numgrad.compiler.graph.graph import Graph, Node, Value
+from numgrad.compiler.graph.graph import Graph, TracedNode, Value
 from numgrad.compiler.passes.rewriting import Rewriting, rewrite
 from numgrad.compiler.passes.uniform import source
 from numgrad.core.elementwise import Elementwise
@@ -18,7 +18,7 @@ def move_broadcasts(graph: Graph) -> int:
     return rewrite(graph, _rule)
 
 
-def _rule(to: Rewriting, node: Node) -> Value | None:
+def _rule(to: Rewriting, node: TracedNode) -> Value | None:
     if not isinstance(node.op, Elementwise):
         return None
     found = [v if (s := source(v)) is v else to.strong(s) for v in node.inputs]

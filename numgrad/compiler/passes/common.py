@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.compiler.graph.graph import CALL, CONSTANT, INPUT, Graph, Node, Value
+from numgrad.compiler.graph.graph import CALL, CONSTANT, INPUT, Graph, TracedNode, Value
 from numgrad.compiler.graph.sizes import Size, Sizes
 from numgrad.compiler.passes.rewriting import Rewriting, rewrite
 
@@ -16,10 +16,10 @@ _COMMUTATIVE = ("add", "multiply", "equal", "not_equal")
 
 def join_common(graph: Graph) -> int:
     """Compute equal nodes once. Calls stay apart: they may have effects."""
-    known: dict[tuple, Node] = {}
+    known: dict[tuple, TracedNode] = {}
     numbers: dict[Value, int] = {}
 
-    def rule(to: Rewriting, node: Node) -> tuple[Value, ...] | None:
+    def rule(to: Rewriting, node: TracedNode) -> tuple[Value, ...] | None:
         found = node
         if node.op not in (INPUT, CALL):
             found = known.setdefault(_key(graph.sizes, node, numbers), node)
@@ -32,7 +32,7 @@ def join_common(graph: Graph) -> int:
     return rewrite(graph, rule)
 
 
-def _key(sizes: Sizes, node: Node, numbers: dict[Value, int]) -> tuple:
+def _key(sizes: Sizes, node: TracedNode, numbers: dict[Value, int]) -> tuple:
     inputs = [numbers[v] for v in node.inputs]
     if node.name in _COMMUTATIVE:
         inputs.sort()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from numgrad.compiler.graph.graph import CONSTANT, Graph, Node, Value
+from numgrad.compiler.graph.graph import CONSTANT, Graph, TracedNode, Value
 from numgrad.compiler.passes.rewriting import Rewriting, is_convertible, rewrite
 from numgrad.core.elementwise import Elementwise
 
@@ -49,7 +49,7 @@ def fold_constants(graph: Graph) -> int:
     return rewrite(graph, _rule)
 
 
-def _rule(to: Rewriting, node: Node) -> Value | None:
+def _rule(to: Rewriting, node: TracedNode) -> Value | None:
     if any(v.node.op != CONSTANT for v in node.inputs):
         return None
     if node.name == "astype":

@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from numgrad.compiler.graph.graph import Length, Node, Value
+from numgrad.compiler.graph.graph import Length, TracedNode, Value
 from numgrad.compiler.graph.shapes import same, same_shape
 from numgrad.compiler.graph.sizes import Size, Sizes
 from numgrad.compiler.passes.rewriting import Rewriting, is_full, is_one, length_of
 from numgrad.core.elementwise import Elementwise
 
 
-def simplify_getitem(to: Rewriting, node: Node) -> Value | None:
+def simplify_getitem(to: Rewriting, node: TracedNode) -> Value | None:
     """What an index of ``node`` into the result of another node comes to."""
     (x,), (out,) = node.inputs, node.outputs
     index = node.params["index"]

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from numgrad.compiler.graph.graph import Graph, Length, Node, Value
+from numgrad.compiler.graph.graph import Graph, Length, TracedNode, Value
 from numgrad.compiler.graph.shapes import same, same_shape
 from numgrad.compiler.passes.indexing import bounds, is_basic
 from numgrad.compiler.passes.rewriting import Rewriting, is_full, rewrite
@@ -40,7 +40,7 @@ def join_parts(graph: Graph) -> int:
             return False
         return name == "add" or readers[0].inputs[0] is value
 
-    def rule(to: Rewriting, node: Node) -> Value | None:
+    def rule(to: Rewriting, node: TracedNode) -> Value | None:
         if node.name == "add" and not is_inside(node.outputs[0], "add"):
             return _sum(to, node, is_inside)
         if node.name == "index_put" and not is_inside(node.outputs[0], "index_put"):
@@ -50,7 +50,7 @@ def join_parts(graph: Graph) -> int:
     return rewrite(graph, rule)
 
 
-def _sum(to: Rewriting, node: Node, is_inside: Callable[[Value, str], bool]) -> Value | None:
+def _sum(to: Rewriting, node: TracedNode, is_inside: Callable[[Value, str], bool]) -> Value | None:
     """Of the gradients of slices; to each are added the zeros of the others, which is exact."""
     (out,) = node.outputs
     stack, parts = list(node.inputs), []
@@ -81,7 +81,9 @@ def _sum(to: Rewriting, node: Node, is_inside: Callable[[Value, str], bool]) -> 
     return _joined(to, out, parts, piece, lambda start, stop, shape: to.broadcast(zero, shape))
 
 
-def _writes(to: Rewriting, node: Node, is_inside: Callable[[Value, str], bool]) -> Value | None:
+def _writes(
+    to: Rewriting, node: TracedNode, is_inside: Callable[[Value, str], bool]
+) -> Value | None:
     """One after the other into an array of which nothing else was seen in between."""
     (out,) = node.outputs
     parts: list[Part] = []

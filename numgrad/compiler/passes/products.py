@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numgrad.compiler.graph.graph import Graph, Node, Value
+from numgrad.compiler.graph.graph import Graph, TracedNode, Value
 from numgrad.compiler.graph.shapes import same_shape
 from numgrad.compiler.passes.rewriting import Rewriting, is_one, joint_shape, rewrite
 
@@ -24,7 +24,7 @@ def _swaps(value: Value) -> bool:
     return rank > 1 and axes == (*range(rank - 2), rank - 1, rank - 2)
 
 
-def _rule(to: Rewriting, node: Node) -> Value | None:
+def _rule(to: Rewriting, node: TracedNode) -> Value | None:
     if node.name == "permute_dims":
         return _result_transposed(to, node)
     if node.name != "matmul":
@@ -62,7 +62,7 @@ def _vector(x: Value, axis: int) -> Value | None:
     return origin if origin.ndim == 1 else None
 
 
-def _result_transposed(to: Rewriting, node: Node) -> Value | None:
+def _result_transposed(to: Rewriting, node: TracedNode) -> Value | None:
     """The transpose of a product as the product of transposes, which costs nothing."""
     (x,), (out,) = node.inputs, node.outputs
     if x.node.name != "matmul" or to.is_shared(x) or not _swaps(out):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from numgrad.compiler.graph.graph import Graph, Length, Node, Value
+from numgrad.compiler.graph.graph import Graph, Length, TracedNode, Value
 from numgrad.compiler.passes.groups import groups
 from numgrad.compiler.passes.rewriting import Rewriting, is_one, rewrite
 from numgrad.core.axis import AxisOp
@@ -38,7 +38,7 @@ def simplify_sums_of_products(graph: Graph) -> int:
     return rewrite(graph, _contracted)
 
 
-def _contracted(to: Rewriting, node: Node) -> Value | None:
+def _contracted(to: Rewriting, node: TracedNode) -> Value | None:
     if not isinstance(node.op, AxisOp) or node.params.get("keepdims"):
         return None
     x, (out,) = node.inputs[0], node.outputs
@@ -46,7 +46,7 @@ def _contracted(to: Rewriting, node: Node) -> Value | None:
     return _of_product(to, node, x, out) if found is None else found
 
 
-def _rule(to: Rewriting, node: Node) -> Value | None:
+def _rule(to: Rewriting, node: TracedNode) -> Value | None:
     if not isinstance(node.op, AxisOp) or node.op.keeps_shape:
         return None
     (out,) = node.outputs
@@ -59,7 +59,7 @@ def _rule(to: Rewriting, node: Node) -> Value | None:
     return None
 
 
-def _reduced(to: Rewriting, node: Node, x: Value, axes: Sequence[int]) -> Value:
+def _reduced(to: Rewriting, node: TracedNode, x: Value, axes: Sequence[int]) -> Value:
     """The reduction of another operand over other axes, which are dropped."""
     axes = tuple(sorted(axes))
     shape = tuple(n for a, n in enumerate(x.shape) if a not in axes)
@@ -69,7 +69,7 @@ def _reduced(to: Rewriting, node: Node, x: Value, axes: Sequence[int]) -> Value:
     return to.add(node.op, (x,), params, shape, node.outputs[0].dtype)
 
 
-def _short_axes(to: Rewriting, node: Node, x: Value, out: Value) -> Value | None:
+def _short_axes(to: Rewriting, node: TracedNode, x: Value, out: Value) -> Value | None:
     axes = node.params["axis"]
     if node.name not in _OF_ONE:
         return None
@@ -83,7 +83,7 @@ def _short_axes(to: Rewriting, node: Node, x: Value, out: Value) -> Value | None
     return _reduced(to, node, x, [k for k, a in enumerate(left) if a in axes])
 
 
-def _steps(to: Rewriting, node: Node, x: Value, out: Value) -> Value | None:
+def _steps(to: Rewriting, node: TracedNode, x: Value, out: Value) -> Value | None:
     inner = x.node
     if inner.name != node.name or node.name not in _IN_STEPS or to.is_shared(x):
         return None
@@ -95,7 +95,7 @@ def _steps(to: Rewriting, node: Node, x: Value, out: Value) -> Value | None:
     return _reduced(to, inner, origin, (*first, *(kept[a] for a in node.params["axis"])))
 
 
-def _permuted(to: Rewriting, node: Node, x: Value, out: Value) -> Value | None:
+def _permuted(to: Rewriting, node: TracedNode, x: Value, out: Value) -> Value | None:
     if x.node.name != "permute_dims" or node.name not in _ANY_ORDER:
         return None
     order, axes = x.node.params["axes"], node.params["axis"]
@@ -104,7 +104,7 @@ def _permuted(to: Rewriting, node: Node, x: Value, out: Value) -> Value | None:
     return to.permute(result, [sorted(left).index(a) for a in left])
 
 
-def _reshaped(to: Rewriting, node: Node, x: Value, out: Value) -> Value | None:
+def _reshaped(to: Rewriting, node: TracedNode, x: Value, out: Value) -> Value | None:
     if x.node.name != "reshape" or node.name not in _ANY_ORDER:
         return None
     axes, (origin,) = node.params["axis"], x.node.inputs
@@ -123,7 +123,7 @@ def _reshaped(to: Rewriting, node: Node, x: Value, out: Value) -> Value | None:
     return to.reshape(_reduced(to, node, origin, reduced), out.shape)
 
 
-def _repeated(to: Rewriting, node: Node, x: Value, out: Value) -> Value | None:
+def _repeated(to: Rewriting, node: TracedNode, x: Value, out: Value) -> Value | None:
     if x.node.name != "broadcast_to" or (node.name != "sum" and node.name not in _OF_EQUALS):
         return None
     axes, (origin,) = node.params["axis"], x.node.inputs
@@ -148,7 +148,7 @@ def _repeated(to: Rewriting, node: Node, x: Value, out: Value) -> Value | None:
     return to.broadcast(found, out.shape)
 
 
-def _negated(to: Rewriting, node: Node, x: Value, out: Value) -> Value | None:
+def _negated(to: Rewriting, node: TracedNode, x: Value, out: Value) -> Value | None:
     """The sum of what is negated: negated in the end."""
     if node.name != "sum" or x.node.name != "negative" or x.dtype.kind != "f":
         return None
@@ -158,7 +158,7 @@ def _negated(to: Rewriting, node: Node, x: Value, out: Value) -> Value | None:
     return to.elementwise("negative", (_reduced(to, node, origin, node.params["axis"]),), out)
 
 
-def _of_product(to: Rewriting, node: Node, x: Value, out: Value) -> Value | None:
+def _of_product(to: Rewriting, node: TracedNode, x: Value, out: Value) -> Value | None:
     """The sum over rows or columns of a matrix product: a product with a single row or column.
 
     Both are sums over the same products, in another order.

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.compiler.graph.graph import CONSTANT, Graph, Length, Node, Shape, Value
+from numgrad.compiler.graph.graph import CONSTANT, Graph, Length, Shape, TracedNode, Value
 from numgrad.compiler.graph.shapes import same, same_shape
 from numgrad.core.op import OPS, Op
 
-Rule = Callable[["Rewriting", Node], Value | Sequence[Value] | None]
+Rule = Callable[["Rewriting", TracedNode], Value | Sequence[Value] | None]
 """Gives what stands for the results of a node, or None to keep it. It sees new operands only."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from numgrad.compiler.graph.graph import Graph, Length, Node, Value
+from numgrad.compiler.graph.graph import Graph, Length, TracedNode, Value
 from numgrad.compiler.graph.shapes import same_shape
 from numgrad.compiler.passes.groups import groups
 from numgrad.compiler.passes.indexing import simplify_getitem
@@ -16,12 +16,12 @@ def simplify_views(graph: Graph) -> int:
     return rewrite(graph, _rule)
 
 
-def _rule(to: Rewriting, node: Node) -> Value | None:
+def _rule(to: Rewriting, node: TracedNode) -> Value | None:
     rule = _RULES.get(node.name)
     return None if rule is None else rule(to, node)
 
 
-def _reshape(to: Rewriting, node: Node) -> Value | None:
+def _reshape(to: Rewriting, node: TracedNode) -> Value | None:
     (x,), (out,) = node.inputs, node.outputs
     if same_shape(x.shape, out.shape):
         return x
@@ -52,7 +52,7 @@ def _repeated_groups(to: Rewriting, x: Value, out: Value) -> Value | None:
     return to.reshape(origin, tuple(shape[lead:]))
 
 
-def _permute_dims(to: Rewriting, node: Node) -> Value | None:
+def _permute_dims(to: Rewriting, node: TracedNode) -> Value | None:
     (x,), (out,) = node.inputs, node.outputs
     axes = node.params["axes"]
     if _keeps_order(x, axes):
@@ -77,7 +77,7 @@ def _keeps_order(x: Value, axes: tuple[int, ...]) -> bool:
     return longer == sorted(longer)
 
 
-def _broadcast_to(to: Rewriting, node: Node) -> Value | None:
+def _broadcast_to(to: Rewriting, node: TracedNode) -> Value | None:
     (x,), (out,) = node.inputs, node.outputs
     if same_shape(x.shape, out.shape):
         return x
@@ -94,7 +94,7 @@ def _broadcast_to(to: Rewriting, node: Node) -> Value | None:
     return None
 
 
-def _astype(to: Rewriting, node: Node) -> Value | None:
+def _astype(to: Rewriting, node: TracedNode) -> Value | None:
     (x,), (out,) = node.inputs, node.outputs
     if x.dtype == out.dtype and not x.weak:
         return x
@@ -111,7 +111,7 @@ def _is_exact(x: Value, dtype: np.dtype) -> bool:
     return np.can_cast(x.dtype, dtype, "safe") and not (wide_integer and dtype.kind in "fc")
 
 
-def _real(to: Rewriting, node: Node) -> Value | None:
+def _real(to: Rewriting, node: TracedNode) -> Value | None:
     (x,), (out,) = node.inputs, node.outputs
     if x.dtype.kind != "c":
         return to.strong(x)
@@ -124,12 +124,12 @@ def _real(to: Rewriting, node: Node) -> Value | None:
     return None
 
 
-def _imag(to: Rewriting, node: Node) -> Value | None:
+def _imag(to: Rewriting, node: TracedNode) -> Value | None:
     (x,), (out,) = node.inputs, node.outputs
     return to.standing_for(x.node.inputs[1], out) if x.node.name == "from_parts" else None
 
 
-def _diagonal(to: Rewriting, node: Node) -> Value | None:
+def _diagonal(to: Rewriting, node: TracedNode) -> Value | None:
     (x,) = node.inputs
     same = x.node.name == "diagonal_backward" and all(
         x.node.params[name] == node.params[name] for name in ("offset", "axis1", "axis2")

@@ -25,7 +25,7 @@ from numgrad import config
 from numgrad.autograd.node import mark_written
 from numgrad.autograd.variable import TENSORS, Tensor, refresh
 from numgrad.compiler.call.closure import FIXED, IDENTITY, Place
-from numgrad.compiler.call.layout import PLAIN, RECORDING, Layout, Result
+from numgrad.compiler.call.layout import PLAIN, RECORDING, CallLayout, Result
 from numgrad.compiler.call.signature import (
     MISSING,
     NUMBER,
@@ -76,10 +76,10 @@ NAMES: dict[str, Any] = {
 """Names that every dispatcher uses."""
 
 
-class Writer:
+class DispatchWriter:
     """Writes the source of one specialisation, in each form that is needed."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: CallLayout) -> None:
         self.layout = layout
         self._held: dict[int, str] = {}
         self._assigned: dict[str, str] = {}  # locals and what they are read from, in order

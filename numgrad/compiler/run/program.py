@@ -24,7 +24,7 @@ from numgrad.codegen.compile import Kernel, compile_kernel
 from numgrad.codegen.expr import BOOL
 from numgrad.compiler.graph import evaluate
 from numgrad.compiler.graph.evaluate import compute
-from numgrad.compiler.graph.graph import CALL, Graph, Node
+from numgrad.compiler.graph.graph import CALL, Graph, TracedNode
 from numgrad.compiler.graph.polynomial import Terms as Length
 from numgrad.compiler.graph.polynomial import text_of, value_of
 from numgrad.compiler.graph.sizes import Sizes, lengths_in
@@ -50,9 +50,9 @@ from numgrad.compiler.run.options import Options
 from numgrad.errors import NumgradAssertionError
 
 
-def compile_graph(graph: Graph, options: Options | None = None) -> Program:
+def compile_graph(graph: Graph, options: Options | None = None) -> KernelProgram:
     """The program that computes ``graph``; kernels are compiled when they are first called."""
-    return Program(graph, options or Options())
+    return KernelProgram(graph, options or Options())
 
 
 class KernelStep:
@@ -107,11 +107,11 @@ class KernelStep:
 class Segment:
     """Other code that runs between kernels: a node computed by its operation."""
 
-    node: Node
+    node: TracedNode
     results: list[Term] = field(default_factory=list)
 
 
-class Program:
+class KernelProgram:
     """A graph made ready to run.
 
     Attributes
@@ -464,7 +464,7 @@ def _fail(graph: Graph, *inputs: Any) -> None:
 
 
 def _run_segment(
-    node: Node, sizes: Sizes, given: tuple, lengths: dict[int, int]
+    node: TracedNode, sizes: Sizes, given: tuple, lengths: dict[int, int]
 ) -> tuple[Any, ...]:
     """The results of a node, contiguous."""
     found = compute(node, list(given), lambda n: sizes.evaluate(n, lengths))

@@ -9,7 +9,7 @@ import numpy as np
 
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.graph.evaluate import operands, parameters
-from numgrad.compiler.graph.graph import CONSTANT, INPUT, SIZE, Graph, Node, Value
+from numgrad.compiler.graph.graph import CONSTANT, INPUT, SIZE, Graph, TracedNode, Value
 from numgrad.core.op import Op
 from numgrad.errors import NumgradNotImplementedError
 
@@ -34,7 +34,7 @@ def replay(graph: Graph, inputs: Sequence[Any]) -> tuple[Any, ...]:
     return tuple([known[value] for value in graph.outputs])
 
 
-def _compute(node: Node, known: dict[Value, Any], length: Any) -> tuple[Any, ...]:
+def _compute(node: TracedNode, known: dict[Value, Any], length: Any) -> tuple[Any, ...]:
     """Results of a node, without what its operation notes besides."""
     value = node.outputs[0]
     if node.op == CONSTANT:

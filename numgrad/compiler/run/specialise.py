@@ -9,11 +9,11 @@ from typing import Any
 from numgrad.codegen.compile import Kernel
 from numgrad.codegen.locks import TRACING
 from numgrad.compiler.call.closure import IDENTITY, VALUE, Place
-from numgrad.compiler.call.layout import RECORDING, Layout
+from numgrad.compiler.call.layout import RECORDING, CallLayout
 from numgrad.compiler.call.signature import TENSOR, Arguments
 from numgrad.compiler.graph.graph import Graph
 from numgrad.compiler.messages import no_internal_error
-from numgrad.compiler.run.dispatch import MISS, NAMES, Writer, compiled
+from numgrad.compiler.run.dispatch import MISS, NAMES, DispatchWriter, compiled
 from numgrad.compiler.run.options import Options, Program
 from numgrad.compiler.run.program import KernelStep, compile_graph
 from numgrad.compiler.run.tape import Differentiable
@@ -104,7 +104,7 @@ class Specialisation:
             )
             self.program = self.tape.forward
         positions = {entry.value: n for n, entry in enumerate(traced.inputs)}
-        self.layout = Layout(
+        self.layout = CallLayout(
             parameters=parameters.names,
             nestings=arguments.nestings,
             leaves=arguments.leaves,
@@ -123,7 +123,7 @@ class Specialisation:
             record=self.tape,
             number=number,
         )
-        self.writer = Writer(self.layout)
+        self.writer = DispatchWriter(self.layout)
         self._header, self._name = parameters.header, name
         self._forms: dict[str, Callable[..., Any]] = {}
 
@@ -132,7 +132,7 @@ class Specialisation:
             return compile_graph(graph, replace(self.options, name=name))
 
     def _form(self, name: str, block: Callable[[], list[str]]) -> Callable[..., Any]:
-        """A function of one form of the specialisation (see ``Writer``), made when needed."""
+        """A function of one form of the specialisation (``DispatchWriter``), made when needed."""
         found = self._forms.get(name)
         if found is None:
             with TRACING:

@@ -19,7 +19,8 @@ from numgrad.compiler.run.options import Program
 from numgrad.compiler.run.replay import replay
 from numgrad.compiler.trace.cut import Cut
 from numgrad.compiler.trace.dead_end import NUMBER, operation_of
-from numgrad.core.op import Call, Meta
+from numgrad.core.call import Call
+from numgrad.core.formula import Meta
 
 
 class Differentiable:

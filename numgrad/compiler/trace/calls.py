@@ -17,8 +17,10 @@ from numgrad.compiler.trace.builder import GraphBuilder
 from numgrad.compiler.trace.infer import primitive_results
 from numgrad.compiler.trace.views import VIEWS, canonical_index, to_shape
 from numgrad.core.axis import AxisCall, AxisOp, normalize_axes
+from numgrad.core.call import Call
 from numgrad.core.elementwise import Elementwise, checked_scalar
-from numgrad.core.op import Call, Meta, Op
+from numgrad.core.formula import Meta
+from numgrad.core.op import Op
 from numgrad.core.primitive import Primitive
 from numgrad.core.view import View
 from numgrad.errors import NumgradTypeError, NumgradValueError

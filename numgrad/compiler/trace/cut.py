@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from numgrad.compiler.graph.graph import CALL, CONSTANT, INPUT, SIZE, Graph, Node, Value
+from numgrad.compiler.graph.graph import CALL, CONSTANT, INPUT, SIZE, Graph, TracedNode, Value
 from numgrad.compiler.graph.sizes import Size, lengths_in
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.op import Op
@@ -100,10 +100,10 @@ def cut(graph: Graph, inputs: Sequence[Value], gs: Sequence[Value], grads: Seque
     )  # fmt: skip
 
 
-def _dependents(graph: Graph, values: Sequence[Value]) -> set[Node]:
+def _dependents(graph: Graph, values: Sequence[Value]) -> set[TracedNode]:
     """Nodes that depend on any of ``values``; calls depend on the world."""
     reached = set(values)
-    found: set[Node] = set()
+    found: set[TracedNode] = set()
     for node in graph.nodes:
         if (node.op == CALL and values is graph.inputs) or not reached.isdisjoint(node.inputs):
             found.add(node)
@@ -123,7 +123,7 @@ def _ancestors(value: Value) -> Iterator[Value]:
                 stack.append(part)
 
 
-def _is_cheap(node: Node) -> bool:
+def _is_cheap(node: TracedNode) -> bool:
     return node.op in (CONSTANT, SIZE) or isinstance(node.op, Elementwise | View)
 
 
@@ -169,7 +169,7 @@ def extract(
     inputs: Sequence[Value],
     outputs: Sequence[Value],
     writes: Sequence[tuple[Value, Value]] = (),
-    effects_besides: Collection[Node] | None = None,
+    effects_besides: Collection[TracedNode] | None = None,
 ) -> Graph:
     """The part of a graph that computes ``outputs`` from ``inputs``, as a graph of its own.
 
@@ -180,7 +180,7 @@ def extract(
     part.labels = {new[v]: graph.labels[v] for v in inputs if v in graph.labels}
     needed: set[Value] = set()
     stack = [*outputs, *(value for _, value in writes)]
-    active: set[Node] = set()
+    active: set[TracedNode] = set()
     if effects_besides is not None:
         active = {n for n in graph.nodes if n.has_effects and n not in effects_besides}
         stack += [value for node in active for value in node.inputs]

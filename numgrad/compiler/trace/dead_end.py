@@ -8,16 +8,18 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.node import Node
-from numgrad.core.op import Call, Meta, Op
+from numgrad.core.call import Call
+from numgrad.core.formula import Meta
+from numgrad.core.op import Op
 from numgrad.errors import NumgradError
 
 
 def dead_end(name: str, error: NumgradError) -> Node:
     """The node of a result whose gradients could not be traced: its backward says why."""
-    return Node(DeadEnd(operation_of(name), error), 0, (), ())
+    return Node(UntracedGradients(operation_of(name), error), 0, (), ())
 
 
-class DeadEnd(Call):
+class UntracedGradients(Call):
     """The record of a call that has no gradients."""
 
     __slots__ = ("error",)

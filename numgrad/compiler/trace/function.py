@@ -25,8 +25,10 @@ from numgrad.autograd.history import record
 from numgrad.autograd.node import Node
 from numgrad.autograd.variable import Tensor
 from numgrad.core.abstract import zeros
+from numgrad.core.call import Call
+from numgrad.core.formula import Meta
 from numgrad.core.interpreter import eagerly, state
-from numgrad.core.op import OPS, Call, Meta
+from numgrad.core.op import OPS
 from numgrad.errors import NumgradError, NumgradTraceError, NumgradTypeError
 
 

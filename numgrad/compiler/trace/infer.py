@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from numgrad.compiler.graph.shapes import hinted, specialised
-from numgrad.core.interpreter import eagerly
-from numgrad.core.op import Meta, Op, raw
+from numgrad.core.formula import Meta
+from numgrad.core.interpreter import eagerly, raw
+from numgrad.core.op import Op
 from numgrad.errors import NumgradError
 
 

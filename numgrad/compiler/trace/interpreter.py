@@ -18,8 +18,10 @@ from numgrad.compiler.trace.memory import TracedRegion, fitted
 from numgrad.compiler.trace.tracer import Tracer
 from numgrad.compiler.trace.views import canonical_index
 from numgrad.core.abstract import AbstractArray, AbstractLength, broadcast_lengths
+from numgrad.core.call import Call
+from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind, state
-from numgrad.core.op import OPS, Call, Meta, Op
+from numgrad.core.op import OPS, Op
 from numgrad.core.tree import leaves
 from numgrad.errors import NumgradIndexError, NumgradTraceError
 from numgrad.operations.shape import as_operand

@@ -18,10 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.compiler.graph.graph import Node, Shape, Value
+from numgrad.compiler.graph.graph import Shape, TracedNode, Value
 from numgrad.compiler.trace.builder import GraphBuilder
 from numgrad.compiler.trace.views import VIEWS, to_axes, to_shape
-from numgrad.core.op import OPS, Meta
+from numgrad.core.formula import Meta
+from numgrad.core.op import OPS
 from numgrad.errors import NumgradTraceError
 
 
@@ -104,7 +105,7 @@ def steps_between(whole: Value, part: Value) -> tuple[Step, ...] | None:
     """The canonical views by which ``part`` is made of ``whole``; None if it is not."""
     found: list[Step] = []
     while part is not whole:
-        node: Node = part.node
+        node: TracedNode = part.node
         if isinstance(node.op, str) or not (node.op.name in _STEPS and node.inputs):
             return None
         found.append(Step(node.op.name, node.params, node.inputs[0].shape, part.shape))

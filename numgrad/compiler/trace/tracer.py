@@ -19,14 +19,13 @@ import numpy as np
 
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.graph import evaluate
-from numgrad.compiler.graph.graph import CALL, Node, Shape, Value
+from numgrad.compiler.graph.graph import CALL, Shape, TracedNode, Value
 from numgrad.compiler.graph.shapes import hinted, specialised
 from numgrad.compiler.graph.sizes import Size
 from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.compiler.trace.cut import extract
 from numgrad.compiler.trace.effects import Effects
-from numgrad.core.interpreter import eagerly
-from numgrad.core.op import raw
+from numgrad.core.interpreter import eagerly, raw
 
 
 class Tracer(Effects):
@@ -134,5 +133,5 @@ class Tracer(Effects):
         return Tensor(TracedArray(self, self.graph.size(size)))  # pyright: ignore
 
 
-def _has_effects(node: Node) -> bool:
+def _has_effects(node: TracedNode) -> bool:
     return node.op == CALL and node.params["effects"]

@@ -21,8 +21,9 @@ import numpy as np
 
 from numgrad.core.batching import BatchOperand, apply
 from numgrad.core.declare import primitive
+from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind
-from numgrad.core.op import Meta, Op
+from numgrad.core.op import Op
 from numgrad.errors import NumgradValueError
 from numgrad.nn.convolution.plan import floating, output_shape, plan
 from numgrad.operations.reduce import sum

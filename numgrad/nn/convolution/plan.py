@@ -24,7 +24,7 @@ import numpy as np
 from numgrad.codegen import threads
 from numgrad.codegen.expr import check_dtype
 from numgrad.core.elementwise import MAX_PLANS
-from numgrad.core.op import Meta
+from numgrad.core.formula import Meta
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels import convolution as conv
 
@@ -67,7 +67,7 @@ def output_shape(
     return (x[0], w[0], *out)
 
 
-class Plan:
+class ConvolutionPlan:
     """Shapes, strips and kernels of the convolutions of three arrays."""
 
     def __init__(
@@ -175,7 +175,7 @@ class Plan:
         return gx, (gw if len(gw) == 1 else gw[0].copy()).reshape(self.w)
 
 
-plan = lru_cache(MAX_PLANS)(Plan)
+plan = lru_cache(MAX_PLANS)(ConvolutionPlan)
 
 
 def _even(length: int, most: int) -> int:

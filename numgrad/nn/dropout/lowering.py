@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from numgrad.codegen.expr import BOOL
-from numgrad.compiler.graph.graph import Node
+from numgrad.compiler.graph.graph import TracedNode
 from numgrad.compiler.lower.lookup import where
 from numgrad.compiler.lower.lowering import Arithmetic, lowering
 from numgrad.compiler.lower.terms import Term, Terms
@@ -16,7 +16,7 @@ _UINT64 = np.dtype(np.uint64)
 
 
 @lowering("dropout")
-def _dropout(terms: Terms, node: Node, args: list[Term]) -> Term | None:
+def _dropout(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
     """Note [Random numbers by position] in ``kernels.dropout``."""
     x, seed = args
     p, group = node.params["p"], node.params["group"]

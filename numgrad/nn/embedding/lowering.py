@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from numgrad.codegen.expr import BOOL, INT64
-from numgrad.compiler.graph.graph import Node
+from numgrad.compiler.graph.graph import TracedNode
 from numgrad.compiler.lower.lookup import gather, positions, scatter, spread, where
 from numgrad.compiler.lower.lowering import lowering, shape_of
 from numgrad.compiler.lower.terms import Term, Terms
 
 
 @lowering("embedding")
-def _embedding(terms: Terms, node: Node, args: list[Term]) -> Term | None:
+def _embedding(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
     weight, indices = args
     place = positions(terms, indices, weight.shape[0], wrap=False)
     if place is None:
@@ -20,7 +20,7 @@ def _embedding(terms: Terms, node: Node, args: list[Term]) -> Term | None:
 
 
 @lowering("embedding_backward")
-def _embedding_backward(terms: Terms, node: Node, args: list[Term]) -> Term | None:
+def _embedding_backward(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
     x, indices = args
     params, shape = node.params, shape_of(terms, node)
     place = positions(terms, indices, shape[0], wrap=False)

@@ -11,8 +11,9 @@ import numpy as np
 from numgrad.core.abstract import ones
 from numgrad.core.batching import BatchOperand, apply
 from numgrad.core.declare import primitive
+from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind
-from numgrad.core.op import Meta, Op
+from numgrad.core.op import Op
 from numgrad.core.row_sparse import RowSparseArray
 from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueError
 from numgrad.kernels.row_sparse import gather_rows, scatter_rows

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from numgrad.compiler.graph.graph import Node
+from numgrad.compiler.graph.graph import TracedNode
 from numgrad.compiler.lower.lowering import lowering
 from numgrad.compiler.lower.product import multiplied, swapped
 from numgrad.compiler.lower.terms import Term, Terms
 
 
 @lowering("linear")
-def _linear(terms: Terms, node: Node, args: list[Term]) -> Term | None:
+def _linear(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
     """``x @ weight.T + bias``."""
     x, weight = args[:2]
     product = multiplied(terms, node, x, swapped(terms, weight))

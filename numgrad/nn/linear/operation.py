@@ -10,8 +10,9 @@ import numpy as np
 
 from numgrad.core.batching import BatchOperand, apply, elementwise_rule
 from numgrad.core.declare import composite
+from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind
-from numgrad.core.op import OPS, Meta, Op
+from numgrad.core.op import OPS, Op
 from numgrad.errors import NumgradValueError
 from numgrad.nn.linear.plan import LinearMap, check_shapes
 from numgrad.operations.matmul import matmul

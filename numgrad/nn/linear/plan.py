@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen.expr import check_dtype
+from numgrad.core.call import Call, conform
 from numgrad.core.elementwise import MAX_PLANS, Planned
-from numgrad.core.op import Call, Meta, conform
+from numgrad.core.formula import Meta
 from numgrad.errors import NumgradValueError
 from numgrad.kernels.products import linalg
 from numgrad.kernels.products.linear import linear_backward_kernel, linear_kernel

@@ -10,7 +10,7 @@ import numpy as np
 
 from numgrad.codegen import threads
 from numgrad.core.declare import primitive
-from numgrad.core.op import Meta
+from numgrad.core.formula import Meta
 from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueError
 from numgrad.kernels.cross_entropy import (
     cross_entropy_backward_kernel,

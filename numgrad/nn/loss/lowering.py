@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from numgrad.codegen.expr import BOOL, FLOAT64, INT64
-from numgrad.compiler.graph.graph import Node
+from numgrad.compiler.graph.graph import TracedNode
 from numgrad.compiler.graph.polynomial import Terms as Length
 from numgrad.compiler.graph.polynomial import value_of
 from numgrad.compiler.lower.lookup import gather, require, where
@@ -54,7 +54,7 @@ def _reduced(
 
 
 @lowering("cross_entropy")
-def _cross_entropy(terms: Terms, node: Node, args: list[Term]) -> list[Term] | None:
+def _cross_entropy(terms: Terms, node: TracedNode, args: list[Term]) -> list[Term] | None:
     x, target, weight = operands(node, args, 3)
     params = node.params
     assert x is not None
@@ -91,7 +91,7 @@ def _cross_entropy(terms: Terms, node: Node, args: list[Term]) -> list[Term] | N
 
 
 @lowering("nll_loss")
-def _nll_loss(terms: Terms, node: Node, args: list[Term]) -> list[Term] | None:
+def _nll_loss(terms: Terms, node: TracedNode, args: list[Term]) -> list[Term] | None:
     x, target, weight = operands(node, args, 3)
     assert x is not None
     assert target is not None
@@ -112,7 +112,7 @@ def _picked(terms: Terms, weight: Term, place: Term) -> Term:
 
 
 @lowering("class_distribution")
-def _class_distribution(terms: Terms, node: Node, args: list[Term]) -> Term:
+def _class_distribution(terms: Terms, node: TracedNode, args: list[Term]) -> Term:
     target, weight = operands(node, args, 2)
     assert target is not None
     out, params = node.outputs[0], node.params
@@ -150,7 +150,7 @@ def _class_distribution(terms: Terms, node: Node, args: list[Term]) -> Term:
 
 
 @lowering("require_between")
-def _require_between(terms: Terms, node: Node, args: list[Term]) -> Term:
+def _require_between(terms: Terms, node: TracedNode, args: list[Term]) -> Term:
     (x,) = args
     low, high = (
         terms.constant(np.asarray(node.params[k]).astype(x.dtype).item(), x.dtype)

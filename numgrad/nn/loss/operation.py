@@ -12,7 +12,7 @@ import numpy as np
 
 from numgrad.codegen.expr import resolve
 from numgrad.core.declare import elementwise, primitive
-from numgrad.core.op import Meta
+from numgrad.core.formula import Meta
 from numgrad.errors import NumgradValueError
 from numgrad.operations.real import real_elementwise, scipy_special
 from numgrad.operations.special import sigmoid, softplus

@@ -12,7 +12,7 @@ from numgrad.nn.module.members import KINDS
 from numgrad.nn.module.module_hooks import Hooked
 from numgrad.nn.module.parameter import Parameter
 from numgrad.nn.module.registry import Registry
-from numgrad.nn.module.state_dict import State
+from numgrad.nn.module.state_dict import Stateful
 
 _ABSENT = {
     "cuda": "numgrad computes on the CPU",
@@ -23,7 +23,7 @@ _ABSENT = {
 """Methods of PyTorch's modules that cannot be, and why."""
 
 
-class Module(Hooked, State, Converted):
+class Module(Hooked, Stateful, Converted):
     """A function with parameters: derive a class, make members in ``__init__``, write ``forward``.
 
     Parameters, Buffers and Modules that are assigned to attributes become members, which

@@ -86,7 +86,7 @@ class Loading:
 _loading: ContextVar[Loading | None] = ContextVar("loading", default=None)
 
 
-class State(Members):
+class Stateful(Members):
     """``state_dict`` and ``load_state_dict`` of a module, and what subclasses may change there."""
 
     _version: int = 1
@@ -102,7 +102,7 @@ class State(Members):
         raise NumgradNotImplementedError(f"{type(self).__name__}: does not define set_extra_state")
 
     def _overrides_method(self, name: str) -> bool:
-        return getattr(type(self), name) is not getattr(State, name)
+        return getattr(type(self), name) is not getattr(Stateful, name)
 
     def _own_tensors(self) -> dict[str, Tensor]:
         """Parameters and persistent buffers of this module alone."""

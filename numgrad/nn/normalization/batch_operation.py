@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.core.declare import primitive
-from numgrad.core.op import Meta
+from numgrad.core.formula import Meta
 from numgrad.errors import NumgradValueError
 from numgrad.kernels.normalization import channel_map_kernel, channel_sums_kernel
 from numgrad.nn.normalization.operation import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numgrad.compiler.graph.graph import Node
+from numgrad.compiler.graph.graph import TracedNode
 from numgrad.compiler.graph.polynomial import Terms as Length
 from numgrad.compiler.graph.polynomial import value_of
 from numgrad.compiler.lower.lowering import Arithmetic, column, lowering, operands
@@ -10,7 +10,7 @@ from numgrad.compiler.lower.terms import Term, Terms, count
 
 
 @lowering("batch_normalize")
-def _batch_normalize(terms: Terms, node: Node, args: list[Term]) -> list[Term] | None:
+def _batch_normalize(terms: Terms, node: TracedNode, args: list[Term]) -> list[Term] | None:
     x, weight, bias = operands(node, args, 3)
     assert x is not None
     out = node.outputs[0]
@@ -32,7 +32,7 @@ def _batch_normalize(terms: Terms, node: Node, args: list[Term]) -> list[Term] |
 
 
 @lowering("normalize_by")
-def _normalize_by(terms: Terms, node: Node, args: list[Term]) -> Term | None:
+def _normalize_by(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
     x, mean, variance, weight, bias = operands(node, args, 5)
     assert x is not None
     assert mean is not None
@@ -49,7 +49,7 @@ def _normalize_by(terms: Terms, node: Node, args: list[Term]) -> Term | None:
 
 
 @lowering("normalize_groups")
-def _normalize_groups(terms: Terms, node: Node, args: list[Term]) -> list[Term] | None:
+def _normalize_groups(terms: Terms, node: TracedNode, args: list[Term]) -> list[Term] | None:
     x, weight, bias = operands(node, args, 3)
     assert x is not None
     params = node.params

@@ -20,8 +20,9 @@ from numgrad.codegen import threads
 from numgrad.codegen.expr import check_dtype
 from numgrad.core.batching import BatchOperand
 from numgrad.core.declare import composite, primitive
+from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind
-from numgrad.core.op import Meta, Op
+from numgrad.core.op import Op
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels.normalization import channel_sums_kernel, rows_backward_kernel, rows_kernel
 from numgrad.operations.shape import as_operand, reshape

@@ -15,7 +15,7 @@ from numgrad.codegen import threads
 from numgrad.codegen.expr import check_dtype
 from numgrad.core.batching import unchanged
 from numgrad.core.declare import primitive
-from numgrad.core.op import Meta
+from numgrad.core.formula import Meta
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels.pooling import pooling_kernel
 from numgrad.operations.index import gather_along, gather_along_backward

@@ -23,7 +23,7 @@ import numpy as np
 from numgrad.codegen import threads
 from numgrad.codegen.expr import check_dtype
 from numgrad.core.declare import primitive
-from numgrad.core.op import Meta
+from numgrad.core.formula import Meta
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels.recurrent import GATES, recurrent_backward_kernel, recurrent_kernel
 from numgrad.operations.index import getitem
