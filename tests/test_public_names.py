@@ -46,7 +46,7 @@ vector_norm viz vsplit vstack where zeros zeros_like zeta
 
 MODULES = """
 autograd autograd.forward_ad autograd.function autograd.functional autograd.graph config data
-errors func io nn nn.functional nn.init nn.utils optim.lr_scheduler optim.swa_utils random
+errors func io nn nn.functional nn.init nn.utils optim optim.lr_scheduler optim.swa_utils random
 testing viz
 """
 
@@ -63,7 +63,7 @@ def test_names_of_the_package():
     assert ng.__all__ == NAMES.split()
     assert [name for name in dir(ng) if name[0] != "_"] == NAMES.split()
     modules = {name for name in ng.__all__ if isinstance(getattr(ng, name), ModuleType)}
-    assert modules == {name for name in MODULES.split() if "." not in name} | {"optim"}
+    assert modules == {name for name in MODULES.split() if "." not in name}
     assert {"__doc__", "__version__"} <= set(dir(ng))
 
 
