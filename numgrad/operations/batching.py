@@ -1,4 +1,7 @@
-"""How the operations of the table act on batches: Note [Rules of batching] in ``core.batching``."""
+"""How operations of the table act on batches.
+
+Note [Rules of batching] in ``core.batching`` says what a rule is.
+"""
 
 from __future__ import annotations
 
