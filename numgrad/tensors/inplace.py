@@ -250,7 +250,10 @@ def _before_write(target: Tensor, twin: Tensor, value: Any) -> Any:
     """An argument as it is before ``target``, of which ``twin`` is a copy, is written to."""
     if value is target:
         return twin
-    if isinstance(value, Tensor) and _may_share(value._array, target._array):
+    if isinstance(value, Tensor) and (
+        root(value) is root(target)  # in a trace values never change, versions do
+        or _may_share(value._array, target._array)
+    ):
         refresh(value)
         return _as_before(value)
     return value

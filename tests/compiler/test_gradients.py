@@ -350,3 +350,47 @@ def test_inside_of_it_a_leaf_of_its_own():
 
     out = ng.jit(function)(ng.tensor([1.0, 2.0]))
     assert out.item() == 3.0
+
+
+def _scaled_by_what_is_written_over(x):
+    z = x * 1.0
+    factor = np.exp(z)
+    w = factor * 2.0
+    factor += 1.0  # which the gradient of exp needs
+    return (w + factor).sum()
+
+
+class _WithoutBackward(ng.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2.0
+
+    @staticmethod
+    def backward(ctx, g):
+        raise ng.NumgradRuntimeError("no backward here")
+
+
+@pytest.mark.parametrize(
+    "function", [_scaled_by_what_is_written_over, lambda x: _WithoutBackward.apply(x).sum()]
+)
+@pytest.mark.parametrize("derive", [ng.grad, ng.value_and_grad, ng.jacobian, ng.hessian])
+def test_gradients_that_cannot_be_traced_are_no_zeros(derive, function):
+    x, fast = np.array([0.3, 0.9, -0.7]), derive(ng.jit(function))
+    for _ in range(2):
+        with pytest.raises(ng.NumgradRuntimeError, match=r"as it was|no backward"):
+            fast(x)
+
+
+@pytest.mark.parametrize("other", [lambda z: z[::-1], lambda z: np.roll(z, 1), lambda z: z])
+def test_writes_of_what_shares_memory_with_the_target(other):
+    def function(x):
+        z = x * 1.0
+        z *= other(z)
+        z[:-1] *= z[1:]
+        return np.sum(z * z)
+
+    x, step = np.array([0.3, 0.9, -0.7]), 1e-6
+    found = [(function(x + h) - function(x - h)) / (2 * step) for h in step * np.eye(3)]
+    np.testing.assert_allclose(ng.grad(function)(x), found, rtol=1e-6, atol=1e-8)
+    for fast in (ng.jit(ng.grad(function)), ng.grad(ng.jit(function))):
+        np.testing.assert_allclose(fast(x), found, rtol=1e-6, atol=1e-8)

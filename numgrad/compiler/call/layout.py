@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from numgrad.autograd.node import Node
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.call.closure import Place
 from numgrad.compiler.call.signature import TENSOR, Leaf
@@ -59,8 +58,8 @@ class Input:
 class Result:
     """One leaf of what a function returns: output ``number``, a length, or something constant.
 
-    ``node`` is its place on the tape, if its gradients end there. Note [Shared results] in
-    ``shared``: ``origin`` is the input and ``same`` the number of the result that it is, or that
+    ``dead_end`` makes a Tensor of it, if its gradients could not be traced. Note [Shared results]
+    in ``shared``: ``origin`` is the input and ``same`` the number of the result that it is, or that
     ``views`` make it of; ``gradient_of`` is the captured Tensor whose ``.grad`` it is.
     """
 
@@ -68,7 +67,7 @@ class Result:
     value: Value | None = None
     size: Size | None = None
     constant: Any = None
-    node: Node | None = None
+    dead_end: Callable[..., Any] | None = None
     origin: Value | None = None
     same: int | None = None
     views: Any = None

@@ -337,8 +337,9 @@ class DispatchWriter:
             return text
         if layout.as_tensors:
             array = text if value.ndim else f"_asarray({text}, {self._hold(value.dtype)})"
-            if result.node is not None:
-                return f"_Tensor({array}, True, {self._hold(result.node)})"
+            if result.dead_end is not None:
+                operands = [t for n, t in self._owners.items() if not layout.inputs[n].gradient]
+                return f"{self._hold(result.dead_end)}({', '.join([array, *operands])})"
             return f"{'_Tensor' if layout.mode in (RECORDING, PLAIN) else '_new'}({array})"
         return text if value.ndim else f"{self._hold(value.dtype.type)}({text})"
 

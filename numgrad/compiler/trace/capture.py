@@ -20,7 +20,7 @@ from numgrad.compiler.messages import name_line, no_internal_error, raised_at
 from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.compiler.trace.captured import Captured
 from numgrad.compiler.trace.cut import Cut, cut
-from numgrad.compiler.trace.dead_end import dead_end
+from numgrad.compiler.trace.dead_end import DeadEnds
 from numgrad.compiler.trace.interpreter import TraceInterpreter
 from numgrad.compiler.trace.shared import share
 from numgrad.compiler.trace.shown import source_of
@@ -132,7 +132,7 @@ def trace(arguments: Arguments, *, dynamic: bool, recorded: bool) -> Traced:
         traced.parts = cut(graph, values, gradients.cotangents, gradients.found)
     elif gradients is not None and gradients.error is not None:
         for k in gradients.places:
-            results[k].node = dead_end(parameters.name, gradients.error)
+            results[k].dead_end = DeadEnds(parameters.name, gradients.error)
     return traced
 
 
