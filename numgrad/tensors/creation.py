@@ -53,17 +53,28 @@ def _to_array(name: str, data: Any, dtype: Any, copy: bool | None) -> np.ndarray
 
 def _untangle(data: Any) -> Any:
     """Nested sequences with Tensors replaced by their arrays."""
-    if isinstance(data, list | tuple):
+    if isinstance(data, list | tuple) and _tensors_in(data):
         return map_leaves(lambda d: d._array if isinstance(d, Tensor) else d, list(data))
     return data._array if isinstance(data, Tensor) else data
+
+
+def _tensors_in(data: Any) -> list[Tensor]:
+    """The Tensors in a nesting, of which most have none."""
+    if isinstance(data, Tensor):
+        return [data]
+    if not isinstance(data, list | tuple):
+        return []
+    try:
+        return [t for part in data if type(part) is not float for t in _tensors_in(part)]
+    except RecursionError:  # for the error that names it
+        return [leaf for leaf in leaves(data) if isinstance(leaf, Tensor)]
 
 
 def _is_followed(data: Any) -> bool:
     """Whether something differentiable is in a nesting: then its numbers alone lose a gradient."""
     return any(
-        isinstance(part, Tensor)
-        and ((part.requires_grad and state.grad_enabled) or state.interpreters)
-        for part in (leaves(data) if isinstance(data, list | tuple) else (data,))
+        (part.requires_grad and state.grad_enabled) or state.interpreters
+        for part in _tensors_in(data)
     )
 
 
@@ -87,15 +98,14 @@ def _stacked(name: str, data: Any) -> Tensor:
 
 def _refuse_followed(name: str, data: Any) -> None:
     """Raise if a leaf made of ``data`` would lose a gradient."""
-    for part in leaves(data) if isinstance(data, list | tuple) else (data,):
-        if isinstance(part, Tensor):
-            needs = part.requires_grad and state.grad_enabled
-            if needs or (state.interpreters and has_tangent(part)):
-                raise NumgradRuntimeError(
-                    f"{name}: makes a leaf, and its data has a Tensor of shape {part.shape} that "
-                    f"{'requires grad' if needs else 'has a tangent'}; use ng.asarray or np.stack, "
-                    "through which gradients flow, clone(), or detach() to drop them on purpose"
-                )
+    for part in _tensors_in(data):
+        needs = part.requires_grad and state.grad_enabled
+        if needs or (state.interpreters and has_tangent(part)):
+            raise NumgradRuntimeError(
+                f"{name}: makes a leaf, and its data has a Tensor of shape {part.shape} that "
+                f"{'requires grad' if needs else 'has a tangent'}; use ng.asarray or np.stack, "
+                "through which gradients flow, clone(), or detach() to drop them on purpose"
+            )
 
 
 def _made(name: str, make: Callable[..., Any], *args: Any, **options: Any) -> Any:
@@ -298,8 +308,7 @@ def arange(
     bounds = (start, stop, step)
     if any([isinstance(b, AbstractLength) for b in bounds]):
         return _symbolic_range(*bounds, dtype)
-    for bound in bounds:
-        _refuse_followed("arange", bound)
+    _refuse_followed("arange", bounds)
     return _finish("arange", _made("arange", np.arange, *bounds, dtype=dtype), requires_grad)
 
 
