@@ -24,7 +24,7 @@ from itertools import groupby
 from math import inf
 from typing import Any
 
-from numgrad.errors import NumgradValueError
+from numgrad.errors import NumgradTypeError, NumgradValueError
 
 REQUIRED: Any = inspect.Parameter.empty
 _NUMBERS = (float, int)
@@ -88,7 +88,14 @@ class Option:
     def check(self, owner: str, value: Any) -> None:
         """Raise unless ``value``, or each of its parts, is in the range."""
         low, high, excluded = self.limits
-        parts: Any = value if type(self.default) is tuple else (value,)
+        parts: Any = (value,)
+        if type(self.default) is tuple:
+            if not isinstance(value, tuple | list) or len(value) != len(self.default):
+                raise NumgradTypeError(
+                    f"{owner}: {self.name} is {value!r}; it must be {len(self.default)} numbers, "
+                    f"as {self.default}"
+                )
+            parts = value
         for part in parts:
             if type(part) not in _NUMBERS or not low <= part <= high or part in excluded:
                 break
@@ -102,7 +109,13 @@ class Option:
                 raise NumgradValueError(
                     f"{owner}: {name} is a Tensor of shape {part.shape}; it must have one element"
                 )
-            if not low <= part <= high or part in excluded:
+            try:
+                outside = not low <= part <= high or part in excluded
+            except TypeError:
+                raise NumgradTypeError(
+                    f"{owner}: {name} is {part!r}; it must be a number, {self.range}"
+                ) from None
+            if outside:
                 raise NumgradValueError(f"{owner}: {name} is {part}; it must be {self.range}")
 
 

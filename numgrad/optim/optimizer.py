@@ -84,7 +84,7 @@ class Optimizer:
             )
         self.state: defaultdict[Tensor, Any] = defaultdict(dict)
         self.param_groups: list[dict[str, Any]] = []
-        groups = list(params)
+        groups = list(self._iterated(params))
         if not groups:
             raise NumgradValueError(
                 f"{self._name}: got no parameters to optimize; give at least one Tensor"
@@ -106,15 +106,29 @@ class Optimizer:
 
     def _check_options(self, options: dict[str, Any]) -> None:
         """Raise unless each option is in its range, and options do not contradict each other."""
-        name = self._name
-        for option in self._checked:
-            option.check(name, options[option.name])
+        self._check_ranges(self._name, options)
         if options.get("fused"):
             for other in ("differentiable", "foreach"):
                 if options[other]:
                     raise NumgradRuntimeError(
-                        f"{name}: fused and {other} exclude each other; leave one of them out"
+                        f"{self._name}: fused and {other} exclude each other; leave one of them out"
                     )
+
+    def _check_ranges(self, where: str, options: Mapping[str, Any]) -> None:
+        """Raise unless each option that is given is in its range."""
+        for option in self._checked:
+            if option.name in options:
+                option.check(where, options[option.name])
+
+    def _iterated(self, params: Any) -> Iterable[Any]:
+        """Parameters or groups, if that is what they can be."""
+        if isinstance(params, Iterable):
+            return params
+        remedy = "give module.parameters()" if hasattr(params, "parameters") else "give a list"
+        raise NumgradTypeError(
+            f"{self._name}: params is a {type(params).__name__}, neither Tensors nor groups of "
+            f"them; {remedy}"
+        )
 
     @property
     def _name(self) -> str:
@@ -233,6 +247,8 @@ class Optimizer:
         state, groups = states.unpack(
             self._name, loaded, self.param_groups, self._array_states, self._layout
         )
+        for number, group in enumerate(groups):
+            self._check_ranges(f"{self._name}.load_state_dict, group {number}", group)
         self.__setstate__({"state": state, "param_groups": groups})
         for hook in list(self._optimizer_load_state_dict_post_hooks.values()):
             hook(self)
@@ -260,6 +276,11 @@ class Optimizer:
                 f"{self._name}: a group must be a dict, got {type(param_group).__name__}"
             )
         group = dict(param_group)
+        if "params" not in group:
+            raise NumgradValueError(
+                f"{self._name}: a group has no 'params', only {', '.join(map(repr, group))}"
+            )
+        self._check_ranges(f"{self._name}, a group", group)
         params = group["params"]
         if isinstance(params, Tensor):
             params = [params]
@@ -267,7 +288,7 @@ class Optimizer:
             raise NumgradTypeError(
                 f"{self._name}: parameters must have an order, which a set has not; use a list"
             )
-        names, tensors = _split_names(self._name, list(params))
+        names, tensors = _split_names(self._name, list(self._iterated(params)))
         for tensor in tensors:
             if not isinstance(tensor, Tensor):
                 raise NumgradTypeError(

@@ -85,6 +85,11 @@ def unpack(
     state: defaultdict[Any, Any] = defaultdict(dict)
     for key, value in loaded["state"].items():
         if key not in tensors:
+            if isinstance(key, int) or (isinstance(key, str) and key.isdigit()):
+                raise NumgradValueError(
+                    f"{where}: a state belongs to parameter {key!r}, and the groups have "
+                    f"{', '.join(map(repr, tensors)) or 'none'}; keys are as state_dict() gave them"
+                )
             state[key] = value
             continue
         param = tensors[key]

@@ -3,6 +3,7 @@
 import copy
 import inspect
 import pickle
+import re
 from dataclasses import KW_ONLY
 from typing import Any
 
@@ -108,3 +109,53 @@ def test_a_declared_optimizer_is_pickled_and_copied():
     optimizer = ng.optim.AdamW([leaf()], 0.25)
     for twin in (pickle.loads(pickle.dumps(optimizer)), copy.deepcopy(optimizer)):
         assert twin.defaults == optimizer.defaults
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"lr": "0.1"}, "lr is '0.1'; it must be a number"),
+        ({"lr": None}, "lr is None"),
+        ({"eps": 1j}, "eps is 1j"),
+        ({"betas": 0.9}, "betas is 0.9; it must be 2 numbers"),
+        ({"betas": (0.9,)}, "2 numbers"),
+    ],
+)
+def test_an_option_of_the_wrong_kind_is_named(options, said):
+    with pytest.raises(ng.NumgradTypeError, match=re.escape(said)):
+        ng.optim.Adam([leaf()], **options)
+
+
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [
+        (None, "params is a NoneType"),
+        (ng.nn.Linear(2, 2), "give module.parameters()"),
+        ([{"lr": 0.1}], "no 'params'"),
+        ([{"params": [ng.ones(2, requires_grad=True)], "lr": -0.1}], "lr is -0.1"),
+        ([{"params": 3}], "params is a int"),
+    ],
+)
+def test_parameters_that_are_none_are_named(params, said):
+    with pytest.raises(ng.NumgradError, match=re.escape(said)):
+        ng.optim.Adam(params)
+
+
+def _as_from_json(state):
+    return {**state, "state": {str(key): value for key, value in state["state"].items()}}
+
+
+def _climbing(state):
+    return {**state, "param_groups": [{**state["param_groups"][0], "lr": -1.0}]}
+
+
+@pytest.mark.parametrize("spoiled", [_as_from_json, _climbing])
+def test_a_state_that_does_not_fit_changes_nothing(spoiled):
+    x = leaf()
+    optimizer = ng.optim.SGD([x], lr=0.1, momentum=0.9)
+    x.grad = ng.ones_like(x)
+    optimizer.step()
+    state = optimizer.state_dict()
+    with pytest.raises(ng.NumgradValueError, match="load_state_dict"):
+        optimizer.load_state_dict(spoiled(state))
+    assert str(optimizer.state_dict()) == str(state)
