@@ -21,6 +21,7 @@ def test_assignment_in_a_loop():
     np.testing.assert_allclose(y.grad.numpy(), expected, rtol=1e-14)
 
 
+@pytest.mark.slow(cases=0)
 def test_long_loop_neither_overflows_nor_forgets():
     y = leaf(1)
     out = ng.zeros(20_000)
@@ -84,6 +85,7 @@ def test_assignment_of_lists_of_tensors():
         assert (ga.item(), gb.item()) == (1.0, 2.0)
 
 
+@pytest.mark.slow(cases=0)
 def test_augmented_assignment():
     def written(a, b):
         x = a * 1.0

@@ -179,6 +179,7 @@ def test_sums_have_the_same_bits_for_any_number_of_threads(shape):
         ng.set_num_threads(before)
 
 
+@pytest.mark.slow(cases=0)
 def test_parallel_kernels_give_the_bits_of_serial_ones(monkeypatch):
     indices, values = RNG.integers(0, 50, 400), RNG.normal(size=(400, 3))
     serial = kernels.sum_rows(values, indices)

@@ -40,6 +40,7 @@ def test_lengths_weak_numbers_and_several_outputs():
         assert [r.dtype for r in (flat_result, ratio_result, same)] == [F4, F8, F4]
 
 
+@pytest.mark.slow(cases=0)
 def test_auxiliaries_absent_inputs_and_calls():
     graph = Graph()
     x, target = graph.input((3, 4), F8), graph.input((3,), I8)

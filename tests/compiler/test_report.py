@@ -68,6 +68,7 @@ def test_a_result_that_is_an_input_or_a_number_is_drawn():
 # ------------------------------------------------------------------------------- what was compiled
 
 
+@pytest.mark.slow(cases=0)
 def test_source_llvm_and_assembly(compiled):
     fast, _ = compiled
     assert "def nest_0(" in fast.source

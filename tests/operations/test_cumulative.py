@@ -24,6 +24,7 @@ def test_values_are_numpys(name, axis, dtype):
         assert got.dtype == expected.dtype
 
 
+@pytest.mark.slow(cases=6)
 @pytest.mark.parametrize("axis", AXES)
 @pytest.mark.parametrize("dtype", ["float64", pytest.param("complex128", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("zeros", [0, 1, 3])

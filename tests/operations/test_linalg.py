@@ -200,6 +200,7 @@ PRODUCTS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow(cases=12)
 @pytest.mark.parametrize("name", PRODUCTS)
 @pytest.mark.parametrize(
     "dtype",
