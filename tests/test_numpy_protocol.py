@@ -219,3 +219,10 @@ def test_keepdims_by_position_is_refused_by_name(name):
     for call in (lambda: getattr(t, name)(1, True), lambda: getattr(np, name)(t, 1, True)):
         with pytest.raises(ng.NumgradTypeError, match=f"{name}.*keepdims by name"):
             call()
+
+
+def test_out_that_carries_no_gradient_is_the_reason_given():
+    t = ng.ones(1, requires_grad=True)
+    for call in (lambda: np.add(t, 1.0, out=np.zeros(1)), lambda: np.exp(t, out=np.zeros(1))):
+        with pytest.raises(ng.NumgradTypeError, match="out= is an ndarray, which carries no grad"):
+            call()

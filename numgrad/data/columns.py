@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -61,10 +62,12 @@ def columns_of(dataset: Any) -> Columns | None:
     NumgradValueError
         If arrays have different numbers of rows.
     """
+    if hasattr(dataset, "to_numpy"):  # of pandas and its like: rows by position, not by label
+        dataset = dataset.to_numpy()
     if hasattr(dataset, "columns"):
         return dataset.columns()
     if _is_array(dataset):
-        return columns("a dataset", (dataset,), lambda parts: parts[0])
+        return columns("a dataset", (dataset,), itemgetter(0))
     if isinstance(dataset, dict):
         if not all(map(_is_array, dataset.values())):
             raise NumgradTypeError(

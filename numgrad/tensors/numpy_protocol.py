@@ -88,6 +88,11 @@ def _without_operation(name: str, function: Callable[..., Any], args: Any, kwarg
         result = function(*_plain(args), **_plain(kwargs))
         if not followed or _is_discrete(result):
             return result
+    if kwargs.get("out") is not None:
+        raise NumgradTypeError(
+            f"{name}: an argument requires grad, and out= is an ndarray, which carries no gradient;"
+            " leave out= away, write a = a + t rather than a += t, or detach() the argument"
+        )
     raise NumgradTypeError(
         f"{name}: has no gradient here and an argument requires grad; use operations that have "
         "one (ng.ops lists them), or detach() the argument to do without"

@@ -1,4 +1,5 @@
 import gc
+import pickle
 import threading
 import time
 import traceback
@@ -331,3 +332,21 @@ def test_arguments_that_make_no_loader(arguments, error, message):
 def test_arguments_of_torch_that_mean_nothing_here_are_accepted():
     loader = ng.data.DataLoader(np.arange(4), 2, pin_memory=True, persistent_workers=True)
     assert [batch.tolist() for batch in loader] == [[0, 1], [2, 3]]
+
+
+def test_rows_of_a_series_are_taken_by_position():
+    pandas = pytest.importorskip("pandas")
+    series = pandas.Series([10.0, 20.0, 30.0], index=[2, 1, 0])
+    (batch,) = ng.data.DataLoader(series, batch_size=3)
+    assert batch.tolist() == [10.0, 20.0, 30.0]
+    assert ng.data.Subset(series, [0, 2])[1] == 30.0
+    frame = pandas.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]}, index=["x", "y"])
+    (batch,) = ng.data.DataLoader(frame, batch_size=2)
+    assert batch.tolist() == [[1.0, 3.0], [2.0, 4.0]]
+    with pytest.raises(ng.NumgradTypeError, match="dtype object"):
+        ng.data.DataLoader(pandas.Series(["a", "b"], dtype=object))
+
+
+def test_a_loader_of_an_array_can_be_pickled():
+    loader = pickle.loads(pickle.dumps(ng.data.DataLoader(np.arange(4.0), batch_size=3)))
+    assert [batch.tolist() for batch in loader] == [[0.0, 1.0, 2.0], [3.0]]

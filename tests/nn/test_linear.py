@@ -286,3 +286,9 @@ def test_first_values():
 def test_identity():
     x = ng.ones(2)
     assert nn.Identity(3, some="thing")(x) is x
+
+
+@pytest.mark.parametrize("dtype", ["float16", "foo", object])
+def test_a_dtype_without_kernels_is_refused_at_once(dtype):
+    with pytest.raises(ng.NumgradTypeError, match="dtype"):
+        nn.Linear(2, 2, dtype=dtype)

@@ -8,6 +8,7 @@ import numpy as np
 
 from numgrad.autograd.variable import Parameter as Parameter
 from numgrad.autograd.variable import Tensor, shared_version
+from numgrad.codegen.dtypes import check_dtype
 from numgrad.errors import NumgradTypeError, NumgradValueError
 
 
@@ -72,9 +73,16 @@ def empty_parameter(shape: tuple[int, ...], dtype: Any = None, device: Any = Non
 
     Raises
     ------
+    NumgradTypeError
+        If kernels have no such dtype.
     NumgradValueError
         If ``device`` is anything but the CPU.
     """
     if device is not None and str(device) != "cpu":
         raise NumgradValueError(f"the device of parameters is 'cpu', there is no {str(device)!r}")
-    return Parameter(np.zeros(shape, np.float64 if dtype is None else dtype))
+    try:
+        kind = np.dtype(np.float64 if dtype is None else dtype)
+    except TypeError:
+        raise NumgradTypeError(f"parameters: {dtype!r} is no dtype; give np.float32") from None
+    check_dtype("parameters", kind)
+    return Parameter(np.zeros(shape, kind))
