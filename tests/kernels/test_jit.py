@@ -163,7 +163,7 @@ def test_symbols_of_different_processes_do_not_collide(cache):
     # kernels of one name from two processes, loaded by a third
     for factor in (21.0, 22.0):
         program = (
-            "from numgrad.kernels import jit\n"
+            "from numgrad.codegen import compile as jit\n"
             f"jit.compile_kernel('scale', {SOURCE.format(factor=factor)!r}, {SIGNATURE!r})\n"
         )
         env = {**os.environ, "PYTHONPATH": str(Path(jit.__file__).parents[2])}
