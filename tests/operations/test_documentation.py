@@ -70,12 +70,12 @@ def test_examples_are_found_by_doctest():
 
 def test_help():
     text = pydoc.plain(pydoc.render_doc(ng.softmax))
-    assert text.splitlines()[2:7] == [
+    assert [line.rstrip() for line in text.splitlines()[2:7]] == [
         "softmax = <numgrad operation softmax(x, axis)>",
         "    softmax(x, axis=-1)",
-        "    ",
+        "",
         "    Exponentials divided by their sum over axes.",
-        "    ",
+        "",
     ]
     assert "axis : int or tuple of ints, default -1" in text
     assert "x : ``np.conj(y) * (g - np.sum(g * np.conj(y), axis=axis, keepdims=True))``" in text
