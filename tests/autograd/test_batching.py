@@ -482,6 +482,7 @@ def test_the_loop_agrees_with_a_rule():
     np.testing.assert_array_equal(looped.numpy(), X * X[0])
 
 
+@pytest.mark.slow(cases=0)
 def test_a_batch_of_none():
     for f in (FUNCTIONS["operators"], FUNCTIONS["norm"], FUNCTIONS["einsum"]):
         expected = at_once(f, *tensors((X, V)))

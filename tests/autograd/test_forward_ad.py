@@ -113,6 +113,7 @@ def test_reduced_axes_that_are_kept(op):
             check(lambda x, a=axis: op(x, axis=a, keepdims=True), case.operands)
 
 
+@pytest.mark.slow(cases=6)
 @pytest.mark.parametrize(
     "f",
     [

@@ -118,6 +118,7 @@ def test_jacobian_and_products_agree_with_torch(name, create_graph):
     assert_agrees_with_torch("jvp", function, x, v, create_graph=create_graph)
 
 
+@pytest.mark.slow(cases=4)
 @pytest.mark.parametrize("create_graph", [False, True])
 @pytest.mark.parametrize("name", SCALAR_FUNCTIONS)
 def test_hessian_and_products_agree_with_torch(name, create_graph):

@@ -70,6 +70,7 @@ def test_json_and_a_seed_that_repeats(capsys):
     assert reports[0] == reports[1]
 
 
+@pytest.mark.slow(cases=0)
 @pytest.mark.usefixtures("easy_digits")
 def test_a_model_that_is_not_as_good_as_promised_sets_the_status(capsys, monkeypatch):
     monkeypatch.setattr(digits, "RATE", 0.0)

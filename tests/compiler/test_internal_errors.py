@@ -134,6 +134,7 @@ STEPS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STEPS)
 def test_whole_training_steps(name):
     make, shape, optimizer = STEPS[name]

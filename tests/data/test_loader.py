@@ -86,7 +86,7 @@ def samples_of(dataset):
     return [dataset[i] for i in range(len(dataset))]
 
 
-@pytest.mark.slow(cases=6)
+@pytest.mark.slow(cases=2)
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("name", DATASETS)
 def test_batches_are_those_of_default_collate(name, workers):
@@ -170,6 +170,7 @@ def test_a_dataset_that_grows():
     assert epoch(loader) == [1, 2, 3, 4, 5]
 
 
+@pytest.mark.slow(cases=2)
 @pytest.mark.parametrize("dataset", [np.zeros((0, 2)), [], (np.zeros((0, 2)), np.zeros(0))])
 @pytest.mark.parametrize("workers", [0, 1])
 def test_nothing_to_load(dataset, workers):

@@ -28,6 +28,7 @@ JOINS = {
 }
 
 
+@pytest.mark.slow(cases=12)
 @pytest.mark.parametrize("name", JOINS)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
 def test_joins(name, dtype):
@@ -109,6 +110,7 @@ SPLITS = {
 }
 
 
+@pytest.mark.slow(cases=4)
 @pytest.mark.parametrize("name", SPLITS)
 def test_splits(name):
     ours, theirs, shape, args = SPLITS[name]

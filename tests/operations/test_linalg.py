@@ -135,7 +135,7 @@ def test_operators():
         np.testing.assert_allclose(v.grad.numpy(), a.T @ np.ones((3, 2)))
 
 
-@pytest.mark.slow
+@pytest.mark.slow(cases=0)
 @pytest.mark.parametrize("size", [5, 1500, 40_000])
 def test_products_with_vectors_do_not_depend_on_the_number_of_threads(size):
     before = ng.get_num_threads()
@@ -200,7 +200,7 @@ PRODUCTS = {
 }  # fmt: skip
 
 
-@pytest.mark.slow(cases=12)
+@pytest.mark.slow(cases=5)
 @pytest.mark.parametrize("name", PRODUCTS)
 @pytest.mark.parametrize(
     "dtype",
@@ -255,6 +255,7 @@ EINSUMS = [
 ]
 
 
+@pytest.mark.slow(cases=5)
 @pytest.mark.parametrize("case", EINSUMS, ids=lambda c: c[0])
 @pytest.mark.parametrize(
     "dtype",
@@ -325,6 +326,7 @@ def test_errors(call):
         call(ng.tensor(array((2, 3))))
 
 
+@pytest.mark.slow(cases=0)
 def test_gradients_agree_with_torch():
     torch = pytest.importorskip("torch")
     arrays = [array(s, "complex128") for s in ((2, 3, 4), (4, 5), (5,))]

@@ -13,6 +13,7 @@ from tests.operations.reference import by_name, reference
 from tests.quiet import quiet
 
 
+@pytest.mark.slow(cases=150)
 @pytest.mark.parametrize("op", **by_name(TABLE))
 def test_gradient(op):
     case = next(cases(op))

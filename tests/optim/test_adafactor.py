@@ -166,6 +166,7 @@ def test_any_number_of_threads_gives_the_same_bits():
         assert_array_equal(one, two)
 
 
+@pytest.mark.slow(cases=0)
 def test_a_loaded_state_goes_on_bit_by_bit():
     params = tensors(start(SHAPES))
     optimizer = ng.optim.Adafactor(params, lr=0.3)

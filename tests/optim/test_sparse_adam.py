@@ -188,6 +188,7 @@ def test_a_gradient_without_rows_counts_as_a_step():
     np.testing.assert_array_equal(w.detach().numpy(), WEIGHT)
 
 
+@pytest.mark.slow(cases=0)
 def test_threads_do_not_change_bits(monkeypatch):
     start, values = RNG.normal(size=(2000, 16)), RNG.normal(size=(3000, 16))
     rows = RNG.integers(0, 2000, 3000)

@@ -121,6 +121,7 @@ def test_careful_programs(program):
     check_careful(program)
 
 
+@pytest.mark.slow(cases=0)
 @given(programs(torch=True, careful=False))
 @settings(max_examples=60)
 def test_programs_as_in_torch(program):

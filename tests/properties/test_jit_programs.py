@@ -108,6 +108,7 @@ COMPILED = {
 }  # fmt: skip
 
 
+@pytest.mark.slow(cases=0)
 @pytest.mark.parametrize("name", ["reductions", pytest.param("views", marks=pytest.mark.slow)])
 def test_compiled_programs(name):
     check(COMPILED[name], 3, False)

@@ -71,6 +71,7 @@ def test_complex_step_and_transpose(program, seed):
     assert abs(np.vdot(v, tangent) - np.vdot(cotangent.numpy(), u)) <= 1e-12 * scale + 1e-14
 
 
+@pytest.mark.slow(cases=0)
 @given(steps, st.integers(0, 1000))
 def test_recorded_gradient_equals_compiled_gradient(program, seed):
     x = ng.tensor(point(seed), requires_grad=True)

@@ -123,6 +123,7 @@ def check(program: list, table: dict, jitted: dict | None = None) -> None:
     np.testing.assert_allclose(np.sum(terms), slope, rtol=1e-9, atol=1e-10)
 
 
+@pytest.mark.slow(cases=0)
 @settings(max_examples=40)
 @given(calls(["subtract", "matmul"], SHAPES[:3], LOOKS[:2]))
 def test_a_call_gives_the_same_after_any_other(program):
