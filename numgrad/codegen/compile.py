@@ -244,6 +244,7 @@ def _stamp() -> str:
         _stamp_text = " ".join(
             str(part)
             for part in (
+                __name__,  # what is saved names modules of this package
                 sys.version_info[:3],
                 sys.abiflags if hasattr(sys, "abiflags") else "",
                 platform.machine(),
