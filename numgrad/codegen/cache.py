@@ -94,7 +94,11 @@ def write(filename: str, content: bytes) -> Path | None:
         except OSError as error:  # not writable or full: the next directory, or none
             if directory is _made:
                 why = error.strerror or error
-                _warn(root(), f"kernels cannot be kept in {root()} ({why}); make it writable")
+                _warn(
+                    root(),
+                    f"kernels cannot be kept in {root()} ({why}), so every process compiles them "
+                    "anew; make it writable, make room",
+                )
     return None
 
 
@@ -231,7 +235,7 @@ def _objection(path: Path, status: os.stat_result) -> str:
 
 
 def _objection_to_parents(directory: Path) -> str:
-    """Why others than the user may exchange the directory; empty if they cannot."""
+    """Why everybody may exchange the directory for another one; empty if they cannot."""
     if sys.platform == "win32":
         return ""
     named, real = Path(os.path.abspath(directory)), Path(os.path.realpath(directory))

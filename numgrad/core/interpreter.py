@@ -210,7 +210,7 @@ class State(threading.local):
     depth: int = 0
     """How many backwards, one within the other, a user's code is running in."""
     task: Any = None
-    """The innermost interpreter."""
+    """The innermost of these backwards."""
     transforms: int = 0
     """How many functional transforms, one within the other, are calling a user's function."""
     plain: bool = True

@@ -41,7 +41,6 @@ class EagerInterpreter(RecordingInterpreter):
         """The function behind ``op(...)``."""
         return eager_entry(op)
 
-    # no frame more than its warnings count on
     apply_function: Any = staticmethod(run_function)
 
     # ----------------------------------------------------------------------------------- arrays
