@@ -1,0 +1,1 @@
+"""Generated kernels as LLVM IR: written, compiled, kept and called without Numba."""
