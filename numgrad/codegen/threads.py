@@ -13,26 +13,26 @@ has chosen.
 """
 
 import os
-import threading
 from collections.abc import Callable
 from typing import Any
 
 from numgrad import config
 from numgrad.codegen.interrupts import deferred
 from numgrad.codegen.locks import KERNELS, POOL
+from numgrad.codegen.native import launch as pool
 
 WORK_PER_THREAD_NS = 20_000.0
 """A further thread pays from about this much work (nanoseconds)."""
 
 _pool_ready = False
+_numba_ready = False
 _forked = False
 _needs_lock = False
-_masks = threading.local()
 
 
 def _after_fork_in_child() -> None:
     global _forked
-    if _pool_ready and _layer() == "omp":
+    if _pool_ready and pool.layer() == "omp":
         _forked = True
 
 
@@ -40,24 +40,23 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
-def prepare_pool() -> None:
-    """Set what the thread pool reads at start, then start it."""
-    global _pool_ready, _needs_lock
-    if _pool_ready:
+def prepare_pool(*, numba: bool = True) -> None:
+    """Set what the thread pool reads at start, then start it; make it known to ``numba`` too."""
+    global _pool_ready, _numba_ready, _needs_lock
+    if _pool_ready and (_numba_ready or not numba):
         return
     os.environ.setdefault("GOMP_SPINCOUNT", "300")
     with KERNELS, deferred():
-        from numba.np.ufunc import parallel
+        pool.prepare()
+        if numba:
+            from numba.np.ufunc import parallel
 
-        parallel._launch_threads()
-        _needs_lock = _layer() == "workqueue"
+            parallel._launch_threads()
+            # users may have told Numba to use another layer than it would have chosen at first
+            _needs_lock |= parallel.threading_layer() == "workqueue"
+            _numba_ready = True
+        _needs_lock |= pool.layer() == "workqueue"
         _pool_ready = True
-
-
-def _layer() -> str:
-    from numba.np.ufunc.parallel import threading_layer
-
-    return threading_layer()
 
 
 def worth(work_ns: float) -> int:
@@ -69,13 +68,7 @@ def worth(work_ns: float) -> int:
 
 def launch(entry: Callable[..., Any], threads: int, *arguments: Any) -> Any:
     """Call a parallel kernel with at most ``threads`` threads."""
-    from numba import set_num_threads
-    from numba.core import config as numba_config
-
-    threads = min(threads, numba_config.NUMBA_NUM_THREADS)  # pyright: ignore
-    if getattr(_masks, "threads", None) != threads:
-        set_num_threads(threads)
-        _masks.threads = threads
+    pool.set_num_threads(min(threads, pool.thread_count()))
     if _needs_lock:
         with POOL:
             return entry(*arguments)
@@ -84,8 +77,8 @@ def launch(entry: Callable[..., Any], threads: int, *arguments: Any) -> Any:
 
 def describe() -> dict[str, Any]:
     """The threading layer in use, its number of threads, and what it is safe for."""
-    prepare_pool()
-    layer = _layer()
+    prepare_pool(numba=False)
+    layer = pool.layer()
     return {
         "layer": layer,
         "threads": config.get_num_threads(),

@@ -253,9 +253,9 @@ def load_shared(name: str, text: str) -> dict[str, int]:
     from numgrad.codegen import cache as disk
 
     unique = f"{name}_{sha256(f'{stamp()}{text}'.encode()).hexdigest()[:24]}"
-    stem = unique.replace("_", "-")
-    payload = disk.load(f"{stem}.bin")
+    file = f"{unique.replace('_', '-')}.common"  # no kernel, and not counted as one
+    payload = disk.load(file)
     if payload is None:
         payload = compile_ir(text, unique, speed=0)
-        disk.save(f"{stem}.bin", payload)
+        disk.save(file, payload)
     return load(payload)
