@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from numgrad.codegen.native import entry, machine
+from numgrad.codegen.native import entry, fast_entry, machine
 from numgrad.codegen.native.signature import Argument, llvm_type, parse
+from numgrad.codegen.native.slow_entry import SlowEntry
 
 ECHO = """\
 define i32 @body({parameters}) #0 {{
@@ -23,7 +24,7 @@ def bound(body: str, signature: str, unique: str, nogil: bool = False) -> list[C
     """The fast and the slow entry of a body."""
     payload = entry.assemble(body, signature, unique, verify=True)
     fast = entry.bind(payload, unique, signature, nogil=nogil)
-    slow = entry.SlowEntry(unique, parse(signature), machine.load(payload)["packed"], nogil)
+    slow = SlowEntry(unique, parse(signature), machine.load(payload)["packed"], nogil)
     return [fast.entry, slow]
 
 
@@ -72,7 +73,14 @@ def test_a_signature_that_is_none_is_refused(text: str) -> None:
 
 
 def test_this_python_has_the_fast_entry() -> None:
-    assert entry.is_fast()
+    assert fast_entry.is_possible()
+
+
+def test_the_slow_entry_serves_where_the_fast_one_is_not_possible(monkeypatch) -> None:
+    monkeypatch.setattr(fast_entry, "is_possible", lambda: False)
+    payload = entry.assemble(echo("float64(float64)"), "float64(float64)", "only_slow")
+    call = entry.bind(payload, "only_slow", "float64(float64)").entry
+    assert type(call) is SlowEntry and call(2.5) == 2.5
 
 
 @pytest.mark.parametrize("nogil", [False, True])
