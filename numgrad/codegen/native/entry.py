@@ -108,11 +108,13 @@ def assemble(
     *,
     speed: int = 1,
     effort: int = 2,
+    unroll: bool = True,
     verify: bool = False,
 ) -> bytes:
     """Compile a body with its entries: see ``machine.compile_ir``."""
+    text = with_entries(body, signature)
     return machine.compile_ir(
-        with_entries(body, signature), unique, speed=speed, effort=effort, verify=verify
+        text, unique, speed=speed, effort=effort, unroll=unroll, verify=verify
     )
 
 

@@ -155,22 +155,32 @@ def _prepared(text: str, unique: str) -> str:
     return _RENAMED.sub(rf"@\1_{unique}", text)
 
 
-def _module(text: str, unique: str, speed: int, effort: int, verify: bool) -> Any:
+def _module(
+    text: str, unique: str, speed: int, effort: int, *, unroll: bool = True, verify: bool = False
+) -> Any:
     """The optimised module of a text."""
     machine = _machine(effort)
-    module = binding.parse_assembly(_prepared(text, unique))
-    module.triple, module.data_layout = machine.triple, str(machine.target_data)
+    # alignments that the text does not name depend on the layout, so it comes first
+    layout = f'target datalayout = "{machine.target_data}"\ntarget triple = "{machine.triple}"\n'
+    module = binding.parse_assembly(layout + _prepared(text, unique))
     if verify:
         module.verify()
     options = binding.create_pipeline_tuning_options(speed_level=speed)
     options.loop_vectorization = options.slp_vectorization = False
+    options.loop_unrolling = unroll
     builder = binding.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
     return module
 
 
 def compile_ir(
-    text: str, unique: str, *, speed: int = 1, effort: int = 2, verify: bool = False
+    text: str,
+    unique: str,
+    *,
+    speed: int = 1,
+    effort: int = 2,
+    unroll: bool = True,
+    verify: bool = False,
 ) -> bytes:
     """Compile a module for this CPU.
 
@@ -185,6 +195,8 @@ def compile_ir(
         Level of the optimising passes, 0 to 3.
     effort
         Level of code generation, 0 to 3.
+    unroll
+        Whether LLVM unrolls loops, which makes the code of a short kernel twice as long.
     verify
         Whether LLVM is to check the module first.
 
@@ -193,7 +205,7 @@ def compile_ir(
     bytes
         What ``load`` loads, here or in another process: Note [Object files].
     """
-    module = _module(text, unique, speed, effort, verify)
+    module = _module(text, unique, speed, effort, unroll=unroll, verify=verify)
     defined, needed = [], []
     for item in (*module.functions, *module.global_variables):
         if item.is_declaration:
@@ -205,14 +217,18 @@ def compile_ir(
     return _HEADER.pack(len(header)) + header + _machine(effort).emit_object(module)
 
 
-def optimised(text: str, unique: str, *, speed: int = 1, effort: int = 2) -> str:
+def optimised(
+    text: str, unique: str, *, speed: int = 1, effort: int = 2, unroll: bool = True
+) -> str:
     """LLVM IR after optimisation."""
-    return str(_module(text, unique, speed, effort, False))
+    return str(_module(text, unique, speed, effort, unroll=unroll))
 
 
-def assembly(text: str, unique: str, *, speed: int = 1, effort: int = 2) -> str:
+def assembly(
+    text: str, unique: str, *, speed: int = 1, effort: int = 2, unroll: bool = True
+) -> str:
     """Assembly for this CPU."""
-    return _machine(effort).emit_assembly(_module(text, unique, speed, effort, False))
+    return _machine(effort).emit_assembly(_module(text, unique, speed, effort, unroll=unroll))
 
 
 # -------------------------------------------------------------------------------------- loading
