@@ -1,0 +1,246 @@
+"""LLVM IR as text in, machine code out, without Numba: compiled for this CPU, kept, loaded.
+
+Note [Object files]
+-------------------
+A compiled kernel is a list of symbols, those it defines and those it needs, and an object file.
+All objects are loaded into one engine of LLVM, 0.1 ms each, and stay there. Their symbols bear a
+suffix, since an engine has one name space. LLVM ends the process when it cannot resolve a symbol,
+so each is looked up before.
+
+Objects name Python objects by symbols too, whose addresses change with every process.
+"""
+
+import ctypes
+import os
+import platform
+import re
+import struct
+import sys
+from functools import cache
+from typing import Any
+
+import llvmlite
+import numpy as np
+from llvmlite import binding
+
+EXPORTS = ("body", "packed", "numba_entry", "entry")
+"""What a module may define: see ``entry``."""
+
+PYTHON_OBJECTS = {
+    "numgrad_py_ndarray": np.ndarray,
+    "numgrad_py_complex": complex,
+    "numgrad_py_none": None,
+}
+"""Python objects that machine code refers to, by their symbols."""
+
+_HEADER = struct.Struct("<I")
+_RENAMED = re.compile(rf"@({'|'.join(EXPORTS)})\b")
+_DECLARED = re.compile(
+    r"^(?:declare\b[^\n@]*@([-\w.$]+)\(|@([-\w.$]+) = external\b)[^\n]*\n?", re.MULTILINE
+)
+
+
+class Unresolved(RuntimeError):
+    """A symbol that a kernel needs is nowhere in the process."""
+
+
+# -------------------------------------------------------------------------------------- the CPU
+
+
+def cpu() -> tuple[str, str]:
+    """Name and features of the CPU that code is made for: the user's choice, or this one.
+
+    The choice is Numba's, by the same variables of the environment.
+    """
+    get = os.environ.get
+    return _cpu(get("NUMBA_CPU_NAME"), get("NUMBA_CPU_FEATURES"), get("NUMBA_ENABLE_AVX"))
+
+
+@cache
+def _cpu(name: str | None, features: str | None, avx: str | None) -> tuple[str, str]:
+    if features is None:
+        found = {} if str(name).lower() == "generic" else binding.get_host_cpu_features()
+        kept = {
+            feature: has and not (avx == "0" and feature.startswith("avx"))
+            for feature, has in found.items()
+        }
+        features = ",".join(f"{'-+'[has]}{feature}" for feature, has in sorted(kept.items()))
+    return name or binding.get_host_cpu_name(), features
+
+
+def vector_bits() -> int:
+    """How many bits a vector has on this CPU."""
+    features = cpu()[1].split(",")
+    return 512 if "+avx512f" in features else 256 if "+avx" in features else 128
+
+
+def attributes() -> str:
+    """The attributes of all functions, a line of LLVM IR.
+
+    LLVM splits vectors of 512 bits in two on Intel's CPUs unless told not to.
+    """
+    bits = vector_bits()
+    width = f' "prefer-vector-width"="{bits}" "min-legal-vector-width"="{bits}"'
+    return f"attributes #0 = {{ nounwind{width if bits > 128 else ''} }}\n"
+
+
+def stamp() -> str:
+    """What besides its text decides a kernel's machine code and whether it can be loaded."""
+    return _stamp(cpu())
+
+
+@cache
+def _stamp(cpu: tuple[str, str]) -> str:
+    parts = (
+        __name__,
+        sys.version_info[:3],
+        getattr(sys, "abiflags", ""),
+        object.__basicsize__,
+        sys.platform,
+        platform.machine(),
+        llvmlite.__version__,
+        np.__version__,
+        *cpu,
+    )
+    return " ".join(map(str, parts))
+
+
+@cache
+def _initialize() -> None:
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    for symbol, value in PYTHON_OBJECTS.items():
+        binding.add_symbol(symbol, id(value))
+
+
+def _new_machine(effort: int) -> Any:
+    _initialize()
+    target = binding.Target.from_default_triple()
+    name, features = cpu()
+    # the models of Numba's: addresses may lie anywhere, so calls and constants are absolute
+    reloc = "static" if target.name.startswith("x86") else "default"
+    return target.create_target_machine(
+        cpu=name, features=features, opt=effort, reloc=reloc, codemodel="jitdefault", jit=True
+    )
+
+
+_machines: dict[tuple[int, str, str], Any] = {}
+
+
+def _machine(effort: int) -> Any:
+    key = (effort, *cpu())
+    found = _machines.get(key)
+    if found is None:
+        found = _machines[key] = _new_machine(effort)
+    return found
+
+
+# ------------------------------------------------------------------------------------ compiling
+
+
+def _prepared(text: str, unique: str) -> str:
+    """A module of which parts declared the same, with unique names for what it exports."""
+    seen = set()
+
+    def once(match: re.Match) -> str:
+        symbol = match[1] or match[2]
+        if symbol in seen:
+            return ""
+        seen.add(symbol)
+        return match[0]
+
+    text = _DECLARED.sub(once, text + "\n")
+    if "\nattributes #0" not in text and not text.startswith("attributes #0"):
+        text += attributes()
+    return _RENAMED.sub(rf"@\1_{unique}", text)
+
+
+def _module(text: str, unique: str, speed: int, effort: int, verify: bool) -> Any:
+    """The optimised module of a text."""
+    machine = _machine(effort)
+    module = binding.parse_assembly(_prepared(text, unique))
+    module.triple, module.data_layout = machine.triple, str(machine.target_data)
+    if verify:
+        module.verify()
+    options = binding.create_pipeline_tuning_options(speed_level=speed)
+    options.loop_vectorization = options.slp_vectorization = False
+    builder = binding.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    return module
+
+
+def compile_ir(
+    text: str, unique: str, *, speed: int = 1, effort: int = 2, verify: bool = False
+) -> bytes:
+    """Compile a module for this CPU.
+
+    Parameters
+    ----------
+    text
+        LLVM IR without target. Parts of it may declare the same functions; it exports
+        what it defines of ``EXPORTS``.
+    unique
+        What to add to exported names: differs between kernels.
+    speed
+        Level of the optimising passes, 0 to 3.
+    effort
+        Level of code generation, 0 to 3.
+    verify
+        Whether LLVM is to check the module first.
+
+    Returns
+    -------
+    bytes
+        What ``load`` loads, here or in another process: Note [Object files].
+    """
+    module = _module(text, unique, speed, effort, verify)
+    defined, needed = [], []
+    for item in (*module.functions, *module.global_variables):
+        if item.is_declaration:
+            if not item.name.startswith("llvm."):
+                needed.append(item.name)
+        elif item.name.endswith(f"_{unique}") and item.name[: -len(unique) - 1] in EXPORTS:
+            defined.append(item.name[: -len(unique) - 1])
+    header = "\n".join((unique, " ".join(defined), " ".join(needed))).encode()
+    return _HEADER.pack(len(header)) + header + _machine(effort).emit_object(module)
+
+
+def optimised(text: str, unique: str, *, speed: int = 1, effort: int = 2) -> str:
+    """LLVM IR after optimisation."""
+    return str(_module(text, unique, speed, effort, False))
+
+
+def assembly(text: str, unique: str, *, speed: int = 1, effort: int = 2) -> str:
+    """Assembly for this CPU."""
+    return _machine(effort).emit_assembly(_module(text, unique, speed, effort, False))
+
+
+# -------------------------------------------------------------------------------------- loading
+
+
+@cache
+def _engine() -> Any:
+    return binding.create_mcjit_compiler(binding.parse_assembly(""), _new_machine(2))
+
+
+def load(payload: bytes) -> dict[str, int]:
+    """Make compiled code ready to be called; return where that is which it defines."""
+    size = _HEADER.size + _HEADER.unpack_from(payload)[0]
+    unique, defined, needed = payload[_HEADER.size : size].decode().split("\n")
+    engine = _engine()
+    missing = [symbol for symbol in needed.split() if not _resolve(symbol)]
+    if missing:
+        raise Unresolved(f"kernel {unique} needs {', '.join(missing)}: not known to the linker")
+    engine.add_object_file(binding.ObjectFileRef.from_data(payload[size:]))
+    return {name: engine.get_function_address(f"{name}_{unique}") for name in defined.split()}
+
+
+def _resolve(symbol: str) -> bool:
+    """Whether the linker finds a symbol, if need be among those of Python."""
+    if binding.address_of_symbol(symbol):
+        return True
+    function = getattr(ctypes.pythonapi, symbol, None)
+    if function is None:
+        return False
+    binding.add_symbol(symbol, ctypes.cast(function, ctypes.c_void_p).value or 0)
+    return True
