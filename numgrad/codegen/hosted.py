@@ -58,7 +58,7 @@ def compile_hosted(kernel: Any, key: str, path: str) -> Any:
     return result
 
 
-def load_hosted(stem: str) -> Any:
+def load_hosted(stem: str, parallel: bool) -> Any:
     """The compile result of an intact cache entry, else None."""
     from numgrad.codegen import cache
 
@@ -71,6 +71,10 @@ def load_hosted(stem: str) -> Any:
 
     context = cpu_target.target_context
     rtsys.initialize(context)
+    if parallel:  # what its loops call
+        from numba.np.ufunc import parallel as pool
+
+        pool._launch_threads()
     try:
         return compiler.CompileResult._rebuild(context, *pickle.loads(payload))
     except Exception as error:  # an intact file this installation cannot link: compile anew

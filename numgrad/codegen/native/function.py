@@ -548,7 +548,7 @@ class FunctionBody:
         raise Unsupported(f"a call of {name or type(function).__name__}")
 
     def _thread_limit(self) -> Number:
-        name = self.f.module.declare("get_num_threads", "i64", [])
+        name = self.f.module.declare("numgrad_thread_limit", "i64", [])
         return Number(INT64, (self.f.value(f"call i64 {name}()"),))
 
     def _call_kernel(self, external: str, arguments: list[Value]) -> None:
@@ -566,6 +566,8 @@ class FunctionBody:
         """A native function, by C's calling convention."""
         if self.lanes is not None:
             raise NotVector("a native function")
+        if function.symbol == "get_num_threads":
+            return self._thread_limit()
         result, _, given = function.signature.partition("(")
         kinds = [np.dtype("int64" if k == "intp" else k) for k in _words(given.rstrip(")"))]
         numbers = [

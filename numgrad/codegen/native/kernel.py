@@ -13,18 +13,20 @@ from numgrad.codegen.native import entry, machine
 from numgrad.codegen.native.ir import Unsupported
 from numgrad.codegen.native.signature import parse
 from numgrad.codegen.native.source import translate
+from numgrad.errors import NumgradTypeError
 
 
 class NativeCode:
     """A kernel's code: text in LLVM's language and the object made of it."""
 
     def __init__(self, kernel: Any) -> None:
-        if kernel.parallel:
-            raise Unsupported("threads")
         if kernel.functions:
             raise Unsupported("it calls functions that others have compiled")
         self.kernel = kernel
-        self.signature = parse(kernel.signature)
+        try:
+            self.signature = parse(kernel.signature)
+        except NumgradTypeError as error:
+            raise Unsupported(str(error)) from error
         self.payload: bytes = b""
         self._address: int | None = None
 
