@@ -1,30 +1,20 @@
 """Steps that put partial results of a reduction together.
 
-Imported by generated source only: importing this module imports Numba. Each step exists as a scalar
-function and, as ``finish_<step>``, for arrays of partial results; sums of floats are compensated
-(Note [Blocks of a reduction] in ``reductions``).
+Each step exists as a scalar function and, as ``finish_<step>``, for arrays of partial results; sums
+of floats are compensated (Note [Blocks of a reduction] in ``reductions``).
 """
 
-from llvmlite import ir
-from numba import types
-
 from numgrad.codegen import intrinsics
-from numgrad.codegen.device import device, outlined
+from numgrad.codegen.device import device, instruction, outlined
 
 
-@intrinsics.instruction
-def stay_apart(typingctx):
+@instruction
+def stay_apart():
     """Keep the function that calls this from being inlined.
 
     Inlined copies of a loop would be optimised once more at each place, and might then add in
     another order.
     """
-
-    def codegen(context, builder, signature, args):
-        builder.function.attributes.add("noinline")
-        return context.get_dummy_value()
-
-    return types.none(), codegen
 
 
 @outlined
@@ -57,25 +47,17 @@ def minimum(a, b):
     return intrinsics.minimum(a, b)
 
 
-def _ordered(name):
-    def typed(typingctx, a, b):
-        if not (a == b and isinstance(a, types.Float)):
-            return None
+@instruction
+def ordered_maximum(a, b):
+    """Larger of two floats, undefined if either is NaN; a pass over a row looks out for NaN itself.
 
-        def codegen(context, builder, signature, args):
-            ty = args[0].type
-            function = builder.module.declare_intrinsic(name, [ty], ir.FunctionType(ty, [ty, ty]))
-            return builder.call(function, args, fastmath=("nnan", "nsz"))
-
-        return a(a, b), codegen
-
-    return intrinsics.instruction(typed)
+    One instruction, where ``maximum`` takes five.
+    """
 
 
-# Larger and smaller of two floats, undefined if either is NaN: one instruction, where ``maximum``
-# takes five. A pass over a row looks out for NaN by itself.
-ordered_maximum = _ordered("llvm.maxnum")
-ordered_minimum = _ordered("llvm.minnum")
+@instruction
+def ordered_minimum(a, b):
+    """Smaller of two floats, undefined if either is NaN."""
 
 
 @device
@@ -200,6 +182,19 @@ def locate(task, tiles, tile, length, inner):
     start = block * length * inner + left
     corner = block * inner + left
     return columns, start, (block + 1) * length * inner, corner, corner + columns
+
+
+@outlined
+def last_start(starts, place):
+    """The place of the last of ``starts``, which are in order, that is not above ``place``."""
+    first, beyond = 0, starts.size
+    while first < beyond:
+        middle = (first + beyond) // 2
+        if starts[middle] <= place:
+            first = middle + 1
+        else:
+            beyond = middle
+    return first - 1
 
 
 @outlined

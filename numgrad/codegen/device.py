@@ -1,8 +1,15 @@
-"""How kernels, and the functions of the kernel library that they call, are given to Numba."""
+"""What the kernel library is made of, and how it and kernels are given to Numba.
 
+A function of the library is an object that holds its Python source, an instruction one that has a
+name. Importing the library compiles nothing and imports no compiler: Numba is asked for its form of
+an object where a function that it compiles names the object.
+"""
+
+import importlib
 import re
 import warnings
 from collections.abc import Callable
+from functools import cached_property, update_wrapper
 from typing import Any
 
 # Numba gives each function an entry point for Python and one for C; these are optimised again in
@@ -10,25 +17,146 @@ from typing import Any
 _WITHOUT_WRAPPERS: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
-def device(function: Callable) -> Callable:
+class LibraryFunction:
+    """What compiled functions call; Python cannot."""
+
+    def __call__(self, *given: Any) -> Any:
+        raise NotImplementedError(f"{self!r} is for compiled functions to call")
+
+    @cached_property
+    def _numba_type_(self) -> Any:
+        """What Numba takes the object for in a function that names it."""
+        return self.numba_type()
+
+    def numba_type(self) -> Any:
+        """Have Numba define it."""
+        raise NotImplementedError
+
+
+class DeviceFunction(LibraryFunction):
+    """A function of the kernel library, for compilers to read.
+
+    Attributes
+    ----------
+    py_func
+        The Python function.
+    inline
+        Whether it is inlined into the kernels that call it.
+    contract
+        Whether a product and a sum in it may become one instruction.
+    """
+
+    __name__: str
+    __qualname__: str
+
+    def __init__(self, function: Callable, *, inline: bool = False, contract: bool = False) -> None:
+        update_wrapper(self, function)
+        self.py_func = function
+        self.inline = inline
+        self.contract = contract
+
+    @cached_property
+    def dispatcher(self) -> Any:
+        """Numba's form of the function."""
+        import numba
+
+        options: Any = dict(_WITHOUT_WRAPPERS)
+        if self.inline:
+            options["forceinline"] = True
+        if self.contract:
+            options["fastmath"] = {"contract"}
+        return numba.njit(self.py_func, error_model="numpy", **options)
+
+    def numba_type(self) -> Any:
+        return self.dispatcher._numba_type_
+
+    def __repr__(self) -> str:
+        return f"<device function {self.__module__}.{self.__qualname__}>"
+
+
+def device(function: Callable) -> DeviceFunction:
     """Compile a scalar function of the kernel library, inlined into the kernels that call it."""
-    import numba
-
-    return numba.njit(function, forceinline=True, error_model="numpy", **_WITHOUT_WRAPPERS)
+    return DeviceFunction(function, inline=True)
 
 
-def outlined(function: Callable) -> Callable:
+def outlined(function: Callable) -> DeviceFunction:
     """Compile a function of the kernel library that kernels call without inlining it."""
-    import numba
-
-    return numba.njit(function, error_model="numpy", **_WITHOUT_WRAPPERS)
+    return DeviceFunction(function)
 
 
-def contracted(function: Callable) -> Callable:
+def contracted(function: Callable) -> DeviceFunction:
     """The same, where a product and a sum may become one instruction."""
-    import numba
+    return DeviceFunction(function, contract=True)
 
-    return numba.njit(function, error_model="numpy", fastmath={"contract"}, **_WITHOUT_WRAPPERS)
+
+class Instruction(LibraryFunction):
+    """What a compiler writes itself where a function calls it: machine instructions, a few lines.
+
+    It is known by its module and name. Numba's definition, which types the call and writes the
+    code, is the function of that name in the module ``<module>_numba``.
+
+    Attributes
+    ----------
+    literal
+        Whether arguments that are numbers in the source are given to the definition as such.
+    """
+
+    __name__: str
+
+    def __init__(self, stub: Callable, literal: bool = False) -> None:
+        update_wrapper(self, stub)
+        self.literal = literal
+
+    def numba_type(self) -> Any:
+        from numba.core.registry import cpu_target
+        from numba.extending import intrinsic
+
+        definitions = importlib.import_module(f"{self.__module__}_numba")
+        defined: Any = intrinsic(prefer_literal=self.literal)
+        typing: Any = cpu_target.typing_context
+        self._defined = defined(getattr(definitions, self.__name__))  # Numba holds it weakly
+        typing.refresh()
+        return typing.resolve_value_type(self._defined)
+
+    def __repr__(self) -> str:
+        return f"<instruction {self.__module__}.{self.__name__}>"
+
+
+def instruction(stub: Callable) -> Instruction:
+    """The instruction whose name, parameters and description those of ``stub`` are."""
+    return Instruction(stub)
+
+
+def literal_instruction(stub: Callable) -> Instruction:
+    """The same, where the definition reads numbers in the source."""
+    return Instruction(stub, literal=True)
+
+
+class ExternalFunction(LibraryFunction):
+    """A native function that kernels call by the linker's name: Note [External functions].
+
+    Attributes
+    ----------
+    symbol
+        The linker's name.
+    signature
+        Its types in words, such as ``float64(float64, int32)``.
+    """
+
+    def __init__(self, symbol: str, signature: str) -> None:
+        self.symbol = symbol
+        self.signature = signature
+
+    def numba_type(self) -> Any:
+        from numba import types
+        from numba.core.sigutils import normalize_signature
+
+        arguments, result = normalize_signature(self.signature)
+        typed: Any = result
+        return types.ExternalFunction(self.symbol, typed(*arguments))
+
+    def __repr__(self) -> str:
+        return f"<external function {self.symbol}>"
 
 
 def kernel_dispatcher(

@@ -16,7 +16,8 @@ _IMPORT = re.compile(
 def library_digest(source: str) -> str:
     """Hash of every file of the package that ``source`` imports, directly or through others.
 
-    The file that says how Numba is to compile is always among them.
+    The file that says how Numba is to compile is always among them, and Numba's definitions of
+    instructions are beside those.
     """
     found: set[Path] = set()
     pending = {Path(device.__file__)} | _imported(source)
@@ -42,6 +43,6 @@ def _imported(source: str) -> set[Path]:
     for package, names, module in _IMPORT.findall(source):
         for name in (package or module, *(f"{package}.{n}" for n in re.findall(r"\w+", names))):
             path = Path(PACKAGE).joinpath(*name.split(".")[1:]).with_suffix(".py")
-            if path.is_file():
-                found.add(path)
+            definitions = path.with_name(f"{path.stem}_numba.py")
+            found.update(file for file in (path, definitions) if file.is_file())
     return found

@@ -19,20 +19,19 @@ from typing import Any
 from numgrad import config
 from numgrad.codegen.interrupts import deferred
 from numgrad.codegen.locks import KERNELS, POOL
-from numgrad.codegen.native import launch as pool
+from numgrad.codegen.native import launch as launcher
 
 WORK_PER_THREAD_NS = 20_000.0
 """A further thread pays from about this much work (nanoseconds)."""
 
 _pool_ready = False
-_numba_ready = False
 _forked = False
 _needs_lock = False
 
 
 def _after_fork_in_child() -> None:
     global _forked
-    if _pool_ready and pool.layer() == "omp":
+    if _pool_ready and launcher.layer() == "omp":
         _forked = True
 
 
@@ -40,22 +39,15 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
-def prepare_pool(*, numba: bool = True) -> None:
-    """Set what the thread pool reads at start, then start it; make it known to ``numba`` too."""
-    global _pool_ready, _numba_ready, _needs_lock
-    if _pool_ready and (_numba_ready or not numba):
+def prepare_pool() -> None:
+    """Set what the thread pool reads at start, then start it."""
+    global _pool_ready, _needs_lock
+    if _pool_ready:
         return
     os.environ.setdefault("GOMP_SPINCOUNT", "300")
     with KERNELS, deferred():
-        pool.prepare()
-        if numba:
-            from numba.np.ufunc import parallel
-
-            parallel._launch_threads()
-            # users may have told Numba to use another layer than it would have chosen at first
-            _needs_lock |= parallel.threading_layer() == "workqueue"
-            _numba_ready = True
-        _needs_lock |= pool.layer() == "workqueue"
+        launcher.prepare()
+        _needs_lock = launcher.layer() == "workqueue"
         _pool_ready = True
 
 
@@ -68,7 +60,7 @@ def worth(work_ns: float) -> int:
 
 def launch(entry: Callable[..., Any], threads: int, *arguments: Any) -> Any:
     """Call a parallel kernel with at most ``threads`` threads."""
-    pool.set_num_threads(min(threads, pool.thread_count()))
+    launcher.set_num_threads(min(threads, launcher.thread_count()))  # Numba may have changed it
     if _needs_lock:
         with POOL:
             return entry(*arguments)
@@ -77,8 +69,8 @@ def launch(entry: Callable[..., Any], threads: int, *arguments: Any) -> Any:
 
 def describe() -> dict[str, Any]:
     """The threading layer in use, its number of threads, and what it is safe for."""
-    prepare_pool(numba=False)
-    layer = pool.layer()
+    prepare_pool()
+    layer = launcher.layer()
     return {
         "layer": layer,
         "threads": config.get_num_threads(),

@@ -1,7 +1,6 @@
 """Steps of convolutions: one block of samples at a time.
 
-Imported by generated source only: importing this module imports Numba. What the steps are, and the
-order of ``sizes``, are in ``conv``. All arrays are flat.
+What the steps are, and the order of ``sizes``, are in ``conv``. All arrays are flat.
 """
 
 import numpy as np

@@ -1,7 +1,4 @@
-"""Steps of pooling: one image at a time.
-
-Imported by generated source only: importing this module imports Numba. Arrays are flat.
-"""
+"""Steps of pooling: one image at a time. Arrays are flat."""
 
 import numpy as np
 

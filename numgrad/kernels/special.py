@@ -4,12 +4,9 @@ Their addresses change with every process, so machine code on disk refers to the
 ``linker``. They work in float64; float32 arguments are converted.
 """
 
-from typing import Any
-
 import numpy as np
-from numba import types
 
-from numgrad.codegen.device import device, outlined
+from numgrad.codegen.device import ExternalFunction, device, outlined
 from numgrad.codegen.intrinsics import fabs, rint, select
 from numgrad.codegen.linker import external_symbol
 from numgrad.kernels.vmath.logarithm import log_f64
@@ -17,12 +14,11 @@ from numgrad.kernels.vmath.polynomial import estrin
 from numgrad.kernels.vmath.trigonometric import tan_f64
 
 # Cython's second argument says whether to look for Python overrides
-_UNARY = types.float64(types.float64, types.int32)
+_UNARY = "float64(float64, int32)"
 
 
-def _external(name: str, signature: Any) -> Any:
-    symbol = external_symbol(f"scipy.special.cython_special:{name}")
-    return types.ExternalFunction(symbol, signature)
+def _external(name: str, signature: str) -> ExternalFunction:
+    return ExternalFunction(external_symbol(f"scipy.special.cython_special:{name}"), signature)
 
 
 _gammaln = _external("gammaln", _UNARY)

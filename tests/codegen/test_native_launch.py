@@ -33,7 +33,7 @@ SIGNATURE = "int64(int64[::1])"
 
 
 def prepared():
-    threads.prepare_pool(numba=False)
+    threads.prepare_pool()
     payload = entry.assemble(BODY, SIGNATURE, "indices", verify=True)
     return entry.bind(payload, "indices", SIGNATURE, nogil=True).entry
 

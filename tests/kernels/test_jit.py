@@ -1,5 +1,7 @@
 """The kernel cache: entries appear whole, damage is repaired, every kind of directory works."""
 
+import importlib
+import inspect
 import os
 import subprocess
 import sys
@@ -211,6 +213,51 @@ def test_importing_numgrad_imports_neither_numba_nor_scipy():
     assert out.stdout.decode().strip() == "[]"
 
 
+def test_importing_the_kernel_library_does_not_import_numba():
+    program = (
+        "import importlib, pkgutil, sys\n"
+        "import numgrad.codegen, numgrad.kernels\n"
+        "for room in (numgrad.codegen, numgrad.kernels):\n"
+        "    for found in pkgutil.walk_packages(room.__path__, room.__name__ + '.'):\n"
+        "        if not found.name.endswith('_numba'):\n"
+        "            importlib.import_module(found.name)\n"
+        "print('numgrad.kernels.vmath.exponential' in sys.modules, 'numba' in sys.modules)\n"
+    )
+    env = {**os.environ, "PYTHONPATH": str(Path(jit.__file__).parents[2])}
+    out = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, check=True)
+    assert out.stdout.decode().strip() == "True False"
+
+
+def test_every_instruction_has_a_definition_for_numba():
+    from numgrad.codegen import accumulation, intrinsics
+    from numgrad.codegen.device import Instruction
+    from numgrad.kernels.products import blas, tiles
+    from numgrad.kernels.vmath import polynomial
+
+    for module in (accumulation, intrinsics, blas, tiles, polynomial):
+        named = {x.__name__ for x in vars(module).values() if isinstance(x, Instruction)}
+        own = {name for name in named if getattr(module, name).__module__ == module.__name__}
+        definitions = importlib.import_module(f"{module.__name__}_numba")
+        for name in own:
+            stub = inspect.signature(getattr(module, name).__wrapped__)
+            assert callable(getattr(definitions, name)), name
+            assert getattr(module, name)._numba_type_ is not None
+            assert len(inspect.signature(getattr(definitions, name)).parameters) == 1 + len(
+                stub.parameters
+            ), name
+        assert own
+
+
+def test_what_is_for_compiled_functions_cannot_be_called_by_python():
+    from numgrad.codegen.intrinsics import fma
+    from numgrad.kernels.special import _gammaln
+    from numgrad.kernels.vmath.exponential import exp_f64
+
+    for function in (exp_f64, fma, _gammaln):
+        with pytest.raises(NotImplementedError, match="compiled functions"):
+            function(1.0)
+
+
 def test_a_key_covers_what_a_source_imports_and_no_other_file():
     from numgrad.codegen import sources
 
@@ -223,6 +270,7 @@ def test_a_key_covers_what_a_source_imports_and_no_other_file():
 
     found = files("from numgrad.kernels.vmath.exponential import exp_f64 as exp_f64\n")
     assert {"exponential.py", "double_double.py", "intrinsics.py", "device.py"} <= found
+    assert "intrinsics_numba.py" in found  # which nothing imports by name
     assert not {"pooling_steps.py", "linalg.py"} & found
     several = "from numgrad.kernels.products import (\n    gemm,\n    tiles,\n)\n"
     assert {"gemm.py", "tiles.py", "blas.py"} <= files(several)

@@ -1,0 +1,311 @@
+"""What the instructions of the kernel library are in LLVM's language, by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from numgrad.codegen.native import arithmetic as do
+from numgrad.codegen.native import memory
+from numgrad.codegen.native.ir import FunctionWriter, Unsupported
+from numgrad.codegen.native.memory import NotVector
+from numgrad.codegen.native.values import (
+    BOOL,
+    INT32,
+    INT64,
+    Number,
+    in_lanes,
+    kind_of,
+    scalar_type,
+    vector_type,
+)
+
+if TYPE_CHECKING:
+    from numgrad.codegen.native.function import FunctionBody
+
+INSTRUCTIONS: dict[str, Callable[..., Any]] = {}
+"""By name: a function of the body under translation and the values of the arguments."""
+
+
+def _instruction(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def add(translate: Callable[..., Any]) -> Callable[..., Any]:
+        INSTRUCTIONS[name] = translate
+        return translate
+
+    return add
+
+
+# ------------------------------------------------------------------------------------ arithmetic
+
+
+def _math(name: str) -> Callable[..., Number]:
+    def translate(body: FunctionBody, *numbers: Number) -> Number:
+        _require_floats(name, numbers)
+        return do.call_intrinsic(body.f, name, *numbers)
+
+    return translate
+
+
+def _require_floats(name: str, numbers: tuple[Number, ...]) -> None:
+    if any(x.dtype.kind != "f" or x.dtype != numbers[0].dtype for x in numbers):
+        raise Unsupported(f"{name} of {', '.join(str(x.dtype) for x in numbers)}")
+
+
+for _name in ("sqrt", "fabs", "floor", "ceil", "trunc", "rint", "copysign", "maximum", "minimum"):
+    INSTRUCTIONS[_name] = _math(f"llvm.{_name}")
+INSTRUCTIONS["fma"] = _math("llvm.fma")
+
+
+@_instruction("mul_add")
+def _mul_add(body: FunctionBody, a: Number, b: Number, c: Number) -> Number:
+    _require_floats("mul_add", (a, b, c))
+    if body.has_fma:
+        return do.call_intrinsic(body.f, "llvm.fma", a, b, c)
+    return do.binary(body.f, "+", do.binary(body.f, "*", a, b), c)
+
+
+@_instruction("estrin")
+def _estrin(body: FunctionBody, x: Number, coefficients: tuple[Number, ...]) -> Number:
+    power, terms = x, list(coefficients)
+    while len(terms) > 1:
+        odd = terms[-1:] if len(terms) % 2 else []
+        pairs = zip(terms[0::2], terms[1::2], strict=False)
+        terms = [_mul_add(body, b, power, a) for a, b in pairs] + odd
+        if len(terms) > 1:
+            power = do.binary(body.f, "*", power, power)
+    return terms[0]
+
+
+_BITS = {4: INT32, 8: INT64}
+
+
+@_instruction("bits")
+def _bits(body: FunctionBody, x: Number) -> Number:
+    _require_floats("bits", (x,))
+    return _bitcast(body.f, x, _BITS[x.dtype.itemsize])
+
+
+@_instruction("from_bits")
+def _from_bits(body: FunctionBody, x: Number) -> Number:
+    if x.dtype not in (INT32, INT64):
+        raise Unsupported(f"from_bits of {x.dtype}")
+    return _bitcast(body.f, in_lanes(x, x.lanes, body.f), np.dtype(f"f{x.dtype.itemsize}"))
+
+
+def _bitcast(f: FunctionWriter, x: Number, dtype: np.dtype) -> Number:
+    kind = vector_type(scalar_type(dtype), x.lanes)
+    return Number(dtype, (f.pure(f"bitcast {kind_of(x)} {x.part} to {kind}"),), x.lanes)
+
+
+@_instruction("select")
+def _select(body: FunctionBody, condition: Number, a: Number, b: Number) -> Number:
+    if a.dtype != b.dtype or condition.dtype != BOOL:
+        raise Unsupported("select of different types")
+    return do.select(body.f, condition, a, b)
+
+
+@_instruction("add_any_order")
+def _add_any_order(body: FunctionBody, a: Number, b: Number) -> Number:
+    return do.binary(body.f, "+", a, b)
+
+
+@_instruction("multiply_any_order")
+def _multiply_any_order(body: FunctionBody, a: Number, b: Number) -> Number:
+    return do.binary(body.f, "*", a, b)
+
+
+@_instruction("ordered_maximum")
+def _ordered_maximum(body: FunctionBody, a: Number, b: Number) -> Number:
+    return do.select(body.f, do.compare(body.f, ">", a, b), a, b)
+
+
+@_instruction("ordered_minimum")
+def _ordered_minimum(body: FunctionBody, a: Number, b: Number) -> Number:
+    return do.select(body.f, do.compare(body.f, "<", a, b), a, b)
+
+
+# ---------------------------------------------------------------------------------------- memory
+
+
+@_instruction("load")
+def _load(body: FunctionBody, like: Any, place: Number, index: Number, *scope: Number) -> Number:
+    return memory.read(body.f, _element(body, body.dtype_of(like), place, index, scope), body.lanes)
+
+
+@_instruction("load_if")
+def _load_if(
+    body: FunctionBody, like: Any, flag: Number, place: Number, index: Number, *scope: Number
+) -> Number:
+    element = _element(body, body.dtype_of(like), place, index, scope)
+    return memory.read(body.f, element, body.lanes, do.truth(body.f, flag))
+
+
+@_instruction("store")
+def _store(body: FunctionBody, x: Number, place: Number, index: Number, *scope: Number) -> None:
+    memory.write(body.f, _element(body, x.dtype, place, index, scope), x, body.lanes)
+
+
+@_instruction("peek")
+def _peek(body: FunctionBody, like: Any, place: Number) -> Number:
+    zero = Number(INT64, ("0",), literal=0)
+    dtype = body.dtype_of(like)
+    element = memory.at_address(body.f, dtype, place, zero, ("peek", place.part), "")
+    return memory.read(body.f, element, body.lanes)
+
+
+def _element(
+    body: FunctionBody, dtype: np.dtype, place: Number, index: Number, scope: tuple[Number, ...]
+) -> memory.Element:
+    number, count = (int(s.literal) for s in scope)
+    metadata = body.f.scope(number, count)
+    return memory.at_address(body.f, dtype, place, index, ("scope", number), metadata)
+
+
+@_instruction("stay_apart")
+def _stay_apart(body: FunctionBody) -> None:
+    body.f.flags = "noinline "
+
+
+# ------------------------------------------------------------------------------- NumPy's functions
+
+NUMPY: dict[str, Callable[..., Any]] = {}
+"""Functions of NumPy that the text calls."""
+
+
+def _numpy(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def add(translate: Callable[..., Any]) -> Callable[..., Any]:
+        NUMPY.update(dict.fromkeys(names, translate))
+        return translate
+
+    return add
+
+
+@_numpy("conj", "conjugate")
+def _conj(body: FunctionBody, x: Number) -> Number:
+    if x.dtype.kind != "c":
+        return x
+    minus = do.negate(body.f, do.imag(x))
+    return Number(x.dtype, (x.parts[0], minus.part), x.lanes)
+
+
+@_numpy("divide")
+def _divide(body: FunctionBody, a: Number, b: Number) -> Number:
+    dtype = do.common(a.dtype, b.dtype)
+    if dtype.kind == "c":
+        return do.divide_complex(body.f, do.cast(body.f, a, dtype), do.cast(body.f, b, dtype))
+    return do.binary(body.f, "/", a, b)
+
+
+@_numpy("fmod")
+def _fmod(body: FunctionBody, a: Number, b: Number) -> Number:
+    dtype = do.common(a.dtype, b.dtype)
+    if dtype.kind != "f":
+        raise Unsupported("fmod of integers")
+    a, b = do.together(body.f, do.cast(body.f, a, dtype), do.cast(body.f, b, dtype))
+    if a.lanes:
+        raise NotVector("fmod is a call")
+    return do.apply(body.f, "frem", a, b, dtype=dtype)
+
+
+def _float_function(name: str) -> None:
+    def translate(body: FunctionBody, x: Number) -> Number:
+        if x.dtype.kind != "f":
+            raise Unsupported(f"np.{name} of {x.dtype}")
+        return do.call_intrinsic(body.f, f"llvm.{name}", x)
+
+    NUMPY[name] = translate
+
+
+for _name in ("floor", "ceil", "trunc", "rint", "sqrt", "fabs"):
+    _float_function(_name)
+
+
+@_numpy("isnan")
+def _isnan(body: FunctionBody, x: Number) -> Number:
+    if x.dtype.kind == "c":
+        parts = (_isnan(body, p) for p in (do.real(x), do.imag(x)))
+        return do.binary(body.f, "|", *parts)
+    return do.compare(body.f, "!=", x, x)
+
+
+@_numpy("isfinite")
+def _isfinite(body: FunctionBody, x: Number) -> Number:
+    if x.dtype.kind == "c":
+        parts = (_isfinite(body, p) for p in (do.real(x), do.imag(x)))
+        return do.binary(body.f, "&", *parts)
+    size = do.absolute(body.f, x)
+    infinity = Number(x.dtype, ("0x7FF0000000000000",), literal=float("inf"))
+    return do.compare(body.f, "<", size, infinity)
+
+
+@_numpy("isinf")
+def _isinf(body: FunctionBody, x: Number) -> Number:
+    if x.dtype.kind == "c":
+        parts = (_isinf(body, p) for p in (do.real(x), do.imag(x)))
+        return do.binary(body.f, "|", *parts)
+    size = do.absolute(body.f, x)
+    infinity = Number(x.dtype, ("0x7FF0000000000000",), literal=float("inf"))
+    return do.compare(body.f, "==", size, infinity)
+
+
+@_numpy("signbit")
+def _signbit(body: FunctionBody, x: Number) -> Number:
+    return do.compare(body.f, "<", _bits(body, x), Number(INT64, ("0",), literal=0))
+
+
+def _extreme(name: str, op: str) -> None:
+    def translate(body: FunctionBody, a: Number, b: Number) -> Number:
+        dtype = do.common(a.dtype, b.dtype) if a.dtype != b.dtype else a.dtype
+        a, b = do.cast(body.f, a, dtype), do.cast(body.f, b, dtype)
+        if dtype.kind == "f":
+            return do.call_intrinsic(body.f, f"llvm.{name}", a, b)
+        if dtype.kind == "c":
+            raise Unsupported("an extreme of complex numbers")
+        return do.select(body.f, do.compare(body.f, op, a, b), a, b)
+
+    NUMPY[name] = translate
+
+
+_extreme("maximum", ">")
+_extreme("minimum", "<")
+
+
+@_numpy("absolute", "abs")
+def _absolute(body: FunctionBody, x: Number) -> Number:
+    if x.dtype.kind == "c":
+        raise Unsupported("a magnitude")
+    return do.absolute(body.f, x)
+
+
+@_numpy("sign")
+def _sign(body: FunctionBody, x: Number) -> Number:
+    if x.dtype.kind not in "iu":
+        raise Unsupported(f"np.sign of {x.dtype}")
+    f, zero = body.f, do.cast(body.f, Number(INT64, ("0",), literal=0), x.dtype)
+    one = do.cast(f, Number(INT64, ("1",), literal=1), x.dtype)
+    positive = do.select(f, do.compare(f, ">", x, zero), one, zero)
+    if x.dtype.kind == "u":
+        return positive
+    minus = do.cast(f, Number(INT64, ("-1",), literal=-1), x.dtype)
+    return do.select(f, do.compare(f, "<", x, zero), minus, positive)
+
+
+@_numpy("invert", "bitwise_not")
+def _invert(body: FunctionBody, x: Number) -> Number:
+    return do.invert(body.f, x)
+
+
+@_numpy("remainder")
+def _remainder(body: FunctionBody, a: Number, b: Number) -> Number:
+    if a.dtype.kind not in "biu" or b.dtype.kind not in "biu":
+        raise Unsupported("remainder of floats")
+    return do.binary(body.f, "%", a, b)
+
+
+@_numpy("floor_divide")
+def _floor_divide(body: FunctionBody, a: Number, b: Number) -> Number:
+    if a.dtype.kind not in "biu" or b.dtype.kind not in "biu":
+        raise Unsupported("floor_divide of floats")
+    return do.binary(body.f, "//", a, b)

@@ -1,0 +1,444 @@
+"""Loops over ranges: as they stand, in lanes, or shared by threads.
+
+Note [Lanes]
+------------
+An innermost loop of statements without branches is written in vectors of a number of lanes that
+depends on the text alone, not on the CPU: 64 bytes of its widest type, four times that where it
+only adds up. LLVM cuts them into what the CPU has. So results have the same bits on every CPU and
+for every number of threads, sums included: each lane adds up its own elements, then the lanes are
+put together in halves. Iterations that are left over run once more through the same body with a
+mask, which reads and writes nothing beside them.
+
+A loop stays as it stands if an iteration may need what another one wrote: a name that is not the
+total of a reduction, memory that is read at another place than it is written.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from numgrad.codegen.native import arithmetic as do
+from numgrad.codegen.native.function import FunctionBody, flatten, leave_if_failed, rebuilt
+from numgrad.codegen.native.instructions import INSTRUCTIONS
+from numgrad.codegen.native.ir import FunctionWriter, Unsupported
+from numgrad.codegen.native.memory import Lanes, NotVector
+from numgrad.codegen.native.names import assigned, is_straight, read_first
+from numgrad.codegen.native.source import PRANGE, library_function
+from numgrad.codegen.native.values import (
+    INT64,
+    Array,
+    Known,
+    Number,
+    Value,
+    constant,
+    in_lanes,
+    integer,
+    kind_of,
+    scalar_type,
+)
+
+LANE_BYTES = 64
+"""Bytes that the lanes of a loop's widest type take."""
+SUMS = 4
+"""How many times as many lanes a loop has that only adds up, which would wait for itself else."""
+
+
+def write_loop(body: FunctionBody, node: ast.For) -> None:
+    """Translate a loop."""
+    function, bounds = _range_of(body, node)
+    start, stop, step = bounds
+    if not isinstance(node.target, ast.Name) or node.orelse:
+        raise Unsupported("a loop over something else than a range")
+    if function is PRANGE and body.parallel:
+        _shared(body, node, bounds)
+        return
+    if step.literal == 1 and is_straight(node.body) and _written_in_lanes(body, node, start, stop):
+        return
+    _plain(body, node, start, stop, step)
+
+
+def _range_of(body: FunctionBody, node: ast.For) -> tuple[Any, tuple[Number, Number, Number]]:
+    if not isinstance(node.iter, ast.Call):
+        raise Unsupported("a loop over something else than a range")
+    called = body.value(node.iter.func)
+    if not isinstance(called, Known) or called.value not in (range, PRANGE):
+        raise Unsupported("a loop over something else than a range")
+    given = [do.cast(body.f, body.number(a), INT64) for a in node.iter.args]
+    start, stop, step = (
+        (integer(0), given[0], integer(1))
+        if len(given) == 1
+        else (given[0], given[1], given[2] if len(given) == 3 else integer(1))
+    )
+    if step.literal is None or step.literal <= 0:
+        raise Unsupported("a range with such a step")
+    return called.value, (start, stop, step)
+
+
+# ------------------------------------------------------------------------------------- as it stands
+
+
+def _plain(body: FunctionBody, node: ast.For, start: Number, stop: Number, step: Number) -> None:
+    f = body.f
+    counter = f.slot("i64")
+    f.effect(f"store i64 {start.part}, ptr {counter}")
+    head, inner, following, after = (f.label(x) for x in ("loop", "body", "next", "after"))
+    f.start(head)
+    names = dict(body.names)
+    with f.inside():
+        index = f.value(f"load i64, ptr {counter}")
+        f.branch(f.value(f"icmp slt i64 {index}, {stop.part}"), inner, after)
+        f.begin(inner)
+        assert isinstance(node.target, ast.Name)
+        body.set(node.target.id, Number(INT64, (index,)))
+        body.loops.append((following, after))
+        body.run(node.body)
+        body.loops.pop()
+        f.jump(following)
+        f.begin(following)
+        more = f.value(f"add i64 {index}, {step.part}")
+        f.effect(f"store i64 {more}, ptr {counter}")
+        f.jump(head)
+    body.names = names
+    f.begin(after)
+
+
+# ----------------------------------------------------------------------------------------- in lanes
+
+
+@dataclass
+class Total:
+    """A name that a loop accumulates, as ``name = step(name, value)``.
+
+    Attributes
+    ----------
+    step
+        Puts two partial results together.
+    first
+        The value that changes nothing; None if the total before the loop does.
+    """
+
+    name: str
+    value: ast.expr
+    step: Callable[[Number, Number], Number]
+    first: Any
+    slots: tuple[str, ...] = ()
+    dtype: Any = None
+
+    def identity(self, dtype: np.dtype, before: Number) -> Number:
+        return before if self.first is None else constant(self.first, dtype)
+
+
+_AUGMENTED: dict[type, tuple[str, Any]] = {
+    ast.Add: ("+", 0), ast.BitOr: ("|", 0), ast.BitXor: ("^", 0), ast.Mult: ("*", 1),
+}  # fmt: skip
+_INSTRUCTED = {
+    "add_any_order": -0.0, "multiply_any_order": 1.0,
+    "ordered_maximum": None, "ordered_minimum": None,
+}  # fmt: skip
+_LIBRARY = {"maximum", "minimum", "larger", "smaller", "either", "both"}
+_INTEGERS = {"add": 0, "multiply": 1}
+
+
+def _written_in_lanes(body: FunctionBody, node: ast.For, start: Number, stop: Number) -> bool:
+    """Write a loop in lanes, if it can be."""
+    f = body.f
+    mark, names, slots = f.mark(), dict(body.names), dict(body.slots)
+    block, ended = f.block, f.ended
+    try:
+        _in_lanes(body, node, start, stop)
+    except NotVector:
+        f.undo(mark)
+        f.block, f.ended = block, ended
+        body.names, body.slots, body.lanes = names, slots, None
+        return False
+    return True
+
+
+def _in_lanes(body: FunctionBody, node: ast.For, start: Number, stop: Number) -> None:
+    f = body.f
+    assert isinstance(node.target, ast.Name)
+    if node.target.id in body.variables:
+        raise NotVector("the index of a loop is used after it")
+    totals = _totals(body, node.body)
+    count = _lane_count(body, node, totals)
+    for total in totals.values():
+        _start_total(body, total, count)
+    counter = f.slot("i64")
+    f.effect(f"store i64 {start.part}, ptr {counter}")
+    head, full, rest, last, after = (
+        f.label(x) for x in ("lanes", "full", "rest", "last", "after")
+    )
+    names = dict(body.names)
+    f.start(head)
+    with f.inside():
+        index = f.value(f"load i64, ptr {counter}")
+        following = f.value(f"add i64 {index}, {count}")
+        f.branch(f.value(f"icmp sle i64 {following}, {stop.part}"), full, rest)
+        f.begin(full)
+        _body_in_lanes(body, node, totals, Lanes(count), index)
+        f.effect(f"store i64 {following}, ptr {counter}")
+        f.jump(head)
+    body.names = dict(names)
+    f.begin(rest)
+    with f.inside():
+        index = f.value(f"load i64, ptr {counter}")
+        f.branch(f.value(f"icmp slt i64 {index}, {stop.part}"), last, after)
+        f.begin(last)
+        left = f.value(f"sub i64 {stop.part}, {index}")
+        vector = in_lanes(Number(INT64, (left,)), count, f).part
+        places = ", ".join(f"i64 {k}" for k in range(count))
+        mask = f.value(f"icmp slt <{count} x i64> <{places}>, {vector}")
+        _body_in_lanes(body, node, totals, Lanes(count, mask), index)
+        f.jump(after)
+    body.names = names
+    f.begin(after)
+    for total in totals.values():
+        _end_total(body, total, count)
+
+
+def _body_in_lanes(
+    body: FunctionBody, node: ast.For, totals: dict[int, Total], lanes: Lanes, index: str
+) -> None:
+    assert isinstance(node.target, ast.Name)
+    body.lanes = lanes
+    body.names[node.target.id] = Number(INT64, (index,), lanes.count, None, integer(1))
+    for place, statement in enumerate(node.body):
+        if place in totals:
+            _add_to_total(body, totals[place], lanes)
+        else:
+            body.run([statement])
+    body.lanes = None
+    lanes.check()
+
+
+def _totals(body: FunctionBody, statements: Sequence[ast.stmt]) -> dict[int, Total]:
+    """The statements that accumulate; all other names must be made anew in each iteration."""
+    changed = set(assigned(statements))
+    carried = changed & read_first(statements)
+    found: dict[int, Total] = {}
+    for place, statement in enumerate(statements):
+        total = _total(body, statement)
+        if total is not None and total.name in carried:
+            found[place] = total
+    names = [total.name for total in found.values()]
+    if len(set(names)) < len(names) or set(names) != carried:
+        raise NotVector("an iteration needs the one before")
+    for place, statement in enumerate(statements):
+        read = {n.id for n in ast.walk(_value_of(statement, found.get(place))) if _is_read(n)}
+        if read & carried:
+            raise NotVector("an iteration needs the one before")
+    private = changed - carried
+    if private & body.variables:
+        raise NotVector("a name is used outside of its loop")
+    return found
+
+
+def _is_read(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+
+
+def _value_of(statement: ast.stmt, total: Total | None) -> ast.AST:
+    return statement if total is None else total.value
+
+
+def _total(body: FunctionBody, statement: ast.stmt) -> Total | None:
+    if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
+        known = _AUGMENTED.get(type(statement.op))
+        if known is None:
+            return None
+        op, first = known
+        return Total(
+            statement.target.id, statement.value, lambda a, b: do.binary(body.f, op, a, b), first
+        )
+    if not (
+        isinstance(statement, ast.Assign)
+        and isinstance(statement.targets[0], ast.Name)
+        and isinstance(statement.value, ast.Call)
+        and len(statement.value.args) == 2
+    ):
+        return None
+    name = statement.targets[0].id
+    first, value = statement.value.args
+    if not (isinstance(first, ast.Name) and first.id == name):
+        return None
+    called = body.value(statement.value.func)
+    function = called.value if isinstance(called, Known) else None
+    known = getattr(function, "__name__", "") or getattr(function, "_name", "")
+    if known in _INSTRUCTED:
+        return Total(
+            name, value, lambda a, b: INSTRUCTIONS[known](body, a, b), _INSTRUCTED[known]
+        )
+    if known in _LIBRARY or known in _INTEGERS:
+        library = library_function(function.py_func, False)  # pyright: ignore
+
+        def step(a: Number, b: Number) -> Number:
+            return body._number(body.call_function(library, [a, b]))
+
+        return Total(name, value, step, _INTEGERS.get(known))
+    return None
+
+
+def _start_total(body: FunctionBody, total: Total, count: int) -> None:
+    f = body.f
+    before = body._number(body.get(total.name))
+    total.dtype = before.dtype
+    integers = total.first in (0, 1) and isinstance(total.first, int)
+    if before.dtype.kind == "c" or (integers and before.dtype.kind == "f"):
+        raise NotVector("the order of a sum matters")
+    first = in_lanes(total.identity(before.dtype, before), count, f)
+    kind = kind_of(first)
+    slot = f.slot(kind)
+    f.effect(f"store {kind} {first.part}, ptr {slot}")
+    total.slots = (slot,)
+
+
+def _add_to_total(body: FunctionBody, total: Total, lanes: Lanes) -> None:
+    f = body.f
+    kind = f"<{lanes.count} x {scalar_type(total.dtype)}>"
+    before = Number(total.dtype, (f.value(f"load {kind}, ptr {total.slots[0]}"),), lanes.count)
+    value = body.number(total.value)
+    if value.dtype != total.dtype:
+        if value.dtype.kind == "f" or total.dtype.kind == "f":
+            raise NotVector("a total of another type")
+        value = do.cast(f, value, total.dtype)
+    after = do.cast(f, total.step(before, in_lanes(value, lanes.count, f)), total.dtype)
+    text = after.part
+    if lanes.mask:
+        text = f.value(
+            f"select <{lanes.count} x i1> {lanes.mask}, {kind} {text}, {kind} {before.part}"
+        )
+    f.effect(f"store {kind} {text}, ptr {total.slots[0]}")
+
+
+def _end_total(body: FunctionBody, total: Total, count: int) -> None:
+    """Put the lanes together in halves, and to what was there before."""
+    f = body.f
+    scalar = scalar_type(total.dtype)
+    part = f.value(f"load <{count} x {scalar}>, ptr {total.slots[0]}")
+    while count > 1:
+        kind, half = f"<{count} x {scalar}>", count // 2
+        halves = [
+            Number(
+                total.dtype,
+                (
+                    f.value(
+                        f"shufflevector {kind} {part}, {kind} poison, <{half} x i32> "
+                        f"<{', '.join(f'i32 {k}' for k in range(first, first + half))}>"
+                    ),
+                ),
+                half,
+            )
+            for first in (0, half)
+        ]
+        part, count = total.step(*halves).part, half
+    value = Number(total.dtype, (f.value(f"extractelement <1 x {scalar}> {part}, i64 0"),))
+    before = body._number(body.get(total.name))
+    body.set(total.name, do.cast(f, total.step(before, value), total.dtype))
+
+
+def _lane_count(body: FunctionBody, node: ast.For, totals: dict[int, Total]) -> int:
+    widest = max((_width(body, n) for s in node.body for n in ast.walk(s)), default=1)
+    count = max(LANE_BYTES // max(widest, 1), 8)
+    if totals and not any(_is_dear(body, n) for s in node.body for n in ast.walk(s)):
+        count *= SUMS
+    return min(count, 64)
+
+
+def _width(body: FunctionBody, node: ast.AST) -> int:
+    """Bytes of the type that a piece of syntax names."""
+    if not isinstance(node, ast.Name):
+        return 1
+    if node.id in body.names:
+        value = body.names[node.id]
+        if isinstance(value, Array):
+            return value.dtype.itemsize // (2 if value.dtype.kind == "c" else 1)
+        if isinstance(value, Number) and value.dtype.kind in "fc":
+            return value.dtype.itemsize // (2 if value.dtype.kind == "c" else 1)
+        return 1
+    if node.id in body.slots:
+        return body.slots[node.id][1].itemsize
+    for suffix, size in (("64", 8), ("128", 8), ("32", 4)):
+        if node.id.endswith(suffix):
+            return size
+    return 1
+
+
+def _is_dear(body: FunctionBody, node: ast.AST) -> bool:
+    """Whether a piece of syntax calls a function of the library that is no single step."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+        return False
+    try:
+        called = body.value(node.func)
+    except AttributeError:
+        return False
+    function = called.value if isinstance(called, Known) else None
+    if not hasattr(function, "py_func"):
+        return False
+    return library_function(function.py_func, False).size > 30  # pyright: ignore
+
+
+# ----------------------------------------------------------------------------------------- threads
+
+
+def _shared(body: FunctionBody, node: ast.For, bounds: tuple[Number, Number, Number]) -> None:
+    """A loop whose iterations are tasks: its body becomes a function of the task's number."""
+    f = body.f
+    start, stop, step = bounds
+    if start.literal != 0 or step.literal != 1:
+        raise Unsupported("prange from another number than 0")
+    assert isinstance(node.target, ast.Name)
+    taken = sorted({n.id for s in node.body for n in ast.walk(s) if _is_read(n)})
+    changed = set(assigned(node.body))
+    if changed & read_first(node.body):
+        raise Unsupported("a sum over the iterations of prange")
+    given: dict[str, Value] = {}
+    for name in taken:
+        if name not in changed and (name in body.names or name in body.slots):
+            value = body.get(name)
+            if isinstance(value, Number | Array):
+                given[name] = value
+    name = f.module.unique("task")
+    operands = [pair for value in given.values() for pair in flatten(value, f)]
+    context = "{ ptr" + "".join(f", {kind}" for kind, _ in operands) + " }"
+    memory = f.slot(context)
+    for k, (kind, text) in enumerate([("ptr", body.failed), *operands]):
+        place = f.value(f"getelementptr {context}, ptr {memory}, i32 0, i32 {k}")
+        f.effect(f"store {kind} {text}, ptr {place}")
+    _write_task(body, node, name, given, context)
+    launch = f.module.declare("numgrad_parallel_for", "i32", ["ptr", "ptr", "i64"])
+    f.value(f"call i32 {launch}(ptr @{name}, ptr {memory}, i64 {stop.part})")
+    leave_if_failed(body)
+
+
+def _write_task(
+    body: FunctionBody, node: ast.For, name: str, given: dict[str, Value], context: str
+) -> None:
+    module = body.f.module
+    f = FunctionWriter(module, name, [("i64", "%task"), ("ptr", "%context")])
+    inner = FunctionBody(f, body.function, has_fma=body.has_fma)
+    texts = []
+    for value in given.values():
+        texts += flatten(value, body.f)
+    loaded = []
+    for k, kind in enumerate(["ptr", *(kind for kind, _ in texts)]):
+        place = f.pure(f"getelementptr {context}, ptr %context, i32 0, i32 {k}")
+        loaded.append(f.pure(f"load {kind}, ptr {place}"))
+    inner.failed = loaded.pop(0)
+    fixed: dict[str, Value] = {k: rebuilt(value, loaded) for k, value in given.items()}
+    inner.variables = body.variables - set(fixed)
+    inner.names.update(fixed)
+    for key, value in body.names.items():
+        if isinstance(value, Known | tuple):
+            inner.names.setdefault(key, value)
+    assert isinstance(node.target, ast.Name)
+    inner.set(node.target.id, Number(INT64, ("%task",)))
+    inner.run(node.body)
+    result, _ = inner.finish()
+    if result != "void":
+        raise Unsupported("a result of a task")
+    module.functions.append(f.text("void"))

@@ -1,0 +1,403 @@
+"""Reads and writes of memory, of one element or of one a lane."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from numgrad.codegen.native.arithmetic import apply, binary, cast, compare, select
+from numgrad.codegen.native.ir import FunctionWriter, Unsupported
+from numgrad.codegen.native.values import (
+    BOOL,
+    INT64,
+    Array,
+    Number,
+    in_lanes,
+    integer,
+    memory_type,
+    part_dtype,
+    scalar_type,
+)
+
+
+class NotVector(Unsupported):
+    """A loop that is not written in lanes; it is written as it stands."""
+
+
+@dataclass
+class Lanes:
+    """The lanes of the innermost loop while its body is translated.
+
+    Attributes
+    ----------
+    mask
+        Which lanes are in the loop, an operand; empty if all are.
+    accesses
+        Where the body reads and writes memory: ``(array, writes, place)``.
+    """
+
+    count: int
+    mask: str = ""
+    accesses: list[tuple[Any, bool, Any]] = field(default_factory=list)
+
+    def check(self) -> None:
+        """Refuse a body whose iterations may read what others have written."""
+        written: dict[Any, Any] = {}
+        for root, writes, place in self.accesses:
+            if writes and written.setdefault(root, place) != place:
+                raise NotVector("one array is written at several places")
+        for root, writes, place in self.accesses:
+            if root in written and written[root] != place:
+                raise NotVector("an array is read at other places than it is written")
+
+
+@dataclass(frozen=True)
+class Element:
+    """Where an element is: an operand of type ``ptr`` and, in elements or bytes, an offset."""
+
+    dtype: np.dtype
+    base: str
+    offset: Number
+    root: Any
+    in_bytes: bool = False
+    metadata: str = ""
+
+
+def element_of(f: FunctionWriter, array: Array, index: Sequence[Number]) -> Element:
+    """An element of an array."""
+    if array.strides is None:
+        offset = integer(0)
+        for place, length in zip(index, array.shape, strict=True):
+            offset = binary(f, "+", binary(f, "*", offset, length), place)
+        return Element(array.dtype, array.data, offset, array.root)
+    offset = integer(0)
+    for place, stride in zip(index, array.strides, strict=True):
+        offset = binary(f, "+", offset, binary(f, "*", place, stride))
+    return Element(array.dtype, array.data, offset, array.root, in_bytes=True)
+
+
+def view(f: FunctionWriter, array: Array, index: Sequence[Number | slice]) -> Array:
+    """The part of an array that integers, and slices of step 1, give."""
+    index = [*index, *([slice(None)] * (len(array.shape) - len(index)))]
+    starts = [
+        (p.start if isinstance(p, slice) and p.start is not None else integer(0))
+        if isinstance(p, slice)
+        else p
+        for p in index
+    ]
+    first = element_of(f, array, starts)
+    kept = [a for a, p in enumerate(index) if isinstance(p, slice)]
+    shape = []
+    for a in kept:
+        part = index[a]
+        assert isinstance(part, slice)
+        if part.start is None and part.stop is None:
+            shape.append(array.shape[a])
+            continue
+        stop = array.shape[a] if part.stop is None else part.stop
+        if part.stop is not None:
+            stop = smaller(f, stop, array.shape[a])
+        length = binary(f, "-", stop, starts[a])
+        shape.append(larger(f, length, integer(0)))
+    data = address(f, first)
+    if array.strides is not None:
+        return Array(array.dtype, data, tuple(shape), tuple(array.strides[a] for a in kept), array.root)
+    whole = [a for a in kept[1:] if index[a] != slice(None)]
+    if whole or kept != list(range(len(index) - len(kept), len(index))):
+        raise Unsupported("a slice that is not contiguous")
+    return Array(array.dtype, data, tuple(shape), None, array.root)
+
+
+def smaller(f: FunctionWriter, a: Number, b: Number) -> Number:
+    """The smaller of two integers."""
+    if a.literal is not None and b.literal is not None:
+        return a if a.literal <= b.literal else b
+    return select(f, compare(f, "<", b, a), b, a)
+
+
+def larger(f: FunctionWriter, a: Number, b: Number) -> Number:
+    """The larger of two integers."""
+    if a.literal is not None and b.literal is not None:
+        return a if a.literal >= b.literal else b
+    return select(f, compare(f, ">", b, a), b, a)
+
+
+def address(f: FunctionWriter, element: Element) -> str:
+    """The address of an element."""
+    if element.offset.literal == 0 and not element.offset.lanes:
+        return element.base
+    return _pointer(f, element, element.offset.part)
+
+
+def _pointer(f: FunctionWriter, element: Element, offset: str, part: int = 0) -> str:
+    kind = "i8" if element.in_bytes else memory_type(element.dtype)
+    if element.dtype.kind == "c":
+        if element.in_bytes:
+            base = f.pure(f"getelementptr i8, ptr {element.base}, i64 {offset}")
+            if part:
+                base = f.pure(f"getelementptr i8, ptr {base}, i64 {element.dtype.itemsize // 2}")
+            return base
+        double = f.pure(f"shl i64 {offset}, 1")
+        offset = f.pure(f"add i64 {double}, 1") if part else double
+    return f.pure(f"getelementptr {kind}, ptr {element.base}, i64 {offset}")
+
+
+def _size(dtype: np.dtype) -> int:
+    return part_dtype(dtype).itemsize
+
+
+def read(f: FunctionWriter, element: Element, lanes: Lanes | None, flag: Number | None = None) -> Number:
+    """The element, or one a lane; where ``flag`` does not hold zero, and memory is not touched."""
+    offset = element.offset
+    if not offset.lanes and (flag is None or not flag.lanes):
+        if lanes is not None:
+            lanes.accesses.append((element.root, False, (element.base, offset.part)))
+        return _read_one(f, element, flag)
+    assert lanes is not None
+    lanes.accesses.append((element.root, False, _place(element)))
+    mask = _mask(f, lanes, flag)
+    if offset.step is not None and offset.step.literal == _unit(element):
+        return _read_row(f, element, lanes.count, mask)
+    return _gather(f, element, lanes.count, mask)
+
+
+def _unit(element: Element) -> int:
+    return element.dtype.itemsize if element.in_bytes else 1
+
+
+def _place(element: Element) -> Any:
+    offset = element.offset
+    step = None if offset.step is None else offset.step.part
+    return (element.base, offset.part, step, offset.lanes)
+
+
+def _mask(f: FunctionWriter, lanes: Lanes, flag: Number | None) -> str:
+    if flag is None:
+        return lanes.mask
+    condition = in_lanes(flag, lanes.count, f)
+    if not lanes.mask:
+        return condition.part
+    return f.pure(f"and <{lanes.count} x i1> {lanes.mask}, {condition.part}")
+
+
+def _loaded(f: FunctionWriter, text: str, dtype: np.dtype, lanes: int) -> str:
+    """A value read from memory as a number: bools are bytes there."""
+    if dtype.kind != "b":
+        return text
+    kind = f"<{lanes} x i8>" if lanes else "i8"
+    return f.pure(f"icmp ne {kind} {text}, {'zeroinitializer' if lanes else '0'}")
+
+
+def _stored(f: FunctionWriter, text: str, dtype: np.dtype, lanes: int) -> str:
+    if dtype.kind != "b":
+        return text
+    kinds = (f"<{lanes} x i1>", f"<{lanes} x i8>") if lanes else ("i1", "i8")
+    return f.pure(f"zext {kinds[0]} {text} to {kinds[1]}")
+
+
+def _read_one(f: FunctionWriter, element: Element, flag: Number | None) -> Number:
+    dtype, kind = element.dtype, memory_type(element.dtype)
+    count = 2 if dtype.kind == "c" else 1
+    if flag is None:
+        parts = [
+            f.value(
+                f"load {kind}, ptr {_pointer(f, element, element.offset.part, k)}, "
+                f"align {_size(dtype)}{element.metadata}"
+            )
+            for k in range(count)
+        ]
+    else:
+        zero = "0" if dtype.kind in "biu" else "0.0"
+        slots = [f.slot(kind) for _ in range(count)]
+        for slot in slots:
+            f.effect(f"store {kind} {zero}, ptr {slot}")
+        then, after = f.label("read"), f.label("after")
+        f.branch(flag.part, then, after)
+        f.start(then)
+        with f.inside():
+            for k, slot in enumerate(slots):
+                place = _pointer(f, element, element.offset.part, k)
+                found = f.value(f"load {kind}, ptr {place}, align {_size(dtype)}{element.metadata}")
+                f.effect(f"store {kind} {found}, ptr {slot}")
+        f.start(after)
+        parts = [f.value(f"load {kind}, ptr {slot}") for slot in slots]
+    return Number(dtype, tuple(_loaded(f, p, dtype, 0) for p in parts))
+
+
+def _read_row(f: FunctionWriter, element: Element, lanes: int, mask: str) -> Number:
+    dtype = element.dtype
+    wide = 2 * lanes if dtype.kind == "c" else lanes
+    kind = f"<{wide} x {memory_type(dtype)}>"
+    place = _pointer(f, element, element.offset.part)
+    if not mask:
+        row = f.value(f"load {kind}, ptr {place}, align {_size(dtype)}{element.metadata}")
+    else:
+        row = _masked_load(f, kind, place, _doubled(f, mask, lanes, wide), _size(dtype), element)
+    if dtype.kind != "c":
+        return Number(dtype, (_loaded(f, row, dtype, lanes),), lanes)
+    parts = tuple(
+        f.pure(
+            f"shufflevector {kind} {row}, {kind} poison, <{lanes} x i32> "
+            f"<{', '.join(f'i32 {2 * k + part}' for k in range(lanes))}>"
+        )
+        for part in (0, 1)
+    )
+    return Number(dtype, parts, lanes)
+
+
+def _doubled(f: FunctionWriter, mask: str, lanes: int, wide: int) -> str:
+    """A mask of lanes as one of their parts."""
+    if wide == lanes:
+        return mask
+    order = ", ".join(f"i32 {k // 2}" for k in range(wide))
+    kind = f"<{lanes} x i1>"
+    return f.pure(f"shufflevector {kind} {mask}, {kind} poison, <{wide} x i32> <{order}>")
+
+
+def _mangled(kind: str) -> str:
+    count, scalar = kind[1:-1].split(" x ")
+    return f"v{count}{ {'float': 'f32', 'double': 'f64'}.get(scalar, scalar) }"
+
+
+def _masked_load(
+    f: FunctionWriter, kind: str, place: str, mask: str, align: int, element: Element
+) -> str:
+    count = kind[1:-1].split(" x ")[0]
+    name = f"llvm.masked.load.{_mangled(kind)}.p0"
+    f.module.declare(name, kind, ["ptr", "i32", f"<{count} x i1>", kind])
+    return f.value(
+        f"call {kind} @{name}(ptr {place}, i32 {align}, <{count} x i1> {mask}, "
+        f"{kind} zeroinitializer){element.metadata}"
+    )
+
+
+def _places(f: FunctionWriter, element: Element, lanes: int, part: int) -> str:
+    """The addresses of one element a lane."""
+    offset = in_lanes(element.offset, lanes, f)
+    dtype = element.dtype
+    kind = "i8" if element.in_bytes else memory_type(dtype)
+    text, vector = offset.part, f"<{lanes} x i64>"
+    if dtype.kind == "c" and not element.in_bytes:
+        text = f.pure(f"shl {vector} {text}, splat (i64 1)")
+        text = f.pure(f"add {vector} {text}, splat (i64 1)") if part else text
+    elif part:
+        text = f.pure(f"add {vector} {text}, splat (i64 {dtype.itemsize // 2})")
+    return f.pure(f"getelementptr {kind}, ptr {element.base}, {vector} {text}")
+
+
+def _gather(f: FunctionWriter, element: Element, lanes: int, mask: str) -> Number:
+    dtype = element.dtype
+    kind = f"<{lanes} x {memory_type(dtype)}>"
+    name = f"llvm.masked.gather.{_mangled(kind)}.v{lanes}p0"
+    f.module.declare(name, kind, [f"<{lanes} x ptr>", "i32", f"<{lanes} x i1>", kind])
+    parts = []
+    for part in range(2 if dtype.kind == "c" else 1):
+        places = _places(f, element, lanes, part)
+        text = f.value(
+            f"call {kind} @{name}(<{lanes} x ptr> {places}, i32 {_size(dtype)}, "
+            f"<{lanes} x i1> {mask or 'splat (i1 true)'}, {kind} zeroinitializer)"
+            f"{element.metadata}"
+        )
+        parts.append(_loaded(f, text, dtype, lanes))
+    return Number(dtype, tuple(parts), lanes)
+
+
+def write(f: FunctionWriter, element: Element, value: Number, lanes: Lanes | None) -> None:
+    """Set the element, or one a lane."""
+    dtype, offset = element.dtype, element.offset
+    value = cast(f, value, dtype)
+    if not offset.lanes:
+        if lanes is not None:
+            raise NotVector("iterations write to one place")
+        kind = memory_type(dtype)
+        for k, part in enumerate(value.parts):
+            stored = _stored(f, part, dtype, 0)
+            place = _pointer(f, element, offset.part, k)
+            f.effect(f"store {kind} {stored}, ptr {place}, align {_size(dtype)}{element.metadata}")
+        return
+    assert lanes is not None
+    lanes.accesses.append((element.root, True, _place(element)))
+    value = in_lanes(value, lanes.count, f)
+    if offset.step is not None and offset.step.literal == _unit(element):
+        _write_row(f, element, value, lanes)
+    else:
+        _scatter(f, element, value, lanes)
+
+
+def _write_row(f: FunctionWriter, element: Element, value: Number, lanes: Lanes) -> None:
+    dtype, count = element.dtype, lanes.count
+    parts = [_stored(f, p, dtype, count) for p in value.parts]
+    scalar, row, wide = memory_type(dtype), parts[0], count
+    if dtype.kind == "c":
+        wide, kind = 2 * count, f"<{count} x {scalar}>"
+        order = ", ".join(f"i32 {k // 2 + (k % 2) * count}" for k in range(wide))
+        row = f.pure(
+            f"shufflevector {kind} {parts[0]}, {kind} {parts[1]}, <{wide} x i32> <{order}>"
+        )
+    kind = f"<{wide} x {scalar}>"
+    place = _pointer(f, element, element.offset.part)
+    if not lanes.mask:
+        f.effect(f"store {kind} {row}, ptr {place}, align {_size(dtype)}{element.metadata}")
+        return
+    mask = _doubled(f, lanes.mask, count, wide)
+    name = f"llvm.masked.store.{_mangled(kind)}.p0"
+    f.module.declare(name, "void", [kind, "ptr", "i32", f"<{wide} x i1>"])
+    f.effect(
+        f"call void @{name}({kind} {row}, ptr {place}, i32 {_size(dtype)}, "
+        f"<{wide} x i1> {mask}){element.metadata}"
+    )
+
+
+def _scatter(f: FunctionWriter, element: Element, value: Number, lanes: Lanes) -> None:
+    """One element after the other: of lanes that write to one place the last remains."""
+    dtype, count = element.dtype, lanes.count
+    kind = f"<{count} x {memory_type(dtype)}>"
+    name = f"llvm.masked.scatter.{_mangled(kind)}.v{count}p0"
+    f.module.declare(name, "void", [kind, f"<{count} x ptr>", "i32", f"<{count} x i1>"])
+    for part, text in enumerate(value.parts):
+        places = _places(f, element, count, part)
+        f.effect(
+            f"call void @{name}({kind} {_stored(f, text, dtype, count)}, <{count} x ptr> {places}, "
+            f"i32 {_size(dtype)}, <{count} x i1> {lanes.mask or 'splat (i1 true)'})"
+            f"{element.metadata}"
+        )
+
+
+def at_address(
+    f: FunctionWriter, dtype: np.dtype, place: Number, index: Number, root: Any, metadata: str
+) -> Element:
+    """The element at a distance from an address."""
+    if place.lanes:
+        raise NotVector("an address in each lane")
+    base = f.pure(f"inttoptr i64 {cast(f, place, INT64).part} to ptr")
+    return Element(dtype, base, cast(f, index, INT64), root, metadata=metadata)
+
+
+def to_address(f: FunctionWriter, array: Array) -> Number:
+    """Where an array begins."""
+    return Number(INT64, (f.pure(f"ptrtoint ptr {array.data} to i64"),))
+
+
+def size_of(f: FunctionWriter, array: Array) -> Number:
+    """The number of elements."""
+    total = integer(1)
+    for length in array.shape:
+        total = binary(f, "*", total, length)
+    return total
+
+
+def any_lane(f: FunctionWriter, condition: Number) -> str:
+    """Whether a condition holds in any lane."""
+    kind = f"<{condition.lanes} x i1>"
+    name = f.module.declare(f"llvm.vector.reduce.or.v{condition.lanes}i1", "i1", [kind])
+    return f.pure(f"call i1 {name}({kind} {condition.part})")
+
+
+def all_true(f: FunctionWriter, a: Number, b: Number) -> Number:
+    """Both of two conditions."""
+    return apply(f, "and", a, b, dtype=BOOL)
+
+

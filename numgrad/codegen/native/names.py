@@ -1,0 +1,95 @@
+"""Which local names of a function change while it runs, and which are names of one value.
+
+Note [Variables]
+----------------
+A name that is only read where its last assignment has just been made, in the same list of
+statements or deeper, is a name of a value. Others live in memory of the stack, which LLVM turns
+into registers: accumulators of loops, what branches set, what is read after the loop that sets it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+Path = tuple[tuple[int, int], ...]
+"""Where a statement stands: each list of statements around it, with the place there."""
+
+
+def variables(function: ast.FunctionDef) -> frozenset[str]:
+    """The names of a function that need memory."""
+    stored: dict[str, list[Path]] = {}
+    loaded: dict[str, list[Path]] = {}
+    for argument in function.args.args:
+        stored[argument.arg] = [((id(function.body), -1),)]
+    for path, node, writes in _uses(function.body, ()):
+        (stored if writes else loaded).setdefault(node, []).append(path)
+    return frozenset(
+        name for name, places in stored.items() if not _fixed(places, loaded.get(name, ()))
+    )
+
+
+def _fixed(stores: Sequence[Path], loads: Sequence[Path]) -> bool:
+    """Whether every read sees an assignment of a list of statements that it is in."""
+    first: dict[int, int] = {}
+    for path in stores:
+        key, place = path[-1]
+        first[key] = min(first.get(key, place), place)
+    for path in stores:  # one further in, where a list further out has a value already
+        if any(key in first and place >= first[key] for key, place in path[:-1]):
+            return False
+    return all(any(key in first and place > first[key] for key, place in path) for path in loads)
+
+
+def _uses(statements: list[ast.stmt], around: Path) -> Iterator[tuple[Path, str, bool]]:
+    """Every use of a name, with where it stands and whether it is assigned to."""
+    for place, statement in enumerate(statements):
+        here: Path = (*around, (id(statements), place))
+        if isinstance(statement, ast.For):
+            yield from _names(statement.iter, here)
+            body: Path = (*here, (id(statement.body), -1))
+            for path, name, _ in _names(statement.target, body):
+                yield path, name, True
+            yield from _uses(statement.body, here)
+        elif isinstance(statement, ast.If | ast.While):
+            yield from _names(statement.test, here)
+            yield from _uses(statement.body, here)
+            yield from _uses(statement.orelse, here)
+        elif isinstance(statement, ast.AugAssign):
+            yield from _names(statement.value, here)
+            for path, name, writes in _names(statement.target, here):
+                yield path, name, False
+                if writes:
+                    yield path, name, True
+        else:
+            yield from _names(statement, here)
+
+
+def _names(node: ast.AST, path: Path) -> Iterator[tuple[Path, str, bool]]:
+    for each in ast.walk(node):
+        if isinstance(each, ast.Name):
+            yield path, each.id, isinstance(each.ctx, ast.Store)
+
+
+def assigned(statements: Sequence[ast.stmt]) -> list[str]:
+    """The names that statements assign to, in order."""
+    found = dict.fromkeys(name for _, name, writes in _uses(list(statements), ()) if writes)
+    return list(found)
+
+
+def read_first(statements: Sequence[ast.stmt]) -> set[str]:
+    """The names whose value from before the statements they read."""
+    known: set[str] = set()
+    found: set[str] = set()
+    for statement in statements:
+        uses = list(_uses([statement], ()))
+        found |= {name for _, name, writes in uses if not writes and name not in known}
+        known |= {name for _, name, writes in uses if writes}
+    return found
+
+
+def is_straight(statements: Sequence[ast.stmt]) -> bool:
+    """Whether statements run one after the other, to a result at the end."""
+    plain = ast.Assign | ast.AugAssign | ast.Expr | ast.AnnAssign
+    *rest, last = statements
+    return all(isinstance(s, plain) for s in rest) and isinstance(last, plain | ast.Return)

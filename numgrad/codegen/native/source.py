@@ -1,0 +1,145 @@
+"""A kernel's text, the functions of the library that it calls, and the module made of them."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import importlib
+import inspect
+import textwrap
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from numgrad.codegen.native.ir import Module, Unsupported
+from numgrad.codegen.native.signature import Signature
+
+_TYPES = {
+    name: np.dtype("bool" if name == "boolean" else name)
+    for name in (
+        "boolean", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+        "float32", "float64", "complex64", "complex128",
+    )
+}  # fmt: skip
+PRANGE = object()
+"""What the text calls ``prange``."""
+THREADS = object()
+"""What the text calls ``get_num_threads``."""
+
+
+@dataclass(frozen=True, eq=False)
+class Function:
+    """A function whose body is translated.
+
+    Attributes
+    ----------
+    tree
+        Its syntax.
+    look_up
+        The value of a name that is not local.
+    library
+        Whether it belongs to the kernel library and not to the kernel's text.
+    """
+
+    name: str
+    tree: ast.FunctionDef
+    look_up: Callable[[str], Any]
+    library: bool
+    contract: bool = False
+
+    @property
+    def statements(self) -> list[ast.stmt]:
+        """The body without its docstring."""
+        first = self.tree.body[0]
+        documented = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+        return self.tree.body[1:] if documented else self.tree.body
+
+    @property
+    def size(self) -> int:
+        """How many nodes the syntax has."""
+        return sum(1 for s in self.statements for _ in ast.walk(s))
+
+
+@cache
+def library_function(function: Callable[..., Any], contract: bool) -> Function:
+    """A Python function of the kernel library."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
+    if not isinstance(tree, ast.FunctionDef):
+        raise Unsupported(f"{function.__name__} is not a function of several lines")
+    closed = inspect.getclosurevars(function).nonlocals if function.__closure__ else {}
+    given = dict(closed)
+
+    def look_up(name: str) -> Any:
+        if name in given:
+            return given[name]
+        if name in function.__globals__:
+            return function.__globals__[name]
+        return getattr(builtins, name)
+
+    return Function(function.__name__, tree, look_up, library=True, contract=contract)
+
+
+class Source:
+    """What the names of a kernel's text stand for."""
+
+    def __init__(self, text: str, functions: Mapping[str, Any]) -> None:
+        if functions:
+            raise Unsupported("functions that others have compiled")
+        self._imported: dict[str, tuple[str, str]] = {}
+        self._constants: dict[str, Any] = {"np": np}
+        self.functions: dict[str, Function] = {}
+        for node in ast.parse(text).body:
+            self._take(node)
+
+    def _take(self, node: ast.stmt) -> None:
+        if isinstance(node, ast.Import):
+            if [(a.name, a.asname) for a in node.names] != [("numpy", "np")]:
+                raise Unsupported("an import")
+        elif isinstance(node, ast.ImportFrom):
+            assert node.module is not None
+            for name in node.names:
+                self._imported[name.asname or name.name] = (node.module, name.name)
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            code = compile(ast.Expression(node.value), "<kernel>", "eval")
+            self._constants[node.targets[0].id] = eval(code, dict(self._constants))
+        elif isinstance(node, ast.FunctionDef):
+            contract = any(
+                isinstance(d, ast.Name) and d.id == "contracted" for d in node.decorator_list
+            )
+            self.functions[node.name] = Function(node.name, node, self.look_up, False, contract)
+        elif not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
+            raise Unsupported(type(node).__name__)
+
+    def look_up(self, name: str) -> Any:
+        """What a name stands for."""
+        if name in self.functions:
+            return self.functions[name]
+        if name in self._constants:
+            return self._constants[name]
+        if name not in self._imported:
+            return getattr(builtins, name)
+        module, target = self._imported[name]
+        if module == "numba":
+            return {**_TYPES, "prange": PRANGE, "get_num_threads": THREADS}[target]
+        return getattr(importlib.import_module(module), target)
+
+
+def translate(
+    text: str,
+    signature: Signature,
+    *,
+    has_fma: bool,
+    parallel: bool = False,
+    functions: Mapping[str, Any] | None = None,
+) -> str:
+    """The module of a kernel whose text defines ``kernel``: its body is ``@body``."""
+    from numgrad.codegen.native.function import write_body
+
+    source = Source(text, functions or {})
+    module = Module()
+    kernel = source.functions["kernel"]
+    write_body(module, kernel, signature, has_fma=has_fma, parallel=parallel)
+    return module.text()
