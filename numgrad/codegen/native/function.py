@@ -529,7 +529,7 @@ class FunctionBody:
         if function in (np.empty, np.zeros):
             return self._allocate(arguments, zero=function is np.zeros)
         if isinstance(function, np.ufunc | type(np.sum)) and function.__name__ in NUMPY:
-            return NUMPY[function.__name__](self, *arguments)
+            return NUMPY[function.__name__](self, *map(self._number, arguments))
         return self._call_library(function, arguments)
 
     def _call_library(self, function: Any, arguments: list[Value]) -> Value:
