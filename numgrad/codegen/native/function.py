@@ -529,7 +529,7 @@ class FunctionBody:
         if function in (np.empty, np.zeros):
             return self._allocate(arguments, zero=function is np.zeros)
         if isinstance(function, np.ufunc | type(np.sum)) and function.__name__ in NUMPY:
-            return NUMPY[function.__name__](self, *arguments)
+            return NUMPY[function.__name__](self, *map(self._number, arguments))
         return self._call_library(function, arguments)
 
     def _call_library(self, function: Any, arguments: list[Value]) -> Value:
@@ -582,6 +582,9 @@ class FunctionBody:
     def call_function(self, function: Function, arguments: list[Value]) -> Value:
         """Call a function of the library or of the text, or write it here."""
         vector = any(isinstance(a, Number) and a.lanes for a in arguments)
+        arrays = any(isinstance(a, Array) for a in arguments)
+        if self.lanes is not None and (arrays or not function.library):
+            raise NotVector("a call with effects")
         straight = is_straight(function.statements)
         if straight and function.library and (self.function.library or function.size <= SMALL):
             return self._inline(function, arguments)

@@ -27,25 +27,28 @@ class NativeCode:
             self.signature = parse(kernel.signature)
         except NumgradTypeError as error:
             raise Unsupported(str(error)) from error
-        self.payload: bytes = b""
         self._address: int | None = None
 
     def translated(self) -> str:
         """The kernel in LLVM's language, with its entries, before optimisation."""
         kernel = self.kernel
-        body = translate(
-            kernel.source, self.signature, has_fma=HAS_FMA, parallel=kernel.parallel
-        )
+        try:
+            body = translate(
+                kernel.source, self.signature, has_fma=HAS_FMA, parallel=kernel.parallel
+            )
+        except (AttributeError, TypeError, ValueError, KeyError, IndexError) as error:
+            # such as an operator that an array has and a number has not
+            raise Unsupported(f"{type(error).__name__}: {error}") from error
         return entry.with_entries(body, self.signature)
 
-    def compile(self, unique: str) -> None:
+    def compile(self, unique: str) -> bytes:
         """Make the object."""
-        self.payload = machine.compile_ir(self.translated(), unique.replace("-", "_"))
+        return machine.compile_ir(self.translated(), unique.replace("-", "_"))
 
-    def load(self) -> Callable[..., Any]:
-        """The Python function."""
+    def load(self, payload: bytes) -> Callable[..., Any]:
+        """The Python function of an object."""
         kernel = self.kernel
-        bound = entry.bind(self.payload, kernel.name, self.signature, nogil=kernel.nogil)
+        bound = entry.bind(payload, kernel.name, self.signature, nogil=kernel.nogil)
         self._address = bound.address
         return bound.entry
 
