@@ -108,7 +108,7 @@ def assemble(
     *,
     speed: int = 1,
     effort: int = 2,
-    unroll: bool = True,
+    unroll: bool = False,
     verify: bool = False,
 ) -> bytes:
     """Compile a body with its entries: see ``machine.compile_ir``."""
