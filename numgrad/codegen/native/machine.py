@@ -280,6 +280,6 @@ def load_shared(name: str, text: str) -> dict[str, int]:
     file = f"{unique.replace('_', '-')}.common"  # no kernel, and not counted as one
     payload = disk.load(file)
     if payload is None:
-        payload = compile_ir(text, unique, speed=0)
+        payload = compile_ir(text, unique, speed=0, effort=1)
         disk.save(file, payload)
     return load(payload)
