@@ -30,11 +30,11 @@ def pytest_collection_modifyitems(config, items):
     """
     if config.getoption("--all"):
         return
-    met: Counter[tuple[str, str]] = Counter()
+    met: Counter[tuple[pytest.Collector, str]] = Counter()
     kept, left_out = [], []
     for item in items:
         limits = [mark.kwargs.get("cases", 1) for mark in item.iter_markers("slow")]
-        test = item.location[0], item.originalname
+        test = item.parent, item.originalname
         met[test] += 1
         (left_out if limits and met[test] > min(limits) else kept).append(item)
     if config.getoption("--left-out"):
