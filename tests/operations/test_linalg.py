@@ -101,7 +101,7 @@ def summed(x, shape):
     return x.sum(axis=axes, keepdims=True)
 
 
-@pytest.mark.slow(cases=6)
+@pytest.mark.slow(cases=3)
 @pytest.mark.parametrize("shapes", SHAPES, ids=str)
 @pytest.mark.parametrize("dtype", ["float64", pytest.param("complex128", marks=pytest.mark.slow)])
 def test_second_derivatives(shapes, dtype):

@@ -13,8 +13,8 @@ from tests.operations.reference import by_name, reference
 from tests.quiet import quiet
 
 
-@pytest.mark.slow(cases=150)
-@pytest.mark.parametrize("op", **by_name(TABLE))
+@pytest.mark.slow(cases=len(TABLE) // 2)  # of each family every second one
+@pytest.mark.parametrize("op", **by_name(TABLE[::2] + TABLE[1::2]))
 def test_gradient(op):
     case = next(cases(op))
     assert gradcheck(case.function, case.tensors(), check_grad_dtypes=True)
