@@ -161,6 +161,7 @@ def test_kernel_is_the_formula(op):
             np.testing.assert_allclose(actual, expected, rtol=rtol, atol=rtol / 10)
 
 
+@pytest.mark.slow(cases=0)
 @pytest.mark.parametrize("name", ["sum", "mean", "prod", "var", "std"])
 def test_dtype_parameter(name):
     op = ng.ops[name].op
@@ -170,6 +171,7 @@ def test_dtype_parameter(name):
     assert_same(out.numpy(force=True), expected, 1e-6)
 
 
+@pytest.mark.slow(cases=0)
 @pytest.mark.parametrize("name", ["var", "std"])
 @pytest.mark.parametrize("ddof", [0, 1, 3])
 def test_degrees_of_freedom(name, ddof):
