@@ -185,6 +185,19 @@ def locate(task, tiles, tile, length, inner):
 
 
 @outlined
+def last_start(starts, place):
+    """The place of the last of ``starts``, which are in order, that is not above ``place``."""
+    first, beyond = 0, starts.size
+    while first < beyond:
+        middle = (first + beyond) // 2
+        if starts[middle] <= place:
+            first = middle + 1
+        else:
+            beyond = middle
+    return first - 1
+
+
+@outlined
 def finish_sum(part, chunks, columns, fold):
     """Add up the rows of ``part``, then ``fold`` groups of ``columns``, into its first elements."""
     stay_apart()

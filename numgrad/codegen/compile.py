@@ -1,49 +1,65 @@
-"""The only door to Numba: generated source in, native entry points out, kept on disk.
+"""The only door to compilers: generated source in, native entry points out, kept on disk.
 
 A kernel is one generated function. Its identity is the hash of everything that decides its machine
 code, so an entry never goes stale; see Note [Kernel cache].
 
+Note [Two compilers]
+--------------------
+Most text goes straight to LLVM (``native``), in a tenth of a second and without Numba. What is not
+in its language, and what calls users' own compiled functions, Numba compiles (``hosted``):
+``Kernel.hosted`` says why. Results have the same bits.
+
 Note [Kernel cache]
 -------------------
 Each kernel has two files in the cache directory: ``<name>-<key>.py``, the source (for people and
-tracebacks), and ``<name>-<key>.bin``, a digest followed by Numba's serialised compile result.
-``key`` hashes the source, the signature, the options, the versions of Python, Numba, llvmlite and
-NumPy, the CPU and its features, and the files of the kernel library that the source imports, with
-what these import in turn (Numba's own cache does not notice a change there). Files appear by an
-atomic rename, so concurrent processes see a whole file or none; a file whose digest does not match
-is recompiled and replaced. Who may have written them: Note [Trusted files] in ``cache``. A process
-that is about to compile a kernel holds its lock; another one that needs it waits, and then loads
-it, so that processes that start with an empty cache share the work.
+tracebacks), and ``<name>-<key>.obj`` or ``.bin``, a digest followed by an object file, or by
+Numba's serialised compile result. ``key`` hashes the source, the signature, the options, the
+versions of Python, NumPy and the compilers, the CPU and its features, and the files of the kernel
+library that the source imports, with what these import in turn (Numba's own cache does not notice
+a change there). Files appear by an atomic rename, so concurrent processes see a whole file or none;
+a file whose digest does not match is recompiled and replaced. Who may have written them: Note
+[Trusted files] in ``cache``. A process that is about to compile a kernel holds its lock; another
+one that needs it waits, and then loads it, so that processes that start with an empty cache share
+the work.
 
-On a hit neither the generated source nor the kernel library is imported, and Numba's registries are
-never filled (0.3 s): machine code is linked and its entry point called directly. The entry point
-unboxes its arguments by position without a dispatcher's type look-up (0.12 us against 0.20 us for
-three arrays), so callers must pass exactly the dtypes, ranks and layouts of the signature. A
+On a hit neither the generated source nor the kernel library is imported: machine code is linked and
+its entry point called directly. The entry point takes its arguments apart by position without a
+type look-up, so callers must pass exactly the dtypes, ranks and layouts of the signature. A
 contiguous array may be passed where the signature says ``A``.
 """
 
-import pickle
-import platform
 import re
-import sys
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from numgrad.codegen import linker, memory, threads
-from numgrad.codegen.device import kernel_dispatcher
+from numgrad.codegen.hosted import (
+    HostedCode,
+    compile_hosted,
+    hosted_stamp,
+    load_hosted,
+    save_hosted,
+)
 from numgrad.codegen.interrupts import deferred
 from numgrad.codegen.locks import KERNELS, give_way
-from numgrad.errors import warn
+from numgrad.codegen.native.ir import Unsupported
 
 _loaded: dict[str, "Kernel"] = {}
 
 
 @dataclass(slots=True)
 class Kernel:
-    """A compiled generated function: call ``entry`` with arguments of exactly ``signature``."""
+    """A compiled generated function: call ``entry`` with arguments of exactly ``signature``.
+
+    Attributes
+    ----------
+    hosted
+        Why Numba compiled it; empty if it went straight to LLVM.
+    code
+        What was compiled: where it is, LLVM's language, assembly.
+    """
 
     name: str
     source: str
@@ -51,24 +67,23 @@ class Kernel:
     parallel: bool
     nogil: bool
     functions: dict[str, Any]
-    entry: Callable[..., Any]
-    from_cache: bool
-    compile_result: Any = field(repr=False)
-    inspected: Any = field(default=None, repr=False)
+    hosted: str = ""
+    from_cache: bool = False
+    entry: Callable[..., Any] = field(init=False)
+    code: Any = field(init=False, repr=False)
 
     @property
     def address(self) -> int:
         """Where the function is that other machine code calls, by Numba's calling convention."""
-        result = self.compile_result
-        return result.library.get_pointer_to_function(result.fndesc.llvm_func_name)
+        return self.code.address
 
     def llvm(self) -> str:
         """LLVM IR after optimisation; what came from disk is compiled again."""
-        return str(_library(self)._final_module)
+        return self.code.llvm()
 
     def asm(self) -> str:
         """Assembly for this CPU; what came from disk is compiled again."""
-        return _library(self).get_asm_str()
+        return self.code.asm()
 
 
 def compile_kernel(
@@ -114,147 +129,89 @@ def compile_kernel(
     with KERNELS:
         found = _loaded.get(key)
         if found is None:
+            kernel = Kernel(name, source, signature, parallel, nogil, functions)
+            _prepare(kernel, externals)
             found = _loaded[key] = _load_or_compile(
-                name, source, signature, parallel, nogil, tuple(externals), functions, keep
+                kernel, tuple(externals), keep and not functions
             )
     return found
 
 
-def _load_or_compile(
-    name: str,
-    source: str,
-    signature: str,
-    parallel: bool,
-    nogil: bool,
-    externals: tuple[str, ...],
-    functions: dict[str, Any],
-    keep: bool,
-) -> Kernel:
-    from hashlib import sha256
-
-    from numgrad.codegen import cache
-    from numgrad.codegen.sources import library_digest
-
-    keep = keep and not functions
+def _prepare(kernel: Kernel, externals: Iterable[str]) -> None:
+    """Make ready what a kernel needs around it."""
     memory.keep_freed_memory()
-    if parallel:
+    if kernel.parallel:
         threads.prepare_pool()
     for symbol in externals:
         linker.link(symbol)
+
+
+def _load_or_compile(kernel: Kernel, externals: tuple[str, ...], keep: bool) -> Kernel:
+    if not kernel.hosted:
+        try:
+            return _native(kernel, externals, keep)
+        except Unsupported as reason:
+            kernel.hosted = str(reason)
+    return _hosted(kernel, externals, keep)
+
+
+def _stem(kernel: Kernel, externals: tuple[str, ...], *stamps: str) -> str:
+    """The name of a kernel's files: Note [Kernel cache]."""
+    from hashlib import sha256
+
+    from numgrad.codegen.sources import library_digest
+
+    options = f"{kernel.parallel}{kernel.nogil}{externals}"
     with deferred():
-        options = f"{parallel}{nogil}{externals}"
-        text = "\0".join((_stamp(), library_digest(source), name, source, signature, options))
-        key = sha256(text.encode()).hexdigest()[:24]
-        stem = f"{re.sub(r'[^A-Za-z0-9_]', '_', name)}-{key}"  # not all systems have jit_<lambda>
-        result = _load(stem) if keep else None
-    make = partial(Kernel, name, source, signature, parallel, nogil, functions)
-    if result is not None:
-        return make(result.entry_point, True, result)
-    with cache.by_one_process(stem) if keep else nullcontext(), deferred():
-        result = _load(stem) if keep else None  # another process may just have saved it
-        if result is not None:
-            return make(result.entry_point, True, result)
-        path = cache.write(f"{stem}.py", source.encode()) if keep or functions else None
-        unique = f"{name}_{key}"
-        dispatcher = kernel_dispatcher(
-            source, str(path or stem), unique, parallel, nogil, functions
-        )
-        entry = dispatcher.compile(signature)
-        (result,) = dispatcher.overloads.values()
-        if keep:
-            _save(stem, result)
-        return make(entry, False, result)
+        digest = library_digest(kernel.source)
+    text = "\0".join((*stamps, digest, kernel.name, kernel.source, kernel.signature, options))
+    key = sha256(text.encode()).hexdigest()[:24]
+    name = re.sub(r"[^A-Za-z0-9_]", "_", kernel.name)  # not all systems have jit_<lambda>
+    return f"{name}-{key}"
 
 
-def _library(kernel: Kernel) -> Any:
-    """Numba's code library of a kernel; that of one from disk holds machine code only."""
-    if not kernel.from_cache:
-        return kernel.compile_result.library
-    with KERNELS, deferred():
-        if kernel.inspected is None:
-            dispatcher = kernel_dispatcher(
-                kernel.source,
-                kernel.name,
-                f"{kernel.name}_inspected",
-                kernel.parallel,
-                kernel.nogil,
-                kernel.functions,
-            )
-            dispatcher.compile(kernel.signature)
-            (result,) = dispatcher.overloads.values()
-            kernel.inspected = result.library
-        return kernel.inspected
-
-
-def _load(stem: str) -> Any:
-    """The compile result of an intact cache entry, else None."""
+def _native(kernel: Kernel, externals: tuple[str, ...], keep: bool) -> Kernel:
+    """Load a kernel's object, or compile its text straight to one."""
     from numgrad.codegen import cache
+    from numgrad.codegen.native.kernel import NativeCode, native_stamp
 
-    payload = cache.load(f"{stem}.bin")
+    code = NativeCode(kernel)
+    stem = _stem(kernel, externals, native_stamp())
+    name = f"{stem}.obj"
+    payload = cache.load(name) if keep else None
     if payload is None:
-        return None
-    from numba.core import compiler
-    from numba.core.registry import cpu_target
-    from numba.core.runtime.nrt import rtsys
+        with cache.by_one_process(stem) if keep else nullcontext(), deferred():
+            payload = cache.load(name) if keep else None  # another process may just have saved it
+            if payload is None:
+                code.compile(stem)
+                if keep:
+                    cache.write(f"{stem}.py", kernel.source.encode())
+                    cache.save(name, code.payload)
+    if payload is not None:
+        code.payload, kernel.from_cache = payload, True
+    with deferred():
+        kernel.entry, kernel.code = code.load(), code
+    return kernel
 
-    context = cpu_target.target_context
-    rtsys.initialize(context)
-    try:
-        return compiler.CompileResult._rebuild(context, *pickle.loads(payload))
-    except Exception as error:  # an intact file this installation cannot link: compile anew
-        cache.discard(f"{stem}.bin")
-        _warn(f"cached kernel {stem} could not be loaded ({error}); compiling it again")
-    return None
 
-
-def _save(stem: str, result: Any) -> None:
-    """Keep a compile result; where Numba cannot write it, the kernel serves this process alone."""
-    from numba.core.serialize import dumps
-
+def _hosted(kernel: Kernel, externals: tuple[str, ...], keep: bool) -> Kernel:
+    """Load what Numba compiled, or have it compile a kernel's text."""
     from numgrad.codegen import cache
 
-    if result.library.has_dynamic_globals:
-        return  # holds an address of this process
-    try:
-        payload = dumps(result._reduce())
-    except Exception as error:  # such as machine code lost by an exception in LLVM's callback
-        _warn(f"kernel {stem} could not be kept ({error}); other processes compile it again")
-        return
-    cache.save(f"{stem}.bin", payload)
-
-
-def _warn(message: str) -> None:
-    warn(f"numgrad: {message}", RuntimeWarning)
-
-
-_stamp_text: str | None = None
-
-
-def _stamp() -> str:
-    """What besides its source and the kernel library decides a kernel's machine code."""
-    global _stamp_text
-    if _stamp_text is None:
-        import llvmlite
-        import numba
-        import numpy
-        from llvmlite import binding
-        from numba.core import config as numba_config
-
-        config: Any = numba_config
-        _stamp_text = " ".join(
-            str(part)
-            for part in (
-                __name__,  # what is saved names modules of this package
-                sys.version_info[:3],
-                sys.abiflags if hasattr(sys, "abiflags") else "",
-                platform.machine(),
-                numba.__version__,
-                llvmlite.__version__,
-                numpy.__version__,
-                config.CPU_NAME or binding.get_host_cpu_name(),
-                config.CPU_FEATURES or binding.get_host_cpu_features().flatten(),
-                config.OPT,
-                config.BOUNDSCHECK,
-            )
-        )
-    return _stamp_text
+    with deferred():
+        stem = _stem(kernel, externals, hosted_stamp())
+        result = load_hosted(stem, kernel.parallel) if keep else None
+    from_cache = result is not None
+    if result is None:
+        with cache.by_one_process(stem) if keep else nullcontext(), deferred():
+            result = load_hosted(stem, kernel.parallel) if keep else None  # another process may just have saved it
+            from_cache = result is not None
+            if result is None:
+                source = kernel.source.encode()
+                path = cache.write(f"{stem}.py", source) if keep or kernel.functions else None
+                result = compile_hosted(kernel, stem.rpartition("-")[2], str(path or stem))
+                if keep:
+                    save_hosted(stem, result)
+    kernel.entry, kernel.from_cache = result.entry_point, from_cache
+    kernel.code = HostedCode(kernel, result, from_cache)
+    return kernel

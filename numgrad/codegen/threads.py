@@ -20,6 +20,7 @@ from typing import Any
 from numgrad import config
 from numgrad.codegen.interrupts import deferred
 from numgrad.codegen.locks import KERNELS, POOL
+from numgrad.codegen.native import launch as launcher
 
 WORK_PER_THREAD_NS = 20_000.0
 """A further thread pays from about this much work (nanoseconds)."""
@@ -32,7 +33,7 @@ _masks = threading.local()
 
 def _after_fork_in_child() -> None:
     global _forked
-    if _pool_ready and _layer() == "omp":
+    if _pool_ready and launcher.layer() == "omp":
         _forked = True
 
 
@@ -47,17 +48,9 @@ def prepare_pool() -> None:
         return
     os.environ.setdefault("GOMP_SPINCOUNT", "300")
     with KERNELS, deferred():
-        from numba.np.ufunc import parallel
-
-        parallel._launch_threads()
-        _needs_lock = _layer() == "workqueue"
+        launcher.prepare()
+        _needs_lock = launcher.layer() == "workqueue"
         _pool_ready = True
-
-
-def _layer() -> str:
-    from numba.np.ufunc.parallel import threading_layer
-
-    return threading_layer()
 
 
 def worth(work_ns: float) -> int:
@@ -69,12 +62,9 @@ def worth(work_ns: float) -> int:
 
 def launch(entry: Callable[..., Any], threads: int, *arguments: Any) -> Any:
     """Call a parallel kernel with at most ``threads`` threads."""
-    from numba import set_num_threads
-    from numba.core import config as numba_config
-
-    threads = min(threads, numba_config.NUMBA_NUM_THREADS)  # pyright: ignore
+    threads = min(threads, launcher.thread_count())
     if getattr(_masks, "threads", None) != threads:
-        set_num_threads(threads)
+        launcher.set_num_threads(threads)
         _masks.threads = threads
     if _needs_lock:
         with POOL:
@@ -85,7 +75,7 @@ def launch(entry: Callable[..., Any], threads: int, *arguments: Any) -> Any:
 def describe() -> dict[str, Any]:
     """The threading layer in use, its number of threads, and what it is safe for."""
     prepare_pool()
-    layer = _layer()
+    layer = launcher.layer()
     return {
         "layer": layer,
         "threads": config.get_num_threads(),

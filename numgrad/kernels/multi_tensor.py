@@ -133,6 +133,7 @@ def update_kernel(
     emitter = Emitter()
     for name in ("load", "store"):
         emitter.imports[name] = f"numgrad.codegen.intrinsics:{name}"
+    emitter.imports["last_start"] = "numgrad.codegen.accumulation:last_start"
     arguments = ["pointers", "starts", *[f"h{k}" for k in range(len(hypers))]]
     lines = [
         f"def kernel({', '.join(arguments)}):",
@@ -287,7 +288,7 @@ def _element_part(reading: _Reading, emitter: Emitter, shared: bool) -> list[str
             2,
             "low = task * length",
             "high = min(total, low + length)",
-            "t = np.searchsorted(starts, low, side='right') - 1",
+            "t = last_start(starts, low)",
             "while low < high:",
         ),
         *_indented(

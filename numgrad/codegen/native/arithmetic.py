@@ -112,7 +112,8 @@ def binary(f: FunctionWriter, op: str, a: Number, b: Number) -> Number:
     if op == "//":
         return _floor_divide(f, a, b)
     if op == "%":
-        return binary(f, "-", a, binary(f, "*", _floor_divide(f, a, b), b))
+        rest = binary(f, "-", a, binary(f, "*", _floor_divide(f, a, b), b))
+        return select(f, compare(f, "==", b, constant(0, dtype)), constant(0, dtype), rest)
     raise Unsupported(f"{op} of integers")
 
 

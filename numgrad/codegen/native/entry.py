@@ -392,18 +392,8 @@ return_complex:
 
 @cache
 def _shared_address() -> int:
-    """Where the entry of all kernels is; it is kept on disk."""
-    from hashlib import sha256
-
-    from numgrad.codegen import cache as disk
-
-    text = _shared_entry()
-    key = sha256(f"{machine.stamp()}{text}".encode()).hexdigest()[:24]
-    payload = disk.load(f"entry-{key}.bin")
-    if payload is None:
-        payload = machine.compile_ir(text, f"shared_{key}", speed=0)
-        disk.save(f"entry-{key}.bin", payload)
-    return machine.load(payload)["entry"]
+    """Where the entry of all kernels is."""
+    return machine.load_shared("entry", _shared_entry())["entry"]
 
 
 # --------------------------------------------------------------------------------- the slow entry

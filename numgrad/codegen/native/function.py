@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.codegen.linker import external_symbol
 from numgrad.codegen.native import arithmetic as do
 from numgrad.codegen.native import memory
 from numgrad.codegen.native.instructions import INSTRUCTIONS, NUMPY
@@ -540,18 +541,33 @@ class FunctionBody:
             return self.call_function(library_function(function.py_func, contract), arguments)
         if hasattr(function, "symbol"):
             return self._call_external(function, arguments)
+        if getattr(function, "external", None) is not None:
+            return self._call_kernel(function.external(name, self.dtype_of(arguments[0]).name), arguments[1:])
         if name in INSTRUCTIONS:
             return INSTRUCTIONS[name](self, *arguments)
         raise Unsupported(f"a call of {name or type(function).__name__}")
 
     def _thread_limit(self) -> Number:
-        name = self.f.module.declare("get_num_threads", "i64", [])
+        name = self.f.module.declare("numgrad_thread_limit", "i64", [])
         return Number(INT64, (self.f.value(f"call i64 {name}()"),))
+
+    def _call_kernel(self, external: str, arguments: list[Value]) -> None:
+        """Another kernel, by Numba's calling convention."""
+        if self.lanes is not None:
+            raise NotVector("a call of a kernel")
+        numbers = [do.cast(self.f, self._number(x), INT64) for x in arguments]
+        kinds = ["ptr", "ptr", *["i64"] * len(numbers)]
+        name = self.f.module.declare(external_symbol(external), "i32", kinds)
+        operands = "".join(f", i64 {x.part}" for x in numbers)
+        nothing = self.f.slot("ptr")
+        self.f.value(f"call i32 {name}(ptr {nothing}, ptr {nothing}{operands})")
 
     def _call_external(self, function: Any, arguments: list[Value]) -> Value:
         """A native function, by C's calling convention."""
         if self.lanes is not None:
             raise NotVector("a native function")
+        if function.symbol == "get_num_threads":
+            return self._thread_limit()
         result, _, given = function.signature.partition("(")
         kinds = [np.dtype("int64" if k == "intp" else k) for k in _words(given.rstrip(")"))]
         numbers = [

@@ -131,14 +131,14 @@ def _ordered_minimum(body: FunctionBody, a: Number, b: Number) -> Number:
 
 @_instruction("load")
 def _load(body: FunctionBody, like: Any, place: Number, index: Number, *scope: Number) -> Number:
-    return memory.read(body.f, _element(body, like, place, index, scope), body.lanes)
+    return memory.read(body.f, _element(body, body.dtype_of(like), place, index, scope), body.lanes)
 
 
 @_instruction("load_if")
 def _load_if(
     body: FunctionBody, like: Any, flag: Number, place: Number, index: Number, *scope: Number
 ) -> Number:
-    element = _element(body, like, place, index, scope)
+    element = _element(body, body.dtype_of(like), place, index, scope)
     return memory.read(body.f, element, body.lanes, do.truth(body.f, flag))
 
 
@@ -156,13 +156,11 @@ def _peek(body: FunctionBody, like: Any, place: Number) -> Number:
 
 
 def _element(
-    body: FunctionBody, like: Any, place: Number, index: Number, scope: tuple[Number, ...]
+    body: FunctionBody, dtype: np.dtype, place: Number, index: Number, scope: tuple[Number, ...]
 ) -> memory.Element:
     number, count = (int(s.literal) for s in scope)
     metadata = body.f.scope(number, count)
-    return memory.at_address(
-        body.f, body.dtype_of(like), place, index, ("scope", number), metadata
-    )
+    return memory.at_address(body.f, dtype, place, index, ("scope", number), metadata)
 
 
 @_instruction("stay_apart")
@@ -297,6 +295,13 @@ def _sign(body: FunctionBody, x: Number) -> Number:
 @_numpy("invert", "bitwise_not")
 def _invert(body: FunctionBody, x: Number) -> Number:
     return do.invert(body.f, x)
+
+
+@_numpy("remainder")
+def _remainder(body: FunctionBody, a: Number, b: Number) -> Number:
+    if a.dtype.kind not in "biu" or b.dtype.kind not in "biu":
+        raise Unsupported("remainder of floats")
+    return do.binary(body.f, "%", a, b)
 
 
 @_numpy("floor_divide")

@@ -43,12 +43,11 @@ class Module:
         self.metadata.append(text)
         return f"!{len(self.metadata) - 1}"
 
-    def text(self, attributes: str = "") -> str:
-        """The module."""
+    def text(self) -> str:
+        """The module; ``machine`` adds the attributes of its functions."""
         lines = [f"{name} = private constant {text}" for text, name in self.constants.items()]
         lines += self.declarations.values()
         lines += self.functions
-        lines.append(f"attributes #0 = {{ nounwind {attributes} }}")
         lines += [f"!{k} = {text}" for k, text in enumerate(self.metadata)]
         return "\n".join(lines) + "\n"
 

@@ -23,8 +23,8 @@ import llvmlite
 import numpy as np
 from llvmlite import binding
 
-EXPORTS = ("body", "packed", "numba_entry", "entry")
-"""What a module may define: see ``entry``."""
+EXPORTS = ("body", "packed", "numba_entry", "entry", "parallel_for", "thread_limit")
+"""What modules may define for others: see ``entry`` and ``launch``."""
 
 PYTHON_OBJECTS = {
     "numgrad_py_ndarray": np.ndarray,
@@ -244,3 +244,18 @@ def _resolve(symbol: str) -> bool:
         return False
     binding.add_symbol(symbol, ctypes.cast(function, ctypes.c_void_p).value or 0)
     return True
+
+
+def load_shared(name: str, text: str) -> dict[str, int]:
+    """Load a module that many kernels use; it is compiled once and kept on disk."""
+    from hashlib import sha256
+
+    from numgrad.codegen import cache as disk
+
+    unique = f"{name}_{sha256(f'{stamp()}{text}'.encode()).hexdigest()[:24]}"
+    stem = unique.replace("_", "-")
+    payload = disk.load(f"{stem}.bin")
+    if payload is None:
+        payload = compile_ir(text, unique, speed=0)
+        disk.save(f"{stem}.bin", payload)
+    return load(payload)

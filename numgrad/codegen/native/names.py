@@ -31,21 +31,14 @@ def variables(function: ast.FunctionDef) -> frozenset[str]:
 
 def _fixed(stores: Sequence[Path], loads: Sequence[Path]) -> bool:
     """Whether every read sees an assignment of a list of statements that it is in."""
-    lists = {path[:-1] + ((path[-1][0], 0),): path[-1][0] for path in stores}
-    outer = list(lists)
-    for a in outer:
-        for b in outer:
-            if a is not b and len(a) < len(b) and _keys(b)[: len(a)] == _keys(a):
-                return False
     first: dict[int, int] = {}
     for path in stores:
         key, place = path[-1]
         first[key] = min(first.get(key, place), place)
+    for path in stores:  # one further in, where a list further out has a value already
+        if any(key in first and place >= first[key] for key, place in path[:-1]):
+            return False
     return all(any(key in first and place > first[key] for key, place in path) for path in loads)
-
-
-def _keys(path: Path) -> tuple[int, ...]:
-    return tuple(key for key, _ in path)
 
 
 def _uses(statements: list[ast.stmt], around: Path) -> Iterator[tuple[Path, str, bool]]:

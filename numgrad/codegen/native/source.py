@@ -134,7 +134,6 @@ def translate(
     has_fma: bool,
     parallel: bool = False,
     functions: Mapping[str, Any] | None = None,
-    attributes: str = "",
 ) -> str:
     """The module of a kernel whose text defines ``kernel``: its body is ``@body``."""
     from numgrad.codegen.native.function import write_body
@@ -143,4 +142,4 @@ def translate(
     module = Module()
     kernel = source.functions["kernel"]
     write_body(module, kernel, signature, has_fma=has_fma, parallel=parallel)
-    return module.text(attributes)
+    return module.text()

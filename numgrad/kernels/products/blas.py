@@ -5,6 +5,7 @@ externals.
 """
 
 from numgrad.codegen.device import ExternalFunction, instruction, literal_instruction
+from numgrad.kernels.products.gemm import external
 
 # The number of threads that a launch allows: what ``numba.get_num_threads`` asks too, but that by
 # an address, which keeps a kernel from being kept on disk.
@@ -58,3 +59,7 @@ def parallel_gemm(like, trans_a, trans_b, m, n, k, a, lda, b, ldb, c, ldc, add):
 @literal_instruction
 def blas_gemm(like, bits, trans_a, trans_b, m, n, k, a, lda, b, ldb, c, ldc, add):
     """What ``gemm`` leaves to BLAS, whose integers have ``bits``."""
+
+
+for _call in (gemm, batched_gemm, parallel_gemm):
+    _call.external = external

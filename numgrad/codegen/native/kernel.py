@@ -1,0 +1,78 @@
+"""A kernel on the way from its text to a Python function."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from numgrad.codegen.intrinsics import HAS_FMA
+from numgrad.codegen.native import entry, machine
+from numgrad.codegen.native.ir import Unsupported
+from numgrad.codegen.native.signature import parse
+from numgrad.codegen.native.source import translate
+from numgrad.errors import NumgradTypeError
+
+
+class NativeCode:
+    """A kernel's code: text in LLVM's language and the object made of it."""
+
+    def __init__(self, kernel: Any) -> None:
+        if kernel.functions:
+            raise Unsupported("it calls functions that others have compiled")
+        self.kernel = kernel
+        try:
+            self.signature = parse(kernel.signature)
+        except NumgradTypeError as error:
+            raise Unsupported(str(error)) from error
+        self.payload: bytes = b""
+        self._address: int | None = None
+
+    def translated(self) -> str:
+        """The kernel in LLVM's language, with its entries, before optimisation."""
+        kernel = self.kernel
+        body = translate(
+            kernel.source, self.signature, has_fma=HAS_FMA, parallel=kernel.parallel
+        )
+        return entry.with_entries(body, self.signature)
+
+    def compile(self, unique: str) -> None:
+        """Make the object."""
+        self.payload = machine.compile_ir(self.translated(), unique.replace("-", "_"))
+
+    def load(self) -> Callable[..., Any]:
+        """The Python function."""
+        kernel = self.kernel
+        bound = entry.bind(self.payload, kernel.name, self.signature, nogil=kernel.nogil)
+        self._address = bound.address
+        return bound.entry
+
+    @property
+    def address(self) -> int:
+        """Where the function is that other machine code calls, by Numba's calling convention."""
+        assert self._address is not None
+        return self._address
+
+    def llvm(self) -> str:
+        """LLVM IR after optimisation."""
+        return machine.optimised(self.translated(), "inspected")
+
+    def asm(self) -> str:
+        """Assembly for this CPU."""
+        return machine.assembly(self.translated(), "inspected")
+
+
+@cache
+def _own_digest() -> str:
+    """Hash of the files of this compiler."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def native_stamp() -> str:
+    """What besides its source and the kernel library decides a native kernel's machine code."""
+    return f"{_own_digest()} {machine.stamp()}"
