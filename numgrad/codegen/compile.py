@@ -12,8 +12,8 @@ in its language, and what calls users' own compiled functions, Numba compiles (`
 Note [Kernel cache]
 -------------------
 Each kernel has two files in the cache directory: ``<name>-<key>.py``, the source (for people and
-tracebacks), and ``<name>-<key>.obj`` or ``.bin``, a digest followed by an object file, or by
-Numba's serialised compile result. ``key`` hashes the source, the signature, the options, the
+tracebacks), and ``<name>-<key>.bin``, a digest followed by an object file or by Numba's
+serialised compile result. ``key`` hashes the source, the signature, the options, the
 versions of Python, NumPy and the compilers, the CPU and its features, and the files of the kernel
 library that the source imports, with what these import in turn (Numba's own cache does not notice
 a change there). Files appear by an atomic rename, so concurrent processes see a whole file or none;
@@ -41,6 +41,7 @@ from numgrad.codegen.hosted import (
     hosted_stamp,
     load_hosted,
     save_hosted,
+    tell,
 )
 from numgrad.codegen.interrupts import deferred
 from numgrad.codegen.locks import KERNELS, give_way
@@ -177,20 +178,32 @@ def _native(kernel: Kernel, externals: tuple[str, ...], keep: bool) -> Kernel:
 
     code = NativeCode(kernel)
     stem = _stem(kernel, externals, native_stamp())
-    name = f"{stem}.obj"
-    payload = cache.load(name) if keep else None
-    if payload is None:
+
+    def load() -> bool:
+        """Whether an intact cache entry could be loaded."""
+        payload = cache.load(f"{stem}.bin") if keep else None
+        if payload is None:
+            return False
+        try:
+            kernel.entry = code.load(payload)
+        except Exception as error:  # an intact file this installation cannot link
+            cache.discard(f"{stem}.bin")
+            tell(f"cached kernel {stem} could not be loaded ({error}); compiling it again")
+            return False
+        kernel.from_cache = True
+        return True
+
+    with deferred():
+        found = load()
+    if not found:
         with cache.by_one_process(stem) if keep else nullcontext(), deferred():
-            payload = cache.load(name) if keep else None  # another process may just have saved it
-            if payload is None:
-                code.compile(stem)
+            if not load():  # another process may just have saved it
+                payload = code.compile(stem)
                 if keep:
                     cache.write(f"{stem}.py", kernel.source.encode())
-                    cache.save(name, code.payload)
-    if payload is not None:
-        code.payload, kernel.from_cache = payload, True
-    with deferred():
-        kernel.entry, kernel.code = code.load(), code
+                    cache.save(f"{stem}.bin", payload)
+                kernel.entry = code.load(payload)
+    kernel.code = code
     return kernel
 
 

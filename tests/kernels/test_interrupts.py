@@ -12,6 +12,7 @@ import pytest
 
 from numgrad.codegen import compile as jit
 from numgrad.codegen import interrupts
+from numgrad.codegen.native import machine
 
 ROOT = str(Path(jit.__file__).parents[2])
 SOURCE = "def kernel(x):\n    x[0] = {}\n"
@@ -98,14 +99,14 @@ def test_in_other_threads_there_is_nothing_to_defer(seen):
 
 
 def test_an_interrupt_while_a_kernel_is_compiled_comes_when_it_is_complete(tmp_path, monkeypatch):
-    dispatcher = jit.kernel_dispatcher
+    compile_ir = machine.compile_ir
 
     def interrupted(*arguments):
         signal.raise_signal(signal.SIGINT)
-        return dispatcher(*arguments)
+        return compile_ir(*arguments)
 
     monkeypatch.setenv("NUMGRAD_CACHE_DIR", str(tmp_path / "kernels"))
-    monkeypatch.setattr(jit, "kernel_dispatcher", interrupted)
+    monkeypatch.setattr(machine, "compile_ir", interrupted)
     with pytest.raises(KeyboardInterrupt):
         jit.compile_kernel("interrupted", SOURCE.format(1.5), SIGNATURE)
     assert jit.compile_kernel("interrupted", SOURCE.format(1.5), SIGNATURE).from_cache
@@ -120,8 +121,8 @@ def test_a_kernel_that_cannot_be_written_serves_its_process(tmp_path, monkeypatc
     monkeypatch.setenv("NUMGRAD_CACHE_DIR", str(tmp_path / "kernels"))
     monkeypatch.setattr(CPUCodeLibrary, "serialize_using_object_code", lost)
     with pytest.warns(RuntimeWarning, match=r"could not be kept \(object code not found\)"):
-        kernel = jit.compile_kernel("unwritten", SOURCE.format(2.5), SIGNATURE)
-    assert kernel.entry is not None
+        kernel = jit.compile_kernel("unwritten", SOURCE.format("np.sinh(2.5)"), SIGNATURE)
+    assert kernel.hosted
 
 
 GRADIENT = """

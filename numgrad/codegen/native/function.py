@@ -582,6 +582,9 @@ class FunctionBody:
     def call_function(self, function: Function, arguments: list[Value]) -> Value:
         """Call a function of the library or of the text, or write it here."""
         vector = any(isinstance(a, Number) and a.lanes for a in arguments)
+        arrays = any(isinstance(a, Array) for a in arguments)
+        if self.lanes is not None and (arrays or not function.library):
+            raise NotVector("a call with effects")
         straight = is_straight(function.statements)
         if straight and function.library and (self.function.library or function.size <= SMALL):
             return self._inline(function, arguments)

@@ -27,7 +27,6 @@ class NativeCode:
             self.signature = parse(kernel.signature)
         except NumgradTypeError as error:
             raise Unsupported(str(error)) from error
-        self.payload: bytes = b""
         self._address: int | None = None
 
     def translated(self) -> str:
@@ -38,14 +37,14 @@ class NativeCode:
         )
         return entry.with_entries(body, self.signature)
 
-    def compile(self, unique: str) -> None:
+    def compile(self, unique: str) -> bytes:
         """Make the object."""
-        self.payload = machine.compile_ir(self.translated(), unique.replace("-", "_"))
+        return machine.compile_ir(self.translated(), unique.replace("-", "_"))
 
-    def load(self) -> Callable[..., Any]:
-        """The Python function."""
+    def load(self, payload: bytes) -> Callable[..., Any]:
+        """The Python function of an object."""
         kernel = self.kernel
-        bound = entry.bind(self.payload, kernel.name, self.signature, nogil=kernel.nogil)
+        bound = entry.bind(payload, kernel.name, self.signature, nogil=kernel.nogil)
         self._address = bound.address
         return bound.entry
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,17 +41,19 @@ class Lanes:
 
     count: int
     mask: str = ""
-    accesses: list[tuple[Any, bool, Any]] = field(default_factory=list)
+    accesses: list[tuple[Any, bool, Place]] = field(default_factory=list)
 
     def check(self) -> None:
         """Refuse a body whose iterations may read what others have written."""
-        written: dict[Any, Any] = {}
+        written: dict[Any, Place] = {}
         for root, writes, place in self.accesses:
             if writes and written.setdefault(root, place) != place:
                 raise NotVector("one array is written at several places")
         for root, writes, place in self.accesses:
             if root in written and written[root] != place:
                 raise NotVector("an array is read at other places than it is written")
+            if root in written and not writes and place.computed:
+                raise NotVector("several lanes may add to one place")
 
 
 @dataclass(frozen=True)
@@ -154,7 +156,7 @@ def read(f: FunctionWriter, element: Element, lanes: Lanes | None, flag: Number 
     offset = element.offset
     if not offset.lanes and (flag is None or not flag.lanes):
         if lanes is not None:
-            lanes.accesses.append((element.root, False, (element.base, offset.part)))
+            lanes.accesses.append((element.root, False, Place(element.base, offset.part, "0", False)))
         return _read_one(f, element, flag)
     assert lanes is not None
     lanes.accesses.append((element.root, False, _place(element)))
@@ -168,10 +170,19 @@ def _unit(element: Element) -> int:
     return element.dtype.itemsize if element.in_bytes else 1
 
 
-def _place(element: Element) -> Any:
+class Place(NamedTuple):
+    """Where the lanes read or write; ``computed`` if not at equal distances."""
+
+    base: str
+    offset: str
+    step: str
+    computed: bool
+
+
+def _place(element: Element) -> Place:
     offset = element.offset
-    step = None if offset.step is None else offset.step.part
-    return (element.base, offset.part, step, offset.lanes)
+    step = "" if offset.step is None else offset.step.part
+    return Place(element.base, offset.part, step, offset.step is None)
 
 
 def _mask(f: FunctionWriter, lanes: Lanes, flag: Number | None) -> str:

@@ -24,6 +24,7 @@ _TYPES = {
         "float32", "float64", "complex64", "complex128",
     )
 }  # fmt: skip
+_CONSTRUCTORS = {name: dtype.type for name, dtype in _TYPES.items()}
 PRANGE = object()
 """What the text calls ``prange``."""
 THREADS = object()
@@ -104,7 +105,7 @@ class Source:
                 self._imported[name.asname or name.name] = (node.module, name.name)
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             code = compile(ast.Expression(node.value), "<kernel>", "eval")
-            self._constants[node.targets[0].id] = eval(code, dict(self._constants))
+            self._constants[node.targets[0].id] = eval(code, {"np": np, **_CONSTRUCTORS})
         elif isinstance(node, ast.FunctionDef):
             contract = any(
                 isinstance(d, ast.Name) and d.id == "contracted" for d in node.decorator_list
