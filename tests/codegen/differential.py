@@ -5,14 +5,14 @@ from __future__ import annotations
 import importlib
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 import numgrad.kernels.vmath.library  # noqa: F401  fills the tables
-from numgrad.codegen import linker
+from numgrad.codegen import accumulation, linker
 from numgrad.codegen.device import kernel_dispatcher
 from numgrad.codegen.dtypes import type_name
 from numgrad.codegen.emitter import Emitter
@@ -67,31 +67,25 @@ class Case:
         return f"void({', '.join(kinds)})"
 
 
-def by_numba(case: Case) -> Callable[..., None]:
-    """Numba's form of a case."""
-    for external in case.externals:
-        linker.link(external)
-    source = case.source()
-    dispatcher = kernel_dispatcher(source, case.name, _unique(case, source), False, False, {})
-    return dispatcher.compile(case.signature)
-
-
-def by_native(case: Case, plain: bool = False) -> Callable[..., None]:
-    """The native compiler's."""
-    for external in case.externals:
-        linker.link(external)
-    source, signature = case.source(plain), parse(case.signature)
-    body = translate(source, signature, has_fma=HAS_FMA)
-    unique = _unique(case, source)
-    payload = entry.assemble(body, signature, unique, verify=True)
-    return entry.bind(payload, case.name, signature).entry
-
-
 _numbers = itertools.count()
 
 
-def _unique(case: Case, source: str) -> str:
-    return f"test_{next(_numbers)}"
+def numba_form(source: str, signature: str, externals: Sequence[str] = ()) -> Callable[..., None]:
+    """What Numba makes of the text of a kernel."""
+    for external in externals:
+        linker.link(external)
+    unique = f"test_{next(_numbers)}"
+    return kernel_dispatcher(source, unique, unique, False, False, {}).compile(signature)
+
+
+def native_form(source: str, signature: str, externals: Sequence[str] = ()) -> Callable[..., None]:
+    """What the native compiler makes of it."""
+    for external in externals:
+        linker.link(external)
+    unique = f"test_{next(_numbers)}"
+    body = translate(source, parse(signature), has_fma=HAS_FMA)
+    payload = entry.assemble(body, signature, unique, verify=True)
+    return entry.bind(payload, unique, signature).entry
 
 
 def differences(
@@ -107,7 +101,7 @@ def differences(
         function(*(x[:length] for x in given), y)
         if (room[length * case.output.itemsize :] != CANARY).any():
             return f"{length} elements: wrote behind the end"
-        wrong = np.flatnonzero(~_same(y, expected[:length]))
+        wrong = np.flatnonzero(~same(y, expected[:length]))
         if wrong.size:
             k = wrong[0]
             arguments = ", ".join(repr(x[k].item()) for x in given)
@@ -118,10 +112,11 @@ def differences(
     return ""
 
 
-def _same(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def same(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Which elements have the same bits; NaN is NaN, whatever its sign and payload."""
     if a.dtype.kind == "c":
         part = f"f{a.itemsize // 2}"
-        return _same(a.view(part), b.view(part)).reshape(-1, 2).all(axis=1)
+        return same(a.view(part), b.view(part)).reshape(-1, 2).all(axis=1)
     if a.dtype.kind != "f":
         return a.view(f"u{a.itemsize}") == b.view(f"u{a.itemsize}")
     bits = f"u{a.itemsize}"
@@ -153,9 +148,7 @@ def spelled_case(name: str, formula: Callable[..., Any], *dtypes: np.dtype) -> C
     lines, (expression,) = emitter.block([symbol], names)
     label = f"{name} of {', '.join(map(str, dtypes))}"
     externals = tuple(emitter.externals)
-    return Case(
-        label, emitter.header(), tuple(lines), expression, dtypes, symbol.dtype, externals
-    )
+    return Case(label, emitter.header(), tuple(lines), expression, dtypes, symbol.dtype, externals)
 
 
 def elementary(real: bool = True) -> list[Case]:
@@ -170,13 +163,71 @@ def elementary(real: bool = True) -> list[Case]:
                 arity = found.py_func.__code__.co_argcount
                 case = library_case(module, name, arity, dtype, BOOL if form == "_rare" else None)
                 external = (EXTERNALS[op],) if op in EXTERNALS else ()
-                cases[name] = Case(**{**vars(case), "externals": external})
+                cases[name] = replace(case, externals=external)
     for op, module in COMPLEX_LIBRARY.items() if not real else ():
         for dtype in COMPLEX:
             name = f"{op}_{'c64' if dtype == COMPLEX[0] else 'c128'}"
             output = f"f{dtype.itemsize // 2}" if op == "absolute" else None
             cases[name] = library_case(module, name, 1, dtype, output)
     return list(cases.values())
+
+
+def steps() -> list[Case]:
+    """The steps of reductions, for the dtypes that each is for."""
+    dtypes = {
+        "add": [*INTEGERS[3:4], *FLOATS, *COMPLEX],
+        "multiply": [*INTEGERS[3:4], *FLOATS, *COMPLEX],
+        "either": [BOOL],
+        "both": [BOOL],
+        **dict.fromkeys(("maximum", "minimum", "settle", "is_nan_float"), FLOATS),
+        **dict.fromkeys(("larger_float_first", "smaller_float_first"), FLOATS),
+        **dict.fromkeys(("larger", "smaller", "larger_first", "smaller_first"), INTEGERS),
+        **dict.fromkeys(("is_nan", "before", "larger_complex", "smaller_complex"), COMPLEX),
+        **dict.fromkeys(("larger_complex_first", "smaller_complex_first"), COMPLEX),
+    }
+    found = []
+    for name, kinds in dtypes.items():
+        arity = getattr(accumulation, name).py_func.__code__.co_argcount
+        decides = name.startswith(("is_", "before")) or name.endswith("_first")
+        for dtype in kinds:
+            module = accumulation.__name__
+            case = library_case(module, name, arity, dtype, BOOL if decides else None)
+            found.append(replace(case, name=f"{name} of {dtype}"))
+    return found
+
+
+_EVERY = [BOOL, *INTEGERS, *FLOATS, *COMPLEX]
+SPELLED: list[tuple[str, Sequence[np.dtype]]] = [
+    ("add subtract multiply divide", [*INTEGERS, *FLOATS, *COMPLEX]),
+    ("equal less less_equal logical_and logical_xor isnan isinf isfinite", _EVERY),
+    ("maximum minimum", [BOOL, *INTEGERS, *FLOATS]),
+    ("negative square absolute", [*INTEGERS, *FLOATS]),
+    ("floor ceil trunc rint sqrt signbit copysign reciprocal", FLOATS),
+    ("bitwise_and bitwise_xor invert", [BOOL, *INTEGERS]),
+    ("left_shift right_shift floor_divide", INTEGERS),
+    ("sign", [d for d in INTEGERS if d.kind == "i"]),  # Numba takes large ones for negative
+    ("conjugate", COMPLEX),
+]
+"""NumPy's functions that the emitter writes itself, and the dtypes for which."""
+
+
+def spelled() -> list[Case]:
+    """What the emitter writes for NumPy's functions, for conversions and for ``where``."""
+    found = []
+    for names, dtypes in SPELLED:
+        for name in names.split():
+            function = getattr(np, name)
+            found += [spelled_case(name, function, *[d] * function.nin) for d in dtypes]
+    for target in _EVERY:
+        for source in _EVERY:
+            if source != target:
+
+                def convert(x: Any, target: np.dtype = target) -> Any:
+                    return x.astype(target)
+
+                found.append(spelled_case(f"to {target}", convert, source))
+        found.append(spelled_case("where", np.where, BOOL, target, target))
+    return found
 
 
 # ----------------------------------------------------------------------------------- arguments
@@ -194,7 +245,8 @@ def specials(dtype: np.dtype) -> np.ndarray:
         return np.array(sorted(values), dtype)
     if dtype.kind == "c":
         few = specials(np.dtype(f"f{dtype.itemsize // 2}"))[::3]
-        return (few[:, None] + 1j * few).ravel().astype(dtype)
+        pairs = np.stack(np.meshgrid(few, few), axis=-1)
+        return pairs.reshape(-1).view(dtype)
     info = np.finfo(dtype)
     values = [0.0, 0.25, 0.3, 0.5, 0.75, 0.8203125, 1.0, 1.5, 2.0, 2.5, 3.0, 4.5, 6.0, 7.0, 10.0]
     values += [22.0, 27.3, 39.0, 88.7, 103.9, 127.0, 150.0, 709.7, 745.2, 1023.0, 1075.0]
@@ -226,6 +278,22 @@ def arguments(dtype: np.dtype, count: int = 4000) -> np.ndarray:
     every = random.integers(0, 256, count // 4 * dtype.itemsize, np.uint8).view(dtype)
     ranges = [random.uniform(-size, size, count // 8) for size in (1, 8, 100, 800, 1e5, 1e10)]
     return np.concatenate([specials(dtype), every, *(r.astype(dtype) for r in ranges)])
+
+
+def given_to(case: Case) -> list[np.ndarray]:
+    """Arguments for which a case's result is defined."""
+    given = grid(case.inputs)
+    name, source, target = case.name.split()[0], case.inputs[0], case.output
+    if name.endswith("_shift"):
+        given[1] = (given[1] % (8 * source.itemsize)).astype(source)
+    elif name == "floor_divide" and source.kind == "i":
+        least = given[0] == np.iinfo(source).min
+        given[0][least & (given[1] == -1)] = 5  # Numba's is wrong
+    elif name == "to" and target.kind in "iu" and source.kind in "fc":
+        real, info = given[0].real, np.iinfo(target)
+        least, most = (np.nextafter(source.type(m).real, 0) for m in (info.min, info.max))
+        given[0] = given[0][(real >= least) & (real <= most)]
+    return given
 
 
 def grid(dtypes: Sequence[np.dtype]) -> list[np.ndarray]:
