@@ -17,6 +17,7 @@ from numgrad.codegen.native import machine
 ROOT = str(Path(jit.__file__).parents[2])
 SOURCE = "def kernel(x):\n    x[0] = {}\n"
 SIGNATURE = "void(float64[::1])"
+HOSTED = "import numpy as np\n\n\ndef kernel(x):\n    x[0] = np.sinh(2.5)\n"
 
 
 @pytest.fixture
@@ -121,7 +122,7 @@ def test_a_kernel_that_cannot_be_written_serves_its_process(tmp_path, monkeypatc
     monkeypatch.setenv("NUMGRAD_CACHE_DIR", str(tmp_path / "kernels"))
     monkeypatch.setattr(CPUCodeLibrary, "serialize_using_object_code", lost)
     with pytest.warns(RuntimeWarning, match=r"could not be kept \(object code not found\)"):
-        kernel = jit.compile_kernel("unwritten", SOURCE.format("np.sinh(2.5)"), SIGNATURE)
+        kernel = jit.compile_kernel("unwritten", HOSTED, SIGNATURE)
     assert kernel.hosted
 
 

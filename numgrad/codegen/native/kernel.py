@@ -32,9 +32,13 @@ class NativeCode:
     def translated(self) -> str:
         """The kernel in LLVM's language, with its entries, before optimisation."""
         kernel = self.kernel
-        body = translate(
-            kernel.source, self.signature, has_fma=HAS_FMA, parallel=kernel.parallel
-        )
+        try:
+            body = translate(
+                kernel.source, self.signature, has_fma=HAS_FMA, parallel=kernel.parallel
+            )
+        except (AttributeError, TypeError, ValueError, KeyError, IndexError) as error:
+            # such as an operator that an array has and a number has not
+            raise Unsupported(f"{type(error).__name__}: {error}") from error
         return entry.with_entries(body, self.signature)
 
     def compile(self, unique: str) -> bytes:

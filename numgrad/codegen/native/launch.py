@@ -19,9 +19,6 @@ import os
 import sys
 from typing import Any, NamedTuple
 
-from llvmlite import binding
-
-from numgrad.codegen.native import machine
 from numgrad.errors import NumgradRuntimeError
 
 _LIBRARIES = {"tbb": "tbbpool", "omp": "omppool", "workqueue": "workqueue"}
@@ -108,6 +105,10 @@ def prepare() -> None:
     global _layer, _set_num_threads
     if _layer is not None:
         return
+    from llvmlite import binding
+
+    from numgrad.codegen.native import machine
+
     chosen = _numbas() if "numba" in sys.modules else _chosen() or _numbas()
     library = chosen.library
     _set_num_threads = ctypes.PYFUNCTYPE(None, ctypes.c_int)(library.set_num_threads)

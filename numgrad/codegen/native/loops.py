@@ -170,9 +170,7 @@ def _in_lanes(body: FunctionBody, node: ast.For, start: Number, stop: Number) ->
         _start_total(body, total, count)
     counter = f.slot("i64")
     f.effect(f"store i64 {start.part}, ptr {counter}")
-    head, full, rest, last, after = (
-        f.label(x) for x in ("lanes", "full", "rest", "last", "after")
-    )
+    head, full, rest, last, after = (f.label(x) for x in ("lanes", "full", "rest", "last", "after"))
     names = dict(body.names)
     f.start(head)
     with f.inside():
@@ -270,9 +268,7 @@ def _total(body: FunctionBody, statement: ast.stmt) -> Total | None:
     function = called.value if isinstance(called, Known) else None
     known = getattr(function, "__name__", "") or getattr(function, "_name", "")
     if known in _INSTRUCTED:
-        return Total(
-            name, value, lambda a, b: INSTRUCTIONS[known](body, a, b), _INSTRUCTED[known]
-        )
+        return Total(name, value, lambda a, b: INSTRUCTIONS[known](body, a, b), _INSTRUCTED[known])
     if known in _LIBRARY or known in _INTEGERS:
         library = library_function(function.py_func, False)  # pyright: ignore
 
