@@ -868,6 +868,7 @@ def call(body: FunctionBody, function: Function, arguments: list[Value], *, lane
 
 
 def leave_if_failed(body: FunctionBody) -> None:
+    """Return if a function that was called ran out of memory."""
     f = body.f
     failed, there = f.label("failed"), f.label("there")
     flag = f.value(f"load i8, ptr {body.failed}")
