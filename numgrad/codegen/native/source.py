@@ -7,15 +7,14 @@ import builtins
 import importlib
 import inspect
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from numgrad.codegen.native.ir import Module, Unsupported
-from numgrad.codegen.native.signature import Signature
+from numgrad.codegen.native.ir import Unsupported
 
 _TYPES = {
     name: np.dtype("bool" if name == "boolean" else name)
@@ -86,9 +85,7 @@ def library_function(function: Callable[..., Any], contract: bool) -> Function:
 class Source:
     """What the names of a kernel's text stand for."""
 
-    def __init__(self, text: str, functions: Mapping[str, Any]) -> None:
-        if functions:
-            raise Unsupported("functions that others have compiled")
+    def __init__(self, text: str) -> None:
         self._imported: dict[str, tuple[str, str]] = {}
         self._constants: dict[str, Any] = {"np": np}
         self.functions: dict[str, Function] = {}
@@ -126,21 +123,3 @@ class Source:
         if module == "numba":
             return {**_TYPES, "prange": PRANGE, "get_num_threads": THREADS}[target]
         return getattr(importlib.import_module(module), target)
-
-
-def translate(
-    text: str,
-    signature: Signature,
-    *,
-    has_fma: bool,
-    parallel: bool = False,
-    functions: Mapping[str, Any] | None = None,
-) -> str:
-    """The module of a kernel whose text defines ``kernel``: its body is ``@body``."""
-    from numgrad.codegen.native.function import write_body
-
-    source = Source(text, functions or {})
-    module = Module()
-    kernel = source.functions["kernel"]
-    write_body(module, kernel, signature, has_fma=has_fma, parallel=parallel)
-    return module.text()
