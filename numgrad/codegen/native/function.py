@@ -19,10 +19,11 @@ import numpy as np
 from numgrad.codegen.linker import external_symbol
 from numgrad.codegen.native import arithmetic as do
 from numgrad.codegen.native import memory
-from numgrad.codegen.native.instructions import INSTRUCTIONS, NUMPY
+from numgrad.codegen.native.instructions import INSTRUCTIONS
 from numgrad.codegen.native.ir import FunctionWriter, Module, Unsupported
 from numgrad.codegen.native.memory import Lanes, NotVector
 from numgrad.codegen.native.names import is_straight, variables
+from numgrad.codegen.native.numpy_functions import NUMPY, power_of_floats
 from numgrad.codegen.native.signature import Signature
 from numgrad.codegen.native.source import THREADS, Function, library_function
 from numgrad.codegen.native.values import (
@@ -51,6 +52,7 @@ SMALL = 60
 _OPERATORS = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
     ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>",
+    ast.Pow: "**",
 }  # fmt: skip
 _COMPARISONS = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
@@ -142,6 +144,8 @@ class FunctionBody:
 
     def combine(self, op: str, a: Number, b: Number) -> Number:
         """``a op b``."""
+        if op == "**":
+            return power_of_floats(self, a, b)
         return do.binary(self.f, op, a, b)
 
     def set(self, name: str, value: Value) -> None:
