@@ -19,11 +19,12 @@ from numgrad.codegen.linker import external_symbol
 from numgrad.codegen.native import arithmetic as do
 from numgrad.codegen.native import memory
 from numgrad.codegen.native.expressions import ExpressionWriter
-from numgrad.codegen.native.instructions import INSTRUCTIONS, NUMPY
+from numgrad.codegen.native.instructions import INSTRUCTIONS
 from numgrad.codegen.native.ir import FunctionWriter, Unsupported
 from numgrad.codegen.native.memory import NotVector
 from numgrad.codegen.native.names import is_straight
-from numgrad.codegen.native.source import THREADS, Function, library_function
+from numgrad.codegen.native.numpy_functions import NUMPY
+from numgrad.codegen.native.source import THREADS, SourceFunction, library_function
 from numgrad.codegen.native.values import (
     BOOL,
     FLOAT64,
@@ -55,11 +56,11 @@ class CallWriter(ExpressionWriter):
 
     failed = ""
 
-    def inlined_body(self, function: Function) -> CallWriter:
+    def inlined_body(self, function: SourceFunction) -> CallWriter:
         """What translates a function that is written here."""
         raise NotImplementedError
 
-    def separate_body(self, f: FunctionWriter, function: Function) -> CallWriter:
+    def separate_body(self, f: FunctionWriter, function: SourceFunction) -> CallWriter:
         """What translates a function of the module."""
         raise NotImplementedError
 
@@ -101,7 +102,7 @@ class CallWriter(ExpressionWriter):
             isinstance(function, type) and issubclass(function, np.generic)
         ):
             return do.cast(self.f, self.as_number(*arguments), np.dtype(function))
-        if isinstance(function, Function):
+        if isinstance(function, SourceFunction):
             return self.call_function(function, arguments)
         if function is THREADS:
             return self._thread_limit()
@@ -162,7 +163,7 @@ class CallWriter(ExpressionWriter):
         operands = ", ".join(f"{kind_of(x)} {x.part}" for x in numbers)
         return Number(dtype, (self.f.value(f"call {kind} {name}({operands})"),))
 
-    def call_function(self, function: Function, arguments: list[Value]) -> Value:
+    def call_function(self, function: SourceFunction, arguments: list[Value]) -> Value:
         """Call a function of the library or of the text, or write it here."""
         vector = any(isinstance(a, Number) and a.lanes for a in arguments)
         arrays = any(isinstance(a, Array) for a in arguments)
@@ -177,7 +178,7 @@ class CallWriter(ExpressionWriter):
             raise Unsupported("a function that takes a constant")
         return call(self, function, arguments, lanes=vector and straight)
 
-    def _inline(self, function: Function, arguments: list[Value]) -> Value:
+    def _inline(self, function: SourceFunction, arguments: list[Value]) -> Value:
         return self.inlined_body(function).translated(arguments)
 
     def dtype_of(self, value: Any) -> np.dtype:
@@ -273,7 +274,7 @@ def _key(value: Value) -> Any:
     return value.dtype, len(value.shape), value.strides is None
 
 
-def allocates(function: Function) -> bool:
+def allocates(function: SourceFunction) -> bool:
     """Whether a function makes arrays of its own."""
     return any(
         isinstance(node, ast.Attribute) and node.attr in ("empty", "zeros")
@@ -281,7 +282,9 @@ def allocates(function: Function) -> bool:
     )
 
 
-def call(body: CallWriter, function: Function, arguments: list[Value], *, lanes: bool) -> Value:
+def call(
+    body: CallWriter, function: SourceFunction, arguments: list[Value], *, lanes: bool
+) -> Value:
     """Call a function of the module, which is written when first called so."""
     f, module = body.f, body.f.module
     vector = max((a.lanes for a in arguments if isinstance(a, Number)), default=0)
@@ -333,7 +336,7 @@ def leave_if_failed(body: CallWriter) -> None:
 
 
 def _write(
-    body: CallWriter, function: Function, arguments: list[Value], vector: int
+    body: CallWriter, function: SourceFunction, arguments: list[Value], vector: int
 ) -> tuple[str, str, Any]:
     """Write a function of the module."""
     module = body.f.module
@@ -355,7 +358,9 @@ def _write(
     return name, result, returned
 
 
-def _call_each(body: CallWriter, function: Function, arguments: list[Value], lanes: int) -> Value:
+def _call_each(
+    body: CallWriter, function: SourceFunction, arguments: list[Value], lanes: int
+) -> Value:
     """Call a function for one lane after the other."""
     f = body.f
     given = [in_lanes(a, lanes, f) if isinstance(a, Number) and a.lanes else a for a in arguments]

@@ -11,7 +11,8 @@ from numgrad.codegen.native import arithmetic as do
 from numgrad.codegen.native import memory
 from numgrad.codegen.native.ir import FunctionWriter, Unsupported
 from numgrad.codegen.native.memory import Lanes, NotVector
-from numgrad.codegen.native.source import Function
+from numgrad.codegen.native.numpy_functions import power_of_floats
+from numgrad.codegen.native.source import SourceFunction
 from numgrad.codegen.native.values import (
     BOOL,
     COMPLEX128,
@@ -34,6 +35,7 @@ from numgrad.codegen.native.values import (
 OPERATORS = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
     ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>",
+    ast.Pow: "**",
 }  # fmt: skip
 _COMPARISONS = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
@@ -51,7 +53,7 @@ class ExpressionWriter:
         While the body of a loop, or a function that it calls, is written in lanes.
     """
 
-    def __init__(self, f: FunctionWriter, function: Function, has_fma: bool) -> None:
+    def __init__(self, f: FunctionWriter, function: SourceFunction, has_fma: bool) -> None:
         self.f, self.function, self.has_fma = f, function, has_fma
         self.names: dict[str, Value] = {}
         self.slots: dict[str, tuple[tuple[str, ...], np.dtype]] = {}
@@ -328,6 +330,8 @@ class ExpressionWriter:
 
     def combine(self, op: str, a: Number, b: Number) -> Number:
         """``a op b``."""
+        if op == "**":
+            return power_of_floats(self, a, b)
         return do.binary(self.f, op, a, b)
 
 

@@ -10,11 +10,11 @@ from numgrad.codegen.native import arithmetic as do
 from numgrad.codegen.native import memory
 from numgrad.codegen.native.calls import CallWriter, flat
 from numgrad.codegen.native.expressions import OPERATORS
-from numgrad.codegen.native.ir import FunctionWriter, Module, Unsupported
+from numgrad.codegen.native.ir import FunctionWriter, ModuleText, Unsupported
 from numgrad.codegen.native.memory import NotVector
 from numgrad.codegen.native.names import variables
 from numgrad.codegen.native.signature import Signature
-from numgrad.codegen.native.source import Function
+from numgrad.codegen.native.source import SourceFunction
 from numgrad.codegen.native.values import (
     FLOAT64,
     INT64,
@@ -48,7 +48,7 @@ class FunctionBody(CallWriter):
     def __init__(
         self,
         f: FunctionWriter,
-        function: Function,
+        function: SourceFunction,
         write_loop: LoopWriter,
         *,
         has_fma: bool,
@@ -64,12 +64,12 @@ class FunctionBody(CallWriter):
         self.loops: list[tuple[str, str]] = []
         f.contract = " contract" if function.contract else f.contract
 
-    def inlined_body(self, function: Function) -> FunctionBody:
+    def inlined_body(self, function: SourceFunction) -> FunctionBody:
         body = self.separate_body(self.f, function)
         body.inlined, body.lanes, body.variables = True, self.lanes, frozenset()
         return body
 
-    def separate_body(self, f: FunctionWriter, function: Function) -> FunctionBody:
+    def separate_body(self, f: FunctionWriter, function: SourceFunction) -> FunctionBody:
         return FunctionBody(f, function, self.write_loop, has_fma=self.has_fma)
 
     def translated(self, arguments: Sequence[Value]) -> Value:
@@ -306,8 +306,8 @@ class FunctionBody(CallWriter):
 
 
 def write_body(
-    module: Module,
-    function: Function,
+    module: ModuleText,
+    function: SourceFunction,
     signature: Signature,
     write_loop: LoopWriter,
     *,

@@ -10,7 +10,7 @@ import numpy as np
 from numgrad.codegen.native import arithmetic as do
 from numgrad.codegen.native import memory
 from numgrad.codegen.native.ir import FunctionWriter, Unsupported
-from numgrad.codegen.native.memory import Lanes, NotVector
+from numgrad.codegen.native.memory import Lanes
 from numgrad.codegen.native.values import (
     BOOL,
     INT32,
@@ -32,6 +32,14 @@ class Translation(Protocol):
 
     def dtype_of(self, value: Any) -> np.dtype:
         """The dtype that a type stands for."""
+        ...
+
+    def call_function(self, function: Any, arguments: list[Any]) -> Any:
+        """Call a function of the library or of the text, or write it here."""
+        ...
+
+    def as_number(self, value: Any) -> Number:
+        """A value that is a number."""
         ...
 
 
@@ -206,17 +214,6 @@ def _divide(body: Translation, a: Number, b: Number) -> Number:
     if dtype.kind == "c":
         return do.divide_complex(body.f, do.cast(body.f, a, dtype), do.cast(body.f, b, dtype))
     return do.binary(body.f, "/", a, b)
-
-
-@_numpy("fmod")
-def _fmod(body: Translation, a: Number, b: Number) -> Number:
-    dtype = do.common(a.dtype, b.dtype)
-    if dtype.kind != "f":
-        raise Unsupported("fmod of integers")
-    a, b = do.together(body.f, do.cast(body.f, a, dtype), do.cast(body.f, b, dtype))
-    if a.lanes:
-        raise NotVector("fmod is a call")
-    return do.apply(body.f, "frem", a, b, dtype=dtype)
 
 
 def _float_function(name: str) -> None:

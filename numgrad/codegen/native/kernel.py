@@ -11,7 +11,7 @@ from typing import Any
 from numgrad.codegen.intrinsics import HAS_FMA
 from numgrad.codegen.native import entry, machine
 from numgrad.codegen.native.function import write_body
-from numgrad.codegen.native.ir import Module, Unsupported
+from numgrad.codegen.native.ir import ModuleText, Unsupported
 from numgrad.codegen.native.loops import write_loop
 from numgrad.codegen.native.signature import Signature, parse
 from numgrad.codegen.native.source import Source
@@ -73,7 +73,7 @@ class NativeCode:
 
 def translate(source: str, signature: Signature, *, has_fma: bool, parallel: bool = False) -> str:
     """The module of a kernel whose text defines ``kernel``: its body is ``@body``."""
-    module = Module()
+    module = ModuleText()
     kernel = Source(source).functions["kernel"]
     write_body(module, kernel, signature, write_loop, has_fma=has_fma, parallel=parallel)
     return module.text()

@@ -31,7 +31,7 @@ THREADS = object()
 
 
 @dataclass(frozen=True, eq=False)
-class Function:
+class SourceFunction:
     """A function whose body is translated.
 
     Attributes
@@ -64,7 +64,7 @@ class Function:
 
 
 @cache
-def library_function(function: Callable[..., Any], contract: bool) -> Function:
+def library_function(function: Callable[..., Any], contract: bool) -> SourceFunction:
     """A Python function of the kernel library."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
     if not isinstance(tree, ast.FunctionDef):
@@ -79,7 +79,7 @@ def library_function(function: Callable[..., Any], contract: bool) -> Function:
             return function.__globals__[name]
         return getattr(builtins, name)
 
-    return Function(function.__name__, tree, look_up, library=True, contract=contract)
+    return SourceFunction(function.__name__, tree, look_up, library=True, contract=contract)
 
 
 class Source:
@@ -88,7 +88,7 @@ class Source:
     def __init__(self, text: str) -> None:
         self._imported: dict[str, tuple[str, str]] = {}
         self._constants: dict[str, Any] = {"np": np}
-        self.functions: dict[str, Function] = {}
+        self.functions: dict[str, SourceFunction] = {}
         for node in ast.parse(text).body:
             self._take(node)
 
@@ -107,7 +107,9 @@ class Source:
             contract = any(
                 isinstance(d, ast.Name) and d.id == "contracted" for d in node.decorator_list
             )
-            self.functions[node.name] = Function(node.name, node, self.look_up, False, contract)
+            self.functions[node.name] = SourceFunction(
+                node.name, node, self.look_up, False, contract
+            )
         elif not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
             raise Unsupported(type(node).__name__)
 
