@@ -278,8 +278,10 @@ class ExpressionWriter:
         index = self._index(node.slice)
         if isinstance(owner, tuple):
             (place,) = index
-            if not isinstance(place, Number) or place.literal is None:
-                return self._of_table(owner, self.as_number(place))
+            if not isinstance(place, Number):
+                raise Unsupported("a part of a tuple")
+            if place.literal is None:
+                return self._of_table(owner, place)
             return owner[place.literal]
         if not isinstance(owner, Array):
             raise Unsupported("an element of something else than an array")

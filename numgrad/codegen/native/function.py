@@ -249,6 +249,7 @@ class FunctionBody(CallWriter):
     def leave(self, value: Value, *, nothing: bool = False) -> None:
         """Return from the function, giving back its memory."""
         f = self.f
+        texts: list[tuple[str, str]] = []
         if not nothing:
             parts = flat(value)
             kinds = tuple((x.dtype, x.lanes) for x in parts)

@@ -23,7 +23,7 @@ from numgrad.codegen.native.values import (
 )
 
 
-class Translation(Protocol):
+class InstructionContext(Protocol):
     """What instructions need of the function under translation."""
 
     f: FunctionWriter
@@ -59,7 +59,7 @@ def _instruction(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]
 
 
 def _math(name: str) -> Callable[..., Number]:
-    def translate(body: Translation, *numbers: Number) -> Number:
+    def translate(body: InstructionContext, *numbers: Number) -> Number:
         _require_floats(name, numbers)
         return do.call_intrinsic(body.f, name, *numbers)
 
@@ -77,7 +77,7 @@ INSTRUCTIONS["fma"] = _math("llvm.fma")
 
 
 @_instruction("mul_add")
-def _mul_add(body: Translation, a: Number, b: Number, c: Number) -> Number:
+def _mul_add(body: InstructionContext, a: Number, b: Number, c: Number) -> Number:
     _require_floats("mul_add", (a, b, c))
     if body.has_fma:
         return do.call_intrinsic(body.f, "llvm.fma", a, b, c)
@@ -85,7 +85,7 @@ def _mul_add(body: Translation, a: Number, b: Number, c: Number) -> Number:
 
 
 @_instruction("estrin")
-def _estrin(body: Translation, x: Number, coefficients: tuple[Number, ...]) -> Number:
+def _estrin(body: InstructionContext, x: Number, coefficients: tuple[Number, ...]) -> Number:
     power, terms = x, list(coefficients)
     while len(terms) > 1:
         odd = terms[-1:] if len(terms) % 2 else []
@@ -100,13 +100,13 @@ _BITS = {4: INT32, 8: INT64}
 
 
 @_instruction("bits")
-def _bits(body: Translation, x: Number) -> Number:
+def _bits(body: InstructionContext, x: Number) -> Number:
     _require_floats("bits", (x,))
     return _bitcast(body.f, x, _BITS[x.dtype.itemsize])
 
 
 @_instruction("from_bits")
-def _from_bits(body: Translation, x: Number) -> Number:
+def _from_bits(body: InstructionContext, x: Number) -> Number:
     if x.dtype not in (INT32, INT64):
         raise Unsupported(f"from_bits of {x.dtype}")
     return _bitcast(body.f, in_lanes(x, x.lanes, body.f), np.dtype(f"f{x.dtype.itemsize}"))
@@ -118,29 +118,29 @@ def _bitcast(f: FunctionWriter, x: Number, dtype: np.dtype) -> Number:
 
 
 @_instruction("select")
-def _select(body: Translation, condition: Number, a: Number, b: Number) -> Number:
+def _select(body: InstructionContext, condition: Number, a: Number, b: Number) -> Number:
     if a.dtype != b.dtype or condition.dtype != BOOL:
         raise Unsupported("select of different types")
     return do.select(body.f, condition, a, b)
 
 
 @_instruction("add_any_order")
-def _add_any_order(body: Translation, a: Number, b: Number) -> Number:
+def _add_any_order(body: InstructionContext, a: Number, b: Number) -> Number:
     return do.binary(body.f, "+", a, b)
 
 
 @_instruction("multiply_any_order")
-def _multiply_any_order(body: Translation, a: Number, b: Number) -> Number:
+def _multiply_any_order(body: InstructionContext, a: Number, b: Number) -> Number:
     return do.binary(body.f, "*", a, b)
 
 
 @_instruction("ordered_maximum")
-def _ordered_maximum(body: Translation, a: Number, b: Number) -> Number:
+def _ordered_maximum(body: InstructionContext, a: Number, b: Number) -> Number:
     return do.select(body.f, do.compare(body.f, ">", a, b), a, b)
 
 
 @_instruction("ordered_minimum")
-def _ordered_minimum(body: Translation, a: Number, b: Number) -> Number:
+def _ordered_minimum(body: InstructionContext, a: Number, b: Number) -> Number:
     return do.select(body.f, do.compare(body.f, "<", a, b), a, b)
 
 
@@ -148,25 +148,29 @@ def _ordered_minimum(body: Translation, a: Number, b: Number) -> Number:
 
 
 @_instruction("load")
-def _load(body: Translation, like: Any, place: Number, index: Number, *scope: Number) -> Number:
+def _load(
+    body: InstructionContext, like: Any, place: Number, index: Number, *scope: Number
+) -> Number:
     return memory.read(body.f, _element(body, body.dtype_of(like), place, index, scope), body.lanes)
 
 
 @_instruction("load_if")
 def _load_if(
-    body: Translation, like: Any, flag: Number, place: Number, index: Number, *scope: Number
+    body: InstructionContext, like: Any, flag: Number, place: Number, index: Number, *scope: Number
 ) -> Number:
     element = _element(body, body.dtype_of(like), place, index, scope)
     return memory.read(body.f, element, body.lanes, do.truth(body.f, flag))
 
 
 @_instruction("store")
-def _store(body: Translation, x: Number, place: Number, index: Number, *scope: Number) -> None:
+def _store(
+    body: InstructionContext, x: Number, place: Number, index: Number, *scope: Number
+) -> None:
     memory.write(body.f, _element(body, x.dtype, place, index, scope), x, body.lanes)
 
 
 @_instruction("peek")
-def _peek(body: Translation, like: Any, place: Number) -> Number:
+def _peek(body: InstructionContext, like: Any, place: Number) -> Number:
     zero = Number(INT64, ("0",), literal=0)
     dtype = body.dtype_of(like)
     element = memory.at_address(body.f, dtype, place, zero, ("peek", place.part), "")
@@ -174,7 +178,11 @@ def _peek(body: Translation, like: Any, place: Number) -> Number:
 
 
 def _element(
-    body: Translation, dtype: np.dtype, place: Number, index: Number, scope: tuple[Number, ...]
+    body: InstructionContext,
+    dtype: np.dtype,
+    place: Number,
+    index: Number,
+    scope: tuple[Number, ...],
 ) -> memory.Element:
     number, count = (int(s.literal) for s in scope)
     metadata = body.f.scope(number, count)
@@ -182,7 +190,7 @@ def _element(
 
 
 @_instruction("stay_apart")
-def _stay_apart(body: Translation) -> None:
+def _stay_apart(body: InstructionContext) -> None:
     body.f.flags = "noinline "
 
 
@@ -201,7 +209,7 @@ def _numpy(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 @_numpy("conj", "conjugate")
-def _conj(body: Translation, x: Number) -> Number:
+def _conj(body: InstructionContext, x: Number) -> Number:
     if x.dtype.kind != "c":
         return x
     minus = do.negate(body.f, do.imag(x))
@@ -209,7 +217,7 @@ def _conj(body: Translation, x: Number) -> Number:
 
 
 @_numpy("divide")
-def _divide(body: Translation, a: Number, b: Number) -> Number:
+def _divide(body: InstructionContext, a: Number, b: Number) -> Number:
     dtype = do.common(a.dtype, b.dtype)
     if dtype.kind == "c":
         return do.divide_complex(body.f, do.cast(body.f, a, dtype), do.cast(body.f, b, dtype))
@@ -217,7 +225,7 @@ def _divide(body: Translation, a: Number, b: Number) -> Number:
 
 
 def _float_function(name: str) -> None:
-    def translate(body: Translation, x: Number) -> Number:
+    def translate(body: InstructionContext, x: Number) -> Number:
         if x.dtype.kind != "f":
             raise Unsupported(f"np.{name} of {x.dtype}")
         return do.call_intrinsic(body.f, f"llvm.{name}", x)
@@ -230,7 +238,7 @@ for _name in ("floor", "ceil", "trunc", "rint", "sqrt", "fabs"):
 
 
 @_numpy("isnan")
-def _isnan(body: Translation, x: Number) -> Number:
+def _isnan(body: InstructionContext, x: Number) -> Number:
     if x.dtype.kind == "c":
         parts = (_isnan(body, p) for p in (do.real(x), do.imag(x)))
         return do.binary(body.f, "|", *parts)
@@ -238,7 +246,7 @@ def _isnan(body: Translation, x: Number) -> Number:
 
 
 @_numpy("isfinite")
-def _isfinite(body: Translation, x: Number) -> Number:
+def _isfinite(body: InstructionContext, x: Number) -> Number:
     if x.dtype.kind == "c":
         parts = (_isfinite(body, p) for p in (do.real(x), do.imag(x)))
         return do.binary(body.f, "&", *parts)
@@ -248,7 +256,7 @@ def _isfinite(body: Translation, x: Number) -> Number:
 
 
 @_numpy("isinf")
-def _isinf(body: Translation, x: Number) -> Number:
+def _isinf(body: InstructionContext, x: Number) -> Number:
     if x.dtype.kind == "c":
         parts = (_isinf(body, p) for p in (do.real(x), do.imag(x)))
         return do.binary(body.f, "|", *parts)
@@ -258,12 +266,12 @@ def _isinf(body: Translation, x: Number) -> Number:
 
 
 @_numpy("signbit")
-def _signbit(body: Translation, x: Number) -> Number:
+def _signbit(body: InstructionContext, x: Number) -> Number:
     return do.compare(body.f, "<", _bits(body, x), Number(INT64, ("0",), literal=0))
 
 
 def _extreme(name: str, op: str) -> None:
-    def translate(body: Translation, a: Number, b: Number) -> Number:
+    def translate(body: InstructionContext, a: Number, b: Number) -> Number:
         dtype = do.common(a.dtype, b.dtype) if a.dtype != b.dtype else a.dtype
         a, b = do.cast(body.f, a, dtype), do.cast(body.f, b, dtype)
         if dtype.kind == "f":
@@ -280,14 +288,14 @@ _extreme("minimum", "<")
 
 
 @_numpy("absolute", "abs")
-def _absolute(body: Translation, x: Number) -> Number:
+def _absolute(body: InstructionContext, x: Number) -> Number:
     if x.dtype.kind == "c":
         raise Unsupported("a magnitude")
     return do.absolute(body.f, x)
 
 
 @_numpy("sign")
-def _sign(body: Translation, x: Number) -> Number:
+def _sign(body: InstructionContext, x: Number) -> Number:
     if x.dtype.kind not in "iu":
         raise Unsupported(f"np.sign of {x.dtype}")
     f, zero = body.f, do.cast(body.f, Number(INT64, ("0",), literal=0), x.dtype)
@@ -300,19 +308,19 @@ def _sign(body: Translation, x: Number) -> Number:
 
 
 @_numpy("invert", "bitwise_not")
-def _invert(body: Translation, x: Number) -> Number:
+def _invert(body: InstructionContext, x: Number) -> Number:
     return do.invert(body.f, x)
 
 
 @_numpy("remainder")
-def _remainder(body: Translation, a: Number, b: Number) -> Number:
+def _remainder(body: InstructionContext, a: Number, b: Number) -> Number:
     if a.dtype.kind not in "biu" or b.dtype.kind not in "biu":
         raise Unsupported("remainder of floats")
     return do.binary(body.f, "%", a, b)
 
 
 @_numpy("floor_divide")
-def _floor_divide(body: Translation, a: Number, b: Number) -> Number:
+def _floor_divide(body: InstructionContext, a: Number, b: Number) -> Number:
     if a.dtype.kind not in "biu" or b.dtype.kind not in "biu":
         raise Unsupported("floor_divide of floats")
     return do.binary(body.f, "//", a, b)

@@ -14,7 +14,7 @@ from numgrad.codegen.native.function import write_body
 from numgrad.codegen.native.ir import ModuleText, Unsupported
 from numgrad.codegen.native.loops import write_loop
 from numgrad.codegen.native.signature import Signature, parse
-from numgrad.codegen.native.source import Source
+from numgrad.codegen.native.source import KernelText
 from numgrad.errors import NumgradTypeError
 
 
@@ -74,7 +74,7 @@ class NativeCode:
 def translate(source: str, signature: Signature, *, has_fma: bool, parallel: bool = False) -> str:
     """The module of a kernel whose text defines ``kernel``: its body is ``@body``."""
     module = ModuleText()
-    kernel = Source(source).functions["kernel"]
+    kernel = KernelText(source).functions["kernel"]
     write_body(module, kernel, signature, write_loop, has_fma=has_fma, parallel=parallel)
     return module.text()
 

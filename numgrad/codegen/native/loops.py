@@ -18,7 +18,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -237,7 +237,7 @@ def _totals(body: FunctionBody, statements: Sequence[ast.stmt]) -> dict[int, Tot
     return found
 
 
-def _is_read(node: ast.AST) -> bool:
+def _is_read(node: ast.AST) -> TypeGuard[ast.Name]:
     return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
 
 

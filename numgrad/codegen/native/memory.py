@@ -40,11 +40,11 @@ class Lanes:
 
     count: int
     mask: str = ""
-    accesses: list[tuple[Any, bool, Place]] = field(default_factory=list)
+    accesses: list[tuple[Any, bool, LanePlace]] = field(default_factory=list)
 
     def check(self) -> None:
         """Refuse a body whose iterations may read what others have written."""
-        written: dict[Any, Place] = {}
+        written: dict[Any, LanePlace] = {}
         for root, writes, place in self.accesses:
             if writes and written.setdefault(root, place) != place:
                 raise NotVector("one array is written at several places")
@@ -160,7 +160,7 @@ def read(
     if not offset.lanes and (flag is None or not flag.lanes):
         if lanes is not None:
             lanes.accesses.append(
-                (element.root, False, Place(element.base, offset.part, "0", False))
+                (element.root, False, LanePlace(element.base, offset.part, "0", False))
             )
         return _read_one(f, element, flag)
     assert lanes is not None
@@ -175,7 +175,7 @@ def _unit(element: Element) -> int:
     return element.dtype.itemsize if element.in_bytes else 1
 
 
-class Place(NamedTuple):
+class LanePlace(NamedTuple):
     """Where the lanes read or write; ``computed`` if not at equal distances."""
 
     base: str
@@ -184,10 +184,10 @@ class Place(NamedTuple):
     computed: bool
 
 
-def _place(element: Element) -> Place:
+def _place(element: Element) -> LanePlace:
     offset = element.offset
     step = "" if offset.step is None else offset.step.part
-    return Place(element.base, offset.part, step, offset.step is None)
+    return LanePlace(element.base, offset.part, step, offset.step is None)
 
 
 def _mask(f: FunctionWriter, lanes: Lanes, flag: Number | None) -> str:

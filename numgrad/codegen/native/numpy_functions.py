@@ -10,14 +10,14 @@ from collections.abc import Callable
 import numpy as np
 
 from numgrad.codegen.native import arithmetic as do
-from numgrad.codegen.native.instructions import NUMPY, Translation
+from numgrad.codegen.native.instructions import NUMPY, InstructionContext
 from numgrad.codegen.native.ir import Unsupported
 from numgrad.codegen.native.memory import NotVector
 from numgrad.codegen.native.source import library_function
 from numgrad.codegen.native.values import FLOAT64, INT64, Number, constant
 
 
-def _fmod(body: Translation, a: Number, b: Number) -> Number:
+def _fmod(body: InstructionContext, a: Number, b: Number) -> Number:
     f, dtype = body.f, do.common(a.dtype, b.dtype)
     a, b = do.together(f, do.cast(f, a, dtype), do.cast(f, b, dtype))
     if dtype.kind == "f":
@@ -51,7 +51,7 @@ def integer_power(a, b, least):
     return result
 
 
-def _power(body: Translation, a: Number, b: Number) -> Number:
+def _power(body: InstructionContext, a: Number, b: Number) -> Number:
     _require_integers("power", a, b)
     least = constant(1 << (8 * a.dtype.itemsize - 1), INT64)  # Numba's, where NumPy raises
     given = do.cast(body.f, a, INT64), do.cast(body.f, b, do.common(b.dtype, b.dtype))
@@ -60,7 +60,7 @@ def _power(body: Translation, a: Number, b: Number) -> Number:
     return do.cast(body.f, found, do.common(a.dtype, b.dtype))
 
 
-def power_of_floats(body: Translation, a: Number, b: Number) -> Number:
+def power_of_floats(body: InstructionContext, a: Number, b: Number) -> Number:
     """``a**b``, a call of C's function."""
     if not a.dtype == b.dtype == FLOAT64:
         raise Unsupported(f"{a.dtype} to a power of {b.dtype}")
@@ -70,7 +70,7 @@ def power_of_floats(body: Translation, a: Number, b: Number) -> Number:
     return Number(FLOAT64, (body.f.pure(f"call double {name}(double {a.part}, double {b.part})"),))
 
 
-def _reciprocal(body: Translation, x: Number) -> Number:
+def _reciprocal(body: InstructionContext, x: Number) -> Number:
     _require_integers("reciprocal", x)
     f, dtype = body.f, x.dtype
     infinite = do.compare(f, "==", x, constant(0, dtype))
@@ -84,7 +84,7 @@ def _reciprocal(body: Translation, x: Number) -> Number:
 def _complex_extreme(op: str) -> Callable[..., Number]:
     """Real parts decide, then imaginary parts; the first with a NaN wins."""
 
-    def translate(body: Translation, a: Number, b: Number) -> Number:
+    def translate(body: InstructionContext, a: Number, b: Number) -> Number:
         f, dtype = body.f, do.common(a.dtype, b.dtype)
         a, b = do.together(f, do.cast(f, a, dtype), do.cast(f, b, dtype))
         real, imag = (do.real(a), do.real(b)), (do.imag(a), do.imag(b))
@@ -101,7 +101,7 @@ def _by_kind(kinds: str, translate: Callable[..., Number], name: str) -> None:
     """Add a translation for operands of some kinds to what others have."""
     other = NUMPY.get(name)
 
-    def choose(body: Translation, *given: Number) -> Number:
+    def choose(body: InstructionContext, *given: Number) -> Number:
         if all(x.dtype.kind in kinds for x in given):
             return translate(body, *given)
         if other is None:

@@ -82,7 +82,7 @@ def library_function(function: Callable[..., Any], contract: bool) -> SourceFunc
     return SourceFunction(function.__name__, tree, look_up, library=True, contract=contract)
 
 
-class Source:
+class KernelText:
     """What the names of a kernel's text stand for."""
 
     def __init__(self, text: str) -> None:
