@@ -181,12 +181,6 @@ class CallWriter(ExpressionWriter):
     def _inline(self, function: SourceFunction, arguments: list[Value]) -> Value:
         return self.inlined_body(function).translated(arguments)
 
-    def dtype_of(self, value: Any) -> np.dtype:
-        """The dtype that a type stands for."""
-        if isinstance(value, Known) and isinstance(value.value, np.dtype | type):
-            return np.dtype(value.value)
-        raise Unsupported("a type that is computed")
-
 
 def _words(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]

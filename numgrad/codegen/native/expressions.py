@@ -94,6 +94,16 @@ class ExpressionWriter:
         """Whether a value is true."""
         return do.truth(self.f, self.as_number(value))
 
+    def dtype_of(self, value: Any) -> np.dtype:
+        """The dtype that a type stands for."""
+        if isinstance(value, Known) and isinstance(value.value, np.dtype | type):
+            return np.dtype(value.value)
+        raise Unsupported("a type that is computed")
+
+    def call_function(self, function: SourceFunction, arguments: list[Value]) -> Value:
+        """Call a function of the library or of the text, or write it here."""
+        raise NotImplementedError
+
     def known(self, value: Any) -> Value:
         """A Python object as a value."""
         if isinstance(value, np.generic):

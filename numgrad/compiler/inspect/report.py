@@ -132,7 +132,9 @@ def _of_segment(node: TracedNode) -> Lines:
 
 def _of_kernel(step: KernelStep, program: KernelProgram, names: _Names) -> Lines:
     variants = [
-        ("parallel" if parallel else "serial") + (" from disk" if kernel.from_cache else "")
+        ("parallel" if parallel else "serial")
+        + (" from disk" if kernel.from_cache else "")
+        + (f" by Numba ({kernel.hosted})" if kernel.hosted else "")
         for (parallel, _), kernel in step.kernels.items()
     ]
     made = f"{', '.join(variants)}, {step.seconds:.2f} s" if variants else "not compiled yet"
