@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.batching.batch import BatchingInterpreter
-from numgrad.autograd.engine.accumulate import accumulate
-from numgrad.autograd.engine.recorded import walk_recorded
+from numgrad.autograd.engine.gradients import ON_ARRAYS, TensorEvaluation, accumulate
 from numgrad.autograd.engine.task import GradientEdge, Task, edge_of
 from numgrad.autograd.engine.walk import walk
 from numgrad.autograd.hooks import retains_grad
@@ -122,7 +121,7 @@ def is_loss(root: Tensor) -> bool:
 def backward_from_loss(root: Tensor, retain_graph: bool | None) -> None:
     """``backward`` of one real number."""
     one = _ONES[root._array.dtype]
-    accumulate(walk((edge_of(root),), (one,), bool(retain_graph))[1])
+    accumulate(walk((edge_of(root),), (one,), ON_ARRAYS, bool(retain_graph))[1])
 
 
 def grad(
@@ -221,7 +220,7 @@ def grad(
                     "pass allow_unused=True to get None for it, or materialize_grads=True to get "
                     "zeros"
                 )
-        result.append(as_tensor(g))
+        result.append(Tensor(g) if type(g) is np.ndarray else as_tensor(g))
     return tuple(result)
 
 
@@ -244,10 +243,24 @@ def _run(
 
     def run() -> tuple[list[Any], list[list]]:
         if create_graph or state.interpreters:
-            return walk_recorded(edges, grads, retain, task, accumulating, create_graph)
-        return walk(edges, [g._array for g in grads], retain, task, accumulating)
+            return _walk_on_tensors(edges, grads, retain, task, accumulating, create_graph)
+        return walk(edges, [g._array for g in grads], ON_ARRAYS, retain, task, accumulating)
 
     return _on_fresh_stack(run) if state.depth and state.depth % _DEEP == 0 else run()
+
+
+def _walk_on_tensors(
+    edges: Sequence[Any], grads: Sequence[Tensor], retain: bool, task: Task | None,
+    accumulating: bool, recording: bool,
+) -> tuple[list[Any], list[list]]:  # fmt: skip
+    before = state.set(grad_enabled=recording)
+    evaluation = TensorEvaluation(recording)
+    try:
+        if state.ground.deferred:
+            grads = evaluation.nonzero(grads)
+        return walk(edges, grads, evaluation, retain, task, accumulating)
+    finally:
+        state.set(**before)
 
 
 def _on_fresh_stack(run: Callable[[], Any]) -> Any:
@@ -280,7 +293,7 @@ def _run_batched(
     retain = create_graph if retain is None else retain
     with BatchingInterpreter(grads[0].shape[0]) as level:
         wrapped = [level.wrap(g) for g in grads]
-        found, _ = walk_recorded(edges, wrapped, retain, task, False, create_graph)
+        found, _ = _walk_on_tensors(edges, wrapped, retain, task, False, create_graph)
         return [None if g is None else level.unwrap(g) for g in found]
 
 
