@@ -136,11 +136,12 @@ class Node:
         """The saved values by name, operands as the Tensors they were: for ``create_graph``."""
         if self.saved is None:
             raise freed(self)
-        self._check_outputs()
-        names = self.call.saves(self.mask)
-        return {
-            name: self._tensor(name, kept) for name, kept in zip(names, self.saved, strict=True)
-        }
+        if self.outputs is not None:
+            self._check_outputs()
+        values = {}
+        for name, kept in zip(self.call.saves(self.mask), self.saved, strict=True):
+            values[name] = self._tensor(name, kept)
+        return values
 
     def _tensor(self, name: str, kept: Any, slot: int = 0) -> Any:
         """A saved value as a Tensor with its place in the graph; numbers stay numbers."""
@@ -263,10 +264,18 @@ class Node:
             ]
         g: Any = tuple(parts) if call.out_metas else parts[0]
         found = call.gradients(self.mask, g, self.unpack_tensors())
-        return [
-            None if value is None or edge is None else conform_tensor(value, meta)
-            for value, edge, meta in zip(found, self.edges, call.metas, strict=True)
-        ]
+        for k, (edge, value) in enumerate(zip(self.edges, found, strict=True)):
+            if edge is None or value is None:
+                found[k] = None
+                continue
+            meta = call.metas[k]
+            if (
+                type(value) is not Tensor
+                or value._array.shape != meta.shape
+                or value._array.dtype != meta.dtype
+            ):
+                found[k] = conform_tensor(value, meta)
+        return found
 
 
 def show_saved(names: Iterable[str]) -> None:

@@ -157,7 +157,7 @@ class TensorEvaluation(Evaluation):
         return results
 
 
-ON_ARRAYS = ArrayEvaluation()
+ON_ARRAYS, RECORDED, UNRECORDED = ArrayEvaluation(), TensorEvaluation(True), TensorEvaluation(False)
 
 
 # -------------------------------------------------------------------------- in the walk's buffers

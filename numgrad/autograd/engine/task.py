@@ -54,17 +54,21 @@ class Task:
         Which outputs of a node are targets, by its sequence number.
     needed
         With targets, the sequence numbers of the nodes on a path to one of them.
+    passed
+        Those of ``needed`` of which no output is a target.
     """
 
-    __slots__ = ("__weakref__", "_reached", "needed", "outputs", "roots", "targets")
+    __slots__ = ("__weakref__", "_reached", "needed", "outputs", "passed", "roots", "targets")
 
     def __init__(self, roots: Sequence[Any], targets: Sequence[Any] | None) -> None:
         self.roots, self.targets = roots, targets
         self._reached: set[tuple[int, int]] | None = None
         self.outputs: dict[int, set[int]] = {}
         self.needed: set[int] | None = None
+        self.passed: set[int] | None = None
         if targets is not None:
             self.needed = self._between(targets)
+            self.passed = self.needed.difference(self.outputs) if self.outputs else self.needed
 
     def _between(self, targets: Sequence[Any]) -> set[int]:
         leaves: set[int] = set()

@@ -31,9 +31,9 @@ _INNER = (Node, tuple)
 
 
 def walk(
+    evaluation: Evaluation,
     roots: Sequence[Any],
     grads: Sequence[Any],
-    evaluation: Evaluation,
     retain: bool,
     task: Task | None = None,
     accumulating: bool = True,
@@ -47,10 +47,11 @@ def walk(
     deliver, heap, waiting = queue.deliver, queue.heap, queue.waiting
     evaluate = evaluation.evaluate
     visits = hooked = node = None
-    watched = task is not None or state.anomaly or state.ground.deferred
-    if watched or LeafHooks.live:
+    passed = None if task is None else task.passed
+    watched = state.anomaly or state.ground.deferred
+    if LeafHooks.live:
         visits = Visits(task or Task(roots, None), evaluation)
-        hooked = HookedLeaves(visits, waiting, accumulating) if LeafHooks.live else None
+        hooked = HookedLeaves(visits, waiting, accumulating)
     # along a chain one node waits at a time: it is kept out of the queue
     only: list | None = None
     edges, gradients, owned = roots, grads, 0
@@ -75,9 +76,13 @@ def walk(
                 only = waiting.pop(heappop(heap))
             (node, g, mine), only = only, None
             edges = node.edges
-            visited = watched or node.extras is not None
+            visited = (
+                node.extras is not None
+                or watched
+                or (passed is not None and node.sequence not in passed)
+            )
             if visited:
-                visits = visits or Visits(Task(roots, None), evaluation)
+                visits = visits or Visits(task or Task(roots, None), evaluation)
                 arrived = visits.arrive(node, g, mine)
                 if arrived is None:
                     edges = gradients = ()
@@ -93,7 +98,13 @@ def walk(
     except Exception as error:
         explain(node, error)
         raise
-    found = [] if task is None else visits.results(waiting)  # pyright: ignore
+    found: list[Any] = []
+    if task is not None and task.targets is not None:
+        captured = {} if visits is None else visits.captured
+        for edge in task.targets:
+            place = waiting.get(id(edge))
+            found.append((captured.get(place_of(edge)), False) if place is None else place[1:])
+        found = evaluation.apart(found)
     return found, list(waiting.values())
 
 
@@ -194,14 +205,6 @@ class Visits:
         if state.ground.deferred:
             gradients = self.evaluation.nonzero(gradients)
         return gradients, owned
-
-    def results(self, waiting: dict[int, list]) -> list[Any]:
-        """The gradient of each target, in memory of its own."""
-        found: list[Any] = []
-        for edge in self.task.targets or ():
-            place = waiting.get(id(edge))
-            found.append((self.captured.get(place_of(edge)), False) if place is None else place[1:])
-        return self.evaluation.apart(found)
 
     def of_tensor(self, hooks: dict[int, Any], g: Tensor) -> Tensor:
         """The gradient as the hooks of a tensor leave it."""
