@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from functools import partial
+from functools import cache, partial
 from itertools import count
 from typing import Any
 from weakref import WeakValueDictionary
@@ -78,10 +78,9 @@ class Node:
 
     def name(self) -> str:
         """The operation's name in CamelCase followed by ``Backward``."""
-        if self.call.opaque:  # a class of the user's has its name already
-            return f"{self.call.op.name}Backward"
-        words = self.call.op.name.split("_")
-        return "".join(w[:1].upper() + w[1:] for w in words) + "Backward"
+        name = self.call.op.name
+        # a class of the user's has its name already
+        return f"{name}Backward" if self.call.opaque else _node_name(name)
 
     def __repr__(self) -> str:
         return f"<{self.name()}>"
@@ -276,6 +275,11 @@ class Node:
             ):
                 found[k] = conform_tensor(value, meta)
         return found
+
+
+@cache
+def _node_name(operation: str) -> str:
+    return "".join(w[:1].upper() + w[1:] for w in operation.split("_")) + "Backward"
 
 
 def show_saved(names: Iterable[str]) -> None:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import prod
 from operator import attrgetter
-from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ import numpy as np
 from numgrad.autograd.batching.batch import BatchingInterpreter
 from numgrad.autograd.engine.gradients import ON_ARRAYS, RECORDED, UNRECORDED, accumulate
 from numgrad.autograd.engine.task import GradientEdge, Task, edge_of
-from numgrad.autograd.engine.walk import walk
+from numgrad.autograd.engine.walk import DEEP, on_fresh_stack, walk
 from numgrad.autograd.hooks import retains_grad
 from numgrad.autograd.row_sparse import as_tensor
 from numgrad.autograd.variable import TENSORS, Tensor, constant, refresh
@@ -33,9 +32,6 @@ for _one in _ONES.values():
     _one.flags.writeable = False
 
 _array_of = attrgetter("_array")
-
-_DEEP = 40
-"""Nested backwards that share one stack: a deeper one goes on in a thread of its own."""
 
 
 def backward(
@@ -241,8 +237,8 @@ def _run(
         run = partial(_walk_on_tensors, create_graph)
     else:
         run, grads = partial(walk, ON_ARRAYS), list(map(_array_of, grads))
-    if state.depth and state.depth % _DEEP == 0:
-        return _on_fresh_stack(partial(run, edges, grads, retain, task, accumulating))
+    if state.depth and state.depth % DEEP == 0:
+        return on_fresh_stack(partial(run, edges, grads, retain, task, accumulating))
     return run(edges, grads, retain, task, accumulating)
 
 
@@ -264,26 +260,6 @@ def _in_mode(recording: bool, run: Callable[..., Any], *args: Any) -> Any:
         return run(*args)
     finally:
         state.set(**before)
-
-
-def _on_fresh_stack(run: Callable[[], Any]) -> Any:
-    """The result of ``run`` in a new thread that has this one's modes."""
-    inherited, outcome = dict(vars(state)), []
-
-    def target() -> None:
-        vars(state).update(inherited)
-        try:
-            outcome.append((run(), None))
-        except BaseException as error:  # handed to the thread that waits
-            outcome.append((None, error))
-
-    thread = Thread(target=target)
-    thread.start()
-    thread.join()
-    result, error = outcome[0]
-    if error is not None:
-        raise error
-    return result
 
 
 def _run_batched(

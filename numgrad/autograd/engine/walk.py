@@ -8,8 +8,9 @@ they belong, where they are added up until it is their turn.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
+from threading import Thread
 from typing import Any
 
 from numgrad.autograd.anomaly import explain, fail_on_nan
@@ -25,6 +26,9 @@ from numgrad.autograd.hooks import (
 from numgrad.autograd.node import Node
 from numgrad.autograd.variable import Tensor
 from numgrad.core.interpreter import state
+
+DEEP = 40
+"""Nested backwards that share one stack: a deeper one goes on in a thread of its own."""
 
 _INNER = (Node, tuple)
 """Types of the edges that lead to a node."""
@@ -106,6 +110,26 @@ def walk(
             found.append((captured.get(place_of(edge)), False) if place is None else place[1:])
         found = evaluation.apart(found)
     return found, list(waiting.values())
+
+
+def on_fresh_stack(run: Callable[[], Any]) -> Any:
+    """The result of ``run`` in a new thread that has this one's modes."""
+    inherited, outcome = dict(vars(state)), []
+
+    def target() -> None:
+        vars(state).update(inherited)
+        try:
+            outcome.append((run(), None))
+        except BaseException as error:  # handed to the thread that waits
+            outcome.append((None, error))
+
+    thread = Thread(target=target)
+    thread.start()
+    thread.join()
+    result, error = outcome[0]
+    if error is not None:
+        raise error
+    return result
 
 
 class Queue:
