@@ -266,15 +266,17 @@ class Node:
         for k, (edge, value) in enumerate(zip(self.edges, found, strict=True)):
             if edge is None or value is None:
                 found[k] = None
-                continue
-            meta = call.metas[k]
-            if (
-                type(value) is not Tensor
-                or value._array.shape != meta.shape
-                or value._array.dtype != meta.dtype
-            ):
-                found[k] = conform_tensor(value, meta)
+            elif not _fits(value, call.metas[k]):
+                found[k] = conform_tensor(value, call.metas[k])
         return found
+
+
+def _fits(value: Any, meta: Meta) -> bool:
+    """Whether a gradient is a Tensor of the shape and dtype of its operand, as most are."""
+    if type(value) is not Tensor or value._array.dtype != meta.dtype:
+        return False
+    shape = value._array.shape
+    return len(shape) == len(meta.shape) and shape == meta.shape
 
 
 @cache

@@ -350,16 +350,13 @@ def _no_gradient(operation: str, value: Any) -> NumgradTypeError:
 
 
 def _root_gradient(operation: str, position: int, root: Any, g: Any, batched: bool) -> Tensor:
+    if g is None and not batched and type(root) in TENSORS and is_loss(root):
+        return Tensor(np.ones((), root._array.dtype))
     if not isinstance(root, Tensor | GradientEdge):
         raise NumgradTypeError(
             f"{operation}: root {position} is a {type(root).__name__}, not a Tensor"
         )
-    known = type(root) in TENSORS and root._memory is None and root._requires_grad
-    if known and g is None and not batched:
-        array = root._array
-        if array.shape == () and array.dtype in _ONES:  # a loss
-            return Tensor(state.ground.ones((), array.dtype))
-    if isinstance(root, Tensor) and not (known or root.requires_grad):
+    if isinstance(root, Tensor) and not root.requires_grad:
         raise NumgradRuntimeError(
             f"{operation}: root {position} of shape {root.shape} was not computed from anything "
             "that requires grad (or inside no_grad); set requires_grad=True on an input"

@@ -8,7 +8,7 @@ they belong, where they are added up until it is their turn.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from heapq import heappop, heappush
 from threading import Thread
 from typing import Any
@@ -102,14 +102,20 @@ def walk(
     except Exception as error:
         explain(node, error)
         raise
-    found: list[Any] = []
-    if task is not None and task.targets is not None:
-        captured = {} if visits is None else visits.captured
-        for edge in task.targets:
-            place = waiting.get(id(edge))
-            found.append((captured.get(place_of(edge)), False) if place is None else place[1:])
-        found = evaluation.apart(found)
+    found = [] if task is None else evaluation.apart(_arrived(task, waiting, visits))
     return found, list(waiting.values())
+
+
+def _arrived(
+    task: Task, waiting: dict[int, list], visits: Visits | None
+) -> Iterator[tuple[Any, bool]]:
+    """What arrived at each target, and whether it is owned."""
+    for edge in task.targets or ():
+        if id(edge) in waiting:
+            _, g, owned = waiting[id(edge)]
+            yield g, owned
+        else:
+            yield None if visits is None else visits.captured.get(place_of(edge)), False
 
 
 def on_fresh_stack(run: Callable[[], Any]) -> Any:
