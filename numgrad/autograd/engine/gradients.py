@@ -96,9 +96,11 @@ class ArrayEvaluation(Evaluation):
         return gradients, owned
 
     def added(self, a: Any, owned: bool, b: Any, own: bool) -> tuple[Any, bool]:
-        if owned:
-            return add_into(a, b), True
-        return (add_into(b, a) if own else add(a, b)), True
+        if not owned:
+            if not own:
+                return add(a, b), True
+            a, b = b, a  # the newcomer may be written instead
+        return np.add(a, b, a) if a.size <= SMALL else add_into(a, b), True
 
     def shown(self, g: Any) -> Any:
         return as_tensor(g)

@@ -166,11 +166,12 @@ class Queue:
             self._deliver_part(edge, g, owned)
             return
         key = -edge.sequence if kind is Node else id(edge)
-        place = self.waiting.get(key)
-        if place is not None:
+        waiting = self.waiting
+        if key in waiting:
+            place = waiting[key]
             place[1], place[2] = self.added(place[1], place[2], g, owned)
             return
-        self.waiting[key] = [edge, g, owned]
+        waiting[key] = [edge, g, owned]
         if kind is Node:
             heappush(self.heap, key)
 
