@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from functools import partial
+from functools import cache, partial
 from itertools import count
 from typing import Any
 from weakref import WeakValueDictionary
@@ -78,10 +78,9 @@ class Node:
 
     def name(self) -> str:
         """The operation's name in CamelCase followed by ``Backward``."""
-        if self.call.opaque:  # a class of the user's has its name already
-            return f"{self.call.op.name}Backward"
-        words = self.call.op.name.split("_")
-        return "".join(w[:1].upper() + w[1:] for w in words) + "Backward"
+        name = self.call.op.name
+        # a class of the user's has its name already
+        return f"{name}Backward" if self.call.opaque else _node_name(name)
 
     def __repr__(self) -> str:
         return f"<{self.name()}>"
@@ -136,11 +135,12 @@ class Node:
         """The saved values by name, operands as the Tensors they were: for ``create_graph``."""
         if self.saved is None:
             raise freed(self)
-        self._check_outputs()
-        names = self.call.saves(self.mask)
-        return {
-            name: self._tensor(name, kept) for name, kept in zip(names, self.saved, strict=True)
-        }
+        if self.outputs is not None:
+            self._check_outputs()
+        values = {}
+        for name, kept in zip(self.call.saves(self.mask), self.saved, strict=True):
+            values[name] = self._tensor(name, kept)
+        return values
 
     def _tensor(self, name: str, kept: Any, slot: int = 0) -> Any:
         """A saved value as a Tensor with its place in the graph; numbers stay numbers."""
@@ -263,10 +263,25 @@ class Node:
             ]
         g: Any = tuple(parts) if call.out_metas else parts[0]
         found = call.gradients(self.mask, g, self.unpack_tensors())
-        return [
-            None if value is None or edge is None else conform_tensor(value, meta)
-            for value, edge, meta in zip(found, self.edges, call.metas, strict=True)
-        ]
+        for k, (edge, value) in enumerate(zip(self.edges, found, strict=True)):
+            if edge is None or value is None:
+                found[k] = None
+            elif not _fits(value, call.metas[k]):
+                found[k] = conform_tensor(value, call.metas[k])
+        return found
+
+
+def _fits(value: Any, meta: Meta) -> bool:
+    """Whether a gradient is a Tensor of the shape and dtype of its operand, as most are."""
+    if type(value) is not Tensor or value._array.dtype != meta.dtype:
+        return False
+    shape = value._array.shape
+    return len(shape) == len(meta.shape) and shape == meta.shape
+
+
+@cache
+def _node_name(operation: str) -> str:
+    return "".join(w[:1].upper() + w[1:] for w in operation.split("_")) + "Backward"
 
 
 def show_saved(names: Iterable[str]) -> None:

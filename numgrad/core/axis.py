@@ -189,8 +189,8 @@ class AxisCall(Call):
         if formula.uses_g:
             given["g"] = g
         value = formula.function(**given)
-        wanted = self.metas[0].shape
-        if np.ndim(value) != len(wanted) or np.shape(value) != wanted:
+        wanted, shape = self.metas[0].shape, getattr(value, "shape", ())
+        if len(shape) != len(wanted) or shape != wanted:
             value = bind(OPS["broadcast_to"], (value, wanted), {})
         return value
 

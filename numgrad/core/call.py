@@ -73,7 +73,9 @@ class Call:
 
     def arguments(self, formula: GradientFormula, k: int, values: dict[str, Any]) -> dict[str, Any]:
         """Keyword arguments of a formula, apart from ``g``."""
-        given = {name: values[name] for name in formula.needs}
+        given = {}
+        for name in formula.needs:
+            given[name] = values[name]
         names = self.op.inputs
         for name in formula.metas:
             given[f"meta_{name}"] = self.metas[names.index(name) if name != "inputs" else k]
@@ -99,9 +101,11 @@ class Call:
 
     def gradients(self, mask: int, g: Any, values: dict[str, Any]) -> list[Any]:
         """Gradients of the operands in ``mask`` (None for others), on whatever ``g`` is."""
-        return [
-            self.gradient(k, g, values) if mask >> k & 1 else None for k in range(len(self.metas))
-        ]
+        found: list[Any] = [None] * len(self.metas)
+        for k in range(len(found)):
+            if mask >> k & 1:
+                found[k] = self.gradient(k, g, values)
+        return found
 
     def backward(self, mask: int, g: Any, saved: Sequence[Any]) -> tuple[list[Any], int]:
         """Gradients of the operands in ``mask`` (None for others) and which of them are owned.

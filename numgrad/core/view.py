@@ -29,8 +29,9 @@ class View(Op):
             x = np.asarray(x)
         check_dtype(self.name, x.dtype)
         out = checked(self.name, x, self.function, x, *rest, **params)
-        metas = (Meta(x.shape, x.dtype), *(Meta((), x.dtype) for _ in rest))
+        metas: tuple[Meta, ...] = (Meta(x.shape, x.dtype),)
         if rest:
+            metas += (Meta((), x.dtype),) * len(rest)
             params = params | dict(zip(self.inputs[1:], rest, strict=False))
         return out, ViewCall(self, metas, params, out)
 

@@ -38,6 +38,8 @@ def as_index(operation: str, value: Any, what: str = "axis") -> int:
 
 
 def _as_shape(operation: str, shape: Any) -> tuple[int, ...]:
+    if type(shape) is tuple and set(map(type, shape)) <= {int}:  # nearly always
+        return shape
     if not isinstance(shape, tuple | list):
         shape = np.asarray(shape).tolist() if isinstance(shape, np.ndarray) else (shape,)
         shape = shape if isinstance(shape, list) else tuple(shape)

@@ -31,6 +31,8 @@ class EagerInterpreter(RecordingInterpreter):
 
     def operand(self, op: Op, a: Any) -> tuple[Any, Any]:
         """An argument as it is kept, and as an array or number to compute with."""
+        if type(a) is Tensor and a._memory is None:  # most often by far
+            return a, a._array
         return _operand(op, a)
 
     def run(self, op: Op, arrays: list[Any], params: dict[str, Any]) -> tuple[Any, Call]:

@@ -89,11 +89,6 @@ def new_tensor(array: np.ndarray) -> Tensor:
     return Tensor(array, memory=INFERENCE if state.inference else None)
 
 
-def _edge(a: Any) -> Any:
-    """Where the gradient of an operand goes."""
-    return edge_of(a) if isinstance(a, Tensor) and a._requires_grad else None
-
-
 def _node(call: Call, mask: int, operands: Sequence[Any], out: Any) -> Node:
     saves = call.saves(mask)
     saved: tuple = ()
@@ -112,8 +107,11 @@ def _node(call: Call, mask: int, operands: Sequence[Any], out: Any) -> Node:
             else:
                 values.append(call.aux[call.op.auxiliaries.index(name)])
         saved = tuple(values)
-    edges = tuple([_edge(a) if mask >> k & 1 else None for k, a in enumerate(operands)])
-    return record(call, mask, edges, saved)
+    edges: list[Any] = [None] * len(operands)
+    for k, a in enumerate(operands):
+        if mask >> k & 1:  # a Tensor that requires grad
+            edges[k] = edge_of(a)
+    return record(call, mask, tuple(edges), saved)
 
 
 def _record(call: Call, mask: int, operands: Sequence[Any], out: np.ndarray) -> Tensor:

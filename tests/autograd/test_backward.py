@@ -220,6 +220,16 @@ def test_an_input_given_twice_accumulates_once(lib):
     assert x.grad.tolist() == [3.0, 3.0]
 
 
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_gradient_of_a_written_result_and_of_what_it_came_from(lib, create_graph):
+    """Promise 33: the node of a write sets parts of what arrives to zero, in memory of its own."""
+    x = leaf(lib)
+    y = x * 2
+    y[0] = 5.0
+    gy, gx = lib.autograd.grad((y * y).sum(), [y, x], create_graph=create_graph)
+    assert (gy.tolist(), gx.tolist()) == ([10.0, 8.0], [0.0, 16.0])
+
+
 def test_an_unused_input_of_grad_is_an_error(lib, raises):
     """Promise 33."""
     x, unused = leaf(lib), leaf(lib)

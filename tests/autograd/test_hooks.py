@@ -263,6 +263,16 @@ def test_hooks_of_a_node_with_several_outputs(lib):
 # ------------------------------------------------------------------------ after the accumulation
 
 
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_hooks_of_a_node_see_None_for_outputs_that_are_not_used(lib, create_graph):
+    """Promise 76."""
+    x, seen = leaf(lib), []
+    (first, _) = ng.unstack(x) if lib is ng else lib.unbind(x)
+    first.grad_fn.register_hook(lambda found, grads: seen.append((found[0].tolist(), grads[1])))
+    lib.autograd.grad(first * 3.0, x, create_graph=create_graph)
+    assert seen == [([3.0, 0.0], None)]
+
+
 def test_post_accumulate_hooks_see_the_leaf(lib, raises):
     """Promise 77."""
     x = leaf(lib)

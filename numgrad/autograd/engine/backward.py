@@ -7,20 +7,20 @@ it was; only leaves with post-accumulate hooks are accumulated as soon as they a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from math import prod
-from threading import Thread
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
 from numgrad.autograd.batching.batch import BatchingInterpreter
-from numgrad.autograd.engine.accumulate import accumulate
-from numgrad.autograd.engine.recorded import walk_recorded
+from numgrad.autograd.engine.gradients import ON_ARRAYS, RECORDED, UNRECORDED, accumulate
 from numgrad.autograd.engine.task import GradientEdge, Task, edge_of
-from numgrad.autograd.engine.walk import walk
+from numgrad.autograd.engine.walk import DEEP, on_fresh_stack, walk
 from numgrad.autograd.hooks import retains_grad
 from numgrad.autograd.row_sparse import as_tensor
-from numgrad.autograd.variable import Tensor, constant, refresh
+from numgrad.autograd.variable import TENSORS, Tensor, constant, refresh
 from numgrad.core.abstract import ones, zeros
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
@@ -31,8 +31,7 @@ _ONES = {np.dtype(name): np.ones((), name) for name in ("float32", "float64")}
 for _one in _ONES.values():
     _one.flags.writeable = False
 
-_DEEP = 40
-"""Nested backwards that share one stack: a deeper one goes on in a thread of its own."""
+_array_of = attrgetter("_array")
 
 
 def backward(
@@ -85,10 +84,9 @@ def backward(
         )
     targets = None
     if inputs is not None:
-        targets = list({id(t): t for t in _sequence("backward", inputs)}.values())
+        targets = list({id(t): t for t in _targets("backward", inputs)}.values())
         if not targets:
             raise NumgradRuntimeError("backward: inputs is empty; leave it out for all leaves")
-        _check_inputs("backward", targets)
         if not all(isinstance(t, Tensor) for t in targets):
             raise NumgradRuntimeError(
                 "backward: a gradient edge has no .grad to accumulate into; use autograd.grad"
@@ -100,11 +98,7 @@ def backward(
             for target, g in zip(targets, captured, strict=True)
             if not retains_grad(target)  # accumulated on the way
         ]
-    before = state.set(grad_enabled=create_graph)
-    try:
-        accumulate(found)
-    finally:
-        state.set(**before)
+    _in_mode(create_graph, accumulate, found)
 
 
 def is_loss(root: Tensor) -> bool:
@@ -122,7 +116,7 @@ def is_loss(root: Tensor) -> bool:
 def backward_from_loss(root: Tensor, retain_graph: bool | None) -> None:
     """``backward`` of one real number."""
     one = _ONES[root._array.dtype]
-    accumulate(walk((edge_of(root),), (one,), bool(retain_graph))[1])
+    accumulate(walk(ON_ARRAYS, (edge_of(root),), (one,), bool(retain_graph))[1])
 
 
 def grad(
@@ -177,7 +171,7 @@ def grad(
     >>> ng.autograd.grad(x * x, x)
     (tensor(6.),)
     """
-    if isinstance(inputs, Mapping):
+    if type(inputs) not in TENSORS and isinstance(inputs, Mapping):
         found = grad(
             outputs, list(inputs.values()), grad_outputs, retain_graph, create_graph, only_inputs,
             allow_unused, is_grads_batched, materialize_grads,
@@ -192,12 +186,11 @@ def grad(
             "grad: materialize_grads gives zeros for unused inputs, so allow_unused=False "
             "contradicts it; leave allow_unused out"
         )
-    roots, targets = _sequence("grad", outputs), _sequence("grad", inputs)
+    roots, targets = _sequence("grad", outputs), _targets("grad", inputs)
     if not targets:
         raise NumgradRuntimeError(
             "grad: inputs is empty; name the tensors whose gradients are wanted, or use backward"
         )
-    _check_inputs("grad", targets)
     if materialize_grads and not all(isinstance(t, Tensor) for t in targets):
         raise NumgradRuntimeError(
             "grad: materialize_grads needs Tensors as inputs; a gradient edge does not say what "
@@ -208,21 +201,20 @@ def grad(
         found = _run_batched(roots, grads, retain_graph, create_graph, targets)
     else:
         found, _ = _run(roots, grads, retain_graph, create_graph, targets, False)
-    lead = grads[0].shape[:1] if is_grads_batched else ()
-    result: list[Any] = []
-    for position, (target, g) in enumerate(zip(targets, found, strict=True)):
-        if g is None:
-            meta = _meta(target)
-            if materialize_grads:
-                g = zeros((*lead, *meta.shape), meta.dtype)
-            elif not allow_unused:
+    for position, g in enumerate(found):
+        if g is None and (materialize_grads or not allow_unused):
+            meta = _meta(targets[position])
+            if not materialize_grads:
                 raise NumgradRuntimeError(
                     f"grad: input {position} of shape {meta.shape} is not used by the outputs; "
                     "pass allow_unused=True to get None for it, or materialize_grads=True to get "
                     "zeros"
                 )
-        result.append(as_tensor(g))
-    return tuple(result)
+            lead = grads[0].shape[:1] if is_grads_batched else ()
+            found[position] = Tensor(zeros((*lead, *meta.shape), meta.dtype))
+        elif type(g) is not Tensor:
+            found[position] = Tensor(g) if type(g) is np.ndarray else as_tensor(g)
+    return tuple(found)
 
 
 def dense_grad(*args: Any, **options: Any) -> tuple[Any, ...]:
@@ -238,36 +230,36 @@ def _run(
     roots: Sequence[Any], grads: Sequence[Tensor], retain: bool | None, create_graph: bool,
     targets: Sequence[Any] | None, accumulating: bool,
 ) -> tuple[list[Any], list[list]]:  # fmt: skip
-    edges = [edge_of(root) for root in roots]
-    task = None if targets is None else Task(edges, [edge_of(target) for target in targets])
+    edges = list(map(edge_of, roots))
+    task = None if targets is None else Task(edges, list(map(edge_of, targets)))
     retain = create_graph if retain is None else retain
+    if create_graph or state.interpreters:
+        run = partial(_walk_on_tensors, create_graph)
+    else:
+        run, grads = partial(walk, ON_ARRAYS), list(map(_array_of, grads))
+    if state.depth and state.depth % DEEP == 0:
+        return on_fresh_stack(partial(run, edges, grads, retain, task, accumulating))
+    return run(edges, grads, retain, task, accumulating)
 
-    def run() -> tuple[list[Any], list[list]]:
-        if create_graph or state.interpreters:
-            return walk_recorded(edges, grads, retain, task, accumulating, create_graph)
-        return walk(edges, [g._array for g in grads], retain, task, accumulating)
 
-    return _on_fresh_stack(run) if state.depth and state.depth % _DEEP == 0 else run()
+def _walk_on_tensors(
+    recording: bool, edges: Sequence[Any], grads: Sequence[Any], *how: Any
+) -> tuple[list[Any], list[list]]:
+    evaluation = RECORDED if recording else UNRECORDED
+    if state.ground.deferred:
+        grads = evaluation.nonzero(grads)
+    return _in_mode(recording, walk, evaluation, edges, grads, *how)
 
 
-def _on_fresh_stack(run: Callable[[], Any]) -> Any:
-    """The result of ``run`` in a new thread that has this one's modes."""
-    inherited, outcome = dict(vars(state)), []
-
-    def target() -> None:
-        vars(state).update(inherited)
-        try:
-            outcome.append((run(), None))
-        except BaseException as error:  # handed to the thread that waits
-            outcome.append((None, error))
-
-    thread = Thread(target=target)
-    thread.start()
-    thread.join()
-    result, error = outcome[0]
-    if error is not None:
-        raise error
-    return result
+def _in_mode(recording: bool, run: Callable[..., Any], *args: Any) -> Any:
+    """The result of ``run(*args)`` where operations are recorded, or are not."""
+    if state.grad_enabled is recording:
+        return run(*args)
+    before = state.set(grad_enabled=recording)
+    try:
+        return run(*args)
+    finally:
+        state.set(**before)
 
 
 def _run_batched(
@@ -275,12 +267,12 @@ def _run_batched(
     targets: Sequence[Any],
 ) -> list[Any]:  # fmt: skip
     """One backward for all cotangents of a batch at once."""
-    edges = [edge_of(root) for root in roots]
-    task = Task(edges, [edge_of(target) for target in targets])
+    edges = list(map(edge_of, roots))
+    task = Task(edges, list(map(edge_of, targets)))
     retain = create_graph if retain is None else retain
     with BatchingInterpreter(grads[0].shape[0]) as level:
         wrapped = [level.wrap(g) for g in grads]
-        found, _ = walk_recorded(edges, wrapped, retain, task, False, create_graph)
+        found, _ = _walk_on_tensors(create_graph, edges, wrapped, retain, task, False)
         return [None if g is None else level.unwrap(g) for g in found]
 
 
@@ -305,19 +297,22 @@ def _meta(value: Tensor | GradientEdge) -> Meta:
     return Meta(value.shape, value.dtype)
 
 
-def _check_inputs(operation: str, inputs: Sequence[Any]) -> None:
-    for position, x in enumerate(inputs):
+def _targets(operation: str, inputs: Any) -> list[Any]:
+    """What gradients are wanted for, checked."""
+    targets = [inputs] if type(inputs) in TENSORS else _sequence(operation, inputs)
+    for position, x in enumerate(targets):
         if isinstance(x, GradientEdge):
             continue
         if not isinstance(x, Tensor):
             raise NumgradTypeError(
                 f"{operation}: input {position} is a {type(x).__name__}, not a Tensor"
             )
-        if not x.requires_grad:
+        if not (x._memory is None and x._requires_grad) and not x.requires_grad:
             raise NumgradRuntimeError(
                 f"{operation}: input {position} of shape {x.shape} does not require grad; "
                 "set requires_grad=True before computing the outputs"
             )
+    return targets
 
 
 def _root_gradients(
@@ -336,10 +331,9 @@ def _root_gradients(
         raise NumgradRuntimeError(
             f"{operation}: {len(roots)} roots but {len(grads)} gradients; give one (or None) each"
         )
-    found = [
-        _root_gradient(operation, position, root, g, batched)
-        for position, (root, g) in enumerate(zip(roots, grads, strict=True))
-    ]
+    found: list[Tensor] = []
+    for root, g in zip(roots, grads, strict=True):
+        found.append(_root_gradient(operation, len(found), root, g, batched))
     if batched and len({g.shape[0] for g in found}) > 1:
         raise NumgradRuntimeError(
             f"{operation}: with is_grads_batched all cotangents have one batch length; got "
@@ -356,6 +350,8 @@ def _no_gradient(operation: str, value: Any) -> NumgradTypeError:
 
 
 def _root_gradient(operation: str, position: int, root: Any, g: Any, batched: bool) -> Tensor:
+    if g is None and not batched and type(root) in TENSORS and is_loss(root):
+        return Tensor(np.ones((), root._array.dtype))
     if not isinstance(root, Tensor | GradientEdge):
         raise NumgradTypeError(
             f"{operation}: root {position} is a {type(root).__name__}, not a Tensor"

@@ -45,61 +45,62 @@ def place_of(edge: Any) -> tuple[int, int]:
     return id(edge), -1
 
 
-def node_of(edge: Any) -> Node | None:
-    """The node an edge leads to, if it leads to none of the leaves."""
-    node = edge[0] if type(edge) is tuple else edge
-    return node if type(node) is Node else None
-
-
 class Task:
     """One backward: from the edges ``roots`` to the edges ``targets``, or to all leaves.
 
     Attributes
     ----------
+    outputs
+        Which outputs of a node are targets, by its sequence number.
     needed
         With targets, the sequence numbers of the nodes on a path to one of them.
-    wanted
-        With targets, their places.
+    passed
+        Those of ``needed`` of which no output is a target.
     """
 
-    __slots__ = ("__weakref__", "_reached", "needed", "roots", "targets", "wanted")
+    __slots__ = ("__weakref__", "_reached", "needed", "outputs", "passed", "roots", "targets")
 
     def __init__(self, roots: Sequence[Any], targets: Sequence[Any] | None) -> None:
         self.roots, self.targets = roots, targets
         self._reached: set[tuple[int, int]] | None = None
-        self.wanted: set[tuple[int, int]] = set()
+        self.outputs: dict[int, set[int]] = {}
         self.needed: set[int] | None = None
+        self.passed: set[int] | None = None
         if targets is not None:
-            self.wanted = {place_of(edge) for edge in targets}
-            self.needed = self._between()
+            self.needed = self._between(targets)
+            self.passed = self.needed.difference(self.outputs) if self.outputs else self.needed
 
-    def _between(self) -> set[int]:
+    def _between(self, targets: Sequence[Any]) -> set[int]:
+        leaves: set[int] = set()
+        outputs = self.outputs
+        for edge in targets:
+            kind = type(edge)
+            if kind is Node or kind is tuple:
+                node, number = edge if kind is tuple else (edge, 0)
+                outputs.setdefault(node.sequence, set()).add(number)
+            else:
+                leaves.add(id(edge))
         needed: set[int] = set()
-        consumers: dict[int, list[int]] = {}
-        for node in _reachable(self.roots):
-            for edge in node.edges:
-                if edge is None:
-                    continue
-                if place_of(edge) in self.wanted:
-                    needed.add(node.sequence)
-                child = node_of(edge)
-                if child is not None:
-                    consumers.setdefault(child.sequence, []).append(node.sequence)
-        frontier = list(needed)
-        while frontier:
-            for consumer in consumers.get(frontier.pop(), ()):
-                if consumer not in needed:
-                    needed.add(consumer)
-                    frontier.append(consumer)
+        nodes = reachable(self.roots)
+        for sequence in sorted(nodes):  # what an edge leads to comes first
+            for edge in nodes[sequence].edges:
+                kind = type(edge)
+                if kind is Node:
+                    leads = edge.sequence in needed or edge.sequence in outputs
+                elif kind is tuple:
+                    child = edge[0].sequence
+                    leads = child in needed or edge[1] in outputs.get(child, ())
+                else:
+                    leads = id(edge) in leaves
+                if leads:
+                    needed.add(sequence)
+                    break
         return needed
 
     def edges(self) -> Iterator[Any]:
         """The roots, and every edge a gradient may be sent along."""
-        yield from self.roots
-        for node in _reachable(self.roots, self.needed):
-            for edge in node.edges:
-                if edge is not None:
-                    yield edge
+        nodes = reachable(self.roots, self.needed).values()
+        return chain(self.roots, chain.from_iterable(node.edges for node in nodes))
 
     def leaf_counts(self) -> dict[int, int]:
         """How many gradients may be sent to each leaf that has hooks, by ``id``."""
@@ -120,29 +121,34 @@ class Task:
         place = (id(node), -1) if isinstance(node, Tensor) else (node.sequence, output)
         if place not in self._reached:
             return False
-        return self.needed is None or place in self.wanted or place[0] in self.needed
+        return (
+            self.needed is None
+            or place[0] in self.needed
+            or place in map(place_of, self.targets or ())
+        )
 
 
-def _reachable(roots: Sequence[Any], within: set[int] | None = None) -> Iterator[Node]:
-    """Every node that edges lead to, once; with ``within`` only through nodes of that set."""
-    visited: set[int] = set()
-    stack = [node_of(edge) for edge in roots]
+def reachable(roots: Iterable[Any], within: set[int] | None = None) -> dict[int, Node]:
+    """Every node that edges lead to, by sequence number; with ``within`` only through these."""
+    nodes: dict[int, Node] = {}
+    stack = list(roots)
     while stack:
-        node = stack.pop()
-        if node is None or node.sequence in visited:
+        edge = stack.pop()
+        node = edge[0] if type(edge) is tuple else edge
+        if type(node) is not Node or node.sequence in nodes:
             continue
-        visited.add(node.sequence)
-        if within is not None and node.sequence not in within:
-            continue
-        yield node
-        stack.extend(node_of(edge) for edge in node.edges)
+        if within is None or node.sequence in within:
+            nodes[node.sequence] = node
+            stack.extend(node.edges)
+    return nodes
 
 
 def leads_elsewhere(roots: Iterable[Tensor], leaves: Sequence[Tensor]) -> bool:
     """Whether ``roots`` depend on a leaf that requires grad and is none of ``leaves``."""
     edges = [edge_of(root) for root in roots if root.requires_grad]
     known = set(map(id, leaves))
+    nodes = reachable(edges).values()
     return any(
         isinstance(edge, Tensor) and edge._requires_grad and id(edge) not in known
-        for edge in chain(edges, chain.from_iterable(node.edges for node in _reachable(edges)))
+        for edge in chain(edges, chain.from_iterable(node.edges for node in nodes))
     )

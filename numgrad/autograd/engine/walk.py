@@ -1,43 +1,43 @@
-"""The walk of a plain backward: compiled kernels on ndarrays, nodes by falling sequence number.
+"""The walk of a backward: nodes by falling sequence number, until gradients wait at leaves only.
 
-Note [Ownership of buffers]
----------------------------
-A gradient array may be written only if a backward kernel made it in this pass for exactly one edge:
-``add``, ``reshape`` and views pass the same array on. ``backward`` of a call says which gradients
-it owns; a buffer keeps that flag, the first sum of two aliases makes a new owned array, and what is
-put into ``.grad`` without being owned is copied. A gradient that a hook has seen is not owned.
+At each node the walk does three things. It *visits* the node where anything is to be done besides
+computing: hooks, retained gradients, results that are asked for, anomalies. It evaluates the
+node's backward, as its ``Evaluation`` says. It *delivers* the gradients of the operands to where
+they belong, where they are added up until it is their turn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from heapq import heappop, heappush
+from threading import Thread
 from typing import Any
 
-import numpy as np
-
 from numgrad.autograd.anomaly import explain, fail_on_nan
-from numgrad.autograd.engine.accumulate import add, add_into
-from numgrad.autograd.engine.arrival import (
-    HookedLeaves,
-    after_node,
-    as_array,
-    at_outputs,
-    before_node,
-)
+from numgrad.autograd.engine.gradients import Evaluation, accumulate
 from numgrad.autograd.engine.task import Task, place_of
-from numgrad.autograd.hooks import LeafHooks
+from numgrad.autograd.hooks import (
+    LeafHooks,
+    NodeExtras,
+    run_node_hooks,
+    run_post_accumulate,
+    run_tensor_hooks,
+)
 from numgrad.autograd.node import Node
-from numgrad.autograd.row_sparse import as_tensor
 from numgrad.autograd.variable import Tensor
-from numgrad.core.call import CONSUMES
 from numgrad.core.interpreter import state
-from numgrad.core.row_sparse import RowSparseArray
+
+DEEP = 40
+"""Nested backwards that share one stack: a deeper one goes on in a thread of its own."""
+
+_INNER = (Node, tuple)
+"""Types of the edges that lead to a node."""
 
 
 def walk(
+    evaluation: Evaluation,
     roots: Sequence[Any],
-    grads: Sequence[np.ndarray],
+    grads: Sequence[Any],
     retain: bool,
     task: Task | None = None,
     accumulating: bool = True,
@@ -45,232 +45,275 @@ def walk(
     """Gradients of the targets of ``task``, and what arrived at each leaf.
 
     ``roots`` are edges; ``accumulating`` says that leaves will be accumulated into, so that the
-    hooks of their accumulators run. What arrived is ``[leaf, gradient, owned]``. What waits at a
-    node is ``[node, gradient, owned]``, lists of the latter two for a node with several outputs.
+    hooks of their accumulators run. What arrived is ``[leaf, gradient, owned]``.
     """
-    pending: dict[int, list] = {}
-    leaves: dict[int, list] = {}
-    heap: list[int] = []
-    captured: dict[tuple[int, int], Any] = {}
-    wanted = needed = hooked = None
-    if task is not None:
-        wanted, needed = task.wanted, task.needed
-    for edge, g in zip(roots, grads, strict=True):
-        if type(edge) is tuple:
-            _deliver_part(pending, heap, edge, g, False)
-            continue
-        table, key = (pending, -edge.sequence) if type(edge) is Node else (leaves, id(edge))
-        waiting = table.get(key)
-        if waiting is None:
-            table[key] = [edge, g, False]
-            if table is pending:
-                heappush(heap, key)
-        else:
-            waiting[1], waiting[2] = add(waiting[1], g), True
+    queue = Queue(evaluation)
+    deliver, heap, waiting = queue.deliver, queue.heap, queue.waiting
+    evaluate = evaluation.evaluate
+    visits = hooked = node = None
+    passed = None if task is None else task.passed
+    watched = state.anomaly or state.ground.deferred
     if LeafHooks.live:
-        task = task or Task(roots, None)
-        hooked = HookedLeaves(task, leaves, accumulating, False)
-        hooked.arrived(roots)
-    careful = state.anomaly
-    node: Any = None
-    # along a chain one node is pending at a time: it is kept out of the heap
+        visits = Visits(task or Task(roots, None), evaluation)
+        hooked = HookedLeaves(visits, waiting, accumulating)
+    # along a chain one node waits at a time: it is kept out of the queue
     only: list | None = None
-    only_key = 0
+    edges, gradients, owned = roots, grads, 0
     try:
         while True:
-            if only is not None:
-                key, (node, g, mine), only = only_key, only, None
-            elif heap:
-                key = heappop(heap)
-                node, g, mine = pending.pop(key)
-            else:
-                break
-            extras = node.extras
-            if extras is not None or needed is not None:
-                if needed is not None and -key not in needed and not _is_wanted(node, wanted):
-                    continue
-                if extras is not None and (extras.tensor or extras.retained):
-                    task = task or Task(roots, None)
-                    g, mine = _with_hooks(at_outputs, extras, g, task), False
-                if needed is not None:
-                    _capture(captured, wanted, -key, g)
-                    if -key not in needed:
-                        continue
-                if extras is not None and extras.pre:
-                    task = task or Task(roots, None)
-                    g, mine = _with_hooks(before_node, extras, g, task), False
-            call = node.call
-            if type(g) is list and call.materializes:
-                g = [
-                    np.zeros(m.shape, m.dtype) if part is None else part
-                    for part, m in zip(g, call.out_metas, strict=True)
-                ]
-            saved = node.saved
-            values = node.unpack() if saved != () else saved
-            large = call.large
-            if large is CONSUMES:
-                gradients, owned = call.consume(node.mask, g, mine)
-            else:
-                buffers = _owned_buffers(node, pending, leaves) if large else None
-                if buffers is not None:
-                    gradients, owned = call.backward_into(node.mask, g, values, buffers)
-                else:
-                    function = call.functions.get(node.mask)
-                    if function is not None:
-                        gradients, owned = function(g, *values)
-                    else:
-                        gradients, owned = call.backward(node.mask, g, values)
-                        if call.row_sparse:
-                            gradients, owned = _sparse_for_leaves(
-                                node.edges, gradients, owned, mine
-                            )
-            if saved and not retain:
-                node.saved = None
-            if extras is not None and extras.post:
-                task = task or Task(roots, None)
-                parts = [as_tensor(part) for part in (g if type(g) is list else [g])]
-                found = [as_tensor(value) for value in gradients]
-                found = after_node(extras, found, parts, False, task)
-                gradients, owned = [as_array(value) for value in found], 0
-            if careful:
-                fail_on_nan(node, gradients)
             bit = 1
-            for edge, g in zip(node.edges, gradients):  # noqa: B905 (equal by construction)
+            for edge, g in zip(edges, gradients):  # noqa: B905 (equal by construction)
                 if edge is not None and g is not None:
-                    if type(edge) is Node:
-                        key = -edge.sequence
-                        if only is None:
-                            if not heap:
-                                only, only_key = [edge, g, owned & bit != 0], key
-                                bit += bit
-                                continue
-                        elif key != only_key:
-                            pending[only_key], only = only, None
-                            heappush(heap, only_key)
-                        waiting = pending.get(key) if only is None else only
-                        if waiting is None:
-                            pending[key] = [edge, g, owned & bit != 0]
-                            heappush(heap, key)
-                    elif type(edge) is tuple:
-                        if only is not None:
-                            pending[only_key], only = only, None
-                            heappush(heap, only_key)
-                        _deliver_part(pending, heap, edge, g, owned & bit != 0)
-                        waiting = None
+                    if only is None and type(edge) is Node and not heap:
+                        only = [edge, g, owned & bit != 0]
                     else:
-                        key = id(edge)
-                        waiting = leaves.get(key)
-                        if waiting is None:
-                            leaves[key] = [edge, g, owned & bit != 0]
-                    if waiting is None:
-                        pass
-                    elif waiting[2]:
-                        waiting[1] = add_into(waiting[1], g)
-                    elif owned & bit:  # the newcomer may be written instead
-                        waiting[1], waiting[2] = add_into(g, waiting[1]), True
-                    else:
-                        waiting[1], waiting[2] = add(waiting[1], g), True
+                        if only is not None and type(edge) in _INNER:
+                            queue.put(only)
+                            only = None
+                        deliver(edge, g, owned & bit != 0)
                 bit += bit
             if hooked is not None:
-                hooked.arrived(node.edges)
+                hooked.arrived(edges)
+            if only is None:
+                if not heap:
+                    break
+                only = waiting.pop(heappop(heap))
+            (node, g, mine), only = only, None
+            edges = node.edges
+            visited = (
+                node.extras is not None
+                or watched
+                or (passed is not None and node.sequence not in passed)
+            )
+            if visited:
+                visits = visits or Visits(task or Task(roots, None), evaluation)
+                arrived = visits.arrive(node, g, mine)
+                if arrived is None:
+                    edges = gradients = ()
+                    continue
+                g, mine = arrived
+            gradients, owned = evaluate(node, g, mine, waiting)
+            if node.saved and not retain:
+                node.saved = None
+            if visited:
+                gradients, owned = visits.leave(node, g, gradients, owned)  # pyright: ignore
         if hooked is not None:
             hooked.finish()
     except Exception as error:
         explain(node, error)
         raise
-    found = _found(task, captured, leaves) if wanted is not None else []
-    return found, list(leaves.values())
+    found = [] if task is None else evaluation.apart(_arrived(task, waiting, visits))
+    return found, list(waiting.values())
 
 
-def _sparse_for_leaves(
-    edges: Sequence[Any], gradients: Sequence[Any], owned: int, mine: Any
-) -> tuple[list[Any], int]:
-    """Row-sparse gradients made dense unless a leaf takes them; and which gradients are owned.
-
-    Rows may be those of what arrived at the node, so they are owned only if that was ``mine``.
-    """
-    found = list(gradients)
-    for k, (edge, g) in enumerate(zip(edges, gradients, strict=True)):
-        if type(g) is RowSparseArray:
-            if not isinstance(edge, Tensor):
-                found[k] = g.dense()
-            elif mine is not True:
-                owned &= ~(1 << k)
-    return found, owned
-
-
-def _found(task: Any, captured: dict[Any, Any], leaves: dict[int, list]) -> list[Any]:
-    """The gradient of each target, each in memory of its own."""
-    found = []
-    handed: set[int] = set()
-    for edge in task.targets:
-        waiting = leaves.get(id(edge)) if isinstance(edge, Tensor) else None
-        g = waiting[1] if waiting else captured.get(place_of(edge))
-        if g is not None:
-            if id(g) in handed or not (waiting and waiting[2]):
-                g = g.copy()
-            handed.add(id(g))
-        found.append(g)
-    return found
-
-
-def _is_wanted(node: Node, wanted: Any) -> bool:
-    return any((node.sequence, k) in wanted for k in range(node.call.nout))
-
-
-def _capture(captured: dict, wanted: Any, sequence: int, g: Any) -> None:
-    for number, part in enumerate(g if type(g) is list else [g]):
-        if (sequence, number) in wanted:
-            captured[sequence, number] = part
-
-
-def _with_hooks(run: Any, extras: Any, g: Any, task: Task) -> Any:
-    """What hooks, who want Tensors, make of what waits at a node."""
-    parts = g if type(g) is list else [g]
-    found = [as_array(p) for p in run(extras, [as_tensor(p) for p in parts], False, task)]
-    return found if type(g) is list else found[0]
-
-
-def _owned_buffers(
-    node: Node, pending: dict[int, list], leaves: dict[int, list]
-) -> list[np.ndarray | None] | None:
-    """For each operand the array its gradient can be added to in place; None if there is none."""
-    found: list[Any] | None = None
-    taken: set[int] = set()
-    for k, edge in enumerate(node.edges):
-        if type(edge) is Node:
-            waiting = pending.get(-edge.sequence)
-        elif edge is None or type(edge) is tuple:
-            continue
+def _arrived(
+    task: Task, waiting: dict[int, list], visits: Visits | None
+) -> Iterator[tuple[Any, bool]]:
+    """What arrived at each target, and whether it is owned."""
+    for edge in task.targets or ():
+        if id(edge) in waiting:
+            _, g, owned = waiting[id(edge)]
+            yield g, owned
         else:
-            waiting = leaves.get(id(edge))
-        if waiting is None or not waiting[2] or id(waiting) in taken:
-            continue
-        meta, buffer = node.call.metas[k], waiting[1]
-        if type(buffer) is RowSparseArray:
-            continue
-        if buffer.flags.c_contiguous and buffer.shape == meta.shape and buffer.dtype == meta.dtype:
-            found = found or [None] * len(node.edges)
-            found[k] = buffer
-            taken.add(id(waiting))
-    return found
+            yield None if visits is None else visits.captured.get(place_of(edge)), False
 
 
-def _deliver_part(
-    pending: dict[int, list], heap: list[int], edge: tuple, g: np.ndarray, owned: bool
-) -> None:
-    """Add ``g`` to what waits at one output of a node with several."""
-    node, number = edge
-    key = -node.sequence
-    waiting = pending.get(key)
-    if waiting is None:
-        count = node.call.nout
-        waiting = pending[key] = [node, [None] * count, [False] * count]
-        heappush(heap, key)
-    _, parts, owners = waiting
-    if parts[number] is None:
-        parts[number], owners[number] = g, owned
-    elif owners[number]:
-        add_into(parts[number], g)
-    else:
-        parts[number], owners[number] = add(parts[number], g), True
+def on_fresh_stack(run: Callable[[], Any]) -> Any:
+    """The result of ``run`` in a new thread that has this one's modes."""
+    inherited, outcome = dict(vars(state)), []
+
+    def target() -> None:
+        vars(state).update(inherited)
+        try:
+            outcome.append((run(), None))
+        except BaseException as error:  # handed to the thread that waits
+            outcome.append((None, error))
+
+    thread = Thread(target=target)
+    thread.start()
+    thread.join()
+    result, error = outcome[0]
+    if error is not None:
+        raise error
+    return result
+
+
+class Queue:
+    """Gradients on their way, added up where they wait.
+
+    ``waiting`` has ``[node or leaf, gradient, owned]`` of each place, lists of the latter two for a
+    node with several outputs. Keys of nodes are their negative sequence numbers, which ``heap``
+    orders; keys of leaves are their ``id``.
+    """
+
+    __slots__ = ("added", "heap", "waiting")
+
+    def __init__(self, evaluation: Evaluation) -> None:
+        self.added = evaluation.added
+        self.heap: list[int] = []
+        self.waiting: dict[int, list] = {}
+
+    def put(self, place: list) -> None:
+        """Let a node wait at which nothing else does."""
+        key = -place[0].sequence
+        self.waiting[key] = place
+        heappush(self.heap, key)
+
+    def deliver(self, edge: Any, g: Any, owned: bool) -> None:
+        """Add ``g`` to what waits at the end of an edge."""
+        kind = type(edge)
+        if kind is tuple:
+            self._deliver_part(edge, g, owned)
+            return
+        key = -edge.sequence if kind is Node else id(edge)
+        waiting = self.waiting
+        if key in waiting:
+            place = waiting[key]
+            place[1], place[2] = self.added(place[1], place[2], g, owned)
+            return
+        waiting[key] = [edge, g, owned]
+        if kind is Node:
+            heappush(self.heap, key)
+
+    def _deliver_part(self, edge: tuple[Node, int], g: Any, owned: bool) -> None:
+        """Add ``g`` to what waits at one output of a node with several."""
+        node, number = edge
+        place = self.waiting.get(-node.sequence)
+        if place is None:
+            count = node.call.nout
+            place = [node, [None] * count, [False] * count]
+            self.put(place)
+        _, parts, owners = place
+        if parts[number] is None:
+            parts[number], owners[number] = g, owned
+        else:
+            parts[number], owners[number] = self.added(parts[number], owners[number], g, owned)
+
+
+class Visits:
+    """What is done at nodes besides computing: see Note [Order of hooks] in ``hooks``."""
+
+    __slots__ = ("captured", "evaluation", "task")
+
+    def __init__(self, task: Task, evaluation: Evaluation) -> None:
+        self.task, self.evaluation = task, evaluation
+        self.captured: dict[tuple[int, int], Any] = {}
+
+    def arrive(self, node: Node, g: Any, mine: Any) -> tuple[Any, Any] | None:
+        """What a node gets, as hooks leave it, and whether that is owned; None if it is not to run.
+
+        On the way gradients are retained, and captured where they are asked for.
+        """
+        task, extras, sequence = self.task, node.extras, node.sequence
+        runs = task.needed is None or sequence in task.needed
+        asked = task.outputs.get(sequence)
+        if asked is None and not runs:
+            return None
+        if extras is not None and (extras.tensor or extras.retained):
+            g, mine = self._taken(self._at_outputs(extras, self._shown(g)), g), False
+        if asked is not None:
+            mine = False
+            for number in asked:
+                self.captured[sequence, number] = g[number] if type(g) is list else g
+        if not runs:
+            return None
+        if extras is not None and extras.pre:
+            parts = self.of_node("a pre-hook", extras.pre, self._shown(g))
+            g, mine = self._taken(parts, g), False
+        return g, mine
+
+    def leave(
+        self, node: Node, g: Any, gradients: Sequence[Any], owned: int
+    ) -> tuple[Sequence[Any], int]:
+        """Gradients of a node's operands as its hooks leave them, and which of them are owned."""
+        extras = node.extras
+        if extras is not None and extras.post:
+            shown = self._shown(list(gradients))
+            found = self.of_node("a hook", extras.post, shown, tuple(self._shown(g)))
+            gradients, owned = [self.evaluation.taken(value) for value in found], 0
+        if state.anomaly:
+            fail_on_nan(node, gradients)
+        if state.ground.deferred:
+            gradients = self.evaluation.nonzero(gradients)
+        return gradients, owned
+
+    def of_tensor(self, hooks: dict[int, Any], g: Tensor) -> Tensor:
+        """The gradient as the hooks of a tensor leave it."""
+        return run_tensor_hooks(hooks, g, self.evaluation.recording, self.task)
+
+    def of_node(
+        self, what: str, hooks: dict[int, Any], changing: list[Any], *context: tuple
+    ) -> list[Any]:
+        """Gradients as pre-hooks or post-hooks of a node leave them."""
+        recording = self.evaluation.recording
+        return run_node_hooks(what, hooks, recording, self.task, changing, *context)
+
+    def _at_outputs(self, extras: NodeExtras, parts: list[Any]) -> list[Any]:
+        """Gradients of a node's outputs as tensor hooks leave them; some are retained."""
+        for output, hooks in extras.tensor.items():
+            if parts[output] is not None and hooks:
+                parts[output] = self.of_tensor(hooks, parts[output])
+        for output, reference in extras.retained.items():
+            tensor = reference()
+            if tensor is not None and parts[output] is not None:
+                accumulate([(tensor, self.evaluation.taken(parts[output]), False)])
+        return parts
+
+    def _shown(self, g: Any) -> list[Any]:
+        """What waits at a node as hooks see it."""
+        return [self.evaluation.shown(part) for part in (g if type(g) is list else [g])]
+
+    def _taken(self, parts: Sequence[Any], g: Any) -> Any:
+        """What hooks made of ``g``, as the node gets it."""
+        found = [self.evaluation.taken(part) for part in parts]
+        return found if type(g) is list else found[0]
+
+
+class HookedLeaves:
+    """Leaves with hooks, which run as soon as the last gradient has arrived.
+
+    ``waiting`` is that of the queue. Where a hook wants to see the accumulated gradient it is
+    accumulated at once; all others are when the walk has succeeded.
+    """
+
+    __slots__ = ("accumulating", "missing", "visits", "waiting")
+
+    def __init__(self, visits: Visits, waiting: dict[int, list], accumulating: bool) -> None:
+        self.visits, self.waiting, self.accumulating = visits, waiting, accumulating
+        self.missing = visits.task.leaf_counts()
+
+    def arrived(self, edges: Sequence[Any]) -> None:
+        """Take note that gradients (or none) were sent along ``edges``."""
+        missing = self.missing
+        for edge in edges:
+            if isinstance(edge, Tensor) and id(edge) in missing:
+                missing[id(edge)] -= 1
+                if not missing[id(edge)]:
+                    self._complete(edge)
+
+    def finish(self) -> None:
+        """Let the hooks of leaves run that a path sent nothing to, so that they seem to wait."""
+        for leaf, *_ in list(self.waiting.values()):
+            if self.missing.get(id(leaf)):
+                self._complete(leaf)
+
+    def _complete(self, leaf: Tensor) -> None:
+        place, targets = self.waiting.get(id(leaf)), self.visits.task.targets
+        if place is None or (targets is not None and not any(leaf is t for t in targets)):
+            return
+        hooks: LeafHooks = leaf._extra.hooks  # pyright: ignore
+        visits, evaluation = self.visits, self.visits.evaluation
+        g = evaluation.shown(place[1])
+        if hooks.tensor:
+            g = visits.of_tensor(hooks.tensor[0], g)
+        if self.accumulating and hooks.pre:
+            (g,) = visits.of_node("a pre-hook", hooks.pre, [g])
+        if g is None:
+            del self.waiting[id(leaf)]
+            return
+        place[1:] = evaluation.taken(g), False
+        if self.accumulating and hooks.after_accumulation:
+            accumulate([place])
+            place[1] = None  # done
+            run_post_accumulate(hooks, leaf, visits.task)
+            visits.of_node("a hook", hooks.post, [], (g,))
