@@ -122,3 +122,12 @@ def test_views_made_where_nothing_is_recorded_are_constants():
         assert not view.requires_grad
         assert not view.is_inference()
         assert not (view * 2).requires_grad
+
+
+def test_settings_are_those_that_exist():
+    with pytest.raises(ng.errors.NumgradAttributeError, match=r"config.*'num_threads'.*check_jit"):
+        ng.config.num_threads = 2
+    with pytest.raises(ng.errors.NumgradTypeError, match=r"config: jit is True or False.*'no'"):
+        ng.config.jit = "no"
+    assert ng.config.jit is True
+    assert not hasattr(ng.config, "num_threads")
