@@ -260,7 +260,8 @@ class AxisPlan(AxisCall):
         self.floating = self.dtype.kind in "fc"
         self.records = op.differentiable and self.differentiable(0)
         self.large = self.order is None and prod(self.counts) > LARGE
-        self.keeps = sum({"x": 1, "y": 2}[n] for n in self.saves(1)) if op.formulas else 0
+        saved = sum({"x": 1, "y": 2}[n] for n in self.saves(1)) if op.formulas else 0
+        self.keeps = (0, saved)
         self.entry: Callable[..., Any] = self._compile_forward
 
     def _compile_forward(self, *arguments: Any) -> None:

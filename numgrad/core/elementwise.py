@@ -62,11 +62,16 @@ class Planned(Op):
     """An operation whose calls are planned by dtypes and shapes: Note [Plans].
 
     A plan is a ``Call`` with what the eager hot path reads: ``entry``, ``allocate`` and ``dtype``
-    of the result, ``flat`` (operands are passed as they are), ``arrays``, ``scalar_a``, ``dims``,
-    ``floating``, ``records`` and ``keeps``.
+    of the result, ``flat`` (operands are passed as they are), ``dims``, ``floating``, ``records``
+    (a bit for each operand that may get a gradient) and ``keeps`` (for each mask a bit for each
+    operand, and one for the result, that is saved).
     """
 
     plans: dict[tuple, Any]
+    whole = False
+    """Whether kernels take arrays as they are, none raveled, and backwards need at most two."""
+    check: Callable[[Sequence[Any]], None] | None = None
+    """What raises for integers that it cannot compute with."""
 
     def forget(self) -> None:
         self.plans.clear()
@@ -213,7 +218,6 @@ class ElementwisePlan(Call):
     __slots__ = (
         "_saves",
         "allocate",
-        "arrays",
         "dims",
         "dtype",
         "entry",
@@ -225,7 +229,6 @@ class ElementwisePlan(Call):
         "layout",
         "loop",
         "records",
-        "scalar_a",
         "scalars",
         "shape",
         "simple",
@@ -259,14 +262,15 @@ class ElementwisePlan(Call):
         self.flat = self.simple and all(a.ndim == 1 for a in arrays) and len(self.shape) == 1
         self.dims = self.layout.dims if len(self.layout.dims) > 1 else ()
         self.floating = all(d.kind in "fc" for d in self.loop)
-        self.arrays = not any(self.scalars)
-        self.scalar_a = self.scalars[0]
         # which operands can receive a gradient, and per mask what is saved, as bits: operands in
         # order, then y
         self.records = sum(
             1 << k
             for k, meta in enumerate(metas)
-            if not self.scalars[k] and meta.dtype.kind in "fc" and self.differentiable(k)
+            if op.differentiable
+            and not self.scalars[k]
+            and meta.dtype.kind in "fc"
+            and self.differentiable(k)
         )
         self._saves: dict[int, tuple[str, ...]] = {}
         self.functions = {}

@@ -143,10 +143,6 @@ class Op(Documented):
         own = self.__module__.partition(".")[0] == __name__.partition(".")[0]
         return places[0] == places[1] and not own
 
-    def eager_entry(self) -> Callable[..., Any] | None:
-        """The function behind eager calls, if the operation has a hot path of its own."""
-        return None
-
     @property
     def names(self) -> tuple[str, ...]:
         """The name and the aliases."""

@@ -34,6 +34,8 @@ NOGIL_NS = 100_000.0
 class MatMul(Planned):
     """The operation ``@``."""
 
+    whole = True
+
     def __init__(self, function: Callable[..., Any], **options: Any) -> None:
         super().__init__(function, **options)
         self.plans: dict[tuple, ProductPlan] = {}
@@ -92,20 +94,15 @@ class ProductPlan(Call):
     __slots__ = (
         "_saves",
         "allocate",
-        "arrays",
         "batch",
-        "dims",
         "dtype",
         "entry",
-        "flat",
         "floating",
         "form",
         "functions",
         "keeps",
         "loose",
         "records",
-        "scalar_a",
-        "scalar_b",
         "shape",
         "sizes",
         "ta",
@@ -133,9 +130,7 @@ class ProductPlan(Call):
         self.entry = self._forward()
 
     def _read_by_eager_entry(self) -> None:
-        # what the hot path for two operands looks at, as in the plans of elementwise operations
-        self.arrays, self.flat, self.dims = True, True, ()
-        self.scalar_a = self.scalar_b = False
+        # what the hot path looks at, as in the plans of elementwise operations
         self.allocate = self.shape[0] if len(self.shape) == 1 else self.shape
         self.floating = self.dtype.kind in "fc"
         self.records = sum(
