@@ -17,10 +17,11 @@ from numgrad.core.formula import Meta
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels.recurrence import recurrence_kernel
+from numgrad.operations.arrangement import flip, roll
 from numgrad.operations.extend import pad_constant
 from numgrad.operations.index import getitem
 from numgrad.operations.join import concat
-from numgrad.operations.shape import as_operand, broadcast_to, flip, reshape, roll
+from numgrad.operations.shape import as_operand, broadcast_to, reshape
 
 _ELEMENT_NS = 0.8  # a dependent addition or product
 

@@ -31,7 +31,8 @@ from numgrad.kernels.index import (
     scatter_add_along_kernel,
     scatter_add_kernel,
 )
-from numgrad.operations.shape import as_operand, broadcast_to, permute_dims, reshape
+from numgrad.operations.arrangement import permute_dims
+from numgrad.operations.shape import as_operand, broadcast_to, reshape
 
 # What these operations, and those that write by index, are tried with.
 INDICES = np.array([2, 0, 0])

@@ -16,6 +16,7 @@ from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
 from numgrad.errors import NumgradValueError
 from numgrad.kernels.index import scatter_add_kernel
+from numgrad.operations.arrangement import roll
 from numgrad.operations.choice import where
 from numgrad.operations.index import (
     ALONG,
@@ -26,7 +27,7 @@ from numgrad.operations.index import (
     getitem,
     take,
 )
-from numgrad.operations.shape import as_operand, broadcast_to, ravel, reshape, roll
+from numgrad.operations.shape import as_operand, broadcast_to, ravel, reshape
 from numgrad.operations.write import (
     check_cast,
     check_dtypes,

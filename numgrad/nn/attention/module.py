@@ -16,8 +16,9 @@ from numgrad.nn.linear.module import Linear
 from numgrad.nn.module.module import Module
 from numgrad.nn.module.options import checked
 from numgrad.nn.module.parameter import empty_parameter
-from numgrad.operations.join import concat, split
+from numgrad.operations.join import concat
 from numgrad.operations.shape import broadcast_to
+from numgrad.operations.split import split
 from numgrad.tensors.creation import asarray
 
 
