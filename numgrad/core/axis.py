@@ -23,10 +23,11 @@ from numgrad.codegen.dtypes import FLOAT32, FLOAT64, check_dtype, kernel_dtype
 from numgrad.codegen.emitter import Emitter
 from numgrad.codegen.symbols import AXIS, Reader, Symbol
 from numgrad.core.call import Call
-from numgrad.core.elementwise import LARGE, MAX_PLANS, ReadingInterpreter, _convert
+from numgrad.core.elementwise import ReadingInterpreter, _convert
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind, interpreter
 from numgrad.core.op import OPS, Op
+from numgrad.core.plan import LARGE, Plan, remember
 from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueError
 
 _MEMORY_NS = 0.15
@@ -98,9 +99,7 @@ class AxisOp(Op):
         key = (x.dtype, x.shape, exact(params))
         found = self.plans.get(key)
         if found is None:
-            if len(self.plans) >= MAX_PLANS:
-                self.plans.clear()
-            found = self.plans[key] = AxisPlan(self, x, dict(params))
+            found = remember(self.plans, key, AxisPlan(self, x, dict(params)))
         return found
 
     def warm(self, dtype: Any) -> Iterator[str]:
@@ -195,7 +194,7 @@ class AxisCall(Call):
         return value
 
 
-class AxisPlan(AxisCall):
+class AxisPlan(AxisCall, Plan):
     """How an operation along axes is computed for an operand of given dtype and shape."""
 
     __slots__ = (
@@ -384,10 +383,6 @@ class AxisPlan(AxisCall):
             self.entry(self._arrange(x, True), *self.scalars, out.ravel(), *self.sizes)
         return result
 
-    @property
-    def results(self) -> tuple[Meta, ...]:
-        return (Meta(self.shape, self.dtype),)
-
     # ------------------------------------------------------------------------------ backward
 
     def differentiable(self, k: int) -> bool:
@@ -401,18 +396,6 @@ class AxisPlan(AxisCall):
         if formula.uses_g:
             given["g"] = values["g"]
         return formula.function(**given)
-
-    def backward(self, mask: int, g: np.ndarray, saved: Sequence[Any]) -> tuple[Any, int]:
-        function = self.functions[mask] = self._compile_backward(mask)
-        return function(g, *saved)
-
-    def backward_into(
-        self, mask: int, g: np.ndarray, saved: Sequence[Any], buffers: Sequence[Any]
-    ) -> tuple[Any, int]:
-        function = self.functions.get(~mask)
-        if function is None:
-            function = self.functions[~mask] = self._compile_backward(mask, accumulate=True)
-        return function(g, *saved, buffers[0])
 
     def _compile_backward(
         self, mask: int, *, accumulate: bool = False
@@ -435,10 +418,9 @@ class AxisPlan(AxisCall):
             "inverse": self.inverse,
         }
         saves = self.saves(mask)
-        parameters = ("g", *saves, *(("out",) if accumulate else ()))
+        parameters = ("g", *saves, *(("buffers",) if accumulate else ()))
         lines = [f"def backward({', '.join(parameters)}):"]
-        if not accumulate:
-            lines.append("    out = empty(shape, dtype)")
+        lines.append("    out = buffers[0]" if accumulate else "    out = empty(shape, dtype)")
         arguments = []
         for name in self.names("backward", mask):
             if name == "n":

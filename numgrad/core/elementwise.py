@@ -1,12 +1,4 @@
-"""Elementwise operations: one formula, lifted to arrays of any layout by generated kernels.
-
-Note [Plans]
-------------
-Everything about a call that does not depend on the numbers (result dtype, broadcasting, which
-kernel, serial or parallel) is an ``ElementwisePlan``, found by the dtypes and shapes of the
-operands. The eager hot path is one look-up of the plan, one ``np.empty`` and one call of the
-kernel's entry point.
-"""
+"""Elementwise operations: one formula, lifted to arrays of any layout by generated kernels."""
 
 from __future__ import annotations
 
@@ -28,18 +20,12 @@ from numgrad.codegen.loops import (
     strided_view,
 )
 from numgrad.codegen.symbols import Reader, Symbol
-from numgrad.core.call import Call
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import Interpreter, interpreter
 from numgrad.core.op import Op
+from numgrad.core.plan import LARGE, Plan, Planned, remember
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels.vmath import library as _library  # noqa: F401 (what formulas may call)
-
-MAX_PLANS = 4096
-"""Plans kept per operation; shapes beyond that many start afresh."""
-
-LARGE = 16384
-"""Elements from which adding a gradient in the kernel that computes it saves time."""
 
 _MEMORY_NS = 0.15  # reading and writing one element, besides computing it
 
@@ -56,25 +42,6 @@ class ReadingInterpreter(Interpreter):
                 return op.function(*args)
             raise NumgradTypeError(f"a formula of scalars cannot call {op.name}")
         return op.read(self.reader, [self.reader.lift(a) for a in (*args, *op.rest(args))])
-
-
-class Planned(Op):
-    """An operation whose calls are planned by dtypes and shapes: Note [Plans].
-
-    A plan is a ``Call`` with what the eager hot path reads: ``entry``, ``allocate`` and ``dtype``
-    of the result, ``flat`` (operands are passed as they are), ``dims``, ``floating``, ``records``
-    (a bit for each operand that may get a gradient) and ``keeps`` (for each mask a bit for each
-    operand, and one for the result, that is saved).
-    """
-
-    plans: dict[tuple, Any]
-    whole = False
-    """Whether kernels take arrays as they are, none raveled, and backwards need at most two."""
-    check: Callable[[Sequence[Any]], None] | None = None
-    """What raises for integers that it cannot compute with."""
-
-    def forget(self) -> None:
-        self.plans.clear()
 
 
 class Elementwise(Planned):
@@ -183,9 +150,7 @@ class Elementwise(Planned):
         found = self.plans.get(tuple(key))
         if found is None:
             found = ElementwisePlan(self, args)
-            if len(self.plans) >= MAX_PLANS:
-                self.plans.clear()
-            self.plans[tuple(key)] = found
+            remember(self.plans, tuple(key), found)
         return found
 
     def kernels(self) -> list[Kernel]:
@@ -212,7 +177,7 @@ USER_KERNELS: dict[str, Any] = {}
 """Users' scalar functions by operation name."""
 
 
-class ElementwisePlan(Call):
+class ElementwisePlan(Plan):
     """How an elementwise operation is computed for operands of given dtypes and shapes."""
 
     __slots__ = (
@@ -384,10 +349,6 @@ class ElementwisePlan(Call):
             given.append(strided_view(a, self.layout, mask) if mask.endswith("s") else a.ravel())
         return given
 
-    @property
-    def results(self) -> tuple[Meta, ...]:
-        return (Meta(self.shape, self.dtype),)
-
     # ------------------------------------------------------------------------------ backward
 
     def differentiable(self, k: int) -> bool:
@@ -398,18 +359,6 @@ class ElementwisePlan(Call):
         if found is None:
             found = self._saves[mask] = super().saves(mask)
         return found
-
-    def backward(self, mask: int, g: np.ndarray, saved: Sequence[Any]) -> tuple[Any, int]:
-        function = self.functions[mask] = self._compile_backward(mask)
-        return function(g, *saved)
-
-    def backward_into(
-        self, mask: int, g: np.ndarray, saved: Sequence[Any], buffers: Sequence[Any]
-    ) -> tuple[Any, int]:
-        function = self.functions.get(~mask)
-        if function is None:
-            function = self.functions[~mask] = self._compile_backward(mask, accumulate=True)
-        return function(g, *saved, buffers)
 
     def symbols(self, reader: Reader, mask: int) -> tuple[dict[str, Symbol], dict[int, Symbol]]:
         """Symbols of ``g`` and everything saved, and the gradient of each operand in ``mask``."""

@@ -20,9 +20,9 @@ import numpy as np
 from numgrad.codegen import threads
 from numgrad.codegen.dtypes import check_dtype
 from numgrad.core.abstract import broadcast_lengths
-from numgrad.core.call import Call, conform
-from numgrad.core.elementwise import MAX_PLANS, Planned
+from numgrad.core.call import conform
 from numgrad.core.formula import Meta
+from numgrad.core.plan import Plan, Planned, remember
 from numgrad.errors import NumgradValueError
 from numgrad.kernels.products import linalg
 
@@ -49,9 +49,7 @@ class MatMul(Planned):
             key = (*key, _layout(a), _layout(b))
         plan = self.plans.get(key)
         if plan is None:
-            if len(self.plans) >= MAX_PLANS:
-                self.plans.clear()
-            plan = self.plans[key] = ProductPlan(self, a, b)
+            plan = remember(self.plans, key, ProductPlan(self, a, b))
         out = np.empty(plan.shape, plan.dtype)
         plan.entry(a, b, out)
         return out, plan
@@ -88,7 +86,7 @@ def product_shape(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
     return batch + a[-2:-1] + (b[-1:] if len(b) > 1 else ())
 
 
-class ProductPlan(Call):
+class ProductPlan(Plan):
     """How a product is computed for operands of given dtypes, shapes and layouts."""
 
     __slots__ = (
@@ -161,10 +159,6 @@ class ProductPlan(Call):
             )
         self.sizes = (m, a[-1], n)  # pyright: ignore
         self.work = float(m * a[-1] * n * (prod(batch) if self.batch else 1))  # pyright: ignore
-
-    @property
-    def results(self) -> tuple[Meta, ...]:
-        return (Meta(self.shape, self.dtype),)
 
     def saves(self, mask: int) -> tuple[str, ...]:
         return self._saves[mask]
@@ -263,13 +257,7 @@ class ProductPlan(Call):
 
     # ------------------------------------------------------------------------------- backward
 
-    def backward(self, mask: int, g: np.ndarray, saved: Sequence[Any]) -> tuple[Any, int]:
-        function = self.functions.get(mask)
-        if function is None:
-            function = self.functions[mask] = self._make_backward(mask)
-        return function(g, *saved)
-
-    def _make_backward(self, mask: int) -> Callable[..., Any]:
+    def _compile_backward(self, mask: int, *, accumulate: bool = False) -> Callable[..., Any]:
         """Write the backward for one mask, called with g and what ``saves`` names."""
         meta_a, meta_b = self.metas
         dtype = self.dtype

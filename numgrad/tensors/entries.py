@@ -26,9 +26,9 @@ from numgrad.autograd.saved import keep
 from numgrad.autograd.variable import Parameter, Tensor, refresh
 from numgrad.core.arguments import complete
 from numgrad.core.axis import AxisOp
-from numgrad.core.elementwise import MAX_PLANS, Planned
 from numgrad.core.interpreter import bind, state
 from numgrad.core.op import Op
+from numgrad.core.plan import Planned, remember
 from numgrad.tensors.recording import new_tensor
 
 MOST_OPERANDS = 3
@@ -56,12 +56,10 @@ def _planner(op: AxisOp) -> Callable[..., Any]:
 
     def call(key: tuple, args: tuple, params: dict[str, Any]) -> Any:
         out = bind(op, args, params)
-        if len(op.quick) >= MAX_PLANS:
-            op.quick.clear()
         args, params = complete(op, args, params)
         plan = op.plan(args[0]._array, params)
         if plan.simple and len(args) == 1:
-            op.quick[key] = plan
+            remember(op.quick, key, plan)
         return out
 
     return call

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen.dtypes import check_dtype
-from numgrad.core.call import Call, conform
-from numgrad.core.elementwise import MAX_PLANS, Planned
+from numgrad.core.call import conform
 from numgrad.core.formula import Meta
+from numgrad.core.plan import Plan, Planned, remember
 from numgrad.errors import NumgradValueError
 from numgrad.kernels.products import linalg
 from numgrad.kernels.products.linear import linear_backward_kernel, linear_kernel
@@ -54,13 +54,11 @@ class LinearMap(Planned):
             key = (*key, b.dtype, b.shape)
         plan = self.plans.get(key)
         if plan is None:
-            if len(self.plans) >= MAX_PLANS:
-                self.plans.clear()
-            plan = self.plans[key] = LinearPlan(self, x, w, b)
+            plan = remember(self.plans, key, LinearPlan(self, x, w, b))
         return plan
 
 
-class LinearPlan(Call):
+class LinearPlan(Plan):
     """How the operation is computed for operands of given dtypes and shapes.
 
     ``entry(x, w, [b,] out)`` takes contiguous arrays; ``direct`` says that operands are of the
@@ -109,10 +107,6 @@ class LinearPlan(Call):
         if not self.direct:
             self.entry = partial(_converted, self.entry, self.dtype)
 
-    @property
-    def results(self) -> tuple[Meta, ...]:
-        return (Meta(self.shape, self.dtype),)
-
     def saves(self, mask: int) -> tuple[str, ...]:
         return self._saves[mask & 3]
 
@@ -144,13 +138,7 @@ class LinearPlan(Call):
 
     # ------------------------------------------------------------------------------- backward
 
-    def backward(self, mask: int, g: np.ndarray, saved: Sequence[Any]) -> tuple[Any, int]:
-        function = self.functions.get(mask)
-        if function is None:
-            function = self.functions[mask] = self._make_backward(mask)
-        return function(g, *saved)
-
-    def _make_backward(self, mask: int) -> Callable[..., Any]:
+    def _compile_backward(self, mask: int, *, accumulate: bool = False) -> Callable[..., Any]:
         """Write the backward for one mask, called with g and what ``saves`` names."""
         m, inner, n = self.sizes
         metas, dtype, direct = self.metas, self.dtype, self.direct
