@@ -22,6 +22,7 @@ from numgrad.codegen.compile import Kernel
 from numgrad.codegen.dtypes import FLOAT32, FLOAT64, check_dtype, kernel_dtype
 from numgrad.codegen.emitter import Emitter
 from numgrad.codegen.symbols import AXIS, Reader, Symbol
+from numgrad.core.backward_source import axis_backward
 from numgrad.core.call import Call
 from numgrad.core.elementwise import ReadingInterpreter, _convert
 from numgrad.core.formula import Meta
@@ -397,46 +398,9 @@ class AxisPlan(AxisCall, Plan):
             given["g"] = values["g"]
         return formula.function(**given)
 
-    def _compile_backward(
-        self, mask: int, *, accumulate: bool = False
-    ) -> Callable[..., tuple[Any, int]]:
-        """Write the function that allocates the gradient and calls the kernel.
-
-        Nothing is left to decide in it: it is the inner loop of the engine.
-        """
-        meta, order = self.metas[0], self.order
-        shape = meta.shape if order is None else tuple(meta.shape[a] for a in order)
-        scope = {
-            "empty": np.empty,
-            "shape": shape[0] if len(shape) == 1 else shape,
-            "dtype": meta.dtype,
-            "entry": self._entry("backward", mask, accumulate),
-            "sizes": self.sizes,
-            "count": self.count,
-            "compact": np.ascontiguousarray,
-            "order": order,
-            "inverse": self.inverse,
-        }
-        saves = self.saves(mask)
-        parameters = ("g", *saves, *(("buffers",) if accumulate else ()))
-        lines = [f"def backward({', '.join(parameters)}):"]
-        lines.append("    out = buffers[0]" if accumulate else "    out = empty(shape, dtype)")
-        arguments = []
-        for name in self.names("backward", mask):
-            if name == "n":
-                arguments.append("count")
-                continue
-            full = name == "x" or self.op.keeps_shape
-            if full and order is not None:
-                lines.append(f"    {name} = {name}.transpose(order)")
-            lines.append(f"    if not {name}.flags.c_contiguous: {name} = compact({name})")
-            arguments.append(f"{name}.ravel()")
-        if prod(shape):
-            lines.append(f"    entry({', '.join(arguments)}, out.ravel(), *sizes)")
-        result = "None" if accumulate else "out" if order is None else "out.transpose(inverse)"
-        lines.append(f"    return ({result},), 1")
-        exec(compile("\n".join(lines), f"<backward of {self.op.name}>", "exec"), scope)
-        return scope["backward"]
+    def _compile_backward(self, mask: int, *, accumulate: bool = False) -> Callable[..., Any]:
+        entry = self._entry("backward", mask, accumulate)
+        return axis_backward(self, mask, entry, accumulate)
 
 
 def _elementwise_parts(result: Symbol) -> list[Symbol]:

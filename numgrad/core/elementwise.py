@@ -20,6 +20,7 @@ from numgrad.codegen.loops import (
     strided_view,
 )
 from numgrad.codegen.symbols import Reader, Symbol
+from numgrad.core.backward_source import elementwise_backward
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import Interpreter, interpreter
 from numgrad.core.op import Op
@@ -406,78 +407,7 @@ class ElementwisePlan(Plan):
                 read,
                 accumulate=accumulate,
             )
-        return _backward_function(self, saved, operands, outputs, aliased, entry, accumulate)
-
-
-def _backward_function(
-    plan: ElementwisePlan,
-    saved: tuple[str, ...],
-    operands: dict[str, LoopOperand],
-    outputs: dict[int, LoopOperand],
-    aliased: Sequence[int],
-    entry: Any,
-    accumulate: bool,
-) -> Callable[..., Any]:
-    """Write the function that allocates gradients and calls the kernel.
-
-    Nothing is left to decide in it: it is the inner loop of the engine. With ``accumulate`` it
-    takes a list of buffers too, and gives None for a gradient that it added to the buffer there.
-    """
-    names: dict[str, Any] = {
-        "entry": entry,
-        "empty": np.empty,
-        "zeros": np.zeros,
-        "compact": np.ascontiguousarray,
-        "view": strided_view,
-        "layout": plan.layout,
-        "dims": plan.layout.dims,
-    }
-    parameters = ("g", *saved, *(("buffers",) if accumulate else ()))
-    lines = [f"def backward({', '.join(parameters)}):"]
-    if accumulate:
-        lines.append("    flags = 0")
-    if outputs:
-        lines.append("    if not g.flags.c_contiguous: g = compact(g)")
-    arguments = []
-    for name in ("g", *saved):
-        operand = operands[name]
-        if not operand.mask:
-            arguments.append(name)
-        elif operand.strided:
-            names[f"mask_{name}"] = operand.mask
-            arguments.append(f"view({name}, layout, mask_{name})")
-        else:
-            arguments.append(name if plan.flat else f"{name}.ravel()")
-    owned = 0
-    for position, k in enumerate(outputs):
-        shape = plan.metas[k].shape
-        names[f"shape{k}"] = shape[0] if len(shape) == 1 else shape
-        names[f"dtype{k}"] = plan.metas[k].dtype
-        make = "empty" if entry is not None else "zeros"
-        if accumulate:
-            lines.append(f"    g{k} = buffers[{k}]")
-            lines.append(f"    if g{k} is None: g{k} = {make}(shape{k}, dtype{k})")
-            lines.append(f"    else: flags |= {1 << position}")
-        else:
-            lines.append(f"    g{k} = {make}(shape{k}, dtype{k})")
-        arguments.append(f"g{k}" if plan.flat else f"g{k}.ravel()")
-        owned |= 1 << k
-    if len(plan.layout.dims) > 1 or any(not o.full for o in outputs.values()):
-        arguments.append("*dims")
-    if accumulate:
-        arguments.append("flags")
-    if entry is not None:
-        lines.append(f"    entry({', '.join(arguments)})")
-    results = []
-    for k in range(len(plan.metas)):
-        if k in aliased:
-            results.append("g")
-        else:
-            fresh = f"g{k} if buffers[{k}] is None else None" if accumulate else f"g{k}"
-            results.append(fresh if k in outputs else "None")
-    lines.append(f"    return ({', '.join(results)},), {owned}")
-    exec(compile("\n".join(lines), f"<backward of {plan.op.name}>", "exec"), names)
-    return names["backward"]
+        return elementwise_backward(self, saved, operands, outputs, aliased, entry, accumulate)
 
 
 def _convert(reader: Reader, value: Symbol, dtype: np.dtype) -> Symbol:
