@@ -28,6 +28,7 @@ from numgrad.operations import (  # noqa: F401 (for what they declare)
     shape,
     special,
     split,
+    take,
     trigonometric,
     write,
 )

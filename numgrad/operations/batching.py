@@ -27,14 +27,7 @@ from numgrad.operations.complex import imag, real
 from numgrad.operations.cumulative import cumprod, cumsum, linear_recurrence
 from numgrad.operations.diagonal import diagonal, diagonal_backward, tril, triu
 from numgrad.operations.extend import pad_constant
-from numgrad.operations.index import (
-    gather_along,
-    gather_along_backward,
-    getitem,
-    getitem_backward,
-    take,
-    take_backward,
-)
+from numgrad.operations.index import getitem, getitem_backward
 from numgrad.operations.join import concat, stack
 from numgrad.operations.matmul import matmul
 from numgrad.operations.search import argmax, argmin
@@ -48,6 +41,7 @@ from numgrad.operations.shape import (
     squeeze,
 )
 from numgrad.operations.split import split_at, unstack
+from numgrad.operations.take import gather_along, gather_along_backward, take, take_backward
 
 
 def _integers(values: Any) -> tuple[int, ...]:

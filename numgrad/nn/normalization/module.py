@@ -202,13 +202,17 @@ class BatchNorm2d(_BatchNorm):
 def _lengths(layer: str, normalized_shape: Any) -> tuple[int, ...]:
     """``normalized_shape`` as a tuple."""
     try:
-        if hasattr(normalized_shape, "__index__"):
-            return (normalized_shape.__index__(),)
-        return tuple(n.__index__() for n in normalized_shape)
+        given = normalized_shape
+        lengths = [n.__index__() for n in ((given,) if hasattr(given, "__index__") else given)]
     except (AttributeError, TypeError):
         raise NumgradTypeError(
             f"{layer}: normalized_shape is an integer or several, got {normalized_shape!r}"
         ) from None
+    if lengths and min(lengths) < 0:
+        raise NumgradValueError(
+            f"{layer}: normalized_shape is {normalized_shape!r}; lengths must be at least 0"
+        )
+    return tuple(lengths)
 
 
 class LayerNorm(_Affine):
