@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen.loops import LoopOperand, strided_view
+from numgrad.errors import generated
 
 
 def elementwise_backward(
@@ -119,5 +120,5 @@ def axis_backward(plan: Any, mask: int, entry: Any, accumulate: bool) -> Callabl
 
 
 def _made(plan: Any, lines: list[str], scope: dict[str, Any]) -> Callable[..., Any]:
-    exec(compile("\n".join(lines), f"<backward of {plan.op.name}>", "exec"), scope)
+    exec(compile("\n".join(lines), generated(f"backward of {plan.op.name}"), "exec"), scope)
     return scope["backward"]

@@ -26,7 +26,7 @@ from math import inf
 from operator import index
 from typing import Any, TypeVar
 
-from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.errors import NumgradTypeError, NumgradValueError, generated
 
 REQUIRED: Any = inspect.Parameter.empty
 _NUMBERS = (float, int)
@@ -251,7 +251,7 @@ def compiled_method(
         f"        {body}\n    return {name}\n"
     )
     scope: dict[str, Any] = {}
-    code = compile(source, f"<{name} of {cls.__name__}>", "exec")
+    code = compile(source, generated(f"{name} of {cls.__name__}"), "exec")
     exec(code, vars(sys.modules[cls.__module__]), scope)
     made = scope["make"](given)
     made.__qualname__ = f"{cls.__qualname__}.{name}"

@@ -29,6 +29,7 @@ from numgrad.core.axis import AxisOp
 from numgrad.core.interpreter import bind, state
 from numgrad.core.op import Op
 from numgrad.core.plan import Planned, remember
+from numgrad.errors import generated
 from numgrad.tensors.recording import new_tensor
 
 MOST_OPERANDS = 3
@@ -282,5 +283,5 @@ def _compiled(template: Template) -> Callable[..., Any]:
         "keep": keep, "missing": _MISSING, "ndarray": np.ndarray, "new_tensor": new_tensor,
         "refresh": refresh, "state": state,
     }  # fmt: skip
-    exec(compile(template.source(), f"<entry of {template}>", "exec"), scope)
+    exec(compile(template.source(), generated(f"entry of {template}"), "exec"), scope)
     return scope["make"]
