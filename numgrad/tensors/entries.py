@@ -162,7 +162,7 @@ class Template:
             f"if plan is None or not ({' and '.join(ready)}):",
             f"    {self.bind() if _NOTHING in kinds else refused}",
         ]
-        if not self.whole:
+        if self.count > 1 and not self.whole:
             lines += ["if not plan.flat:", *(f"    {a}_ = {a}_.ravel()" for a in arrays)]
         return lines
 
@@ -184,7 +184,7 @@ class Template:
     def raveled_call(self, given: str) -> list[str]:
         """Call the kernel with the lengths of axes, where it has several."""
         if self.count == 1:
-            return [f"plan.entry({given}, out.ravel())"]
+            return [f"plan.entry({given}.ravel(), out.ravel())"]
         return [
             "dims = plan.dims",
             "if not dims:",
