@@ -1,8 +1,11 @@
 """Settings a user may change, read at each use; every one has an environment variable."""
 
 import os
+import sys
+from types import ModuleType
+from typing import Any
 
-from numgrad.errors import NumgradValueError
+from numgrad.errors import NumgradAttributeError, NumgradTypeError, NumgradValueError
 
 __all__ = ["check_jit", "get_num_threads", "jit", "set_num_threads"]
 
@@ -74,3 +77,20 @@ def set_num_threads(n: int) -> None:
         raise NumgradValueError(f"set_num_threads: needs a positive integer, got {n!r}")
     global _num_threads
     _num_threads = n
+
+
+class _Settings(ModuleType):
+    """A module that takes no settings other than those it has."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in vars(self):
+            raise NumgradAttributeError(
+                f"config: no setting is called {name!r}; there are jit and check_jit, and "
+                "set_num_threads(n) for the number of threads"
+            )
+        if name in ("jit", "check_jit") and value not in (0, 1):
+            raise NumgradTypeError(f"config: {name} is True or False, got {value!r}")
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Settings

@@ -19,6 +19,11 @@ PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 """Where numgrad's own code is: the lines that errors and warnings name lie outside."""
 
 
+def generated(name: str) -> str:
+    """The file name of code written at run time, one of ``PACKAGE``."""
+    return f"{PACKAGE}<{name}>"
+
+
 class NumgradError(Exception):
     """Base class of every error raised by numgrad."""
 

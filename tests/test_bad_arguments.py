@@ -122,3 +122,27 @@ def test_views_made_where_nothing_is_recorded_are_constants():
         assert not view.requires_grad
         assert not view.is_inference()
         assert not (view * 2).requires_grad
+
+
+def test_settings_are_those_that_exist():
+    with pytest.raises(ng.errors.NumgradAttributeError, match=r"config.*'num_threads'.*check_jit"):
+        ng.config.num_threads = 2
+    with pytest.raises(ng.errors.NumgradTypeError, match=r"config: jit is True or False.*'no'"):
+        ng.config.jit = "no"
+    assert ng.config.jit is True
+    assert not hasattr(ng.config, "num_threads")
+
+
+def test_hooks_are_functions():
+    optimizer, node = ng.optim.SGD([W]), (W * 2).grad_fn
+    for register in (
+        optimizer.register_step_pre_hook,
+        optimizer.register_load_state_dict_post_hook,
+        ng.optim.register_optimizer_step_post_hook,
+        node.register_prehook,
+        ng.nn.Identity().register_forward_hook,
+        ng.nn.register_module_forward_hook,
+        ng.nn.Identity().register_state_dict_pre_hook,
+    ):
+        with pytest.raises(ng.errors.NumgradTypeError, match=f"^{register.__name__}: a hook is"):
+            register(3)

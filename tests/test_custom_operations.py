@@ -179,3 +179,46 @@ def test_calls_with_wrong_arguments_name_the_operation():
         ng.sum(x, axes=0)
     with pytest.raises(ng.NumgradTypeError, match="exp: takes 1 inputs"):
         ng.exp(x, x)
+
+
+def test_a_users_operation_is_declared_anew_as_notebooks_do():
+    x = ng.tensor([3.0], requires_grad=True)
+
+    def check(op, value, gradient):
+        for call in (op, lambda x: x.bowl(), ng.ops["bowl"].op, np.spacing):
+            y = call(x)
+            assert y.tolist() == [value]
+            assert ng.autograd.grad(y, x)[0].tolist() == [gradient]
+
+    @ng.elementwise(ref=np.spacing)
+    def bowl(x):
+        """A bowl."""
+        return x * x
+
+    bowl.vjp(x=lambda g, x: 2 * g * x)
+    check(bowl, 9.0, 6.0)
+
+    @ng.elementwise(ref=np.spacing)
+    def bowl(x):
+        """A steeper one: the same cell, run again after a change."""
+        return 5 * x * x
+
+    bowl.vjp(x=lambda g, x: 10 * g * x)
+    check(bowl, 45.0, 30.0)
+
+
+def test_operations_of_others_are_not_declared_anew():
+    def bowl(x):
+        """A bowl."""
+        return x * x
+
+    def tanh(x):
+        """Not this one."""
+        return x
+
+    ng.elementwise()(bowl)
+    bowl.__module__ = "elsewhere"
+    tanh.__module__, tanh.__qualname__ = "numgrad.operations.exponential", "tanh"
+    for function in (bowl, tanh):
+        with pytest.raises(ng.errors.NumgradRuntimeError, match="registered already"):
+            ng.elementwise()(function)

@@ -12,6 +12,7 @@ its accumulator hang on the leaf.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
@@ -58,6 +59,28 @@ class RemovableHandle:
 
     def __exit__(self, *exception: object) -> None:
         self.remove()
+
+
+def check_hook(operation: str, hook: Any) -> None:
+    """Raise for a hook that cannot be called."""
+    if not callable(hook):
+        raise NumgradTypeError(f"{operation}: a hook is a function, got {type(hook).__name__}")
+
+
+def register(
+    hooks: dict[int, Any], hook: Any, kept: Any = None, prepend: bool = False
+) -> RemovableHandle:
+    """Enter a hook, or what is kept of it, into a table: behind those that are there, or before.
+
+    Errors name the function that calls this one.
+    """
+    check_hook(sys._getframe(1).f_code.co_name, hook)
+    others = dict(hooks) if prepend else {}
+    for key in others:
+        del hooks[key]
+    handle = RemovableHandle(hooks, hook if kept is None else kept)
+    hooks.update(others)
+    return handle
 
 
 class Hooks:
@@ -157,7 +180,7 @@ def register_hook(tensor: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Re
     >>> x.grad
     tensor(-6.)
     """
-    _check_hook("register_hook", hook)
+    check_hook("register_hook", hook)
     _check_requires_grad("register_hook", tensor)
     node = tensor.grad_fn
     if node is None:
@@ -187,7 +210,7 @@ def register_post_accumulate_grad_hook(
     >>> x
     tensor(2.4, requires_grad=True)
     """
-    _check_hook("register_post_accumulate_grad_hook", hook)
+    check_hook("register_post_accumulate_grad_hook", hook)
     _check_requires_grad("register_post_accumulate_grad_hook", tensor)
     if tensor.grad_fn is not None:
         raise NumgradRuntimeError(
@@ -235,11 +258,6 @@ def move_retained(tensor: Tensor, before: Any, output: int) -> None:
         if before is not None and before.extras is not None:
             before.extras.retained.pop(output, None)
         node_extras(tensor._grad_fn).retained[tensor.output_nr] = ref(tensor)
-
-
-def _check_hook(operation: str, hook: Any) -> None:
-    if not callable(hook):
-        raise NumgradTypeError(f"{operation}: a hook is a function, got {type(hook).__name__}")
 
 
 def _check_requires_grad(operation: str, tensor: Tensor) -> None:
@@ -399,7 +417,7 @@ def register_multi_grad_hook(
     if mode not in ("all", "any"):
         raise NumgradValueError(f"register_multi_grad_hook: mode is 'all' or 'any', got {mode!r}")
     tensors = list(tensors)
-    _check_hook("register_multi_grad_hook", fn)
+    check_hook("register_multi_grad_hook", fn)
     for tensor in tensors:
         _check_requires_grad("register_multi_grad_hook", tensor)
     arrived: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()

@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from numgrad.autograd.conform import conform_tensor
-from numgrad.autograd.hooks import RemovableHandle, leaf_hooks, node_extras
+from numgrad.autograd.hooks import RemovableHandle, leaf_hooks, node_extras, register
 from numgrad.autograd.saved import Guard, Packed, check_version, pack, stale
 from numgrad.autograd.variable import Parameter, Tensor, Version, extra, shared_version
 from numgrad.codegen.locks import ACCUMULATORS
@@ -229,11 +229,11 @@ class Node:
 
     def register_prehook(self, fn: Callable[..., Any]) -> RemovableHandle:
         """Call ``fn(grad_outputs)`` before this node runs; it may return others."""
-        return RemovableHandle(node_extras(self).pre, fn)
+        return register(node_extras(self).pre, fn)
 
     def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
         """Call ``fn(grad_inputs, grad_outputs)`` after this node ran; it may return others."""
-        return RemovableHandle(node_extras(self).post, fn)
+        return register(node_extras(self).post, fn)
 
     def __call__(self, *grads: Any) -> Any:
         """Gradients of the operands for gradients of the outputs: this node alone, no hooks."""
@@ -416,11 +416,11 @@ class AccumulateGrad:
 
     def register_prehook(self, fn: Callable[..., Any]) -> RemovableHandle:
         """Call ``fn(grad_outputs)`` before accumulation; it may return another gradient."""
-        return RemovableHandle(leaf_hooks(self.variable).pre, fn)
+        return register(leaf_hooks(self.variable).pre, fn)
 
     def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
         """Call ``fn(grad_inputs, grad_outputs)`` after accumulation; ``grad_inputs`` is empty."""
-        return RemovableHandle(leaf_hooks(self.variable).post, fn)
+        return register(leaf_hooks(self.variable).post, fn)
 
 
 _accumulators: WeakValueDictionary[int, AccumulateGrad] = WeakValueDictionary()

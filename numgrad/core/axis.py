@@ -22,11 +22,13 @@ from numgrad.codegen.compile import Kernel
 from numgrad.codegen.dtypes import FLOAT32, FLOAT64, check_dtype, kernel_dtype
 from numgrad.codegen.emitter import Emitter
 from numgrad.codegen.symbols import AXIS, Reader, Symbol
+from numgrad.core.backward_source import axis_backward
 from numgrad.core.call import Call
-from numgrad.core.elementwise import LARGE, MAX_PLANS, ReadingInterpreter, _convert
+from numgrad.core.elementwise import ReadingInterpreter, _convert
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind, interpreter
 from numgrad.core.op import OPS, Op
+from numgrad.core.plan import LARGE, Plan, remember
 from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueError
 
 _MEMORY_NS = 0.15
@@ -98,9 +100,7 @@ class AxisOp(Op):
         key = (x.dtype, x.shape, exact(params))
         found = self.plans.get(key)
         if found is None:
-            if len(self.plans) >= MAX_PLANS:
-                self.plans.clear()
-            found = self.plans[key] = AxisPlan(self, x, dict(params))
+            found = remember(self.plans, key, AxisPlan(self, x, dict(params)))
         return found
 
     def warm(self, dtype: Any) -> Iterator[str]:
@@ -195,7 +195,7 @@ class AxisCall(Call):
         return value
 
 
-class AxisPlan(AxisCall):
+class AxisPlan(AxisCall, Plan):
     """How an operation along axes is computed for an operand of given dtype and shape."""
 
     __slots__ = (
@@ -260,7 +260,8 @@ class AxisPlan(AxisCall):
         self.floating = self.dtype.kind in "fc"
         self.records = op.differentiable and self.differentiable(0)
         self.large = self.order is None and prod(self.counts) > LARGE
-        self.keeps = sum({"x": 1, "y": 2}[n] for n in self.saves(1)) if op.formulas else 0
+        saved = sum({"x": 1, "y": 2}[n] for n in self.saves(1)) if op.formulas else 0
+        self.keeps = (0, saved)
         self.entry: Callable[..., Any] = self._compile_forward
 
     def _compile_forward(self, *arguments: Any) -> None:
@@ -383,10 +384,6 @@ class AxisPlan(AxisCall):
             self.entry(self._arrange(x, True), *self.scalars, out.ravel(), *self.sizes)
         return result
 
-    @property
-    def results(self) -> tuple[Meta, ...]:
-        return (Meta(self.shape, self.dtype),)
-
     # ------------------------------------------------------------------------------ backward
 
     def differentiable(self, k: int) -> bool:
@@ -401,59 +398,9 @@ class AxisPlan(AxisCall):
             given["g"] = values["g"]
         return formula.function(**given)
 
-    def backward(self, mask: int, g: np.ndarray, saved: Sequence[Any]) -> tuple[Any, int]:
-        function = self.functions[mask] = self._compile_backward(mask)
-        return function(g, *saved)
-
-    def backward_into(
-        self, mask: int, g: np.ndarray, saved: Sequence[Any], buffers: Sequence[Any]
-    ) -> tuple[Any, int]:
-        function = self.functions.get(~mask)
-        if function is None:
-            function = self.functions[~mask] = self._compile_backward(mask, accumulate=True)
-        return function(g, *saved, buffers[0])
-
-    def _compile_backward(
-        self, mask: int, *, accumulate: bool = False
-    ) -> Callable[..., tuple[Any, int]]:
-        """Write the function that allocates the gradient and calls the kernel.
-
-        Nothing is left to decide in it: it is the inner loop of the engine.
-        """
-        meta, order = self.metas[0], self.order
-        shape = meta.shape if order is None else tuple(meta.shape[a] for a in order)
-        scope = {
-            "empty": np.empty,
-            "shape": shape[0] if len(shape) == 1 else shape,
-            "dtype": meta.dtype,
-            "entry": self._entry("backward", mask, accumulate),
-            "sizes": self.sizes,
-            "count": self.count,
-            "compact": np.ascontiguousarray,
-            "order": order,
-            "inverse": self.inverse,
-        }
-        saves = self.saves(mask)
-        parameters = ("g", *saves, *(("out",) if accumulate else ()))
-        lines = [f"def backward({', '.join(parameters)}):"]
-        if not accumulate:
-            lines.append("    out = empty(shape, dtype)")
-        arguments = []
-        for name in self.names("backward", mask):
-            if name == "n":
-                arguments.append("count")
-                continue
-            full = name == "x" or self.op.keeps_shape
-            if full and order is not None:
-                lines.append(f"    {name} = {name}.transpose(order)")
-            lines.append(f"    if not {name}.flags.c_contiguous: {name} = compact({name})")
-            arguments.append(f"{name}.ravel()")
-        if prod(shape):
-            lines.append(f"    entry({', '.join(arguments)}, out.ravel(), *sizes)")
-        result = "None" if accumulate else "out" if order is None else "out.transpose(inverse)"
-        lines.append(f"    return ({result},), 1")
-        exec(compile("\n".join(lines), f"<backward of {self.op.name}>", "exec"), scope)
-        return scope["backward"]
+    def _compile_backward(self, mask: int, *, accumulate: bool = False) -> Callable[..., Any]:
+        entry = self._entry("backward", mask, accumulate)
+        return axis_backward(self, mask, entry, accumulate)
 
 
 def _elementwise_parts(result: Symbol) -> list[Symbol]:

@@ -1,12 +1,4 @@
-"""Elementwise operations: one formula, lifted to arrays of any layout by generated kernels.
-
-Note [Plans]
-------------
-Everything about a call that does not depend on the numbers (result dtype, broadcasting, which
-kernel, serial or parallel) is an ``ElementwisePlan``, found by the dtypes and shapes of the
-operands. The eager hot path is one look-up of the plan, one ``np.empty`` and one call of the
-kernel's entry point.
-"""
+"""Elementwise operations: one formula, lifted to arrays of any layout by generated kernels."""
 
 from __future__ import annotations
 
@@ -28,18 +20,13 @@ from numgrad.codegen.loops import (
     strided_view,
 )
 from numgrad.codegen.symbols import Reader, Symbol
-from numgrad.core.call import Call
+from numgrad.core.backward_source import elementwise_backward
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import Interpreter, interpreter
 from numgrad.core.op import Op
+from numgrad.core.plan import LARGE, Plan, Planned, remember
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels.vmath import library as _library  # noqa: F401 (what formulas may call)
-
-MAX_PLANS = 4096
-"""Plans kept per operation; shapes beyond that many start afresh."""
-
-LARGE = 16384
-"""Elements from which adding a gradient in the kernel that computes it saves time."""
 
 _MEMORY_NS = 0.15  # reading and writing one element, besides computing it
 
@@ -56,20 +43,6 @@ class ReadingInterpreter(Interpreter):
                 return op.function(*args)
             raise NumgradTypeError(f"a formula of scalars cannot call {op.name}")
         return op.read(self.reader, [self.reader.lift(a) for a in (*args, *op.rest(args))])
-
-
-class Planned(Op):
-    """An operation whose calls are planned by dtypes and shapes: Note [Plans].
-
-    A plan is a ``Call`` with what the eager hot path reads: ``entry``, ``allocate`` and ``dtype``
-    of the result, ``flat`` (operands are passed as they are), ``arrays``, ``scalar_a``, ``dims``,
-    ``floating``, ``records`` and ``keeps``.
-    """
-
-    plans: dict[tuple, Any]
-
-    def forget(self) -> None:
-        self.plans.clear()
 
 
 class Elementwise(Planned):
@@ -178,9 +151,7 @@ class Elementwise(Planned):
         found = self.plans.get(tuple(key))
         if found is None:
             found = ElementwisePlan(self, args)
-            if len(self.plans) >= MAX_PLANS:
-                self.plans.clear()
-            self.plans[tuple(key)] = found
+            remember(self.plans, tuple(key), found)
         return found
 
     def kernels(self) -> list[Kernel]:
@@ -207,13 +178,12 @@ USER_KERNELS: dict[str, Any] = {}
 """Users' scalar functions by operation name."""
 
 
-class ElementwisePlan(Call):
+class ElementwisePlan(Plan):
     """How an elementwise operation is computed for operands of given dtypes and shapes."""
 
     __slots__ = (
         "_saves",
         "allocate",
-        "arrays",
         "dims",
         "dtype",
         "entry",
@@ -225,7 +195,6 @@ class ElementwisePlan(Call):
         "layout",
         "loop",
         "records",
-        "scalar_a",
         "scalars",
         "shape",
         "simple",
@@ -259,14 +228,15 @@ class ElementwisePlan(Call):
         self.flat = self.simple and all(a.ndim == 1 for a in arrays) and len(self.shape) == 1
         self.dims = self.layout.dims if len(self.layout.dims) > 1 else ()
         self.floating = all(d.kind in "fc" for d in self.loop)
-        self.arrays = not any(self.scalars)
-        self.scalar_a = self.scalars[0]
         # which operands can receive a gradient, and per mask what is saved, as bits: operands in
         # order, then y
         self.records = sum(
             1 << k
             for k, meta in enumerate(metas)
-            if not self.scalars[k] and meta.dtype.kind in "fc" and self.differentiable(k)
+            if op.differentiable
+            and not self.scalars[k]
+            and meta.dtype.kind in "fc"
+            and self.differentiable(k)
         )
         self._saves: dict[int, tuple[str, ...]] = {}
         self.functions = {}
@@ -380,10 +350,6 @@ class ElementwisePlan(Call):
             given.append(strided_view(a, self.layout, mask) if mask.endswith("s") else a.ravel())
         return given
 
-    @property
-    def results(self) -> tuple[Meta, ...]:
-        return (Meta(self.shape, self.dtype),)
-
     # ------------------------------------------------------------------------------ backward
 
     def differentiable(self, k: int) -> bool:
@@ -394,18 +360,6 @@ class ElementwisePlan(Call):
         if found is None:
             found = self._saves[mask] = super().saves(mask)
         return found
-
-    def backward(self, mask: int, g: np.ndarray, saved: Sequence[Any]) -> tuple[Any, int]:
-        function = self.functions[mask] = self._compile_backward(mask)
-        return function(g, *saved)
-
-    def backward_into(
-        self, mask: int, g: np.ndarray, saved: Sequence[Any], buffers: Sequence[Any]
-    ) -> tuple[Any, int]:
-        function = self.functions.get(~mask)
-        if function is None:
-            function = self.functions[~mask] = self._compile_backward(mask, accumulate=True)
-        return function(g, *saved, buffers)
 
     def symbols(self, reader: Reader, mask: int) -> tuple[dict[str, Symbol], dict[int, Symbol]]:
         """Symbols of ``g`` and everything saved, and the gradient of each operand in ``mask``."""
@@ -453,78 +407,7 @@ class ElementwisePlan(Call):
                 read,
                 accumulate=accumulate,
             )
-        return _backward_function(self, saved, operands, outputs, aliased, entry, accumulate)
-
-
-def _backward_function(
-    plan: ElementwisePlan,
-    saved: tuple[str, ...],
-    operands: dict[str, LoopOperand],
-    outputs: dict[int, LoopOperand],
-    aliased: Sequence[int],
-    entry: Any,
-    accumulate: bool,
-) -> Callable[..., Any]:
-    """Write the function that allocates gradients and calls the kernel.
-
-    Nothing is left to decide in it: it is the inner loop of the engine. With ``accumulate`` it
-    takes a list of buffers too, and gives None for a gradient that it added to the buffer there.
-    """
-    names: dict[str, Any] = {
-        "entry": entry,
-        "empty": np.empty,
-        "zeros": np.zeros,
-        "compact": np.ascontiguousarray,
-        "view": strided_view,
-        "layout": plan.layout,
-        "dims": plan.layout.dims,
-    }
-    parameters = ("g", *saved, *(("buffers",) if accumulate else ()))
-    lines = [f"def backward({', '.join(parameters)}):"]
-    if accumulate:
-        lines.append("    flags = 0")
-    if outputs:
-        lines.append("    if not g.flags.c_contiguous: g = compact(g)")
-    arguments = []
-    for name in ("g", *saved):
-        operand = operands[name]
-        if not operand.mask:
-            arguments.append(name)
-        elif operand.strided:
-            names[f"mask_{name}"] = operand.mask
-            arguments.append(f"view({name}, layout, mask_{name})")
-        else:
-            arguments.append(name if plan.flat else f"{name}.ravel()")
-    owned = 0
-    for position, k in enumerate(outputs):
-        shape = plan.metas[k].shape
-        names[f"shape{k}"] = shape[0] if len(shape) == 1 else shape
-        names[f"dtype{k}"] = plan.metas[k].dtype
-        make = "empty" if entry is not None else "zeros"
-        if accumulate:
-            lines.append(f"    g{k} = buffers[{k}]")
-            lines.append(f"    if g{k} is None: g{k} = {make}(shape{k}, dtype{k})")
-            lines.append(f"    else: flags |= {1 << position}")
-        else:
-            lines.append(f"    g{k} = {make}(shape{k}, dtype{k})")
-        arguments.append(f"g{k}" if plan.flat else f"g{k}.ravel()")
-        owned |= 1 << k
-    if len(plan.layout.dims) > 1 or any(not o.full for o in outputs.values()):
-        arguments.append("*dims")
-    if accumulate:
-        arguments.append("flags")
-    if entry is not None:
-        lines.append(f"    entry({', '.join(arguments)})")
-    results = []
-    for k in range(len(plan.metas)):
-        if k in aliased:
-            results.append("g")
-        else:
-            fresh = f"g{k} if buffers[{k}] is None else None" if accumulate else f"g{k}"
-            results.append(fresh if k in outputs else "None")
-    lines.append(f"    return ({', '.join(results)},), {owned}")
-    exec(compile("\n".join(lines), f"<backward of {plan.op.name}>", "exec"), names)
-    return names["backward"]
+        return elementwise_backward(self, saved, operands, outputs, aliased, entry, accumulate)
 
 
 def _convert(reader: Reader, value: Symbol, dtype: np.dtype) -> Symbol:

@@ -19,6 +19,8 @@ from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 
 OPS: dict[str, Op] = {}
 """Every operation by name."""
+FOUND: list[dict[Any, Any]] = []
+"""Tables made from that one, which are emptied where a user's operation is declared anew."""
 
 
 class Kink(NamedTuple):
@@ -123,17 +125,23 @@ class Op(Documented):
         self.batching: Callable[..., Any] | None = None
         self._enter: Callable[..., Any] | None = None
         if register:
-            if self.name in OPS:
+            known = OPS.get(self.name)
+            if known is not None and not known._is_redefined(self):
                 raise NumgradRuntimeError(
                     f"{self.name}: an operation of this name is registered already; choose another"
                 )
             OPS[self.name] = self
+            if known is not None:
+                for table in FOUND:
+                    table.clear()
             if State.ground is not None:  # a user's: the table's own come when Tensor is complete
-                State.ground.attach(self)
+                State.ground.attach(self, known)
 
-    def eager_entry(self) -> Callable[..., Any] | None:
-        """The function behind eager calls, if the operation has a hot path of its own."""
-        return None
+    def _is_redefined(self, by: Op) -> bool:
+        """Whether ``by`` takes this place: a user's own, declared anew as notebooks do."""
+        places = [(op.__module__, op.function.__qualname__) for op in (self, by)]
+        own = self.__module__.partition(".")[0] == __name__.partition(".")[0]
+        return places[0] == places[1] and not own
 
     @property
     def names(self) -> tuple[str, ...]:

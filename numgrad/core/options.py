@@ -8,7 +8,8 @@ A family of classes has a vocabulary besides, with the range and the sentence of
 the same everywhere. From these follow the signature of ``__init__``, which editors read from the
 class body as it stands (PEP 681), the checks, and the Parameters section of the docstring. The
 constructor hands what it got to ``_set_up(options)``. Declared names are no attributes of
-the class, and a subclass that declares nothing has the constructor of its base.
+the class, and a subclass that declares nothing has the constructor of its base. A constructor that
+is written out has the same checks by ``@checked``, from its annotations and a vocabulary.
 """
 
 from __future__ import annotations
@@ -19,15 +20,18 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import cached_property
+from functools import cached_property, wraps
 from itertools import groupby
 from math import inf
-from typing import Any
+from operator import index
+from typing import Any, TypeVar
 
-from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.errors import NumgradTypeError, NumgradValueError, generated
 
 REQUIRED: Any = inspect.Parameter.empty
 _NUMBERS = (float, int)
+_KINDS = {"float": "a number", "int": "an integer", "bool": "True or False"}
+_Constructor = TypeVar("_Constructor", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,8 @@ class Option:
     init
         False for what a class fixes.
     name, annotation, keyword_only
-        Where it stands in the class body.
+        Where it stands in the class body. An annotation ``float``, ``int`` or ``bool``, maybe
+        ``| None``, says the kind that is checked.
     """
 
     default: Any = REQUIRED
@@ -85,38 +90,62 @@ class Option:
             return "positive" if low == 0 else f"above {low:g}"
         return "" if low == -inf else f"at least {low:g}"
 
+    @cached_property
+    def kind(self) -> str:
+        """The kind of its values in words, empty if any will do."""
+        kinds = [part for part in self.annotation.split(" | ") if part not in ("None", "Tensor")]
+        known = _KINDS.get(kinds[0], "") if len(kinds) == 1 else ""
+        return known or ("a number" if self.range else "")
+
     def check(self, owner: str, value: Any) -> None:
-        """Raise unless ``value``, or each of its parts, is in the range."""
+        """Raise unless ``value``, or each of its parts, is of the kind and in the range."""
         low, high, excluded = self.limits
-        parts: Any = (value,)
         if type(self.default) is tuple:
             if not isinstance(value, tuple | list) or len(value) != len(self.default):
                 raise NumgradTypeError(
                     f"{owner}: {self.name} is {value!r}; it must be {len(self.default)} numbers, "
                     f"as {self.default}"
                 )
-            parts = value
-        for part in parts:
-            if type(part) not in _NUMBERS or not low <= part <= high or part in excluded:
-                break
-        else:  # as nearly always
+            for number, part in enumerate(value):
+                if part is not self.default[number]:  # a None
+                    name = f"{self.name}[{number}]"
+                    replace(self, default=REQUIRED, name=name, annotation="float").check(
+                        owner, part
+                    )
             return
-        for number, part in enumerate(parts):
-            name = self.name if parts is not value else f"{self.name}[{number}]"
-            if parts is value and part is self.default[number]:  # a None
-                continue
-            if getattr(part, "size", 1) != 1:
-                raise NumgradValueError(
-                    f"{owner}: {name} is a Tensor of shape {part.shape}; it must have one element"
-                )
-            try:
-                outside = not low <= part <= high or part in excluded
-            except TypeError:
-                raise NumgradTypeError(
-                    f"{owner}: {name} is {part!r}; it must be a number, {self.range}"
-                ) from None
-            if outside:
-                raise NumgradValueError(f"{owner}: {name} is {part}; it must be {self.range}")
+        if type(value) in _NUMBERS and self.kind == "a number":  # as nearly always
+            if low <= value <= high and value not in excluded:
+                return
+        elif value is None and "None" in self.annotation:
+            return
+        shape = getattr(value, "shape", ())
+        if getattr(value, "size", 1) != 1:
+            raise NumgradValueError(
+                f"{owner}: {self.name} is a Tensor of shape {shape}; it must have one element"
+            )
+        try:
+            outside = not self._fits(value)
+        except TypeError:
+            wanted = ", ".join(filter(None, (self.kind, self.range)))
+            raise NumgradTypeError(
+                f"{owner}: {self.name} is {value!r}; it must be {wanted}"
+            ) from None
+        if outside:
+            wanted = self.range or self.kind
+            raise NumgradValueError(f"{owner}: {self.name} is {value}; it must be {wanted}")
+
+    def _fits(self, value: Any) -> bool:
+        """Whether a value is in the range; a TypeError if it is of another kind."""
+        low, high, excluded = self.limits
+        if self.kind == "True or False":
+            if value is None or value in (0, 1):
+                return True
+            raise TypeError
+        if self.kind == "an integer":
+            if isinstance(value, bool):
+                raise TypeError
+            value = index(value)
+        return low <= value <= high and value not in excluded
 
 
 def option(**given: Any) -> Any:
@@ -159,12 +188,38 @@ def declare(cls: type, known: Mapping[str, Option]) -> dict[str, Option]:
 
 
 def in_order(options: Any) -> tuple[Option, ...]:
-    """Options that have a range, in the order in which they are checked."""
-    ranged = [o for o in options if o.range]
-    order = [o for o in ranged if not o.after]
-    for late in [o for o in ranged if o.after]:
+    """Options that have a kind or a range, in the order in which they are checked."""
+    limited = [o for o in options if o.kind]
+    order = [o for o in limited if not o.after]
+    for late in [o for o in limited if o.after]:
         order.insert([o.name for o in order].index(late.after) + 1, late)
     return tuple(order)
+
+
+def checked(known: Mapping[str, Option]) -> Callable[[_Constructor], _Constructor]:
+    """Check the arguments of a constructor that is written out: Note [Declared options]."""
+
+    def decorate(constructor: _Constructor) -> _Constructor:
+        parameters = inspect.signature(constructor).parameters
+        options = [
+            replace(known.get(name, Option()), name=name, annotation=parameter.annotation)
+            for name, parameter in parameters.items()
+            if isinstance(parameter.annotation, str)
+        ]
+        limited = in_order(options)
+
+        @wraps(constructor)
+        def construct(self: Any, *args: Any, **kwargs: Any) -> None:
+            given = dict(zip(list(parameters)[1:], args, strict=False)) | kwargs
+            for o in limited:
+                if o.name in given:
+                    o.check(type(self).__name__, given[o.name])
+            constructor(self, *args, **kwargs)
+
+        made: Any = construct
+        return made
+
+    return decorate
 
 
 def _constructor(cls: type, options: Mapping[str, Option]) -> Any:
@@ -196,7 +251,7 @@ def compiled_method(
         f"        {body}\n    return {name}\n"
     )
     scope: dict[str, Any] = {}
-    code = compile(source, f"<{name} of {cls.__name__}>", "exec")
+    code = compile(source, generated(f"{name} of {cls.__name__}"), "exec")
     exec(code, vars(sys.modules[cls.__module__]), scope)
     made = scope["make"](given)
     made.__qualname__ = f"{cls.__qualname__}.{name}"

@@ -33,18 +33,21 @@ class Applied(Module):
     """Base of modules that apply a function: Note [Applied functions]."""
 
     _options: ClassVar[dict[str, Option]] = {}
+    _checked: ClassVar[tuple[Option, ...]] = ()
     shown: ClassVar[tuple[str, ...] | None] = None
     """The options that ``repr`` shows, by default all; a flag only where it is set."""
 
     def _set_up(self, options: dict[str, Any]) -> None:
         """What a declared constructor does."""
         super().__init__()
+        for limited in self._checked:
+            limited.check(type(self).__name__, options[limited.name])
         self._check_options(options)
         for name, value in options.items():
             setattr(self, name, value)
 
     def _check_options(self, options: dict[str, Any]) -> None:
-        """Raise unless the options can be used; may convert them."""
+        """Raise unless the options can be used together; may convert them."""
 
     def extra_repr(self) -> str:
         """The options."""

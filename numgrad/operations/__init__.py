@@ -2,6 +2,7 @@
 
 from numgrad.operations import (  # noqa: F401 (for what they declare)
     arithmetic,
+    arrangement,
     batching,
     choice,
     compare,
@@ -26,6 +27,8 @@ from numgrad.operations import (  # noqa: F401 (for what they declare)
     search,
     shape,
     special,
+    split,
+    take,
     trigonometric,
     write,
 )

@@ -15,19 +15,20 @@ from numgrad.core.axis import normalize_axes
 from numgrad.core.batching import BatchOperand, apply, shifted, unchanged, with_parameters
 from numgrad.core.interpreter import bind
 from numgrad.core.op import Op
+from numgrad.operations.arrangement import (
+    flip,
+    matrix_transpose,
+    moveaxis,
+    permute_dims,
+    roll,
+    swapaxes,
+)
 from numgrad.operations.complex import imag, real
 from numgrad.operations.cumulative import cumprod, cumsum, linear_recurrence
 from numgrad.operations.diagonal import diagonal, diagonal_backward, tril, triu
 from numgrad.operations.extend import pad_constant
-from numgrad.operations.index import (
-    gather_along,
-    gather_along_backward,
-    getitem,
-    getitem_backward,
-    take,
-    take_backward,
-)
-from numgrad.operations.join import concat, split_at, stack, unstack
+from numgrad.operations.index import getitem, getitem_backward
+from numgrad.operations.join import concat, stack
 from numgrad.operations.matmul import matmul
 from numgrad.operations.search import argmax, argmin
 from numgrad.operations.shape import (
@@ -35,16 +36,12 @@ from numgrad.operations.shape import (
     broadcast_to,
     copy,
     expand_dims,
-    flip,
-    matrix_transpose,
-    moveaxis,
-    permute_dims,
     ravel,
     reshape,
-    roll,
     squeeze,
-    swapaxes,
 )
+from numgrad.operations.split import split_at, unstack
+from numgrad.operations.take import gather_along, gather_along_backward, take, take_backward
 
 
 def _integers(values: Any) -> tuple[int, ...]:

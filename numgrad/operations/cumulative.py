@@ -17,10 +17,11 @@ from numgrad.core.formula import Meta
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels.recurrence import recurrence_kernel
+from numgrad.operations.arrangement import flip, roll
 from numgrad.operations.extend import pad_constant
 from numgrad.operations.index import getitem
 from numgrad.operations.join import concat
-from numgrad.operations.shape import as_operand, broadcast_to, flip, reshape, roll
+from numgrad.operations.shape import as_operand, broadcast_to, reshape
 
 _ELEMENT_NS = 0.8  # a dependent addition or product
 
@@ -174,14 +175,17 @@ cumprod.shape(lambda x, *, axis, dtype: _forward_result("cumprod", x, axis, dtyp
 
 def _before(y: Any, axis: int, fill: float, reverse: bool = False) -> Any:
     """``y`` moved on by one along an axis, ``fill`` first."""
-    shape = y.shape
-    if shape[axis] == 0:
+    if y.shape[axis] == 0:
         return y
-    lead = (slice(None),) * axis
-    kept = getitem(y, (*lead, slice(1, None) if reverse else slice(None, -1)))
-    widths = [(0, 0)] * len(shape)
+    kept = slice(1, None) if reverse else slice(None, -1)
+    return _led(getitem(y, ((slice(None),) * axis) + (kept,)), axis, fill, reverse)
+
+
+def _led(y: Any, axis: int, fill: float, reverse: bool = False) -> Any:
+    """``y`` with one ``fill`` more along an axis, before the others or after them."""
+    widths = [(0, 0)] * len(y.shape)
     widths[axis] = (0, 1) if reverse else (1, 0)
-    return pad_constant(kept, widths=tuple(widths), values=fill)
+    return pad_constant(y, widths=tuple(widths), values=fill)
 
 
 def _cumprod_vjp(g, x, y, meta_x, axis):
@@ -270,11 +274,7 @@ def _cumulative(
         axis = 0
     (axis,) = normalize_axes(name, axis, len(x.shape))
     y = op(x, axis=axis, dtype=dtype)
-    if not initial:
-        return y
-    widths = [(0, 0)] * len(x.shape)
-    widths[axis] = (1, 0)
-    return pad_constant(y, widths=tuple(widths), values=fill)
+    return _led(y, axis, fill) if initial else y
 
 
 @primitive(
@@ -381,15 +381,10 @@ def diff(x, n=1, axis=-1, prepend=None, append=None):
     if n == 0:
         return x
     (axis,) = normalize_axes("diff", axis, len(x.shape))
-    parts = [x]
-    for position, value in ((0, prepend), (2, append)):
-        if value is None:
-            continue
-        value = as_operand(value)
-        if len(value.shape) == 0:
-            value = broadcast_to(value, (*x.shape[:axis], 1, *x.shape[axis + 1 :]))
-        parts.insert(0 if position == 0 else len(parts), value)
+    one = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
+    parts = [as_operand(part) for part in (prepend, x, append) if part is not None]
     if len(parts) > 1:
+        parts = [part if len(part.shape) else broadcast_to(part, one) for part in parts]
         x = concat(*parts, axis=axis)
     lead = (slice(None),) * axis
     for _ in range(n):

@@ -21,9 +21,10 @@ from numgrad.core.abstract import AbstractLength
 from numgrad.core.declare import composite
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.operations.arrangement import permute_dims
 from numgrad.operations.diagonal import diagonal
 from numgrad.operations.matmul import matmul
-from numgrad.operations.shape import as_operand, permute_dims, reshape
+from numgrad.operations.shape import as_operand, reshape
 
 _SHORT = 16
 """Lengths up to which a compiled function is made for each: sums of few products are unrolled."""

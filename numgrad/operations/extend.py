@@ -10,8 +10,9 @@ from numgrad.core.axis import normalize_axes
 from numgrad.core.declare import composite, primitive
 from numgrad.core.formula import Meta
 from numgrad.errors import NumgradTypeError, NumgradValueError
-from numgrad.operations.index import getitem, take
+from numgrad.operations.index import getitem
 from numgrad.operations.shape import as_index, as_operand, broadcast_to, copy, expand_dims, reshape
+from numgrad.operations.take import take
 
 
 @composite(ref=np.tile, smooth=True)

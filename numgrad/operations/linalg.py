@@ -12,17 +12,11 @@ from numgrad.core.axis import normalize_axes
 from numgrad.core.declare import composite
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradValueError
+from numgrad.operations.arrangement import matrix_transpose as mT
+from numgrad.operations.arrangement import moveaxis, permute_dims
 from numgrad.operations.matmul import matmul
 from numgrad.operations.matmul import mH as mH
-from numgrad.operations.shape import (
-    as_index,
-    as_operand,
-    expand_dims,
-    moveaxis,
-    permute_dims,
-    reshape,
-)
-from numgrad.operations.shape import matrix_transpose as mT
+from numgrad.operations.shape import as_index, as_operand, expand_dims, reshape
 
 __all__ = ["mH", "mT", "matmul"]
 

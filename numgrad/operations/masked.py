@@ -12,8 +12,8 @@ from numgrad.core.formula import Meta
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.choice import where
-from numgrad.operations.index import take
 from numgrad.operations.shape import as_operand, broadcast_to, ravel
+from numgrad.operations.take import take
 from numgrad.operations.write import as_number, converted
 
 _MASK = np.array([[True, False, True], [False, True, False]])  # what these are tried with

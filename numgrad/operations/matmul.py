@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from numgrad.core.formula import Meta
+from numgrad.operations.arrangement import matrix_transpose
 from numgrad.operations.product_plan import MatMul, product_shape
-from numgrad.operations.shape import expand_dims, matrix_transpose, squeeze
+from numgrad.operations.shape import expand_dims, squeeze
 
 
 def mH(x: Any) -> Any:

@@ -20,9 +20,9 @@ import numpy as np
 from numgrad.codegen import threads
 from numgrad.codegen.dtypes import check_dtype
 from numgrad.core.abstract import broadcast_lengths
-from numgrad.core.call import Call, conform
-from numgrad.core.elementwise import MAX_PLANS, Planned
+from numgrad.core.call import conform
 from numgrad.core.formula import Meta
+from numgrad.core.plan import Plan, Planned, remember
 from numgrad.errors import NumgradValueError
 from numgrad.kernels.products import linalg
 
@@ -33,6 +33,8 @@ NOGIL_NS = 100_000.0
 
 class MatMul(Planned):
     """The operation ``@``."""
+
+    whole = True
 
     def __init__(self, function: Callable[..., Any], **options: Any) -> None:
         super().__init__(function, **options)
@@ -47,9 +49,7 @@ class MatMul(Planned):
             key = (*key, _layout(a), _layout(b))
         plan = self.plans.get(key)
         if plan is None:
-            if len(self.plans) >= MAX_PLANS:
-                self.plans.clear()
-            plan = self.plans[key] = ProductPlan(self, a, b)
+            plan = remember(self.plans, key, ProductPlan(self, a, b))
         out = np.empty(plan.shape, plan.dtype)
         plan.entry(a, b, out)
         return out, plan
@@ -86,26 +86,21 @@ def product_shape(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
     return batch + a[-2:-1] + (b[-1:] if len(b) > 1 else ())
 
 
-class ProductPlan(Call):
+class ProductPlan(Plan):
     """How a product is computed for operands of given dtypes, shapes and layouts."""
 
     __slots__ = (
         "_saves",
         "allocate",
-        "arrays",
         "batch",
-        "dims",
         "dtype",
         "entry",
-        "flat",
         "floating",
         "form",
         "functions",
         "keeps",
         "loose",
         "records",
-        "scalar_a",
-        "scalar_b",
         "shape",
         "sizes",
         "ta",
@@ -133,9 +128,7 @@ class ProductPlan(Call):
         self.entry = self._forward()
 
     def _read_by_eager_entry(self) -> None:
-        # what the hot path for two operands looks at, as in the plans of elementwise operations
-        self.arrays, self.flat, self.dims = True, True, ()
-        self.scalar_a = self.scalar_b = False
+        # what the hot path looks at, as in the plans of elementwise operations
         self.allocate = self.shape[0] if len(self.shape) == 1 else self.shape
         self.floating = self.dtype.kind in "fc"
         self.records = sum(
@@ -166,10 +159,6 @@ class ProductPlan(Call):
             )
         self.sizes = (m, a[-1], n)  # pyright: ignore
         self.work = float(m * a[-1] * n * (prod(batch) if self.batch else 1))  # pyright: ignore
-
-    @property
-    def results(self) -> tuple[Meta, ...]:
-        return (Meta(self.shape, self.dtype),)
 
     def saves(self, mask: int) -> tuple[str, ...]:
         return self._saves[mask]
@@ -268,13 +257,7 @@ class ProductPlan(Call):
 
     # ------------------------------------------------------------------------------- backward
 
-    def backward(self, mask: int, g: np.ndarray, saved: Sequence[Any]) -> tuple[Any, int]:
-        function = self.functions.get(mask)
-        if function is None:
-            function = self.functions[mask] = self._make_backward(mask)
-        return function(g, *saved)
-
-    def _make_backward(self, mask: int) -> Callable[..., Any]:
+    def _compile_backward(self, mask: int, *, accumulate: bool = False) -> Callable[..., Any]:
         """Write the backward for one mask, called with g and what ``saves`` names."""
         meta_a, meta_b = self.metas
         dtype = self.dtype

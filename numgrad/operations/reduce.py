@@ -61,9 +61,10 @@ def others(x: Any, axis: Any) -> Any:
 
 
 def _others_by_neighbours(x, axis):
+    from numgrad.operations.arrangement import flip, permute_dims
     from numgrad.operations.cumulative import cumprod
     from numgrad.operations.join import concat
-    from numgrad.operations.shape import flip, permute_dims, reshape
+    from numgrad.operations.shape import reshape
 
     kept = tuple(k for k in range(x.ndim) if k not in axis)
     order = (*kept, *axis)

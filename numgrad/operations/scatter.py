@@ -16,17 +16,11 @@ from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
 from numgrad.errors import NumgradValueError
 from numgrad.kernels.index import scatter_add_kernel
+from numgrad.operations.arrangement import roll
 from numgrad.operations.choice import where
-from numgrad.operations.index import (
-    ALONG,
-    INDICES,
-    _flat,
-    _outer_inner,
-    check_integers,
-    getitem,
-    take,
-)
-from numgrad.operations.shape import as_operand, broadcast_to, ravel, reshape, roll
+from numgrad.operations.index import getitem
+from numgrad.operations.shape import as_operand, broadcast_to, ravel, reshape
+from numgrad.operations.take import ALONG, INDICES, _flat, _outer_inner, check_integers, take
 from numgrad.operations.write import (
     check_cast,
     check_dtypes,

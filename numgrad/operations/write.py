@@ -30,18 +30,9 @@ from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueErro
 from numgrad.kernels.index import scatter_add_kernel
 from numgrad.operations.choice import where
 from numgrad.operations.extend import pad_constant
-from numgrad.operations.index import (
-    INDICES,
-    _check_range,
-    _flat,
-    _integers,
-    _plain,
-    check_integers,
-    getitem,
-    is_basic_part,
-    take,
-)
+from numgrad.operations.index import _plain, getitem, is_basic_part
 from numgrad.operations.shape import as_index, as_operand, astype, broadcast_to, ravel, reshape
+from numgrad.operations.take import INDICES, _check_range, _flat, _integers, check_integers, take
 
 # ------------------------------------------------------------------------------ what is written
 

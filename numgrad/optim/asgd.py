@@ -58,9 +58,9 @@ class ASGD(FormulaOptimizer):
 
     params: Any
     lr: float | Tensor = 0.01
-    lambd: float = option(default=1e-4, doc=r"Decay :math:`\lambda`.")
-    alpha: float = option(default=0.75, doc="Power by which the steps fall.")
-    t0: float = option(default=1e6, doc="Step after which averaging starts.")
+    lambd: float = option(default=1e-4, at_least=0, doc=r"Decay :math:`\lambda`.")
+    alpha: float = option(default=0.75, at_least=0, doc="Power by which the steps fall.")
+    t0: float = option(default=1e6, at_least=0, doc="Step after which averaging starts.")
     weight_decay: float = 0
     foreach: bool | None = None
     maximize: bool = False

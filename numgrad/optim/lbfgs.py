@@ -78,28 +78,34 @@ class LBFGS(Optimizer):
         "one element. The very first is divided by the sum of absolute values of the gradient, if "
         "that is above 1.",
     )
-    max_iter: int = option(default=20, doc="Iterations a step.")
+    max_iter: int = option(default=20, at_least=0, doc="Iterations a step.")
     max_eval: int | None = option(
         default=None,
+        at_least=0,
         doc="Evaluations of the loss a step after which no iteration begins; "
         "``max_iter * 5 // 4`` if None.",
     )
     tolerance_grad: float = option(
-        default=1e-7, doc="Stop if no element of the gradient is larger."
+        default=1e-7, at_least=0, doc="Stop if no element of the gradient is larger."
     )
     tolerance_change: float = option(
-        default=1e-9, doc="Stop if no parameter, or the loss, changes by more."
+        default=1e-9, at_least=0, doc="Stop if no parameter, or the loss, changes by more."
     )
     history_size: int = option(
-        default=100, doc="Pairs of a step and a change of the gradient that are remembered."
+        default=100,
+        at_least=0,
+        doc="Pairs of a step and a change of the gradient that are remembered.",
     )
     line_search_fn: str | None = option(
         default=None, doc='None for fixed steps, or ``"strong_wolfe"``.'
     )
 
-    def _set_up(self, options: dict[str, Any]) -> None:
+    def _check_options(self, options: dict[str, Any]) -> None:
+        super()._check_options(options)
         if options["max_eval"] is None:
             options["max_eval"] = options["max_iter"] * 5 // 4
+
+    def _set_up(self, options: dict[str, Any]) -> None:
         super()._set_up(options)
         if len(self.param_groups) != 1:
             self._refuse_groups(NumgradValueError)

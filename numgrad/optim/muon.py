@@ -81,7 +81,7 @@ class Muon(Optimizer):
     ns_coefficients: tuple[float, float, float] = option(
         default=COEFFICIENTS, doc=":math:`(a, b, c)`."
     )
-    eps: float = option(default=1e-7, doc="Least norm that is divided by.")
+    eps: float = option(default=1e-7, at_least=0, doc="Least norm that is divided by.")
     ns_steps: int = option(default=5, doc="Iterations, less than 100.")
     adjust_lr_fn: str | None = option(
         default=None,

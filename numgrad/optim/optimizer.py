@@ -6,7 +6,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from numgrad.autograd.hooks import RemovableHandle
+from numgrad.autograd.hooks import RemovableHandle, register
 from numgrad.autograd.modes import enable_grad, no_grad, set_grad_enabled
 from numgrad.autograd.variable import gradient_of, set_gradient
 from numgrad.core.options import Option
@@ -18,7 +18,7 @@ from numgrad.errors import (
     warn,
 )
 from numgrad.optim import state_dict as states
-from numgrad.optim.step_hooks import hooked, register
+from numgrad.optim.step_hooks import hooked
 from numgrad.tensors.tensor import Tensor
 
 REQUIRED: Any = object()
@@ -176,13 +176,13 @@ class Optimizer:
         self, hook: Callable[[Any], None], prepend: bool = False
     ) -> RemovableHandle:
         """Call ``hook(optimizer)`` before ``state_dict`` looks at anything."""
-        return register(self._optimizer_state_dict_pre_hooks, hook, prepend)
+        return register(self._optimizer_state_dict_pre_hooks, hook, prepend=prepend)
 
     def register_state_dict_post_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
         """Call ``hook(optimizer, state_dict)`` at the end of ``state_dict``; it may replace it."""
-        return register(self._optimizer_state_dict_post_hooks, hook, prepend)
+        return register(self._optimizer_state_dict_post_hooks, hook, prepend=prepend)
 
     def register_load_state_dict_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False
@@ -191,13 +191,13 @@ class Optimizer:
 
         What it returns, unless None, is loaded instead.
         """
-        return register(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
+        return register(self._optimizer_load_state_dict_pre_hooks, hook, prepend=prepend)
 
     def register_load_state_dict_post_hook(
         self, hook: Callable[[Any], None], prepend: bool = False
     ) -> RemovableHandle:
         """Call ``hook(optimizer)`` after a state was loaded."""
-        return register(self._optimizer_load_state_dict_post_hooks, hook, prepend)
+        return register(self._optimizer_load_state_dict_post_hooks, hook, prepend=prepend)
 
     # ------------------------------------------------------------------------------------- state
 

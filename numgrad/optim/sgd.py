@@ -63,7 +63,9 @@ class SGD(FormulaOptimizer):
     params: Any
     lr: float | Tensor = 0.001
     momentum: float = option(default=0, at_least=0, brings="momentum_buffer")
-    dampening: float = option(default=0, doc=r"Share :math:`\tau` of the gradient left out.")
+    dampening: float = option(
+        default=0, at_least=0, at_most=1, doc=r"Share :math:`\tau` of the gradient left out."
+    )
     weight_decay: float | Tensor = 0
     nesterov: bool = option(
         default=False, doc="Look ahead; needs a positive momentum and no dampening."

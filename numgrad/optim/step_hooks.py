@@ -8,7 +8,7 @@ from collections.abc import Callable
 from itertools import chain
 from typing import Any
 
-from numgrad.autograd.hooks import RemovableHandle
+from numgrad.autograd.hooks import RemovableHandle, register
 from numgrad.autograd.variable import gradient_of
 from numgrad.core.interpreter import state
 from numgrad.errors import NumgradRuntimeError, NumgradTraceError
@@ -48,14 +48,6 @@ def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHand
     done
     """
     return register(_global_post_hooks, hook)
-
-
-def register(hooks: OrderedDict[int, Callable], hook: Callable, prepend: bool = False) -> Any:
-    """Enter a hook into a table; ``prepend`` to run it before those that are there."""
-    handle = RemovableHandle(hooks, hook)
-    if prepend:
-        hooks.move_to_end(handle.id, last=False)
-    return handle
 
 
 def hooked(step: Callable[..., Any]) -> Callable[..., Any]:

@@ -2,43 +2,49 @@
 
 Note [Hot path]
 ---------------
-``entry`` builds, for each planned operation of one or two operands, a function with the common
-case written out: Tensors over contiguous arrays whose plan exists. Everything else, from a list
-to a missing plan, goes through ``bind``, which makes the plan the hot path finds next time.
+The common case of a planned operation is a function with everything written out: Tensors, arrays
+and numbers whose plan exists, over contiguous memory. Everything else, from a list to a missing
+plan, goes through ``bind``, which makes the plan the hot path finds next time. The function is
+made from one template, as source text that is compiled once for all operations of a shape: how many
+operands there are, and whether the last may be left out. First the kinds of the operands are
+found, one after the other, and with them the key of the plan; the kernel is called; then comes what
+every recorded operation does: what its formulas need is saved, edges lead to where the operands
+come from. Arrays have the name of their operand and ``_``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from numgrad.autograd.node import Node
 from numgrad.autograd.saved import keep
-from numgrad.autograd.variable import TENSORS, Parameter, Tensor, refresh
+from numgrad.autograd.variable import Parameter, Tensor, refresh
 from numgrad.core.arguments import complete
 from numgrad.core.axis import AxisOp
-from numgrad.core.elementwise import MAX_PLANS, Planned
 from numgrad.core.interpreter import bind, state
 from numgrad.core.op import Op
+from numgrad.core.plan import Planned, remember
+from numgrad.errors import generated
 from numgrad.tensors.recording import new_tensor
 
-_EMPTY = np.empty
+MOST_OPERANDS = 3
+_NUMBER, _ARRAY, _TENSOR, _NOTHING = "number", "array", "tensor", "nothing"
 _MISSING: Any = object()
 
 
 def eager_entry(op: Op) -> Callable[..., Any]:
     """The function behind ``op(...)``: Note [Hot path]."""
-    own = op.eager_entry()
-    if own is not None:
-        return own
     if isinstance(op, AxisOp):
-        return _axis_entry(op)
-    if isinstance(op, Planned) and len(op.inputs) == 1:
-        return _unary_entry(op)
-    if isinstance(op, Planned) and len(op.inputs) == 2:
-        return _binary_entry(op)
+        return _compiled(Template(1, axes=True))(op, op.quick, _planner(op))
+    if isinstance(op, Planned) and len(op.inputs) <= MOST_OPERANDS:
+        checked, optional = op.check is not None, op.defaults[-1:] == (None,)
+        template = Template(len(op.inputs), optional, checked, op.whole)
+        return _compiled(template)(op, op.plans, None)
 
     def entry(*args: Any, **params: Any) -> Any:
         return bind(op, args, params)
@@ -46,206 +52,236 @@ def eager_entry(op: Op) -> Callable[..., Any]:
     return entry
 
 
-def _unary_entry(op: Planned) -> Callable[..., Any]:
-    plans = op.plans
-    differentiable = op.differentiable
-    empty, new_node = _EMPTY, Node
+def _planner(op: AxisOp) -> Callable[..., Any]:
+    """What calls an operation along axes in a way that is new, and notes its plan."""
 
-    def entry(x: Any = _MISSING, *rest: Any, **params: Any) -> Any:
-        mode = state.mode
-        if type(x) in TENSORS and mode and not rest and not params:
-            array = x._array
-            if x._memory is not None:
-                refresh(x)
-            plan = plans.get((array.dtype, array.shape))
-            if plan is not None and array.flags.c_contiguous:
-                out = empty(plan.allocate, plan.dtype)
-                if plan.flat:
-                    plan.entry(array, out)
-                else:
-                    plan.entry(array.ravel(), out.ravel())
-                if not (x._requires_grad and mode == 2 and differentiable and plan.records):
-                    return Tensor(out) if mode != 3 else new_tensor(out)
-                keeps = plan.keeps[1]
-                if keeps == 2:
-                    saved: tuple = (out,)
-                elif keeps == 0:
-                    saved = ()
-                else:
-                    kept = x if x._memory is None else keep(x)
-                    saved = (kept,) if keeps == 1 else (kept, out)
-                node = x._grad_fn
-                if node is None:
-                    node = x
-                elif x._slot:
-                    node = (node, x._slot - 1)
-                return Tensor(out, True, new_node(plan, 1, (node,), saved))
-        return bind(op, () if x is _MISSING else (x, *rest), params)
+    def call(key: tuple, args: tuple, params: dict[str, Any]) -> Any:
+        out = bind(op, args, params)
+        args, params = complete(op, args, params)
+        plan = op.plan(args[0]._array, params)
+        if plan.simple and len(args) == 1:
+            remember(op.quick, key, plan)
+        return out
 
-    return entry
+    return call
 
 
-def _binary_entry(op: Planned) -> Callable[..., Any]:
-    plans = op.plans
-    empty, new_node, ndarray = _EMPTY, Node, np.ndarray
-
-    def entry(a: Any = _MISSING, b: Any = _MISSING, *rest: Any, **params: Any) -> Any:
-        mode = state.mode
-        if not mode or rest or params or b is _MISSING:
-            return bind(op, tuple([v for v in (a, b, *rest) if v is not _MISSING]), params)
-        kind_a, kind_b = type(a), type(b)
-        x: Any = None
-        z: Any = None
-        plan = None
-        mask = 0
-        if kind_a is Tensor or kind_a is Parameter:
-            x = a._array
-            if a._memory is not None:
-                refresh(a)
-            if a._requires_grad:
-                mask = 1
-            if kind_b is Tensor or kind_b is Parameter:
-                z = b._array
-                if b._memory is not None:
-                    refresh(b)
-                if b._requires_grad:
-                    mask += 2
-                plan = plans.get((x.dtype, x.shape, z.dtype, z.shape))
-            elif kind_b is float or kind_b is int:
-                z = b
-                plan = plans.get((x.dtype, x.shape, kind_b))
-            elif kind_b is ndarray:
-                z = b
-                plan = plans.get((x.dtype, x.shape, z.dtype, z.shape))
-        elif kind_b is Tensor or kind_b is Parameter:
-            z = b._array
-            if b._memory is not None:
-                refresh(b)
-            if b._requires_grad:
-                mask = 2
-            if kind_a is float or kind_a is int:
-                x = a
-                plan = plans.get((kind_a, z.dtype, z.shape))
-            elif kind_a is ndarray:
-                x = a
-                plan = plans.get((x.dtype, x.shape, z.dtype, z.shape))
-        if plan is None:
-            return bind(op, (a, b), params)
-        if plan.arrays:
-            if not (x.flags.c_contiguous and z.flags.c_contiguous):
-                return bind(op, (a, b), params)
-            out = empty(plan.allocate, plan.dtype)
-            dims = plan.dims
-            if plan.flat:
-                plan.entry(x, z, out)
-            elif not dims:
-                plan.entry(x.ravel(), z.ravel(), out.ravel())
-            elif len(dims) == 2:  # unpacking costs less than a starred argument
-                rows, columns = dims
-                plan.entry(x.ravel(), z.ravel(), out.ravel(), rows, columns)
-            else:
-                plan.entry(x.ravel(), z.ravel(), out.ravel(), *dims)
-        else:  # one operand is a number; integers are checked for their range elsewhere
-            if not plan.floating:
-                return bind(op, (a, b), params)
-            array = z if plan.scalar_a else x
-            if not array.flags.c_contiguous:
-                return bind(op, (a, b), params)
-            out = empty(plan.allocate, plan.dtype)
-            try:
-                if plan.flat:
-                    plan.entry(x, z, out)
-                elif plan.scalar_a:
-                    plan.entry(x, z.ravel(), out.ravel())
-                else:
-                    plan.entry(x.ravel(), z, out.ravel())
-            except (TypeError, OverflowError):  # an integer that no float can hold
-                return bind(op, (a, b), params)
-        mask &= plan.records
-        if not mask or mode != 2:
-            return Tensor(out) if mode != 3 else new_tensor(out)
-        keeps = plan.keeps[mask]
-        if keeps == 0:
-            saved: tuple = ()
-        else:
-            kept_a = kept_b = None
-            if keeps & 1:
-                kept_a = a if kind_a in TENSORS and a._memory is None else keep(a)
-            if keeps & 2:
-                kept_b = b if kind_b in TENSORS and b._memory is None else keep(b)
-            if keeps == 3:
-                saved = (kept_a, kept_b)
-            elif keeps == 1:
-                saved = (kept_a,)
-            elif keeps == 2:
-                saved = (kept_b,)
-            else:
-                kept = ((1, kept_a), (2, kept_b), (4, out))
-                saved = tuple([value for bit, value in kept if keeps & bit])
-        edge_a = edge_b = None
-        if mask & 1:
-            edge_a = a._grad_fn
-            if edge_a is None:
-                edge_a = a
-            elif a._slot:
-                edge_a = (edge_a, a._slot - 1)
-        if mask & 2:
-            edge_b = b._grad_fn
-            if edge_b is None:
-                edge_b = b
-            elif b._slot:
-                edge_b = (edge_b, b._slot - 1)
-        return Tensor(out, True, new_node(plan, mask, (edge_a, edge_b), saved))
-
-    return entry
+# ----------------------------------------------------------------------------------- the template
 
 
-def _axis_entry(op: AxisOp) -> Callable[..., Any]:
-    quick = op.quick
-    empty, new_node = _EMPTY, Node
+@dataclass(frozen=True)
+class Template:
+    """The source of the functions behind calls of a family of operations: Note [Hot path].
 
-    def entry(x: Any = _MISSING, *rest: Any, **params: Any) -> Any:
-        mode = state.mode
-        if type(x) not in TENSORS or not mode:
-            return bind(op, () if x is _MISSING else (x, *rest), params)
-        array = x._array
-        if x._memory is not None:
-            refresh(x)
-        try:
-            key: tuple = (array.dtype, array.shape)
-            if rest or params:
-                key += (*rest, *params.items())
-            plan = quick.get(key)
-        except TypeError:  # an axis given as a list
-            return bind(op, (x, *rest), params)
-        if plan is None:
-            out = bind(op, (x, *rest), params)
-            if len(quick) >= MAX_PLANS:
-                quick.clear()
-            args, complete_params = complete(op, (x, *rest), params)
-            plan = op.plan(array, complete_params)
-            if plan.simple and len(args) == 1:
-                quick[key] = plan
-            return out
-        if not array.flags.c_contiguous:
-            return bind(op, (x, *rest), params)
-        out = empty(plan.allocate, plan.dtype)
-        plan.entry(array.ravel(), *plan.scalars, out.ravel(), *plan.sizes)
-        if not (x._requires_grad and mode == 2 and plan.records):
-            return Tensor(out) if mode != 3 else new_tensor(out)
-        keeps = plan.keeps
-        if keeps == 0:
-            saved: tuple = ()
-        elif keeps == 2:
-            saved = (out,)
-        else:
-            kept = keep(x)
-            saved = (kept,) if keeps == 1 else (kept, out)
-        node = x._grad_fn
-        if node is None:
-            node = x
-        elif x._slot:
-            node = (node, x._slot - 1)
-        return Tensor(out, True, new_node(plan, 1, (node,), saved))
+    Parameters
+    ----------
+    count
+        How many operands there are.
+    optional
+        Whether the last one may be None or left out.
+    checked
+        Whether the operation looks at integers before it computes with them.
+    whole
+        That of ``Planned``.
+    axes
+        Whether the plan follows from the parameters too, as they were written.
+    """
 
-    return entry
+    count: int
+    optional: bool = False
+    checked: bool = False
+    whole: bool = False
+    axes: bool = False
+
+    def source(self) -> str:
+        """What makes, of an operation, its plans and ``_planner``, the function behind a call."""
+        body = [
+            f"def entry({', '.join(f'{a}=missing' for a in self.names)}, /, *rest, **params):",
+            "    mode = state.mode",
+            *_inside(self.axis_plan() if self.axes else self.plan()),
+            "    out = empty(plan.allocate, plan.dtype)",
+            *_inside(self.axis_call() if self.axes else self.call(self.optional)),
+            *_inside(self.recorded()),
+        ]
+        return "\n".join(["def make(op, plans, planner):", *_inside(body), "    return entry"])
+
+    @property
+    def names(self) -> str:
+        """Names of the operands."""
+        return "abc"[: self.count]
+
+    def bind(self) -> str:
+        """The call by way of the interpreter, of operands that may be missing."""
+        given = f"[v for v in ({', '.join(self.names)}, *rest) if v is not missing]"
+        return f"return bind(op, tuple({given}), params)"
+
+    def plan(self) -> list[str]:
+        """Find arrays, ``plan`` and, of several operands, ``mask``."""
+        start = ["if not mode or rest or params:", f"    {self.bind()}"]
+        if self.count > 1:
+            start.append("mask = 0")
+        return start + self.by_kinds(())
+
+    def by_kinds(self, kinds: tuple[str, ...]) -> list[str]:
+        """The same where the first operands are of known kinds."""
+        place = len(kinds)
+        if place == self.count:
+            return self.known_plan(kinds)
+        a, last = self.names[place], place == self.count - 1
+        tensor, given = _array(a), [f"{a}_ = {a}"]
+        if self.count > 1:
+            tensor += [f"if {a}._requires_grad:", f"    mask += {1 << place}"]
+        branches = [(_is_tensor(a), tensor, _TENSOR)]
+        if self.count > 1 and (_TENSOR in kinds or not last):  # else there would be none
+            if self.count == 2:
+                branches.append((f"kind_{a} is float or kind_{a} is int", given, _NUMBER))
+            branches.append((f"kind_{a} is ndarray", given, _ARRAY))
+        if self.optional and last and _TENSOR in kinds:
+            branches.insert(0, (f"{a} is None or {a} is missing", [f"{a}_ = None"], _NOTHING))
+        lines = [f"kind_{a} = type({a})"]
+        for number, (test, found, kind) in enumerate(branches):
+            lines.append(f"{'el' * (number > 0)}if {test}:")
+            lines += _inside([*found, *self.by_kinds((*kinds, kind))])
+        return [*lines, "else:", f"    {self.bind()}"]
+
+    def known_plan(self, kinds: tuple[str, ...]) -> list[str]:
+        """Look up the plan, and give a kernel that takes no axes arrays of one."""
+        pairs = list(zip(self.names, kinds, strict=True))
+        arrays = [a for a, kind in pairs if kind in (_TENSOR, _ARRAY)]
+        key = [
+            f"{a}_.dtype, {a}_.shape" if a in arrays else f"kind_{a}"
+            for a, kind in pairs
+            if kind != _NOTHING
+        ]
+        ready = [f"{a}_.flags.c_contiguous" for a in arrays]
+        if self.checked or _NUMBER in kinds:  # the range of integers is looked at elsewhere
+            ready.append("plan.floating")
+        refused = f"return bind(op, ({', '.join(self.names)},), params)"
+        lines = [
+            f"plan = plans.get(({', '.join(key)}))",
+            f"if plan is None or not ({' and '.join(ready)}):",
+            f"    {self.bind() if _NOTHING in kinds else refused}",
+        ]
+        if self.count > 1 and not self.whole:
+            lines += ["if not plan.flat:", *(f"    {a}_ = {a}_.ravel()" for a in arrays)]
+        return lines
+
+    def call(self, optional: bool) -> list[str]:
+        """Call the kernel."""
+        if optional:
+            fewer = replace(self, count=self.count - 1)
+            without = _inside(fewer.call(False))
+            return [f"if {self.names[-1]}_ is None:", *without, "else:", *_inside(self.call(False))]
+        given = ", ".join(f"{a}_" for a in self.names)
+        lines = [f"plan.entry({given}, out)"]
+        if not self.whole:
+            lines = ["if plan.flat:", *_inside(lines), "else:", *_inside(self.raveled_call(given))]
+        if self.count == 2 and not self.whole:  # an integer that no float can hold
+            refused = f"    return bind(op, ({', '.join(self.names)}), params)"
+            lines = ["try:", *_inside(lines), "except (TypeError, OverflowError):", refused]
+        return lines
+
+    def raveled_call(self, given: str) -> list[str]:
+        """Call the kernel with the lengths of axes, where it has several."""
+        if self.count == 1:
+            return [f"plan.entry({given}.ravel(), out.ravel())"]
+        return [
+            "dims = plan.dims",
+            "if not dims:",
+            f"    plan.entry({given}, out.ravel())",
+            "elif len(dims) == 2:",  # unpacking costs less than a starred argument
+            "    rows, columns = dims",
+            f"    plan.entry({given}, out.ravel(), rows, columns)",
+            "else:",
+            f"    plan.entry({given}, out.ravel(), *dims)",
+        ]
+
+    def axis_plan(self) -> list[str]:
+        """Find ``plan`` by the parameters as they were written."""
+        return [
+            "kind_a = type(a)",
+            f"if not (mode and ({_is_tensor('a')})):",
+            f"    {self.bind()}",
+            *_array("a"),
+            "try:",
+            "    key = a_.dtype, a_.shape",
+            "    if rest or params:",
+            "        key += (*rest, *params.items())",
+            "    plan = plans.get(key)",
+            "except TypeError:",  # an axis given as a list
+            "    return bind(op, (a, *rest), params)",
+            "if plan is None:",
+            "    return planner(key, (a, *rest), params)",
+            "if not a_.flags.c_contiguous:",
+            "    return bind(op, (a, *rest), params)",
+        ]
+
+    def axis_call(self) -> list[str]:
+        """Call the kernel with the lengths along, before and after the axes."""
+        return ["plan.entry(a_.ravel(), *plan.scalars, out.ravel(), *plan.sizes)"]
+
+    def recorded(self) -> list[str]:
+        """Return the result, with a node if gradients may be asked for."""
+        mask, lines = "mask", ["mask &= plan.records", "if not mask or mode != 2:"]
+        if self.count == 1:
+            mask, lines = "1", ["if not (a._requires_grad and mode == 2 and plan.records):"]
+        lines += [
+            "    return Tensor(out) if mode != 3 else new_tensor(out)",
+            f"keeps = plan.keeps[{mask}]",
+            *self.saved(),
+        ]
+        for place, a in enumerate(self.names):
+            edge = [
+                f"edge_{a} = {a}._grad_fn",
+                f"if edge_{a} is None:",
+                f"    edge_{a} = {a}",
+                f"elif {a}._slot:",
+                f"    edge_{a} = edge_{a}, {a}._slot - 1",
+            ]
+            if self.count > 1:
+                edge = [f"edge_{a} = None", f"if mask & {1 << place}:", *_inside(edge)]
+            lines += edge
+        edges = "".join(f"edge_{a}, " for a in self.names)
+        return [*lines, f"return Tensor(out, True, Node(plan, {mask}, ({edges}), saved))"]
+
+    def saved(self, kept: str = "", place: int = 0) -> list[str]:
+        """Put together what a backward needs: operands by bits of ``keeps``, then the result."""
+        values = []
+        for a in self.names:
+            plain = f"{a}._memory is None"
+            if self.count > 1:
+                plain = f"({_is_tensor(a)}) and {plain}"
+            values.append(f"{a} if {plain} else keep({a})")
+        values = values[:2] if self.whole else [*values, "out"]
+        if place == len(values):
+            return [f"saved = ({kept})"]
+        return [
+            f"if keeps & {1 << place}:",
+            *_inside(self.saved(f"{kept}{values[place]}, ", place + 1)),
+            "else:",
+            *_inside(self.saved(kept, place + 1)),
+        ]
+
+
+def _inside(lines: Iterable[str]) -> Iterator[str]:
+    return (f"    {line}" for line in lines)
+
+
+def _is_tensor(a: str) -> str:
+    return f"kind_{a} is Tensor or kind_{a} is Parameter"
+
+
+def _array(a: str) -> list[str]:
+    return [f"{a}_ = {a}._array", f"if {a}._memory is not None:", f"    refresh({a})"]
+
+
+@lru_cache
+def _compiled(template: Template) -> Callable[..., Any]:
+    """What the source defines."""
+    scope: dict[str, Any] = {
+        "Node": Node, "Parameter": Parameter, "Tensor": Tensor, "bind": bind, "empty": np.empty,
+        "keep": keep, "missing": _MISSING, "ndarray": np.ndarray, "new_tensor": new_tensor,
+        "refresh": refresh, "state": state,
+    }  # fmt: skip
+    exec(compile(template.source(), generated(f"entry of {template}"), "exec"), scope)
+    return scope["make"]

@@ -21,7 +21,7 @@ import numpy as np
 
 from numgrad.core.axis import normalize_axes
 from numgrad.core.interpreter import state
-from numgrad.core.op import OPS, Op
+from numgrad.core.op import FOUND, OPS, Op
 from numgrad.errors import NumgradTypeError
 from numgrad.tensors.creation import empty_like, full_like, ones_like, zeros_like
 from numgrad.tensors.numpy_calls import NOT_GIVEN, Translation
@@ -32,13 +32,14 @@ from numgrad.tensors.tensor import Tensor
 _by_function: dict[Any, Op] = {}
 _translations: dict[Any, Translation] = {}
 _known: tuple[int, bool] = (0, False)
+FOUND.extend((_by_function, _translations))
 
 
 def _function_table() -> dict[Any, Op]:
     """NumPy and SciPy functions -> operations; remade when there are more of either."""
     global _known
     known = (len(OPS), "scipy.special" in sys.modules)
-    if _known != known:
+    if _known != known or not _by_function:
         for op in list(OPS.values()):  # layers may be loaded meanwhile, by another thread
             if callable(op.ref):
                 _by_function.setdefault(op.ref, op)

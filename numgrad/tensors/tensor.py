@@ -71,8 +71,9 @@ def _method(op: Op) -> Callable[..., Any]:
 class _Eager(EagerInterpreter):
     """The eager interpreter, which gives Tensor the methods of operations that users register."""
 
-    def attach(self, op: Op) -> None:
-        if not hasattr(Tensor, op.name):
+    def attach(self, op: Op, before: Op | None) -> None:
+        method = getattr(Tensor, op.name, None)
+        if method is None or (before and getattr(method, "__wrapped__", None) is before):
             attach(op)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad.core.elementwise import LARGE
+from numgrad.core.plan import LARGE
 
 RNG = np.random.default_rng(3)
 

@@ -93,3 +93,9 @@ def test_a_subclass_may_have_a_constructor_and_annotations_of_its_own():
     assert module(ng.tensor([-4.0])).tolist() == [-1.0]
     assert [name for name, _ in module.named_parameters()] == ["scale"]
     assert Steep.steepness == 0.25
+
+
+def test_warnings_name_the_line_of_the_caller():
+    with pytest.warns(UserWarning, match="dim") as found:
+        ng.nn.Softmax()(ng.ones(3))
+    assert found[0].filename == __file__

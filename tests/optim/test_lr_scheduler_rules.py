@@ -307,3 +307,34 @@ def test_bounds_given_as_tensors_are_not_shared():
     CYCLES["cycle"](s, opt)
     SIMPLE["cosine"](s, opt)
     assert schedule.base_lrs[0].item() == 0.5
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("StepLR", {"step_size": 0}, "StepLR: step_size is 0; it must be positive"),
+        ("CosineAnnealingLR", {"T_max": 0}, "CosineAnnealingLR: T_max is 0; it must be positive"),
+        ("LinearLR", {"total_iters": -1}, "LinearLR: total_iters is -1; it must be at least 0"),
+        (
+            "CyclicLR",
+            {"base_lr": 0.1, "max_lr": 0.2, "step_size_up": 0},
+            "CyclicLR: step_size_up is 0; it must be positive",
+        ),
+        ("PolynomialLR", {"total_iters": "5"}, "PolynomialLR: total_iters is '5'; .* a number"),
+    ],
+)
+def test_a_schedule_of_no_steps_says_so(name, options, message):
+    optimizer = ng.optim.SGD([ng.ones(2, requires_grad=True)], lr=1.0, momentum=0.9)
+    with pytest.raises((ng.errors.NumgradValueError, ng.errors.NumgradTypeError), match=message):
+        getattr(ng.optim.lr_scheduler, name)(optimizer, **options)
+
+
+@pytest.mark.parametrize("name", ["LinearLR", "PolynomialLR"])
+def test_no_steps_of_change_are_the_same_in_both_forms(name):
+    optimizer = ng.optim.SGD([ng.ones(2, requires_grad=True)], lr=0.6)
+    schedule = getattr(ng.optim.lr_scheduler, name)(optimizer, total_iters=0)
+    begun = schedule.get_last_lr()
+    for _ in range(2):
+        optimizer.step()
+        schedule.step()
+    assert schedule.get_last_lr() == begun == schedule._get_closed_form_lr()

@@ -159,3 +159,33 @@ def test_a_state_that_does_not_fit_changes_nothing(spoiled):
     with pytest.raises(ng.NumgradValueError, match="load_state_dict"):
         optimizer.load_state_dict(spoiled(state))
     assert str(optimizer.state_dict()) == str(state)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("SGD", {"dampening": 2}, r"SGD: dampening is 2; it must be in \[0, 1\]"),
+        ("SGD", {"dampening": "a"}, "SGD: dampening is 'a'; it must be a number"),
+        ("SGD", {"maximize": "no"}, "SGD: maximize is 'no'; it must be True or False"),
+        ("SGD", {"foreach": 3}, "SGD: foreach is 3; it must be True or False"),
+        ("ASGD", {"lambd": -1}, "ASGD: lambd is -1; it must be at least 0"),
+        ("ASGD", {"alpha": None}, "ASGD: alpha is None; it must be a number, at least 0"),
+        ("ASGD", {"t0": -1}, "ASGD: t0 is -1; it must be at least 0"),
+        ("Muon", {"eps": -1}, "Muon: eps is -1; it must be at least 0"),
+        ("Muon", {"ns_steps": 2.5}, "Muon: ns_steps is 2.5; it must be an integer"),
+        ("LBFGS", {"max_iter": "3"}, "LBFGS: max_iter is '3'; it must be an integer, at least 0"),
+        ("LBFGS", {"max_eval": -1}, "LBFGS: max_eval is -1; it must be at least 0"),
+        ("LBFGS", {"history_size": 1.5}, "LBFGS: history_size is 1.5; it must be an integer"),
+        ("LBFGS", {"tolerance_grad": "x"}, "LBFGS: tolerance_grad is 'x'; it must be a number"),
+        ("LBFGS", {"tolerance_change": -1}, "LBFGS: tolerance_change is -1; it must be at least"),
+    ],
+)
+def test_kinds_are_checked_too(name, options, message):
+    with pytest.raises((ng.errors.NumgradValueError, ng.errors.NumgradTypeError), match=message):
+        getattr(ng.optim, name)([leaf(2, 2)], **options)
+    getattr(ng.optim, name)([leaf(2, 2)], **({"maximize": 1} if "maximize" in options else {}))
+
+
+def test_a_group_with_a_wrong_flag_is_refused():
+    with pytest.raises(ng.errors.NumgradTypeError, match="Adam, a group: maximize is 'no'"):
+        ng.optim.Adam([{"params": [leaf()], "maximize": "no"}])

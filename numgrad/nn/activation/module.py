@@ -9,6 +9,7 @@ from numgrad.errors import NumgradValueError
 from numgrad.nn.activation import functional as F
 from numgrad.nn.applied import Applied, applies
 from numgrad.nn.module.module import Module
+from numgrad.nn.module.options import checked
 from numgrad.nn.module.parameter import empty_parameter
 from numgrad.tensors.tensor import Tensor
 
@@ -110,6 +111,7 @@ class PReLU(Module):
     tensor([[-0.25,  4.  ]], grad_fn=<PreluBackward>)
     """
 
+    @checked
     def __init__(
         self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None
     ) -> None:

@@ -10,9 +10,9 @@ import numpy as np
 from numgrad.autograd.variable import Tensor
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.nn.dropout.functional import dropout
+from numgrad.operations.arrangement import matrix_transpose
 from numgrad.operations.matmul import matmul
 from numgrad.operations.reduce import softmax
-from numgrad.operations.shape import matrix_transpose
 from numgrad.tensors.creation import asarray
 
 

@@ -14,9 +14,11 @@ from numgrad.nn.dropout.functional import dropout
 from numgrad.nn.linear.functional import linear
 from numgrad.nn.linear.module import Linear
 from numgrad.nn.module.module import Module
+from numgrad.nn.module.options import checked
 from numgrad.nn.module.parameter import empty_parameter
-from numgrad.operations.join import concat, split
+from numgrad.operations.join import concat
 from numgrad.operations.shape import broadcast_to
+from numgrad.operations.split import split
 from numgrad.tensors.creation import asarray
 
 
@@ -72,6 +74,7 @@ class MultiheadAttention(Module):
     ((3, 5, 4), (3, 5, 5))
     """
 
+    @checked
     def __init__(
         self,
         embed_dim: int,
@@ -87,10 +90,10 @@ class MultiheadAttention(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        if embed_dim <= 0 or num_heads <= 0 or embed_dim % num_heads:
+        if embed_dim % num_heads:
             raise NumgradValueError(
                 f"MultiheadAttention: embed_dim={embed_dim} cannot be split equally among "
-                f"num_heads={num_heads}; both are positive, the first a multiple of the second"
+                f"num_heads={num_heads}; it must be a multiple of that"
             )
         self.embed_dim = embed_dim
         self.num_heads = num_heads

@@ -10,6 +10,7 @@ from numgrad.autograd.variable import Tensor
 from numgrad.core.axis import normalize_axes
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.nn.module.module import Module
+from numgrad.nn.module.options import checked
 from numgrad.operations.shape import reshape
 
 
@@ -28,6 +29,7 @@ class Flatten(Module):
     (5, 6)
     """
 
+    @checked
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
         self.start_dim = start_dim

@@ -11,6 +11,7 @@ from numgrad.nn import init
 from numgrad.nn.convolution import functional
 from numgrad.nn.convolution.functional import along_axes, same_padding
 from numgrad.nn.module.module import Module
+from numgrad.nn.module.options import checked
 from numgrad.nn.module.parameter import empty_parameter
 from numgrad.nn.padding.functional import MODES, pad
 
@@ -23,6 +24,7 @@ class _Convolution(Module):
     rank: int
     transposed = False
 
+    @checked
     def __init__(
         self,
         in_channels: int,
@@ -40,10 +42,10 @@ class _Convolution(Module):
     ) -> None:
         super().__init__()
         name, rank = type(self).__name__, self.rank
-        if groups < 1 or in_channels % groups or out_channels % groups:
+        if in_channels % groups or out_channels % groups:
             raise NumgradValueError(
                 f"{name}: in_channels {in_channels} and out_channels {out_channels} must be "
-                f"divisible by groups, a positive number; got {groups}"
+                f"divisible by groups; got {groups}"
             )
         modes = ("zeros",) if self.transposed else _PADDING_MODES
         if padding_mode not in modes:

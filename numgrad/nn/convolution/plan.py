@@ -23,8 +23,8 @@ import numpy as np
 
 from numgrad.codegen import threads
 from numgrad.codegen.dtypes import check_dtype
-from numgrad.core.elementwise import MAX_PLANS
 from numgrad.core.formula import Meta
+from numgrad.core.plan import MAX_PLANS
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels import convolution as conv
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+from numgrad.core.options import Option
 from numgrad.errors import NumgradValueError
 from numgrad.nn.dropout.operation import dropout as _dropout
 from numgrad.random import draw_seed
@@ -17,15 +18,11 @@ from numgrad.tensors.creation import asarray
 from numgrad.tensors.inplace import inplace as write
 from numgrad.tensors.tensor import Tensor
 
-
-def check_probability(name: str, p: float) -> None:
-    """Raise unless ``p`` is a number from 0 to 1."""
-    if not 0 <= p <= 1:
-        raise NumgradValueError(f"{name}: p is the probability of a zero, from 0 to 1; got {p}")
+PROBABILITY = Option(name="p", annotation="float", at_least=0, at_most=1)
 
 
 def _applied(name: str, input: Any, p: float, training: bool, inplace: bool, group: int) -> Tensor:
-    check_probability(name, p)
+    PROBABILITY.check(name, p)
     input = asarray(input)
     if not training or p == 0:
         return input

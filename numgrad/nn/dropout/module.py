@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from numgrad.core.options import option
 from numgrad.nn.applied import Applied, applies
 from numgrad.nn.dropout import functional as F
 
@@ -12,9 +11,6 @@ class _Dropout(Applied):
     """What the kinds of dropout have in common."""
 
     shown = ("p", "inplace")
-
-    def _check_options(self, options: dict[str, Any]) -> None:
-        F.check_probability(type(self).__name__, options["p"])
 
 
 @applies(F.dropout)
@@ -36,7 +32,7 @@ class Dropout(_Dropout):
     tensor([1., 2.])
     """
 
-    p: float = 0.5
+    p: float = option(default=0.5, at_least=0, at_most=1)
     inplace: bool = False
 
 
@@ -51,7 +47,7 @@ class Dropout1d(_Dropout):
     tensor([[[0., 0., 0.]]])
     """
 
-    p: float = 0.5
+    p: float = option(default=0.5, at_least=0, at_most=1)
     inplace: bool = False
 
 
@@ -66,5 +62,5 @@ class Dropout2d(_Dropout):
     tensor([[[[0., 0., 0.]]]])
     """
 
-    p: float = 0.5
+    p: float = option(default=0.5, at_least=0, at_most=1)
     inplace: bool = False

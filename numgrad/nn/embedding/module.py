@@ -9,6 +9,7 @@ from numgrad.nn import init
 from numgrad.nn.embedding.functional import embedding
 from numgrad.nn.embedding.operation import padding_row
 from numgrad.nn.module.module import Module
+from numgrad.nn.module.options import checked
 from numgrad.nn.module.parameter import Parameter, empty_parameter
 from numgrad.tensors.creation import asarray
 from numgrad.tensors.tensor import Tensor
@@ -57,6 +58,7 @@ class Embedding(Module):
     (1, 4, 3)
     """
 
+    @checked
     def __init__(
         self,
         num_embeddings: int,

@@ -18,8 +18,8 @@ from numgrad.core.row_sparse import RowSparseArray
 from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueError
 from numgrad.kernels.row_sparse import gather_rows, scatter_rows
 from numgrad.operations.choice import where
-from numgrad.operations.index import ALONG, INDICES
 from numgrad.operations.shape import expand_dims
+from numgrad.operations.take import ALONG, INDICES
 
 
 def _integers(indices: np.ndarray) -> np.ndarray:

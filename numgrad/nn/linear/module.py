@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 from numgrad.autograd.variable import Tensor
-from numgrad.errors import NumgradValueError
 from numgrad.nn import init
 from numgrad.nn.linear.operation import bilinear, linear
 from numgrad.nn.module.module import Module
+from numgrad.nn.module.options import checked
 from numgrad.nn.module.parameter import empty_parameter
 
 
@@ -63,6 +63,7 @@ class Linear(Module):
     (5, 2)
     """
 
+    @checked
     def __init__(
         self,
         in_features: int,
@@ -122,6 +123,7 @@ class Bilinear(Module):
     (5, 2)
     """
 
+    @checked
     def __init__(
         self,
         in1_features: int,
@@ -132,8 +134,6 @@ class Bilinear(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        if in1_features <= 0:
-            raise NumgradValueError(f"Bilinear: in1_features must be positive, got {in1_features}")
         self.in1_features = in1_features
         self.in2_features = in2_features
         self.out_features = out_features

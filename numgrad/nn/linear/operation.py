@@ -15,8 +15,9 @@ from numgrad.core.interpreter import bind
 from numgrad.core.op import OPS, Op
 from numgrad.errors import NumgradValueError
 from numgrad.nn.linear.plan import LinearMap, check_shapes
+from numgrad.operations.arrangement import matrix_transpose
 from numgrad.operations.matmul import matmul
-from numgrad.operations.shape import as_operand, expand_dims, matrix_transpose, reshape
+from numgrad.operations.shape import as_operand, expand_dims, reshape
 
 
 def _declare(**options: Any) -> Any:

@@ -8,19 +8,19 @@ large matrices take other kernels. One record stands for the product, the sum an
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from numgrad.codegen.dtypes import check_dtype
-from numgrad.core.call import Call, conform
-from numgrad.core.elementwise import MAX_PLANS, Planned
+from numgrad.core.call import conform
 from numgrad.core.formula import Meta
+from numgrad.core.plan import Plan, Planned, remember
 from numgrad.errors import NumgradValueError
 from numgrad.kernels.products import linalg
 from numgrad.kernels.products.linear import linear_backward_kernel, linear_kernel
-from numgrad.nn.linear.entry import linear_entry
 from numgrad.operations.product_plan import MULTIPLY_NS, NOGIL_NS
 
 _ABSENT = Meta((), np.dtype(np.int64))
@@ -29,12 +29,11 @@ _ABSENT = Meta((), np.dtype(np.int64))
 class LinearMap(Planned):
     """The operation ``linear``."""
 
+    whole = True
+
     def __init__(self, function: Callable[..., Any], **options: Any) -> None:
         super().__init__(function, **options)
         self.plans: dict[tuple, LinearPlan] = {}
-
-    def eager_entry(self) -> Callable[..., Any]:
-        return linear_entry(self)
 
     def run(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[np.ndarray, LinearPlan]:
         x, w, b = (
@@ -45,7 +44,7 @@ class LinearMap(Planned):
         dtype = plan.dtype
         out = np.empty(plan.shape, dtype)
         given = [np.ascontiguousarray(a, dtype) for a in (x, w, b) if a is not None]
-        plan.compute(*given, out)
+        plan.entry(*given, out)
         return out, plan
 
     def plan(self, x: np.ndarray, w: np.ndarray, b: np.ndarray | None) -> LinearPlan:
@@ -55,25 +54,26 @@ class LinearMap(Planned):
             key = (*key, b.dtype, b.shape)
         plan = self.plans.get(key)
         if plan is None:
-            if len(self.plans) >= MAX_PLANS:
-                self.plans.clear()
-            plan = self.plans[key] = LinearPlan(self, x, w, b)
+            plan = remember(self.plans, key, LinearPlan(self, x, w, b))
         return plan
 
 
-class LinearPlan(Call):
+class LinearPlan(Plan):
     """How the operation is computed for operands of given dtypes and shapes.
 
-    ``compute(x, w, [b,] out)`` takes contiguous arrays of ``dtype``; ``direct`` says that operands
-    are of that dtype already.
+    ``entry(x, w, [b,] out)`` takes contiguous arrays; ``direct`` says that operands are of the
+    dtype of the result already.
     """
 
     __slots__ = (
         "_saves",
-        "compute",
+        "allocate",
         "direct",
         "dtype",
+        "entry",
+        "floating",
         "functions",
+        "keeps",
         "records",
         "shape",
         "sizes",
@@ -93,19 +93,19 @@ class LinearPlan(Call):
         self.shape = (*x.shape[:-1], n)
         self.sizes = (prod(x.shape[:-1]), inner, n)
         self.tiny = prod(self.sizes) <= linalg.TINY
-        floating = self.dtype.kind in "fc"
+        self.floating = self.dtype.kind in "fc"
+        self.allocate = self.shape[0] if len(self.shape) == 1 else self.shape
         self.records = sum(
             1 << k
             for k, a in enumerate((x, w, b))
-            if floating and a is not None and a.dtype.kind in "fc"
+            if self.floating and a is not None and a.dtype.kind in "fc"
         )
         self._saves = [(), ("weight",), ("x",), ("x", "weight")]
+        self.keeps = [0 if mask & ~self.records else (0, 2, 1, 3)[mask & 3] for mask in range(8)]
         self.functions = {}
-        self.compute = self._forward(b is not None)
-
-    @property
-    def results(self) -> tuple[Meta, ...]:
-        return (Meta(self.shape, self.dtype),)
+        self.entry = self._forward(b is not None)
+        if not self.direct:
+            self.entry = partial(_converted, self.entry, self.dtype)
 
     def saves(self, mask: int) -> tuple[str, ...]:
         return self._saves[mask & 3]
@@ -138,13 +138,7 @@ class LinearPlan(Call):
 
     # ------------------------------------------------------------------------------- backward
 
-    def backward(self, mask: int, g: np.ndarray, saved: Sequence[Any]) -> tuple[Any, int]:
-        function = self.functions.get(mask)
-        if function is None:
-            function = self.functions[mask] = self._make_backward(mask)
-        return function(g, *saved)
-
-    def _make_backward(self, mask: int) -> Callable[..., Any]:
+    def _compile_backward(self, mask: int, *, accumulate: bool = False) -> Callable[..., Any]:
         """Write the backward for one mask, called with g and what ``saves`` names."""
         m, inner, n = self.sizes
         metas, dtype, direct = self.metas, self.dtype, self.direct
@@ -193,6 +187,12 @@ class LinearPlan(Call):
             m, _, n = self.sizes
             found[2] += conform(g.reshape(m, n).sum(0), self.metas[2])
         return found
+
+
+def _converted(entry: Callable[..., None], dtype: np.dtype, *arrays: np.ndarray) -> None:
+    """Call the kernel with operands of its dtype."""
+    *given, out = arrays
+    entry(*[a.astype(dtype, copy=False) for a in given], out)
 
 
 def _quick_backward(

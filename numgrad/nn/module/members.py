@@ -55,6 +55,21 @@ class Members:
             )
         return found
 
+    def _add_member(
+        self, what: str, word: str, kind: type, name: str, member: Any, remedy: str = ""
+    ) -> None:
+        """Add a member of a kind, or None in place of one."""
+        members = self._check_member_name(what, name, f"_{word}s")
+        if member is not None:
+            if not isinstance(member, kind):
+                wanted = "Module" if kind is Members else kind.__name__
+                raise NumgradTypeError(
+                    f"{what}: {name!r} is to be a {wanted} or None, got {type(member).__name__}"
+                    f"{remedy}"
+                )
+            member = registered(word, self, name, member)
+        members[name] = member
+
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Add a parameter, or None in place of one.
 
@@ -67,17 +82,8 @@ class Members:
         NumgradAttributeError
             Before ``Module.__init__`` was called.
         """
-        what = "register_parameter"
-        members = self._check_member_name(what, name, "_parameters")
-        if param is not None:
-            if not isinstance(param, Parameter):
-                raise NumgradTypeError(
-                    f"{what}: {name!r} is to be a Parameter or None, got {type(param).__name__}; "
-                    "wrap the values in nn.Parameter, or use register_buffer for what is not "
-                    "trained"
-                )
-            param = registered("parameter", self, name, param)
-        members[name] = param
+        remedy = "; wrap the values in nn.Parameter, or use register_buffer for what is not trained"
+        self._add_member("register_parameter", "parameter", Parameter, name, param, remedy)
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Add a Tensor that belongs to the module's state and is not a parameter.
@@ -100,16 +106,8 @@ class Members:
         NumgradAttributeError
             Before ``Module.__init__`` was called.
         """
-        what = "register_buffer"
-        members = self._check_member_name(what, name, "_buffers")
-        if tensor is not None:
-            if not isinstance(tensor, Tensor):
-                raise NumgradTypeError(
-                    f"{what}: {name!r} is to be a Tensor or None, got {type(tensor).__name__}; "
-                    "make one with ng.tensor"
-                )
-            tensor = registered("buffer", self, name, tensor)
-        members[name] = tensor
+        remedy = "; make one with ng.tensor"
+        self._add_member("register_buffer", "buffer", Tensor, name, tensor, remedy)
         self._set_persistent(name, persistent)
 
     def register_module(self, name: str, module: Members | None) -> None:
@@ -128,14 +126,7 @@ class Members:
         NumgradAttributeError
             Before ``Module.__init__`` was called.
         """
-        members = self._check_member_name("add_module", name, "_modules")
-        if module is not None:
-            if not isinstance(module, Members):
-                raise NumgradTypeError(
-                    f"add_module: {name!r} is to be a Module or None, got {type(module).__name__}"
-                )
-            module = registered("module", self, name, module)
-        members[name] = module
+        self._add_member("add_module", "module", Members, name, module)
 
     def __setattr__(self, name: str, value: Any) -> None:
         attributes = self.__dict__
@@ -147,12 +138,12 @@ class Members:
             self.register_parameter(name, value)
         elif isinstance(value, Members):
             self._make_way(name, "_modules", kind)
-            self._put_member("_modules", name, value)
+            self._put_member("module", name, value)
         elif kind == "_modules":
             self.add_module(name, value)
         elif isinstance(value, Buffer):
             self._make_way(name, "_buffers", kind)
-            self._put_member("_buffers", name, value)
+            self._put_member("buffer", name, value)
             self._set_persistent(name, value.persistent)
         elif kind == "_buffers":
             self.register_buffer(name, value, name not in self._non_persistent_buffers_set)
@@ -172,10 +163,9 @@ class Members:
             del attributes[kind][name]
             self._non_persistent_buffers_set.discard(name)
 
-    def _put_member(self, members: str, name: str, value: Any) -> None:
+    def _put_member(self, what: str, name: str, value: Any) -> None:
         """Add a module or buffer under a name that the class may use for something else."""
-        what = {"_modules": "module", "_buffers": "buffer"}[members]
-        found = self._check_member_name(f"setting a {what}", name, members, free=False)
+        found = self._check_member_name(f"setting a {what}", name, f"_{what}s", free=False)
         found[name] = registered(what, self, name, value)
 
     def _set_persistent(self, name: str, persistent: bool) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numgrad.autograd.hooks import RemovableHandle
-from numgrad.errors import NumgradTypeError
+from numgrad.autograd.hooks import RemovableHandle, register
 from numgrad.nn.module.hooked_call import GLOBAL, Hook, HookedCall
 
 _registration: dict[str, dict[int, Callable[..., Any]]] = {
@@ -14,21 +13,6 @@ _registration: dict[str, dict[int, Callable[..., Any]]] = {
     "buffer": {},
     "module": {},
 }
-
-
-def register(hooks: dict[int, Any], hook: Any, prepend: bool = False) -> RemovableHandle:
-    """Add a hook, behind or before those there are."""
-    handle = RemovableHandle(hooks, hook)
-    if prepend:
-        others = [(key, hooks.pop(key)) for key in list(hooks) if key != handle.id]
-        hooks.update(others)
-    return handle
-
-
-def check_hook(operation: str, hook: Any) -> None:
-    """Raise for a hook that cannot be called."""
-    if not callable(hook):
-        raise NumgradTypeError(f"{operation}: a hook is a function, got {type(hook).__name__}")
 
 
 class Hooked(HookedCall):
@@ -64,8 +48,9 @@ class Hooked(HookedCall):
         ...     module(ng.tensor(3.0))
         tensor(6.)
         """
-        check_hook("register_forward_pre_hook", hook)
-        return register(self._own_module_hooks().forward_pre, Hook(hook, with_kwargs), prepend)
+        return register(
+            self._own_module_hooks().forward_pre, hook, Hook(hook, with_kwargs), prepend
+        )
 
     def register_forward_hook(
         self,
@@ -101,9 +86,8 @@ class Hooked(HookedCall):
         >>> module(ng.tensor(3.0))
         tensor(4.)
         """
-        check_hook("register_forward_hook", hook)
         found = Hook(hook, with_kwargs, always_call)
-        return register(self._own_module_hooks().forward, found, prepend)
+        return register(self._own_module_hooks().forward, hook, found, prepend)
 
     def register_full_backward_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False
@@ -117,8 +101,7 @@ class Hooked(HookedCall):
         RemovableHandle
             Its ``remove()`` takes the hook away.
         """
-        check_hook("register_full_backward_pre_hook", hook)
-        return register(self._own_module_hooks().backward_pre, Hook(hook), prepend)
+        return register(self._own_module_hooks().backward_pre, hook, Hook(hook), prepend)
 
     def register_full_backward_hook(
         self, hook: Callable[..., Any], prepend: bool = False
@@ -145,15 +128,15 @@ class Hooked(HookedCall):
         >>> (3 * module(x)).backward()
         (tensor(3.),) (tensor(3.),)
         """
-        check_hook("register_full_backward_hook", hook)
-        return register(self._own_module_hooks().backward, Hook(hook), prepend)
+        return register(self._own_module_hooks().backward, hook, Hook(hook), prepend)
 
 
 # ------------------------------------------------------------------------- hooks of all modules
 
 
-def _mark_all() -> None:
+def _for_all(handle: RemovableHandle) -> RemovableHandle:
     HookedCall._is_hooked = True
+    return handle
 
 
 def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
@@ -171,9 +154,7 @@ def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandl
     ...     y = ng.nn.Identity()(ng.ones(1))
     Identity()
     """
-    check_hook("register_module_forward_pre_hook", hook)
-    _mark_all()
-    return register(GLOBAL.forward_pre, Hook(hook))
+    return _for_all(register(GLOBAL.forward_pre, hook, Hook(hook)))
 
 
 def register_module_forward_hook(
@@ -190,9 +171,7 @@ def register_module_forward_hook(
     ...     ng.nn.Identity()(ng.ones(1))
     tensor([2.])
     """
-    check_hook("register_module_forward_hook", hook)
-    _mark_all()
-    return register(GLOBAL.forward, Hook(hook, with_kwargs, always_call))
+    return _for_all(register(GLOBAL.forward, hook, Hook(hook, with_kwargs, always_call)))
 
 
 def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
@@ -205,9 +184,7 @@ def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> Removabl
     ...     ng.nn.Linear(2, 1)(ng.ones(2)).sum().backward()
     (tensor([1.]),)
     """
-    check_hook("register_module_full_backward_pre_hook", hook)
-    _mark_all()
-    return register(GLOBAL.backward_pre, Hook(hook))
+    return _for_all(register(GLOBAL.backward_pre, hook, Hook(hook)))
 
 
 def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
@@ -221,9 +198,7 @@ def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHan
     ...     ng.nn.ReLU()(x).sum().backward()
     (tensor([1., 1.]),) (tensor([1., 1.]),)
     """
-    check_hook("register_module_full_backward_hook", hook)
-    _mark_all()
-    return register(GLOBAL.backward, Hook(hook))
+    return _for_all(register(GLOBAL.backward, hook, Hook(hook)))
 
 
 def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
@@ -239,7 +214,6 @@ def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> Rem
     >>> names
     ['weight', 'bias']
     """
-    check_hook("register_module_parameter_registration_hook", hook)
     return register(_registration["parameter"], hook)
 
 
@@ -255,7 +229,6 @@ def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> Remova
     >>> names
     ['running_mean', 'running_var', 'num_batches_tracked']
     """
-    check_hook("register_module_buffer_registration_hook", hook)
     return register(_registration["buffer"], hook)
 
 
@@ -271,7 +244,6 @@ def register_module_module_registration_hook(hook: Callable[..., Any]) -> Remova
     >>> names
     ['0']
     """
-    check_hook("register_module_module_registration_hook", hook)
     return register(_registration["module"], hook)
 
 

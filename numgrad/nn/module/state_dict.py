@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from os import PathLike
 from typing import Any, NamedTuple
 
-from numgrad.autograd.hooks import RemovableHandle, name_of
+from numgrad.autograd.hooks import RemovableHandle, name_of, register
 from numgrad.autograd.modes import no_grad
 from numgrad.autograd.variable import Tensor
 from numgrad.codegen.dtypes import KERNEL_DTYPES
@@ -26,7 +26,6 @@ from numgrad.errors import (
 )
 from numgrad.nn.module.foreign import array_of, is_array
 from numgrad.nn.module.members import Members
-from numgrad.nn.module.module_hooks import check_hook, register
 from numgrad.nn.module.parameter import Parameter
 
 EXTRA = "_extra_state"
@@ -351,7 +350,6 @@ class Stateful(Members):
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call ``hook(module, prefix, keep_vars)`` before ``state_dict`` reads this module."""
-        check_hook("register_state_dict_pre_hook", hook)
         return register(self._own_state_hooks().save_pre, hook)
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
@@ -359,13 +357,11 @@ class Stateful(Members):
 
         It may change the dictionary in place.
         """
-        check_hook("register_state_dict_post_hook", hook)
-        return register(self._own_state_hooks().save_post, (hook, False))
+        return register(self._own_state_hooks().save_post, hook, (hook, False))
 
     def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Register a post-hook that may also return another dictionary."""
-        check_hook("_register_state_dict_hook", hook)
-        return register(self._own_state_hooks().save_post, (hook, True))
+        return register(self._own_state_hooks().save_post, hook, (hook, True))
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call a hook before ``load_state_dict`` looks at this module.
@@ -380,8 +376,7 @@ class Stateful(Members):
         self, hook: Callable[..., Any], with_module: bool = False
     ) -> RemovableHandle:
         """Register a pre-hook that gets the module only if so declared."""
-        check_hook("register_load_state_dict_pre_hook", hook)
-        return register(self._own_state_hooks().load_pre, (hook, with_module))
+        return register(self._own_state_hooks().load_pre, hook, (hook, with_module))
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call ``hook(module, incompatible_keys)`` when ``load_state_dict`` has written.
@@ -389,7 +384,6 @@ class Stateful(Members):
         It may change the two lists in place: with ``strict``, what it leaves there is an error,
         which takes everything back.
         """
-        check_hook("register_load_state_dict_post_hook", hook)
         return register(self._own_state_hooks().load_post, hook)
 
 

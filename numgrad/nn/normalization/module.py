@@ -10,6 +10,7 @@ from numgrad.autograd.variable import Tensor
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.nn import init
 from numgrad.nn.module.module import Module
+from numgrad.nn.module.options import checked
 from numgrad.nn.module.parameter import Buffer, empty_parameter
 from numgrad.nn.normalization import functional as F
 from numgrad.tensors.creation import asarray
@@ -47,6 +48,7 @@ class _BatchNorm(_Affine):
     running_var: Any
     num_batches_tracked: Any
 
+    @checked
     def __init__(
         self,
         num_features: int,
@@ -200,13 +202,17 @@ class BatchNorm2d(_BatchNorm):
 def _lengths(layer: str, normalized_shape: Any) -> tuple[int, ...]:
     """``normalized_shape`` as a tuple."""
     try:
-        if hasattr(normalized_shape, "__index__"):
-            return (normalized_shape.__index__(),)
-        return tuple(n.__index__() for n in normalized_shape)
+        given = normalized_shape
+        lengths = [n.__index__() for n in ((given,) if hasattr(given, "__index__") else given)]
     except (AttributeError, TypeError):
         raise NumgradTypeError(
             f"{layer}: normalized_shape is an integer or several, got {normalized_shape!r}"
         ) from None
+    if lengths and min(lengths) < 0:
+        raise NumgradValueError(
+            f"{layer}: normalized_shape is {normalized_shape!r}; lengths must be at least 0"
+        )
+    return tuple(lengths)
 
 
 class LayerNorm(_Affine):
@@ -237,6 +243,7 @@ class LayerNorm(_Affine):
     (3, 4)
     """
 
+    @checked
     def __init__(
         self,
         normalized_shape: Any,
@@ -294,6 +301,7 @@ class RMSNorm(_Affine):
 
     bias = None
 
+    @checked
     def __init__(
         self,
         normalized_shape: Any,
@@ -358,6 +366,7 @@ class GroupNorm(_Affine):
     (3, 4, 5)
     """
 
+    @checked
     def __init__(
         self,
         num_groups: int,
@@ -370,7 +379,7 @@ class GroupNorm(_Affine):
         bias: bool = True,
     ) -> None:
         super().__init__()
-        if num_groups < 1 or num_channels % num_groups:
+        if num_channels % num_groups:
             raise NumgradValueError(
                 f"GroupNorm: num_channels={num_channels} cannot be split into "
                 f"num_groups={num_groups} equal groups"

@@ -9,15 +9,21 @@ from numgrad.nn.applied import Applied, applies
 from numgrad.nn.convolution.functional import along_axes
 from numgrad.nn.pooling import functional as F
 
+_LEAST = {"kernel_size": 1, "stride": 1, "padding": 0, "dilation": 1}
+
 
 class _Pool(Applied):
     """What layers with windows have in common."""
 
     shown = ("kernel_size", "stride", "padding")
+    rank = 2
 
     def _check_options(self, options: dict[str, Any]) -> None:
         if options["stride"] is None:
             options["stride"] = options["kernel_size"]
+        for name, least in _LEAST.items():
+            if name in options:
+                along_axes(type(self).__name__, name, options[name], self.rank, least)
 
 
 class _MaxPool(_Pool):
@@ -35,6 +41,7 @@ class MaxPool1d(_MaxPool):
     tensor([[3., 2.]])
     """
 
+    rank = 1
     kernel_size: Any
     stride: Any = None
     padding: Any = 0
@@ -76,6 +83,7 @@ class AvgPool1d(_Pool):
     tensor([[2., 1.]])
     """
 
+    rank = 1
     kernel_size: Any
     stride: Any = None
     padding: Any = 0
@@ -84,8 +92,8 @@ class AvgPool1d(_Pool):
 
     def _check_options(self, options: dict[str, Any]) -> None:
         super()._check_options(options)
-        for name, least in (("kernel_size", 1), ("stride", 1), ("padding", 0)):
-            options[name] = along_axes("AvgPool1d", name, options[name], 1, least)
+        for name in ("kernel_size", "stride", "padding"):
+            options[name] = along_axes("AvgPool1d", name, options[name], 1, _LEAST[name])
 
 
 @applies(F.avg_pool2d)

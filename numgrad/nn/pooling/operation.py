@@ -18,8 +18,8 @@ from numgrad.core.declare import primitive
 from numgrad.core.formula import Meta
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels.pooling import pooling_kernel
-from numgrad.operations.index import gather_along, gather_along_backward
 from numgrad.operations.shape import reshape
+from numgrad.operations.take import gather_along, gather_along_backward
 
 Axis = tuple[tuple[int, int, int], ...]
 """The windows along an axis: start, stop, divisor."""

@@ -10,6 +10,7 @@ from numgrad.errors import NumgradValueError
 from numgrad.nn import init
 from numgrad.nn.linear.functional import linear
 from numgrad.nn.module.module import Module
+from numgrad.nn.module.options import checked
 from numgrad.nn.module.parameter import empty_parameter
 from numgrad.nn.recurrent.module import check_nonlinearity, starting_state
 from numgrad.nn.recurrent.operation import gru_sequence, lstm_sequence, rnn_sequence
@@ -21,14 +22,11 @@ class _Cell(Module):
 
     gates: int
 
+    @checked
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool, device: Any, dtype: Any
     ) -> None:
         super().__init__()
-        if hidden_size <= 0:
-            raise NumgradValueError(
-                f"{type(self).__name__}: hidden_size must be positive, got {hidden_size}"
-            )
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.bias = bias

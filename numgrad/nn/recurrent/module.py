@@ -10,9 +10,10 @@ import numpy as np
 from numgrad.autograd.variable import Tensor
 from numgrad.errors import NumgradTypeError, NumgradValueError, warn
 from numgrad.nn import init
-from numgrad.nn.dropout.functional import check_probability, dropout
+from numgrad.nn.dropout.functional import dropout
 from numgrad.nn.linear.functional import linear
 from numgrad.nn.module.module import Module
+from numgrad.nn.module.options import checked
 from numgrad.nn.module.parameter import empty_parameter
 from numgrad.nn.recurrent.operation import gru_sequence, lstm_sequence, rnn_sequence
 from numgrad.operations.join import concat, stack
@@ -45,6 +46,7 @@ class _Recurrent(Module):
     gates: int
     states = 1
 
+    @checked
     def __init__(
         self,
         input_size: int,
@@ -60,15 +62,10 @@ class _Recurrent(Module):
     ) -> None:
         super().__init__()
         name = type(self).__name__
-        for what, size in (("hidden_size", hidden_size), ("num_layers", num_layers)):
-            if size <= 0:
-                raise NumgradValueError(f"{name}: {what} must be positive, got {size}")
-        if not 0 <= proj_size < hidden_size:
+        if proj_size >= hidden_size:
             raise NumgradValueError(
-                f"{name}: proj_size must be at least 0 and smaller than hidden_size="
-                f"{hidden_size}, got {proj_size}"
+                f"{name}: proj_size must be smaller than hidden_size={hidden_size}, got {proj_size}"
             )
-        check_probability(name, dropout)
         if dropout > 0 and num_layers == 1:
             warn(
                 f"{name}: dropout={dropout} is applied between layers, and there is one only",

@@ -36,7 +36,7 @@ class CosineAnnealingLR(LRScheduler):
     """
 
     optimizer: Optimizer
-    T_max: int = option(doc="The step at which the rate is ``eta_min``.")
+    T_max: float = option(above=0, doc="The step at which the rate is ``eta_min``.")
     eta_min: float = 0.0
     last_epoch: int = -1
 

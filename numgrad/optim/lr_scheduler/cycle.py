@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any, Literal
 
+from numgrad.core.options import Option
 from numgrad.errors import NumgradValueError
 from numgrad.optim.lr_scheduler.base import (
     LRScheduler,
@@ -92,6 +93,10 @@ class CyclicLR(LRScheduler):
         check_optimizer("CyclicLR", optimizer)
         lowest = for_each_group("CyclicLR", "base_lr", optimizer, base_lr)
         self.max_lrs = for_each_group("CyclicLR", "max_lr", optimizer, max_lr)
+        Option(name="step_size_up", above=0).check("CyclicLR", step_size_up)
+        Option(name="step_size_down", annotation="float | None", at_least=0).check(
+            "CyclicLR", step_size_down
+        )
         up = float(step_size_up)
         down = up if step_size_down is None else float(step_size_down)
         self.total_size = up + down

@@ -53,7 +53,7 @@ class StepLR(FactorLR):
     """
 
     optimizer: Optimizer
-    step_size: int = option(doc="Steps from one change to the next.")
+    step_size: float = option(above=0, doc="Steps from one change to the next.")
     gamma: float = 0.1
     last_epoch: int = -1
 
@@ -137,7 +137,7 @@ class ConstantLR(FactorLR):
 
     optimizer: Optimizer
     factor: float = option(default=1.0 / 3, at_least=0, at_most=1, doc="The factor.")
-    total_iters: int = 5
+    total_iters: float = 5
     last_epoch: int = -1
 
     def _next_lr(self) -> list[Any]:
@@ -176,7 +176,7 @@ class LinearLR(FactorLR):
     optimizer: Optimizer
     start_factor: float = option(default=1.0 / 3, above=0, at_most=1, doc="The factor of step 0.")
     end_factor: float = option(default=1.0, at_least=0, at_most=1, doc="The last factor.")
-    total_iters: int = 5
+    total_iters: float = 5
     last_epoch: int = -1
 
     def _factor(self) -> float:
@@ -189,8 +189,8 @@ class LinearLR(FactorLR):
         return 1.0 + rise / before
 
     def _total_factor(self) -> float:
-        rise = self.end_factor - self.start_factor
-        return self.start_factor + rise * min(self.total_iters, self.last_epoch) / self.total_iters
+        rise, steps = self.end_factor - self.start_factor, self.total_iters or 1
+        return self.start_factor + rise * min(self.total_iters, self.last_epoch) / steps
 
 
 @declared
@@ -239,7 +239,7 @@ class PolynomialLR(FactorLR):
     """
 
     optimizer: Optimizer
-    total_iters: int = 5
+    total_iters: float = 5
     power: float = option(default=1.0, doc="The exponent.")
     last_epoch: int = -1
 
@@ -251,4 +251,5 @@ class PolynomialLR(FactorLR):
         return (left / left_before) ** self.power
 
     def _total_factor(self) -> float:
-        return (1.0 - min(self.total_iters, self.last_epoch) / self.total_iters) ** self.power
+        done = min(self.total_iters, self.last_epoch) / (self.total_iters or 1)
+        return (1.0 - done) ** self.power

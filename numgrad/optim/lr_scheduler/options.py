@@ -13,7 +13,7 @@ COMMON: dict[str, Option] = {
         doc="Whose learning rates are scheduled; they are set to those of step 0 at once."
     ),
     "gamma": Option(doc="The factor."),
-    "total_iters": Option(doc="The step at which the change is complete."),
+    "total_iters": Option(doc="The step at which the change is complete.", at_least=0),
     "eta_min": Option(doc="The lowest rate."),
     "last_epoch": Option(
         doc="The step to go on from, -1 to begin; else each group needs its ``initial_lr``."

@@ -1,0 +1,254 @@
+"""Reading elements at integers along an axis, and the writes that are the gradients of that."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from numgrad.core.abstract import broadcast_lengths
+from numgrad.core.axis import normalize_axes
+from numgrad.core.declare import composite, primitive
+from numgrad.core.formula import Meta
+from numgrad.errors import NumgradIndexError, NumgradValueError
+from numgrad.kernels.index import (
+    gather_along_kernel,
+    gather_kernel,
+    scatter_add_along_kernel,
+    scatter_add_kernel,
+)
+from numgrad.operations.shape import as_operand, broadcast_to, reshape
+
+# What these operations, and those that write by index, are tried with.
+INDICES = np.array([2, 0, 0])
+ALONG = np.array([[2, 0], [1, 1]])
+
+
+def _outer_inner(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
+    return prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])
+
+
+def _check_range(operation: str, bad: int, indices: np.ndarray, shape: Any, axis: Any) -> None:
+    if bad >= 0:
+        value = indices.ravel()[bad]
+        raise NumgradIndexError(
+            f"{operation}: index {value} is out of range for "
+            + (f"axis {axis} of shape {shape}" if axis is not None else f"{prod(shape)} elements")
+            + "; indices run from -n to n - 1 for n elements"
+        )
+
+
+def check_integers(operation: str, indices: Any) -> None:
+    """Raise unless ``indices``, an array or a ``Meta``, are integers or an empty list."""
+    if indices.dtype.kind not in "iu":
+        if indices.dtype == np.float64 and prod(indices.shape) == 0:
+            return
+        raise NumgradIndexError(
+            f"{operation}: indices must be integers, got dtype {indices.dtype}; convert them with "
+            "astype(int)"
+        )
+
+
+def _integers(operation: str, indices: np.ndarray) -> np.ndarray:
+    check_integers(operation, indices)
+    return np.asarray(indices, np.int64, order="C")  # ascontiguousarray gives 0-d an axis
+
+
+def _flat(array: np.ndarray) -> np.ndarray:
+    return (array if array.flags.c_contiguous else np.ascontiguousarray(array)).ravel()
+
+
+@primitive(
+    ref=np.take,
+    linear=True,
+    samples=[],
+    errors=[],
+)
+def take(x, indices, *, axis=None):
+    """Elements at integer indices along an axis; without one, of all elements in order.
+
+    The axis is replaced by the axes of ``indices``. An index may repeat; negative ones count from
+    the end.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``x`` with the axis replaced by those of ``indices``.
+
+    Examples
+    --------
+    >>> x = ng.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    >>> y = ng.take(x, [2, 0, 2])
+    >>> y.detach()
+    tensor([3., 1., 3.])
+    >>> y.sum().backward()
+    >>> x.grad
+    tensor([1., 0., 2.])
+    """
+    indices = _integers("take", indices)
+    if axis is None:
+        shape, sizes = indices.shape, (1, x.size, 1)
+    else:
+        (axis,) = normalize_axes("take", axis, x.ndim)
+        shape = x.shape[:axis] + indices.shape + x.shape[axis + 1 :]
+        sizes = _outer_inner(x.shape, axis)
+    out = np.empty(shape, x.dtype)
+    bad = gather_kernel(x.dtype)(_flat(x), indices.ravel(), out.ravel(), *sizes)
+    _check_range("take", bad, indices, x.shape, axis)
+    return out
+
+
+@take.shape
+def _take_result(x, indices, *, axis):
+    check_integers("take", indices)
+    if axis is None:
+        return Meta(indices.shape, x.dtype)
+    (axis,) = normalize_axes("take", axis, x.ndim)
+    return Meta(x.shape[:axis] + indices.shape + x.shape[axis + 1 :], x.dtype)
+
+
+take.vjp(x=lambda g, indices, meta_x, axis: take_backward(g, indices, meta_x.shape, axis))
+take.calls = [
+    (((3, 2),), lambda x: take(x, INDICES, axis=0)),
+    (((2, 3),), lambda x: take(x, np.array([[-1, 0], [5, 5]]))),
+    (((3, 2),), lambda x: take(x, np.zeros(0, int), axis=0)),
+]
+
+
+@primitive(internal=True, linear=True, method=False)
+def take_backward(x, indices, *, shape, axis=None):
+    """Zeros of ``shape`` to which the operand is added at integer indices along an axis."""
+    indices = _integers("take_backward", indices)
+    out = np.zeros(shape, x.dtype)
+    if axis is None:
+        sizes = (1, out.size, 1)
+    else:
+        (axis,) = normalize_axes("take_backward", axis, len(shape))
+        sizes = _outer_inner(shape, axis)
+    bad = scatter_add_kernel(x.dtype)(_flat(x), indices.ravel(), out.ravel(), *sizes)
+    _check_range("take_backward", bad, indices, shape, axis)
+    return out
+
+
+take_backward.shape(lambda x, indices, *, shape, axis: Meta(tuple(shape), x.dtype))
+take_backward.vjp(x=lambda g, indices, axis: take(g, indices, axis=axis))
+take_backward.calls = [
+    (((3, 2),), lambda x: take_backward(x, INDICES, shape=(4, 2), axis=0)),
+    (((3,),), lambda x: take_backward(x, INDICES, shape=(2, 2))),
+]
+
+
+def _shared_axis(operation: str, shape: Any, indices: Any, axis: int) -> int:
+    """``axis`` from the front, if it is the only one along which shape and indices differ."""
+    (axis,) = normalize_axes(operation, axis, len(shape))
+    if (*shape[:axis], *shape[axis + 1 :]) != (*indices[:axis], *indices[axis + 1 :]):
+        raise NumgradValueError(
+            f"{operation}: operand of shape {tuple(shape)} and indices of shape {tuple(indices)} "
+            f"may differ along axis {axis} only; take_along_axis broadcasts them"
+        )
+    return axis
+
+
+@primitive(internal=True, linear=True, method=False)
+def gather_along(x, indices, *, axis):
+    """Elements at indices along an axis, one index for each element of the result."""
+    indices = _integers("take_along_axis", indices)
+    axis = _shared_axis("gather_along", x.shape, indices.shape, axis)
+    o, n, r = _outer_inner(x.shape, axis)
+    out = np.empty(indices.shape, x.dtype)
+    bad = gather_along_kernel(x.dtype)(
+        _flat(x), indices.ravel(), out.ravel(), o, n, indices.shape[axis], r
+    )
+    _check_range("take_along_axis", bad, indices, x.shape, axis)
+    return out
+
+
+@gather_along.shape
+def _gather_along_result(x, indices, *, axis):
+    check_integers("take_along_axis", indices)
+    _shared_axis("gather_along", x.shape, indices.shape, axis)
+    return Meta(indices.shape, x.dtype)
+
+
+gather_along.vjp(
+    x=lambda g, indices, meta_x, axis: gather_along_backward(g, indices, meta_x.shape, axis)
+)
+gather_along.calls = [
+    (((2, 3),), lambda x: gather_along(x, ALONG, axis=1)),
+    (((3, 2),), lambda x: gather_along(x, np.zeros((0, 2), int), axis=0)),
+]
+
+
+@primitive(internal=True, linear=True, method=False)
+def gather_along_backward(x, indices, *, shape, axis):
+    """Zeros of ``shape`` to which the operand is added at indices along an axis."""
+    indices = _integers("take_along_axis", indices)
+    axis = _shared_axis("gather_along_backward", shape, indices.shape, axis)
+    o, n, r = _outer_inner(shape, axis)
+    out = np.zeros(shape, x.dtype)
+    bad = scatter_add_along_kernel(x.dtype)(
+        _flat(x), indices.ravel(), out.ravel(), o, n, indices.shape[axis], r
+    )
+    _check_range("take_along_axis", bad, indices, shape, axis)
+    return out
+
+
+gather_along_backward.shape(
+    lambda x, indices, *, shape, axis: Meta(tuple(shape), x.dtype),
+)
+gather_along_backward.vjp(x=lambda g, indices, axis: gather_along(g, indices, axis=axis))
+gather_along_backward.calls = [
+    (((2, 2),), lambda x: gather_along_backward(x, ALONG, shape=(2, 3), axis=1)),
+]
+
+
+@composite(ref=np.take_along_axis, smooth=True)
+def take_along_axis(x, indices, axis=-1):
+    """Elements at indices along an axis, as ``argsort`` and its like give them.
+
+    Operand and indices have the same number of axes and broadcast against each other along all but
+    ``axis``. With ``axis=None`` the operand is flattened and indices have one axis.
+
+    Returns
+    -------
+    Tensor
+        Of the length of ``indices`` along the axis.
+
+    Examples
+    --------
+    >>> x = ng.tensor([[3.0, 1.0, 2.0]])
+    >>> ng.take_along_axis(x, np.argsort(x.numpy(), axis=1), axis=1)
+    tensor([[1., 2., 3.]])
+    """
+    x, indices = as_operand(x), as_operand(indices)
+    if axis is None:
+        x, axis = reshape(x, (-1,)), 0
+    if len(x.shape) != len(indices.shape):
+        raise NumgradValueError(
+            f"take_along_axis: operand of shape {x.shape} and indices of shape {indices.shape} "
+            "need the same number of axes; add axes of length 1"
+        )
+    (axis,) = normalize_axes("take_along_axis", axis, len(x.shape))
+    try:
+        around = broadcast_lengths(
+            (*x.shape[:axis], 1, *x.shape[axis + 1 :]),
+            (*indices.shape[:axis], 1, *indices.shape[axis + 1 :]),
+        )
+    except ValueError:
+        raise NumgradValueError(
+            f"take_along_axis: operand of shape {x.shape} and indices of shape {indices.shape} do "
+            f"not broadcast along the axes besides {axis}"
+        ) from None
+    for_x = (*around[:axis], x.shape[axis], *around[axis + 1 :])
+    for_indices = (*around[:axis], indices.shape[axis], *around[axis + 1 :])
+    if x.shape != for_x:
+        x = broadcast_to(x, for_x)
+    if indices.shape != for_indices:
+        indices = broadcast_to(indices, for_indices)
+    return gather_along(x, indices, axis=axis)
+
+
+take_along_axis.calls = [
+    (((2, 3),), lambda x: take_along_axis(x, ALONG, axis=1)),
+]
