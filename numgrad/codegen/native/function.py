@@ -19,7 +19,7 @@ import numpy as np
 from numgrad.codegen.linker import external_symbol
 from numgrad.codegen.native import arithmetic as do
 from numgrad.codegen.native import memory
-from numgrad.codegen.native.instructions import INSTRUCTIONS, NUMPY
+from numgrad.codegen.native.instructions import NUMPY, instruction
 from numgrad.codegen.native.ir import FunctionWriter, Module, Unsupported
 from numgrad.codegen.native.memory import Lanes, NotVector
 from numgrad.codegen.native.names import is_straight, variables
@@ -298,9 +298,13 @@ class FunctionBody:
 
     def _of_BinOp(self, node: ast.BinOp) -> Value:
         op = _OPERATORS.get(type(node.op))
+        a, b = self.number(node.left), self.number(node.right)
+        literals = (a.literal, b.literal)
+        if isinstance(node.op, ast.Pow) and all(isinstance(x, int) and x >= 0 for x in literals):
+            return self.known(a.literal**b.literal)
         if op is None:
             raise Unsupported(type(node.op).__name__)
-        return self.combine(op, self.number(node.left), self.number(node.right))
+        return self.combine(op, a, b)
 
     def _of_UnaryOp(self, node: ast.UnaryOp) -> Value:
         x = self.number(node.operand)
@@ -367,6 +371,9 @@ class FunctionBody:
         condition = self.truth(self.value(node.test))
         if condition.literal is not None:
             return self.value(node.body if condition.literal else node.orelse)
+        if isinstance(node.body, ast.Tuple) and isinstance(node.orelse, ast.Tuple):
+            pairs = zip(node.body.elts, node.orelse.elts, strict=True)
+            return tuple(self._of_IfExp(ast.IfExp(node.test, *pair)) for pair in pairs)
         if condition.lanes:
             return self._choose_in_lanes(condition, node)
         if _is_simple(node.body) and _is_simple(node.orelse):
@@ -543,9 +550,10 @@ class FunctionBody:
             return self._call_external(function, arguments)
         if getattr(function, "external", None) is not None:
             return self._call_kernel(function.external(name, self.dtype_of(arguments[0]).name), arguments[1:])
-        if name in INSTRUCTIONS:
-            return INSTRUCTIONS[name](self, *arguments)
-        raise Unsupported(f"a call of {name or type(function).__name__}")
+        translate = instruction(function, name)
+        if translate is None:
+            raise Unsupported(f"a call of {name or type(function).__name__}")
+        return translate(self, *arguments)
 
     def _thread_limit(self) -> Number:
         name = self.f.module.declare("numgrad_thread_limit", "i64", [])
