@@ -139,7 +139,7 @@ def clear() -> int:
     """Delete every compiled kernel on disk, return how many; kernels in use go on working."""
     count = 0
     directory = root()
-    for pattern in ("*-*.py", "*-*.bin", ".partial-*", file_lock.NAME):
+    for pattern in ("*-*.py", "*-*.bin", "*-*.common", ".partial-*", file_lock.NAME):
         for path in directory.glob(pattern) if directory.is_dir() else ():
             path.unlink(missing_ok=True)
             count += pattern == "*-*.bin"

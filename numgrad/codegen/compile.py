@@ -217,7 +217,9 @@ def _hosted(kernel: Kernel, externals: tuple[str, ...], keep: bool) -> Kernel:
     from_cache = result is not None
     if result is None:
         with cache.by_one_process(stem) if keep else nullcontext(), deferred():
-            result = load_hosted(stem, kernel.parallel) if keep else None  # another process may just have saved it
+            result = (
+                load_hosted(stem, kernel.parallel) if keep else None
+            )  # another process may just have saved it
             from_cache = result is not None
             if result is None:
                 source = kernel.source.encode()

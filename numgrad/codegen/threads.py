@@ -13,7 +13,6 @@ has chosen.
 """
 
 import os
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -28,7 +27,6 @@ WORK_PER_THREAD_NS = 20_000.0
 _pool_ready = False
 _forked = False
 _needs_lock = False
-_masks = threading.local()
 
 
 def _after_fork_in_child() -> None:
@@ -62,10 +60,7 @@ def worth(work_ns: float) -> int:
 
 def launch(entry: Callable[..., Any], threads: int, *arguments: Any) -> Any:
     """Call a parallel kernel with at most ``threads`` threads."""
-    threads = min(threads, launcher.thread_count())
-    if getattr(_masks, "threads", None) != threads:
-        launcher.set_num_threads(threads)
-        _masks.threads = threads
+    launcher.set_num_threads(min(threads, launcher.thread_count()))  # Numba may have changed it
     if _needs_lock:
         with POOL:
             return entry(*arguments)

@@ -4,9 +4,9 @@ Note [Finding loops again]
 --------------------------
 Optimised IR does not say which line a loop comes from. But accesses through ``intrinsics.load`` and
 ``store`` carry a scope each (Note [Alias scopes] in ``intrinsics``), which survives optimisation;
-what a loop reads and stores tells loops of one function apart. LLVM calls the body of a vectorised
-loop ``vector.body``; what it calls ``vec.epilog.vector.body`` does the rest of the same loop in
-shorter vectors.
+what a loop reads and stores tells loops of one function apart. The body of a loop that LLVM
+vectorised is called ``vector.body``, that of one written in lanes by ``native.loops`` ``full``;
+``vec.epilog.vector.body`` does the rest of the same loop in shorter vectors.
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ from collections import Counter
 from dataclasses import dataclass
 
 _FUNCTION = re.compile(r"^define .*?@\"?([^\s\"(]+)\"?\(.*?^}", re.MULTILINE | re.DOTALL)
-_NEST = re.compile(r"\d(nest_\d+)_")
-_BODY = re.compile(r"^(vector\.body\d*):(.*?)\n[^\n]*\bbr .*?label %\1\b", re.MULTILINE | re.DOTALL)
+_NEST = re.compile(r"(?:^|\d)(nest_\d+)(?:_|$)")
+_BODY = re.compile(
+    r"^(vector\.body\d*|full\.\d+):(.*?)\n[^\n]*\bbr .*?label %\1\b", re.MULTILINE | re.DOTALL
+)
 _VECTOR = re.compile(r"<(\d+) x (half|float|double|i8|i16|i32|i64)>")
 _USES = re.compile(r"!alias\.scope !(\d+)")
 _STORE = re.compile(r"^\s*store |@llvm\.masked\.(?:store|scatter)")
 _LIST = re.compile(r"^!(\d+) = !\{(![^}\"]*)\}", re.MULTILINE)
-_SCOPE = re.compile(r"^!(\d+) = !\{!\"numgrad array (\d+)\"", re.MULTILINE)
+_SCOPE = re.compile(r"^!(\d+) = (?:distinct )?!\{!\"numgrad array (\d+)\"", re.MULTILINE)
 
 
 @dataclass(frozen=True)

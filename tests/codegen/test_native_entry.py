@@ -1,5 +1,6 @@
 """Entries of native kernels: the fast and the slow one take and refuse the same."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -8,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from numgrad.codegen.native import entry, machine
+from numgrad.codegen.native import entry, fast_entry, machine
 from numgrad.codegen.native.signature import Argument, llvm_type, parse
+from numgrad.codegen.native.slow_entry import SlowEntry
 
 ECHO = """\
 define i32 @body({parameters}) #0 {{
@@ -23,7 +25,7 @@ def bound(body: str, signature: str, unique: str, nogil: bool = False) -> list[C
     """The fast and the slow entry of a body."""
     payload = entry.assemble(body, signature, unique, verify=True)
     fast = entry.bind(payload, unique, signature, nogil=nogil)
-    slow = entry.SlowEntry(unique, parse(signature), machine.load(payload)["packed"], nogil)
+    slow = SlowEntry(unique, parse(signature), machine.load(payload)["packed"], nogil)
     return [fast.entry, slow]
 
 
@@ -72,7 +74,15 @@ def test_a_signature_that_is_none_is_refused(text: str) -> None:
 
 
 def test_this_python_has_the_fast_entry() -> None:
-    assert entry.is_fast()
+    assert fast_entry.is_possible()
+
+
+def test_the_slow_entry_serves_where_the_fast_one_is_not_possible(monkeypatch) -> None:
+    monkeypatch.setattr(fast_entry, "is_possible", lambda: False)
+    payload = entry.assemble(echo("float64(float64)"), "float64(float64)", "only_slow")
+    call = entry.bind(payload, "only_slow", "float64(float64)").entry
+    assert type(call) is SlowEntry
+    assert call(2.5) == 2.5
 
 
 @pytest.mark.parametrize("nogil", [False, True])
@@ -234,18 +244,46 @@ define i32 @body(double %x, ptr %r) {{
     assert [call(5.0) for call in calls] == [10.0, 15.0, 10.0, 15.0]
 
 
-def test_all_of_it_works_without_numba() -> None:
-    program = """\
+def run(program: str, given: bytes = b"", **environment: str) -> str:
+    """What a new process prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        input=given,
+        capture_output=True,
+        env={**os.environ, **environment},
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    assert not done.stderr
+    return done.stdout.decode()
+
+
+WITHOUT_NUMBA = """\
 import sys
 import numpy as np
-from numgrad.codegen.native import entry
-body = "define i32 @body(ptr %a, i64 %n) { store double 3.0, ptr %a ret i32 0 }"
-x = np.zeros(2)
-entry.bind(entry.assemble(body, "void(float64[::1])", "k"), "k", "void(float64[::1])").entry(x)
-print(x, "numba" in sys.modules)
+from numgrad.codegen.native import entry, machine
+signature = "void(float64[::1])"
+x, y = np.zeros(2), np.zeros(2)
+entry.bind(sys.stdin.buffer.read(), "three", signature).entry(x)
+body = "define i32 @body(ptr %a, i64 %n) { store double 4.0, ptr %a ret i32 0 }"
+entry.bind(entry.assemble(body, signature, "four"), "four", signature).entry(y)
+print(x[0], y[0], "numba" in sys.modules)
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert (done.stdout, done.stderr) == ("[3. 0.] False\n", "")
+
+
+def test_another_process_without_numba_loads_what_one_compiled() -> None:
+    body = "define i32 @body(ptr %a, i64 %n) { store double 3.0, ptr %a ret i32 0 }"
+    payload = entry.assemble(body, "void(float64[::1])", "three")
+    assert run(WITHOUT_NUMBA, payload) == "3.0 4.0 False\n"
+
+
+def test_the_stamp_knows_the_cpu_that_the_user_chose() -> None:
+    program = "from numgrad.codegen.native import machine as m; print(m.stamp(), m.vector_bits())"
+    generic = run(program, NUMBA_CPU_NAME="generic")
+    assert generic.split()[-2:] == ["generic", "128"]
+    wide = run(program, NUMBA_CPU_FEATURES="+avx512f,+avx2")
+    assert wide.split()[-2:] == ["+avx512f,+avx2", "512"]
+    assert machine.stamp() == machine.stamp()
+    assert machine.stamp() not in (generic, wide)
 
 
 def test_llvms_name_of_a_number() -> None:

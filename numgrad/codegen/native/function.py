@@ -549,7 +549,9 @@ class FunctionBody:
         if hasattr(function, "symbol"):
             return self._call_external(function, arguments)
         if getattr(function, "external", None) is not None:
-            return self._call_kernel(function.external(name, self.dtype_of(arguments[0]).name), arguments[1:])
+            return self._call_kernel(
+                function.external(name, self.dtype_of(arguments[0]).name), arguments[1:]
+            )
         translate = instruction(function, name)
         if translate is None:
             raise Unsupported(f"a call of {name or type(function).__name__}")
@@ -698,7 +700,10 @@ class FunctionBody:
         f = self.f
         free = []
         for k, slot in enumerate(self.owned):
-            free += [f"  %free@N@.{k} = load ptr, ptr {slot}", f"  call void @free(ptr %free@N@.{k})"]
+            free += [
+                f"  %free@N@.{k} = load ptr, ptr {slot}",
+                f"  call void @free(ptr %free@N@.{k})",
+            ]
         lines = []
         for number, line in enumerate(f.lines):
             if line == "  @LEAVE@":
@@ -728,16 +733,13 @@ def _flat(value: Value) -> list[Number]:
 def _is_simple(node: ast.expr) -> bool:
     """Whether an expression may be computed in vain."""
     return not any(
-        isinstance(each, ast.Subscript)
-        or (isinstance(each, ast.Call) and not _is_cast(each))
+        isinstance(each, ast.Subscript) or (isinstance(each, ast.Call) and not _is_cast(each))
         for each in ast.walk(node)
     )
 
 
 def _is_cast(node: ast.Call) -> bool:
-    return (
-        isinstance(node.func, ast.Name) and node.func.id.rstrip("0123456789") in _CAST_NAMES
-    )
+    return isinstance(node.func, ast.Name) and node.func.id.rstrip("0123456789") in _CAST_NAMES
 
 
 _CAST_NAMES = {"int", "uint", "float", "complex", "boolean", "min", "max", "abs", "i_select"}
@@ -874,6 +876,7 @@ def call(body: FunctionBody, function: Function, arguments: list[Value], *, lane
 
 
 def leave_if_failed(body: FunctionBody) -> None:
+    """Return if a function that was called ran out of memory."""
     f = body.f
     failed, there = f.label("failed"), f.label("there")
     flag = f.value(f"load i8, ptr {body.failed}")
@@ -914,14 +917,10 @@ def enter(body: FunctionBody, names: list[str], values: Sequence[Value]) -> None
         body.set(name, value)
 
 
-def _call_each(
-    body: FunctionBody, function: Function, arguments: list[Value], lanes: int
-) -> Value:
+def _call_each(body: FunctionBody, function: Function, arguments: list[Value], lanes: int) -> Value:
     """Call a function for one lane after the other."""
     f = body.f
-    given = [
-        in_lanes(a, lanes, f) if isinstance(a, Number) and a.lanes else a for a in arguments
-    ]
+    given = [in_lanes(a, lanes, f) if isinstance(a, Number) and a.lanes else a for a in arguments]
     places = []
     for a in given:
         if isinstance(a, Number) and a.lanes:
@@ -988,9 +987,7 @@ def write_body(
     module: Module, function: Function, signature: Signature, *, has_fma: bool, parallel: bool
 ) -> None:
     """Write ``@body``: a kernel's function with its arguments taken apart."""
-    parameters = [
-        (kind, f"%p{k}") for k, (kind, _, _) in enumerate(signature.parameters())
-    ]
+    parameters = [(kind, f"%p{k}") for k, (kind, _, _) in enumerate(signature.parameters())]
     f = FunctionWriter(module, "body", parameters)
     body = FunctionBody(f, function, has_fma=has_fma, parallel=parallel)
     body.failed = f.slot("i8", "0")
@@ -1036,5 +1033,3 @@ def _end(body: FunctionBody, signature: Signature, operands: list[str]) -> None:
             text = f"  store {scalar_type(dtype)} {returned}, ptr {operands[0]}\n{text}"
         lines.append(text)
     f.lines = lines
-
-

@@ -180,7 +180,7 @@ class FunctionWriter:
             self._domain = module.node(f'distinct !{{!"{self.name}"}}')
         for k in range(count):
             if k not in self._scopes:
-                self._scopes[k] = module.node(f'distinct !{{!"{self.name} {k}", {self._domain}}}')
+                self._scopes[k] = module.node(f'distinct !{{!"numgrad array {k}", {self._domain}}}')
         own = module.node(f"!{{{self._scopes[number]}}}")
         others = ", ".join(self._scopes[k] for k in range(count) if k != number)
         text = f", !alias.scope {own}"

@@ -48,7 +48,9 @@ class NativeCode:
     def load(self, payload: bytes) -> Callable[..., Any]:
         """The Python function of an object."""
         kernel = self.kernel
-        bound = entry.bind(payload, kernel.name, self.signature, nogil=kernel.nogil)
+        bound = entry.bind(
+            payload, kernel.name, self.signature, nogil=kernel.nogil or kernel.parallel
+        )
         self._address = bound.address
         return bound.entry
 

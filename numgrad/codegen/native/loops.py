@@ -3,11 +3,11 @@
 Note [Lanes]
 ------------
 An innermost loop of statements without branches is written in vectors of a number of lanes that
-depends on the text alone, not on the CPU: 64 bytes of its widest type, four times that where it
-only adds up. LLVM cuts them into what the CPU has. So results have the same bits on every CPU and
-for every number of threads, sums included: each lane adds up its own elements, then the lanes are
-put together in halves. Iterations that are left over run once more through the same body with a
-mask, which reads and writes nothing beside them.
+depends on the text alone, not on the CPU: 64 bytes of its widest type, up to four times that where
+it adds up. LLVM cuts them into what the CPU has. So results have the same bits on every CPU and for
+every number of threads, sums included: each lane adds up its own elements, then the lanes are put
+together in halves. Iterations that are left over run once more through the same body with a mask,
+which reads and writes nothing beside them.
 
 A loop stays as it stands if an iteration may need what another one wrote: a name that is not the
 total of a reduction, memory that is read at another place than it is written.
@@ -45,7 +45,7 @@ from numgrad.codegen.native.values import (
 LANE_BYTES = 64
 """Bytes that the lanes of a loop's widest type take."""
 SUMS = 4
-"""How many times as many lanes a loop has that only adds up, which would wait for itself else."""
+"""How many times as many lanes a loop has that only adds up one sum, and would wait for itself."""
 
 
 def write_loop(body: FunctionBody, node: ast.For) -> None:
@@ -170,9 +170,7 @@ def _in_lanes(body: FunctionBody, node: ast.For, start: Number, stop: Number) ->
         _start_total(body, total, count)
     counter = f.slot("i64")
     f.effect(f"store i64 {start.part}, ptr {counter}")
-    head, full, rest, last, after = (
-        f.label(x) for x in ("lanes", "full", "rest", "last", "after")
-    )
+    head, full, rest, last, after = (f.label(x) for x in ("lanes", "full", "rest", "last", "after"))
     names = dict(body.names)
     f.start(head)
     with f.inside():
@@ -270,9 +268,7 @@ def _total(body: FunctionBody, statement: ast.stmt) -> Total | None:
     function = called.value if isinstance(called, Known) else None
     known = getattr(function, "__name__", "") or getattr(function, "_name", "")
     if known in _INSTRUCTED:
-        return Total(
-            name, value, lambda a, b: INSTRUCTIONS[known](body, a, b), _INSTRUCTED[known]
-        )
+        return Total(name, value, lambda a, b: INSTRUCTIONS[known](body, a, b), _INSTRUCTED[known])
     if known in _LIBRARY or known in _INTEGERS:
         library = library_function(function.py_func, False)  # pyright: ignore
 
@@ -335,7 +331,7 @@ def _end_total(body: FunctionBody, total: Total, count: int) -> None:
             )
             for first in (0, half)
         ]
-        part, count = total.step(*halves).part, half
+        part, count = do.cast(f, total.step(*halves), total.dtype).part, half
     value = Number(total.dtype, (f.value(f"extractelement <1 x {scalar}> {part}, i64 0"),))
     before = body._number(body.get(total.name))
     body.set(total.name, do.cast(f, total.step(before, value), total.dtype))
@@ -345,7 +341,7 @@ def _lane_count(body: FunctionBody, node: ast.For, totals: dict[int, Total]) -> 
     widest = max((_width(body, n) for s in node.body for n in ast.walk(s)), default=1)
     count = max(LANE_BYTES // max(widest, 1), 8)
     if totals and not any(_is_dear(body, n) for s in node.body for n in ast.walk(s)):
-        count *= SUMS
+        count *= max(SUMS // len(totals), 1)
     return min(count, 64)
 
 

@@ -19,7 +19,6 @@ from numgrad.codegen.native.values import (
     integer,
     memory_type,
     part_dtype,
-    scalar_type,
 )
 
 
@@ -106,7 +105,9 @@ def view(f: FunctionWriter, array: Array, index: Sequence[Number | slice]) -> Ar
         shape.append(larger(f, length, integer(0)))
     data = address(f, first)
     if array.strides is not None:
-        return Array(array.dtype, data, tuple(shape), tuple(array.strides[a] for a in kept), array.root)
+        return Array(
+            array.dtype, data, tuple(shape), tuple(array.strides[a] for a in kept), array.root
+        )
     whole = [a for a in kept[1:] if index[a] != slice(None)]
     if whole or kept != list(range(len(index) - len(kept), len(index))):
         raise Unsupported("a slice that is not contiguous")
@@ -151,12 +152,16 @@ def _size(dtype: np.dtype) -> int:
     return part_dtype(dtype).itemsize
 
 
-def read(f: FunctionWriter, element: Element, lanes: Lanes | None, flag: Number | None = None) -> Number:
+def read(
+    f: FunctionWriter, element: Element, lanes: Lanes | None, flag: Number | None = None
+) -> Number:
     """The element, or one a lane; where ``flag`` does not hold zero, and memory is not touched."""
     offset = element.offset
     if not offset.lanes and (flag is None or not flag.lanes):
         if lanes is not None:
-            lanes.accesses.append((element.root, False, Place(element.base, offset.part, "0", False)))
+            lanes.accesses.append(
+                (element.root, False, Place(element.base, offset.part, "0", False))
+            )
         return _read_one(f, element, flag)
     assert lanes is not None
     lanes.accesses.append((element.root, False, _place(element)))
@@ -410,5 +415,3 @@ def any_lane(f: FunctionWriter, condition: Number) -> str:
 def all_true(f: FunctionWriter, a: Number, b: Number) -> Number:
     """Both of two conditions."""
     return apply(f, "and", a, b, dtype=BOOL)
-
-

@@ -1,0 +1,333 @@
+"""The entry that all kernels have, machine code that Python calls: Note [Entries] in ``entry``."""
+
+import ctypes
+import struct
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from numgrad.codegen.native import machine
+from numgrad.codegen.native.signature import Signature
+
+_HEAD = object.__basicsize__
+_TYPE = _HEAD - 8
+"""Where an object has its type: at the end of what all objects begin with."""
+_DATA, _RANK, _LENGTHS, _STRIDES, _DTYPE, _FLAGS = (_HEAD + at for at in (0, 8, 16, 24, 40, 48))
+"""Where an array has its fields."""
+_ITEMSIZE = _HEAD + 24
+"""Where a dtype has the size of its elements."""
+
+
+@cache
+def is_possible() -> bool:
+    """Whether objects, arrays and dtypes lie in memory as the fast entry reads them."""
+    if struct.calcsize("P") != 8 or np.ndarray.__basicsize__ < _FLAGS + 4:
+        return False
+    array = np.zeros((3, 5), np.complex64)[:, ::2]
+
+    def word(address: int, kind: str = "q") -> int:
+        return struct.unpack(kind, ctypes.string_at(address, struct.calcsize(kind)))[0]
+
+    at = id(array)
+    return (
+        word(at + _TYPE) == id(np.ndarray)
+        and word(at + _DATA) == array.__array_interface__["data"][0]
+        and word(at + _RANK, "i") == 2
+        and word(at + _DTYPE) == id(array.dtype)
+        and word(at + _FLAGS, "i") == array.flags.num
+        and word(id(array.dtype) + _ITEMSIZE) == 8
+        and [word(word(at + _LENGTHS) + 8 * axis) for axis in range(2)] == list(array.shape)
+        and [word(word(at + _STRIDES) + 8 * axis) for axis in range(2)] == list(array.strides)
+    )
+
+
+_ARRAY, _FLOAT, _INT, _UNSIGNED, _BOOL, _COMPLEX = range(6)
+_KINDS = {"f": _FLOAT, "i": _INT, "u": _UNSIGNED, "b": _BOOL, "c": _COMPLEX}
+_NO_RESULT = -1
+
+
+def _description(signature: Signature, packed: int, slow: Callable[..., Any], nogil: bool) -> bytes:
+    """What the entry has to know of a kernel."""
+    words = []
+    for argument in signature.arguments:
+        kind = _KINDS[argument.dtype.kind] if argument.rank is None else _ARRAY
+        rank, size = argument.rank or 0, argument.dtype.itemsize
+        words.append(kind | rank << 8 | size << 16 | argument.contiguous << 24)
+    result = _NO_RESULT if signature.result is None else _KINDS[signature.result.kind]
+    slots = len(signature.parameters()) + 1
+    head = (packed, id(slow), len(words), slots, nogil, result)
+    return struct.pack(f"{len(head) + len(words)}q", *head, *words)
+
+
+def _text() -> str:
+    """LLVM IR of the function of CPython's that all kernels have, each with its description."""
+    return f"""\
+@numgrad_py_ndarray = external global i8
+@numgrad_py_complex = external global i8
+@numgrad_py_none = external global i8
+declare ptr @PyBytes_AsString(ptr)
+declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
+declare i32 @PyType_IsSubtype(ptr, ptr)
+declare double @PyFloat_AsDouble(ptr)
+declare i64 @PyLong_AsLongLong(ptr)
+declare i64 @PyLong_AsUnsignedLongLong(ptr)
+declare i32 @PyObject_IsTrue(ptr)
+declare double @PyComplex_RealAsDouble(ptr)
+declare double @PyComplex_ImagAsDouble(ptr)
+declare ptr @PyErr_Occurred()
+declare void @PyErr_Clear()
+declare ptr @PyErr_NoMemory()
+declare ptr @PyEval_SaveThread()
+declare void @PyEval_RestoreThread(ptr)
+declare void @Py_IncRef(ptr)
+declare ptr @PyFloat_FromDouble(double)
+declare ptr @PyLong_FromLongLong(i64)
+declare ptr @PyLong_FromUnsignedLongLong(i64)
+declare ptr @PyBool_FromLong(i64)
+declare ptr @PyComplex_FromDoubles(double, double)
+
+define ptr @entry(ptr %self, ptr %args, i64 %count) #0 {{
+start:
+  %described = call ptr @PyBytes_AsString(ptr %self)
+  %slow_at = getelementptr inbounds i64, ptr %described, i64 1
+  %count_at = getelementptr inbounds i64, ptr %described, i64 2
+  %slots_at = getelementptr inbounds i64, ptr %described, i64 3
+  %nogil_at = getelementptr inbounds i64, ptr %described, i64 4
+  %result_at = getelementptr inbounds i64, ptr %described, i64 5
+  %words = getelementptr inbounds i64, ptr %described, i64 6
+  %expected = load i64, ptr %count_at
+  %as_many = icmp eq i64 %count, %expected
+  br i1 %as_many, label %room, label %unusual
+room:
+  %slots_count = load i64, ptr %slots_at
+  %slots = alloca i64, i64 %slots_count, align 16
+  br label %argument
+argument:
+  %k = phi i64 [ 0, %room ], [ %next_k, %next ]
+  %slot = phi ptr [ %slots, %room ], [ %next_slot, %next ]
+  %all = icmp eq i64 %k, %count
+  br i1 %all, label %call, label %take
+take:
+  %object_at = getelementptr inbounds ptr, ptr %args, i64 %k
+  %object = load ptr, ptr %object_at
+  %type_at = getelementptr inbounds i8, ptr %object, i64 {_TYPE}
+  %type = load ptr, ptr %type_at
+  %word_at = getelementptr inbounds i64, ptr %words, i64 %k
+  %word = load i64, ptr %word_at
+  %kind = and i64 %word, 255
+  %second = getelementptr inbounds i64, ptr %slot, i64 1
+  switch i64 %kind, label %unusual [
+    i64 {_ARRAY}, label %array
+    i64 {_FLOAT}, label %float
+    i64 {_INT}, label %int
+    i64 {_UNSIGNED}, label %unsigned
+    i64 {_BOOL}, label %bool
+    i64 {_COMPLEX}, label %complex
+  ]
+next:
+  %next_slot = phi ptr [ %second, %taken ], [ %second, %float_taken ], [ %third, %complex_taken ],
+                       [ %behind_lengths, %lengths ], [ %behind_strides, %strides ]
+  %next_k = add nuw nsw i64 %k, 1
+  br label %argument
+
+array:
+  %is_array = icmp eq ptr %type, @numgrad_py_ndarray
+  br i1 %is_array, label %fields, label %unusual
+fields:
+  %rank_at = getelementptr inbounds i8, ptr %object, i64 {_RANK}
+  %rank32 = load i32, ptr %rank_at
+  %rank = zext i32 %rank32 to i64
+  %dtype_at = getelementptr inbounds i8, ptr %object, i64 {_DTYPE}
+  %dtype = load ptr, ptr %dtype_at
+  %size_at = getelementptr inbounds i8, ptr %dtype, i64 {_ITEMSIZE}
+  %size = load i64, ptr %size_at
+  %flags_at = getelementptr inbounds i8, ptr %object, i64 {_FLAGS}
+  %flags32 = load i32, ptr %flags_at
+  %flags = zext i32 %flags32 to i64
+  %word8 = lshr i64 %word, 8
+  %word16 = lshr i64 %word, 16
+  %contiguous = lshr i64 %word, 24
+  %right_rank = and i64 %word8, 255
+  %right_size = and i64 %word16, 255
+  %other_rank = xor i64 %rank, %right_rank
+  %other_size = xor i64 %size, %right_size
+  %lacking = xor i64 %flags, -1
+  %scattered = and i64 %lacking, %contiguous
+  %either = or i64 %other_rank, %other_size
+  %wrong = or i64 %either, %scattered
+  %fits = icmp eq i64 %wrong, 0
+  br i1 %fits, label %read, label %unusual
+read:
+  %data_at = getelementptr inbounds i8, ptr %object, i64 {_DATA}
+  %data = load ptr, ptr %data_at
+  store ptr %data, ptr %slot
+  %lengths_at = getelementptr inbounds i8, ptr %object, i64 {_LENGTHS}
+  %lengths_from = load ptr, ptr %lengths_at
+  %behind_lengths = getelementptr inbounds i64, ptr %second, i64 %rank
+  br label %length
+length:
+  %a = phi i64 [ 0, %read ], [ %next_a, %length ]
+  %length_at = getelementptr inbounds i64, ptr %lengths_from, i64 %a
+  %length_value = load i64, ptr %length_at
+  %length_slot = getelementptr inbounds i64, ptr %second, i64 %a
+  store i64 %length_value, ptr %length_slot
+  %next_a = add nuw nsw i64 %a, 1
+  %more_lengths = icmp ult i64 %next_a, %rank
+  br i1 %more_lengths, label %length, label %lengths
+lengths:
+  %without_strides = icmp ne i64 %contiguous, 0
+  br i1 %without_strides, label %next, label %with_strides
+with_strides:
+  %strides_at = getelementptr inbounds i8, ptr %object, i64 {_STRIDES}
+  %strides_from = load ptr, ptr %strides_at
+  %behind_strides = getelementptr inbounds i64, ptr %behind_lengths, i64 %rank
+  br label %stride
+stride:
+  %b = phi i64 [ 0, %with_strides ], [ %next_b, %stride ]
+  %stride_at = getelementptr inbounds i64, ptr %strides_from, i64 %b
+  %stride_value = load i64, ptr %stride_at
+  %stride_slot = getelementptr inbounds i64, ptr %behind_lengths, i64 %b
+  store i64 %stride_value, ptr %stride_slot
+  %next_b = add nuw nsw i64 %b, 1
+  %more_strides = icmp ult i64 %next_b, %rank
+  br i1 %more_strides, label %stride, label %strides
+strides:
+  br label %next
+
+float:
+  %float_value = call double @PyFloat_AsDouble(ptr %object)
+  store double %float_value, ptr %slot
+  %float_fine = fcmp une double %float_value, -1.0
+  br i1 %float_fine, label %float_taken, label %raised
+float_taken:
+  br label %next
+int:
+  %int_value = call i64 @PyLong_AsLongLong(ptr %object)
+  br label %integer
+unsigned:
+  %unsigned_value = call i64 @PyLong_AsUnsignedLongLong(ptr %object)
+  br label %integer
+integer:
+  %integer_value = phi i64 [ %int_value, %int ], [ %unsigned_value, %unsigned ]
+  store i64 %integer_value, ptr %slot
+  %integer_fine = icmp ne i64 %integer_value, -1
+  br i1 %integer_fine, label %taken, label %raised
+bool:
+  %truth = call i32 @PyObject_IsTrue(ptr %object)
+  %truth_value = sext i32 %truth to i64
+  store i64 %truth_value, ptr %slot
+  %truth_fine = icmp sge i32 %truth, 0
+  br i1 %truth_fine, label %taken, label %raised
+taken:
+  br label %next
+complex:
+  %is_complex = call i32 @PyType_IsSubtype(ptr %type, ptr @numgrad_py_complex)
+  %complex_fine = icmp ne i32 %is_complex, 0
+  br i1 %complex_fine, label %complex_taken, label %unusual
+complex_taken:
+  %real = call double @PyComplex_RealAsDouble(ptr %object)
+  %imag = call double @PyComplex_ImagAsDouble(ptr %object)
+  store double %real, ptr %slot
+  store double %imag, ptr %second
+  %third = getelementptr inbounds i64, ptr %slot, i64 2
+  br label %next
+raised:
+  %error = call ptr @PyErr_Occurred()
+  %no_error = icmp eq ptr %error, null
+  br i1 %no_error, label %taken, label %forget
+forget:
+  call void @PyErr_Clear()
+  br label %unusual
+unusual:
+  %slow = load ptr, ptr %slow_at
+  %slow_result = call ptr @PyObject_Vectorcall(ptr %slow, ptr %args, i64 %count, ptr null)
+  ret ptr %slow_result
+
+call:
+  %packed = load ptr, ptr %described
+  %nogil = load i64, ptr %nogil_at
+  %result_kind = load i64, ptr %result_at
+  %with_gil = icmp eq i64 %nogil, 0
+  br i1 %with_gil, label %holding, label %released
+holding:
+  %failed_holding = call i32 %packed(ptr %slots)
+  br label %called
+released:
+  %thread = call ptr @PyEval_SaveThread()
+  %failed_released = call i32 %packed(ptr %slots)
+  call void @PyEval_RestoreThread(ptr %thread)
+  br label %called
+called:
+  %failed = phi i32 [ %failed_holding, %holding ], [ %failed_released, %released ]
+  %done = icmp eq i32 %failed, 0
+  br i1 %done, label %result, label %memory
+memory:
+  %null = call ptr @PyErr_NoMemory()
+  ret ptr null
+result:
+  %result_float = load double, ptr %slot
+  %result_integer = load i64, ptr %slot
+  switch i64 %result_kind, label %none [
+    i64 {_FLOAT}, label %return_float
+    i64 {_INT}, label %return_int
+    i64 {_UNSIGNED}, label %return_unsigned
+    i64 {_BOOL}, label %return_bool
+    i64 {_COMPLEX}, label %return_complex
+  ]
+none:
+  call void @Py_IncRef(ptr @numgrad_py_none)
+  ret ptr @numgrad_py_none
+return_float:
+  %new_float = call ptr @PyFloat_FromDouble(double %result_float)
+  ret ptr %new_float
+return_int:
+  %new_int = call ptr @PyLong_FromLongLong(i64 %result_integer)
+  ret ptr %new_int
+return_unsigned:
+  %new_unsigned = call ptr @PyLong_FromUnsignedLongLong(i64 %result_integer)
+  ret ptr %new_unsigned
+return_bool:
+  %new_bool = call ptr @PyBool_FromLong(i64 %result_integer)
+  ret ptr %new_bool
+return_complex:
+  %imag_at = getelementptr inbounds i64, ptr %slot, i64 1
+  %result_imag = load double, ptr %imag_at
+  %new_complex = call ptr @PyComplex_FromDoubles(double %result_float, double %result_imag)
+  ret ptr %new_complex
+}}
+"""
+
+
+@cache
+def _address() -> int:
+    """Where the entry of all kernels is."""
+    return machine.load_shared("entry", _text())["entry"]
+
+
+class _MethodDefinition(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+_METH_FASTCALL = 0x80
+_kept: list[Any] = []
+"""What functions of Python refer to for as long as they live."""
+
+
+def python_function(
+    name: str, signature: Signature, packed: int, slow: Callable[..., Any], nogil: bool
+) -> Callable[..., Any]:
+    """A built-in function of Python that calls a kernel, or ``slow`` with unusual arguments."""
+    description = _description(signature, packed, slow, nogil)
+    definition = _MethodDefinition(name.encode(), _address(), _METH_FASTCALL, None)
+    _kept.append((definition, slow))
+    make = ctypes.pythonapi.PyCFunction_NewEx
+    make.restype = ctypes.py_object
+    make.argtypes = ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
+    return make(ctypes.addressof(definition), description, None)

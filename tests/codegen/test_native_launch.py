@@ -1,0 +1,115 @@
+"""Parallel loops of native kernels run on Numba's threads, whether Numba is there or not."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = '''
+import os, sys
+import numpy as np
+from numgrad.codegen import threads
+from numgrad.codegen.native import entry, launch
+
+BODY = """
+declare i32 @numgrad_parallel_for(ptr, ptr, i64)
+declare i64 @numgrad_thread_limit()
+define private void @task(i64 %k, ptr %a) {
+  %p = getelementptr inbounds i64, ptr %a, i64 %k
+  %v = load i64, ptr %p
+  %s = add i64 %v, %k
+  store i64 %s, ptr %p
+  ret void
+}
+define i32 @body(ptr %a, i64 %n, ptr %r) {
+  %limit = call i64 @numgrad_thread_limit()
+  store i64 %limit, ptr %r
+  %failed = call i32 @numgrad_parallel_for(ptr @task, ptr %a, i64 %n)
+  ret i32 %failed
+}
+"""
+SIGNATURE = "int64(int64[::1])"
+
+
+def prepared():
+    threads.prepare_pool()
+    payload = entry.assemble(BODY, SIGNATURE, "indices", verify=True)
+    return entry.bind(payload, "indices", SIGNATURE, nogil=True).entry
+
+
+def native(kernel, count):
+    for n in (0, 1, 2, 3, 7, 1001):
+        x = np.zeros(n, "i8")
+        assert threads.launch(kernel, count, x) == count
+        assert (x == np.arange(n)).all()
+
+
+def numbas():
+    import numba
+
+    @numba.njit(parallel=True)
+    def add(a):
+        for i in numba.prange(a.size):
+            a[i] += i
+
+    x = np.zeros(1001, "i8")
+    add(x)
+    assert (x == np.arange(1001)).all()
+    return numba.threading_layer()
+
+
+def same_pool():
+    name = {"omp": "omppool"}.get(launch.layer(), "workqueue")
+    other, own = sys.modules[f"numba.np.ufunc.{name}"], launch._layer.library
+    return other.parallel_for == own.parallel_for
+'''
+
+BEFORE_NUMBA = """
+kernel = prepared()
+native(kernel, 2)
+native(kernel, 1)
+assert "numba" not in sys.modules
+assert numbas() == launch.layer() == os.environ["NUMBA_THREADING_LAYER"]
+assert same_pool()
+native(kernel, 2)
+"""
+
+AFTER_NUMBA = """
+assert numbas() == os.environ["NUMBA_THREADING_LAYER"]
+kernel = prepared()
+native(kernel, 2)
+assert same_pool()
+numbas()
+"""
+
+AFTER_FORK = """
+kernel = prepared()
+native(kernel, 2)
+child = os.fork()
+if not child:
+    # omp cannot launch there: numgrad asks for one thread, and the loop runs where it is
+    native(kernel, threads.worth(1e9) if launch.layer() == "omp" else 2)
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+native(kernel, 2)
+"""
+
+
+@pytest.mark.slow(cases=3)
+@pytest.mark.parametrize("layer", ["omp", "workqueue"])
+@pytest.mark.parametrize("part", [AFTER_FORK, BEFORE_NUMBA, AFTER_NUMBA])
+def test_one_pool_for_native_kernels_and_numbas(layer: str, part: str) -> None:
+    if part is AFTER_FORK and not hasattr(os, "fork"):
+        pytest.skip("there is no fork")
+    environment = {**os.environ, "NUMBA_THREADING_LAYER": layer, "NUMBA_NUM_THREADS": "3"}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", PROGRAM + part],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    if layer == "omp" and "No threading layer could be loaded" in done.stderr:
+        pytest.skip("there is no OpenMP")
+    assert done.returncode == 0, done.stderr
