@@ -444,6 +444,12 @@ class FunctionBody:
                 return owner.shape
             if node.attr == "ndim":
                 return integer(len(owner.shape))
+            if node.attr == "dtype":
+                return Known(owner.dtype)
+            if node.attr == "strides":
+                return memory.strides_of(self.f, owner)
+            if node.attr == "T":
+                return memory.transposed(self.f, owner)
         if isinstance(owner, Known):
             return self.known(getattr(owner.value, node.attr))
         raise Unsupported(f"the attribute {node.attr}")
@@ -535,6 +541,8 @@ class FunctionBody:
             return _BUILTINS[function](self, *arguments)
         if function in (np.empty, np.zeros):
             return self._allocate(arguments, zero=function is np.zeros)
+        if function is np.empty_like and isinstance(arguments[0], Array):
+            return self._allocate([arguments[0].shape, Known(arguments[0].dtype)], zero=False)
         if isinstance(function, np.ufunc | type(np.sum)) and function.__name__ in NUMPY:
             return NUMPY[function.__name__](self, *map(self._number, arguments))
         return self._call_library(function, arguments)
@@ -623,7 +631,9 @@ class FunctionBody:
 
     def _allocate(self, arguments: list[Value], *, zero: bool) -> Array:
         """An array that lives until the function returns."""
-        if not self.failed or self.lanes is not None:
+        if self.lanes is not None:
+            raise NotVector("an array of its own")
+        if not self.failed:
             raise Unsupported("an array of its own")
         f = self.f
         shape, *kind = arguments
@@ -830,7 +840,7 @@ def _key(value: Value) -> Any:
 def allocates(function: Function) -> bool:
     """Whether a function makes arrays of its own."""
     return any(
-        isinstance(node, ast.Attribute) and node.attr in ("empty", "zeros")
+        isinstance(node, ast.Attribute) and node.attr in ("empty", "zeros", "empty_like")
         for node in ast.walk(function.tree)
     )
 

@@ -397,6 +397,24 @@ def to_address(f: FunctionWriter, array: Array) -> Number:
     return Number(INT64, (f.pure(f"ptrtoint ptr {array.data} to i64"),))
 
 
+def strides_of(f: FunctionWriter, array: Array) -> tuple[Number, ...]:
+    """The distances along the axes, in bytes."""
+    if array.strides is not None:
+        return array.strides
+    strides = [integer(array.dtype.itemsize)]
+    for length in reversed(array.shape[1:]):
+        strides.insert(0, binary(f, "*", strides[0], length))
+    return tuple(strides)
+
+
+def transposed(f: FunctionWriter, array: Array) -> Array:
+    """The array with its axes in the reverse order."""
+    if len(array.shape) < 2:
+        return array
+    strides = strides_of(f, array)[::-1]
+    return Array(array.dtype, array.data, array.shape[::-1], strides, array.root)
+
+
 def size_of(f: FunctionWriter, array: Array) -> Number:
     """The number of elements."""
     total = integer(1)
