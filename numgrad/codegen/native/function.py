@@ -376,9 +376,33 @@ class FunctionBody:
             return tuple(self._of_IfExp(ast.IfExp(node.test, *pair)) for pair in pairs)
         if condition.lanes:
             return self._choose_in_lanes(condition, node)
+        if self._is_array(node.body) and self._is_array(node.orelse):
+            return self._choose_array(condition, node)
         if _is_simple(node.body) and _is_simple(node.orelse):
             return do.select(self.f, condition, self.number(node.body), self.number(node.orelse))
         return self._choose(condition, node)
+
+    def _is_array(self, node: ast.expr) -> bool:
+        """Whether an expression is an array that has a name, or a part of one."""
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
+            owner = self.names.get(node.value.id)
+            index = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+            whole = len(index) == len(owner.shape) if isinstance(owner, Array) else False
+            return isinstance(owner, Array) and not whole
+        return isinstance(node, ast.Name) and isinstance(self.names.get(node.id), Array)
+
+    def _choose_array(self, condition: Number, node: ast.IfExp) -> Array:
+        """One of two arrays; where they lie is computed of both."""
+        a, b = self.value(node.body), self.value(node.orelse)
+        assert isinstance(a, Array)
+        assert isinstance(b, Array)
+        if a.dtype != b.dtype or len(a.shape) != len(b.shape) or a.strides or b.strides:
+            raise Unsupported("a choice of different arrays")
+        shape = tuple(
+            do.select(self.f, condition, x, y) for x, y in zip(a.shape, b.shape, strict=True)
+        )
+        data = self.f.pure(f"select i1 {condition.part}, ptr {a.data}, ptr {b.data}")
+        return Array(a.dtype, data, shape, None, data)
 
     def _choose(self, condition: Number, node: ast.IfExp) -> Number:
         """One of two expressions, only that is computed."""
@@ -444,6 +468,8 @@ class FunctionBody:
                 return owner.shape
             if node.attr == "ndim":
                 return integer(len(owner.shape))
+            if node.attr == "itemsize":
+                return integer(owner.dtype.itemsize)
             if node.attr == "dtype":
                 return Known(owner.dtype)
             if node.attr == "strides":

@@ -49,27 +49,15 @@ def multiply(a, b, out):
             out[i, j] = total
 """
 
-# a matrix is contiguous, or the transpose of one that is
 _CALL = """
-from numgrad.kernels.products.blas import gemm
-
-@device
-def multiply(a, b, out):
-    gemm(
-        {type}, a.strides[1] != {size}, b.strides[1] != {size},
-        out.shape[0], out.shape[1], a.shape[1],
-        a.ctypes.data, max(a.strides[0], a.strides[1]) // {size},
-        b.ctypes.data, max(b.strides[0], b.strides[1]) // {size},
-        out.ctypes.data, out.shape[1], 0, 0,
-    )
+from numgrad.kernels.products.blas import multiply
 """
 
 
 def product_source(dtype: np.dtype, tiny: bool) -> str:
     """Source of what every kernel begins with, and of ``multiply(a, b, out)``."""
     name = type_name(dtype)
-    text = _LOOPS if tiny else _CALL
-    return _HEADER.format(type=name) + text.format(type=name, size=dtype.itemsize)
+    return _HEADER.format(type=name) + (_LOOPS if tiny else _CALL).format(type=name)
 
 
 def compile_product(
@@ -77,7 +65,7 @@ def compile_product(
 ) -> Callable:
     """Entry point of a kernel for a dtype; its options are part of its name."""
     flags = "".join(f"_{k[0]}" for k, v in options.items() if v)
-    externals = [external("gemm", dtype.name)] if "import gemm" in source else []
+    externals = [external("gemm", dtype.name)] if "import multiply" in source else []
     return compile_kernel(
         f"{name}_{short(dtype)}{flags}", source, signature, externals=externals, **options
     ).entry
