@@ -121,10 +121,30 @@ class FunctionBody:
                 raise Unsupported("an assignment to several names")
             for each, part in zip(target.elts, value, strict=True):
                 self.assign(each, part)
+        elif isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Slice):
+            self._fill(target, self._number(value))
         elif isinstance(target, ast.Subscript):
             memory.write(self.f, self._element(target), self._number(value), self.lanes)
         else:
             raise Unsupported("an assignment to an attribute")
+
+    def _fill(self, target: ast.Subscript, value: Number) -> None:
+        """Set all elements of a part of a vector, by a loop."""
+        part = self.value(target)
+        if self.lanes is not None or self.inlined:
+            raise NotVector("a loop")
+        if not isinstance(part, Array) or len(part.shape) != 1 or value.lanes:
+            raise Unsupported("an assignment to a part of an array")
+        from numgrad.codegen.native.loops import write_loop
+
+        around = dict(self.names)
+        self.names |= {"@part": part, "@value": value, "@count": part.shape[0]}
+        (loop,) = ast.parse("for k in range(count): part[k] = value").body
+        for name in (n for n in ast.walk(loop) if isinstance(n, ast.Name) and n.id != "range"):
+            name.id = f"@{name.id}"
+        assert isinstance(loop, ast.For)
+        write_loop(self, loop)
+        self.names = around
 
     def _do_AugAssign(self, node: ast.AugAssign) -> None:
         op = _OPERATORS.get(type(node.op))
