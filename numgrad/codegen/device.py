@@ -93,7 +93,8 @@ class Instruction(LibraryFunction):
     """What a compiler writes itself where a function calls it: machine instructions, a few lines.
 
     It is known by its module and name. Numba's definition, which types the call and writes the
-    code, is the function of that name in the module ``<module>_numba``.
+    code, is the function of that name in the module ``<module>_numba``. The native compiler's,
+    which writes the code, is in ``<module>_native`` or in its own table.
 
     Attributes
     ----------

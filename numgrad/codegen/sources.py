@@ -16,8 +16,8 @@ _IMPORT = re.compile(
 def library_digest(source: str) -> str:
     """Hash of every file of the package that ``source`` imports, directly or through others.
 
-    The file that says how Numba is to compile is always among them, and Numba's definitions of
-    instructions are beside those.
+    The file that says how Numba is to compile is always among them, and the compilers' definitions
+    of instructions are beside those.
     """
     found: set[Path] = set()
     pending = {Path(device.__file__)} | _imported(source)
@@ -43,6 +43,6 @@ def _imported(source: str) -> set[Path]:
     for package, names, module in _IMPORT.findall(source):
         for name in (package or module, *(f"{package}.{n}" for n in re.findall(r"\w+", names))):
             path = Path(PACKAGE).joinpath(*name.split(".")[1:]).with_suffix(".py")
-            definitions = path.with_name(f"{path.stem}_numba.py")
-            found.update(file for file in (path, definitions) if file.is_file())
+            definitions = (path.with_name(f"{path.stem}_{c}.py") for c in ("numba", "native"))
+            found.update(file for file in (path, *definitions) if file.is_file())
     return found

@@ -3,10 +3,10 @@
 Note [Recurrent kernels]
 ------------------------
 What a layer's inputs contribute to its gates, ``a``, is one product for all times, computed before.
-Left for each time is the product of the state before with the recurrent weight, through BLAS, and
-the cell: a few loops over the rows of the batch, short ones with few arrays, so that LLVM proves
-them free of overlaps and vectorises them. A cell keeps its activated gates in ``gates``; a backward
-reads them, so that nothing is computed twice but ``tanh`` of an LSTM's cell state.
+Left for each time is the product of the state before with the recurrent weight, and the cell: a few
+loops over the rows of the batch, short ones with few arrays, so that compilers can prove them free
+of overlaps and vectorise them. A cell keeps its activated gates in ``gates``; a backward reads
+them, so that nothing is computed twice but ``tanh`` of an LSTM's cell state.
 
 Gates are in the order of PyTorch: input, forget, cell, output (LSTM); reset, update, new (GRU). A
 GRU keeps the recurrent part of its new gate as a fourth one.
@@ -20,6 +20,7 @@ import numpy as np
 
 from numgrad.codegen.compile import Kernel, compile_kernel
 from numgrad.codegen.dtypes import short, type_name
+from numgrad.kernels.products.gemm import external
 
 GATES = {"rnn_tanh": (1, 0), "rnn_relu": (1, 0), "gru": (3, 4), "lstm": (4, 4)}
 """By kind of cell: how many gates its weights have, and how many it keeps."""
@@ -29,6 +30,7 @@ import numpy as np
 from numba import {type}, int64, prange
 from numgrad.codegen.intrinsics import select
 from numgrad.codegen.device import outlined
+from numgrad.kernels.products.blas import multiply
 from numgrad.kernels.vmath.exponential import sigmoid_{f} as sigmoid
 from numgrad.kernels.vmath.hyperbolic import tanh_{f} as tanh
 
@@ -160,7 +162,7 @@ def kernel({arguments}, reverse):
         before = (t + 1 if reverse else t - 1) if step > 0 else t
         h_before = hs[before] if step > 0 else h
         {c_before}
-        np.dot(h_before, weight.T, b)
+        multiply(h_before, weight.T, b)
         for index in {range}(rows):
             row = int64(index)
             forward({call})
@@ -194,7 +196,7 @@ _BACKWARD_CALLS = {
 }
 _H_BEFORE = "h_before = hs[before] if step > 0 else h"
 _C_BEFORE = "c_before = cs[before] if step > 0 else c"
-_RECUR_GRU = """np.dot(gb[t], weight, gh)
+_RECUR_GRU = """multiply(gb[t], weight, gh)
         for row in range(rows):
             for k in range(gh.shape[1]):
                 start[row, k] += gh[row, k]
@@ -216,6 +218,7 @@ def _compile(
         f"void({signature}, boolean)",
         parallel=parallel,
         nogil=nogil,
+        externals=[external("gemm", dtype.name)],
     )
 
 
@@ -270,7 +273,7 @@ def recurrent_backward_kernel(kind: str, dtype: np.dtype, parallel: bool, nogil:
     arrays = {"g": 3, "weight": 2, "hs": 3, "ga": 3, "gh": 2}
     # the gradient carried to the last time is zero, and of another width than ``gh`` in a cell
     # whose states are projected
-    before, carry, recur = "pass", "gh if back > 0 else start", "np.dot(ga[t], weight, gh)"
+    before, carry, recur = "pass", "gh if back > 0 else start", "multiply(ga[t], weight, gh)"
     if kind == "gru":
         arrays |= {"gates": 3, "h": 2, "gb": 3}
         before, carry, recur = _H_BEFORE, "start", _RECUR_GRU

@@ -19,7 +19,7 @@ from numgrad.codegen.linker import external_symbol
 from numgrad.codegen.native import arithmetic as do
 from numgrad.codegen.native import memory
 from numgrad.codegen.native.expressions import ExpressionWriter
-from numgrad.codegen.native.instructions import INSTRUCTIONS
+from numgrad.codegen.native.instructions import instruction
 from numgrad.codegen.native.ir import FunctionWriter, Unsupported
 from numgrad.codegen.native.memory import NotVector
 from numgrad.codegen.native.names import is_straight
@@ -110,6 +110,8 @@ class CallWriter(ExpressionWriter):
             return _BUILTINS[function](self, *arguments)
         if function in (np.empty, np.zeros):
             return self.allocate(arguments, zero=function is np.zeros)
+        if function is np.empty_like and isinstance(arguments[0], Array):
+            return self.allocate([arguments[0].shape, Known(arguments[0].dtype)], zero=False)
         if isinstance(function, np.ufunc | type(np.sum)) and function.__name__ in NUMPY:
             return NUMPY[function.__name__](self, *map(self.as_number, arguments))
         return self._call_library(function, arguments)
@@ -127,9 +129,10 @@ class CallWriter(ExpressionWriter):
             return self._call_kernel(
                 function.external(name, self.dtype_of(arguments[0]).name), arguments[1:]
             )
-        if name in INSTRUCTIONS:
-            return INSTRUCTIONS[name](self, *arguments)
-        raise Unsupported(f"a call of {name or type(function).__name__}")
+        translate = instruction(function, name)
+        if translate is None:
+            raise Unsupported(f"a call of {name or type(function).__name__}")
+        return translate(self, *arguments)
 
     def _thread_limit(self) -> Number:
         name = self.f.module.declare("numgrad_thread_limit", "i64", [])
@@ -271,7 +274,7 @@ def _key(value: Value) -> Any:
 def allocates(function: SourceFunction) -> bool:
     """Whether a function makes arrays of its own."""
     return any(
-        isinstance(node, ast.Attribute) and node.attr in ("empty", "zeros")
+        isinstance(node, ast.Attribute) and node.attr in ("empty", "zeros", "empty_like")
         for node in ast.walk(function.tree)
     )
 

@@ -142,7 +142,11 @@ class ExpressionWriter:
         op = OPERATORS.get(type(node.op))
         if op is None:
             raise Unsupported(type(node.op).__name__)
-        return self.combine(op, self.number(node.left), self.number(node.right))
+        a, b = self.number(node.left), self.number(node.right)
+        literals = (a.literal, b.literal)
+        if op == "**" and all(isinstance(x, int) and x >= 0 for x in literals):
+            return self.known(a.literal**b.literal)
+        return self.combine(op, a, b)
 
     def _of_UnaryOp(self, node: ast.UnaryOp) -> Value:
         x = self.number(node.operand)
@@ -209,11 +213,37 @@ class ExpressionWriter:
         condition = self.truth(self.value(node.test))
         if condition.literal is not None:
             return self.value(node.body if condition.literal else node.orelse)
+        if isinstance(node.body, ast.Tuple) and isinstance(node.orelse, ast.Tuple):
+            pairs = zip(node.body.elts, node.orelse.elts, strict=True)
+            return tuple(self._of_IfExp(ast.IfExp(node.test, *pair)) for pair in pairs)
         if condition.lanes:
             return self._choose_in_lanes(condition, node)
+        if self._is_array(node.body) and self._is_array(node.orelse):
+            return self._choose_array(condition, node)
         if _is_simple(node.body) and _is_simple(node.orelse):
             return do.select(self.f, condition, self.number(node.body), self.number(node.orelse))
         return self._choose(condition, node)
+
+    def _is_array(self, node: ast.expr) -> bool:
+        """Whether an expression is an array that has a name, or a part of one."""
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
+            owner = self.names.get(node.value.id)
+            index = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+            return isinstance(owner, Array) and len(index) < len(owner.shape)
+        return isinstance(node, ast.Name) and isinstance(self.names.get(node.id), Array)
+
+    def _choose_array(self, condition: Number, node: ast.IfExp) -> Array:
+        """One of two arrays; where they lie is computed of both."""
+        a, b = self.value(node.body), self.value(node.orelse)
+        assert isinstance(a, Array)
+        assert isinstance(b, Array)
+        if a.dtype != b.dtype or len(a.shape) != len(b.shape) or a.strides or b.strides:
+            raise Unsupported("a choice of different arrays")
+        shape = tuple(
+            do.select(self.f, condition, x, y) for x, y in zip(a.shape, b.shape, strict=True)
+        )
+        data = self.f.pure(f"select i1 {condition.part}, ptr {a.data}, ptr {b.data}")
+        return Array(a.dtype, data, shape, None, a.root if a.root == b.root else memory.UNKNOWN)
 
     def _choose(self, condition: Number, node: ast.IfExp) -> Number:
         """One of two expressions, only that is computed."""
@@ -279,6 +309,14 @@ class ExpressionWriter:
                 return owner.shape
             if node.attr == "ndim":
                 return integer(len(owner.shape))
+            if node.attr == "itemsize":
+                return integer(owner.dtype.itemsize)
+            if node.attr == "dtype":
+                return Known(owner.dtype)
+            if node.attr == "strides":
+                return memory.strides_of(self.f, owner)
+            if node.attr == "T":
+                return memory.transposed(self.f, owner)
         if isinstance(owner, Known):
             return self.known(getattr(owner.value, node.attr))
         raise Unsupported(f"the attribute {node.attr}")

@@ -109,10 +109,28 @@ class FunctionBody(CallWriter):
                 raise Unsupported("an assignment to several names")
             for each, part in zip(target.elts, value, strict=True):
                 self.assign(each, part)
+        elif isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Slice):
+            self._fill(target, self.as_number(value))
         elif isinstance(target, ast.Subscript):
             memory.write(self.f, self._element(target), self.as_number(value), self.lanes)
         else:
             raise Unsupported("an assignment to an attribute")
+
+    def _fill(self, target: ast.Subscript, value: Number) -> None:
+        """Set all elements of a part of a vector, by a loop."""
+        part = self.value(target)
+        if self.lanes is not None or self.inlined:
+            raise NotVector("a loop")
+        if not isinstance(part, Array) or len(part.shape) != 1 or value.lanes:
+            raise Unsupported("an assignment to a part of an array")
+        around = dict(self.names)
+        self.names |= {"@part": part, "@value": value, "@count": part.shape[0]}
+        (loop,) = ast.parse("for k in range(count): part[k] = value").body
+        for name in (n for n in ast.walk(loop) if isinstance(n, ast.Name) and n.id != "range"):
+            name.id = f"@{name.id}"
+        assert isinstance(loop, ast.For)
+        self.write_loop(self, loop)
+        self.names = around
 
     def _do_AugAssign(self, node: ast.AugAssign) -> None:
         op = OPERATORS.get(type(node.op))
@@ -212,7 +230,9 @@ class FunctionBody(CallWriter):
 
     def allocate(self, arguments: list[Value], *, zero: bool) -> Array:
         """An array that lives until the function returns."""
-        if not self.failed or self.lanes is not None:
+        if self.lanes is not None:
+            raise NotVector("an array of its own")
+        if not self.failed:
             raise Unsupported("an array of its own")
         f = self.f
         shape, *kind = arguments

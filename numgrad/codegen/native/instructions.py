@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
 
+from numgrad.codegen.device import Instruction
 from numgrad.codegen.native import arithmetic as do
 from numgrad.codegen.native import memory
 from numgrad.codegen.native.ir import FunctionWriter, Unsupported
@@ -53,6 +56,17 @@ def _instruction(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]
         return translate
 
     return add
+
+
+def instruction(called: Any, name: str) -> Callable[..., Any] | None:
+    """What writes an instruction: a function of the table, or of the module beside its own."""
+    found = INSTRUCTIONS.get(name)
+    if found is not None or not isinstance(called, Instruction):
+        return found
+    module = f"{called.__module__}_native"
+    if importlib.util.find_spec(module) is None:
+        return None
+    return getattr(importlib.import_module(module), name, None)
 
 
 # ------------------------------------------------------------------------------------ arithmetic

@@ -26,6 +26,10 @@ class NotVector(Unsupported):
     """A loop that is not written in lanes; it is written as it stands."""
 
 
+UNKNOWN = "one of several"
+"""The root of an array that may be a part of one of several others."""
+
+
 @dataclass
 class Lanes:
     """The lanes of the innermost loop while its body is translated.
@@ -48,6 +52,12 @@ class Lanes:
         for root, writes, place in self.accesses:
             if writes and written.setdefault(root, place) != place:
                 raise NotVector("one array is written at several places")
+        for root, _, place in self.accesses:
+            if root is UNKNOWN and any(
+                (place.offset, place.step) != (p.offset, p.step) or p.computed
+                for p in written.values()
+            ):
+                raise NotVector("an array may be one that is written at another place")
         for root, writes, place in self.accesses:
             if root in written and written[root] != place:
                 raise NotVector("an array is read at other places than it is written")
@@ -395,6 +405,24 @@ def at_address(
 def to_address(f: FunctionWriter, array: Array) -> Number:
     """Where an array begins."""
     return Number(INT64, (f.pure(f"ptrtoint ptr {array.data} to i64"),))
+
+
+def strides_of(f: FunctionWriter, array: Array) -> tuple[Number, ...]:
+    """The distances along the axes, in bytes."""
+    if array.strides is not None:
+        return array.strides
+    strides = [integer(array.dtype.itemsize)]
+    for length in reversed(array.shape[1:]):
+        strides.insert(0, binary(f, "*", strides[0], length))
+    return tuple(strides)
+
+
+def transposed(f: FunctionWriter, array: Array) -> Array:
+    """The array with its axes in the reverse order."""
+    if len(array.shape) < 2:
+        return array
+    strides = strides_of(f, array)[::-1]
+    return Array(array.dtype, array.data, array.shape[::-1], strides, array.root)
 
 
 def size_of(f: FunctionWriter, array: Array) -> Number:

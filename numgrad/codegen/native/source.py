@@ -103,6 +103,11 @@ class KernelText:
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             code = compile(ast.Expression(node.value), "<kernel>", "eval")
             self._constants[node.targets[0].id] = eval(code, {"np": np, **_CONSTRUCTORS})
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple):
+            if not isinstance(node.value, ast.Tuple):
+                raise Unsupported("an assignment to several names")
+            for name, value in zip(node.targets[0].elts, node.value.elts, strict=True):
+                self._take(ast.Assign([name], value))
         elif isinstance(node, ast.FunctionDef):
             contract = any(
                 isinstance(d, ast.Name) and d.id == "contracted" for d in node.decorator_list

@@ -4,7 +4,7 @@ What is called here is compiled by ``products``; a kernel names ``products.exter
 externals.
 """
 
-from numgrad.codegen.device import ExternalFunction, instruction, literal_instruction
+from numgrad.codegen.device import ExternalFunction, device, instruction, literal_instruction
 from numgrad.kernels.products.gemm import external
 
 # The number of threads that a launch allows: what ``numba.get_num_threads`` asks too, but that by
@@ -59,6 +59,18 @@ def parallel_gemm(like, trans_a, trans_b, m, n, k, a, lda, b, ldb, c, ldc, add):
 @literal_instruction
 def blas_gemm(like, bits, trans_a, trans_b, m, n, k, a, lda, b, ldb, c, ldc, add):
     """What ``gemm`` leaves to BLAS, whose integers have ``bits``."""
+
+
+@device
+def multiply(a, b, out):
+    """``out = a @ b`` of matrices that are contiguous, or the transposes of such, by ``gemm``."""
+    gemm(
+        a.dtype, a.strides[1] != a.itemsize, b.strides[1] != b.itemsize,
+        out.shape[0], out.shape[1], a.shape[1],
+        a.ctypes.data, max(a.strides[0], a.strides[1]) // a.itemsize,
+        b.ctypes.data, max(b.strides[0], b.strides[1]) // b.itemsize,
+        out.ctypes.data, out.shape[1], 0, 0,
+    )  # fmt: skip
 
 
 for _call in (gemm, batched_gemm, parallel_gemm):

@@ -2,9 +2,9 @@
 
 Note [Products]
 ---------------
-Matrix times matrix is BLAS's gemm through ``np.dot``; a matrix whose transpose is contiguous is
-passed as that and transposed inside, which costs nothing. Very small matrices (``TINY``
-multiplications) are multiplied by plain loops, for which a BLAS call takes longer.
+Matrix times matrix is ``blas.gemm``, which compiled functions call too; a matrix whose transpose is
+contiguous is passed as that and transposed inside, which costs nothing. Very small matrices
+(``TINY`` multiplications) are multiplied by plain loops.
 
 Products with a vector are loops of our own: BLAS's order of additions depends on its number of
 threads. Rows are summed in blocks of ``BLOCK`` elements, in several SIMD lanes; ``vector @ matrix``
@@ -22,9 +22,10 @@ import numpy as np
 
 from numgrad.codegen.compile import compile_kernel
 from numgrad.codegen.dtypes import short, type_name
+from numgrad.kernels.products.gemm import external
 
 TINY = 64
-"""Multiplications up to which plain loops are faster than BLAS."""
+"""Multiplications up to which plain loops are faster than a call."""
 BLOCK = 1024
 TILE = 512
 ROWS = 32
@@ -48,17 +49,15 @@ def multiply(a, b, out):
             out[i, j] = total
 """
 
-_BLAS = """
-@device
-def multiply(a, b, out):
-    np.dot(a, b, out)
+_CALL = """
+from numgrad.kernels.products.blas import multiply
 """
 
 
 def product_source(dtype: np.dtype, tiny: bool) -> str:
     """Source of what every kernel begins with, and of ``multiply(a, b, out)``."""
     name = type_name(dtype)
-    return _HEADER.format(type=name) + (_LOOPS if tiny else _BLAS).format(type=name)
+    return _HEADER.format(type=name) + (_LOOPS if tiny else _CALL).format(type=name)
 
 
 def compile_product(
@@ -66,7 +65,10 @@ def compile_product(
 ) -> Callable:
     """Entry point of a kernel for a dtype; its options are part of its name."""
     flags = "".join(f"_{k[0]}" for k, v in options.items() if v)
-    return compile_kernel(f"{name}_{short(dtype)}{flags}", source, signature, **options).entry
+    externals = [external("gemm", dtype.name)] if "import multiply" in source else []
+    return compile_kernel(
+        f"{name}_{short(dtype)}{flags}", source, signature, externals=externals, **options
+    ).entry
 
 
 def _conjugate(dtype: np.dtype, text: str) -> str:
@@ -127,6 +129,16 @@ def batched_kernel(
     return compile_product(name, source, signature, dtype, nogil=nogil, parallel=parallel)
 
 
+_ADD_TO = """
+@device
+def add_to(part, out):
+    for j in range(part.shape[0]):
+        row, total = part[j], out[j]
+        for k in range(row.size):
+            total[k] += row[k]
+"""
+
+
 @cache
 def batched_backward_kernel(
     dtype: np.dtype, mask: int, ta: bool, tb: bool, shared: int, tiny: bool, parallel: bool
@@ -145,14 +157,15 @@ def batched_backward_kernel(
         matrix = _hermitian(dtype, given, tb if other == "b" else ta)
         pair = f"g[i], {matrix}" if bit == 1 else f"{matrix}, g[i]"
         if shared & bit:
-            lines.append(f"        part_{own} = np.empty({own}.shape[1:], {own}.dtype)")
+            shape = f"({own}.shape[1], {own}.shape[2])"
+            lines.append(f"        part_{own} = np.empty({shape}, {own}.dtype)")
             lines.append(f"        multiply({pair}, part_{own})")
-            lines.append(f"        {own}[{at}[i]] += part_{own}")
+            lines.append(f"        add_to(part_{own}, {own}[{at}[i]])")
         else:
             lines.append(f"        multiply({pair}, {own}[i])")
     source = product_source(dtype, tiny) + "\n".join(
         [
-            "",
+            _ADD_TO if shared else "",
             f"def kernel({', '.join([*names, 'ia', 'ib'])}):",
             f"    for i in {'prange' if parallel else 'range'}(g.shape[0]):",
             *lines,

@@ -1,0 +1,283 @@
+"""The native compiler's definitions of the instructions of ``tiles``: vectors in registers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from numgrad.codegen.native import arithmetic as do
+from numgrad.codegen.native.instructions import InstructionContext
+from numgrad.codegen.native.memory import NotVector
+from numgrad.codegen.native.values import (
+    FLOAT64,
+    INT64,
+    Known,
+    Number,
+    constant,
+    integer,
+    kind_of,
+    part_dtype,
+    splat,
+)
+from numgrad.kernels.products.gemm import VECTOR_BYTES
+
+
+class _Code:
+    """What the instructions write, for elements of one dtype and vectors of these.
+
+    Addresses and distances are int64, sums are in memory of the stack while a loop runs, which LLVM
+    turns into registers.
+    """
+
+    def __init__(self, body: InstructionContext, dtype: np.dtype = FLOAT64) -> None:
+        if body.lanes is not None:
+            raise NotVector("an instruction with effects")
+        self.f, self.has_fma, self.dtype = body.f, body.has_fma, dtype
+        self.size = dtype.itemsize
+        self.lanes = VECTOR_BYTES // self.size
+
+    def number(self, text: str, lanes: int = 0) -> Number:
+        return Number(self.dtype, (text,), lanes)
+
+    def zero(self, lanes: int = 0) -> Number:
+        x = constant(0, self.dtype)
+        return self.number(splat(x.part, kind_of(x), lanes, self.f) if lanes else x.part, lanes)
+
+    def add(self, x: Number, y: Number) -> Number:
+        return do.binary(self.f, "+", x, y)
+
+    def along(self, address: Number, index: Number, step: Number) -> Number:
+        return self.add(address, do.binary(self.f, "*", index, step))
+
+    def load(self, address: Number, lanes: int = 0, offset: int = 0) -> Number:
+        kind, place = kind_of(self.number("", lanes)), self._pointer(address, offset)
+        return self.number(self.f.value(f"load {kind}, ptr {place}, align {self.size}"), lanes)
+
+    def store(self, x: Number, address: Number, offset: int = 0) -> None:
+        place = self._pointer(address, offset)
+        self.f.effect(f"store {kind_of(x)} {x.part}, ptr {place}, align {self.size}")
+
+    def _pointer(self, address: Number, offset: int) -> str:
+        return self.f.pure(f"inttoptr i64 {self.add(address, integer(offset)).part} to ptr")
+
+    def spread(self, x: Number) -> Number:
+        return self.number(splat(x.part, kind_of(x), self.lanes, self.f), self.lanes)
+
+    def multiply_add(self, x: Number, y: Number, z: Number) -> Number:
+        if self.has_fma:
+            return do.call_intrinsic(self.f, "llvm.fma", x, y, z)
+        return do.apply(
+            self.f, "fadd", do.apply(self.f, "fmul", x, y, dtype=x.dtype), z, dtype=x.dtype
+        )
+
+    def sum(self, x: Number) -> Number:
+        """The lanes of a vector, added up in halves."""
+        kind, scalar = kind_of(x), kind_of(self.number(""))
+        name = f"llvm.vector.reduce.fadd.{do.mangled(x)}"
+        function = self.f.module.declare(name, scalar, [scalar, kind])
+        zero = self.zero().part
+        text = f"call reassoc {scalar} {function}({scalar} {zero}, {kind} {x.part})"
+        return self.number(self.f.pure(text))
+
+    def slot(self, first: Number) -> tuple[str, int]:
+        """Where a sum lies while a loop runs."""
+        place = self.f.slot(kind_of(first)), first.lanes
+        self.put(place, first)
+        return place
+
+    def get(self, place: tuple[str, int]) -> Number:
+        name, lanes = place
+        return self.number(
+            self.f.value(f"load {kind_of(self.number('', lanes))}, ptr {name}"), lanes
+        )
+
+    def put(self, place: tuple[str, int], x: Number) -> None:
+        self.f.effect(f"store {kind_of(x)} {x.part}, ptr {place[0]}")
+
+    def rows(self, address: Number, pitch: Number, count: int, left: Number) -> list[Number]:
+        """Addresses of ``count`` rows; the last of those left stands for what lies behind it."""
+        found = [address]
+        for r in range(1, count):
+            there = do.compare(self.f, ">", left, integer(r))
+            found.append(do.select(self.f, there, self.add(found[-1], pitch), found[-1]))
+        return found
+
+    @contextmanager
+    def where(self, condition: Number) -> Iterator[None]:
+        """What is done only if a number is not zero."""
+        f, truth = self.f, do.truth(self.f, condition)
+        then, after = f.label("then"), f.label("after")
+        f.branch(truth.part, then, after)
+        f.begin(then)
+        with f.inside():
+            yield
+            f.jump(after)
+        f.begin(after)
+
+    @contextmanager
+    def loop(self, count: Number) -> Iterator[Number]:
+        """A loop over ``range(count)`` that stays as it is: neither unrolled nor vectorised."""
+        f = self.f
+        head, inner, after = f.label("loop"), f.label("body"), f.label("after")
+        before = f.block
+        f.start(head)
+        with f.inside():
+            index, following = f.fresh(), f.fresh()
+            back = f.label("next")
+            f.effect(f"{index} = phi i64 [ 0, %{before} ], [ {following}, %{back} ]")
+            f.branch(f.value(f"icmp slt i64 {index}, {count.part}"), inner, after)
+            f.begin(inner)
+            yield Number(INT64, (index,))
+            f.start(back)
+            f.effect(f"{following} = add i64 {index}, 1")
+            f.effect(f"br label %{head}, !llvm.loop {self._as_it_is()}")
+            f.ended = True
+        f.begin(after)
+
+    def _as_it_is(self) -> str:
+        node, own = self.f.module.node, len(self.f.module.metadata)
+        node(f"distinct !{{!{own}, !{own + 1}, !{own + 2}}}")
+        node('!{!"llvm.loop.unroll.disable"}')
+        node('!{!"llvm.loop.vectorize.enable", i1 false}')
+        return f"!{own}"
+
+
+def stack(body: InstructionContext, size: Number) -> Number:
+    place = body.f.slot(f"[{size.literal} x i8], align {VECTOR_BYTES}")
+    return Number(INT64, (body.f.pure(f"ptrtoint ptr {place} to i64"),))
+
+
+def tile(
+    body: InstructionContext, like: Known, rows: Number, vectors: Number, a: Number, row_a: Number,
+    step_a: Number, b: Number, row_b: Number, count: Number, c: Number, row_c: Number,
+    left: Number, add: Number,
+) -> None:  # fmt: skip
+    code = _Code(body, body.dtype_of(like))
+    height, width, lanes = rows.literal, vectors.literal, code.lanes
+    sources = code.rows(a, row_a, height, left)
+    targets = code.rows(c, row_c, height, left)
+    offsets = [v * VECTOR_BYTES for v in range(width)]
+    places = [(target, offset) for target in targets for offset in offsets]
+    sums = [code.slot(code.zero(lanes)) for _ in places]
+    with code.where(add):
+        for total, (target, offset) in zip(sums, places, strict=True):
+            code.put(total, code.load(target, lanes, offset))
+    with code.loop(count) as at:
+        row = code.along(b, at, row_b)
+        factors = [code.load(row, lanes, offset) for offset in offsets]
+        for r, source in enumerate(sources):
+            x = code.spread(code.load(code.along(source, at, step_a)))
+            for v, factor in enumerate(factors):
+                total = sums[r * width + v]
+                code.put(total, code.multiply_add(x, factor, code.get(total)))
+    for total, (target, offset) in zip(sums, places, strict=True):
+        code.store(code.get(total), target, offset)
+
+
+def dots(
+    body: InstructionContext, like: Known, rows: Number, a: Number, row_a: Number, x: Number,
+    count: Number, c: Number, row_c: Number, left: Number, add: Number,
+) -> None:  # fmt: skip
+    code = _Code(body, body.dtype_of(like))
+    height, width, lanes = rows.literal, 2, code.lanes
+    sources = code.rows(a, row_a, height, left)
+    targets = code.rows(c, row_c, height, left)
+    sums = [code.slot(code.zero(lanes)) for _ in range(height * width)]
+    chunk = integer(width * lanes)
+    whole = do.apply(code.f, "sdiv", count, chunk, dtype=INT64)
+    with code.loop(whole) as at:
+        skip = do.binary(code.f, "*", at, integer(width * VECTOR_BYTES))
+        for v in range(width):
+            factor = code.load(code.add(x, skip), lanes, v * VECTOR_BYTES)
+            for r, source in enumerate(sources):
+                value = code.load(code.add(source, skip), lanes, v * VECTOR_BYTES)
+                total = sums[r * width + v]
+                code.put(total, code.multiply_add(value, factor, code.get(total)))
+    results = [
+        code.slot(code.sum(code.add(code.get(sums[2 * r]), code.get(sums[2 * r + 1]))))
+        for r in range(height)
+    ]
+    done = do.binary(code.f, "*", whole, chunk)
+    with code.loop(do.binary(code.f, "-", count, done)) as at:
+        skip = do.binary(code.f, "*", code.add(done, at), integer(code.size))
+        factor = code.load(code.add(x, skip))
+        for source, result in zip(sources, results, strict=True):
+            value = code.load(code.add(source, skip))
+            code.put(result, code.multiply_add(value, factor, code.get(result)))
+    with code.where(add):
+        for target, result in zip(targets, results, strict=True):
+            code.put(result, code.add(code.load(target), code.get(result)))
+    for target, result in zip(targets, results, strict=True):
+        code.store(code.get(result), target)
+
+
+def element(
+    body: InstructionContext, like: Known, a: Number, step_a: Number, b: Number, step_b: Number,
+    count: Number, c: Number, add: Number,
+) -> None:  # fmt: skip
+    code = _Code(body, body.dtype_of(like))
+    total = code.slot(code.zero())
+    with code.where(add):
+        code.put(total, code.load(c))
+    with code.loop(count) as at:
+        x, y = code.load(code.along(a, at, step_a)), code.load(code.along(b, at, step_b))
+        code.put(total, code.multiply_add(x, y, code.get(total)))
+    code.store(code.get(total), c)
+
+
+def complex_element(
+    body: InstructionContext, like: Known, a: Number, step_a: Number, sign_a: Number, b: Number,
+    step_b: Number, sign_b: Number, count: Number, c: Number, add: Number,
+) -> None:  # fmt: skip
+    code = _Code(body, part_dtype(body.dtype_of(like)))
+    f, size = code.f, code.size
+    sign_a, sign_b = (do.cast(f, sign, code.dtype) for sign in (sign_a, sign_b))
+    real, imag = code.slot(code.zero()), code.slot(code.zero())
+    with code.where(add):
+        code.put(real, code.load(c))
+        code.put(imag, code.load(c, offset=size))
+    with code.loop(count) as at:
+        p, q = code.along(a, at, step_a), code.along(b, at, step_b)
+        x, u = code.load(p), code.load(q)
+        y = do.binary(f, "*", code.load(p, offset=size), sign_a)
+        v = do.binary(f, "*", code.load(q, offset=size), sign_b)
+        total = code.multiply_add(do.negate(f, y), v, code.get(real))
+        code.put(real, code.multiply_add(x, u, total))
+        total = code.multiply_add(y, u, code.get(imag))
+        code.put(imag, code.multiply_add(x, v, total))
+    code.store(code.get(real), c)
+    code.store(code.get(imag), c, size)
+
+
+def gather(
+    body: InstructionContext, like: Known, source: Number, row: Number, step: Number, rows: Number,
+    columns: Number, target: Number, pitch: Number,
+) -> None:  # fmt: skip
+    code = _Code(body, body.dtype_of(like))
+    with code.loop(columns) as j:
+        first = code.along(source, j, step)
+        place = code.along(target, j, integer(code.size))
+        with code.loop(rows) as i:
+            code.store(code.load(code.along(first, i, row)), code.along(place, i, pitch))
+
+
+def gather_rows(
+    body: InstructionContext, like: Known, source: Number, row: Number, rows: Number, target: Number
+) -> None:
+    code = _Code(body, body.dtype_of(like))
+    with code.loop(rows) as at:
+        given = code.along(source, at, row)
+        place = code.along(target, at, integer(2 * VECTOR_BYTES))
+        for offset in (0, VECTOR_BYTES):
+            code.store(code.load(given, code.lanes, offset), place, offset)
+
+
+def clear(body: InstructionContext, address: Number, size: Number) -> None:
+    if body.lanes is not None:
+        raise NotVector("an instruction with effects")
+    f = body.f
+    function = f.module.declare("llvm.memset.p0.i64", "void", ["ptr", "i8", "i64", "i1"])
+    place = f.pure(f"inttoptr i64 {address.part} to ptr")
+    f.effect(f"call void {function}(ptr {place}, i8 0, i64 {size.part}, i1 false)")
