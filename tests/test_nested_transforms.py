@@ -126,6 +126,7 @@ def test_a_transform_inside_keeps_what_is_followed_outside(outer, inner):
     check(outer, inner, INNER)
 
 
+@pytest.mark.slow(cases=4)
 @pytest.mark.parametrize("inner", JITTED)
 @pytest.mark.parametrize("outer", ["grad", "backward", "forward mode"])
 def test_a_compiled_transform_inside_keeps_it_too(outer, inner):

@@ -268,7 +268,7 @@ def leaf(array: np.ndarray) -> ng.Tensor:
 FUNCTIONS = {title(f): f for f in CASES}
 
 
-@pytest.mark.slow(cases=55)
+@pytest.mark.slow(cases=35)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_parameter_means_what_it_means_to_numpy(name):
     function = FUNCTIONS[name]

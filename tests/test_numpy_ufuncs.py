@@ -106,6 +106,7 @@ METHODS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow(cases=2)
 @pytest.mark.parametrize("ufunc", [np.add, np.multiply, np.maximum, np.minimum, np.logical_and])
 def test_reduce_and_accumulate(ufunc):
     for method, calls in METHODS.items():

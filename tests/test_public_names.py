@@ -113,7 +113,7 @@ def test_what_is_not_used_is_not_loaded():
 START = "import pickle, sys, threading; import numpy as np; import numgrad as ng\n"
 
 
-@pytest.mark.slow(cases=5)
+@pytest.mark.slow(cases=3)
 @pytest.mark.parametrize(
     "program",
     [

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 
 import numpy as np
-from scipy import optimize
+import scipy
 
 import numgrad as ng
 from numgrad.cli.nist import Problem
@@ -69,7 +69,7 @@ def fit_least_squares(problem: Problem, start: int) -> Fit:
         # "trf" reaches six digits from both starts too, but with rounding noise added to model and
         # Jacobian its worst fit fell to 6.1 digits, MINPACK's to 6.3. "dogbox" does not find the
         # minimum of Lanczos3, MGH09 and Thurber from start 1.
-        return optimize.least_squares(
+        return scipy.optimize.least_squares(
             problem.residual,
             b0,
             jac=jacobian,  # pyright: ignore[reportArgumentType]  # inferred from a default string
@@ -98,7 +98,7 @@ def fit_minimize(problem: Problem, start: int) -> Fit:
 
     def solve(b0):
         options = {"gtol": 1e-8, "maxiter": MOST_EVALUATIONS}
-        return optimize.minimize(value_and_grad, b0, jac=True, method="BFGS", options=options)
+        return scipy.optimize.minimize(value_and_grad, b0, jac=True, method="BFGS", options=options)
 
     return _run("minimize", problem, start, value_and_grad, solve, ng.jacobian(problem.residual))
 

@@ -9,6 +9,7 @@ from numgrad.core.elementwise import LARGE
 RNG = np.random.default_rng(3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [5, LARGE + 7])
 def test_operand_used_by_several_operations(n):
     a, b, w = RNG.normal(size=n), RNG.normal(size=n), RNG.normal(size=1)
@@ -28,6 +29,7 @@ def test_operand_used_by_several_operations(n):
     np.testing.assert_allclose(z.grad.numpy(), [np.sum(a * a + t * b)], rtol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(3, 4), (LARGE // 100, 101)])
 def test_reductions_that_meet_an_elementwise_gradient(shape):
     a = RNG.normal(size=shape)

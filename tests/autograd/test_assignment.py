@@ -32,6 +32,7 @@ def test_long_loop_neither_overflows_nor_forgets():
     del out
 
 
+@pytest.mark.slow(cases=2)
 @pytest.mark.parametrize("fill", ["elements", "views", "augmented", "operations"])
 def test_graph_is_released(fill):
     """Without the garbage collector: nothing refers to itself."""

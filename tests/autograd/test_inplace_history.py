@@ -9,6 +9,7 @@ from numgrad.tensors.inplace import inplace
 from numgrad.tensors.inplace_methods import OTHERS, has_inplace_form, inplace_names
 from numgrad.testing.samples import draw
 from tests.autograd.writing import leaf, same_gradients, weighted
+from tests.operations.cases import EVERY_LAYOUT, turn
 from tests.operations.reference import ELEMENTWISE, by_name
 
 # --------------------------------------------------------------------------------- grad modes
@@ -193,10 +194,18 @@ PLACES = {
 }
 
 
+SWEPT = [
+    (op, place)
+    for op in FLOATING
+    for k, place in enumerate(PLACES)
+    if op.name in EVERY_LAYOUT or turn(op) % len(PLACES) == k
+]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("op", **by_name(FLOATING))
+@pytest.mark.parametrize(("op", "place"), SWEPT, ids=[f"{op.name}-{place}" for op, place in SWEPT])
 def test_in_place_form_of_elementwise_operations(op, place):
+    """Some operations in all places, each of the others, whose loops are the same, in one."""
     padding, part = PLACES[place]
     first, *others = table_operands(op)
     arrays = [np.pad(first, padding, mode="edge") if padding else first, *others]

@@ -53,6 +53,7 @@ def operands(seed, n=6):
 # ------------------------------------------------------------------------------- separate graphs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [6, 160])
 def test_separate_graphs(n):
     def gradients(seed):

@@ -17,6 +17,7 @@ def _write(p: Any, index: Any, shape: tuple[int, ...]) -> Any:
     return out
 
 
+@pytest.mark.slow(cases=2)
 @pytest.mark.parametrize(
     "read",
     [

@@ -207,7 +207,7 @@ def check_gradient(program: list[tuple], seed: int) -> None:
     check(graph, *inputs, *frozen)
 
 
-few, many = (settings(max_examples=n, deadline=None) for n in (20, 200))
+few, many = (settings(max_examples=n, deadline=None) for n in (20, 120))
 test_programs = few(given(programs, st.integers(0, 99), st.integers(1, 9))(check_program))
 test_gradients = few(given(programs, st.integers(0, 99))(check_gradient))
 test_many_programs = pytest.mark.slow(cases=0)(

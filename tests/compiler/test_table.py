@@ -85,13 +85,11 @@ def assert_same(found: Sequence[Any], expected: Sequence[Any], rtol: float) -> N
         np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol * scale)
 
 
-def sweep(op: Any, dtype: Any, rtol: float, *, most: int | None = None) -> None:
-    """Compare an operation's cases, or at most some of them, spread over all."""
+def sweep(op: Any, dtype: Any, rtol: float) -> None:
+    """Compare an operation's cases."""
     each = list(cases(op, dtype))
     if op.name == "scatter":
         each = each[:2]  # the third multiplies
-    if most is not None:
-        each = each[:: max(1, -(-len(each) // most))]
     if not each:
         pytest.skip("no cases")
     function = derivatives(each)
@@ -104,15 +102,8 @@ def sweep(op: Any, dtype: Any, rtol: float, *, most: int | None = None) -> None:
 SWEPT = [op for op in TABLE if op.name not in LOOKS_AT_INDICES | PLACES]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("op", **by_name(SWEPT))
 def test_derivatives(op):
-    sweep(op, np.float64, 1e-9, most=2)
-
-
-@pytest.mark.slow(cases=0)
-@pytest.mark.parametrize("op", **by_name(SWEPT))
-def test_derivatives_in_all_cases(op):
     sweep(op, np.float64, 1e-9)
 
 

@@ -105,7 +105,7 @@ def test_a_batch_shares_no_memory_with_arrays():
         assert not np.shares_memory(batch.numpy(), x)
 
 
-@pytest.mark.slow(cases=3)
+@pytest.mark.slow
 @pytest.mark.parametrize("batch_size", [1, 3, 4, 11, 20])
 @pytest.mark.parametrize("drop_last", [False, True])
 def test_sizes_of_batches(batch_size, drop_last):
@@ -219,6 +219,7 @@ class Slow(Squares):
         return index
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2, 4])
 def test_workers_keep_the_order(workers):
     dataset = Slow(30)
@@ -302,7 +303,7 @@ def test_a_sample_that_raises_stop_iteration_does_not_end_the_loop_silently(work
 # -------------------------------------------------------------------------------------- errors
 
 
-@pytest.mark.slow(cases=4)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [

@@ -116,6 +116,7 @@ DTYPES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_products_of_all_small_sizes_and_transposes(dtype):
     operations = range(3 if dtype.startswith("complex") else 2)
@@ -127,6 +128,7 @@ def test_products_of_all_small_sizes_and_transposes(dtype):
                 check(dtype, m, n, k, trans_a, trans_b, number % 2, number % 3)
 
 
+@pytest.mark.slow(cases=3)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("add", [0, 1])
 def test_products_beyond_the_blocks_of_each_method(dtype, add):

@@ -69,6 +69,7 @@ def test_argreduce_finds_the_first_nan(dtype, columns):
             assert run(kernel, [x], np.int64, columns).item() == 0
 
 
+@pytest.mark.slow(cases=0)
 @both_layouts
 def test_argreduce_in_parallel(columns):
     rng = np.random.default_rng(3)

@@ -46,6 +46,7 @@ def test_same_bits_for_any_number_of_threads(data):
     np.testing.assert_allclose(results[0][2], [np.sum(e * (1 - t * t) * x)], rtol=1e-12)
 
 
+@pytest.mark.slow(cases=0)
 def test_python_threads_may_launch_at_once(data):
     expected = chain(*data)
     found, failures = [], []

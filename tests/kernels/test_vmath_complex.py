@@ -57,7 +57,7 @@ def assert_same_bits(actual, expected):
     assert same.all(), list(zip(actual, expected, strict=True))[np.argmin(same.all(-1))]
 
 
-@pytest.mark.slow(cases=8)
+@pytest.mark.slow(cases=4)
 @both_dtypes
 @functions
 def test_values_at_infinity_and_nan_are_those_of_annex_g(name, dtype):

@@ -138,11 +138,11 @@ def samples(name, t, rng):
     parts = []
     for interval in RANGES[name]:
         low, high = interval[t] if isinstance(interval, dict) else interval
-        parts.append(rng.uniform(low, high, 400))
+        parts.append(rng.uniform(low, high, 300))
     lowest, highest = np.log2(float(info.smallest_subnormal)), info.maxexp
     for sign in (-1, 1):
-        parts.append(sign * np.exp2(rng.uniform(lowest, highest - 1e-6, 300)))
-        parts.append(sign * np.exp2(rng.uniform(-12, 12, 200)))
+        parts.append(sign * np.exp2(rng.uniform(lowest, highest - 1e-6, 200)))
+        parts.append(sign * np.exp2(rng.uniform(-12, 12, 150)))
     # Halves of the argument reductions, and the borders of the float range.
     parts.append(np.arange(-40, 40) * np.log(2) / 2)
     parts.append(np.arange(-20, 20) / 2)

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-import scipy.signal
+import scipy
 
 import numgrad as ng
 from numgrad.autograd.batching.batch import BatchingInterpreter

@@ -7,8 +7,6 @@ import pytest
 
 import numgrad as ng
 
-torch = pytest.importorskip("torch")
-
 PAIRS = [
     ((2, 3), (3,)), ((2, 3), (1, 3)), ((2, 1), (1, 3)), ((2, 3), ()), ((), (2, 3)),
     ((0, 3), (1, 3)), ((1,), (4,)), ((2, 1, 3), (4, 1)),
@@ -70,6 +68,7 @@ MORE = [
     [*CASES, *[pytest.param(*case, marks=pytest.mark.slow) for case in MORE]],
 )
 def test_values_and_gradients(name, shapes, kinds, options):
+    torch = pytest.importorskip("torch")
     rng, kinds, found = np.random.default_rng(1), kinds.split(), []
     arrays = [DRAWN[kind](rng, shape) for kind, shape in zip(kinds, shapes, strict=True)]
     for library, functional in ((torch, torch.nn.functional), (ng, ng.nn.functional)):

@@ -43,6 +43,17 @@ EVERY_LAYOUT = {"multiply", "where"}
 _NAMES = [op.name for op in TABLE]
 
 
+def turn(op: Op) -> int:
+    """An elementwise operation's number among those with as many operands.
+
+    What concerns the loops that these share is dealt out to them in turn: ``turn(op) % n``.
+    """
+    kin = [
+        o for o in OPS.values() if isinstance(o, Elementwise) and len(o.inputs) == len(op.inputs)
+    ]
+    return kin.index(op)
+
+
 def layouts_of(op: Op, dtype: Any) -> list[Sample]:
     """Samples of an elementwise operation; every layout is met by some of the operations.
 

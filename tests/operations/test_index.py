@@ -137,7 +137,7 @@ def test_errors(index, text):
 # --------------------------------------------------------------------------------------- take
 
 
-@pytest.mark.slow(cases=6)
+@pytest.mark.slow(cases=3)
 @pytest.mark.parametrize("axis", [None, 0, 1, -1])
 @pytest.mark.parametrize("indices", [2, [0, 2, -1, 0], ROWS, []])
 def test_take(axis, indices):

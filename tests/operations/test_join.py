@@ -110,7 +110,7 @@ SPLITS = {
 }
 
 
-@pytest.mark.slow(cases=4)
+@pytest.mark.slow(cases=2)
 @pytest.mark.parametrize("name", SPLITS)
 def test_splits(name):
     ours, theirs, shape, args = SPLITS[name]

@@ -51,14 +51,17 @@ def layouts(x):
 @pytest.mark.parametrize("shapes", SHAPES + EMPTY, ids=str)
 @pytest.mark.parametrize("dtype", ["int32", "float64", "complex64"])
 def test_values_and_gradients_in_all_layouts(shapes, dtype):
+    """All pairs of layouts in float64; otherwise each beside C and beside one like it."""
     a, b = (array(s, dtype) for s in shapes)
     expected = np.asarray(np.matmul(a, b))
     tolerance = 1e-5 if expected.dtype.itemsize // (1 + (expected.dtype.kind == "c")) < 8 else 1e-12
     differentiable = expected.dtype.kind in "fc"
     g = array(expected.shape, dtype)
     by_formula = None
-    for x in layouts(a):
-        for y in layouts(b):
+    for i, x in enumerate(layouts(a)):
+        for j, y in enumerate(layouts(b)):
+            if dtype != "float64" and i != j and (i or j):
+                continue
             out, call = OPS["matmul"].run((x, y), {})
             assert out.dtype == expected.dtype
             np.testing.assert_allclose(out, expected, rtol=tolerance, atol=tolerance)
@@ -66,7 +69,7 @@ def test_values_and_gradients_in_all_layouts(shapes, dtype):
                 continue
             if by_formula is None:
                 by_formula = gradients_by_formula(call, g, a, b)
-            for mask in (1, 2, 3) if dtype == "float64" else (3,):
+            for mask in (1, 2, 3) if dtype == "float64" and (i == j or not i or not j) else (3,):
                 values = {"a": x, "b": y}
                 saved = [values[name] for name in call.saves(mask)]
                 found, owned = call.backward(mask, g, saved)
@@ -98,7 +101,7 @@ def summed(x, shape):
     return x.sum(axis=axes, keepdims=True)
 
 
-@pytest.mark.slow(cases=6)
+@pytest.mark.slow(cases=3)
 @pytest.mark.parametrize("shapes", SHAPES, ids=str)
 @pytest.mark.parametrize("dtype", ["float64", pytest.param("complex128", marks=pytest.mark.slow)])
 def test_second_derivatives(shapes, dtype):

@@ -92,7 +92,7 @@ def test_values_are_numpys(name, dtype):
         np.testing.assert_array_equal(got.numpy(), expected)
 
 
-@pytest.mark.slow(cases=30)
+@pytest.mark.slow(cases=8)
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 @pytest.mark.parametrize("name", CASES)
 def test_gradients(name, dtype):

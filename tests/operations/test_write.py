@@ -139,6 +139,7 @@ BROADCAST = [
 ]
 
 
+@pytest.mark.slow(cases=6)
 @pytest.mark.parametrize("accumulate", [False, True])
 @pytest.mark.parametrize(("index", "shape"), BROADCAST, ids=str)
 def test_values_are_broadcast(index, shape, accumulate):
@@ -155,7 +156,7 @@ def test_values_are_broadcast(index, shape, accumulate):
     check(written, X, v)
 
 
-@pytest.mark.slow(cases=8)
+@pytest.mark.slow(cases=4)
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 @pytest.mark.parametrize("accumulate", [False, True])
 @pytest.mark.parametrize("name", ["slice", "apart", "mask of one axis", "list", "0-d", "false"])
@@ -297,6 +298,7 @@ def test_put(indices, count, dtype, layout):
     np.testing.assert_allclose(got.numpy(), expected, rtol=RTOL[dtype])
 
 
+@pytest.mark.slow(cases=6)
 @pytest.mark.parametrize("accumulate", [False, True])
 @pytest.mark.parametrize("shape", [(6,), (2, 3), (), (1, 1), (2,), (4,), (2, 2)])
 def test_put_derivatives(shape, accumulate):

@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 import pytest
-from scipy import optimize
+import scipy
 
 import numgrad as ng
 from numgrad.cli import nist
@@ -82,7 +82,7 @@ def test_a_method_of_ones_own():
         x = x0
         for _ in range(200):
             x = x - 0.1 * jac(x)
-        return optimize.OptimizeResult(x=x, fun=fun(x), success=True)
+        return scipy.optimize.OptimizeResult(x=x, fun=fun(x), success=True)
 
     params, loss = quadratic()
     minimize(params, loss, descend)
@@ -92,7 +92,9 @@ def test_a_method_of_ones_own():
 def test_scipy_sees_what_it_would_of_functions_of_arrays():
     params, loss = rosenbrock()
     ours = minimize(params, loss, "BFGS")
-    theirs = optimize.minimize(optimize.rosen, [-1.2, 1.0], jac=optimize.rosen_der, method="BFGS")
+    theirs = scipy.optimize.minimize(
+        scipy.optimize.rosen, [-1.2, 1.0], jac=scipy.optimize.rosen_der, method="BFGS"
+    )
     np.testing.assert_allclose(values(ours.x), theirs.x, rtol=1e-6)
     assert abs(ours.nfev - theirs.nfev) <= 2
     np.testing.assert_allclose(ours.hess_inv, theirs.hess_inv, rtol=1e-2)
@@ -140,7 +142,7 @@ def test_second_derivatives_are_exact():
         seen["differences"] = np.array(
             [(jac(x0 + step * e) - jac(x0 - step * e)) / (2 * step) for e in np.eye(x0.size)]
         )
-        return optimize.OptimizeResult(x=x0, fun=fun(x0))
+        return scipy.optimize.OptimizeResult(x=x0, fun=fun(x0))
 
     for hess in ("matrix", "product"):
         minimize([x, y, linear, unused], loss, method, hess=hess)
@@ -155,7 +157,7 @@ def test_a_linear_loss_has_no_curvature():
 
     def method(fun, x0, hessp, **options):
         np.testing.assert_array_equal(hessp(x0, np.ones(2)), 0)
-        return optimize.OptimizeResult(x=x0, fun=fun(x0))
+        return scipy.optimize.OptimizeResult(x=x0, fun=fun(x0))
 
     minimize(x, lambda: (3 * x).sum(), method, hess="product")
 
@@ -299,7 +301,7 @@ def test_a_search_that_ends_nowhere_leaves_the_best_point():
     def nowhere(fun, x0, **options):
         fun(x0 - 0.5)
         fun(x0 + 1)
-        return optimize.OptimizeResult(x=x0 * np.nan, fun=np.nan, success=True)
+        return scipy.optimize.OptimizeResult(x=x0 * np.nan, fun=np.nan, success=True)
 
     result = minimize(x, lambda: x**2, nowhere)
     assert (x.item(), result.x[0].item(), result.fun) == (0.5, 0.5, 0.25)
@@ -345,7 +347,7 @@ def test_constraints(method):
     x, y = ng.tensor(2.0, requires_grad=True), ng.tensor(0.5, requires_grad=True)
     constraints = [
         {"type": "ineq", "fun": lambda: np.stack([1 - x * x - y * y, x + 5])},
-        optimize.NonlinearConstraint(lambda: x - y, 0.2, np.inf),
+        scipy.optimize.NonlinearConstraint(lambda: x - y, 0.2, np.inf),
     ]
     result = minimize([x, y], lambda: -(x + 2 * y), method, constraints=constraints)
     assert result.fun == pytest.approx(-(x.item() + 2 * y.item()))
@@ -357,7 +359,7 @@ def test_one_constraint_and_linear_ones():
     x = ng.zeros(2, requires_grad=True)
     for constraint in (
         {"type": "eq", "fun": lambda: x.sum() - 1},
-        optimize.LinearConstraint([[1, 1]], 1, 1),
+        scipy.optimize.LinearConstraint([[1, 1]], 1, 1),
         ({"type": "eq", "fun": lambda: x[0] - 0.5}, {"type": "eq", "fun": lambda: 0.5 - x[1]}),
     ):
         minimize(x, lambda: (x**2).sum(), constraints=constraint)

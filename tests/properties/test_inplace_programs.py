@@ -130,13 +130,13 @@ def test_programs_as_in_torch(program):
 
 @pytest.mark.slow(cases=0)
 @given(programs(torch=False, careful=True))
-@settings(max_examples=600)
+@settings(max_examples=400)
 def test_many_careful_programs(program):
     check_careful(program)
 
 
 @pytest.mark.slow(cases=0)
 @given(programs(torch=True, careful=False))
-@settings(max_examples=600)
+@settings(max_examples=400)
 def test_many_programs_as_in_torch(program):
     check_as_torch(program)

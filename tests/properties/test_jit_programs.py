@@ -89,7 +89,7 @@ def test_programs(program, seed, parallel, single, tuning):
 
 
 @pytest.mark.slow(cases=0)
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(p.programs, st.integers(0, 1000), st.booleans(), st.booleans(), tunings)
 def test_many_programs(program, seed, parallel, single, tuning):
     with emulating(**tuning):
@@ -115,7 +115,7 @@ def test_compiled_programs(name):
 
 
 @pytest.mark.slow(cases=0)
-@settings(max_examples=4)
+@settings(max_examples=3)
 @given(p.programs, st.integers(0, 1000), st.booleans(), st.booleans())
 def test_more_compiled_programs(program, seed, parallel, single):
     check(program, seed, parallel, single)

@@ -138,7 +138,7 @@ def test_calls_on_all_kinds_of_operands(program):
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of arrays that plain NumPy made
 @pytest.mark.slow(cases=0)
-@settings(max_examples=8)
+@settings(max_examples=6)
 @given(calls(CALLS, SHAPES[:4], LOOKS[:2]))
 def test_compiled_and_eager_calls_mixed(program):
     check(

@@ -1,0 +1,96 @@
+"""Functions of the kernel library, and what formulas spell, natively: the bits that Numba gives."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from numgrad.codegen.dtypes import type_name
+from tests.codegen.differential import (
+    BOOL,
+    COMPLEX,
+    FLOATS,
+    INTEGERS,
+    Case,
+    arguments,
+    differences,
+    elementary,
+    given_to,
+    native_form,
+    numba_form,
+    same,
+    spelled,
+    steps,
+)
+
+
+def check(case: Case) -> None:
+    given = given_to(case)
+    expected = np.empty(len(given[0]), case.output)
+    numba_form(case.source(), case.signature, case.externals)(*given, expected)
+    for plain in (False, True):
+        function = native_form(case.source(plain), case.signature, case.externals)
+        wrong = differences(case, function, expected, given)
+        assert not wrong, f"{case.name}{' with a branch' if plain else ''}: {wrong}"
+
+
+@pytest.mark.slow(cases=2)
+@pytest.mark.parametrize("case", elementary(), ids=lambda case: case.name)
+def test_a_function_of_floats_has_the_bits_of_numba(case):
+    check(case)
+
+
+@pytest.mark.slow(cases=1)
+@pytest.mark.parametrize("case", elementary(real=False), ids=lambda case: case.name)
+def test_a_function_of_complex_numbers_has_the_bits_of_numba(case):
+    check(case)
+
+
+@pytest.mark.slow(cases=1)
+@pytest.mark.parametrize("case", steps(), ids=lambda case: case.name)
+def test_a_step_of_a_reduction_has_the_bits_of_numba(case):
+    check(case)
+
+
+@pytest.mark.slow(cases=2)
+@pytest.mark.parametrize("case", spelled(), ids=lambda case: case.name)
+def test_what_the_emitter_spells_has_the_bits_of_numba(case):
+    check(case)
+
+
+FINISHING = [
+    ("finish_sum", FLOATS),
+    ("finish_add", [*INTEGERS[3:4], *COMPLEX]),
+    ("finish_multiply", [*FLOATS, *COMPLEX]),
+    ("finish_maximum", FLOATS),
+    ("finish_minimum", FLOATS),
+    ("finish_larger", INTEGERS[3:5]),
+    ("finish_smaller", INTEGERS[3:5]),
+    ("finish_larger_complex", COMPLEX),
+    ("finish_smaller_complex", COMPLEX),
+    ("finish_either", [BOOL]),
+    ("finish_both", [BOOL]),
+    ("spread", FLOATS),
+]
+
+
+@pytest.mark.slow(cases=1)
+@pytest.mark.parametrize(
+    ("name", "dtype"), [(name, dtype) for name, dtypes in FINISHING for dtype in dtypes]
+)
+def test_partial_results_are_put_together_with_the_bits_of_numba(name, dtype):
+    given = "part[0]" if name == "spread" else "part, chunks"
+    source = (
+        f"from numgrad.codegen.accumulation import {name} as {name}\n\n"
+        f"def kernel(part, chunks, columns, fold):\n    {name}({given}, columns, fold)\n"
+    )
+    signature = f"void({type_name(dtype)}[:,::1], int64, int64, int64)"
+    forms = native_form(source, signature), numba_form(source, signature)
+    random = np.random.default_rng(0)
+    for chunks, columns, fold in itertools.product((1, 2, 9), (1, 3, 8, 17, 33), (1, 2, 4)):
+        shape = (2 * chunks, columns * fold)
+        part = random.permutation(np.resize(arguments(dtype), shape).ravel()).reshape(shape)
+        both = part.copy(), part.copy()
+        for form, array in zip(forms, both, strict=True):
+            form(array, chunks, columns, fold)
+        assert same(*(array.ravel() for array in both)).all(), (chunks, columns, fold)
