@@ -9,12 +9,14 @@ from numgrad.codegen.dtypes import type_name
 from tests.codegen.differential import (
     BOOL,
     COMPLEX,
+    EXACT,
     FLOATS,
     INTEGERS,
     Case,
     arguments,
     differences,
     elementary,
+    functions,
     given_to,
     native_form,
     numba_form,
@@ -28,6 +30,10 @@ def check(case: Case) -> None:
     given = given_to(case)
     expected = np.empty(len(given[0]), case.output)
     numba_form(case.source(), case.signature, case.externals)(*given, expected)
+    check_against(case, expected, given)
+
+
+def check_against(case: Case, expected: np.ndarray, given: list[np.ndarray]) -> None:
     for plain in (False, True):
         function = native_form(case.source(plain), case.signature, case.externals)
         wrong = differences(case, function, expected, given)
@@ -56,6 +62,16 @@ def test_a_step_of_a_reduction_has_the_bits_of_numba(case):
 @pytest.mark.parametrize("case", spelled(), ids=lambda case: case.name)
 def test_what_the_emitter_spells_has_the_bits_of_numba(case):
     check(case)
+
+
+@pytest.mark.slow(cases=8)
+@pytest.mark.parametrize("case", functions(EXACT), ids=lambda case: case.name)
+def test_what_the_emitter_spells_for_integers_has_the_bits_of_numpy(case):
+    given = given_to(case)
+    with np.errstate(all="ignore"):
+        expected = getattr(np, case.name.split()[0])(*given)
+    assert expected.dtype == case.output
+    check_against(case, expected, given)
 
 
 FINISHING = [

@@ -6,8 +6,8 @@ its syntax tree once, with no inference to do and innermost loops written as vec
 number of lanes: Note [Lanes] in ``loops``. What is not in it raises ``Unsupported``, and Numba
 compiles the kernel instead.
 
-``source`` reads a kernel's text; ``function`` translates a body, ``loops`` its vector loops, with
-``arithmetic`` on ``values``, ``memory`` for arrays and addresses, ``instructions`` for what the
-library calls; ``ir`` holds the text of LLVM's language. ``entry``, ``machine`` and ``launch`` make
-it callable.
+``source`` reads a kernel's text; ``function`` translates its statements, ``loops`` what it repeats,
+``expressions`` and ``calls`` what it computes, with ``arithmetic`` on ``values``, ``memory`` for
+arrays and addresses, ``instructions`` for what the library calls; ``ir`` holds the text of LLVM's
+language. ``machine``, ``entry`` and ``launch`` make it callable; ``kernel`` does all of it.
 """

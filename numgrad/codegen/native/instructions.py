@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from numgrad.codegen.native import arithmetic as do
 from numgrad.codegen.native import memory
 from numgrad.codegen.native.ir import FunctionWriter, Unsupported
-from numgrad.codegen.native.memory import NotVector
+from numgrad.codegen.native.memory import Lanes
 from numgrad.codegen.native.values import (
     BOOL,
     INT32,
@@ -22,8 +22,26 @@ from numgrad.codegen.native.values import (
     vector_type,
 )
 
-if TYPE_CHECKING:
-    from numgrad.codegen.native.function import FunctionBody
+
+class Translation(Protocol):
+    """What instructions need of the function under translation."""
+
+    f: FunctionWriter
+    lanes: Lanes | None
+    has_fma: bool
+
+    def dtype_of(self, value: Any) -> np.dtype:
+        """The dtype that a type stands for."""
+        ...
+
+    def call_function(self, function: Any, arguments: list[Any]) -> Any:
+        """Call a function of the library or of the text, or write it here."""
+        ...
+
+    def as_number(self, value: Any) -> Number:
+        """A value that is a number."""
+        ...
+
 
 INSTRUCTIONS: dict[str, Callable[..., Any]] = {}
 """By name: a function of the body under translation and the values of the arguments."""
@@ -41,7 +59,7 @@ def _instruction(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]
 
 
 def _math(name: str) -> Callable[..., Number]:
-    def translate(body: FunctionBody, *numbers: Number) -> Number:
+    def translate(body: Translation, *numbers: Number) -> Number:
         _require_floats(name, numbers)
         return do.call_intrinsic(body.f, name, *numbers)
 
@@ -59,7 +77,7 @@ INSTRUCTIONS["fma"] = _math("llvm.fma")
 
 
 @_instruction("mul_add")
-def _mul_add(body: FunctionBody, a: Number, b: Number, c: Number) -> Number:
+def _mul_add(body: Translation, a: Number, b: Number, c: Number) -> Number:
     _require_floats("mul_add", (a, b, c))
     if body.has_fma:
         return do.call_intrinsic(body.f, "llvm.fma", a, b, c)
@@ -67,7 +85,7 @@ def _mul_add(body: FunctionBody, a: Number, b: Number, c: Number) -> Number:
 
 
 @_instruction("estrin")
-def _estrin(body: FunctionBody, x: Number, coefficients: tuple[Number, ...]) -> Number:
+def _estrin(body: Translation, x: Number, coefficients: tuple[Number, ...]) -> Number:
     power, terms = x, list(coefficients)
     while len(terms) > 1:
         odd = terms[-1:] if len(terms) % 2 else []
@@ -82,13 +100,13 @@ _BITS = {4: INT32, 8: INT64}
 
 
 @_instruction("bits")
-def _bits(body: FunctionBody, x: Number) -> Number:
+def _bits(body: Translation, x: Number) -> Number:
     _require_floats("bits", (x,))
     return _bitcast(body.f, x, _BITS[x.dtype.itemsize])
 
 
 @_instruction("from_bits")
-def _from_bits(body: FunctionBody, x: Number) -> Number:
+def _from_bits(body: Translation, x: Number) -> Number:
     if x.dtype not in (INT32, INT64):
         raise Unsupported(f"from_bits of {x.dtype}")
     return _bitcast(body.f, in_lanes(x, x.lanes, body.f), np.dtype(f"f{x.dtype.itemsize}"))
@@ -100,29 +118,29 @@ def _bitcast(f: FunctionWriter, x: Number, dtype: np.dtype) -> Number:
 
 
 @_instruction("select")
-def _select(body: FunctionBody, condition: Number, a: Number, b: Number) -> Number:
+def _select(body: Translation, condition: Number, a: Number, b: Number) -> Number:
     if a.dtype != b.dtype or condition.dtype != BOOL:
         raise Unsupported("select of different types")
     return do.select(body.f, condition, a, b)
 
 
 @_instruction("add_any_order")
-def _add_any_order(body: FunctionBody, a: Number, b: Number) -> Number:
+def _add_any_order(body: Translation, a: Number, b: Number) -> Number:
     return do.binary(body.f, "+", a, b)
 
 
 @_instruction("multiply_any_order")
-def _multiply_any_order(body: FunctionBody, a: Number, b: Number) -> Number:
+def _multiply_any_order(body: Translation, a: Number, b: Number) -> Number:
     return do.binary(body.f, "*", a, b)
 
 
 @_instruction("ordered_maximum")
-def _ordered_maximum(body: FunctionBody, a: Number, b: Number) -> Number:
+def _ordered_maximum(body: Translation, a: Number, b: Number) -> Number:
     return do.select(body.f, do.compare(body.f, ">", a, b), a, b)
 
 
 @_instruction("ordered_minimum")
-def _ordered_minimum(body: FunctionBody, a: Number, b: Number) -> Number:
+def _ordered_minimum(body: Translation, a: Number, b: Number) -> Number:
     return do.select(body.f, do.compare(body.f, "<", a, b), a, b)
 
 
@@ -130,25 +148,25 @@ def _ordered_minimum(body: FunctionBody, a: Number, b: Number) -> Number:
 
 
 @_instruction("load")
-def _load(body: FunctionBody, like: Any, place: Number, index: Number, *scope: Number) -> Number:
+def _load(body: Translation, like: Any, place: Number, index: Number, *scope: Number) -> Number:
     return memory.read(body.f, _element(body, body.dtype_of(like), place, index, scope), body.lanes)
 
 
 @_instruction("load_if")
 def _load_if(
-    body: FunctionBody, like: Any, flag: Number, place: Number, index: Number, *scope: Number
+    body: Translation, like: Any, flag: Number, place: Number, index: Number, *scope: Number
 ) -> Number:
     element = _element(body, body.dtype_of(like), place, index, scope)
     return memory.read(body.f, element, body.lanes, do.truth(body.f, flag))
 
 
 @_instruction("store")
-def _store(body: FunctionBody, x: Number, place: Number, index: Number, *scope: Number) -> None:
+def _store(body: Translation, x: Number, place: Number, index: Number, *scope: Number) -> None:
     memory.write(body.f, _element(body, x.dtype, place, index, scope), x, body.lanes)
 
 
 @_instruction("peek")
-def _peek(body: FunctionBody, like: Any, place: Number) -> Number:
+def _peek(body: Translation, like: Any, place: Number) -> Number:
     zero = Number(INT64, ("0",), literal=0)
     dtype = body.dtype_of(like)
     element = memory.at_address(body.f, dtype, place, zero, ("peek", place.part), "")
@@ -156,7 +174,7 @@ def _peek(body: FunctionBody, like: Any, place: Number) -> Number:
 
 
 def _element(
-    body: FunctionBody, dtype: np.dtype, place: Number, index: Number, scope: tuple[Number, ...]
+    body: Translation, dtype: np.dtype, place: Number, index: Number, scope: tuple[Number, ...]
 ) -> memory.Element:
     number, count = (int(s.literal) for s in scope)
     metadata = body.f.scope(number, count)
@@ -164,7 +182,7 @@ def _element(
 
 
 @_instruction("stay_apart")
-def _stay_apart(body: FunctionBody) -> None:
+def _stay_apart(body: Translation) -> None:
     body.f.flags = "noinline "
 
 
@@ -183,7 +201,7 @@ def _numpy(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 @_numpy("conj", "conjugate")
-def _conj(body: FunctionBody, x: Number) -> Number:
+def _conj(body: Translation, x: Number) -> Number:
     if x.dtype.kind != "c":
         return x
     minus = do.negate(body.f, do.imag(x))
@@ -191,26 +209,15 @@ def _conj(body: FunctionBody, x: Number) -> Number:
 
 
 @_numpy("divide")
-def _divide(body: FunctionBody, a: Number, b: Number) -> Number:
+def _divide(body: Translation, a: Number, b: Number) -> Number:
     dtype = do.common(a.dtype, b.dtype)
     if dtype.kind == "c":
         return do.divide_complex(body.f, do.cast(body.f, a, dtype), do.cast(body.f, b, dtype))
     return do.binary(body.f, "/", a, b)
 
 
-@_numpy("fmod")
-def _fmod(body: FunctionBody, a: Number, b: Number) -> Number:
-    dtype = do.common(a.dtype, b.dtype)
-    if dtype.kind != "f":
-        raise Unsupported("fmod of integers")
-    a, b = do.together(body.f, do.cast(body.f, a, dtype), do.cast(body.f, b, dtype))
-    if a.lanes:
-        raise NotVector("fmod is a call")
-    return do.apply(body.f, "frem", a, b, dtype=dtype)
-
-
 def _float_function(name: str) -> None:
-    def translate(body: FunctionBody, x: Number) -> Number:
+    def translate(body: Translation, x: Number) -> Number:
         if x.dtype.kind != "f":
             raise Unsupported(f"np.{name} of {x.dtype}")
         return do.call_intrinsic(body.f, f"llvm.{name}", x)
@@ -223,7 +230,7 @@ for _name in ("floor", "ceil", "trunc", "rint", "sqrt", "fabs"):
 
 
 @_numpy("isnan")
-def _isnan(body: FunctionBody, x: Number) -> Number:
+def _isnan(body: Translation, x: Number) -> Number:
     if x.dtype.kind == "c":
         parts = (_isnan(body, p) for p in (do.real(x), do.imag(x)))
         return do.binary(body.f, "|", *parts)
@@ -231,7 +238,7 @@ def _isnan(body: FunctionBody, x: Number) -> Number:
 
 
 @_numpy("isfinite")
-def _isfinite(body: FunctionBody, x: Number) -> Number:
+def _isfinite(body: Translation, x: Number) -> Number:
     if x.dtype.kind == "c":
         parts = (_isfinite(body, p) for p in (do.real(x), do.imag(x)))
         return do.binary(body.f, "&", *parts)
@@ -241,7 +248,7 @@ def _isfinite(body: FunctionBody, x: Number) -> Number:
 
 
 @_numpy("isinf")
-def _isinf(body: FunctionBody, x: Number) -> Number:
+def _isinf(body: Translation, x: Number) -> Number:
     if x.dtype.kind == "c":
         parts = (_isinf(body, p) for p in (do.real(x), do.imag(x)))
         return do.binary(body.f, "|", *parts)
@@ -251,12 +258,12 @@ def _isinf(body: FunctionBody, x: Number) -> Number:
 
 
 @_numpy("signbit")
-def _signbit(body: FunctionBody, x: Number) -> Number:
+def _signbit(body: Translation, x: Number) -> Number:
     return do.compare(body.f, "<", _bits(body, x), Number(INT64, ("0",), literal=0))
 
 
 def _extreme(name: str, op: str) -> None:
-    def translate(body: FunctionBody, a: Number, b: Number) -> Number:
+    def translate(body: Translation, a: Number, b: Number) -> Number:
         dtype = do.common(a.dtype, b.dtype) if a.dtype != b.dtype else a.dtype
         a, b = do.cast(body.f, a, dtype), do.cast(body.f, b, dtype)
         if dtype.kind == "f":
@@ -273,14 +280,14 @@ _extreme("minimum", "<")
 
 
 @_numpy("absolute", "abs")
-def _absolute(body: FunctionBody, x: Number) -> Number:
+def _absolute(body: Translation, x: Number) -> Number:
     if x.dtype.kind == "c":
         raise Unsupported("a magnitude")
     return do.absolute(body.f, x)
 
 
 @_numpy("sign")
-def _sign(body: FunctionBody, x: Number) -> Number:
+def _sign(body: Translation, x: Number) -> Number:
     if x.dtype.kind not in "iu":
         raise Unsupported(f"np.sign of {x.dtype}")
     f, zero = body.f, do.cast(body.f, Number(INT64, ("0",), literal=0), x.dtype)
@@ -293,19 +300,19 @@ def _sign(body: FunctionBody, x: Number) -> Number:
 
 
 @_numpy("invert", "bitwise_not")
-def _invert(body: FunctionBody, x: Number) -> Number:
+def _invert(body: Translation, x: Number) -> Number:
     return do.invert(body.f, x)
 
 
 @_numpy("remainder")
-def _remainder(body: FunctionBody, a: Number, b: Number) -> Number:
+def _remainder(body: Translation, a: Number, b: Number) -> Number:
     if a.dtype.kind not in "biu" or b.dtype.kind not in "biu":
         raise Unsupported("remainder of floats")
     return do.binary(body.f, "%", a, b)
 
 
 @_numpy("floor_divide")
-def _floor_divide(body: FunctionBody, a: Number, b: Number) -> Number:
+def _floor_divide(body: Translation, a: Number, b: Number) -> Number:
     if a.dtype.kind not in "biu" or b.dtype.kind not in "biu":
         raise Unsupported("floor_divide of floats")
     return do.binary(body.f, "//", a, b)

@@ -13,7 +13,7 @@ class Unsupported(NumgradError):
     """What the native compiler does not translate; Numba does."""
 
 
-class Module:
+class ModuleText:
     """Functions, what they declare, and constants."""
 
     def __init__(self) -> None:
@@ -59,7 +59,9 @@ class FunctionWriter:
     ends what a branch or a loop has made.
     """
 
-    def __init__(self, module: Module, name: str, parameters: Sequence[tuple[str, str]]) -> None:
+    def __init__(
+        self, module: ModuleText, name: str, parameters: Sequence[tuple[str, str]]
+    ) -> None:
         self.module, self.name, self.parameters = module, name, parameters
         self.slots: list[str] = []
         self.lines: list[str] = []

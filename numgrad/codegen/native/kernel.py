@@ -10,9 +10,11 @@ from typing import Any
 
 from numgrad.codegen.intrinsics import HAS_FMA
 from numgrad.codegen.native import entry, machine
-from numgrad.codegen.native.ir import Unsupported
-from numgrad.codegen.native.signature import parse
-from numgrad.codegen.native.source import translate
+from numgrad.codegen.native.function import write_body
+from numgrad.codegen.native.ir import ModuleText, Unsupported
+from numgrad.codegen.native.loops import write_loop
+from numgrad.codegen.native.signature import Signature, parse
+from numgrad.codegen.native.source import Source
 from numgrad.errors import NumgradTypeError
 
 
@@ -67,6 +69,14 @@ class NativeCode:
     def asm(self) -> str:
         """Assembly for this CPU."""
         return machine.assembly(self.translated(), "inspected")
+
+
+def translate(source: str, signature: Signature, *, has_fma: bool, parallel: bool = False) -> str:
+    """The module of a kernel whose text defines ``kernel``: its body is ``@body``."""
+    module = ModuleText()
+    kernel = Source(source).functions["kernel"]
+    write_body(module, kernel, signature, write_loop, has_fma=has_fma, parallel=parallel)
+    return module.text()
 
 
 @cache

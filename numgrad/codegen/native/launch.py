@@ -87,13 +87,13 @@ define i64 @thread_limit() #0 {
 that the layer moves by one byte a task."""
 
 
-class _Layer(NamedTuple):
+class _Pool(NamedTuple):
     name: str
     library: Any
     threads: int
 
 
-_layer: _Layer | None = None
+_layer: _Pool | None = None
 _set_num_threads: Any = None
 
 
@@ -134,7 +134,7 @@ def set_num_threads(count: int) -> None:
     _set_num_threads(count)
 
 
-def _prepared() -> _Layer:
+def _prepared() -> _Pool:
     if _layer is None:
         raise NumgradRuntimeError("the thread pool has not been started; call launch.prepare()")
     return _layer
@@ -143,7 +143,7 @@ def _prepared() -> _Layer:
 # ----------------------------------------------------------------------------- which layer it is
 
 
-def _numbas() -> _Layer:
+def _numbas() -> _Pool:
     """The layer that Numba, which is there, has or now chooses."""
     from numba.core import config as numba_config
     from numba.np.ufunc import parallel
@@ -152,10 +152,10 @@ def _numbas() -> _Layer:
     parallel._launch_threads()
     name = parallel.threading_layer()
     library = sys.modules[f"numba.np.ufunc.{_LIBRARIES[name]}"]
-    return _Layer(name, library, config.NUMBA_NUM_THREADS)
+    return _Pool(name, library, config.NUMBA_NUM_THREADS)
 
 
-def _chosen() -> _Layer | None:
+def _chosen() -> _Pool | None:
     """The layer that Numba would choose, started; None where that is for Numba to say."""
     setting = os.environ.get("NUMBA_THREADING_LAYER", "default").lower()
     order = os.environ.get("NUMBA_THREADING_LAYER_PRIORITY", "tbb omp workqueue").split()
@@ -169,7 +169,7 @@ def _chosen() -> _Layer | None:
         if library is not None and int(threads) > 0:
             ctypes.PYFUNCTYPE(None, ctypes.c_int)(library.launch_threads)(int(threads))
             ctypes.PYFUNCTYPE(None, ctypes.c_int)(library.set_num_threads)(int(threads))
-            return _Layer(name, library, int(threads))
+            return _Pool(name, library, int(threads))
     return None
 
 

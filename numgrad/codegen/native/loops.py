@@ -23,7 +23,8 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen.native import arithmetic as do
-from numgrad.codegen.native.function import FunctionBody, flatten, leave_if_failed, rebuilt
+from numgrad.codegen.native.calls import flatten, leave_if_failed, rebuilt
+from numgrad.codegen.native.function import FunctionBody
 from numgrad.codegen.native.instructions import INSTRUCTIONS
 from numgrad.codegen.native.ir import FunctionWriter, Unsupported
 from numgrad.codegen.native.memory import Lanes, NotVector
@@ -273,7 +274,7 @@ def _total(body: FunctionBody, statement: ast.stmt) -> Total | None:
         library = library_function(function.py_func, False)  # pyright: ignore
 
         def step(a: Number, b: Number) -> Number:
-            return body._number(body.call_function(library, [a, b]))
+            return body.as_number(body.call_function(library, [a, b]))
 
         return Total(name, value, step, _INTEGERS.get(known))
     return None
@@ -281,7 +282,7 @@ def _total(body: FunctionBody, statement: ast.stmt) -> Total | None:
 
 def _start_total(body: FunctionBody, total: Total, count: int) -> None:
     f = body.f
-    before = body._number(body.get(total.name))
+    before = body.as_number(body.get(total.name))
     total.dtype = before.dtype
     integers = total.first in (0, 1) and isinstance(total.first, int)
     if before.dtype.kind == "c" or (integers and before.dtype.kind == "f"):
@@ -333,7 +334,7 @@ def _end_total(body: FunctionBody, total: Total, count: int) -> None:
         ]
         part, count = do.cast(f, total.step(*halves), total.dtype).part, half
     value = Number(total.dtype, (f.value(f"extractelement <1 x {scalar}> {part}, i64 0"),))
-    before = body._number(body.get(total.name))
+    before = body.as_number(body.get(total.name))
     body.set(total.name, do.cast(f, total.step(before, value), total.dtype))
 
 
@@ -416,7 +417,7 @@ def _write_task(
 ) -> None:
     module = body.f.module
     f = FunctionWriter(module, name, [("i64", "%task"), ("ptr", "%context")])
-    inner = FunctionBody(f, body.function, has_fma=body.has_fma)
+    inner = body.separate_body(f, body.function)
     texts = []
     for value in given.values():
         texts += flatten(value, body.f)

@@ -7,15 +7,14 @@ import builtins
 import importlib
 import inspect
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from numgrad.codegen.native.ir import Module, Unsupported
-from numgrad.codegen.native.signature import Signature
+from numgrad.codegen.native.ir import Unsupported
 
 _TYPES = {
     name: np.dtype("bool" if name == "boolean" else name)
@@ -32,7 +31,7 @@ THREADS = object()
 
 
 @dataclass(frozen=True, eq=False)
-class Function:
+class SourceFunction:
     """A function whose body is translated.
 
     Attributes
@@ -65,7 +64,7 @@ class Function:
 
 
 @cache
-def library_function(function: Callable[..., Any], contract: bool) -> Function:
+def library_function(function: Callable[..., Any], contract: bool) -> SourceFunction:
     """A Python function of the kernel library."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
     if not isinstance(tree, ast.FunctionDef):
@@ -80,18 +79,16 @@ def library_function(function: Callable[..., Any], contract: bool) -> Function:
             return function.__globals__[name]
         return getattr(builtins, name)
 
-    return Function(function.__name__, tree, look_up, library=True, contract=contract)
+    return SourceFunction(function.__name__, tree, look_up, library=True, contract=contract)
 
 
 class Source:
     """What the names of a kernel's text stand for."""
 
-    def __init__(self, text: str, functions: Mapping[str, Any]) -> None:
-        if functions:
-            raise Unsupported("functions that others have compiled")
+    def __init__(self, text: str) -> None:
         self._imported: dict[str, tuple[str, str]] = {}
         self._constants: dict[str, Any] = {"np": np}
-        self.functions: dict[str, Function] = {}
+        self.functions: dict[str, SourceFunction] = {}
         for node in ast.parse(text).body:
             self._take(node)
 
@@ -110,7 +107,9 @@ class Source:
             contract = any(
                 isinstance(d, ast.Name) and d.id == "contracted" for d in node.decorator_list
             )
-            self.functions[node.name] = Function(node.name, node, self.look_up, False, contract)
+            self.functions[node.name] = SourceFunction(
+                node.name, node, self.look_up, False, contract
+            )
         elif not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
             raise Unsupported(type(node).__name__)
 
@@ -126,21 +125,3 @@ class Source:
         if module == "numba":
             return {**_TYPES, "prange": PRANGE, "get_num_threads": THREADS}[target]
         return getattr(importlib.import_module(module), target)
-
-
-def translate(
-    text: str,
-    signature: Signature,
-    *,
-    has_fma: bool,
-    parallel: bool = False,
-    functions: Mapping[str, Any] | None = None,
-) -> str:
-    """The module of a kernel whose text defines ``kernel``: its body is ``@body``."""
-    from numgrad.codegen.native.function import write_body
-
-    source = Source(text, functions or {})
-    module = Module()
-    kernel = source.functions["kernel"]
-    write_body(module, kernel, signature, has_fma=has_fma, parallel=parallel)
-    return module.text()

@@ -1,0 +1,436 @@
+"""Calls: of types and built-in functions, of the library, of the text's own functions.
+
+Note [Functions]
+----------------
+A function of the library is compiled once for each combination of types, alone or a lane each, and
+called; small ones, and those that library functions call, are written where they are called. A
+function with branches is never written in lanes: its vector form calls it for one lane after the
+other.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+import numpy as np
+
+from numgrad.codegen.linker import external_symbol
+from numgrad.codegen.native import arithmetic as do
+from numgrad.codegen.native import memory
+from numgrad.codegen.native.expressions import ExpressionWriter
+from numgrad.codegen.native.instructions import INSTRUCTIONS
+from numgrad.codegen.native.ir import FunctionWriter, Unsupported
+from numgrad.codegen.native.memory import NotVector
+from numgrad.codegen.native.names import is_straight
+from numgrad.codegen.native.numpy_functions import NUMPY
+from numgrad.codegen.native.source import THREADS, SourceFunction, library_function
+from numgrad.codegen.native.values import (
+    BOOL,
+    FLOAT64,
+    INT64,
+    Array,
+    Known,
+    Number,
+    Value,
+    in_lanes,
+    integer,
+    kind_of,
+    memory_type,
+    scalar_type,
+    vector_type,
+)
+
+SMALL = 60
+"""Nodes of syntax up to which a function is written where it is called."""
+
+
+class CallWriter(ExpressionWriter):
+    """Translates calls.
+
+    Attributes
+    ----------
+    failed
+        Where a function says that memory ran out; empty in those that need none.
+    """
+
+    failed = ""
+
+    def inlined_body(self, function: SourceFunction) -> CallWriter:
+        """What translates a function that is written here."""
+        raise NotImplementedError
+
+    def separate_body(self, f: FunctionWriter, function: SourceFunction) -> CallWriter:
+        """What translates a function of the module."""
+        raise NotImplementedError
+
+    def translated(self, arguments: list[Value]) -> Value:
+        """Translate the function, given its arguments; the result of one that is inlined."""
+        raise NotImplementedError
+
+    def finish(self) -> tuple[str, Any]:
+        """End the function: its result's type, and what it returns."""
+        raise NotImplementedError
+
+    def leave(self, value: Value, *, nothing: bool = False) -> None:
+        """Return from the function, giving back its memory."""
+        raise NotImplementedError
+
+    def allocate(self, arguments: list[Value], *, zero: bool) -> Array:
+        """An array that lives until the function returns."""
+        raise NotImplementedError
+
+    def _of_Call(self, node: ast.Call) -> Value:
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "reshape":
+            owner = self.value(node.func.value)
+            if isinstance(owner, Array):
+                return self._reshape(owner, [self.number(a) for a in node.args])
+        called = self.value(node.func)
+        if node.keywords or not isinstance(called, Known):
+            raise Unsupported("a call of something else than a function by position")
+        return self.call(called.value, [self.value(a) for a in node.args])
+
+    def _reshape(self, array: Array, shape: list[Number]) -> Array:
+        if array.strides is not None:
+            raise Unsupported("reshape of an array with strides")
+        lengths = tuple(do.cast(self.f, n, INT64) for n in shape)
+        return Array(array.dtype, array.data, lengths, None, array.root)
+
+    def call(self, function: Any, arguments: list[Value]) -> Value:
+        """What a function returns."""
+        if isinstance(function, np.dtype) or (
+            isinstance(function, type) and issubclass(function, np.generic)
+        ):
+            return do.cast(self.f, self.as_number(*arguments), np.dtype(function))
+        if isinstance(function, SourceFunction):
+            return self.call_function(function, arguments)
+        if function is THREADS:
+            return self._thread_limit()
+        if function in _BUILTINS:
+            return _BUILTINS[function](self, *arguments)
+        if function in (np.empty, np.zeros):
+            return self.allocate(arguments, zero=function is np.zeros)
+        if isinstance(function, np.ufunc | type(np.sum)) and function.__name__ in NUMPY:
+            return NUMPY[function.__name__](self, *map(self.as_number, arguments))
+        return self._call_library(function, arguments)
+
+    def _call_library(self, function: Any, arguments: list[Value]) -> Value:
+        name = getattr(function, "__name__", "") or getattr(function, "_name", "")
+        if hasattr(function, "py_func"):
+            if name == "touch":
+                return None
+            contract = getattr(function, "contract", False)
+            return self.call_function(library_function(function.py_func, contract), arguments)
+        if hasattr(function, "symbol"):
+            return self._call_external(function, arguments)
+        if getattr(function, "external", None) is not None:
+            return self._call_kernel(
+                function.external(name, self.dtype_of(arguments[0]).name), arguments[1:]
+            )
+        if name in INSTRUCTIONS:
+            return INSTRUCTIONS[name](self, *arguments)
+        raise Unsupported(f"a call of {name or type(function).__name__}")
+
+    def _thread_limit(self) -> Number:
+        name = self.f.module.declare("numgrad_thread_limit", "i64", [])
+        return Number(INT64, (self.f.value(f"call i64 {name}()"),))
+
+    def _call_kernel(self, external: str, arguments: list[Value]) -> None:
+        """Another kernel, by Numba's calling convention."""
+        if self.lanes is not None:
+            raise NotVector("a call of a kernel")
+        numbers = [do.cast(self.f, self.as_number(x), INT64) for x in arguments]
+        kinds = ["ptr", "ptr", *["i64"] * len(numbers)]
+        name = self.f.module.declare(external_symbol(external), "i32", kinds)
+        operands = "".join(f", i64 {x.part}" for x in numbers)
+        nothing = self.f.slot("ptr")
+        self.f.value(f"call i32 {name}(ptr {nothing}, ptr {nothing}{operands})")
+
+    def _call_external(self, function: Any, arguments: list[Value]) -> Value:
+        """A native function, by C's calling convention."""
+        if self.lanes is not None:
+            raise NotVector("a native function")
+        if function.symbol == "get_num_threads":
+            return self._thread_limit()
+        result, _, given = function.signature.partition("(")
+        kinds = [np.dtype("int64" if k == "intp" else k) for k in _words(given.rstrip(")"))]
+        numbers = [
+            do.cast(self.f, self.as_number(x), d) for x, d in zip(arguments, kinds, strict=True)
+        ]
+        dtype = np.dtype("int64" if result.strip() == "intp" else result.strip())
+        kind = scalar_type(dtype)
+        name = self.f.module.declare(function.symbol, kind, [scalar_type(d) for d in kinds])
+        operands = ", ".join(f"{kind_of(x)} {x.part}" for x in numbers)
+        return Number(dtype, (self.f.value(f"call {kind} {name}({operands})"),))
+
+    def call_function(self, function: SourceFunction, arguments: list[Value]) -> Value:
+        """Call a function of the library or of the text, or write it here."""
+        vector = any(isinstance(a, Number) and a.lanes for a in arguments)
+        arrays = any(isinstance(a, Array) for a in arguments)
+        if self.lanes is not None and (arrays or not function.library):
+            raise NotVector("a call with effects")
+        straight = is_straight(function.statements)
+        if straight and function.library and (self.function.library or function.size <= SMALL):
+            return self._inline(function, arguments)
+        if any(isinstance(a, Known | tuple) for a in arguments):
+            if straight and function.library:
+                return self._inline(function, arguments)
+            raise Unsupported("a function that takes a constant")
+        return call(self, function, arguments, lanes=vector and straight)
+
+    def _inline(self, function: SourceFunction, arguments: list[Value]) -> Value:
+        return self.inlined_body(function).translated(arguments)
+
+    def dtype_of(self, value: Any) -> np.dtype:
+        """The dtype that a type stands for."""
+        if isinstance(value, Known) and isinstance(value.value, np.dtype | type):
+            return np.dtype(value.value)
+        raise Unsupported("a type that is computed")
+
+
+def _words(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+# -------------------------------------------------------------------------------------- builtins
+
+
+def _extreme(choose: Any) -> Any:
+    def translate(body: CallWriter, *values: Value) -> Number:
+        numbers = [body.as_number(v) for v in values]
+        found = numbers[0]
+        for x in numbers[1:]:
+            if found.dtype.kind not in "iu" or x.dtype.kind not in "iu":
+                raise Unsupported("an extreme of floats")
+            dtype = do.common(found.dtype, x.dtype)
+            found = choose(body.f, do.cast(body.f, found, dtype), do.cast(body.f, x, dtype))
+        return found
+
+    return translate
+
+
+def _abs(body: CallWriter, x: Number) -> Number:
+    if x.dtype.kind == "c":
+        raise Unsupported("a magnitude")
+    return do.absolute(body.f, x)
+
+
+def _cast_to(dtype: np.dtype) -> Any:
+    def translate(body: CallWriter, x: Number) -> Number:
+        if dtype == FLOAT64 and x.dtype.kind == "c":
+            raise Unsupported("float of a complex number")
+        return do.cast(body.f, x, dtype)
+
+    return translate
+
+
+_BUILTINS: dict[Any, Any] = {
+    min: _extreme(memory.smaller),
+    max: _extreme(memory.larger),
+    abs: _abs,
+    bool: _cast_to(BOOL),
+    int: _cast_to(INT64),
+    float: _cast_to(FLOAT64),
+    complex: lambda body, x, y: do.make_complex(body.f, x, y),
+    len: lambda body, x: integer(len(x)) if isinstance(x, tuple) else x.shape[0],
+}
+
+
+# --------------------------------------------------------------------------- functions of a module
+
+
+def flatten(value: Value, f: FunctionWriter) -> list[tuple[str, str]]:
+    """The operands, with types, that hand a value over."""
+    if isinstance(value, Number):
+        value = in_lanes(value, value.lanes, f)
+        return [(kind_of(value), p) for p in value.parts]
+    if isinstance(value, Array):
+        lengths = [*value.shape, *(value.strides or ())]
+        return [("ptr", value.data), *(("i64", n.part) for n in lengths)]
+    raise Unsupported("an argument that is no number and no array")
+
+
+def rebuilt(value: Value, operands: list[str]) -> Value:
+    """A value like another one, of other operands, which are taken from a list."""
+
+    def take() -> str:
+        return operands.pop(0)
+
+    if isinstance(value, Number):
+        return Number(value.dtype, tuple(take() for _ in value.parts), value.lanes)
+    assert isinstance(value, Array)
+    data = take()
+    shape = tuple(Number(INT64, (take(),)) for _ in value.shape)
+    strides = None
+    if value.strides is not None:
+        strides = tuple(Number(INT64, (take(),)) for _ in value.strides)
+    return Array(value.dtype, data, shape, strides, value.root)
+
+
+def _key(value: Value) -> Any:
+    if isinstance(value, Number):
+        return value.dtype, value.lanes
+    assert isinstance(value, Array)
+    return value.dtype, len(value.shape), value.strides is None
+
+
+def allocates(function: SourceFunction) -> bool:
+    """Whether a function makes arrays of its own."""
+    return any(
+        isinstance(node, ast.Attribute) and node.attr in ("empty", "zeros")
+        for node in ast.walk(function.tree)
+    )
+
+
+def call(
+    body: CallWriter, function: SourceFunction, arguments: list[Value], *, lanes: bool
+) -> Value:
+    """Call a function of the module, which is written when first called so."""
+    f, module = body.f, body.f.module
+    vector = max((a.lanes for a in arguments if isinstance(a, Number)), default=0)
+    if vector and not lanes:
+        return _call_each(body, function, arguments, vector)
+    key = (function, tuple(map(_key, arguments)), body.has_fma)
+    found = module.known_functions.get(key)
+    if found is None:
+        found = module.known_functions[key] = _write(body, function, arguments, vector)
+    name, result, (kinds, several) = found
+    operands = [p for a in arguments for p in flatten(a, f)]
+    failing = allocates(function)
+    if failing:
+        if not body.failed:
+            raise Unsupported("a function that allocates")
+        operands.append(("ptr", body.failed))
+    given = ", ".join(f"{kind} {text}" for kind, text in operands)
+    if result == "void":
+        f.effect(f"call void @{name}({given})")
+        texts = []
+    else:
+        whole = f.value(f"call {result} @{name}({given})")
+        count = sum(2 if dtype.kind == "c" else 1 for dtype, _ in kinds)
+        texts = (
+            [whole]
+            if count == 1
+            else [f.pure(f"extractvalue {result} {whole}, {k}") for k in range(count)]
+        )
+    if failing:
+        leave_if_failed(body)
+    values = tuple(
+        Number(dtype, tuple(texts.pop(0) for _ in range(2 if dtype.kind == "c" else 1)), n)
+        for dtype, n in kinds
+    )
+    if several:
+        return values
+    return values[0] if values else None
+
+
+def leave_if_failed(body: CallWriter) -> None:
+    """Return if a function that was called ran out of memory."""
+    f = body.f
+    failed, there = f.label("failed"), f.label("there")
+    flag = f.value(f"load i8, ptr {body.failed}")
+    f.branch(f.value(f"icmp ne i8 {flag}, 0"), failed, there)
+    f.begin(failed)
+    body.leave(None, nothing=True)
+    f.begin(there)
+
+
+def _write(
+    body: CallWriter, function: SourceFunction, arguments: list[Value], vector: int
+) -> tuple[str, str, Any]:
+    """Write a function of the module."""
+    module = body.f.module
+    name = module.unique(function.name)
+    kinds = [kind for a in arguments for kind, _ in flatten(a, body.f)]
+    parameters = [(kind, f"%a{k}") for k, kind in enumerate(kinds)]
+    if allocates(function):
+        parameters.append(("ptr", "%failed"))
+    f = FunctionWriter(module, name, parameters)
+    inner = body.separate_body(f, function)
+    inner.failed = "%failed" if allocates(function) else ""
+    inner.lanes = memory.Lanes(vector) if vector else None
+    operands = [text for _, text in parameters]
+    inner.translated([rebuilt(a, operands) for a in arguments])
+    result, returned = inner.finish()
+    if function.library:
+        f.flags = "noinline "
+    module.functions.append(f.text(result))
+    return name, result, returned
+
+
+def _call_each(
+    body: CallWriter, function: SourceFunction, arguments: list[Value], lanes: int
+) -> Value:
+    """Call a function for one lane after the other."""
+    f = body.f
+    given = [in_lanes(a, lanes, f) if isinstance(a, Number) and a.lanes else a for a in arguments]
+    places = []
+    for a in given:
+        if isinstance(a, Number) and a.lanes:
+            slots = []
+            for p in a.parts:
+                wide = vector_type(memory_type(a.dtype), lanes)
+                slots.append(f.slot(wide))
+                text = f.pure(f"zext {kind_of(a)} {p} to {wide}") if a.dtype.kind == "b" else p
+                f.effect(f"store {wide} {text}, ptr {slots[-1]}")
+            places.append(slots)
+        else:
+            places.append(None)
+    counter = f.slot("i64")
+    f.effect(f"store i64 0, ptr {counter}")
+    head, after = f.label("lane"), f.label("after")
+    f.start(head)
+    around, body.lanes = body.lanes, None
+    with f.inside():
+        lane = f.value(f"load i64, ptr {counter}")
+        one: list[Value] = []
+        for a, slots in zip(given, places, strict=True):
+            if slots is None:
+                one.append(a)
+                continue
+            assert isinstance(a, Number)
+            parts = []
+            for slot in slots:
+                kind = memory_type(a.dtype)
+                place = f.pure(f"getelementptr {kind}, ptr {slot}, i64 {lane}")
+                text = f.value(f"load {kind}, ptr {place}")
+                parts.append(f.pure(f"trunc i8 {text} to i1") if a.dtype.kind == "b" else text)
+            one.append(Number(a.dtype, tuple(parts)))
+        result = call(body, function, one, lanes=False)
+        numbers = flat(result)
+        slots = []
+        for x in numbers:
+            for p in x.parts:
+                kind = memory_type(x.dtype)
+                slots.append(f.slot(vector_type(kind, lanes)))
+                text = f.pure(f"zext i1 {p} to i8") if x.dtype.kind == "b" else p
+                place = f.pure(f"getelementptr {kind}, ptr {slots[-1]}, i64 {lane}")
+                f.effect(f"store {kind} {text}, ptr {place}")
+        following = f.pure(f"add i64 {lane}, 1")
+        f.effect(f"store i64 {following}, ptr {counter}")
+        f.branch(f.pure(f"icmp slt i64 {following}, {lanes}"), head, after)
+    f.begin(after)
+    body.lanes = around
+    values = []
+    for x in numbers:
+        parts = []
+        for _ in x.parts:
+            wide = vector_type(memory_type(x.dtype), lanes)
+            text = f.value(f"load {wide}, ptr {slots.pop(0)}")
+            parts.append(
+                f.pure(f"trunc {wide} {text} to <{lanes} x i1>") if x.dtype.kind == "b" else text
+            )
+        values.append(Number(x.dtype, tuple(parts), lanes))
+    if isinstance(result, tuple):
+        return tuple(values)
+    return values[0] if values else None
+
+
+def flat(value: Value) -> list[Number]:
+    """The numbers of a result."""
+    if value is None:
+        return []
+    parts = value if isinstance(value, tuple) else (value,)
+    if not all(isinstance(p, Number) for p in parts):
+        raise Unsupported("a result that is no number")
+    return list(parts)  # pyright: ignore

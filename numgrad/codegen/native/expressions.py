@@ -1,0 +1,350 @@
+"""Expressions of a kernel's text, translated to numbers and arrays."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+import numpy as np
+
+from numgrad.codegen.native import arithmetic as do
+from numgrad.codegen.native import memory
+from numgrad.codegen.native.ir import FunctionWriter, Unsupported
+from numgrad.codegen.native.memory import Lanes, NotVector
+from numgrad.codegen.native.numpy_functions import power_of_floats
+from numgrad.codegen.native.source import SourceFunction
+from numgrad.codegen.native.values import (
+    BOOL,
+    COMPLEX128,
+    FLOAT64,
+    INT64,
+    UINT64,
+    Array,
+    Known,
+    Number,
+    Value,
+    constant,
+    constant_text,
+    in_lanes,
+    integer,
+    kind_of,
+    memory_type,
+    scalar_type,
+)
+
+OPERATORS = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
+    ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>",
+    ast.Pow: "**",
+}  # fmt: skip
+_COMPARISONS = {
+    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
+}  # fmt: skip
+
+
+class ExpressionWriter:
+    """Translates expressions of a function.
+
+    Attributes
+    ----------
+    names
+        What local names stand for; ``slots`` are those in memory: Note [Variables] in ``names``.
+    lanes
+        While the body of a loop, or a function that it calls, is written in lanes.
+    """
+
+    def __init__(self, f: FunctionWriter, function: SourceFunction, has_fma: bool) -> None:
+        self.f, self.function, self.has_fma = f, function, has_fma
+        self.names: dict[str, Value] = {}
+        self.slots: dict[str, tuple[tuple[str, ...], np.dtype]] = {}
+        self.variables: frozenset[str] = frozenset()
+        self.lanes: Lanes | None = None
+
+    def get(self, name: str) -> Value:
+        """The value of a name."""
+        if name in self.slots:
+            parts, dtype = self.slots[name]
+            kind = scalar_type(dtype)
+            return Number(dtype, tuple(self.f.value(f"load {kind}, ptr {p}") for p in parts))
+        if name in self.names:
+            return self.names[name]
+        if name in self.variables:
+            raise Unsupported(f"{name} is read before it is set")
+        return self.known(self.function.look_up(name))
+
+    def value(self, node: ast.expr) -> Value:
+        """The value of an expression."""
+        method = getattr(self, f"_of_{type(node).__name__}", None)
+        if method is None:
+            raise Unsupported(type(node).__name__)
+        return method(node)
+
+    def number(self, node: ast.expr, stored: bool = False) -> Number:
+        """The value of an expression that is a number."""
+        if stored and isinstance(node, ast.Name):
+            return self.as_number(self.get(node.id))
+        return self.as_number(self.value(node))
+
+    def as_number(self, value: Value) -> Number:
+        if not isinstance(value, Number):
+            raise Unsupported(f"{type(value).__name__} for a number")
+        return value
+
+    def truth(self, value: Value) -> Number:
+        """Whether a value is true."""
+        return do.truth(self.f, self.as_number(value))
+
+    def known(self, value: Any) -> Value:
+        """A Python object as a value."""
+        if isinstance(value, np.generic):
+            return constant(value.item(), value.dtype)
+        if isinstance(value, bool):
+            return constant(value, BOOL)
+        if isinstance(value, int):
+            return constant(value, INT64 if value < 1 << 63 else UINT64)
+        if isinstance(value, float):
+            return constant(value, FLOAT64)
+        if isinstance(value, complex):
+            return constant(value, COMPLEX128)
+        if isinstance(value, tuple):
+            return tuple(self.known(v) for v in value)
+        if isinstance(value, np.ndarray):
+            return self._table(value)
+        return Known(value)
+
+    def _table(self, array: np.ndarray) -> Array:
+        """An array of constants."""
+        kind = memory_type(array.dtype)
+        items = ", ".join(f"{kind} {constant_text(v, array.dtype)}" for v in array.ravel().tolist())
+        name = self.f.module.constant(f"[{array.size} x {kind}] [{items}]")
+        return Array(array.dtype, name, tuple(map(integer, array.shape)), None, name)
+
+    def _of_Constant(self, node: ast.Constant) -> Value:
+        return self.known(node.value)
+
+    def _of_Name(self, node: ast.Name) -> Value:
+        return self.get(node.id)
+
+    def _of_Tuple(self, node: ast.Tuple) -> Value:
+        return tuple(self.value(e) for e in node.elts)
+
+    def _of_BinOp(self, node: ast.BinOp) -> Value:
+        op = OPERATORS.get(type(node.op))
+        if op is None:
+            raise Unsupported(type(node.op).__name__)
+        return self.combine(op, self.number(node.left), self.number(node.right))
+
+    def _of_UnaryOp(self, node: ast.UnaryOp) -> Value:
+        x = self.number(node.operand)
+        if isinstance(node.op, ast.USub):
+            return do.negate(self.f, x)
+        if isinstance(node.op, ast.Invert):
+            return do.invert(self.f, x)
+        if isinstance(node.op, ast.Not):
+            found = do.truth(self.f, x)
+            if found.literal is not None:
+                return constant(not found.literal, BOOL)
+            return do.logical_not(self.f, found)
+        return x
+
+    def _of_Compare(self, node: ast.Compare) -> Value:
+        left = self.number(node.left)
+        found: Number | None = None
+        for op, right in zip(node.ops, node.comparators, strict=True):
+            if type(op) not in _COMPARISONS:
+                raise Unsupported(type(op).__name__)
+            other = self.number(right)
+            each = do.compare(self.f, _COMPARISONS[type(op)], left, other)
+            found = each if found is None else do.binary(self.f, "&", found, each)
+            left = other
+        assert found is not None
+        return found
+
+    def _of_BoolOp(self, node: ast.BoolOp) -> Value:
+        every = isinstance(node.op, ast.And)
+        found = self.truth(self.value(node.values[0]))
+        for part in node.values[1:]:
+            if found.literal is not None:
+                if bool(found.literal) != every:
+                    return found
+                found = self.truth(self.value(part))
+            elif _is_simple(part):
+                other = self.truth(self.value(part))
+                found = do.binary(self.f, "&" if every else "|", found, other)
+            else:
+                found = self._branch(found, part, found, every)
+        return found
+
+    def _branch(self, condition: Number, node: ast.expr, other: Number, when: bool) -> Number:
+        """``other``, or where ``condition`` is ``when`` the value of an expression."""
+        if condition.lanes:
+            raise NotVector("a branch")
+        f = self.f
+        kind = scalar_type(other.dtype)
+        slots = [f.slot(kind) for _ in other.parts]
+        for slot, part in zip(slots, other.parts, strict=True):
+            f.effect(f"store {kind} {part}, ptr {slot}")
+        then, after = f.label("then"), f.label("after")
+        f.branch(condition.part, *((then, after) if when else (after, then)))
+        f.begin(then)
+        with f.inside():
+            value = do.cast(f, self.number(node), other.dtype)
+            for slot, part in zip(slots, value.parts, strict=True):
+                f.effect(f"store {kind} {part}, ptr {slot}")
+        f.start(after)
+        parts = tuple(f.value(f"load {kind}, ptr {slot}") for slot in slots)
+        return Number(other.dtype, parts)
+
+    def _of_IfExp(self, node: ast.IfExp) -> Value:
+        condition = self.truth(self.value(node.test))
+        if condition.literal is not None:
+            return self.value(node.body if condition.literal else node.orelse)
+        if condition.lanes:
+            return self._choose_in_lanes(condition, node)
+        if _is_simple(node.body) and _is_simple(node.orelse):
+            return do.select(self.f, condition, self.number(node.body), self.number(node.orelse))
+        return self._choose(condition, node)
+
+    def _choose(self, condition: Number, node: ast.IfExp) -> Number:
+        """One of two expressions, only that is computed."""
+        f = self.f
+        then, other, after = f.label("then"), f.label("else"), f.label("after")
+        f.branch(condition.part, then, other)
+        found: list[tuple[Number, str]] = []
+        for label, arm in ((then, node.body), (other, node.orelse)):
+            f.begin(label)
+            with f.inside():
+                found.append((self.number(arm), f.block))
+                f.jump(after)
+        f.begin(after)
+        (a, here), (b, there) = found
+        if a.dtype != b.dtype:
+            raise Unsupported("a choice of different types")
+        kind = kind_of(a)
+        if a.lanes != b.lanes or a.step or b.step:
+            raise Unsupported("a choice of a vector")
+        parts = tuple(
+            f.value(f"phi {kind} [ {x}, %{here} ], [ {y}, %{there} ]")
+            for x, y in zip(a.parts, b.parts, strict=True)
+        )
+        return Number(a.dtype, parts, a.lanes)
+
+    def _choose_in_lanes(self, condition: Number, node: ast.IfExp) -> Number:
+        """One of two expressions a lane; the first is left out where no lane needs it."""
+        f = self.f
+        b = self.number(node.orelse)
+        if _is_simple(node.body):
+            return do.select(f, condition, self.number(node.body), b)
+        lanes = condition.lanes
+        b = in_lanes(b, lanes, f)
+        kind, before = kind_of(b), f.block
+        then, after = f.label("rare"), f.label("after")
+        f.branch(memory.any_lane(f, condition), then, after)
+        before_block = before
+        f.begin(then)
+        with f.inside():
+            a = do.cast(f, self.number(node.body), b.dtype)
+            chosen = do.select(f, condition, a, b)
+            here = f.block
+            f.jump(after)
+        f.begin(after)
+        parts = tuple(
+            f.value(f"phi {kind} [ {x}, %{here} ], [ {y}, %{before_block} ]")
+            for x, y in zip(chosen.parts, b.parts, strict=True)
+        )
+        return Number(b.dtype, parts, lanes)
+
+    def _of_Attribute(self, node: ast.Attribute) -> Value:
+        if node.attr == "data" and isinstance(node.value, ast.Attribute):
+            array = self.value(node.value.value)
+            if isinstance(array, Array) and node.value.attr == "ctypes":
+                return memory.to_address(self.f, array)
+        owner = self.value(node.value)
+        if isinstance(owner, Number) and node.attr in ("real", "imag"):
+            return do.real(owner) if node.attr == "real" else do.imag(owner)
+        if isinstance(owner, Array):
+            if node.attr == "size":
+                return memory.size_of(self.f, owner)
+            if node.attr == "shape":
+                return owner.shape
+            if node.attr == "ndim":
+                return integer(len(owner.shape))
+        if isinstance(owner, Known):
+            return self.known(getattr(owner.value, node.attr))
+        raise Unsupported(f"the attribute {node.attr}")
+
+    def _of_Subscript(self, node: ast.Subscript) -> Value:
+        owner = self.value(node.value)
+        index = self._index(node.slice)
+        if isinstance(owner, tuple):
+            (place,) = index
+            if not isinstance(place, Number) or place.literal is None:
+                return self._of_table(owner, self.as_number(place))
+            return owner[place.literal]
+        if not isinstance(owner, Array):
+            raise Unsupported("an element of something else than an array")
+        if len(index) == len(owner.shape) and not any(isinstance(p, slice) for p in index):
+            element = memory.element_of(self.f, owner, index)  # pyright: ignore
+            return memory.read(self.f, element, self.lanes)
+        if self.lanes is not None:
+            raise NotVector("a part of an array")
+        return memory.view(self.f, owner, index)
+
+    def _of_table(self, items: tuple[Value, ...], place: Number) -> Number:
+        """An element of a tuple of constants at a place that is computed."""
+        numbers = [self.as_number(item) for item in items]
+        if any(x.literal is None or x.dtype != numbers[0].dtype for x in numbers):
+            raise Unsupported("an element of a tuple at a place that is computed")
+        array = self._table(np.array([x.literal for x in numbers], numbers[0].dtype))
+        return memory.read(self.f, memory.element_of(self.f, array, [place]), self.lanes)
+
+    def _index(self, node: ast.expr) -> list[Number | slice]:
+        parts = node.elts if isinstance(node, ast.Tuple) else [node]
+        return [self._slice(p) if isinstance(p, ast.Slice) else self._place(p) for p in parts]
+
+    def _place(self, node: ast.expr) -> Number:
+        place = do.cast(self.f, self.number(node), INT64)
+        if place.literal is not None and place.literal < 0:
+            raise Unsupported("an index from the end")
+        return place
+
+    def _slice(self, node: ast.Slice) -> slice:
+        if node.step is not None:
+            raise Unsupported("a slice with a step")
+        start, stop = (
+            None if each is None else do.cast(self.f, self.number(each), INT64)
+            for each in (node.lower, node.upper)
+        )
+        if start is not None and start.literal == 0:
+            start = None
+        return slice(start, stop)
+
+    def _element(self, node: ast.Subscript) -> memory.Element:
+        owner = self.value(node.value)
+        index = self._index(node.slice)
+        if not isinstance(owner, Array) or any(isinstance(p, slice) for p in index):
+            raise Unsupported("an assignment to a part of an array")
+        if len(index) != len(owner.shape):
+            raise Unsupported("an assignment to a part of an array")
+        return memory.element_of(self.f, owner, index)  # pyright: ignore
+
+    def combine(self, op: str, a: Number, b: Number) -> Number:
+        """``a op b``."""
+        if op == "**":
+            return power_of_floats(self, a, b)
+        return do.binary(self.f, op, a, b)
+
+
+def _is_simple(node: ast.expr) -> bool:
+    """Whether an expression may be computed in vain."""
+    return not any(
+        isinstance(each, ast.Subscript) or (isinstance(each, ast.Call) and not _is_cast(each))
+        for each in ast.walk(node)
+    )
+
+
+def _is_cast(node: ast.Call) -> bool:
+    return isinstance(node.func, ast.Name) and node.func.id.rstrip("0123456789") in _CAST_NAMES
+
+
+_CAST_NAMES = {"int", "uint", "float", "complex", "boolean", "min", "max", "abs", "i_select"}
