@@ -255,6 +255,7 @@ class Torch(Trained):
     def gradient(self, problem: str, **sizes: int) -> Statement:
         """A function with its gradient, or its Jacobian by forward mode over all parameters."""
         torch, stated = self.torch, PROBLEMS[problem]
+        assert stated.torch is not None
         f = stated.torch(torch, **sizes)
         args = [
             [torch.from_numpy(a) for a in arg] if isinstance(arg, list) else torch.from_numpy(arg)

@@ -28,7 +28,7 @@ class Problem:
     written
         ``written(np, logsumexp, **sizes)`` is the function for numgrad and JAX.
     torch
-        ``torch(torch, **sizes)`` is the function for torch.
+        ``torch(torch, **sizes)`` is the function for torch; None where torch takes no part.
     argnums
         What to differentiate.
     transform
@@ -37,7 +37,7 @@ class Problem:
 
     arguments: Callable[..., tuple]
     written: Callable[..., Callable]
-    torch: Callable[..., Callable]
+    torch: Callable[..., Callable] | None
     argnums: int | tuple[int, ...] = 0
     transform: str = "value_and_grad"
 
@@ -208,6 +208,121 @@ def _mlp_torch(torch: Any, **sizes: int) -> Callable:
     return f
 
 
+# ------------------------------------------------------------------------- Python loops, unrolled
+
+
+def _long_chain_arguments(n: int, operations: int) -> tuple:
+    draw = _generator()
+    return draw.uniform(-1.0, 1.0, n), draw.uniform(0.5, 1.5, n)
+
+
+def _long_chain(np: Any, *_: Any, operations: int, **sizes: int) -> Callable:
+    def f(x: Any, w: Any) -> Any:
+        for _ in range(operations // 4):
+            x = x + 0.01 * np.sin(w * x)
+        return np.sum(x)
+
+    return f
+
+
+def _lorenz_arguments(steps: int) -> tuple:
+    return numpy.array([1.0, 2.0, 20.0]), numpy.array([10.0, 28.0, 8.0 / 3.0])
+
+
+def _lorenz(np: Any, *_: Any, steps: int) -> Callable:
+    h = 0.01
+
+    def f(state: Any, parameters: Any) -> Any:
+        sigma, rho, beta = parameters[0], parameters[1], parameters[2]
+
+        def slope(state: Any) -> Any:
+            x, y, z = state[0], state[1], state[2]
+            return np.stack([sigma * (y - x), x * (rho - z) - y, x * y - beta * z])
+
+        for _ in range(steps):
+            k1 = slope(state)
+            k2 = slope(state + 0.5 * h * k1)
+            k3 = slope(state + 0.5 * h * k2)
+            k4 = slope(state + h * k3)
+            state = state + h / 6.0 * (k1 + 2.0 * k2 + 2.0 * k3 + k4)
+        return np.sum(state**2)
+
+    return f
+
+
+def _lstm_arguments(steps: int, letters: int) -> tuple:
+    draw = _generator()
+    gates = draw.normal(size=(2, 4, 2, letters))
+    ends = draw.normal(size=(3, letters))
+    memory = draw.normal(size=(2, 2, letters))
+    return gates, ends, memory, numpy.eye(letters)[draw.integers(0, letters, steps + 1)]
+
+
+def _lstm(np: Any, *_: Any, steps: int, letters: int) -> Callable:
+    """ADBench's language model: two layers of cells whose gates see one number each."""
+
+    def sigmoid(x: Any) -> Any:
+        return 1.0 / (1.0 + np.exp(-x))
+
+    def f(gates: Any, ends: Any, memory: Any, text: Any) -> Any:
+        hidden = [memory[layer, 0] for layer in range(2)]
+        cells = [memory[layer, 1] for layer in range(2)]
+        loss = 0.0
+        for step in range(steps):
+            x = text[step] * ends[0]
+            for layer in range(2):
+                weights, biases = gates[layer, :, 0], gates[layer, :, 1]
+                keep = sigmoid(weights[0] * x + biases[0])
+                take = sigmoid(weights[1] * hidden[layer] + biases[1])
+                give = sigmoid(weights[2] * x + biases[2])
+                news = np.tanh(weights[3] * hidden[layer] + biases[3])
+                cells[layer] = keep * cells[layer] + take * news
+                x = hidden[layer] = give * np.tanh(cells[layer])
+            scores = x * ends[1] + ends[2]
+            total = np.log(2.0 + np.sum(np.exp(scores)))
+            loss = loss - np.sum(text[step + 1] * (scores - total))
+        return loss / (steps * letters)
+
+    return f
+
+
+# ------------------------------------------------------------------------- bundle adjustment
+
+
+def _bundle_arguments(cameras: int, points: int, observations: int) -> tuple:
+    draw = _generator()
+    turns, centres = 0.2 * draw.normal(size=(cameras, 3)), draw.normal(size=(cameras, 3))
+    lenses = draw.normal(size=(cameras, 5)) * [1.0, 1.0, 1.0, 1e-3, 1e-3] + [500.0, 0, 0, 0, 0]
+    world = draw.normal(size=(points, 3)) * [1.0, 1.0, 0.2] + [0.0, 0.0, 8.0]
+    seen_by, seen = draw.integers(0, cameras, observations), draw.integers(0, points, observations)
+    features = 50.0 * draw.normal(size=(observations, 2))
+    poses = numpy.concatenate([turns, centres, lenses], axis=1)
+    return poses, world, draw.random(observations), seen_by, seen, features
+
+
+def _bundle(np: Any, *_: Any, **sizes: int) -> Callable:
+    """ADBench's reprojection errors, here as half the sum of their squares."""
+
+    def f(poses: Any, world: Any, weights: Any, seen_by: Any, seen: Any, features: Any) -> Any:
+        pose, point = poses[seen_by], world[seen]
+        turn, focal, middle = pose[:, 0:3], pose[:, 6:7], pose[:, 7:9]
+        angle = np.sqrt(np.sum(turn**2, axis=1, keepdims=True))
+        axis, arm = turn / angle, point - pose[:, 3:6]
+        ax, ay, az = axis[:, 0], axis[:, 1], axis[:, 2]
+        bx, by, bz = arm[:, 0], arm[:, 1], arm[:, 2]
+        across = np.stack([ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx], axis=1)
+        along = axis * np.sum(axis * arm, axis=1, keepdims=True)
+        cosine, sine = np.cos(angle), np.sin(angle)
+        turned = cosine * arm + sine * across + (1.0 - cosine) * along
+        flat = turned[:, 0:2] / turned[:, 2:3]
+        square = np.sum(flat**2, axis=1, keepdims=True)
+        bent = flat * (1.0 + pose[:, 9:10] * square + pose[:, 10:11] * square**2)
+        errors = weights[:, None] * (focal * bent + middle - features)
+        return 0.5 * np.sum(errors**2)
+
+    return f
+
+
 PROBLEMS = {
     "chain": Problem(_chain_arguments, _chain, _chain, (0, 1)),
     "logistic": Problem(_logistic_arguments, _logistic, _logistic_torch),
@@ -220,4 +335,8 @@ PROBLEMS = {
     ),
     "gaussians": Problem(_gaussians_arguments, _gaussians, _gaussians, transform="jacobian"),
     "mlp": Problem(_mlp_arguments, _mlp, _mlp_torch),
+    "long chain": Problem(_long_chain_arguments, _long_chain, None, (0, 1)),
+    "lorenz": Problem(_lorenz_arguments, _lorenz, None, (0, 1)),
+    "lstm": Problem(_lstm_arguments, _lstm, None, (0, 1)),
+    "bundle": Problem(_bundle_arguments, _bundle, None, (0, 1, 2)),
 }

@@ -1,8 +1,9 @@
-"""Figures that need fresh processes: import, first gradient and call, the demo, a deep chain."""
+"""Figures from import on, in fresh processes: first gradient and call, the demo, a deep chain."""
 
 from __future__ import annotations
 
 import json
+import resource
 import shutil
 import subprocess
 import sys
@@ -16,27 +17,11 @@ from typing import Any
 
 from harness import HERE, Samples, environment
 
-BASELINE_KERNEL = """\
-import numpy as np
-from numba import njit
-
-@njit(cache=True)
-def kernel(x, out):
-    for i in range(x.size):
-        out[i] = x[i] * 2.0 + 1.0
-"""
-
 SCRIPTS = {
     "numpy": "import numpy",
     "numgrad": "import numgrad",
     "torch": "import torch",
     "jax": "import jax.numpy",
-    "baseline": (
-        "import numpy as np\n"
-        "from baseline_kernel import kernel\n"
-        "x, out = np.ones(100), np.empty(100)\n"
-        "kernel(x, out)"
-    ),
     "gradient": (
         "import numpy as np\n"
         "import numgrad as ng\n"
@@ -98,20 +83,37 @@ class Runs:
         self.cpu.seconds.append(cpu)
 
 
-def seconds(script: str, extra: Mapping[str, str], threads: int) -> tuple[float, float]:
-    """Seconds of wall clock and of CPU a fresh interpreter takes for ``script`` alone."""
+def seconds(
+    script: str,
+    extra: Mapping[str, str],
+    threads: int,
+    setup: str = "",
+    patience: float = 300.0,
+) -> tuple[float, float]:
+    """Seconds of wall clock and of CPU a fresh interpreter takes for ``script``, after ``setup``.
+
+    Raises
+    ------
+    RuntimeError
+        If the interpreter fails.
+    TimeoutError
+        If it takes longer than ``patience`` seconds.
+    """
     text = (
-        "import time\nbegan, used = time.perf_counter(), time.process_time()\n"
+        f"import time\n{setup}\nbegan, used = time.perf_counter(), time.process_time()\n"
         f"{script}\nprint(time.perf_counter() - began, time.process_time() - used)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", text],
-        env=environment(threads, extra),
-        cwd=tempfile.gettempdir(),
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", text],
+            env=environment(threads, extra),
+            cwd=tempfile.gettempdir(),
+            capture_output=True,
+            text=True,
+            timeout=patience,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise TimeoutError(f"not done after {patience:.0f} s") from error
     if done.returncode:
         raise RuntimeError(f"status {done.returncode}: {done.stderr[-800:]}")
     wall, cpu = done.stdout.split()[-2:]
@@ -147,11 +149,13 @@ def _interleaved(
     return found
 
 
-def _summary(runs: Mapping[str, Runs]) -> dict[str, Any]:
+def summary(runs: Mapping[str, Runs]) -> dict[str, Any]:
+    """The figures that go into JSON."""
     return {label: {"wall": r.wall.summary(), "cpu": r.cpu.summary()} for label, r in runs.items()}
 
 
-def _texts(runs: Mapping[str, Runs]) -> str:
+def texts(runs: Mapping[str, Runs]) -> str:
+    """Least seconds of wall clock and, in parentheses, of CPU."""
     return ", ".join(f"{label} {r.wall.min:.2f} s ({r.cpu.min:.2f})" for label, r in runs.items())
 
 
@@ -160,8 +164,8 @@ def measure_import(threads: int, rounds: int) -> list[Measured]:
     labels = ("numgrad", "numpy", "torch", "jax")
     times = _interleaved({k: SCRIPTS[k] for k in labels}, {}, threads, rounds)
     over = times["numgrad"].wall.min - times["numpy"].wall.min
-    text = f"{_texts(times)}: over NumPy"
-    return [Measured("import", text, over, 0.1, _summary(times))]
+    text = f"{texts(times)}: over NumPy"
+    return [Measured("import", text, over, 0.1, summary(times))]
 
 
 def _warm_and_empty(
@@ -169,13 +173,7 @@ def _warm_and_empty(
 ) -> tuple[dict[str, Runs], Runs]:
     """Runs of scripts with warm kernel caches, and of ``numgrad``'s with an empty one."""
     with scratch() as path:
-        (path / "baseline_kernel.py").write_text(BASELINE_KERNEL)
-        settings = environment(threads)
-        extra = {
-            "NUMGRAD_CACHE_DIR": str(path / "warm"),
-            "NUMBA_CACHE_DIR": str(path / "numba"),
-            "PYTHONPATH": f"{path}:{settings['PYTHONPATH']}",
-        }
+        extra = {"NUMGRAD_CACHE_DIR": str(path / "warm")}
         scripts = {label: SCRIPTS[name] for label, name in labels.items()}
         times = _interleaved(scripts, extra, threads, rounds)
         empty = Runs()
@@ -185,51 +183,40 @@ def _warm_and_empty(
     return times, empty
 
 
+def _from_import(
+    what: str, labels: Mapping[str, str], limits: tuple[float, float], threads: int, rounds: int
+) -> list[Measured]:
+    """Seconds over NumPy's import: with a warm and with an empty kernel cache."""
+    times, empty = _warm_and_empty({**labels, "numpy": "numpy"}, threads, rounds)
+    found = []
+    for state, own, limit in zip(
+        ("warm cache", "empty cache"), (times["numgrad"], empty), limits, strict=True
+    ):
+        runs = {**times, "numgrad": own}
+        over = own.wall.min - times["numpy"].wall.min
+        cpu = own.cpu.min - times["numpy"].cpu.min
+        text = f"{texts(runs)}: {cpu:.2f} s of CPU over NumPy, wall clock"
+        found.append(Measured(f"{what}/{state}", text, over, limit, summary(runs)))
+    return found
+
+
 def measure_first_gradient(threads: int, rounds: int) -> list[Measured]:
     """Import to first gradient, with a warm and with an empty kernel cache."""
-    labels = {"numgrad": "gradient", "baseline": "baseline", "torch": "gradient-torch"}
-    times, empty = _warm_and_empty(labels, threads, rounds)
-    over = times["numgrad"].wall.min - times["baseline"].wall.min
-    text = f"{_texts(times)}: over NumPy + Numba + one cached kernel"
-    runs = {"numgrad": empty}
-    return [
-        Measured("first gradient/warm cache", text, over, 0.2, _summary(times)),
-        Measured(
-            "first gradient/empty cache", _texts(runs) + ":", empty.wall.min, 3.0, _summary(runs)
-        ),
-    ]
+    labels = {"numgrad": "gradient", "torch": "gradient-torch"}
+    return _from_import("first gradient", labels, (0.15, 0.9), threads, rounds)
 
 
 def measure_first_call(threads: int, rounds: int) -> list[Measured]:
-    """Import to the first call of a compiled gradient, from disk and with an empty kernel cache."""
-    labels = {"numgrad": "compiled", "baseline": "baseline", "jax": "compiled-jax"}
-    times, empty = _warm_and_empty(labels, threads, rounds)
-    baseline = times["baseline"].wall.min
-    over = "over NumPy + Numba + one cached kernel"
-    runs = {"numgrad": empty, "baseline": times["baseline"]}
-    return [
-        Measured(
-            "first call/from disk",
-            f"{_texts(times)}: {over}",
-            times["numgrad"].wall.min - baseline,
-            0.2,
-            _summary(times),
-        ),
-        Measured(
-            "first call/compiled",
-            f"{_texts(runs)}: {over}",
-            empty.wall.min - baseline,
-            1.5,
-            _summary(runs),
-        ),
-    ]
+    """Import to the first call of a compiled gradient, with a warm and an empty kernel cache."""
+    labels = {"numgrad": "compiled", "jax": "compiled-jax"}
+    return _from_import("import to first call", labels, (0.15, 1.5), threads, rounds)
 
 
 def measure_demo(threads: int, rounds: int) -> list[Measured]:
-    """The whole demo with an empty kernel cache."""
+    """CPU seconds of the whole demo with an empty kernel cache."""
     with scratch() as path:
         extra = {"NUMGRAD_CACHE_DIR": str(path / "cache"), "MPLBACKEND": "Agg"}
-        began = time.perf_counter()
+        began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
         done = subprocess.run(
             [sys.executable, "-m", "numgrad", "demo"],
             env=environment(threads, extra),
@@ -238,10 +225,13 @@ def measure_demo(threads: int, rounds: int) -> list[Measured]:
             text=True,
             timeout=600,
         )
-        wall = time.perf_counter() - began
-    text = f"exit status {done.returncode}: wall clock"
-    details = {"status": done.returncode, "stderr": done.stderr[-500:] if done.returncode else ""}
-    return [Measured("demo/empty cache", text, wall, 60.0, details)]
+        wall, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    text = f"exit status {done.returncode}, {wall:.1f} s of wall clock: CPU seconds"
+    details = {"status": done.returncode, "wall": wall}
+    if done.returncode:
+        details["stderr"] = done.stderr[-500:]
+    return [Measured("demo/empty cache", text, cpu, 12.0, details)]
 
 
 def measure_deep_chain(threads: int, rounds: int) -> list[Measured]:
@@ -286,7 +276,7 @@ def measure_deep_chain(threads: int, rounds: int) -> list[Measured]:
 MEASURES: dict[str, Callable[[int, int], list[Measured]]] = {
     "import": measure_import,
     "first gradient": measure_first_gradient,
-    "first call": measure_first_call,
+    "import to first call": measure_first_call,
     "deep chain": measure_deep_chain,
     "demo": measure_demo,
 }

@@ -17,9 +17,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import first_calls
+import processes
 from cases import HANDWRITTEN, LIBRARIES, Case, cases
 from harness import Samples, Team, WorkerError
-from processes import MEASURES
 
 BUSY = 0.25
 """Share of the CPUs in other hands from which a figure is in doubt."""
@@ -178,7 +179,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.quick:
         options.rounds = min(options.rounds, 3)
     chosen = [c for c in cases() if selected(c.name, options.only)]
-    measures = {k: m for k, m in MEASURES.items() if selected(k, options.only)}
+    fresh = {**processes.MEASURES, **first_calls.MEASURES}
+    measures = {k: m for k, m in fresh.items() if selected(k, options.only)}
     if options.quick:
         chosen = [c for c in chosen if c.name != "chain/10000000"]
         measures.pop("demo", None)

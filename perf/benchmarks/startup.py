@@ -1,4 +1,4 @@
-"""Fresh processes: import, and the first gradient with a warm and an empty kernel cache."""
+"""Fresh processes: import, first gradient and first calls, with a warm and an empty cache."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ import sys
 import tempfile
 
 from . import ROOT
+
+sys.path.insert(0, os.path.join(ROOT, "perf"))
+import first_calls
 
 GRADIENT = """
 import numpy as np
@@ -62,3 +65,16 @@ class FirstGradient:
             with tempfile.TemporaryDirectory(prefix="numgrad-perf-") as cache:
                 found.append(_run(GRADIENT, cache))
         return min(found)
+
+
+class FirstCalls:
+    """CPU seconds of first calls with an empty kernel cache."""
+
+    params = tuple(first_calls.FIRST_CALLS)
+    param_names = ("function",)
+    unit = "s"
+    timeout = 600
+
+    def track_cpu(self, name: str) -> float:
+        case = first_calls.FIRST_CALLS[name]
+        return min(first_calls.first_call(case, "numgrad", 2, 300.0)[1] for _ in range(2))

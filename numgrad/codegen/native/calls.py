@@ -22,7 +22,6 @@ from numgrad.codegen.native.expressions import ExpressionWriter
 from numgrad.codegen.native.instructions import instruction
 from numgrad.codegen.native.ir import FunctionWriter, Unsupported
 from numgrad.codegen.native.memory import NotVector
-from numgrad.codegen.native.names import is_straight
 from numgrad.codegen.native.numpy_functions import NUMPY
 from numgrad.codegen.native.source import THREADS, SourceFunction, library_function
 from numgrad.codegen.native.values import (
@@ -172,7 +171,7 @@ class CallWriter(ExpressionWriter):
         arrays = any(isinstance(a, Array) for a in arguments)
         if self.lanes is not None and (arrays or not function.library):
             raise NotVector("a call with effects")
-        straight = is_straight(function.statements)
+        straight = function.straight
         if straight and function.library and (self.function.library or function.size <= SMALL):
             return self._inline(function, arguments)
         if any(isinstance(a, Known | tuple) for a in arguments):
@@ -271,14 +270,6 @@ def _key(value: Value) -> Any:
     return value.dtype, len(value.shape), value.strides is None
 
 
-def allocates(function: SourceFunction) -> bool:
-    """Whether a function makes arrays of its own."""
-    return any(
-        isinstance(node, ast.Attribute) and node.attr in ("empty", "zeros", "empty_like")
-        for node in ast.walk(function.tree)
-    )
-
-
 def call(
     body: CallWriter, function: SourceFunction, arguments: list[Value], *, lanes: bool
 ) -> Value:
@@ -287,13 +278,15 @@ def call(
     vector = max((a.lanes for a in arguments if isinstance(a, Number)), default=0)
     if vector and not lanes:
         return _call_each(body, function, arguments, vector)
-    key = (function, tuple(map(_key, arguments)), body.has_fma)
+    roots = [a.root for a in arguments if isinstance(a, Array)]
+    shared = tuple(map(roots.index, roots))  # which arrays may overlap
+    key = (function, tuple(map(_key, arguments)), shared, body.has_fma)
     found = module.known_functions.get(key)
     if found is None:
         found = module.known_functions[key] = _write(body, function, arguments, vector)
     name, result, (kinds, several) = found
     operands = [p for a in arguments for p in flatten(a, f)]
-    failing = allocates(function)
+    failing = function.allocates
     if failing:
         if not body.failed:
             raise Unsupported("a function that allocates")
@@ -340,11 +333,11 @@ def _write(
     name = module.unique(function.name)
     kinds = [kind for a in arguments for kind, _ in flatten(a, body.f)]
     parameters = [(kind, f"%a{k}") for k, kind in enumerate(kinds)]
-    if allocates(function):
+    if function.allocates:
         parameters.append(("ptr", "%failed"))
     f = FunctionWriter(module, name, parameters)
     inner = body.separate_body(f, function)
-    inner.failed = "%failed" if allocates(function) else ""
+    inner.failed = "%failed" if function.allocates else ""
     inner.lanes = memory.Lanes(vector) if vector else None
     operands = [text for _, text in parameters]
     inner.translated([rebuilt(a, operands) for a in arguments])

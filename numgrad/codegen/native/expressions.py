@@ -13,6 +13,7 @@ from numgrad.codegen.native.ir import FunctionWriter, Unsupported
 from numgrad.codegen.native.memory import Lanes, NotVector
 from numgrad.codegen.native.numpy_functions import power_of_floats
 from numgrad.codegen.native.source import SourceFunction
+from numgrad.codegen.native.syntax import found_once, nodes
 from numgrad.codegen.native.values import (
     BOOL,
     COMPLEX128,
@@ -385,11 +386,12 @@ class ExpressionWriter:
         return do.binary(self.f, op, a, b)
 
 
+@found_once
 def _is_simple(node: ast.expr) -> bool:
     """Whether an expression may be computed in vain."""
     return not any(
         isinstance(each, ast.Subscript) or (isinstance(each, ast.Call) and not _is_cast(each))
-        for each in ast.walk(node)
+        for each in nodes(node)
     )
 
 

@@ -12,7 +12,6 @@ from numgrad.codegen.native.calls import CallWriter, flat
 from numgrad.codegen.native.expressions import OPERATORS
 from numgrad.codegen.native.ir import FunctionWriter, ModuleText, Unsupported
 from numgrad.codegen.native.memory import NotVector
-from numgrad.codegen.native.names import variables
 from numgrad.codegen.native.signature import Signature
 from numgrad.codegen.native.source import SourceFunction
 from numgrad.codegen.native.values import (
@@ -56,7 +55,7 @@ class FunctionBody(CallWriter):
     ) -> None:
         super().__init__(f, function, has_fma)
         self.write_loop, self.parallel = write_loop, parallel
-        self.variables = variables(function.tree)
+        self.variables = function.variables
         self.inlined = False
         self.result: Any = None
         self.returns: Any = None

@@ -18,7 +18,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 
@@ -28,8 +28,9 @@ from numgrad.codegen.native.function import FunctionBody
 from numgrad.codegen.native.instructions import INSTRUCTIONS
 from numgrad.codegen.native.ir import FunctionWriter, Unsupported
 from numgrad.codegen.native.memory import Lanes, NotVector
-from numgrad.codegen.native.names import assigned, is_straight, read_first
+from numgrad.codegen.native.names import assigned, is_straight, read_first, used_names
 from numgrad.codegen.native.source import PRANGE, library_function
+from numgrad.codegen.native.syntax import calls, found_once
 from numgrad.codegen.native.values import (
     INT64,
     Array,
@@ -228,7 +229,7 @@ def _totals(body: FunctionBody, statements: Sequence[ast.stmt]) -> dict[int, Tot
     if len(set(names)) < len(names) or set(names) != carried:
         raise NotVector("an iteration needs the one before")
     for place, statement in enumerate(statements):
-        read = {n.id for n in ast.walk(_value_of(statement, found.get(place))) if _is_read(n)}
+        read = _reads(_value_of(statement, found.get(place)))
         if read & carried:
             raise NotVector("an iteration needs the one before")
     private = changed - carried
@@ -237,8 +238,9 @@ def _totals(body: FunctionBody, statements: Sequence[ast.stmt]) -> dict[int, Tot
     return found
 
 
-def _is_read(node: ast.AST) -> TypeGuard[ast.Name]:
-    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+@found_once
+def _reads(node: ast.AST) -> frozenset[str]:
+    return frozenset(n.id for n in used_names(node) if isinstance(n.ctx, ast.Load))
 
 
 def _value_of(statement: ast.stmt, total: Total | None) -> ast.AST:
@@ -339,35 +341,34 @@ def _end_total(body: FunctionBody, total: Total, count: int) -> None:
 
 
 def _lane_count(body: FunctionBody, node: ast.For, totals: dict[int, Total]) -> int:
-    widest = max((_width(body, n) for s in node.body for n in ast.walk(s)), default=1)
+    names = {n.id for s in node.body for n in used_names(s)}
+    widest = max((_width(body, name) for name in names), default=1)
     count = max(LANE_BYTES // max(widest, 1), 8)
-    if totals and not any(_is_dear(body, n) for s in node.body for n in ast.walk(s)):
+    if totals and not any(_is_dear(body, n) for s in node.body for n in calls(s)):
         count *= max(SUMS // len(totals), 1)
     return min(count, 64)
 
 
-def _width(body: FunctionBody, node: ast.AST) -> int:
-    """Bytes of the type that a piece of syntax names."""
-    if not isinstance(node, ast.Name):
-        return 1
-    if node.id in body.names:
-        value = body.names[node.id]
+def _width(body: FunctionBody, name: str) -> int:
+    """Bytes of the type that a name stands for."""
+    if name in body.names:
+        value = body.names[name]
         if isinstance(value, Array):
             return value.dtype.itemsize // (2 if value.dtype.kind == "c" else 1)
         if isinstance(value, Number) and value.dtype.kind in "fc":
             return value.dtype.itemsize // (2 if value.dtype.kind == "c" else 1)
         return 1
-    if node.id in body.slots:
-        return body.slots[node.id][1].itemsize
+    if name in body.slots:
+        return body.slots[name][1].itemsize
     for suffix, size in (("64", 8), ("128", 8), ("32", 4)):
-        if node.id.endswith(suffix):
+        if name.endswith(suffix):
             return size
     return 1
 
 
-def _is_dear(body: FunctionBody, node: ast.AST) -> bool:
-    """Whether a piece of syntax calls a function of the library that is no single step."""
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+def _is_dear(body: FunctionBody, node: ast.Call) -> bool:
+    """Whether a function of the library is called that is no single step."""
+    if not isinstance(node.func, ast.Name):
         return False
     try:
         called = body.value(node.func)
@@ -389,7 +390,7 @@ def _shared(body: FunctionBody, node: ast.For, bounds: tuple[Number, Number, Num
     if start.literal != 0 or step.literal != 1:
         raise Unsupported("prange from another number than 0")
     assert isinstance(node.target, ast.Name)
-    taken = sorted({n.id for s in node.body for n in ast.walk(s) if _is_read(n)})
+    taken = sorted({name for s in node.body for name in _reads(s)})
     changed = set(assigned(node.body))
     if changed & read_first(node.body):
         raise Unsupported("a sum over the iterations of prange")

@@ -12,6 +12,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from numgrad.codegen.native.syntax import found_once, nodes
+
 Path = tuple[tuple[int, int], ...]
 """Where a statement stands: each list of statements around it, with the place there."""
 
@@ -66,9 +68,14 @@ def _uses(statements: list[ast.stmt], around: Path) -> Iterator[tuple[Path, str,
 
 
 def _names(node: ast.AST, path: Path) -> Iterator[tuple[Path, str, bool]]:
-    for each in ast.walk(node):
-        if isinstance(each, ast.Name):
-            yield path, each.id, isinstance(each.ctx, ast.Store)
+    for each in used_names(node):
+        yield path, each.id, isinstance(each.ctx, ast.Store)
+
+
+@found_once
+def used_names(node: ast.AST) -> tuple[ast.Name, ...]:
+    """The names in a piece of syntax."""
+    return tuple(each for each in nodes(node) if isinstance(each, ast.Name))
 
 
 def assigned(statements: Sequence[ast.stmt]) -> list[str]:

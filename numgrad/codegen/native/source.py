@@ -9,12 +9,14 @@ import inspect
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
 
 from numgrad.codegen.native.ir import Unsupported
+from numgrad.codegen.native.names import is_straight, variables
+from numgrad.codegen.native.syntax import nodes
 
 _TYPES = {
     name: np.dtype("bool" if name == "boolean" else name)
@@ -50,17 +52,35 @@ class SourceFunction:
     library: bool
     contract: bool = False
 
-    @property
+    @cached_property
     def statements(self) -> list[ast.stmt]:
         """The body without its docstring."""
         first = self.tree.body[0]
         documented = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
         return self.tree.body[1:] if documented else self.tree.body
 
-    @property
+    @cached_property
     def size(self) -> int:
         """How many nodes the syntax has."""
-        return sum(1 for s in self.statements for _ in ast.walk(s))
+        return sum(len(nodes(s)) for s in self.statements)
+
+    @cached_property
+    def straight(self) -> bool:
+        """Whether the statements run one after the other, to a result at the end."""
+        return is_straight(self.statements)
+
+    @cached_property
+    def variables(self) -> frozenset[str]:
+        """The names that need memory."""
+        return variables(self.tree)
+
+    @cached_property
+    def allocates(self) -> bool:
+        """Whether it makes arrays of its own."""
+        return any(
+            isinstance(node, ast.Attribute) and node.attr in ("empty", "zeros", "empty_like")
+            for node in nodes(self.tree)
+        )
 
 
 @cache
