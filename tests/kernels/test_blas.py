@@ -249,6 +249,15 @@ def test_shared_out_products_are_kept_on_disk():
     assert list(disk.root().glob("parallel_gemm_float32-*.bin"))
 
 
+def test_products_are_compiled_without_numba():
+    for dtype in products.DTYPES:
+        products.address(f"gemm_{dtype}")
+        products.address(f"batched_gemm_{dtype}")
+    kernels = [k for k in jit._loaded.values() if k.name.startswith(("gemm_", "batched_gemm_"))]
+    assert len(kernels) >= 8
+    assert not any(k.hosted for k in kernels)
+
+
 def shared_out(count, trans_a, trans_b, a, b, c):
     """The product of float32 matrices by at most ``count`` threads."""
     (m, n), k = c.shape, a.shape[0 if trans_a else 1]
