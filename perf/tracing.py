@@ -140,6 +140,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, action="append")
     parser.add_argument("--rounds", type=int, default=1, help="of which the fastest counts")
     parser.add_argument("--profile", choices=STAGES)
+    parser.add_argument("--sort", default="tottime")
     options = parser.parse_args()
     print(f"{'function':<14}{'nodes':>8}", *(f"{s:>9}" for s in STAGES), f"{'ms a node':>11}")
     for name in options.functions or FUNCTIONS:
@@ -162,7 +163,7 @@ def main() -> None:
                 flush=True,
             )
             if options.profile:
-                pstats.Stats(best.profiler).sort_stats("tottime").print_stats(30)
+                pstats.Stats(best.profiler).sort_stats(options.sort).print_stats(45)
 
 
 def _per_step(make: Callable) -> float:

@@ -8,7 +8,7 @@ graph, with NumPy's promotion rules, Python numbers weak as in NEP 50. Reduction
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 import numpy as np
@@ -193,17 +193,22 @@ def _real_dtype(dtype: np.dtype) -> np.dtype:
     return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
 
 
-def in_order(outputs: Sequence[Symbol], known: dict[Symbol, str]) -> list[Symbol]:
+def in_order(outputs: Sequence[Symbol], known: Container[Symbol] = ()) -> list[Symbol]:
     """Symbols needed for ``outputs`` that are not ``known``, arguments first."""
     order: list[Symbol] = []
-    seen = set(map(id, known))
-    stack: list[tuple[Symbol, bool]] = [(o, False) for o in reversed(outputs)]
+    seen: set[Symbol] = set()
+    stack: list[Symbol | None] = [*reversed(outputs)]
+    open_: list[Symbol] = []  # whose arguments are on the stack, above a None
     while stack:
-        symbol, expanded = stack.pop()
-        if expanded:
-            order.append(symbol)
-        elif id(symbol) not in seen:
-            seen.add(id(symbol))
-            stack.append((symbol, True))
-            stack.extend((a, False) for a in reversed(symbol.args))
+        symbol = stack.pop()
+        if symbol is None:
+            order.append(open_.pop())
+        elif symbol not in seen and symbol not in known:
+            seen.add(symbol)
+            if symbol.args:
+                open_.append(symbol)
+                stack.append(None)
+                stack.extend(reversed(symbol.args))
+            else:
+                order.append(symbol)
     return order

@@ -126,7 +126,7 @@ class Bodies:
     """
 
     def __init__(self, stored: Iterable[Term]) -> None:
-        self.stored = {t.number for t in stored}
+        self.stored = {t.number: t for t in stored}
         self.reader = Reader()
         self.found: dict[tuple[int, Index, Guard], Symbol] = {}
         self.terms: dict[int, Term] = {}
@@ -318,12 +318,14 @@ class Loops:
     def __init__(self, hint: Callable[[Length], int]) -> None:
         self.lengths: list[Length] = []
         self._parent: list[int] = []
+        self._statements: list[set[int]] = []
         self.hint_of = hint
 
     def new(self, length: Length) -> int:
         """A new loop."""
         self.lengths.append(length)
         self._parent.append(len(self._parent))
+        self._statements.append(set())
         return len(self._parent) - 1
 
     def find(self, loop: int) -> int:
@@ -337,23 +339,27 @@ class Loops:
         """The length in the call that was traced."""
         return max(self.hint_of(self.lengths[loop]), 1)
 
-    def unify(self, a: int, b: int, groups: dict[int, set[int]]) -> None:
-        """Make two loops one, unless a statement has both: ``groups`` are the loops of each."""
+    def use(self, statement: int, loops: Iterable[int]) -> None:
+        """Say which loops a statement has, which then stay apart."""
+        for loop in loops:
+            self._statements[loop].add(statement)
+
+    def unify(self, a: int, b: int) -> None:
+        """Make two loops one, unless a statement has both."""
         a, b = self.find(a), self.find(b)
         if a == b or self.lengths[a] != self.lengths[b]:
             return
-        if any(a in group and b in group for group in groups.values()):
+        few, many = sorted((self._statements[a], self._statements[b]), key=len)
+        if not few.isdisjoint(many):
             return
-        self._parent[b] = a
-        for group in groups.values():
-            if b in group:
-                group.remove(b)
-                group.add(a)
+        many |= few
+        self._parent[b], self._statements[a] = a, many
 
 
 def align(statements: Sequence[Statement], bodies: Bodies, loops: Loops) -> None:
     """Unify loops of statements: Note [Statements]."""
-    groups = {k: set(s.all_loops()) for k, s in enumerate(statements)}
+    for k, s in enumerate(statements):
+        loops.use(k, s.all_loops())
     of_term = {s.term.number: s for s in statements}
     walks: dict[tuple[int, int], int] = {}
     accesses: list[tuple[int, Any]] = []
@@ -366,7 +372,7 @@ def align(statements: Sequence[Statement], bodies: Bodies, loops: Loops) -> None
         for axis, (place, part) in enumerate(zip(producer.loops, index, strict=True)):
             loop = single_loop(part)
             if loop is not None and place is not None and axis != producer.scattered:
-                loops.unify(place, loop, groups)
+                loops.unify(place, loop)
     for number, index in accesses:
         if number in of_term or index[:1] == ("flat",):
             continue
@@ -374,7 +380,7 @@ def align(statements: Sequence[Statement], bodies: Bodies, loops: Loops) -> None
             loop = walking_loop(part)
             if loop is not None:
                 first = walks.setdefault((number, axis), loop)
-                loops.unify(first, loop, groups)
+                loops.unify(first, loop)
     for statement in statements:
         statement.rename(loops.find)
 
