@@ -86,7 +86,7 @@ class Stages:
     """Seconds of each stage of compiling a function once."""
 
     def __init__(self, profiled: str | None = None) -> None:
-        self.seconds = dict.fromkeys(STAGES, 0.0)
+        self.seconds: dict[str, float] = dict.fromkeys(STAGES, 0.0)
         self.profiler = cProfile.Profile()
         self.profiled = profiled
         self.nodes = 0
