@@ -163,7 +163,7 @@ def main() -> None:
                 flush=True,
             )
             if options.profile:
-                pstats.Stats(best.profiler).sort_stats(options.sort).print_stats(45)
+                pstats.Stats(best.profiler).sort_stats(options.sort).print_stats(38)
 
 
 def _per_step(make: Callable) -> float:
