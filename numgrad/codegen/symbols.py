@@ -89,6 +89,9 @@ REDUCERS = {getattr(np, name): name for name in ("sum", "prod", "max", "min", "a
 REDUCERS |= {np.amax: "max", np.amin: "min"}
 
 
+_PLACES = ("load", "index")
+
+
 class Reader:
     """Builds the graph of a formula; equal sub-expressions become one symbol."""
 
@@ -96,7 +99,9 @@ class Reader:
         self._interned: dict[tuple, Symbol] = {}
 
     def make(self, op: str, args: tuple = (), dtype: Any = None, detail: Any = None) -> Symbol:
-        key = (op, tuple(map(id, args)), dtype, type(detail), repr(detail))
+        # -0.0 equals 0.0 and nan does not equal itself; places in memory have no such numbers
+        shown = detail if detail is None or op in _PLACES else repr(detail)
+        key = (op, tuple(map(id, args)), dtype, type(detail), shown)
         found = self._interned.get(key)
         if found is None:
             found = self._interned[key] = Symbol(self, op, args, dtype, detail)

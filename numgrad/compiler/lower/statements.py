@@ -134,12 +134,20 @@ class Bodies:
         """The term and index that each symbol is the value of, for expensive terms."""
         self.computed: dict[int, Symbol] = {}
         self._numbers: dict[Symbol, int] = {}
+        self._bodies: dict[int, Symbol] = {}
 
     def body(self, statement: Statement) -> Symbol:
         """The value that a statement stores or accumulates; with a second one, ``pair``.
 
         The second one is the place where a sum is scattered to, or the factor of a recurrence.
         """
+        number = statement.term.number
+        found = self._bodies.get(number)
+        if found is None:
+            found = self._bodies[number] = self._read(statement)
+        return found
+
+    def _read(self, statement: Statement) -> Symbol:
         term = statement.term
         if term.op == REDUCE:
             return self.at(term.args[0], statement.operand_index)
@@ -165,7 +173,8 @@ class Bodies:
         """An element of a term, which may be out of range unless all of ``guard`` holds."""
         if term.op in (CONSTANT, SIZE):
             return self._inside(term, index, ())
-        index = tuple([() if n == ONE else i for n, i in zip(term.shape, index, strict=True)])
+        if index:
+            index = tuple([() if n == ONE else i for n, i in zip(term.shape, index, strict=True)])
         key = (term.number, index, guard)
         found = self.found.get(key)
         if found is None:
@@ -180,7 +189,7 @@ class Bodies:
         """A read of memory."""
         self.terms[term.number] = term
         parts = [index[1]] if index[:1] == ("flat",) else index
-        computed = sorted(set().union(*map(computed_in, parts)))
+        computed = sorted(set().union(*map(computed_in, parts))) if parts else []
         args = [self.computed[k] for k in computed]
         if guard and not computed:
             moving = set().union(*map(loops_in, parts))
@@ -298,7 +307,7 @@ def expensive(body: Symbol, bodies: Bodies) -> list[tuple[Term, set[int]]]:
     return found
 
 
-def loops_behind(index: Length, bodies: Bodies) -> set[int]:
+def loops_behind(index: Length, bodies: Bodies) -> frozenset[int]:
     """The loops that an index depends on, by computed integers too."""
     found = loops_in(index)
     for k in computed_in(index):
@@ -308,7 +317,7 @@ def loops_behind(index: Length, bodies: Bodies) -> set[int]:
             elif symbol.op == "load":
                 at = symbol.detail[1]
                 parts = [at[1]] if at[:1] == ("flat",) else at
-                found |= set().union(*map(loops_in, parts))
+                found = found.union(*map(loops_in, parts))
     return found
 
 

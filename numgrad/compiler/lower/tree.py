@@ -131,7 +131,7 @@ def _steps(term: Term, index: Index, loops: Loops) -> dict[int, int]:
 def build(statements: Sequence[Statement], bodies: Bodies, loops: Loops) -> list[Item]:
     """The loops of a kernel: Note [Loop tree]."""
     reads = study(statements, bodies, loops)
-    remaining = {k: set(s.all_loops()) for k, s in enumerate(statements)}
+    remaining = {k: sorted(set(s.all_loops())) for k, s in enumerate(statements)}
     items: list[Item] = []
     for first in range(0, len(statements), MOST_TOGETHER):
         members = list(range(first, min(first + MOST_TOGETHER, len(statements))))
@@ -145,7 +145,7 @@ def build(statements: Sequence[Statement], bodies: Bodies, loops: Loops) -> list
 
 def _level(
     members: list[int],
-    remaining: dict[int, set[int]],
+    remaining: dict[int, list[int]],
     statements: Sequence[Statement],
     loops: Loops,
     reads: Reads,
@@ -168,8 +168,8 @@ def _level(
             done = set(before)
             left = [k for k in left if k not in done]
             continue
-        inside = {k: remaining[k] - {loop} for k in joined}
-        body = _level(joined, remaining | inside, statements, loops, reads)
+        inside = {k: [u for u in remaining[k] if u != loop] for k in joined}
+        body = _level(joined, inside, statements, loops, reads)
         items.append(Loop(loop, loops.lengths[loop], body, (loop,)))
         chosen = set(joined)
         left = [k for k in left if k not in chosen]
@@ -178,7 +178,7 @@ def _level(
 
 def _best(
     left: list[int],
-    remaining: dict[int, set[int]],
+    remaining: dict[int, list[int]],
     statements: Sequence[Statement],
     loops: Loops,
     reads: Reads,
@@ -187,10 +187,10 @@ def _best(
     possible: dict[int, float] = {}
     ready: set[int] = set()
     for k in left:
-        for loop in sorted(remaining[k]):
+        for loop in remaining[k]:
             possible[loop] = possible.get(loop, 0.0) + reads.work[k]
         if waiting.isdisjoint(reads.waits[k]):
-            ready |= remaining[k]
+            ready.update(remaining[k])
     best: tuple | None = None
     for number, loop in enumerate(sorted(possible, key=lambda u: -possible[u])):
         if best is not None and best[0][0] > possible[loop]:
@@ -211,7 +211,7 @@ def _best(
 def _joined(
     loop: int,
     left: list[int],
-    remaining: dict[int, set[int]],
+    remaining: dict[int, list[int]],
     reads: Reads,
 ) -> list[int]:
     """The statements that can be computed in one loop, in order, what they wait for before it."""

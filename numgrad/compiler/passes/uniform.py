@@ -8,7 +8,6 @@ from numgrad.compiler.graph.graph import CONSTANT, Value
 from numgrad.compiler.graph.shapes import same_shape
 from numgrad.compiler.passes.rewriting import is_one
 
-
 REPEATING = ("broadcast_to", "reshape")
 """Operations whose result may be a smaller value repeated."""
 
