@@ -35,6 +35,8 @@ from numgrad.kernels.products import gemm as products
 
 ROWS_NS = 20_000.0
 """Work of a block of rows of a matrix product, at least."""
+MOST_ADDED = 100
+"""Expressions that a sum in the source has at most."""
 
 
 @dataclass
@@ -229,7 +231,7 @@ class KernelWriter(SourceWriter):
         source = "\n".join(body).replace("@SCOPES@", str(len(self.scopes))) + "\n"
         return Written(
             source, self.emitter, self.arrays, self.results, self.scalars,
-            self.lengths, " + ".join(work) or "0", nests, self,
+            self.lengths, _sum(work), nests, self,
         )  # fmt: skip
 
     def _parameters(self) -> list[str]:
@@ -412,6 +414,14 @@ class KernelWriter(SourceWriter):
             self.put(depth + 1, f"f{n}[e] = p{n}[0, e]")
         else:
             self.put(depth, f"r{n} = p{n}[0, 0]")
+
+
+def _sum(parts: list[str]) -> str:
+    """The sum of expressions, of very many in groups: Python's parser recurses into a sum."""
+    while len(parts) > MOST_ADDED:
+        starts = range(0, len(parts), MOST_ADDED)
+        parts = [f"({' + '.join(parts[k : k + MOST_ADDED])})" for k in starts]
+    return " + ".join(parts) or "0"
 
 
 def arrange(terms: Terms, stored: Sequence[Term]) -> tuple[Bodies, list[Statement], list[Item]]:

@@ -185,10 +185,12 @@ def _best(
 ) -> tuple[int, list[int]]:
     waiting = set(left)
     possible: dict[int, float] = {}
+    span: dict[int, tuple[int, int]] = {}
     ready: set[int] = set()
-    for k in left:
+    for place, k in enumerate(left):
         for loop in remaining[k]:
             possible[loop] = possible.get(loop, 0.0) + reads.work[k]
+            span[loop] = span.get(loop, (place, 0))[0], place + 1
         if waiting.isdisjoint(reads.waits[k]):
             ready.update(remaining[k])
     best: tuple | None = None
@@ -197,7 +199,7 @@ def _best(
             break
         if number >= AHEAD and loop not in ready:
             continue
-        joined = _joined(loop, left, remaining, reads)
+        joined = _joined(loop, left[slice(*span[loop])], remaining, reads)
         work = sum(reads.work[k] for k in joined)
         step = max((reads.strides[k].get(loop, 0) for k in joined), default=0)
         reduced = sum(loop in statements[k].reduced.values() for k in joined)
