@@ -33,7 +33,7 @@ LANES = 128
 """Iterations of a loop whose index runs innermost that are computed side by side."""
 SHORT = 48
 """Iterations below which an innermost loop does not pay."""
-MOST_TOGETHER = 500
+MOST_TOGETHER = 300
 """Statements among which loops are shared: what comes later starts anew, as choosing loops takes
 time by the square of their number, and LLVM takes long for long functions."""
 AHEAD = 8
