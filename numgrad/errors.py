@@ -1,4 +1,4 @@
-"""Exceptions: each is a ``NumgradError`` and the built-in that a caller would catch."""
+"""Exceptions: each is a ``NumgradError`` and the built-in that a caller would catch; warnings."""
 
 import os
 import sys
@@ -7,7 +7,8 @@ import warnings
 __all__ = [
     "GradcheckError", "NumgradAssertionError", "NumgradAttributeError", "NumgradError",
     "NumgradIndexError", "NumgradKeyError", "NumgradNotImplementedError", "NumgradRuntimeError",
-    "NumgradTraceError", "NumgradTypeError", "NumgradValueError",
+    "NumgradTraceError", "NumgradTypeError", "NumgradValueError", "NumgradWarning",
+    "UnrolledLoopWarning",
 ]  # fmt: skip
 
 
@@ -68,6 +69,14 @@ class NumgradAssertionError(NumgradError, AssertionError):
 
 class NumgradNotImplementedError(NumgradError, NotImplementedError):
     """Something that a user's own code would have to define, and does not."""
+
+
+class NumgradWarning(UserWarning):
+    """Base class of warnings that have a class of their own, to filter them by it."""
+
+
+class UnrolledLoopWarning(NumgradWarning):
+    """A Python loop became so many operations of a compiled function that compiling takes long."""
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:

@@ -155,7 +155,9 @@ class Emitter:
             op, args = "divide", [self.constant(1, dtype), args[0]]
         spelling = _SPELLINGS.get((op, kind)) or _SPELLINGS.get(op)
         if spelling is not None:
-            true = {f"true{k}": truth(args[k], a.dtype.kind) for k, a in enumerate(symbol.args)}
+            true: dict[str, str] = {}
+            if "{true" in spelling:
+                true = {f"true{k}": truth(args[k], a.dtype.kind) for k, a in enumerate(symbol.args)}
             return spelling.format(*args, type=type_name(dtype), **true)
         if kind == "f" and op in _INTRINSIC:
             return f"{self._intrinsic(_INTRINSIC[op])}({', '.join(args)})"

@@ -8,7 +8,7 @@ graph, with NumPy's promotion rules, Python numbers weak as in NEP 50. Reduction
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 import numpy as np
@@ -89,6 +89,9 @@ REDUCERS = {getattr(np, name): name for name in ("sum", "prod", "max", "min", "a
 REDUCERS |= {np.amax: "max", np.amin: "min"}
 
 
+_PLACES = ("load", "index")
+
+
 class Reader:
     """Builds the graph of a formula; equal sub-expressions become one symbol."""
 
@@ -96,7 +99,9 @@ class Reader:
         self._interned: dict[tuple, Symbol] = {}
 
     def make(self, op: str, args: tuple = (), dtype: Any = None, detail: Any = None) -> Symbol:
-        key = (op, tuple(map(id, args)), dtype, type(detail), repr(detail))
+        # -0.0 equals 0.0 and nan does not equal itself; places in memory have no such numbers
+        shown = detail if detail is None or op in _PLACES else repr(detail)
+        key = (op, tuple(map(id, args)), dtype, type(detail), shown)
         found = self._interned.get(key)
         if found is None:
             found = self._interned[key] = Symbol(self, op, args, dtype, detail)
@@ -193,17 +198,22 @@ def _real_dtype(dtype: np.dtype) -> np.dtype:
     return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
 
 
-def in_order(outputs: Sequence[Symbol], known: dict[Symbol, str]) -> list[Symbol]:
+def in_order(outputs: Sequence[Symbol], known: Container[Symbol] = ()) -> list[Symbol]:
     """Symbols needed for ``outputs`` that are not ``known``, arguments first."""
     order: list[Symbol] = []
-    seen = set(map(id, known))
-    stack: list[tuple[Symbol, bool]] = [(o, False) for o in reversed(outputs)]
+    seen: set[Symbol] = set()
+    stack: list[Symbol | None] = [*reversed(outputs)]
+    open_: list[Symbol] = []  # whose arguments are on the stack, above a None
     while stack:
-        symbol, expanded = stack.pop()
-        if expanded:
-            order.append(symbol)
-        elif id(symbol) not in seen:
-            seen.add(id(symbol))
-            stack.append((symbol, True))
-            stack.extend((a, False) for a in reversed(symbol.args))
+        symbol = stack.pop()
+        if symbol is None:
+            order.append(open_.pop())
+        elif symbol not in seen and symbol not in known:
+            seen.add(symbol)
+            if symbol.args:
+                open_.append(symbol)
+                stack.append(None)
+                stack.extend(reversed(symbol.args))
+            else:
+                order.append(symbol)
     return order

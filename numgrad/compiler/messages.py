@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from types import TracebackType
 from typing import Any
 
@@ -19,6 +20,7 @@ _BETWEEN = ("contextlib.py", "functools.py")
 _PLACED = re.compile(r"(?:[A-Za-z]:)?[^:\n]*:\d+: ")
 
 
+@cache
 def is_users(file: str) -> bool:
     """Whether code is the user's: not this package's, nor NumPy's, nor what runs in between."""
     return not file.startswith(_SKIPPED) and not file.endswith(_BETWEEN)

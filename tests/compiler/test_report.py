@@ -280,3 +280,42 @@ def test_progress_is_one_line(monkeypatch):
         while "again" not in written.getvalue() and time.monotonic() < deadline:
             time.sleep(0.01)
     assert "again" in written.getvalue()
+
+
+class Stream(io.StringIO):
+    """What is written, and a wait until something is."""
+
+    def wait(self):
+        deadline = time.monotonic() + 5
+        while not self.getvalue() and time.monotonic() < deadline:
+            time.sleep(0.01)
+
+
+def test_progress_without_a_terminal_is_one_plain_line_after_longer(monkeypatch):
+    out, err = Stream(), Stream()
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "LONG", 0.05)
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(sys, "stderr", err)
+    begin = time.monotonic()
+    with progress.announced("compiling f"), progress.announced("compiling a kernel of f"):
+        err.wait()
+        assert time.monotonic() - begin >= 0.05
+    assert err.getvalue() == "numgrad: compiling f takes more than 0.05 s\n"
+    monkeypatch.setattr(progress, "LONG", 10.0)
+    with progress.announced("g"):
+        pass
+    assert "g" not in err.getvalue().split("than")[1]
+    assert out.getvalue() == ""
+
+
+def test_progress_in_a_notebook_is_on_stdout(monkeypatch):
+    notebook = type("OutStream", (Stream,), {"__module__": "ipykernel.iostream"})
+    out, err = notebook(), notebook()
+    monkeypatch.setattr(progress, "PATIENCE", 0.01)
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(sys, "stderr", err)
+    with progress.announced("compiling f"):
+        out.wait()
+    assert re.fullmatch(r"numgrad: compiling f \.\.\. \d+\.\d s\n", out.getvalue())
+    assert err.getvalue() == ""

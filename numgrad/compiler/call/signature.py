@@ -90,6 +90,7 @@ class Parameters:
         self.static = self._chosen("static_argnums", static_argnums)
         self.static |= self._chosen("static_argnames", static_argnames)
         self.donated = self._chosen("donate", donate)
+        self.warned_of_loops = False
         both = sorted(map(str, self.static & self.donated))
         if both:
             raise NumgradValueError(

@@ -77,22 +77,18 @@ _PYTHON = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
 class TracedNode:
     """An operation on values: ``outputs = op(*inputs, **params)``.
 
-    ``op`` is an operation of the table, or one of the names above. ``line`` is the place in the
-    user's code (``file:line``) where it was called.
+    ``op`` is an operation of the table, or one of the names above, and ``name`` its name. ``line``
+    is the place in the user's code (``file:line``) where it was called.
     """
 
-    __slots__ = ("inputs", "line", "op", "outputs", "params")
+    __slots__ = ("inputs", "line", "name", "op", "outputs", "params")
 
     def __init__(
         self, op: Op | str, inputs: Sequence[Value], params: dict[str, Any], line: str | None
     ) -> None:
         self.op, self.inputs, self.params, self.line = op, tuple(inputs), params, line
+        self.name: str = op if isinstance(op, str) else op.name
         self.outputs: tuple[Value, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """Name of the operation."""
-        return self.op if isinstance(self.op, str) else self.op.name
 
     @property
     def has_effects(self) -> bool:
@@ -174,8 +170,10 @@ class Graph:
         """Append a node; ``results`` are shape and dtype of each output."""
         node = TracedNode(op, inputs, params, line)
         node.outputs = tuple(
-            Value(node, number, tuple(shape), np.dtype(dtype), weak)
-            for number, (shape, dtype) in enumerate(results)
+            [
+                Value(node, number, tuple(shape), np.dtype(dtype), weak)
+                for number, (shape, dtype) in enumerate(results)
+            ]
         )
         self.nodes.append(node)
         return node.outputs

@@ -12,6 +12,8 @@ Terms = tuple[tuple[tuple[Atom, ...], int], ...]
 
 
 def _sorted(found: dict[tuple[Atom, ...], int]) -> Terms:
+    if len(found) < 2:
+        return tuple([(k, c) for k, c in found.items() if c])
     return tuple(sorted(((k, c) for k, c in found.items() if c), key=repr))
 
 
@@ -22,6 +24,8 @@ def constant(value: int) -> Terms:
 
 def add(a: Terms, b: Terms, factor: int = 1) -> Terms:
     """``a + factor * b``."""
+    if not b:
+        return a
     found = dict(a)
     for product, coefficient in b:
         found[product] = found.get(product, 0) + factor * coefficient
@@ -33,7 +37,7 @@ def multiply(a: Terms, b: Terms) -> Terms:
     found: dict[tuple[Atom, ...], int] = {}
     for p, c in a:
         for q, d in b:
-            product = tuple(sorted((*p, *q), key=repr))
+            product = tuple(sorted((*p, *q), key=repr)) if p and q else p or q
             found[product] = found.get(product, 0) + c * d
     return _sorted(found)
 

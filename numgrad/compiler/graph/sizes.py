@@ -89,7 +89,9 @@ class Sizes:
             return length
         terms = self.known(length.terms)
         value = value_of(terms)
-        return Size(self, terms) if value is None else value
+        if value is not None:
+            return value
+        return length if terms is length.terms else Size(self, terms)
 
     def known(self, terms: Terms) -> Terms:
         """Terms with atoms replaced by what they were found to equal."""
@@ -148,6 +150,8 @@ class Sizes:
 
     def _decided(self, sign: str, left: Terms, right: Terms) -> bool | None:
         """Whether ``left sign right`` (``==`` or ``<``) in every call, None if that depends."""
+        if left == right:
+            return sign == "=="
         difference = add(left, right, -1)
         value = value_of(difference)
         if value is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from numgrad.compiler.graph.polynomial import Terms as Length
 from numgrad.compiler.graph.polynomial import add, atoms_of, constant, divide, multiply
@@ -19,22 +20,16 @@ def loop_index(loop: int) -> Length:
     return (((("axis", LOOP + loop),), 1),)
 
 
-def loops_in(index: Length) -> set[int]:
+@lru_cache(4096)
+def loops_in(index: Length) -> frozenset[int]:
     """The loops that an index depends on."""
-    found: set[int] = set()
-    for product, _ in index:
-        for atom in product:
-            if atom[0] == "axis":
-                if LOOP <= atom[1] < COMPUTED:
-                    found.add(atom[1] - LOOP)
-            else:
-                found |= loops_in(atom[1]) | loops_in(atom[2])
-    return found
+    return frozenset([a[1] - LOOP for a in atoms_of(index) if LOOP <= a[1] < COMPUTED])
 
 
-def computed_in(index: Length) -> set[int]:
+@lru_cache(4096)
+def computed_in(index: Length) -> frozenset[int]:
     """The computed integers that an index depends on."""
-    return {atom[1] - COMPUTED for atom in atoms_of(index) if atom[1] >= COMPUTED}
+    return frozenset([atom[1] - COMPUTED for atom in atoms_of(index) if atom[1] >= COMPUTED])
 
 
 def single_loop(index: Length) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from numgrad.codegen.emitter import Emitter
@@ -66,7 +66,7 @@ def account(item: Item, writer: SourceWriter, origin: Sequence[TracedNode]) -> A
 
 
 def _nodes(
-    roots: Iterable[Term], stored: set[int], origin: Sequence[TracedNode]
+    roots: Iterable[Term], stored: Container[int], origin: Sequence[TracedNode]
 ) -> list[TracedNode]:
     """The operations behind terms, down to what is stored or in memory."""
     terms: dict[int, Term] = {}

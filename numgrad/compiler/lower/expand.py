@@ -41,6 +41,7 @@ class Expansion:
         self.of: dict[Value, Term] = {}
         self.opaque: list[TracedNode] = []
         self.origin: list[TracedNode] = []
+        self._formulas: dict[tuple, tuple[list[Symbol], Symbol]] = {}
         for node in graph.nodes:
             for value, term in zip(node.outputs, self._read(node), strict=True):
                 self.of[value] = term
@@ -77,19 +78,22 @@ class Expansion:
     def _elementwise(self, node: TracedNode, args: list[Term]) -> Term:
         op: Any = node.op
         loop, _ = op.result_types([v.operand for v in node.inputs])
+        operands = [self.terms.cast(a, dtype) for a, dtype in zip(args, loop, strict=True)]
+        known = [(a.dtype, repr(a.detail) if a.op == "const" else None) for a in operands]
+        given, result = self._formulas.get((op, *known)) or self._formula(op, operands)
+        self._formulas[op, *known] = given, result
+        return self._absorb(result, dict(zip(given, operands, strict=True)), ())
+
+    def _formula(self, op: Any, operands: list[Term]) -> tuple[list[Symbol], Symbol]:
+        """The formula of an operation read on symbols for such operands, and these."""
         reader = Reader()
-        given: list[Symbol] = []
-        environment: dict[Symbol, Term] = {}
-        for name, arg, dtype in zip(op.inputs, args, loop, strict=True):
-            term = self.terms.cast(arg, dtype)
-            symbol = (
-                reader.make("const", (), dtype, term.detail)
-                if term.op == "const"
-                else reader.input(name, dtype)
-            )
-            given.append(symbol)
-            environment[symbol] = term
-        return self._absorb(op.read(reader, given), environment, ())
+        given = [
+            reader.make("const", (), a.dtype, a.detail)
+            if a.op == "const"
+            else reader.input(name, a.dtype)
+            for name, a in zip(op.inputs, operands, strict=True)
+        ]
+        return given, op.read(reader, given)
 
     def _along_axes(self, node: TracedNode, x: Term) -> Term:
         """An operation along axes: its formula keeps them, with length 1."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from numgrad.codegen.dtypes import type_name
@@ -35,6 +35,8 @@ from numgrad.kernels.products import gemm as products
 
 ROWS_NS = 20_000.0
 """Work of a block of rows of a matrix product, at least."""
+MOST_ADDED = 100
+"""Expressions that a sum in the source has at most."""
 
 
 @dataclass
@@ -111,10 +113,8 @@ class KernelWriter(SourceWriter):
         contract: bool = False,
     ) -> None:
         self.joined, self.hint, self.contract = joined, terms.sizes.hint_of, contract
-        stored, self.statements, self.items = arrange(terms, stored)
-        self.exported = exported
-        self.terms = {t.number: t for t in stored}
-        bodies = Bodies(stored)
+        bodies, self.statements, self.items = arrange(terms, stored)
+        self.exported, self.terms = exported, bodies.stored
         kernels = {f"user:{name}": kernel for name, kernel in USER_KERNELS.items()}
         super().__init__(bodies, {}, Emitter(scalar_functions=kernels), {})
         self.loops_of: dict[int, tuple[int, list[Loop]]] = {}
@@ -231,7 +231,7 @@ class KernelWriter(SourceWriter):
         source = "\n".join(body).replace("@SCOPES@", str(len(self.scopes))) + "\n"
         return Written(
             source, self.emitter, self.arrays, self.results, self.scalars,
-            self.lengths, " + ".join(work) or "0", nests, self,
+            self.lengths, _sum(work), nests, self,
         )  # fmt: skip
 
     def _parameters(self) -> list[str]:
@@ -416,22 +416,30 @@ class KernelWriter(SourceWriter):
             self.put(depth, f"r{n} = p{n}[0, 0]")
 
 
-def arrange(terms: Terms, stored: Sequence[Term]) -> tuple[list[Term], list[Statement], list[Item]]:
+def _sum(parts: list[str]) -> str:
+    """The sum of expressions, of very many in groups: Python's parser recurses into a sum."""
+    while len(parts) > MOST_ADDED:
+        starts = range(0, len(parts), MOST_ADDED)
+        parts = [f"({' + '.join(parts[k : k + MOST_ADDED])})" for k in starts]
+    return " + ".join(parts) or "0"
+
+
+def arrange(terms: Terms, stored: Sequence[Term]) -> tuple[Bodies, list[Statement], list[Item]]:
     """Statements and loops for stored terms, more of which are stored where that saves work."""
     hint = terms.sizes.hint_of
     kept = list(stored)
     while True:
         statements, loops = make_statements(kept, hint)
-        items = build(statements, loops)
-        more = _worth_keeping(kept, items)
+        bodies = Bodies(kept)
+        items = build(statements, bodies, loops)
+        more = _worth_keeping(bodies, items)
         if not more:
-            return kept, statements, items
+            return bodies, statements, items
         kept += more
 
 
-def _worth_keeping(stored: Iterable[Term], items: Sequence[Item]) -> list[Term]:
+def _worth_keeping(bodies: Bodies, items: Sequence[Item]) -> list[Term]:
     """Expensive terms that would be computed at several places of the same nest."""
-    bodies = Bodies(stored)
     found: dict[int, Term] = {}
     for item in items:
         if not isinstance(item, Loop):

@@ -126,7 +126,7 @@ class Bodies:
     """
 
     def __init__(self, stored: Iterable[Term]) -> None:
-        self.stored = {t.number for t in stored}
+        self.stored = {t.number: t for t in stored}
         self.reader = Reader()
         self.found: dict[tuple[int, Index, Guard], Symbol] = {}
         self.terms: dict[int, Term] = {}
@@ -134,12 +134,20 @@ class Bodies:
         """The term and index that each symbol is the value of, for expensive terms."""
         self.computed: dict[int, Symbol] = {}
         self._numbers: dict[Symbol, int] = {}
+        self._bodies: dict[int, Symbol] = {}
 
     def body(self, statement: Statement) -> Symbol:
         """The value that a statement stores or accumulates; with a second one, ``pair``.
 
         The second one is the place where a sum is scattered to, or the factor of a recurrence.
         """
+        number = statement.term.number
+        found = self._bodies.get(number)
+        if found is None:
+            found = self._bodies[number] = self._read(statement)
+        return found
+
+    def _read(self, statement: Statement) -> Symbol:
         term = statement.term
         if term.op == REDUCE:
             return self.at(term.args[0], statement.operand_index)
@@ -165,7 +173,8 @@ class Bodies:
         """An element of a term, which may be out of range unless all of ``guard`` holds."""
         if term.op in (CONSTANT, SIZE):
             return self._inside(term, index, ())
-        index = tuple([() if n == ONE else i for n, i in zip(term.shape, index, strict=True)])
+        if index:
+            index = tuple([() if n == ONE else i for n, i in zip(term.shape, index, strict=True)])
         key = (term.number, index, guard)
         found = self.found.get(key)
         if found is None:
@@ -180,7 +189,7 @@ class Bodies:
         """A read of memory."""
         self.terms[term.number] = term
         parts = [index[1]] if index[:1] == ("flat",) else index
-        computed = sorted(set().union(*map(computed_in, parts)))
+        computed = sorted(set().union(*map(computed_in, parts))) if parts else []
         args = [self.computed[k] for k in computed]
         if guard and not computed:
             moving = set().union(*map(loops_in, parts))
@@ -298,7 +307,7 @@ def expensive(body: Symbol, bodies: Bodies) -> list[tuple[Term, set[int]]]:
     return found
 
 
-def loops_behind(index: Length, bodies: Bodies) -> set[int]:
+def loops_behind(index: Length, bodies: Bodies) -> frozenset[int]:
     """The loops that an index depends on, by computed integers too."""
     found = loops_in(index)
     for k in computed_in(index):
@@ -308,7 +317,7 @@ def loops_behind(index: Length, bodies: Bodies) -> set[int]:
             elif symbol.op == "load":
                 at = symbol.detail[1]
                 parts = [at[1]] if at[:1] == ("flat",) else at
-                found |= set().union(*map(loops_in, parts))
+                found = found.union(*map(loops_in, parts))
     return found
 
 
@@ -318,12 +327,14 @@ class Loops:
     def __init__(self, hint: Callable[[Length], int]) -> None:
         self.lengths: list[Length] = []
         self._parent: list[int] = []
+        self._statements: list[set[int]] = []
         self.hint_of = hint
 
     def new(self, length: Length) -> int:
         """A new loop."""
         self.lengths.append(length)
         self._parent.append(len(self._parent))
+        self._statements.append(set())
         return len(self._parent) - 1
 
     def find(self, loop: int) -> int:
@@ -337,23 +348,27 @@ class Loops:
         """The length in the call that was traced."""
         return max(self.hint_of(self.lengths[loop]), 1)
 
-    def unify(self, a: int, b: int, groups: dict[int, set[int]]) -> None:
-        """Make two loops one, unless a statement has both: ``groups`` are the loops of each."""
+    def use(self, statement: int, loops: Iterable[int]) -> None:
+        """Say which loops a statement has, which then stay apart."""
+        for loop in loops:
+            self._statements[loop].add(statement)
+
+    def unify(self, a: int, b: int) -> None:
+        """Make two loops one, unless a statement has both."""
         a, b = self.find(a), self.find(b)
         if a == b or self.lengths[a] != self.lengths[b]:
             return
-        if any(a in group and b in group for group in groups.values()):
+        few, many = sorted((self._statements[a], self._statements[b]), key=len)
+        if not few.isdisjoint(many):
             return
-        self._parent[b] = a
-        for group in groups.values():
-            if b in group:
-                group.remove(b)
-                group.add(a)
+        many |= few
+        self._parent[b], self._statements[a] = a, many
 
 
 def align(statements: Sequence[Statement], bodies: Bodies, loops: Loops) -> None:
     """Unify loops of statements: Note [Statements]."""
-    groups = {k: set(s.all_loops()) for k, s in enumerate(statements)}
+    for k, s in enumerate(statements):
+        loops.use(k, s.all_loops())
     of_term = {s.term.number: s for s in statements}
     walks: dict[tuple[int, int], int] = {}
     accesses: list[tuple[int, Any]] = []
@@ -366,7 +381,7 @@ def align(statements: Sequence[Statement], bodies: Bodies, loops: Loops) -> None
         for axis, (place, part) in enumerate(zip(producer.loops, index, strict=True)):
             loop = single_loop(part)
             if loop is not None and place is not None and axis != producer.scattered:
-                loops.unify(place, loop, groups)
+                loops.unify(place, loop)
     for number, index in accesses:
         if number in of_term or index[:1] == ("flat",):
             continue
@@ -374,7 +389,7 @@ def align(statements: Sequence[Statement], bodies: Bodies, loops: Loops) -> None
             loop = walking_loop(part)
             if loop is not None:
                 first = walks.setdefault((number, axis), loop)
-                loops.unify(first, loop, groups)
+                loops.unify(first, loop)
     for statement in statements:
         statement.rename(loops.find)
 

@@ -10,7 +10,7 @@ longer than reading it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Container, Iterable, Sequence
 
 from numgrad.compiler.lower.terms import (
     CHOOSE,
@@ -87,7 +87,14 @@ def first_stored(roots: Iterable[Term]) -> dict[int, Term]:
     """The terms that have to be stored, by number: results, reductions, operands of other code."""
     found: dict[int, Term] = {t.number: t for t in roots}
     depth: dict[int, int] = {}
-    for term in reachable(roots):
+    costly: set[int] = set()  # of which computing an element anew takes longer than reading it
+    order = reachable(roots)
+    for term in order:
+        if term.is_expensive or (
+            (term.op in (VIEW, CHOOSE, GATHER) or term.is_map)
+            and any(a.number in costly for a in term.args)
+        ):
+            costly.add(term.number)
         below = max((depth[a.number] for a in term.args if a.number not in found), default=0)
         depth[term.number] = below + 1
         if depth[term.number] > DEEP and term.is_map:
@@ -96,39 +103,33 @@ def first_stored(roots: Iterable[Term]) -> dict[int, Term]:
             found[term.number] = term
         if term.op in (OPAQUE, PRODUCT):
             found.update((a.number, a) for a in term.args)
-        elif term.op == GATHER and _is_costly(term.args[0]):
+        elif term.op == GATHER and term.args[0].number in costly:
             found[term.args[0].number] = term.args[0]
         elif term.op == PART:
             found[term.number] = term
         elif term.op == VIEW and term.detail[0] == "reshape":
             found[term.args[0].number] = term.args[0]
-    found.update((t.number, t) for t in _repeated(reachable(roots), found.keys()))
+    found.update((t.number, t) for t in _repeated(order, found.keys()))
     return {n: t for n, t in found.items() if not (t.in_memory or t.op in (CONSTANT, SIZE))}
 
 
-def _is_costly(term: Term) -> bool:
-    """Whether computing an element anew takes longer than reading it."""
-    stack = [term]
-    while stack:
-        x = stack.pop()
-        if x.is_expensive:
-            return True
-        if x.op in (VIEW, CHOOSE, GATHER) or x.is_map:
-            stack.extend(x.args)
-    return False
-
-
-def reachable(roots: Iterable[Term]) -> list[Term]:
-    """Terms that roots depend on and the roots, operands first."""
+def reachable(roots: Iterable[Term], known: Container[int] = ()) -> list[Term]:
+    """Terms that roots depend on and the roots, operands first, except for what is ``known``."""
     order: list[Term] = []
     seen: set[int] = set()
-    stack = [(t, False) for t in reversed(list(roots))]
+    stack: list[Term | None] = [*roots]
+    stack.reverse()
+    open_: list[Term] = []  # whose operands are on the stack, above a None
     while stack:
-        term, expanded = stack.pop()
-        if expanded:
-            order.append(term)
-        elif term.number not in seen:
+        term = stack.pop()
+        if term is None:
+            order.append(open_.pop())
+        elif term.number not in seen and term.number not in known:
             seen.add(term.number)
-            stack.append((term, True))
-            stack.extend((a, False) for a in reversed(term.args))
+            if term.args:
+                open_.append(term)
+                stack.append(None)
+                stack.extend(reversed(term.args))
+            else:
+                order.append(term)
     return order

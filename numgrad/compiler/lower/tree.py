@@ -33,6 +33,9 @@ LANES = 128
 """Iterations of a loop whose index runs innermost that are computed side by side."""
 SHORT = 48
 """Iterations below which an innermost loop does not pay."""
+MOST_TOGETHER = 300
+"""Statements among which loops are shared: what comes later starts anew, as choosing loops takes
+time by the square of their number, and LLVM takes long for long functions."""
 AHEAD = 8
 """Loops that are considered though something has to be computed before them."""
 WIDE = 512
@@ -67,33 +70,43 @@ Item = Loop | Statement
 
 @dataclass
 class Reads:
-    """What each statement reads: the statements it waits for, how it indexes them, its strides."""
+    """What each statement reads.
 
-    waits: dict[int, list[tuple[int, Index]]]
+    Attributes
+    ----------
+    waits
+        The statements that it waits for, each with the loops in which it is read where it is made.
+    strides
+        The widest step in memory, by loop.
+    """
+
+    waits: list[dict[int, set[int]]]
     strides: list[dict[int, int]]
     work: list[float]
 
 
-def study(statements: Sequence[Statement], loops: Loops) -> Reads:
+def study(statements: Sequence[Statement], bodies: Bodies, loops: Loops) -> Reads:
     """Read every body once."""
-    bodies = Bodies([s.term for s in statements])
     place = {s.term.number: k for k, s in enumerate(statements)}
-    waits: dict[int, list[tuple[int, Index]]] = {}
+    waits: list[dict[int, set[int]]] = []
     strides: list[dict[int, int]] = []
     work: list[float] = []
-    for k, statement in enumerate(statements):
-        waits[k] = []
+    for statement in statements:
+        waited: dict[int, set[int]] = {}
         steps: dict[int, int] = {}
         touched = [(statement.term, statement.index)]
         for symbol in loads(bodies.body(statement)):
             number, index = symbol.detail
             if number in place:
-                waits[k].append((place[number], index))
+                k = place[number]
+                same = _made_in(statements[k], index)
+                waited[k] = waited[k] & same if k in waited else same
             if index[:1] != ("flat",):
                 touched.append((bodies.terms[number], index))
         for term, index in touched:
             for loop, step in _steps(term, index, loops).items():
                 steps[loop] = max(step, steps.get(loop, 0))
+        waits.append(waited)
         strides.append(steps)
         total = 1.0
         for loop in set(statement.all_loops()):
@@ -115,12 +128,14 @@ def _steps(term: Term, index: Index, loops: Loops) -> dict[int, int]:
     return found
 
 
-def build(statements: Sequence[Statement], loops: Loops) -> list[Item]:
+def build(statements: Sequence[Statement], bodies: Bodies, loops: Loops) -> list[Item]:
     """The loops of a kernel: Note [Loop tree]."""
-    reads = study(statements, loops)
-    remaining = {k: set(s.all_loops()) for k, s in enumerate(statements)}
-    items = _level(list(range(len(statements))), remaining, statements, loops, reads)
-    bodies = Bodies([s.term for s in statements])
+    reads = study(statements, bodies, loops)
+    remaining = {k: sorted(set(s.all_loops())) for k, s in enumerate(statements)}
+    items: list[Item] = []
+    for first in range(0, len(statements), MOST_TOGETHER):
+        members = list(range(first, min(first + MOST_TOGETHER, len(statements))))
+        items += _level(members, remaining, statements, loops, reads)
     items = [_merged(item, bodies, loops) for item in items]
     for item in items:
         if isinstance(item, Loop):
@@ -130,7 +145,7 @@ def build(statements: Sequence[Statement], loops: Loops) -> list[Item]:
 
 def _level(
     members: list[int],
-    remaining: dict[int, set[int]],
+    remaining: dict[int, list[int]],
     statements: Sequence[Statement],
     loops: Loops,
     reads: Reads,
@@ -140,12 +155,11 @@ def _level(
     left = list(members)
     while left:
         waiting = set(left)
-        ready = [
-            k for k in left if not remaining[k] and not any(p in waiting for p, _ in reads.waits[k])
-        ]
+        ready = [k for k in left if not remaining[k] and waiting.isdisjoint(reads.waits[k])]
         if ready:
             items += [statements[k] for k in ready]
-            left = [k for k in left if k not in set(ready)]
+            waiting.difference_update(ready)
+            left = [k for k in left if k in waiting]
             continue
         loop, joined = _best(left, remaining, statements, loops, reads)
         if _waits(joined, left, reads):
@@ -154,8 +168,8 @@ def _level(
             done = set(before)
             left = [k for k in left if k not in done]
             continue
-        inside = {k: remaining[k] - {loop} for k in joined}
-        body = _level(joined, remaining | inside, statements, loops, reads)
+        inside = {k: [u for u in remaining[k] if u != loop] for k in joined}
+        body = _level(joined, inside, statements, loops, reads)
         items.append(Loop(loop, loops.lengths[loop], body, (loop,)))
         chosen = set(joined)
         left = [k for k in left if k not in chosen]
@@ -164,26 +178,28 @@ def _level(
 
 def _best(
     left: list[int],
-    remaining: dict[int, set[int]],
+    remaining: dict[int, list[int]],
     statements: Sequence[Statement],
     loops: Loops,
     reads: Reads,
 ) -> tuple[int, list[int]]:
     waiting = set(left)
     possible: dict[int, float] = {}
+    span: dict[int, tuple[int, int]] = {}
     ready: set[int] = set()
-    for k in left:
-        for loop in sorted(remaining[k]):
+    for place, k in enumerate(left):
+        for loop in remaining[k]:
             possible[loop] = possible.get(loop, 0.0) + reads.work[k]
-        if not any(p in waiting for p, _ in reads.waits[k]):
-            ready |= remaining[k]
+            span[loop] = span.get(loop, (place, 0))[0], place + 1
+        if waiting.isdisjoint(reads.waits[k]):
+            ready.update(remaining[k])
     best: tuple | None = None
     for number, loop in enumerate(sorted(possible, key=lambda u: -possible[u])):
         if best is not None and best[0][0] > possible[loop]:
             break
         if number >= AHEAD and loop not in ready:
             continue
-        joined = _joined(loop, left, remaining, statements, reads)
+        joined = _joined(loop, left[slice(*span[loop])], remaining, reads)
         work = sum(reads.work[k] for k in joined)
         step = max((reads.strides[k].get(loop, 0) for k in joined), default=0)
         reduced = sum(loop in statements[k].reduced.values() for k in joined)
@@ -197,8 +213,7 @@ def _best(
 def _joined(
     loop: int,
     left: list[int],
-    remaining: dict[int, set[int]],
-    statements: Sequence[Statement],
+    remaining: dict[int, list[int]],
     reads: Reads,
 ) -> list[int]:
     """The statements that can be computed in one loop, in order, what they wait for before it."""
@@ -206,36 +221,39 @@ def _joined(
     inside: set[int] = set()
     after: set[int] = set()
     for k in left:
-        waits = [(p, index) for p, index in reads.waits[k] if p in inside or p in after]
-        if loop in remaining[k] and all(
-            p in inside and _at_same(loop, statements[p], index) for p, index in waits
-        ):
+        waits = reads.waits[k]
+        late = not after.isdisjoint(waits)
+        if loop not in remaining[k]:
+            if late or not inside.isdisjoint(waits):
+                after.add(k)
+        elif late or any(p in inside and loop not in same for p, same in waits.items()):
+            after.add(k)
+        else:
             joined.append(k)
             inside.add(k)
-        elif waits:
-            after.add(k)
     return joined
 
 
-def _at_same(loop: int, producer: Statement, index: Index) -> bool:
-    """Whether an element that is read is made in the same iteration of a loop."""
-    if index[:1] == ("flat",) or loop not in producer.loops:
-        return False
-    parts = [part for place, part in zip(producer.loops, index, strict=True) if place == loop]
-    return all(single_loop(part) == loop for part in parts)
+def _made_in(producer: Statement, index: Index) -> set[int]:
+    """The loops in whose same iteration an element that is read is made."""
+    if index[:1] == ("flat",):
+        return set()
+    pairs = list(zip(producer.loops, index, strict=True))
+    other = {loop for loop, part in pairs if single_loop(part) != loop}
+    return {loop for loop, _ in pairs if loop is not None and loop not in other}
 
 
 def _waits(joined: list[int], left: list[int], reads: Reads) -> bool:
     """Whether something else has to be computed before."""
     others = set(left) - set(joined)
-    return any(p in others for k in joined for p, _ in reads.waits[k])
+    return not all(others.isdisjoint(reads.waits[k]) for k in joined)
 
 
 def _independent(joined: list[int], left: list[int], reads: Reads) -> list[int]:
     """What can be computed before, in order."""
     after = set(joined)
     for k in left:
-        if any(p in after for p, _ in reads.waits[k]):
+        if not after.isdisjoint(reads.waits[k]):
             after.add(k)
     return [k for k in left if k not in after]
 

@@ -116,6 +116,8 @@ class SourceWriter:
         return self._block(depth, roots)
 
     def _block(self, depth: int, roots: Sequence[Symbol]) -> list[str]:
+        if all(symbol in self.names for symbol in roots):
+            return [self.names[symbol] for symbol in roots]
         lines, values = self.emitter.block(roots, self.names, slow=True)
         self.put(depth, *lines)
         return values
@@ -142,7 +144,7 @@ class SourceWriter:
         """The numbers of the terms that a symbol reads."""
         return self._gather(symbol, self._reads, lambda s: {s.detail[0]} if s.op == "load" else ())
 
-    def _load_loops(self, load: Symbol) -> set[int]:
+    def _load_loops(self, load: Symbol) -> Iterable[int]:
         if load.op == "index":
             return loops_in(load.detail)
         _, index = load.detail
@@ -156,13 +158,12 @@ class SourceWriter:
         of_load: Callable[[Symbol], Iterable[int]],
     ) -> frozenset[int]:
         if root not in known:
-            for symbol in in_order([root], known):  # pyright: ignore
-                found: set[int] = set()
-                for a in symbol.args:
-                    found |= known[a]
+            at_hand = all(a in known for a in root.args)
+            for symbol in [root] if at_hand else in_order([root], known):
+                found = [known[a] for a in symbol.args]
                 if symbol.op in ("load", "index"):
-                    found |= set(of_load(symbol))
-                known[symbol] = frozenset(found)
+                    found.append(frozenset(of_load(symbol)))
+                known[symbol] = frozenset().union(*found)
         return known[root]
 
     # ------------------------------------------------------------------------------------ memory

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from numgrad.compiler.graph.graph import Graph, TracedNode, Value
 from numgrad.compiler.passes.rewriting import Rewriting, rewrite
-from numgrad.compiler.passes.uniform import source
+from numgrad.compiler.passes.uniform import REPEATING, source
 from numgrad.core.elementwise import Elementwise
 
 
@@ -20,6 +20,8 @@ def move_broadcasts(graph: Graph) -> int:
 
 def _rule(to: Rewriting, node: TracedNode) -> Value | None:
     if not isinstance(node.op, Elementwise):
+        return None
+    if all(v.node.name not in REPEATING for v in node.inputs):
         return None
     found = [v if (s := source(v)) is v else to.strong(s) for v in node.inputs]
     if all(a is b for a, b in zip(found, node.inputs, strict=True)):

@@ -36,19 +36,22 @@ def _key(sizes: Sizes, node: TracedNode, numbers: dict[Value, int]) -> tuple:
     inputs = [numbers[v] for v in node.inputs]
     if node.name in _COMMUTATIVE:
         inputs.sort()
+    params: Any = ()
     if node.op == CONSTANT:  # -0.0 is not 0.0
         (value,) = node.outputs
-        params: Any = np.asarray(node.params["value"], value.dtype).tobytes()
-    else:
-        params = tuple((name, _frozen(sizes, v)) for name, v in sorted(node.params.items()))
-    results = tuple((v.dtype, v.weak) for v in node.outputs)
-    return node.name, tuple(inputs), params, results
+        params = np.asarray(node.params["value"], value.dtype).tobytes()
+    elif node.params:
+        params = tuple([(name, _frozen(sizes, v)) for name, v in sorted(node.params.items())])
+    results = [x for v in node.outputs for x in (v.dtype, v.weak)]
+    return node.name, params, *inputs, *results
 
 
 def _frozen(sizes: Sizes, value: Any) -> Any:
     """A parameter as something to compare, of its type."""
+    if type(value) is int:
+        return value
     if isinstance(value, Size):
-        return sizes.known(value.terms)
+        return Size, sizes.known(value.terms)
     if isinstance(value, tuple | list):
         return tuple(_frozen(sizes, part) for part in value)
     if isinstance(value, slice):
@@ -56,4 +59,4 @@ def _frozen(sizes: Sizes, value: Any) -> Any:
         return "slice", *(_frozen(sizes, part) for part in parts)
     if isinstance(value, int | float | complex | str | np.dtype | None):
         return type(value), repr(value)
-    return id(value)
+    return object, id(value)

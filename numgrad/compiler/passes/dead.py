@@ -11,7 +11,7 @@ def drop_dead(graph: Graph) -> int:
     kept = []
     for node in reversed(graph.nodes):
         stays = node.op == INPUT or node.has_effects
-        if stays or any(v in needed for v in node.outputs):
+        if stays or not needed.isdisjoint(node.outputs):
             needed.update(node.inputs)
             kept.append(node)
     dropped = len(graph.nodes) - len(kept)

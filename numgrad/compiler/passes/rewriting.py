@@ -41,7 +41,7 @@ class Rewriting:
         graph, new, replaced = self.graph, self._new, 0
         graph.nodes = []
         for node in self._nodes:
-            if new:
+            if new and not new.keys().isdisjoint(node.inputs):
                 node.inputs = tuple([new.get(v, v) for v in node.inputs])
             self.line = node.line
             found = rule(self, node)

@@ -8,6 +8,9 @@ from numgrad.compiler.graph.graph import CONSTANT, Value
 from numgrad.compiler.graph.shapes import same_shape
 from numgrad.compiler.passes.rewriting import is_one
 
+REPEATING = ("broadcast_to", "reshape")
+"""Operations whose result may be a smaller value repeated."""
+
 
 def source(value: Value) -> Value:
     """The smallest value that broadcasts to ``value``, axes matched from the right."""

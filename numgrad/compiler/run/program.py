@@ -12,7 +12,7 @@ several threads.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -156,9 +156,8 @@ class KernelProgram:
         found: dict[int, int] = {}
 
         def settle(wanted: Sequence[Term]) -> None:
-            for term in reachable(wanted):
-                if term.number not in found:
-                    found[term.number] = max((found[a.number] for a in term.args), default=0)
+            for term in reachable(wanted, found):
+                found[term.number] = max((found[a.number] for a in term.args), default=0)
 
         latest = 0
         for node in self.expansion.opaque:
@@ -236,16 +235,21 @@ class KernelProgram:
         for term in needed:
             if term.op == OPAQUE:
                 self._exported.update(a.number for a in term.args)
+        ready: dict[int, list[Term]] = {}
+        for term in stored.values():
+            stage = stages[term.number]
+            ready.setdefault(stage, []).append(term)
+            self._exported.update(
+                t.number for t in _read_directly(term, stored) if stages[t.number] < stage
+            )
         body: list[str] = []
         inputs = ", ".join(f"x{k}" for k in range(len(graph.inputs)))
         self._namespace["fail"] = partial(_fail, graph)
         for stage in range(last + 1):
             for segment in segments.get(stage, ()):
                 body += self._segment(segment)
-            ready = [t for t in stored.values() if stages[t.number] == stage]
-            later = [t for t in stored.values() if stages[t.number] > stage]
-            if ready:
-                body += self._kernel(ready, later)
+            if stage in ready:
+                body += self._kernel(ready[stage])
             if stage in checks:
                 body.append(f"    if t{checks[stage].number}[0]:")
                 body.append(f"        fail({inputs})")
@@ -322,11 +326,10 @@ class KernelProgram:
         self._namespace[name] = dtype
         return name
 
-    def _kernel(self, ready: list[Term], later: list[Term]) -> list[str]:
+    def _kernel(self, ready: list[Term]) -> list[str]:
         """Allocate results and call a kernel."""
         numbers = {t.number for t in ready}
-        read = {t.number for term in later for t in _read_directly(term, numbers)}
-        exported = numbers & (self._exported | read)
+        exported = numbers & self._exported
         joined = [
             whole
             for whole, parts in self._joined.values()
@@ -438,7 +441,7 @@ def _stored_as(results: Sequence[Term]) -> list[Term]:
     return found
 
 
-def _read_directly(term: Term, stored: set[int]) -> Iterator[Term]:
+def _read_directly(term: Term, stored: Container[int]) -> Iterator[Term]:
     """What the computation of a stored term reads."""
     stack, seen = list(term.args), set()
     while stack:

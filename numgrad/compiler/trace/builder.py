@@ -11,7 +11,7 @@ import numpy as np
 from numgrad.compiler.graph.graph import Graph, Shape, Value
 from numgrad.compiler.graph.graph import Meta as Result
 from numgrad.compiler.graph.shapes import same_shape
-from numgrad.compiler.messages import user_line
+from numgrad.compiler.trace.unrolled import CallingLines
 from numgrad.core.op import OPS, Op
 
 
@@ -31,6 +31,8 @@ class GraphBuilder:
         Whether nothing may be added any more.
     line
         Where nodes come from, if not from the line that runs.
+    lines
+        The lines that ran.
     units
         Arrays that are 1 at one place and else 0, and the place.
     absent
@@ -42,6 +44,7 @@ class GraphBuilder:
         self.sizes = self.graph.sizes
         self.dynamic, self.ended = dynamic, False
         self.line: str | None = None
+        self.lines = CallingLines()
         self.units: dict[Value, int] = {}
         self.absent: set[Value] = set()
         self._constants: dict[tuple, Value] = {}
@@ -56,7 +59,7 @@ class GraphBuilder:
         weak: bool = False,
     ) -> tuple[Value, ...]:
         """Append a node to the graph."""
-        line = self.line or user_line()
+        line = self.line or self.lines.current()
         return self.graph.add(op, values, params, results, weak=weak, line=line)
 
     def resolved(self, shape: Shape) -> Shape:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from math import prod
 from typing import Any
 
@@ -115,12 +116,19 @@ def _strong(tracer: GraphBuilder, a: Any) -> Value:
     return tracer.strong(_value(tracer, a))
 
 
+@cache
+def _types(op: Elementwise, operands: tuple[tuple[np.dtype, Any], ...]) -> tuple[Any, np.dtype]:
+    """Dtypes that operands are converted to, and of the result; ``operand`` of ``Value`` is one."""
+    for dtype, _ in operands:
+        check_dtype(op.name, dtype)
+    loop, dtype = op.result_types([operand for _, operand in operands])
+    check_dtype(op.name, dtype)
+    return loop, dtype
+
+
 def _elementwise(tracer: GraphBuilder, op: Elementwise, arrays: list[Any]) -> tuple[Any, Call]:
     values = [_value(tracer, a) for a in arrays]
-    for value in values:
-        check_dtype(op.name, value.dtype)
-    loop, dtype = op.result_types([v.operand for v in values])
-    check_dtype(op.name, dtype)
+    loop, dtype = _types(op, tuple([(v.dtype, v.operand) for v in values]))
     for value, d in zip(values, loop, strict=True):
         if value.weak and value.constant is not None:
             checked_scalar(op.name, value.constant, d)

@@ -25,6 +25,7 @@ from numgrad.compiler.trace.interpreter import TraceInterpreter
 from numgrad.compiler.trace.shared import share
 from numgrad.compiler.trace.shown import source_of
 from numgrad.compiler.trace.tracer import Tracer
+from numgrad.compiler.trace.unrolled import warn_of_loops
 from numgrad.core.tree import flatten
 from numgrad.errors import NumgradError, NumgradNotImplementedError, NumgradTypeError, warn
 
@@ -114,6 +115,8 @@ def trace(arguments: Arguments, *, dynamic: bool, recorded: bool) -> Traced:
         if captured.frozen and not captured.made:
             _warn_of_frozen(parameters.name, captured)
     graph = tracer.graph
+    if not parameters.warned_of_loops:
+        parameters.warned_of_loops = warn_of_loops(parameters.name, graph, tracer.lines)
     traced = Traced(
         graph, [inputs[v] for v in graph.inputs if v in inputs], results, nesting, surroundings
     )

@@ -55,7 +55,7 @@ def cut(graph: Graph, inputs: Sequence[Value], gs: Sequence[Value], grads: Seque
     backward_nodes = _dependents(graph, gs)
     variable_nodes = _dependents(graph, graph.inputs)
     kept: list[Value] = []
-    notes: list[Value] = []  # auxiliaries, which formulas take for constants
+    notes: dict[Value, None] = {}  # auxiliaries, which formulas take for constants
 
     def visit(value: Value, seen: set[Value]) -> None:
         stack = [value]
@@ -67,7 +67,7 @@ def cut(graph: Graph, inputs: Sequence[Value], gs: Sequence[Value], grads: Seque
             node = value.node
             if node not in backward_nodes:
                 if _is_note(value):
-                    notes.append(value)
+                    notes[value] = None
                 if node in variable_nodes and not _is_cheap(node):
                     kept.append(value)
                     continue
@@ -77,11 +77,9 @@ def cut(graph: Graph, inputs: Sequence[Value], gs: Sequence[Value], grads: Seque
     for value in grads:
         visit(value, seen)
     # the whole: an auxiliary may be needed by what is recomputed there only
-    for value in kept[:]:
-        for other in _ancestors(value):
-            if _is_note(other) and other not in notes:
-                notes.append(other)
-    kept += [value for value in notes if value not in kept]
+    notes.update(dict.fromkeys(value for value in _ancestors(kept) if _is_note(value)))
+    known = set(kept)
+    kept += [value for value in notes if value not in known]
     given = {v: ("input", k) for k, v in enumerate(inputs)}
     given |= {v: ("cotangent", k) for k, v in enumerate(gs)}
     given |= {v: ("kept", k) for k, v in enumerate(kept)}
@@ -111,16 +109,19 @@ def _dependents(graph: Graph, values: Sequence[Value]) -> set[TracedNode]:
     return found
 
 
-def _ancestors(value: Value) -> Iterator[Value]:
-    """Everything that a value is computed from, and itself."""
-    stack, seen = [value], {value}
-    while stack:
-        found = stack.pop()
-        yield found
-        for part in found.node.inputs:
-            if part not in seen:
-                seen.add(part)
-                stack.append(part)
+def _ancestors(values: Sequence[Value]) -> Iterator[Value]:
+    """Everything that values are computed from, and they themselves."""
+    seen: set[Value] = set()
+    for value in values:
+        stack = [] if value in seen else [value]
+        seen.add(value)
+        while stack:
+            found = stack.pop()
+            yield found
+            for part in found.node.inputs:
+                if part not in seen:
+                    seen.add(part)
+                    stack.append(part)
 
 
 def _is_cheap(node: TracedNode) -> bool:

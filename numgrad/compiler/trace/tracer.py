@@ -43,6 +43,7 @@ class Tracer(Effects):
         """End the trace; note what was written to memory, unless the function failed."""
         self._collect_gradients()
         self.ended = True
+        self.lines.end()
         if failed:
             return
         captured = [(found.value, self._inputs[id(found.array)][1]) for found in self.captured]
