@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.autograd.engine import backward as engine
 from numgrad.autograd.engine.task import leads_elsewhere
 from numgrad.autograd.forward_ad import has_tangent
 from numgrad.autograd.modes import no_grad
 from numgrad.autograd.variable import constant
 from numgrad.codegen.dtypes import check_dtype
-from numgrad.core.abstract import AbstractLength, zeros
+from numgrad.core.abstract import AbstractLength
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.core.tree import flatten, leaves, unflatten
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.tensors.eager import check_array_kind
 from numgrad.tensors.tensor import Tensor
+from numgrad.transforms.linearization import Linearization, Product, filled, one
 
 
 class TransformedCall:
@@ -65,6 +65,7 @@ class TransformedCall:
             state.transforms or state.interpreters or any(isinstance(x, Tensor) for x in given)
         )
         self.outside = False
+        self.maps: list[Linearization] = []
         remaining = iter(self.tensors)
         replaced = {
             number: unflatten(nesting, remaining)
@@ -81,6 +82,8 @@ class TransformedCall:
         for tensor in self.tensors:
             if tensor._grad_fn is None:
                 tensor._requires_grad = False
+        for linear in self.maps:
+            linear.freeze()
 
     def value(
         self, f: Callable[..., Any], kwargs: dict[str, Any], has_aux: bool
@@ -106,14 +109,22 @@ class TransformedCall:
         )
         return value, aux
 
-    def gradients(self, value: Tensor) -> list[Tensor]:
+    def linear(self, values: Sequence[Tensor], create_graph: bool | None = None) -> Linearization:
+        """The derivative of values by the inputs, recorded where anything outside needs that."""
+        recorded = self.outside if create_graph is None else create_graph
+        self.maps.append(Linearization(values, self.tensors, recorded))
+        return self.maps[-1]
+
+    def gradients(self, value: Tensor, create_graph: bool | None = None) -> list[Tensor]:
         """The gradients of a real number by the inputs."""
-        if not (value._requires_grad and self.tensors):
-            return [zeros_like(t) for t in self.tensors]
-        found = engine.dense_grad(
-            value, self.tensors, create_graph=self.outside, materialize_grads=True
-        )
-        return list(found)
+        return self.filled(self.linear([value], create_graph).pull([one(value)], last=True))
+
+    def filled(self, found: Product, shape: tuple = ()) -> list[Tensor]:
+        """Derivatives of something of that shape by the inputs, with zeros for None."""
+        return [
+            filled(part, shape + t._array.shape, t._array.dtype)
+            for part, t in zip(found, self.tensors, strict=True)
+        ]
 
     def result(self, values: Sequence[Any]) -> Any:
         """Values, one for each differentiated array, in the nesting of the arguments."""
@@ -201,11 +212,6 @@ def real_number(name: str, function: Callable, value: Tensor) -> Tensor:
             "ng.jacobian"
         )
     return value
-
-
-def zeros_like(tensor: Tensor) -> Tensor:
-    """The gradient by something that nothing depends on."""
-    return Tensor(zeros(tensor._array.shape, tensor._array.dtype))
 
 
 def checked_argnums(

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from math import prod
 from typing import Any
 
 import numpy as np
 
-from numgrad.autograd.engine import backward as engine
-from numgrad.core.abstract import zeros
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.core.tree import map_leaves
 from numgrad.tensors.tensor import Tensor
-from numgrad.transforms.call import TransformedCall, checked_argnums, real_number, zeros_like
+from numgrad.transforms.call import TransformedCall, checked_argnums, real_number
+from numgrad.transforms.linearization import filled
 
 
 def value_and_grad(
@@ -103,93 +101,36 @@ def grad(
     return differentiated
 
 
-def _jacobians(values: list[Tensor], call: TransformedCall) -> list[list[Any]]:
+def _jacobians(values: list[Tensor], call: TransformedCall) -> list[list[Tensor]]:
     """For each value, for each input, an array of shape ``value.shape + input.shape``.
 
-    In a trace by columns where these are fewer. It costs nothing there that rows are computed in
-    order to be differentiated: what is not used is never computed.
+    By rows, or by columns where these are fewer.
     """
-    if state.ground.deferred:
-        real = all(t._array.dtype.kind == "f" for t in (*values, *call.tensors))
-        count = sum(t._array.size for t in call.tensors)
-        if real and count <= sum(value._array.size for value in values):
-            return _jacobian_columns(values, call)
-    return [_jacobian_rows(value, call) for value in values]
-
-
-def _jacobian_columns(values: list[Tensor], call: TransformedCall) -> list[list[Any]]:
-    """The Jacobian of a trace by forward products: a backward of a backward for each column."""
-    weights = [Tensor(zeros(v._array.shape, v._array.dtype), v._requires_grad) for v in values]
-    roots = [k for k, v in enumerate(values) if v._requires_grad]
-    chosen = [weights[k] for k in roots]
-    pulled: Any = [None] * len(call.tensors)
-    if roots and call.tensors:
-        pulled = engine.dense_grad(
-            [values[k] for k in roots], call.tensors, chosen, create_graph=True,
-            allow_unused=True,
-        )  # fmt: skip
-    table: list[list[Any]] = [[] for _ in values]
-    for t, row in zip(call.tensors, pulled, strict=True):
-        columns: list[list[Any]] = [[] for _ in values]
-        shape = tuple(int(n) for n in t._array.shape)
-        for place in range(prod(shape)):
-            found: Any = ()
-            if row is not None and row._requires_grad:
-                unit = Tensor(state.ground.unit(shape, place, t._array.dtype))
-                found = engine.dense_grad(row, chosen, unit, create_graph=True, allow_unused=True)
-            by_value = dict(zip(roots, found, strict=False))
-            for k, column in enumerate(columns):
-                part = by_value.get(k)
-                column.append(zeros_like(values[k]) if part is None else part)
-        for k, (value, column) in enumerate(zip(values, columns, strict=True)):
-            whole = value._array.shape + shape
-            stacked = OPS["stack"](column, axis=-1) if column else None
-            table[k].append(
-                Tensor(zeros(whole, value._array.dtype))
-                if stacked is None
-                else OPS["reshape"](stacked, whole)
-            )
-    return table
-
-
-def _jacobian_rows(value: Tensor, call: TransformedCall) -> list[Any]:
-    """For each input an array of shape ``value.shape + input.shape``, a backward for each row."""
-    shape = value._array.shape
-    if not (value._requires_grad and call.tensors):
-        return [Tensor(zeros(shape + t._array.shape, t._array.dtype)) for t in call.tensors]
-    shape = tuple(int(n) for n in shape)
-    size = prod(shape)
-    if call.outside or state.interpreters:
-        rows = [_row(value, call, shape, k) for k in range(size)]
-        stack, reshape = OPS["stack"], OPS["reshape"]
+    linear = call.linear(values)
+    if _by_columns(values, call):
+        columns = [linear.columns(k) for k in range(len(call.tensors))]
         return [
-            reshape(stack([row[p] for row in rows]), shape + t._array.shape)
-            if size
-            else Tensor(zeros(shape + t._array.shape, t._array.dtype))
-            for p, t in enumerate(call.tensors)
+            [
+                OPS["astype"](filled(part, v.shape + t.shape, t.dtype), t.dtype)
+                for part, t in zip(row, call.tensors, strict=True)
+            ]
+            for v, row in zip(values, zip(*columns, strict=True), strict=True)
         ]
-    out = [np.zeros((size, *t._array.shape), t._array.dtype) for t in call.tensors]
-    one_hot = np.zeros(size, value._array.dtype)
-    for k in range(size):
-        one_hot[k] = 1
-        row = engine.dense_grad(
-            value, call.tensors, one_hot.reshape(shape), retain_graph=k < size - 1,
-            materialize_grads=True,
-        )  # fmt: skip
-        one_hot[k] = 0
-        for array, g in zip(out, row, strict=True):
-            array[k] = g._array
-    return [
-        Tensor(a.reshape(shape + t._array.shape)) for a, t in zip(out, call.tensors, strict=True)
-    ]
+    return [call.filled(linear.rows(k), v._array.shape) for k, v in enumerate(values)]
 
 
-def _row(value: Tensor, call: TransformedCall, shape: tuple[int, ...], place: int) -> Any:
-    """Gradients of one element."""
-    unit = Tensor(state.ground.unit(shape, place, value._array.dtype))
-    return engine.dense_grad(
-        value, call.tensors, unit, True, create_graph=call.outside, materialize_grads=True
-    )
+def _by_columns(values: list[Tensor], call: TransformedCall) -> bool:
+    """Whether there are fewer columns than rows.
+
+    They are differentiated twice for, which pays off if it saves more than a few backwards. It
+    costs nothing in a trace: what is not used is never computed there.
+    """
+    real = all(t._array.dtype.kind == "f" for t in (*values, *call.tensors))
+    columns = sum(t._array.size for t in call.tensors)
+    rows = sum(value._array.size for value in values)
+    if not (columns and real):
+        return False
+    return columns <= rows if state.ground.deferred else 4 * columns + 16 < rows
 
 
 def jacobian(
@@ -245,13 +186,8 @@ def hessian(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         with TransformedCall("hessian", args, numbers) as call:
             value = real_number("hessian", f, call.value(f, kwargs, False)[0])
-            if value._requires_grad and call.tensors:
-                first = engine.dense_grad(
-                    value, call.tensors, create_graph=True, materialize_grads=True
-                )
-            else:
-                first = [zeros_like(t) for t in call.tensors]
-            table = _jacobians(list(first), call)
+            first = call.gradients(value, create_graph=True)
+            table = _jacobians(first, call)
         return call.result([call.result([call.kind(j) for j in row]) for row in table])
 
     return differentiated
