@@ -16,6 +16,7 @@ from numgrad import nn as nn
 from numgrad import optim as optim
 from numgrad import random as random
 from numgrad import testing as testing
+from numgrad import tree as tree
 from numgrad import viz as viz
 from numgrad.autograd.modes import enable_grad as enable_grad
 from numgrad.autograd.modes import inference_mode as inference_mode
@@ -64,8 +65,16 @@ from numgrad.tensors.creation import zeros_like as zeros_like
 from numgrad.tensors.tensor import Tensor as Tensor
 from numgrad.transforms import grad as grad
 from numgrad.transforms import hessian as hessian
+from numgrad.transforms import hvp as hvp
+from numgrad.transforms import jacfwd as jacfwd
 from numgrad.transforms import jacobian as jacobian
+from numgrad.transforms import jacrev as jacrev
+from numgrad.transforms import jvp as jvp
+from numgrad.transforms import linearize as linearize
+from numgrad.transforms import stop_gradient as stop_gradient
 from numgrad.transforms import value_and_grad as value_and_grad
+from numgrad.transforms import vhp as vhp
+from numgrad.transforms import vjp as vjp
 from numpy import complex128 as complex128
 from numpy import complex64 as complex64
 from numpy import e as e

@@ -1,36 +1,48 @@
-"""``grad``, ``value_and_grad``, ``jacobian`` and ``hessian`` of functions of arrays."""
+"""``grad``, ``value_and_grad``, Jacobians and ``hessian`` of functions of arrays."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
-from numgrad.core.tree import map_leaves
+from numgrad.core.tree import unflatten
 from numgrad.tensors.tensor import Tensor
-from numgrad.transforms.call import TransformedCall, checked_argnums, real_number
-from numgrad.transforms.linearization import filled
+from numgrad.transforms.call import TransformedCall
+from numgrad.transforms.chosen import Argnames, Argnums, Chosen, choose
+from numgrad.transforms.linearization import dual_columns, filled
 
 
 def value_and_grad(
-    f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
+    f: Callable[..., Any],
+    argnums: Argnums = None,
+    has_aux: bool = False,
+    argnames: Argnames = None,
+    holomorphic: bool = False,
 ) -> Callable[..., Any]:
     """The function that returns ``f(*args)`` and its gradient.
 
     Parameters
     ----------
     f
-        A function of arrays that returns one real number. Inside it the arguments of ``argnums``
-        are Tensors.
+        A function of arrays that returns one real number. Inside it the arguments that are
+        differentiated are Tensors.
     argnums
-        The argument, or several, to differentiate; each an array or a nesting of tuples, lists and
-        dicts of arrays.
+        The argument, or several, to differentiate; each an array or a nesting of tuples, lists,
+        dicts, dataclasses and registered classes (``ng.tree.register``) with arrays in it. The
+        first one, unless ``argnames`` are given.
     has_aux
         ``f`` returns ``(value, aux)``; the result is then ``((value, aux), gradient)``.
+    argnames
+        Arguments by name: the gradient is that of one, or a dict; with ``argnums`` as well, a pair
+        of both.
+    holomorphic
+        ``f`` is a holomorphic function of complex arrays, and what is wanted is its complex
+        derivative.
 
     Returns
     -------
@@ -43,7 +55,10 @@ def value_and_grad(
     Raises
     ------
     NumgradTypeError
-        If ``f`` or ``argnums`` are of the wrong kind, or ``f`` returns nothing.
+        If ``f``, ``argnums`` or ``argnames`` are of the wrong kind, an argument has no derivatives
+        (integers, None, strings), or ``f`` returns nothing.
+    NumgradValueError
+        If there is no such argument.
     NumgradRuntimeError
         If the result is not one real number.
 
@@ -57,33 +72,38 @@ def value_and_grad(
     >>> value, gradient = ng.value_and_grad(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
     >>> float(value), gradient
     (5.0, array([2., 4.]))
+    >>> ng.grad(lambda x, scale: x * scale, argnames=("x", "scale"))(2.0, scale=3.0)
+    {'x': np.float64(3.0), 'scale': np.float64(2.0)}
     """
-    return _value_and_grad("value_and_grad", f, argnums, has_aux)
+    chosen = choose("value_and_grad", f, argnums, argnames, holomorphic)
+    return _value_and_grad(chosen, has_aux)
 
 
-def _value_and_grad(
-    name: str, f: Callable[..., Any], argnums: int | Sequence[int], has_aux: bool
-) -> Callable[..., Any]:
-    numbers = checked_argnums(name, f, argnums)
-
-    @functools.wraps(f)
+def _value_and_grad(chosen: Chosen, has_aux: bool) -> Callable[..., Any]:
+    @functools.wraps(chosen.function)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
-        with TransformedCall(name, args, numbers) as call:
-            value, aux = call.value(f, kwargs, has_aux)
-            found = call.gradients(real_number(name, f, value))
+        with TransformedCall(chosen, args, kwargs) as call:
+            value = call.value(has_aux)
+            found = call.gradients(value)
         out = call.kind(value)
         if isinstance(out, np.ndarray):
             out = out.reshape(())[()]
-        gradient = call.result([call.kind(g) for g in found])
-        return ((out, map_leaves(call.kind, aux)), gradient) if has_aux else (out, gradient)
+        gradient = call.result(map(call.kind, found))
+        return ((out, call.kinds(call.aux)), gradient) if has_aux else (out, gradient)
 
     return differentiated
 
 
 def grad(
-    f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
+    f: Callable[..., Any],
+    argnums: Argnums = None,
+    has_aux: bool = False,
+    argnames: Argnames = None,
+    holomorphic: bool = False,
 ) -> Callable[..., Any]:
     """The function that returns the gradient of ``f``; see ``value_and_grad``.
+
+    With ``has_aux`` it returns ``(gradient, aux)``.
 
     Examples
     --------
@@ -91,7 +111,7 @@ def grad(
     >>> ng.grad(np.sin)(0.0)
     np.float64(1.0)
     """
-    both = _value_and_grad("grad", f, argnums, has_aux)
+    both = _value_and_grad(choose("grad", f, argnums, argnames, holomorphic), has_aux)
 
     @functools.wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
@@ -101,25 +121,114 @@ def grad(
     return differentiated
 
 
-def _jacobians(values: list[Tensor], call: TransformedCall) -> list[list[Tensor]]:
-    """For each value, for each input, an array of shape ``value.shape + input.shape``.
+# -------------------------------------------------------------------------------------- Jacobians
 
-    By rows, or by columns where these are fewer.
+
+def jacobian(
+    f: Callable[..., Any],
+    argnums: Argnums = None,
+    has_aux: bool = False,
+    argnames: Argnames = None,
+    holomorphic: bool = False,
+) -> Callable[..., Any]:
+    """The function that returns the Jacobian of ``f``, of shape ``output.shape + input.shape``.
+
+    Arguments are those of ``value_and_grad``, but ``f`` may return arrays of any shape, in any
+    nesting: in place of each there is then the nesting of its derivatives. It is computed by rows,
+    or by columns where these are much fewer, always from one call of ``f``. A row is the gradient
+    of one output; where that is complex and not ``holomorphic``, of its real part.
+
+    Examples
+    --------
+    >>> import numpy as np, numgrad as ng
+    >>> ng.jacobian(lambda x: x**2)(np.array([1.0, 2.0]))
+    array([[2., 0.],
+           [0., 4.]])
+    >>> ng.jacobian(lambda x, y: {"product": x * y}, (0, 1))(2.0, 3.0)
+    {'product': (np.float64(3.0), np.float64(2.0))}
     """
+    chosen = choose("jacobian", f, argnums, argnames, holomorphic)
+    return _jacobian(chosen, has_aux, _by_shape)
+
+
+def jacrev(
+    f: Callable[..., Any],
+    argnums: Argnums = None,
+    has_aux: bool = False,
+    argnames: Argnames = None,
+    holomorphic: bool = False,
+) -> Callable[..., Any]:
+    """``jacobian`` by rows: a backward for each element of the output, many at once.
+
+    Examples
+    --------
+    >>> import numpy as np, numgrad as ng
+    >>> ng.jacrev(lambda x: np.sum(x) ** 2)(np.array([1.0, 2.0]))
+    array([6., 6.])
+    """
+    return _jacobian(choose("jacrev", f, argnums, argnames, holomorphic), has_aux, _by_rows)
+
+
+def jacfwd(
+    f: Callable[..., Any],
+    argnums: Argnums = None,
+    has_aux: bool = False,
+    argnames: Argnames = None,
+    holomorphic: bool = False,
+) -> Callable[..., Any]:
+    """``jacobian`` by forward mode: with a tangent for each element of the input, many at once.
+
+    ``f`` is called more than once, and what it calls needs rules of forward mode. Derivatives are
+    of the dtype of the output; by a complex input they are those along the real axis.
+
+    Examples
+    --------
+    >>> import numpy as np, numgrad as ng
+    >>> ng.jacfwd(lambda x: np.stack([np.sin(x), np.cos(x)]))(0.0)
+    array([ 1., -0.])
+    """
+    return _jacobian(choose("jacfwd", f, argnums, argnames, holomorphic), has_aux, _by_duals)
+
+
+def _jacobian(chosen: Chosen, has_aux: bool, derive: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(chosen.function)
+    def differentiated(*args: Any, **kwargs: Any) -> Any:
+        with TransformedCall(chosen, args, kwargs, recorded=derive is not _by_duals) as call:
+            table = derive(call.outputs(has_aux), call)
+        rows = [call.result(map(call.kind, row)) for row in table]
+        result = unflatten(call.structure, iter(rows))
+        return (result, call.kinds(call.aux)) if has_aux else result
+
+    return differentiated
+
+
+def _by_shape(values: list[Tensor], call: TransformedCall) -> list[list[Tensor]]:
+    """For each value, for each input, an array of shape ``value.shape + input.shape``."""
+    return (_by_columns if _prefers_columns(values, call) else _by_rows)(values, call)
+
+
+def _by_rows(values: list[Tensor], call: TransformedCall) -> list[list[Tensor]]:
     linear = call.linear(values)
-    if _by_columns(values, call):
-        columns = [linear.columns(k) for k in range(len(call.tensors))]
-        return [
-            [
-                OPS["astype"](filled(part, v.shape + t.shape, t.dtype), t.dtype)
-                for part, t in zip(row, call.tensors, strict=True)
-            ]
-            for v, row in zip(values, zip(*columns, strict=True), strict=True)
-        ]
     return [call.filled(linear.rows(k), v._array.shape) for k, v in enumerate(values)]
 
 
-def _by_columns(values: list[Tensor], call: TransformedCall) -> bool:
+def _by_columns(values: list[Tensor], call: TransformedCall) -> list[list[Tensor]]:
+    linear = call.linear(values)
+    columns = [linear.columns(k) for k in range(len(call.tensors))]
+    return [
+        [
+            OPS["astype"](filled(part, v.shape + t.shape, t.dtype), t.dtype)
+            for part, t in zip(row, call.tensors, strict=True)
+        ]
+        for v, row in zip(values, zip(*columns, strict=True), strict=True)
+    ]
+
+
+def _by_duals(values: list[Tensor], call: TransformedCall) -> list[list[Tensor]]:
+    return dual_columns(call.evaluate, values, call.tensors)
+
+
+def _prefers_columns(values: list[Tensor], call: TransformedCall) -> bool:
     """Whether there are fewer columns than rows.
 
     They are differentiated twice for, which pays off if it saves more than a few backwards. It
@@ -133,40 +242,18 @@ def _by_columns(values: list[Tensor], call: TransformedCall) -> bool:
     return columns <= rows if state.ground.deferred else 4 * columns + 16 < rows
 
 
-def jacobian(
-    f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
+def hessian(
+    f: Callable[..., Any],
+    argnums: Argnums = None,
+    has_aux: bool = False,
+    argnames: Argnames = None,
+    holomorphic: bool = False,
 ) -> Callable[..., Any]:
-    """The function that returns the Jacobian of ``f``, of shape ``output.shape + input.shape``.
-
-    Arguments are those of ``value_and_grad``, but ``f`` may return an array of any shape. A row is
-    the gradient of one output; where that is complex, of its real part, which for a holomorphic
-    function is the conjugate of the derivative.
-
-    Examples
-    --------
-    >>> import numpy as np, numgrad as ng
-    >>> ng.jacobian(lambda x: x**2)(np.array([1.0, 2.0]))
-    array([[2., 0.],
-           [0., 4.]])
-    """
-    numbers = checked_argnums("jacobian", f, argnums)
-
-    @functools.wraps(f)
-    def differentiated(*args: Any, **kwargs: Any) -> Any:
-        with TransformedCall("jacobian", args, numbers) as call:
-            value, aux = call.value(f, kwargs, has_aux)
-            (found,) = _jacobians([value], call)
-        result = call.result([call.kind(j) for j in found])
-        return (result, map_leaves(call.kind, aux)) if has_aux else result
-
-    return differentiated
-
-
-def hessian(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
     """The function that returns the matrix of second derivatives of ``f``.
 
-    For one array of shape ``s`` the result has shape ``s + s``; for several, or nestings, it is
-    nested twice.
+    Arguments are those of ``value_and_grad``. For one array of shape ``s`` the result has shape
+    ``s + s``; for several, or nestings, it is nested twice. It is the Jacobian of the recorded
+    gradient, many rows at once.
 
     Raises
     ------
@@ -180,14 +267,14 @@ def hessian(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable
     array([[ 6.,  0.],
            [ 0., 12.]])
     """
-    numbers = checked_argnums("hessian", f, argnums)
+    chosen = choose("hessian", f, argnums, argnames, holomorphic)
 
     @functools.wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
-        with TransformedCall("hessian", args, numbers) as call:
-            value = real_number("hessian", f, call.value(f, kwargs, False)[0])
-            first = call.gradients(value, create_graph=True)
-            table = _jacobians(first, call)
-        return call.result([call.result([call.kind(j) for j in row]) for row in table])
+        with TransformedCall(chosen, args, kwargs) as call:
+            gradients = call.gradients(call.value(has_aux), create_graph=True)
+            table = _by_shape(gradients, call)
+        result = call.result([call.result(map(call.kind, row)) for row in table])
+        return (result, call.kinds(call.aux)) if has_aux else result
 
     return differentiated

@@ -64,7 +64,9 @@ class Linearization:
     ) -> None:
         self.y, self.x, self.create_graph = y, x, create_graph
 
-    def pull(self, w: Sequence[Tensor | None], *, last: bool = False) -> Product:
+    def pull(
+        self, w: Sequence[Tensor | None], *, last: bool = False, create_graph: bool | None = None
+    ) -> Product:
         """The product ``w J``; None in ``w`` is zero. The ``last`` one frees the graph."""
         pairs = [
             (part, weight)
@@ -74,14 +76,22 @@ class Linearization:
         if not pairs:
             return [None] * len(self.x)
         roots, weights = zip(*pairs, strict=True)
-        return self._walk(roots, weights, retain_graph=None if last else True)
+        record = self.create_graph if create_graph is None else create_graph
+        return self._walk(roots, weights, not last or None, record)
 
-    def _walk(self, roots: Sequence[Tensor], weights: Sequence[Tensor], **options: Any) -> Product:
+    def _walk(
+        self,
+        roots: Sequence[Tensor],
+        weights: Sequence[Tensor],
+        retain_graph: bool | None,
+        create_graph: bool,
+        **options: Any,
+    ) -> Product:
         wanted = [t for t in self.x if t.requires_grad]
         if not wanted:
             return [None] * len(self.x)
         found = dense_grad(
-            roots, wanted, weights, create_graph=self.create_graph, allow_unused=True, **options
+            roots, wanted, weights, retain_graph, create_graph, allow_unused=True, **options
         )
         remaining = iter(found)
         return [next(remaining) if t.requires_grad else None for t in self.x]
@@ -90,18 +100,26 @@ class Linearization:
     def transposed(self) -> Linearization:
         """``w -> w J`` as a recorded function: Note [The transposed map]."""
         w = [Tensor(zeros(t.shape, t.dtype), t.requires_grad) for t in self.y if t is not None]
-        pulled = Linearization(self.y, self.x, create_graph=True).pull(w)
+        pulled = self.pull(w, create_graph=True)
         return Linearization(pulled, w, self.create_graph)
 
-    def push(self, v: Sequence[Tensor | None], *, last: bool = False) -> Product:
+    def push(
+        self, v: Sequence[Tensor | None], *, last: bool = False, create_graph: bool | None = None
+    ) -> Product:
         """The product ``J v``; as for ``pull``."""
-        return self.transposed.pull(v, last=last)
+        return self.transposed.pull(v, last=last, create_graph=create_graph)
 
     def freeze(self) -> None:
         """Forget the leaves of the transposed map: nothing that was returned leads there."""
         if "transposed" in vars(self):
             for weight in self.transposed.x:
                 weight._requires_grad = False
+
+    def thaw(self) -> None:
+        """Let the transposed map be used again."""
+        if "transposed" in vars(self):
+            for y, weight in zip(self.y, self.transposed.x, strict=True):
+                weight._requires_grad = y is not None and y.requires_grad
 
     # ------------------------------------------------------------------------------------- matrix
 
@@ -143,7 +161,7 @@ class Linearization:
 
     def _batches(self, y: Tensor) -> list:
         parts = [
-            self._walk([y], [units], retain_graph=True, is_grads_batched=True)
+            self._walk([y], [units], True, self.create_graph, is_grads_batched=True)
             for units in batches(y)
         ]
         columns = zip(*parts, strict=True)
