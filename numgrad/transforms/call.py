@@ -21,7 +21,7 @@ from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 from numgrad.tensors.eager import check_array_kind
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.chosen import Chosen
-from numgrad.transforms.linearization import Linearization, Product, filled, one
+from numgrad.transforms.linearization import Linearization, Product, filled
 
 
 class TransformedCall:
@@ -59,10 +59,11 @@ class TransformedCall:
             )
         self.name, self.chosen = name, chosen
         self.keys = chosen.keys(args, kwargs)
-        self.arguments: dict[int | str, Any] = {**dict(enumerate(args)), **kwargs}
-        self.count, self.keywords = len(args), tuple(kwargs)
+        self.arguments = args, kwargs
         given: list[Any] = []
-        self.nestings = [flatten(self.arguments[key], given) for key in self.keys]
+        self.nestings = [
+            flatten(args[key] if isinstance(key, int) else kwargs[key], given) for key in self.keys
+        ]
         self.recorded, self.records = recorded, state.grad_enabled
         self.tensors = [_own(name, leaf) for leaf in given]
         self.own = [t for t in self.tensors if recorded and t._grad_fn is None]
@@ -71,7 +72,8 @@ class TransformedCall:
         self.as_tensors = bool(
             state.transforms
             or state.interpreters
-            or any(isinstance(x, Tensor) for x in (*given, *leaves(like)))
+            or any(isinstance(x, Tensor) for x in given)
+            or (like is not None and any(isinstance(x, Tensor) for x in leaves(like)))
         )
         self.outside = False
         self.maps: list[Linearization] = []
@@ -99,11 +101,13 @@ class TransformedCall:
     def run(self, tensors: Sequence[Tensor], has_aux: bool = False) -> tuple[Any, Any]:
         """What the function returns for these, and ``aux``; it may not call ``backward``."""
         self.has_aux = has_aux
-        remaining, given = iter(tensors), dict(self.arguments)
+        args, kwargs = list(self.arguments[0]), self.arguments[1].copy()
+        remaining = iter(tensors)
         for key, nesting in zip(self.keys, self.nestings, strict=True):
-            given[key] = unflatten(nesting, remaining)
-        args = [given[k] for k in range(self.count)]
-        kwargs = {name: given[name] for name in self.keywords}
+            if isinstance(key, int):
+                args[key] = unflatten(nesting, remaining)
+            else:
+                kwargs[key] = unflatten(nesting, remaining)
         before = state.set(transforms=state.transforms + 1)
         try:
             result = self.chosen.function(*args, **kwargs)
@@ -155,16 +159,16 @@ class TransformedCall:
 
     # -------------------------------------------------------------------------- the derivative
 
-    def linear(self, values: Sequence[Tensor], create_graph: bool | None = None) -> Linearization:
+    def linear(self, values: Sequence[Tensor]) -> Linearization:
         """The derivative of values by the inputs, recorded where anything outside needs that."""
-        recorded = self.outside if create_graph is None else create_graph
-        self.maps.append(Linearization(values, self.tensors, recorded))
+        self.maps.append(Linearization(values, self.tensors, self.outside))
         return self.maps[-1]
 
     def gradients(self, value: Tensor, create_graph: bool | None = None) -> list[Tensor]:
         """The gradients of a number by the inputs."""
         value = real_number(self.chosen, value)
-        return self.filled(self.linear([value], create_graph).pull([one(value)], last=True))
+        recorded = self.outside if create_graph is None else create_graph
+        return self.filled(Linearization([value], self.tensors, recorded).gradient())
 
     def filled(self, found: Product, shape: tuple = ()) -> list[Tensor]:
         """Derivatives of something of that shape by the inputs, with zeros for None.
@@ -172,7 +176,7 @@ class TransformedCall:
         The engine gives the conjugate of the derivative of a holomorphic function.
         """
         dense = [
-            filled(part, shape + t._array.shape, t._array.dtype)
+            filled(None, shape + t._array.shape, t._array.dtype) if part is None else part
             for part, t in zip(found, self.tensors, strict=True)
         ]
         return list(map(OPS["conjugate"], dense)) if self.chosen.holomorphic else dense

@@ -14,7 +14,7 @@ Argnums: TypeAlias = int | Sequence[int] | None
 Argnames: TypeAlias = str | Sequence[str] | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Chosen:
     """Arguments by position, by name, or both; ``choose`` makes it when a function is transformed.
 
@@ -22,38 +22,43 @@ class Chosen:
     ----------
     name
         Of the transform, for messages.
+    numbers, names
+        The positions, and the names; ``single`` and ``single_name`` if it is one, not in a tuple.
     positions
-        Where the function takes the arguments of ``argnames``, if that is known.
+        Where the function takes arguments of these names, as far as that is known.
     """
 
     name: str
     function: Callable[..., Any]
-    argnums: int | tuple[int, ...] | None
-    argnames: str | tuple[str, ...] | None = None
+    numbers: tuple[int, ...]
+    single: bool
+    names: tuple[str, ...] = ()
+    single_name: bool = False
     holomorphic: bool = False
     positions: Mapping[str, int] = field(default_factory=dict)
 
     def keys(self, args: tuple, kwargs: dict[str, Any]) -> list[int | str]:
         """The places of the arguments in a call: positions and keywords."""
+        count = len(args)
         keys: list[int | str] = []
-        for number in _several(self.argnums):
-            if not -len(args) <= number < len(args):
+        for number in self.numbers:
+            if not -count <= number < count:
                 raise NumgradValueError(
-                    f"{self.name}: argnums names argument {number}, the call has {len(args)}"
+                    f"{self.name}: argnums names argument {number}, the call has {count}"
                 )
-            keys.append(number % len(args))
-        for argname in _several(self.argnames):
-            place = self.positions.get(argname, len(args))
-            if place >= len(args) and argname not in kwargs:
+            keys.append(number % count)
+        for argname in self.names:
+            place = self.positions.get(argname, count)
+            if place >= count and argname not in kwargs:
                 raise NumgradValueError(
                     f"{self.name}: argnames names {argname!r}, which the call does not give; pass "
                     "it, a default is not differentiated"
                 )
             keys.append(argname if argname in kwargs else place)
-        if len(set(keys)) < len(keys):
+        if len(keys) > 1 and len(set(keys)) < len(keys):
             raise NumgradValueError(
-                f"{self.name}: argnums {self.argnums} and argnames {self.argnames} name an "
-                "argument twice"
+                f"{self.name}: argnums {self.numbers} and argnames {self.names} name an argument "
+                "twice"
             )
         return keys
 
@@ -62,14 +67,13 @@ class Chosen:
 
         By position one or a tuple, by name one or a dict; a pair for both.
         """
-        count = len(_several(self.argnums))
-        by_number = parts[0] if isinstance(self.argnums, int) else tuple(parts[:count])
-        if self.argnames is None:
+        count = len(self.numbers)
+        by_number = parts[0] if self.single else tuple(parts[:count])
+        if not self.names:
             return by_number
         named = parts[count:]
-        single = isinstance(self.argnames, str)
-        by_name = named[0] if single else dict(zip(self.argnames, named, strict=True))
-        return by_name if self.argnums is None else (by_number, by_name)
+        by_name = named[0] if self.single_name else dict(zip(self.names, named, strict=True))
+        return (by_number, by_name) if self.numbers else by_name
 
 
 def choose(
@@ -81,11 +85,14 @@ def choose(
 ) -> Chosen:
     """Arguments that are checked; the first one if none is named."""
     check_function(name, f)
-    numbers = 0 if argnums is None and argnames is None else _numbers(name, argnums)
     if argnames is None:
-        return Chosen(name, f, numbers, None, holomorphic)
-    names = argnames if isinstance(argnames, str) else _names(name, argnames)
-    return Chosen(name, f, numbers, names, holomorphic, _positions(f))
+        numbers, single = _numbers(name, 0 if argnums is None else argnums)
+        return Chosen(name, f, numbers, single, holomorphic=holomorphic)
+    numbers, single = ((), False) if argnums is None else _numbers(name, argnums)
+    names = (argnames,) if isinstance(argnames, str) else _names(name, argnames)
+    return Chosen(
+        name, f, numbers, single, names, isinstance(argnames, str), holomorphic, _positions(f)
+    )
 
 
 def check_function(name: str, f: Any) -> None:
@@ -97,18 +104,15 @@ def check_function(name: str, f: Any) -> None:
         )
 
 
-def _numbers(name: str, argnums: Argnums) -> int | tuple[int, ...] | None:
+def _numbers(name: str, argnums: int | Sequence[int]) -> tuple[tuple[int, ...], bool]:
     given: tuple[Any, ...] = tuple(argnums) if isinstance(argnums, list | tuple) else (argnums,)
-    if argnums is None:
-        return None
     try:
-        numbers = tuple([index(number) for number in given])
+        return tuple([index(number) for number in given]), not isinstance(argnums, list | tuple)
     except TypeError:
         raise NumgradTypeError(
             f"{name}: argnums is the position of an argument, or several in a tuple, as integers; "
             f"got {argnums!r}"
         ) from None
-    return numbers if isinstance(argnums, list | tuple) else numbers[0]
 
 
 def _names(name: str, argnames: Sequence[str]) -> tuple[str, ...]:
@@ -126,8 +130,3 @@ def _positions(f: Callable[..., Any]) -> dict[str, int]:
         return {}
     taken = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     return {name: place for place, name in enumerate(taken)}
-
-
-def _several(names: Any) -> tuple:
-    """One or several in a tuple."""
-    return () if names is None else names if isinstance(names, tuple) else (names,)

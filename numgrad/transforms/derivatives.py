@@ -234,12 +234,13 @@ def _prefers_columns(values: list[Tensor], call: TransformedCall) -> bool:
     They are differentiated twice for, which pays off if it saves more than a few backwards. It
     costs nothing in a trace: what is not used is never computed there.
     """
-    real = all(t._array.dtype.kind == "f" for t in (*values, *call.tensors))
-    columns = sum(t._array.size for t in call.tensors)
-    rows = sum(value._array.size for value in values)
-    if not (columns and real):
+    columns = sum([t._array.size for t in call.tensors])
+    rows = sum([value._array.size for value in values])
+    if not call.tensors or not (
+        columns <= rows if state.ground.deferred else 4 * columns + 16 < rows
+    ):
         return False
-    return columns <= rows if state.ground.deferred else 4 * columns + 16 < rows
+    return all(t._array.dtype.kind == "f" for t in (*values, *call.tensors))
 
 
 def hessian(

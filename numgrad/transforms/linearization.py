@@ -81,20 +81,30 @@ class Linearization:
 
     def _walk(
         self,
-        roots: Sequence[Tensor],
-        weights: Sequence[Tensor],
+        roots: Tensor | Sequence[Tensor],
+        weights: Tensor | Sequence[Tensor] | None,
         retain_graph: bool | None,
         create_graph: bool,
         **options: Any,
     ) -> Product:
-        wanted = [t for t in self.x if t.requires_grad]
+        wanted = [t for t in self.x if t._requires_grad]
         if not wanted:
             return [None] * len(self.x)
         found = dense_grad(
             roots, wanted, weights, retain_graph, create_graph, allow_unused=True, **options
         )
+        if len(wanted) == len(self.x):
+            return list(found)
         remaining = iter(found)
-        return [next(remaining) if t.requires_grad else None for t in self.x]
+        return [next(remaining) if t._requires_grad else None for t in self.x]
+
+    def gradient(self) -> Product:
+        """The gradient of ``y``, one number; nothing more is asked for."""
+        (y,) = self.y
+        if y is None or not y.requires_grad:
+            return [None] * len(self.x)
+        weight = one(y) if y.dtype.kind == "c" else None
+        return self._walk(y, weight, None, self.create_graph)
 
     @cached_property
     def transposed(self) -> Linearization:
@@ -143,7 +153,9 @@ class Linearization:
         else:
             found = self._batches(y) if batched else None
         if found is None:
-            found = self._in_turn(k, y, count)
+            if not (self.create_graph or state.interpreters or state.ground.deferred):
+                return self._computed(y, count, axis, wholes)
+            found = self._in_turn(y, count)
         return [
             None if part is None else OPS["reshape"](_arranged(part, axis), whole)
             for part, whole in zip(found, wholes, strict=True)
@@ -167,25 +179,39 @@ class Linearization:
         columns = zip(*parts, strict=True)
         return [None if column[0] is None else joined(column) for column in columns]
 
-    def _in_turn(self, k: int, y: Tensor, count: int) -> list:
-        """For each input all rows as one Tensor, or a list of them if they are recorded."""
-        weights: list[Tensor | None] = [None] * len(self.y)
-        recorded = self.create_graph or state.interpreters or state.ground.deferred
+    def _in_turn(self, y: Tensor, count: int) -> list[list[Tensor] | None]:
+        """For each input a list of rows."""
         found: list[Any] = [None] * len(self.x)
         for place in range(count):
-            weights[k] = unit(y, place)
-            for p, g in enumerate(self.pull(weights)):
+            row = self._walk(y, unit(y, place), True, self.create_graph)
+            for p, (g, t) in enumerate(zip(row, self.x, strict=True)):
                 if g is None:
                     continue
                 if found[p] is None:
-                    like = self.x[p]
-                    found[p] = (
-                        [filled(None, like.shape, like.dtype)] * count
-                        if recorded
-                        else np.zeros((count, *like._array.shape), like._array.dtype)
-                    )
-                found[p][place] = g if recorded else g._array
-        return [Tensor(rows) if isinstance(rows, np.ndarray) else rows for rows in found]
+                    found[p] = [filled(None, t.shape, t.dtype)] * count
+                found[p][place] = g
+        return found
+
+    def _computed(self, y: Tensor, count: int, axis: int, wholes: Sequence[tuple]) -> Product:
+        """``rows`` in turn, if nothing has to know of them."""
+        found: list[Any] = [None] * len(self.x)
+        unit = np.zeros(y._array.shape, y._array.dtype)
+        for place in range(count):
+            unit.flat[place] = 1
+            row = self._walk(y, Tensor(unit), True, False)
+            unit.flat[place] = 0
+            for p, g in enumerate(row):
+                if g is None:
+                    continue
+                if found[p] is None:
+                    found[p] = np.zeros((count, *g._array.shape), g._array.dtype)
+                found[p][place] = g._array
+        if axis:
+            found = [None if rows is None else np.moveaxis(rows, 0, axis) for rows in found]
+        return [
+            None if rows is None else Tensor(rows.reshape(whole))
+            for rows, whole in zip(found, wholes, strict=True)
+        ]
 
 
 Function: TypeAlias = Callable[[Sequence[Tensor]], Sequence[Tensor]]
