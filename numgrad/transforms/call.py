@@ -86,7 +86,7 @@ class TransformedCall:
         for tensor in self.own:
             tensor.requires_grad_()
         for linear in self.maps:
-            linear.thaw()
+            linear.freeze(False)
         return self
 
     def __exit__(self, *exception: object) -> None:

@@ -236,9 +236,8 @@ def _prefers_columns(values: list[Tensor], call: TransformedCall) -> bool:
     """
     columns = sum([t._array.size for t in call.tensors])
     rows = sum([value._array.size for value in values])
-    if not call.tensors or not (
-        columns <= rows if state.ground.deferred else 4 * columns + 16 < rows
-    ):
+    fewer = columns <= rows if state.ground.deferred else 4 * columns + 16 < rows
+    if not (fewer and call.tensors):
         return False
     return all(t._array.dtype.kind == "f" for t in (*values, *call.tensors))
 

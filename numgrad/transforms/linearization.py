@@ -87,16 +87,12 @@ class Linearization:
         create_graph: bool,
         **options: Any,
     ) -> Product:
-        wanted = [t for t in self.x if t._requires_grad]
-        if not wanted:
-            return [None] * len(self.x)
+        if not self.x:
+            return []
         found = dense_grad(
-            roots, wanted, weights, retain_graph, create_graph, allow_unused=True, **options
+            roots, self.x, weights, retain_graph, create_graph, allow_unused=True, **options
         )
-        if len(wanted) == len(self.x):
-            return list(found)
-        remaining = iter(found)
-        return [next(remaining) if t._requires_grad else None for t in self.x]
+        return list(found)
 
     def gradient(self) -> Product:
         """The gradient of ``y``, one number; nothing more is asked for."""
@@ -109,7 +105,7 @@ class Linearization:
     @cached_property
     def transposed(self) -> Linearization:
         """``w -> w J`` as a recorded function: Note [The transposed map]."""
-        w = [Tensor(zeros(t.shape, t.dtype), t.requires_grad) for t in self.y if t is not None]
+        w = [Tensor(zeros(t.shape, t.dtype), True) for t in self.y if t is not None]
         pulled = self.pull(w, create_graph=True)
         return Linearization(pulled, w, self.create_graph)
 
@@ -119,17 +115,11 @@ class Linearization:
         """The product ``J v``; as for ``pull``."""
         return self.transposed.pull(v, last=last, create_graph=create_graph)
 
-    def freeze(self) -> None:
-        """Forget the leaves of the transposed map: nothing that was returned leads there."""
+    def freeze(self, frozen: bool = True) -> None:
+        """Let nothing that was returned lead to leaves of the transposed map; or use it again."""
         if "transposed" in vars(self):
             for weight in self.transposed.x:
-                weight._requires_grad = False
-
-    def thaw(self) -> None:
-        """Let the transposed map be used again."""
-        if "transposed" in vars(self):
-            for y, weight in zip(self.y, self.transposed.x, strict=True):
-                weight._requires_grad = y is not None and y.requires_grad
+                weight._requires_grad = not frozen
 
     # ------------------------------------------------------------------------------------- matrix
 
