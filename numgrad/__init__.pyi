@@ -63,6 +63,8 @@ from numgrad.tensors.creation import tensor as tensor
 from numgrad.tensors.creation import zeros as zeros
 from numgrad.tensors.creation import zeros_like as zeros_like
 from numgrad.tensors.tensor import Tensor as Tensor
+from numgrad.transforms import custom_jvp as custom_jvp
+from numgrad.transforms import custom_vjp as custom_vjp
 from numgrad.transforms import grad as grad
 from numgrad.transforms import hessian as hessian
 from numgrad.transforms import hvp as hvp

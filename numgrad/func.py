@@ -1,6 +1,9 @@
 """Functions that turn functions into their derivatives; ``ng.grad`` is ``ng.func.grad``."""
 
+from numgrad.tensors.checkpoint import checkpoint
 from numgrad.transforms import (
+    custom_jvp,
+    custom_vjp,
     grad,
     hessian,
     hvp,
@@ -16,6 +19,9 @@ from numgrad.transforms import (
 )
 
 __all__ = [
+    "checkpoint",
+    "custom_jvp",
+    "custom_vjp",
     "grad",
     "hessian",
     "hvp",

@@ -1,5 +1,7 @@
 """Functions that turn functions into their derivatives."""
 
+from numgrad.transforms.custom import custom_jvp as custom_jvp
+from numgrad.transforms.custom import custom_vjp as custom_vjp
 from numgrad.transforms.derivatives import grad as grad
 from numgrad.transforms.derivatives import hessian as hessian
 from numgrad.transforms.derivatives import jacfwd as jacfwd
