@@ -175,6 +175,33 @@ def test_what_has_no_rule_for_batches_is_computed_one_by_one():
     np.testing.assert_allclose(forward, expected, rtol=1e-14)
 
 
+class Doubled(ng.autograd.Function):
+    """Its backward leaves the tape: right once, not twice."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        return ng.asarray(g.detach().numpy() * 2)
+
+
+def test_code_of_the_users_gets_one_row_after_the_other():
+    x, seen = np.array([0.5, 2.0]), []
+    for f in (lambda x: np.repeat(Doubled.apply(x), 50), lambda x: Doubled.apply(np.repeat(x, 50))):
+        found = ng.jacobian(f)(x)
+        np.testing.assert_array_equal(found, 2 * np.repeat(np.eye(2), 50, axis=0))
+
+    def hooked(x):
+        y = np.repeat(x, 20)
+        y.register_hook(lambda g: seen.append(g.numpy()) or g * 3)
+        return y * 1.0
+
+    np.testing.assert_array_equal(ng.jacobian(hooked)(x), 3 * np.repeat(np.eye(2), 20, axis=0))
+    np.testing.assert_array_equal(seen, np.eye(40))
+
+
 def test_many_rows_lead_outside():
     w = ng.tensor(3.0, requires_grad=True)
 

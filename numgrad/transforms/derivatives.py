@@ -14,7 +14,7 @@ from numgrad.core.tree import unflatten
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.call import TransformedCall
 from numgrad.transforms.chosen import Argnames, Argnums, Chosen, choose
-from numgrad.transforms.linearization import dual_columns, filled
+from numgrad.transforms.linearization import dual_columns, filled, is_of_the_table
 
 
 def value_and_grad(
@@ -229,17 +229,19 @@ def _by_duals(values: list[Tensor], call: TransformedCall) -> list[list[Tensor]]
 
 
 def _prefers_columns(values: list[Tensor], call: TransformedCall) -> bool:
-    """Whether there are fewer columns than rows.
+    """Whether columns are the cheaper way, and as safe.
 
-    They are differentiated twice for, which pays off if it saves more than a few backwards. It
-    costs nothing in a trace: what is not used is never computed there.
+    They are differentiated twice for, which pays off if it saves more than a few backwards. In a
+    trace it costs nothing: what is not used is never computed there.
     """
     columns = sum([t._array.size for t in call.tensors])
     rows = sum([value._array.size for value in values])
     fewer = columns <= rows if state.ground.deferred else 4 * columns + 16 < rows
     if not (fewer and call.tensors):
         return False
-    return all(t._array.dtype.kind == "f" for t in (*values, *call.tensors))
+    if not all(t._array.dtype.kind == "f" for t in (*values, *call.tensors)):
+        return False
+    return state.ground.deferred or is_of_the_table(values)
 
 
 def hessian(

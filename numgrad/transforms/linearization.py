@@ -15,8 +15,10 @@ Note [Batches of rows]
 ----------------------
 A row costs a backward. Many at once are a batch (Note [Batched values] in
 ``autograd.batching.batch``), which pays the way through the graph once, and takes memory for
-``CHUNK`` times what the backward of one row does, at most. What cannot be computed in batches (a
-``Function`` without a rule, a hook that looks at numbers) is computed one row after the other.
+``CHUNK`` times what the backward of one row does, at most. Rows are computed one after the other
+where an operation refuses batches, and where code of the user's takes part in the backward (a
+``Function``, a hook), which may look at numbers. Such code may also leave the tape, so columns by
+the transposed map are chosen only where there are operations of the table and nothing else.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ import numpy as np
 
 from numgrad.autograd.batching.batch import BatchingInterpreter
 from numgrad.autograd.engine.backward import dense_grad
+from numgrad.autograd.engine.task import edge_of, reachable
 from numgrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from numgrad.autograd.variable import Tensor
 from numgrad.core.abstract import ones, zeros
@@ -139,7 +142,8 @@ class Linearization:
             return [None] * len(self.x)
         count = int(y.size)
         if batched is None:
-            found = self._many(y) if count >= MANY and not state.ground.deferred else None
+            many = count >= MANY and not (state.ground.deferred or uses_user_code([y]))
+            found = self._many(y) if many else None
         else:
             found = self._batches(y) if batched else None
         if found is None:
@@ -279,6 +283,21 @@ def filled(part: Tensor | None, shape: tuple[Any, ...], dtype: Any) -> Tensor:
 def one(like: Tensor) -> Tensor:
     """The cotangent of a number."""
     return Tensor(ones(like.shape, like.dtype))
+
+
+def uses_user_code(y: Sequence[Tensor]) -> bool:
+    """Whether a backward calls a ``Function`` or hooks."""
+    edges = [edge_of(part) for part in y]
+    return any(node.extras is not None or node.call.opaque for node in reachable(edges))
+
+
+def is_of_the_table(y: Sequence[Tensor]) -> bool:
+    """Whether a backward consists of operations of the table only."""
+    edges = [edge_of(part) for part in y]
+    return all(
+        node.extras is None and OPS.get(node.call.op.name) is node.call.op
+        for node in reachable(edges)
+    )
 
 
 def _arranged(rows: Any, axis: int) -> Tensor:

@@ -76,7 +76,7 @@ class Task:
     def _between(self) -> set[int]:
         needed: set[int] = set()
         consumers: dict[int, list[int]] = {}
-        for node in _reachable(self.roots):
+        for node in reachable(self.roots):
             for edge in node.edges:
                 if edge is None:
                     continue
@@ -96,7 +96,7 @@ class Task:
     def edges(self) -> Iterator[Any]:
         """The roots, and every edge a gradient may be sent along."""
         yield from self.roots
-        for node in _reachable(self.roots, self.needed):
+        for node in reachable(self.roots, self.needed):
             for edge in node.edges:
                 if edge is not None:
                     yield edge
@@ -123,7 +123,7 @@ class Task:
         return self.needed is None or place in self.wanted or place[0] in self.needed
 
 
-def _reachable(roots: Sequence[Any], within: set[int] | None = None) -> Iterator[Node]:
+def reachable(roots: Sequence[Any], within: set[int] | None = None) -> Iterator[Node]:
     """Every node that edges lead to, once; with ``within`` only through nodes of that set."""
     visited: set[int] = set()
     stack = [node_of(edge) for edge in roots]
@@ -144,5 +144,5 @@ def leads_elsewhere(roots: Iterable[Tensor], leaves: Sequence[Tensor]) -> bool:
     known = set(map(id, leaves))
     return any(
         isinstance(edge, Tensor) and edge._requires_grad and id(edge) not in known
-        for edge in chain(edges, chain.from_iterable(node.edges for node in _reachable(edges)))
+        for edge in chain(edges, chain.from_iterable(node.edges for node in reachable(edges)))
     )
