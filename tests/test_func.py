@@ -192,6 +192,8 @@ def test_code_of_the_users_gets_one_row_after_the_other():
     for f in (lambda x: np.repeat(Doubled.apply(x), 50), lambda x: Doubled.apply(np.repeat(x, 50))):
         found = ng.jacobian(f)(x)
         np.testing.assert_array_equal(found, 2 * np.repeat(np.eye(2), 50, axis=0))
+    found = ng.jit(ng.jacobian(lambda x: np.repeat(Cube.apply(x), 2)))(x)
+    np.testing.assert_array_equal(found, 3 * np.repeat(np.diag(x**2), 2, axis=0))
 
     def hooked(x):
         y = np.repeat(x, 20)

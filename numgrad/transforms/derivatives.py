@@ -14,7 +14,12 @@ from numgrad.core.tree import unflatten
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.call import TransformedCall
 from numgrad.transforms.chosen import Argnames, Argnums, Chosen, choose
-from numgrad.transforms.linearization import dual_columns, filled, is_of_the_table
+from numgrad.transforms.linearization import (
+    dual_columns,
+    filled,
+    is_of_the_table,
+    uses_user_code,
+)
 
 
 def value_and_grad(
@@ -241,7 +246,7 @@ def _prefers_columns(values: list[Tensor], call: TransformedCall) -> bool:
         return False
     if not all(t._array.dtype.kind == "f" for t in (*values, *call.tensors)):
         return False
-    return state.ground.deferred or is_of_the_table(values)
+    return not uses_user_code(values) if state.ground.deferred else is_of_the_table(values)
 
 
 def hessian(
