@@ -131,6 +131,15 @@ def test_compiled(name):
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
 
 
+def test_transformed_functions_compile():
+    """Their signature is that of the function, but for ``hvp``."""
+    product = ng.hvp(lambda x, scale: scalar(x) * scale)
+    expected = product(X, V, 2.0)
+    np.testing.assert_allclose(ng.jit(product)(X, V, 2.0), expected, rtol=1e-12)
+    np.testing.assert_allclose(ng.jit(product)(X, V, scale=2.0), expected, rtol=1e-12)
+    np.testing.assert_allclose(ng.jit(ng.jacfwd(f))(X), ng.jacrev(f)(X), rtol=1e-12)
+
+
 @pytest.mark.parametrize("name", ["vjp", "jvp", "linearize", "hvp"])
 def test_vectors_are_differentiated_too(name):
     """Products are linear in the vector."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -87,6 +86,11 @@ def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tu
     ------
     NumgradTypeError, NumgradValueError
         As for ``vjp``.
+
+    Notes
+    -----
+    The product is the transpose of that of ``vjp``, so a ``Function`` in ``f`` needs a backward
+    that can be differentiated, as it does for ``hessian``.
 
     Examples
     --------
@@ -205,8 +209,7 @@ def hvp(f: Callable[..., Any]) -> Callable[..., Any]:
     """
     chosen = choose("hvp", f)
 
-    @functools.wraps(f)
-    def differentiated(x: Any, v: Any, *args: Any, **kwargs: Any) -> Any:
+    def product(x: Any, v: Any, *args: Any, **kwargs: Any) -> Any:
         with TransformedCall(chosen, (x, *args), kwargs, like=v) as call:
             directions = _directions(call, (v,))
             gradients = call.gradients(call.value(), create_graph=True)
@@ -214,7 +217,7 @@ def hvp(f: Callable[..., Any]) -> Callable[..., Any]:
             found = call.filled(call.linear(gradients).pull(directions, last=True))
         return call.result(map(call.kind, found))
 
-    return differentiated
+    return product
 
 
 vhp = hvp
