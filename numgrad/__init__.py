@@ -24,8 +24,10 @@ Where to look:
 ``ng.<operation>``      NumPy's functions by NumPy's names, and some of PyTorch's; ``ng.ops`` shows
                         formula, gradient and machine code of each; ``elementwise`` and
                         ``primitive`` declare more
-``ng.grad``, ...        derivatives of functions: ``value_and_grad``, ``jacobian``, ``hessian``
+``ng.grad``, ...        derivatives of functions: ``value_and_grad``, ``jacobian``, ``hessian``;
+                        their products with vectors: ``vjp``, ``jvp``, ``linearize``, ``hvp``
 ``ng.func``             these by themselves
+``ng.tree``             nested containers of arrays: ``map``, ``flatten``, ``ravel``, ``register``
 ``ng.jit``              compiles a function; ``jit_stats`` says what it did
 ``ng.autograd``         ``backward``, ``grad``, hooks, graphs, forward mode, ``Function``
 ``ng.nn``               modules; ``ng.nn.functional``: layers, activations and losses as functions
@@ -107,10 +109,20 @@ from numgrad.tensors.creation import tensor as tensor
 from numgrad.tensors.creation import zeros as zeros
 from numgrad.tensors.creation import zeros_like as zeros_like
 from numgrad.tensors.tensor import Tensor as Tensor
+from numgrad.transforms import custom_jvp as custom_jvp
+from numgrad.transforms import custom_vjp as custom_vjp
 from numgrad.transforms import grad as grad
 from numgrad.transforms import hessian as hessian
+from numgrad.transforms import hvp as hvp
+from numgrad.transforms import jacfwd as jacfwd
 from numgrad.transforms import jacobian as jacobian
+from numgrad.transforms import jacrev as jacrev
+from numgrad.transforms import jvp as jvp
+from numgrad.transforms import linearize as linearize
+from numgrad.transforms import stop_gradient as stop_gradient
 from numgrad.transforms import value_and_grad as value_and_grad
+from numgrad.transforms import vhp as vhp
+from numgrad.transforms import vjp as vjp
 
 # isort: split
 from numgrad.core.op import OPS as _OPS
@@ -119,7 +131,7 @@ from numgrad.tensors import numpy_protocol as _numpy_protocol  # noqa: F401 (for
 
 __version__ = "0.1.0"
 
-_SUBPACKAGES = ("data", "func", "io", "nn", "optim", "testing", "viz")
+_SUBPACKAGES = ("data", "func", "io", "nn", "optim", "testing", "tree", "viz")
 _ON_FIRST_USE = {
     **{name: f"numgrad.{name}" for name in _SUBPACKAGES},
     "jit": "numgrad.compiler.api",

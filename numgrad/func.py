@@ -1,8 +1,40 @@
 """Functions that turn functions into their derivatives; ``ng.grad`` is ``ng.func.grad``."""
 
-from numgrad.transforms import grad, hessian, jacobian, value_and_grad
+from numgrad.tensors.checkpoint import checkpoint
+from numgrad.transforms import (
+    custom_jvp,
+    custom_vjp,
+    grad,
+    hessian,
+    hvp,
+    jacfwd,
+    jacobian,
+    jacrev,
+    jvp,
+    linearize,
+    stop_gradient,
+    value_and_grad,
+    vhp,
+    vjp,
+)
 
-__all__ = ["grad", "hessian", "jacobian", "value_and_grad"]
+__all__ = [
+    "checkpoint",
+    "custom_jvp",
+    "custom_vjp",
+    "grad",
+    "hessian",
+    "hvp",
+    "jacfwd",
+    "jacobian",
+    "jacrev",
+    "jvp",
+    "linearize",
+    "stop_gradient",
+    "value_and_grad",
+    "vhp",
+    "vjp",
+]
 
 
 def __dir__() -> list[str]:

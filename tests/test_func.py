@@ -95,3 +95,127 @@ def test_result_that_does_not_depend():
     np.testing.assert_array_equal(ng.grad(lambda x: np.sum(np.ones(2)))(np.ones(2)), [0, 0])
     with ng.no_grad():
         np.testing.assert_array_equal(ng.grad(cube)(np.ones(2)), [3, 3])
+
+
+# -------------------------------------------------------------------------- rows, columns, batches
+
+
+def counting(function):
+    """A function, and the list to which each call adds one."""
+    calls = []
+
+    def counted(x):
+        calls.append(1)
+        return function(x)
+
+    return counted, calls
+
+
+@pytest.mark.parametrize(("inputs", "outputs"), [(3, 200), (150, 150), (40, 2), (2, 3), (1, 20)])
+def test_a_jacobian_of_any_shape(inputs, outputs):
+    """One after the other, in batches of rows (more than one batch), of columns."""
+    rng = np.random.default_rng(0)
+    m, x = rng.standard_normal((outputs, inputs)), rng.standard_normal(inputs)
+    f, calls = counting(lambda x: np.tanh(m @ (x * x)))
+    expected = (1 - np.tanh(m @ (x * x)) ** 2)[:, None] * m * 2 * x
+    found = ng.jacobian(f)(x)
+    assert len(calls) == 1  # however many rows or columns
+    assert type(found) is np.ndarray
+    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-14)
+    for strategy in ("reverse-mode", "forward-mode"):
+        of_torch = ng.autograd.functional.jacobian(f, x, vectorize=True, strategy=strategy)
+        np.testing.assert_allclose(of_torch, expected, rtol=1e-11, atol=1e-14)
+    single = ng.jacobian(f)(x.astype(np.float32))
+    assert single.dtype == np.float32  # as that by which it is
+
+
+def test_an_input_that_only_some_outputs_depend_on():
+    x, y = np.linspace(0, 1, 30), np.linspace(1, 2, 2)
+    by_x, by_y = ng.jacobian(lambda x, y: x * 2, (0, 1))(x, y)
+    np.testing.assert_array_equal(by_x, 2 * np.eye(30))
+    np.testing.assert_array_equal(by_y, np.zeros((30, 2)))
+    by_y = ng.jacobian(lambda x, y: np.repeat(x, 4) * 2, 1)(x, y)
+    np.testing.assert_array_equal(by_y, np.zeros((120, 2)))
+    hessian = ng.hessian(lambda x, y: np.sum(x**3), (0, 1))(x, y)
+    np.testing.assert_array_equal(hessian[0][0], np.diag(6 * x))
+    np.testing.assert_array_equal(hessian[1][0], np.zeros((2, 30)))
+    assert ng.jacobian(lambda x: x[:0])(x).shape == (0, 30)
+    assert ng.jacobian(lambda x: np.sum(x) * np.ones(30))(x[:0]).shape == (30, 0)
+
+
+class Cube(ng.autograd.Function):
+    """Has no rule for batches, so rows are computed one after the other."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x**3
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return g * 3 * x**2
+
+
+def test_what_has_no_rule_for_batches_is_computed_one_by_one():
+    x = np.linspace(0.5, 2, 20)
+    np.testing.assert_allclose(ng.jacobian(Cube.apply)(x), np.diag(3 * x**2), rtol=1e-14)
+    hessian = ng.hessian(lambda x: Cube.apply(x).sum())(x)
+    np.testing.assert_allclose(hessian, np.diag(6 * x), rtol=1e-14)
+
+    def written(x):
+        y = np.sin(x).clone()
+        y[0] = x[1] * 2
+        return y
+
+    expected = np.diag(np.cos(x))
+    expected[0, :2] = 0, 2
+    np.testing.assert_allclose(ng.jacobian(written)(x), expected, rtol=1e-14)
+    forward = ng.autograd.functional.jacobian(written, x, vectorize=True, strategy="forward-mode")
+    np.testing.assert_allclose(forward, expected, rtol=1e-14)
+
+
+class Doubled(ng.autograd.Function):
+    """Its backward leaves the tape: right once, not twice."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        return ng.asarray(g.detach().numpy() * 2)
+
+
+def test_code_of_the_users_gets_one_row_after_the_other():
+    x, seen = np.array([0.5, 2.0]), []
+    for f in (lambda x: np.repeat(Doubled.apply(x), 50), lambda x: Doubled.apply(np.repeat(x, 50))):
+        found = ng.jacobian(f)(x)
+        np.testing.assert_array_equal(found, 2 * np.repeat(np.eye(2), 50, axis=0))
+    found = ng.jit(ng.jacobian(lambda x: np.repeat(Cube.apply(x), 2)))(x)
+    np.testing.assert_array_equal(found, 3 * np.repeat(np.diag(x**2), 2, axis=0))
+
+    def hooked(x):
+        y = np.repeat(x, 20)
+        y.register_hook(lambda g: seen.append(g.numpy()) or g * 3)
+        return y * 1.0
+
+    np.testing.assert_array_equal(ng.jacobian(hooked)(x), 3 * np.repeat(np.eye(2), 20, axis=0))
+    np.testing.assert_array_equal(seen, np.eye(40))
+
+
+def test_many_rows_lead_outside():
+    w = ng.tensor(3.0, requires_grad=True)
+
+    def columns(x):  # fewer than rows
+        return np.repeat(np.sin(x * w), 50)
+
+    for f, x, times in ((lambda x: np.sin(x * w), np.linspace(0.5, 2, 20), 1),
+                        (columns, np.linspace(0.5, 2, 3), 50)):  # fmt: skip
+        total = ng.jacobian(f)(x).sum()
+        (by_w,) = ng.autograd.grad(total, w)
+        inside = ng.grad(lambda s, f=f, x=x: ng.jacobian(lambda y: f(y * s))(x).sum())(1.0)
+        expected = np.sum(np.cos(3 * x) - 3 * x * np.sin(3 * x)) * times
+        np.testing.assert_allclose(total.item(), np.sum(3 * np.cos(3 * x)) * times, rtol=1e-12)
+        np.testing.assert_allclose(by_w, expected, rtol=1e-12)
+        np.testing.assert_allclose(inside.item(), 3 * expected, rtol=1e-12)

@@ -93,3 +93,70 @@ def test_jit_compiles_anew_for_other_data_of_a_registered_class():
 def test_register_takes_a_class():
     with pytest.raises(ng.NumgradTypeError, match=r"register.*class"):
         register(3, None, None)  # pyright: ignore
+
+
+# ---------------------------------------------------------------------------------------- ng.tree
+
+
+def test_the_public_face():
+    tree = values()
+    found, structure = ng.tree.flatten(tree)
+    assert found == ng.tree.leaves(tree) == leaves(tree)
+    assert ng.tree.unflatten(structure, found)["line"].slope == tree["line"].slope
+    for given in (found[:-1], [*found, 1.0]):
+        with pytest.raises(ng.NumgradValueError, match=f"{len(given)} leaves .* {len(found)}"):
+            ng.tree.unflatten(structure, given)
+    assert ng.tree.register is register
+
+
+def test_map_takes_several_nestings_by_key():
+    summed = ng.tree.map(lambda a, b: (a, b), {"a": 1, "b": [2]}, {"b": [20], "a": 10})
+    assert summed == {"a": (1, 10), "b": [(2, 20)]}
+    doubled = ng.tree.map(lambda x, y: (x, y), values(), values())
+    assert doubled["line"].ends[0].content == (4.0, 4.0)
+    others = [
+        ({"a": 1, "b": 2}, r"x\['b'\];"),
+        ({"a": 1, "b": (2,)}, r"x\['b'\];"),
+        ({"a": [1], "b": [2]}, r"x\['a'\];"),
+        ({"a": 1, "b": [2, 3]}, r"x\['b'\];"),
+        ({"a": 1}, "x;"),
+        ([1, [2]], "x;"),
+        (3, "x;"),
+    ]
+    for other, where in others:
+        with pytest.raises(ng.NumgradValueError, match=f"map: .*differ at {where}"):
+            ng.tree.map(lambda a, b: a, {"a": 1, "b": [2]}, other)
+
+
+def test_ravel_goes_both_ways():
+    tree = {"w": np.arange(6.0).reshape(2, 3), "n": [np.float32(7.0), 8]}
+    vector, unravel = ng.tree.ravel(tree)
+    np.testing.assert_array_equal(vector, np.arange(9.0)[[0, 1, 2, 3, 4, 5, 7, 8]])
+    back = unravel(vector)
+    assert [a.dtype for a in ng.tree.leaves(back)] == [np.float64, np.float32, np.int64]
+    ng.tree.map(np.testing.assert_array_equal, back, tree)
+    x = ng.tensor([1.0, 2.0], requires_grad=True)
+    vector, unravel = ng.tree.ravel({"x": x, "c": 3.0})
+    (unravel(vector * 2)["x"] * np.array([1.0, 10.0])).sum().backward()
+    np.testing.assert_array_equal(x.grad, [2.0, 20.0])
+    assert ng.tree.ravel(())[0].shape == (0,)
+    assert ng.tree.ravel(())[1](np.zeros(0)) == ()
+    with pytest.raises(ng.NumgradValueError, match=r"\(4,\).*\(3,\)"):
+        unravel(np.zeros(4))
+    with pytest.raises(ng.NumgradTypeError, match="NoneType"):
+        ng.tree.ravel({"x": None})
+
+
+def test_ravel_inside_transforms():
+    tree = {"a": np.array([1.0, 2.0]), "b": 3.0}
+    start, unravel = ng.tree.ravel(tree)
+
+    def loss(vector):
+        t = unravel(vector)
+        return np.sum(t["a"] ** 3) * t["b"]
+
+    np.testing.assert_array_equal(ng.grad(loss)(start), [9.0, 36.0, 9.0])
+    np.testing.assert_array_equal(ng.jit(ng.grad(loss))(start), [9.0, 36.0, 9.0])
+    flat = ng.grad(lambda t: np.sum(ng.tree.ravel(t)[0] ** 2))(tree)
+    np.testing.assert_array_equal(flat["a"], [2.0, 4.0])
+    assert flat["b"] == 6.0

@@ -12,9 +12,12 @@ their products with vectors, ``forward_ad`` forward mode, ``graph`` nodes, edges
 (tensor(18.),)
 """
 
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING
+from typing import Any as _Any
+
 from numgrad.autograd import forward_ad as forward_ad
 from numgrad.autograd import function as function
-from numgrad.autograd import functional as functional
 from numgrad.autograd import graph as graph
 from numgrad.autograd.anomaly import detect_anomaly as detect_anomaly
 from numgrad.autograd.anomaly import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
@@ -30,6 +33,10 @@ from numgrad.autograd.modes import is_grad_enabled as is_grad_enabled
 from numgrad.autograd.modes import is_inference_mode_enabled as is_inference_mode_enabled
 from numgrad.autograd.modes import no_grad as no_grad
 from numgrad.autograd.modes import set_grad_enabled as set_grad_enabled
+from numgrad.errors import NumgradAttributeError
+
+if TYPE_CHECKING:
+    from numgrad.autograd import functional as functional
 
 __all__ = [
     "Function", "Variable", "backward", "detect_anomaly", "enable_grad", "forward_ad", "function",
@@ -41,3 +48,12 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return __all__
+
+
+def __getattr__(name: str) -> _Any:
+    """``functional``, a face of what stands on a higher floor."""
+    if name == "functional":
+        return _import_module("numgrad.autograd.functional")
+    raise NumgradAttributeError(
+        f"module 'numgrad.autograd' has no attribute {name!r}; dir(numgrad.autograd) lists all"
+    )

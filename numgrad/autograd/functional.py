@@ -1,7 +1,8 @@
 """Derivatives of a function at a point: Jacobian, Hessian, their products with vectors.
 
-``linearization`` has what they share. The Hessian is the Jacobian of the gradient, so ``hessian``,
-``vhp`` and ``hvp`` are ``jacobian``, ``vjp`` and ``jvp`` of the recorded gradient.
+PyTorch's signatures and rules for what ``numgrad.transforms`` derives: a face that stands where
+PyTorch has it. The Hessian is the Jacobian of the gradient, so ``hessian``, ``vhp`` and ``hvp`` are
+``jacobian``, ``vjp`` and ``jvp`` of the recorded gradient.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from numgrad.autograd.linearization import Outputs, Request, pullback
 from numgrad.autograd.variable import Tensor
+from numgrad.transforms.request import Outputs, Request
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
@@ -76,8 +77,7 @@ def vjp(
         x, one_input = request.fresh(inputs)
         y, one_output = request.outputs(func, x)
         w = request.vector(v, y, "the output of the function")
-        found = pullback(y, w, x, create_graph)
-        product = request.filled(found, x, "the function", "input {}", recorded=create_graph)
+        product = request.pullback(y, w, x, "the function")
         return request.result(y, one_output), request.result(product, one_input)
 
 
@@ -168,8 +168,7 @@ def vhp(
         x, one_input = request.fresh(inputs)
         w = request.vector(v, x, "the input")
         y, gradient = request.gradient(func, x)
-        found = pullback(gradient, w, x, create_graph)
-        product = request.filled(found, x, "the gradient", "input {}", recorded=create_graph)
+        product = request.pullback(gradient, w, x, "the gradient")
         return request.result((y,), True), request.result(product, one_input)
 
 

@@ -82,11 +82,12 @@ def register(
     Examples
     --------
     >>> import numgrad as ng
-    >>> from numgrad.core.tree import register
     >>> class Line:
     ...     def __init__(self, slope, offset):
     ...         self.slope, self.offset = slope, offset
-    >>> _ = register(Line, lambda l: ((l.slope, l.offset), None), lambda _, parts: Line(*parts))
+    >>> _ = ng.tree.register(
+    ...     Line, lambda l: ((l.slope, l.offset), None), lambda _, parts: Line(*parts)
+    ... )
     >>> ng.grad(lambda line: line.slope * 2.0 + line.offset)(Line(3.0, 1.0)).slope
     np.float64(2.0)
     """
@@ -163,6 +164,30 @@ def unflatten(nesting: Nesting, leaves: Iterator[Any]) -> Any:
     kind, keys, parts = nesting
     container: Any = container_of(kind)
     return container.join(kind, keys, [unflatten(part, leaves) for part in parts])
+
+
+def align(nesting: Nesting, tree: Any, leaves: list[Any], start: str) -> str | None:
+    """Append the leaves of a tree in the order of a nesting, whatever that of its dicts.
+
+    Returns where it is nested otherwise, as ``paths`` writes it; None if it is not.
+    """
+    container: Any = container_of(type(tree))
+    if nesting is None:
+        leaves.append(tree)
+        return None if container is None else start
+    kind, keys, parts = nesting
+    if container is not container_of(kind) or (container is SEQUENCE and type(tree) is not kind):
+        return start
+    its_keys, its_parts = container.split(tree)
+    if container is MAPPING and set(its_keys) == set(keys):
+        its_keys, its_parts = keys, [tree[key] for key in keys]
+    if its_keys != keys or len(its_parts) != len(parts):
+        return start
+    for k, (part, its_part) in enumerate(zip(parts, its_parts, strict=True)):
+        where = align(part, its_part, leaves, start + container.path(keys, k))
+        if where is not None:
+            return where
+    return None
 
 
 def paths(nesting: Nesting, start: str) -> Iterator[str]:

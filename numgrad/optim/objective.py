@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.autograd.engine import backward as engine
 from numgrad.autograd.modes import enable_grad
 from numgrad.autograd.row_sparse import RowSparseTensor
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.optim.packing import Packing
 from numgrad.tensors.tensor import Tensor
+from numgrad.transforms.linearization import Linearization
 
 
 class Point:
@@ -112,7 +112,7 @@ class Objective:
                 )
             return own
         if isinstance(loss, Tensor) and loss.requires_grad:
-            return list(engine.grad(loss, tensors, create_graph=create_graph, allow_unused=True))
+            return Linearization([loss], tensors, create_graph).gradient()
         if self._evaluations == 1:
             raise NumgradRuntimeError(
                 f"minimize: the closure returned a {type(loss).__name__} without a graph, so there "
@@ -157,27 +157,17 @@ class Constraint:
     def jacobian(self, x: np.ndarray) -> np.ndarray:
         """A row for each value."""
         value = self._evaluate(x)
-        rows = np.zeros((value.size, self.point.packing.size))
-        for row, weights in zip(rows, np.eye(value.size), strict=True):
-            row[:] = packed(self._gradients(weights), self.point)
-        return rows
+        whole = np.zeros((value.size, self.point.packing.size))
+        table = Linearization([value], self.point.tensors).rows(0)
+        for k, row in enumerate(whole):
+            row[:] = packed([None if part is None else part[k] for part in table], self.point)
+        return whole
 
     def hessian(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """The matrix of second derivatives of the values, summed with ``weights``."""
         self._evaluate(x)
-        return matrix(self._gradients(weights, create_graph=True), self.point)
-
-    def _gradients(self, weights: np.ndarray, create_graph: bool = False) -> list[Tensor | None]:
-        value, tensors = self._value, self.point.tensors
-        if not value.requires_grad:
-            return [None] * len(tensors)
-        cotangent = Tensor(weights.astype(value.dtype))
-        return list(
-            engine.grad(
-                value, tensors, cotangent,
-                retain_graph=True, create_graph=create_graph, allow_unused=True,
-            )
-        )  # fmt: skip
+        linear = Linearization([self._value], self.point.tensors, create_graph=True)
+        return matrix(linear.pull([Tensor(weights.astype(self._value.dtype))]), self.point)
 
 
 # ----------------------------------------------------------------------------------- derivatives
@@ -191,17 +181,8 @@ def packed(gradients: Iterable[Any], point: Point) -> np.ndarray:
 
 def derivative_along(gradients: Sequence[Tensor | None], v: np.ndarray, point: Point) -> np.ndarray:
     """What recorded gradients change by along ``v``: their second derivatives are symmetric."""
-    directions = point.packing.unpack(np.asarray(v, dtype=np.float64))
-    pairs = [
-        (g, Tensor(direction))
-        for g, direction in zip(gradients, directions, strict=True)
-        if g is not None and g.requires_grad
-    ]
-    if not pairs:  # linear
-        return np.zeros(point.packing.size)
-    outputs, cotangents = zip(*pairs, strict=True)
-    found = engine.grad(outputs, point.tensors, cotangents, retain_graph=True, allow_unused=True)
-    return packed(found, point)
+    directions = map(Tensor, point.packing.unpack(np.asarray(v, dtype=np.float64)))
+    return packed(Linearization(gradients, point.tensors).pull([*directions]), point)
 
 
 def matrix(gradients: Sequence[Tensor | None], point: Point) -> np.ndarray:

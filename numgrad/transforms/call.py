@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from operator import index
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from numgrad.autograd.engine import backward as engine
 from numgrad.autograd.engine.task import leads_elsewhere
 from numgrad.autograd.forward_ad import has_tangent
 from numgrad.autograd.modes import no_grad
 from numgrad.autograd.variable import constant
 from numgrad.codegen.dtypes import check_dtype
-from numgrad.core.abstract import AbstractLength, zeros
+from numgrad.core.abstract import AbstractLength
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
-from numgrad.core.tree import flatten, leaves, unflatten
-from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
+from numgrad.core.tree import Nesting, flatten, leaves, map_leaves, unflatten
+from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 from numgrad.tensors.eager import check_array_kind
 from numgrad.tensors.tensor import Tensor
+from numgrad.transforms.chosen import Chosen
+from numgrad.transforms.linearization import Linearization, Product, filled
 
 
 class TransformedCall:
@@ -37,89 +38,179 @@ class TransformedCall:
     ends, so that what is returned leads outside or nowhere. Without anything outside, or under
     ``no_grad``, nothing is recorded and results have no graph.
 
-    Used as a context: gradients are asked for inside, results are converted after it.
+    Used as a context: what is asked for inside is recorded, results are converted after it. It may
+    be entered again, for another product.
     """
 
-    def __init__(self, name: str, args: tuple, argnums: int | tuple[int, ...]) -> None:
+    def __init__(
+        self,
+        chosen: Chosen,
+        args: tuple,
+        kwargs: dict[str, Any] | None = None,
+        *,
+        recorded: bool = True,
+        like: Any = None,
+    ) -> None:
+        name, kwargs = chosen.name, kwargs or {}
         if state.inference:
             raise NumgradRuntimeError(
                 f"{name}: in inference_mode nothing is recorded that could be differentiated; "
                 "leave it first"
             )
-        self.name = name
-        self.single = isinstance(argnums, int)
-        numbers = (argnums,) if isinstance(argnums, int) else argnums
-        for number in numbers:
-            if not -len(args) <= number < len(args):
-                raise NumgradValueError(
-                    f"{name}: argnums names argument {number}, the call has {len(args)}"
-                )
-        self.numbers = tuple(number % len(args) for number in numbers)
-        if len(set(self.numbers)) < len(numbers):
-            raise NumgradValueError(f"{name}: argnums {argnums} names an argument twice")
+        self.name, self.chosen = name, chosen
+        self.keys = chosen.keys(args, kwargs)
+        self.arguments = args, kwargs
         given: list[Any] = []
-        self.nestings = [flatten(args[number], given) for number in self.numbers]
-        self.records = state.grad_enabled
+        self.nestings = [
+            flatten(args[key] if isinstance(key, int) else kwargs[key], given) for key in self.keys
+        ]
+        self.recorded, self.records = recorded, state.grad_enabled
         self.tensors = [_own(name, leaf) for leaf in given]
+        self.own = [t for t in self.tensors if recorded and t._grad_fn is None]
+        if chosen.holomorphic:
+            _check_complex(name, "an argument", self.tensors)
         self.as_tensors = bool(
-            state.transforms or state.interpreters or any(isinstance(x, Tensor) for x in given)
+            state.transforms
+            or state.interpreters
+            or any(isinstance(x, Tensor) for x in given)
+            or (like is not None and any(isinstance(x, Tensor) for x in leaves(like)))
         )
         self.outside = False
-        remaining = iter(self.tensors)
-        replaced = {
-            number: unflatten(nesting, remaining)
-            for number, nesting in zip(self.numbers, self.nestings, strict=True)
-        }
-        self.args = tuple(replaced.get(k, a) for k, a in enumerate(args))
+        self.maps: list[Linearization] = []
+        self.aux: Any = None
+        self.has_aux = False
+        self.structure: Nesting = None
 
     def __enter__(self) -> TransformedCall:
-        self._before = state.set(grad_enabled=True)
+        self._before = state.set(grad_enabled=self.recorded or self.records)
+        for tensor in self.own:
+            tensor.requires_grad_()
+        for linear in self.maps:
+            linear.freeze(False)
         return self
 
     def __exit__(self, *exception: object) -> None:
         state.set(**self._before)
-        for tensor in self.tensors:
-            if tensor._grad_fn is None:
-                tensor._requires_grad = False
+        for tensor in self.own:
+            tensor._requires_grad = False
+        for linear in self.maps:
+            linear.freeze()
 
-    def value(
-        self, f: Callable[..., Any], kwargs: dict[str, Any], has_aux: bool
-    ) -> tuple[Tensor, Any]:
-        """What ``f`` returns, as a Tensor and the rest; it may not call ``backward`` meanwhile."""
+    # ----------------------------------------------------------------------------- the function
+
+    def run(self, tensors: Sequence[Tensor], has_aux: bool = False) -> tuple[Any, Any]:
+        """What the function returns for these, and ``aux``; it may not call ``backward``."""
+        self.has_aux = has_aux
+        args, kwargs = list(self.arguments[0]), self.arguments[1].copy()
+        remaining = iter(tensors)
+        for key, nesting in zip(self.keys, self.nestings, strict=True):
+            if isinstance(key, int):
+                args[key] = unflatten(nesting, remaining)
+            else:
+                kwargs[key] = unflatten(nesting, remaining)
         before = state.set(transforms=state.transforms + 1)
         try:
-            result = f(*self.args, **kwargs)
+            result = self.chosen.function(*args, **kwargs)
         finally:
             state.set(**before)
-        aux = None
-        if has_aux:
-            if not (isinstance(result, tuple) and len(result) == 2):
-                raise NumgradTypeError(
-                    f"{self.name}: with has_aux the function returns a pair (value, aux), got "
-                    f"{type(result).__name__}"
-                )
-            result, aux = result
-        value = _as_tensor(self.name, f, result)
-        found = [value, *(leaf for leaf in leaves(aux) if isinstance(leaf, Tensor))]
+        if not has_aux:
+            return result, None
+        if not (isinstance(result, tuple) and len(result) == 2):
+            raise NumgradTypeError(
+                f"{self.name}: with has_aux the function returns a pair (value, aux), got "
+                f"{type(result).__name__}"
+            )
+        return result
+
+    def value(self, has_aux: bool = False) -> Tensor:
+        """What the function returns, which is one array."""
+        result, self.aux = self.run(self.tensors, has_aux)
+        value = _as_tensor(self.name, self.chosen.function, result)
+        self.look_outside([value])
+        return value
+
+    def outputs(self, has_aux: bool = False) -> list[Tensor]:
+        """What the function returns: the arrays in it, as Tensors."""
+        result, self.aux = self.run(self.tensors, has_aux)
+        values = self.arrays(result)
+        self.look_outside(values)
+        return values
+
+    def evaluate(self, tensors: Sequence[Tensor]) -> list[Tensor]:
+        """The arrays that another call of the function returns."""
+        return self.arrays(self.run(tensors, self.has_aux)[0])
+
+    def arrays(self, result: Any) -> list[Tensor]:
+        """The arrays in what the function returned, whose nesting is kept in ``structure``."""
+        found: list[Any] = []
+        self.structure = flatten(result, found)
+        function = self.chosen.function
+        values = [_as_tensor(self.name, function, leaf) for leaf in found]
+        if self.chosen.holomorphic:
+            _check_complex(self.name, f"what {_called(function)} returned", values)
+        return values
+
+    def look_outside(self, values: Sequence[Tensor]) -> None:
+        """Find out whether values depend on anything that may be differentiated outside."""
+        found = [*values, *(leaf for leaf in leaves(self.aux) if isinstance(leaf, Tensor))]
         self.outside = state.ground.deferred or (
             self.records and leads_elsewhere(found, self.tensors)
         )
-        return value, aux
 
-    def gradients(self, value: Tensor) -> list[Tensor]:
-        """The gradients of a real number by the inputs."""
-        if not (value._requires_grad and self.tensors):
-            return [zeros_like(t) for t in self.tensors]
-        found = engine.dense_grad(
-            value, self.tensors, create_graph=self.outside, materialize_grads=True
-        )
-        return list(found)
+    # -------------------------------------------------------------------------- the derivative
 
-    def result(self, values: Sequence[Any]) -> Any:
+    def linear(self, values: Sequence[Tensor]) -> Linearization:
+        """The derivative of values by the inputs, recorded where anything outside needs that."""
+        self.maps.append(Linearization(values, self.tensors, self.outside))
+        return self.maps[-1]
+
+    def gradients(self, value: Tensor, create_graph: bool | None = None) -> list[Tensor]:
+        """The gradients of a number by the inputs."""
+        value = real_number(self.chosen, value)
+        recorded = self.outside if create_graph is None else create_graph
+        return self.filled(Linearization([value], self.tensors, recorded).gradient())
+
+    def filled(self, found: Product, shape: tuple = ()) -> list[Tensor]:
+        """Derivatives of something of that shape by the inputs, with zeros for None.
+
+        The engine gives the conjugate of the derivative of a holomorphic function.
+        """
+        dense = [
+            filled(None, shape + t._array.shape, t._array.dtype) if part is None else part
+            for part, t in zip(found, self.tensors, strict=True)
+        ]
+        return list(map(OPS["conjugate"], dense)) if self.chosen.holomorphic else dense
+
+    def follow(self, vectors: Iterable[Tensor | None]) -> None:
+        """Take note of vectors of a product: what they are computed from may be outside."""
+        given = [v for v in vectors if v is not None]
+        self.outside |= self.records and leads_elsewhere(given, self.tensors)
+
+    @contextmanager
+    def following(self, given: Any, vectors: Iterable[Tensor | None]) -> Iterator[None]:
+        """Another product, later on, with vectors made of what was ``given``."""
+        before = self.as_tensors, self.outside, self.records
+        self.records = state.grad_enabled
+        self.as_tensors |= any(isinstance(leaf, Tensor) for leaf in leaves(given))
+        self.as_tensors |= bool(state.transforms or state.interpreters)
+        try:
+            with self:
+                self.outside &= self.records
+                self.follow(vectors)
+                yield
+        finally:
+            self.as_tensors, self.outside, self.records = before
+
+    # --------------------------------------------------------------------------------- results
+
+    def result(self, values: Iterable[Any]) -> Any:
         """Values, one for each differentiated array, in the nesting of the arguments."""
         remaining = iter(values)
-        out = [unflatten(nesting, remaining) for nesting in self.nestings]
-        return out[0] if self.single else tuple(out)
+        return self.chosen.arranged([unflatten(nesting, remaining) for nesting in self.nestings])
+
+    def kinds(self, tree: Any) -> Any:
+        """A nesting of Tensors as the caller's kind."""
+        return map_leaves(self.kind, tree)
 
     def kind(self, value: Any) -> Any:
         """A Tensor as the caller's kind: Tensors where Tensors came in, else ndarrays."""
@@ -135,7 +226,7 @@ class TransformedCall:
 
 
 def _own(name: str, leaf: Any) -> Tensor:
-    """A Tensor that requires grad in place of an argument: Note [Nested transforms]."""
+    """A Tensor of the call's own in place of an argument: Note [Nested transforms]."""
     floating = isinstance(leaf, Tensor) and leaf.dtype.kind in "fc"
     if not isinstance(leaf, Tensor):
         _numbers(name, "an argument", leaf)
@@ -150,8 +241,6 @@ def _own(name: str, leaf: Any) -> Tensor:
         )
     if not floating:
         check_dtype(name, own.dtype)
-    if own._grad_fn is None:
-        own.requires_grad_()
     return own
 
 
@@ -188,41 +277,25 @@ def _as_tensor(name: str, function: Callable, value: Any) -> Tensor:
     return Tensor(array if array.dtype.kind in "fc" else array.astype(np.float64))
 
 
+def _check_complex(name: str, what: str, values: Sequence[Tensor]) -> None:
+    for value in values:
+        if value.dtype.kind != "c":
+            raise NumgradTypeError(
+                f"{name}: with holomorphic=True all is complex, and {what} has dtype "
+                f"{value.dtype}; convert it with .astype(np.complex128), or leave out holomorphic"
+            )
+
+
 def _called(function: Callable) -> str:
     return getattr(function, "__name__", "the function")
 
 
-def real_number(name: str, function: Callable, value: Tensor) -> Tensor:
+def real_number(chosen: Chosen, value: Tensor) -> Tensor:
     """What a function returned, if it has a gradient."""
-    if value._array.size != 1 or value._array.dtype.kind == "c":
+    if value._array.size != 1 or (value._array.dtype.kind == "c") != chosen.holomorphic:
         raise NumgradRuntimeError(
-            f"{name}: {_called(function)} returned shape {value._array.shape} and dtype "
-            f"{value._array.dtype}; a gradient is that of one real number: sum it, or use "
-            "ng.jacobian"
+            f"{chosen.name}: {_called(chosen.function)} returned shape {value._array.shape} and "
+            f"dtype {value._array.dtype}; a gradient is that of one real number (complex with "
+            "holomorphic=True): sum it, or use ng.jacobian"
         )
     return value
-
-
-def zeros_like(tensor: Tensor) -> Tensor:
-    """The gradient by something that nothing depends on."""
-    return Tensor(zeros(tensor._array.shape, tensor._array.dtype))
-
-
-def checked_argnums(
-    name: str, f: Callable[..., Any], argnums: int | Sequence[int]
-) -> int | tuple[int, ...]:
-    """``argnums`` as an int or ints, when a function is transformed."""
-    if not callable(f):
-        raise NumgradTypeError(
-            f"{name}: differentiates a function, got a {type(f).__name__}; give the function and "
-            f"call what is returned, as in ng.{name}(f)(x)"
-        )
-    given: tuple[Any, ...] = tuple(argnums) if isinstance(argnums, list | tuple) else (argnums,)
-    try:
-        numbers = tuple([index(number) for number in given])
-    except TypeError:
-        raise NumgradTypeError(
-            f"{name}: argnums is the position of an argument, or several in a tuple, as integers; "
-            f"got {argnums!r}"
-        ) from None
-    return numbers if isinstance(argnums, list | tuple) else numbers[0]

@@ -1,38 +1,53 @@
-"""``grad``, ``value_and_grad``, ``jacobian`` and ``hessian`` of functions of arrays."""
+"""``grad``, ``value_and_grad``, Jacobians and ``hessian`` of functions of arrays."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from math import prod
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from numgrad.autograd.engine import backward as engine
-from numgrad.core.abstract import zeros
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
-from numgrad.core.tree import map_leaves
+from numgrad.core.tree import unflatten
 from numgrad.tensors.tensor import Tensor
-from numgrad.transforms.call import TransformedCall, checked_argnums, real_number, zeros_like
+from numgrad.transforms.call import TransformedCall
+from numgrad.transforms.chosen import Argnames, Argnums, Chosen, choose
+from numgrad.transforms.linearization import (
+    dual_columns,
+    filled,
+    is_of_the_table,
+    uses_user_code,
+)
 
 
 def value_and_grad(
-    f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
+    f: Callable[..., Any],
+    argnums: Argnums = None,
+    has_aux: bool = False,
+    argnames: Argnames = None,
+    holomorphic: bool = False,
 ) -> Callable[..., Any]:
     """The function that returns ``f(*args)`` and its gradient.
 
     Parameters
     ----------
     f
-        A function of arrays that returns one real number. Inside it the arguments of ``argnums``
-        are Tensors.
+        A function of arrays that returns one real number. Inside it the arguments that are
+        differentiated are Tensors.
     argnums
-        The argument, or several, to differentiate; each an array or a nesting of tuples, lists and
-        dicts of arrays.
+        The argument, or several, to differentiate; each an array or a nesting of tuples, lists,
+        dicts, dataclasses and registered classes (``ng.tree.register``) with arrays in it. The
+        first one, unless ``argnames`` are given.
     has_aux
         ``f`` returns ``(value, aux)``; the result is then ``((value, aux), gradient)``.
+    argnames
+        Arguments by name: the gradient is that of one, or a dict; with ``argnums`` as well, a pair
+        of both.
+    holomorphic
+        ``f`` is a holomorphic function of complex arrays, and what is wanted is its complex
+        derivative.
 
     Returns
     -------
@@ -45,7 +60,10 @@ def value_and_grad(
     Raises
     ------
     NumgradTypeError
-        If ``f`` or ``argnums`` are of the wrong kind, or ``f`` returns nothing.
+        If ``f``, ``argnums`` or ``argnames`` are of the wrong kind, an argument has no derivatives
+        (integers, None, strings), or ``f`` returns nothing.
+    NumgradValueError
+        If there is no such argument.
     NumgradRuntimeError
         If the result is not one real number.
 
@@ -59,33 +77,38 @@ def value_and_grad(
     >>> value, gradient = ng.value_and_grad(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
     >>> float(value), gradient
     (5.0, array([2., 4.]))
+    >>> ng.grad(lambda x, scale: x * scale, argnames=("x", "scale"))(2.0, scale=3.0)
+    {'x': np.float64(3.0), 'scale': np.float64(2.0)}
     """
-    return _value_and_grad("value_and_grad", f, argnums, has_aux)
+    chosen = choose("value_and_grad", f, argnums, argnames, holomorphic)
+    return _value_and_grad(chosen, has_aux)
 
 
-def _value_and_grad(
-    name: str, f: Callable[..., Any], argnums: int | Sequence[int], has_aux: bool
-) -> Callable[..., Any]:
-    numbers = checked_argnums(name, f, argnums)
-
-    @functools.wraps(f)
+def _value_and_grad(chosen: Chosen, has_aux: bool) -> Callable[..., Any]:
+    @functools.wraps(chosen.function)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
-        with TransformedCall(name, args, numbers) as call:
-            value, aux = call.value(f, kwargs, has_aux)
-            found = call.gradients(real_number(name, f, value))
+        with TransformedCall(chosen, args, kwargs) as call:
+            value = call.value(has_aux)
+            found = call.gradients(value)
         out = call.kind(value)
         if isinstance(out, np.ndarray):
             out = out.reshape(())[()]
-        gradient = call.result([call.kind(g) for g in found])
-        return ((out, map_leaves(call.kind, aux)), gradient) if has_aux else (out, gradient)
+        gradient = call.result(map(call.kind, found))
+        return ((out, call.kinds(call.aux)), gradient) if has_aux else (out, gradient)
 
     return differentiated
 
 
 def grad(
-    f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
+    f: Callable[..., Any],
+    argnums: Argnums = None,
+    has_aux: bool = False,
+    argnames: Argnames = None,
+    holomorphic: bool = False,
 ) -> Callable[..., Any]:
     """The function that returns the gradient of ``f``; see ``value_and_grad``.
+
+    With ``has_aux`` it returns ``(gradient, aux)``.
 
     Examples
     --------
@@ -93,7 +116,7 @@ def grad(
     >>> ng.grad(np.sin)(0.0)
     np.float64(1.0)
     """
-    both = _value_and_grad("grad", f, argnums, has_aux)
+    both = _value_and_grad(choose("grad", f, argnums, argnames, holomorphic), has_aux)
 
     @functools.wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
@@ -103,103 +126,22 @@ def grad(
     return differentiated
 
 
-def _jacobians(values: list[Tensor], call: TransformedCall) -> list[list[Any]]:
-    """For each value, for each input, an array of shape ``value.shape + input.shape``.
-
-    In a trace by columns where these are fewer. It costs nothing there that rows are computed in
-    order to be differentiated: what is not used is never computed.
-    """
-    if state.ground.deferred:
-        real = all(t._array.dtype.kind == "f" for t in (*values, *call.tensors))
-        count = sum(t._array.size for t in call.tensors)
-        if real and count <= sum(value._array.size for value in values):
-            return _jacobian_columns(values, call)
-    return [_jacobian_rows(value, call) for value in values]
-
-
-def _jacobian_columns(values: list[Tensor], call: TransformedCall) -> list[list[Any]]:
-    """The Jacobian of a trace by forward products: a backward of a backward for each column."""
-    weights = [Tensor(zeros(v._array.shape, v._array.dtype), v._requires_grad) for v in values]
-    roots = [k for k, v in enumerate(values) if v._requires_grad]
-    chosen = [weights[k] for k in roots]
-    pulled: Any = [None] * len(call.tensors)
-    if roots and call.tensors:
-        pulled = engine.dense_grad(
-            [values[k] for k in roots], call.tensors, chosen, create_graph=True,
-            allow_unused=True,
-        )  # fmt: skip
-    table: list[list[Any]] = [[] for _ in values]
-    for t, row in zip(call.tensors, pulled, strict=True):
-        columns: list[list[Any]] = [[] for _ in values]
-        shape = tuple(int(n) for n in t._array.shape)
-        for place in range(prod(shape)):
-            found: Any = ()
-            if row is not None and row._requires_grad:
-                unit = Tensor(state.ground.unit(shape, place, t._array.dtype))
-                found = engine.dense_grad(row, chosen, unit, create_graph=True, allow_unused=True)
-            by_value = dict(zip(roots, found, strict=False))
-            for k, column in enumerate(columns):
-                part = by_value.get(k)
-                column.append(zeros_like(values[k]) if part is None else part)
-        for k, (value, column) in enumerate(zip(values, columns, strict=True)):
-            whole = value._array.shape + shape
-            stacked = OPS["stack"](column, axis=-1) if column else None
-            table[k].append(
-                Tensor(zeros(whole, value._array.dtype))
-                if stacked is None
-                else OPS["reshape"](stacked, whole)
-            )
-    return table
-
-
-def _jacobian_rows(value: Tensor, call: TransformedCall) -> list[Any]:
-    """For each input an array of shape ``value.shape + input.shape``, a backward for each row."""
-    shape = value._array.shape
-    if not (value._requires_grad and call.tensors):
-        return [Tensor(zeros(shape + t._array.shape, t._array.dtype)) for t in call.tensors]
-    shape = tuple(int(n) for n in shape)
-    size = prod(shape)
-    if call.outside or state.interpreters:
-        rows = [_row(value, call, shape, k) for k in range(size)]
-        stack, reshape = OPS["stack"], OPS["reshape"]
-        return [
-            reshape(stack([row[p] for row in rows]), shape + t._array.shape)
-            if size
-            else Tensor(zeros(shape + t._array.shape, t._array.dtype))
-            for p, t in enumerate(call.tensors)
-        ]
-    out = [np.zeros((size, *t._array.shape), t._array.dtype) for t in call.tensors]
-    one_hot = np.zeros(size, value._array.dtype)
-    for k in range(size):
-        one_hot[k] = 1
-        row = engine.dense_grad(
-            value, call.tensors, one_hot.reshape(shape), retain_graph=k < size - 1,
-            materialize_grads=True,
-        )  # fmt: skip
-        one_hot[k] = 0
-        for array, g in zip(out, row, strict=True):
-            array[k] = g._array
-    return [
-        Tensor(a.reshape(shape + t._array.shape)) for a, t in zip(out, call.tensors, strict=True)
-    ]
-
-
-def _row(value: Tensor, call: TransformedCall, shape: tuple[int, ...], place: int) -> Any:
-    """Gradients of one element."""
-    unit = Tensor(state.ground.unit(shape, place, value._array.dtype))
-    return engine.dense_grad(
-        value, call.tensors, unit, True, create_graph=call.outside, materialize_grads=True
-    )
+# -------------------------------------------------------------------------------------- Jacobians
 
 
 def jacobian(
-    f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
+    f: Callable[..., Any],
+    argnums: Argnums = None,
+    has_aux: bool = False,
+    argnames: Argnames = None,
+    holomorphic: bool = False,
 ) -> Callable[..., Any]:
     """The function that returns the Jacobian of ``f``, of shape ``output.shape + input.shape``.
 
-    Arguments are those of ``value_and_grad``, but ``f`` may return an array of any shape. A row is
-    the gradient of one output; where that is complex, of its real part, which for a holomorphic
-    function is the conjugate of the derivative.
+    Arguments are those of ``value_and_grad``, but ``f`` may return arrays of any shape, in any
+    nesting: in place of each there is then the nesting of its derivatives. It is computed by rows,
+    or by columns where these are much fewer, always from one call of ``f``. A row is the gradient
+    of one output; where that is complex and not ``holomorphic``, of its real part.
 
     Examples
     --------
@@ -207,25 +149,118 @@ def jacobian(
     >>> ng.jacobian(lambda x: x**2)(np.array([1.0, 2.0]))
     array([[2., 0.],
            [0., 4.]])
+    >>> ng.jacobian(lambda x, y: {"product": x * y}, (0, 1))(2.0, 3.0)
+    {'product': (np.float64(3.0), np.float64(2.0))}
     """
-    numbers = checked_argnums("jacobian", f, argnums)
+    chosen = choose("jacobian", f, argnums, argnames, holomorphic)
+    return _jacobian(chosen, has_aux, _by_shape)
 
-    @functools.wraps(f)
+
+def jacrev(
+    f: Callable[..., Any],
+    argnums: Argnums = None,
+    has_aux: bool = False,
+    argnames: Argnames = None,
+    holomorphic: bool = False,
+) -> Callable[..., Any]:
+    """``jacobian`` by rows: a backward for each element of the output, many at once.
+
+    Examples
+    --------
+    >>> import numpy as np, numgrad as ng
+    >>> ng.jacrev(lambda x: np.sum(x) ** 2)(np.array([1.0, 2.0]))
+    array([6., 6.])
+    """
+    return _jacobian(choose("jacrev", f, argnums, argnames, holomorphic), has_aux, _by_rows)
+
+
+def jacfwd(
+    f: Callable[..., Any],
+    argnums: Argnums = None,
+    has_aux: bool = False,
+    argnames: Argnames = None,
+    holomorphic: bool = False,
+) -> Callable[..., Any]:
+    """``jacobian`` by forward mode: with a tangent for each element of the input, many at once.
+
+    ``f`` is called more than once, and what it calls needs rules of forward mode. Derivatives are
+    of the dtype of the output; by a complex input they are those along the real axis.
+
+    Examples
+    --------
+    >>> import numpy as np, numgrad as ng
+    >>> ng.jacfwd(lambda x: np.stack([np.sin(x), np.cos(x)]))(0.0)
+    array([ 1., -0.])
+    """
+    return _jacobian(choose("jacfwd", f, argnums, argnames, holomorphic), has_aux, _by_duals)
+
+
+def _jacobian(chosen: Chosen, has_aux: bool, derive: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(chosen.function)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
-        with TransformedCall("jacobian", args, numbers) as call:
-            value, aux = call.value(f, kwargs, has_aux)
-            (found,) = _jacobians([value], call)
-        result = call.result([call.kind(j) for j in found])
-        return (result, map_leaves(call.kind, aux)) if has_aux else result
+        with TransformedCall(chosen, args, kwargs, recorded=derive is not _by_duals) as call:
+            table = derive(call.outputs(has_aux), call)
+        rows = [call.result(map(call.kind, row)) for row in table]
+        result = unflatten(call.structure, iter(rows))
+        return (result, call.kinds(call.aux)) if has_aux else result
 
     return differentiated
 
 
-def hessian(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
+def _by_shape(values: list[Tensor], call: TransformedCall) -> list[list[Tensor]]:
+    """For each value, for each input, an array of shape ``value.shape + input.shape``."""
+    return (_by_columns if _prefers_columns(values, call) else _by_rows)(values, call)
+
+
+def _by_rows(values: list[Tensor], call: TransformedCall) -> list[list[Tensor]]:
+    linear = call.linear(values)
+    return [call.filled(linear.rows(k), v._array.shape) for k, v in enumerate(values)]
+
+
+def _by_columns(values: list[Tensor], call: TransformedCall) -> list[list[Tensor]]:
+    linear = call.linear(values)
+    columns = [linear.columns(k) for k in range(len(call.tensors))]
+    return [
+        [
+            OPS["astype"](filled(part, v.shape + t.shape, t.dtype), t.dtype)
+            for part, t in zip(row, call.tensors, strict=True)
+        ]
+        for v, row in zip(values, zip(*columns, strict=True), strict=True)
+    ]
+
+
+def _by_duals(values: list[Tensor], call: TransformedCall) -> list[list[Tensor]]:
+    return dual_columns(call.evaluate, values, call.tensors)
+
+
+def _prefers_columns(values: list[Tensor], call: TransformedCall) -> bool:
+    """Whether columns are the cheaper way, and as safe.
+
+    They are differentiated twice for, which pays off if it saves more than a few backwards. In a
+    trace it costs nothing: what is not used is never computed there.
+    """
+    columns = sum([t._array.size for t in call.tensors])
+    rows = sum([value._array.size for value in values])
+    fewer = columns <= rows if state.ground.deferred else 4 * columns + 16 < rows
+    if not (fewer and call.tensors):
+        return False
+    if not all(t._array.dtype.kind == "f" for t in (*values, *call.tensors)):
+        return False
+    return not uses_user_code(values) if state.ground.deferred else is_of_the_table(values)
+
+
+def hessian(
+    f: Callable[..., Any],
+    argnums: Argnums = None,
+    has_aux: bool = False,
+    argnames: Argnames = None,
+    holomorphic: bool = False,
+) -> Callable[..., Any]:
     """The function that returns the matrix of second derivatives of ``f``.
 
-    For one array of shape ``s`` the result has shape ``s + s``; for several, or nestings, it is
-    nested twice.
+    Arguments are those of ``value_and_grad``. For one array of shape ``s`` the result has shape
+    ``s + s``; for several, or nestings, it is nested twice. It is the Jacobian of the recorded
+    gradient, many rows at once.
 
     Raises
     ------
@@ -239,19 +274,14 @@ def hessian(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable
     array([[ 6.,  0.],
            [ 0., 12.]])
     """
-    numbers = checked_argnums("hessian", f, argnums)
+    chosen = choose("hessian", f, argnums, argnames, holomorphic)
 
     @functools.wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
-        with TransformedCall("hessian", args, numbers) as call:
-            value = real_number("hessian", f, call.value(f, kwargs, False)[0])
-            if value._requires_grad and call.tensors:
-                first = engine.dense_grad(
-                    value, call.tensors, create_graph=True, materialize_grads=True
-                )
-            else:
-                first = [zeros_like(t) for t in call.tensors]
-            table = _jacobians(list(first), call)
-        return call.result([call.result([call.kind(j) for j in row]) for row in table])
+        with TransformedCall(chosen, args, kwargs) as call:
+            gradients = call.gradients(call.value(has_aux), create_graph=True)
+            table = _by_shape(gradients, call)
+        result = call.result([call.result(map(call.kind, row)) for row in table])
+        return (result, call.kinds(call.aux)) if has_aux else result
 
     return differentiated

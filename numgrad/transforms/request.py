@@ -1,4 +1,4 @@
-"""A function at a point as a linear map: applied to vectors from either side, or as a matrix.
+"""What ``autograd.functional`` was asked: PyTorch's rules for arguments, results and ``strict``.
 
 Note [Fresh inputs]
 -------------------
@@ -6,12 +6,6 @@ The function gets Tensors of its own, never the caller's: a Tensor that it captu
 even where the same Tensor is an input as well, hooks on the caller's do not fire, and no ``.grad``
 is written. With ``create_graph`` they are views of inputs that require grad, so results lead back
 to these.
-
-Note [Forward products by two backwards]
-----------------------------------------
-The pullback ``w -> w J`` is linear in ``w``, and its transpose is ``v -> J v``. So a forward
-product pulls back a ``w`` that requires grad (its value does not matter), recording that, and pulls
-``v`` back through the record. This needs no forward-mode formula, and the result can have a graph.
 """
 
 from __future__ import annotations
@@ -19,37 +13,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from numgrad.autograd.engine.backward import dense_grad
-from numgrad.autograd.forward_ad import dual_level, has_tangent, make_dual, unpack_dual
+from numgrad.autograd.forward_ad import has_tangent
 from numgrad.autograd.modes import enable_grad
 from numgrad.autograd.variable import Tensor, Version
 from numgrad.codegen.dtypes import check_dtype
-from numgrad.core.abstract import ones, zeros
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
+from numgrad.transforms.linearization import Linearization, dual_columns, filled, one
 
 Tensors: TypeAlias = tuple[Tensor, ...]
 
 Outputs: TypeAlias = tuple[Tensors, bool]
 """What a function returned, as a tuple, and whether it was one Tensor outside of a tuple."""
-
-
-def pullback(
-    y: Sequence[Tensor], w: Sequence[Tensor], x: Sequence[Tensor], create_graph: bool
-) -> tuple[Tensor | None, ...]:
-    """The product ``w J`` for each of ``x``; None for one that no ``y`` depends on."""
-    pairs = [(part, weight) for part, weight in zip(y, w, strict=True) if part.requires_grad]
-    if not pairs:
-        return (None,) * len(x)
-    roots, weights = zip(*pairs, strict=True)
-    return dense_grad(roots, x, weights, create_graph=create_graph, allow_unused=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +42,8 @@ class Request:
     strict: bool
     made: list[Tensor] = field(default_factory=list)
     """Leaves of its own, which are frozen in the end: what is returned does not lead there."""
+    maps: list[Linearization] = field(default_factory=list)
+    """What was differentiated, frozen in the end as well."""
 
     @contextmanager
     def recording(self) -> Iterator[None]:
@@ -71,6 +54,8 @@ class Request:
         finally:
             for leaf in self.made:
                 leaf._requires_grad = False
+            for linear in self.maps:
+                linear.freeze()
 
     # --- arguments
 
@@ -94,7 +79,7 @@ class Request:
         """The vector of a product, checked against ``like`` and converted to its dtypes."""
         if v is None:
             if len(like) == 1 and _is_number(like[0]):
-                return (_one(like[0]),)
+                return (one(like[0]),)
             seen = ", ".join(f"{t.dtype} of shape {t.shape}" for t in like)
             raise NumgradRuntimeError(
                 f"{self.name}: v may be left out only where {what} is one real number, here it is "
@@ -177,58 +162,45 @@ class Request:
                 f"{self.name}: only one real number has a Hessian, the function returned {seen}; "
                 "sum it, or take the jacobian"
             )
-        found = pullback(y, (_one(y[0]),), x, create_graph=True)
+        found = Linearization(y, x, create_graph=True).pull((one(y[0]),))
         return y[0], self.filled(found, x, "the function", "input {}", recorded=True)
 
     # --- the linear map
 
+    def linear(self, y: Tensors, x: Tensors) -> Linearization:
+        """The derivative of ``y`` by ``x``."""
+        self.maps.append(Linearization(y, x, self.create_graph))
+        return self.maps[-1]
+
+    def pullback(self, y: Tensors, w: Tensors, x: Tensors, what: str) -> Tensors:
+        """The product ``w J`` for each of ``x``."""
+        found = self.linear(y, x).pull(w, last=True)
+        return self.filled(found, x, what, "input {}", recorded=self.create_graph)
+
     def pushforward(self, y: Tensors, v: Tensors, x: Tensors, whole: str, part: str) -> Tensors:
-        """The product ``J v`` for each of ``y``: Note [Forward products by two backwards]."""
-        w = [Tensor(zeros(t.shape, t.dtype), t.requires_grad) for t in y]
-        self.made.extend(w)
-        pulled = pullback(y, w, x, create_graph=True)
-        pulled = self.filled(pulled, x, whole, "input {}", recorded=True)
-        weights = [weight for weight in w if weight.requires_grad]
-        found = iter(pullback(pulled, v, weights, self.create_graph))
-        product = [next(found) if weight.requires_grad else None for weight in w]
-        return self.filled(product, y, part, "the inputs", recorded=self.create_graph)
+        """The product ``J v`` for each of ``y``."""
+        linear = self.linear(y, x)
+        self.filled(linear.transposed.y, x, whole, "input {}", recorded=True)
+        found = linear.push(v, last=True)
+        return self.filled(found, y, part, "the inputs", recorded=self.create_graph)
 
-    def rows(self, y: Tensor, x: Tensors, vectorize: bool, what: str) -> Tensors:
-        """Jacobian of one output by each of ``x``, by backwards."""
-        like = [Meta(y.shape + t.shape, t.dtype) for t in x]
-        if not y.size:  # no row to ask for, none to be strict about
-            return tuple(Tensor(zeros(meta.shape, meta.dtype)) for meta in like)
-        found: Sequence[Tensor | None] = (None,) * len(x)
-        if y.requires_grad:
-            if vectorize:
-                basis = OPS["stack"]([Tensor(unit) for unit in _basis(y)])
-                found = dense_grad(
-                    y, x, basis, create_graph=self.create_graph, allow_unused=True,
-                    is_grads_batched=True,
-                )  # fmt: skip
-            else:
-                found = self._rows_in_turn(y, x, what)
-        shaped = [
-            None if part is None else part.reshape(meta.shape)
-            for part, meta in zip(found, like, strict=True)
-        ]
-        return self.filled(shaped, like, what, "input {}", recorded=self.create_graph)
-
-    def _rows_in_turn(self, y: Tensor, x: Tensors, what: str) -> list[Tensor | None]:
-        if y.dtype.kind == "c":
-            raise NumgradRuntimeError(
-                f"{self.name}: {what} is complex, and a row is the derivative of one real number; "
-                "return real and imaginary part as two outputs, or pass vectorize=True for that "
-                "of the real part"
-            )
-        rows = [
-            dense_grad(y, x, Tensor(unit), True, self.create_graph, allow_unused=True)
-            for unit in _basis(y)
-        ]
-        return [
-            None if column[0] is None else OPS["stack"](*column)
-            for column in zip(*rows, strict=True)
-        ]
+    def rows(self, y: Tensors, x: Tensors, vectorize: bool, what: str) -> list[Tensors]:
+        """Jacobian of each output by each of ``x``."""
+        linear = self.linear(y, x)
+        table = []
+        for k, part in enumerate(y):
+            if part.dtype.kind == "c" and part.requires_grad and part.size and not vectorize:
+                raise NumgradRuntimeError(
+                    f"{self.name}: {what.format(k)} is complex, and a row is the derivative of one "
+                    "real number; return real and imaginary part as two outputs, or pass "
+                    "vectorize=True for that of the real part"
+                )
+            row = linear.rows(k, vectorize)
+            like = [Meta(part.shape + t.shape, t.dtype) for t in x]
+            if part.size:  # else there is nothing to be strict about
+                row = self.filled(row, like, what.format(k), "input {}", recorded=self.create_graph)
+            table.append(row)
+        return table
 
     def filled(
         self,
@@ -253,8 +225,7 @@ class Request:
                     "constant, so it has none itself; pass strict=False if that is meant"
                 )
         return tuple(
-            Tensor(zeros(meta.shape, meta.dtype)) if part is None else part
-            for part, meta in zip(found, like, strict=True)
+            filled(part, meta.shape, meta.dtype) for part, meta in zip(found, like, strict=True)
         )
 
     def _independent(self, what: str, by: str) -> NumgradRuntimeError:
@@ -281,11 +252,11 @@ class Request:
         self._check_strategy(vectorize, strategy)
         with self.recording():
             x, one_input = self.fresh(inputs)
+            y, one_output = function(x)
             if strategy == "forward-mode":
-                table, one_output = columns(function, x)
+                table = dual_columns(lambda x: function(tuple(x))[0], y, x)
             else:
-                y, one_output = function(x)
-                table = [self.rows(part, x, vectorize, what.format(k)) for k, part in enumerate(y)]
+                table = self.rows(y, x, vectorize, what)
             rows = [self.result(row, one_input) for row in table]
         return rows[0] if one_output else tuple(rows)
 
@@ -310,42 +281,5 @@ class Request:
             )
 
 
-def columns(function: Callable[[Tensors], Outputs], x: Tensors) -> tuple[list[list[Tensor]], bool]:
-    """Jacobian of each output by each of ``x``, by evaluations with dual numbers."""
-    y, single = function(x)  # for the shapes, which an empty input would not show
-    table: list[list[Tensor]] = [[] for _ in y]
-    for k, t in enumerate(x):
-        blocks: list[list[Tensor]] = [[] for _ in y]
-        for unit in _basis(t):
-            with dual_level():
-                dual = make_dual(t, Tensor(unit))
-                outputs, _ = function((*x[:k], dual, *x[k + 1 :]))
-                for block, part in zip(blocks, outputs, strict=True):
-                    tangent = unpack_dual(part).tangent
-                    block.append(
-                        Tensor(zeros(part.shape, part.dtype))
-                        if tangent is None
-                        else tangent.detach()
-                    )
-        for row, block, part in zip(table, blocks, y, strict=True):
-            shape = part.shape + t.shape
-            row.append(
-                OPS["stack"](block, axis=-1).reshape(shape)
-                if block
-                else Tensor(zeros(shape, part.dtype))
-            )
-    return table, single
-
-
-def _basis(like: Tensor) -> Iterator[Any]:
-    """The arrays shaped like a Tensor that are 1 at one place."""
-    shape = tuple(int(n) for n in like.shape)
-    return (state.ground.unit(shape, k, like.dtype) for k in range(prod(shape)))
-
-
 def _is_number(value: Tensor) -> bool:
     return value.size == 1 and value.dtype.kind != "c"
-
-
-def _one(like: Tensor) -> Tensor:
-    return Tensor(ones(like.shape, like.dtype))

@@ -1,0 +1,132 @@
+"""Which arguments of a function are differentiated."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import index
+from typing import Any, TypeAlias
+
+from numgrad.errors import NumgradTypeError, NumgradValueError
+
+Argnums: TypeAlias = int | Sequence[int] | None
+Argnames: TypeAlias = str | Sequence[str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Arguments by position, by name, or both; ``choose`` makes it when a function is transformed.
+
+    Attributes
+    ----------
+    name
+        Of the transform, for messages.
+    numbers, names
+        The positions, and the names; ``single`` and ``single_name`` if it is one, not in a tuple.
+    positions
+        Where the function takes arguments of these names, as far as that is known.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    numbers: tuple[int, ...]
+    single: bool
+    names: tuple[str, ...] = ()
+    single_name: bool = False
+    holomorphic: bool = False
+    positions: Mapping[str, int] = field(default_factory=dict)
+
+    def keys(self, args: tuple, kwargs: dict[str, Any]) -> list[int | str]:
+        """The places of the arguments in a call: positions and keywords."""
+        count = len(args)
+        keys: list[int | str] = []
+        for number in self.numbers:
+            if not -count <= number < count:
+                raise NumgradValueError(
+                    f"{self.name}: argnums names argument {number}, the call has {count}"
+                )
+            keys.append(number % count)
+        for argname in self.names:
+            place = self.positions.get(argname, count)
+            if place >= count and argname not in kwargs:
+                raise NumgradValueError(
+                    f"{self.name}: argnames names {argname!r}, which the call does not give; pass "
+                    "it, a default is not differentiated"
+                )
+            keys.append(argname if argname in kwargs else place)
+        if len(keys) > 1 and len(set(keys)) < len(keys):
+            raise NumgradValueError(
+                f"{self.name}: argnums {self.numbers} and argnames {self.names} name an argument "
+                "twice"
+            )
+        return keys
+
+    def arranged(self, parts: Sequence[Any]) -> Any:
+        """What belongs to each argument, as the caller gets it.
+
+        By position one or a tuple, by name one or a dict; a pair for both.
+        """
+        count = len(self.numbers)
+        by_number = parts[0] if self.single else tuple(parts[:count])
+        if not self.names:
+            return by_number
+        named = parts[count:]
+        by_name = named[0] if self.single_name else dict(zip(self.names, named, strict=True))
+        return (by_number, by_name) if self.numbers else by_name
+
+
+def choose(
+    name: str,
+    f: Callable[..., Any],
+    argnums: Argnums = None,
+    argnames: Argnames = None,
+    holomorphic: bool = False,
+) -> Chosen:
+    """Arguments that are checked; the first one if none is named."""
+    check_function(name, f)
+    if argnames is None:
+        numbers, single = _numbers(name, 0 if argnums is None else argnums)
+        return Chosen(name, f, numbers, single, holomorphic=holomorphic)
+    numbers, single = ((), False) if argnums is None else _numbers(name, argnums)
+    names = (argnames,) if isinstance(argnames, str) else _names(name, argnames)
+    return Chosen(
+        name, f, numbers, single, names, isinstance(argnames, str), holomorphic, _positions(f)
+    )
+
+
+def check_function(name: str, f: Any) -> None:
+    """Raise if there is nothing to call."""
+    if not callable(f):
+        raise NumgradTypeError(
+            f"{name}: differentiates a function, got a {type(f).__name__}; give the function and "
+            f"call what is returned, as in ng.{name}(f)(x)"
+        )
+
+
+def _numbers(name: str, argnums: int | Sequence[int]) -> tuple[tuple[int, ...], bool]:
+    given: tuple[Any, ...] = tuple(argnums) if isinstance(argnums, list | tuple) else (argnums,)
+    try:
+        return tuple([index(number) for number in given]), not isinstance(argnums, list | tuple)
+    except TypeError:
+        raise NumgradTypeError(
+            f"{name}: argnums is the position of an argument, or several in a tuple, as integers; "
+            f"got {argnums!r}"
+        ) from None
+
+
+def _names(name: str, argnames: Sequence[str]) -> tuple[str, ...]:
+    if not isinstance(argnames, list | tuple) or not all(isinstance(n, str) for n in argnames):
+        raise NumgradTypeError(
+            f"{name}: argnames is the name of an argument, or several in a tuple; got {argnames!r}"
+        )
+    return tuple(argnames)
+
+
+def _positions(f: Callable[..., Any]) -> dict[str, int]:
+    try:
+        parameters = inspect.signature(f).parameters.values()
+    except (TypeError, ValueError):  # of what is written in C
+        return {}
+    taken = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return {name: place for place, name in enumerate(taken)}

@@ -1,0 +1,307 @@
+"""The derivative of a recorded function as a linear map: products from either side, or its matrix.
+
+This is the only derivation: ``ng.grad`` and its like are faces of it, and so is
+``numgrad.autograd.functional``.
+
+Note [The transposed map]
+-------------------------
+The pullback ``w -> w J`` is linear in ``w``, and its own pullback is ``v -> J v``. So a product
+from the right pulls back a ``w`` that requires grad (its value does not matter), recording that,
+and pulls ``v`` back through the record; and the columns of ``J`` are the rows of the transposed
+map. This needs no forward-mode formula, calls the function once however many products follow, and
+the result can have a graph.
+
+Note [Batches of rows]
+----------------------
+A row costs a backward. Many at once are a batch (Note [Batched values] in
+``autograd.batching.batch``), which pays the way through the graph once, and takes memory for
+``CHUNK`` times what the backward of one row does, at most. Rows are computed one after the other
+where an operation refuses batches, and where code of the user's takes part in the backward (a
+``Function``, a hook), which may look at numbers. Such code may also leave the tape, so columns by
+the transposed map are chosen only where there are operations of the table and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from numgrad.autograd.batching.batch import BatchingInterpreter
+from numgrad.autograd.engine.backward import dense_grad
+from numgrad.autograd.engine.task import edge_of, reachable
+from numgrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
+from numgrad.autograd.variable import Tensor
+from numgrad.core.abstract import ones, zeros
+from numgrad.core.interpreter import state
+from numgrad.core.op import OPS
+from numgrad.errors import NumgradError
+
+CHUNK = 128
+"""Rows, or columns, that are computed at once."""
+
+MANY = 16
+"""Rows from which on a batch is faster than one after the other."""
+
+Product = list[Tensor | None]
+"""A Tensor for each input (or output); None is a zero for want of any dependence."""
+
+
+class Linearization:
+    """What ``y`` changes by with ``x``, of which it was computed on the tape.
+
+    Parameters
+    ----------
+    y
+        Results; None for one that is known to depend on nothing.
+    x
+        What it is differentiated by: leaves, or what the tape knows.
+    create_graph
+        Record products, so that they can be differentiated.
+    """
+
+    def __init__(
+        self, y: Sequence[Tensor | None], x: Sequence[Tensor], create_graph: bool = False
+    ) -> None:
+        self.y, self.x, self.create_graph = y, x, create_graph
+
+    def pull(
+        self, w: Sequence[Tensor | None], *, last: bool = False, create_graph: bool | None = None
+    ) -> Product:
+        """The product ``w J``; None in ``w`` is zero. The ``last`` one frees the graph."""
+        pairs = [
+            (part, weight)
+            for part, weight in zip(self.y, w, strict=True)
+            if part is not None and weight is not None and part.requires_grad
+        ]
+        if not pairs:
+            return [None] * len(self.x)
+        roots, weights = zip(*pairs, strict=True)
+        record = self.create_graph if create_graph is None else create_graph
+        return self._walk(roots, weights, not last or None, record)
+
+    def _walk(
+        self,
+        roots: Tensor | Sequence[Tensor],
+        weights: Tensor | Sequence[Tensor] | None,
+        retain_graph: bool | None,
+        create_graph: bool,
+        **options: Any,
+    ) -> Product:
+        if not self.x:
+            return []
+        found = dense_grad(
+            roots, self.x, weights, retain_graph, create_graph, allow_unused=True, **options
+        )
+        return list(found)
+
+    def gradient(self) -> Product:
+        """The gradient of ``y``, one number; nothing more is asked for."""
+        (y,) = self.y
+        if y is None or not y.requires_grad:
+            return [None] * len(self.x)
+        weight = one(y) if y.dtype.kind == "c" else None
+        return self._walk(y, weight, None, self.create_graph)
+
+    @cached_property
+    def transposed(self) -> Linearization:
+        """``w -> w J`` as a recorded function: Note [The transposed map]."""
+        w = [Tensor(zeros(t.shape, t.dtype), True) for t in self.y if t is not None]
+        pulled = self.pull(w, create_graph=True)
+        return Linearization(pulled, w, self.create_graph)
+
+    def push(
+        self, v: Sequence[Tensor | None], *, last: bool = False, create_graph: bool | None = None
+    ) -> Product:
+        """The product ``J v``; as for ``pull``."""
+        return self.transposed.pull(v, last=last, create_graph=create_graph)
+
+    def freeze(self, frozen: bool = True) -> None:
+        """Let nothing that was returned lead to leaves of the transposed map; or use it again."""
+        if "transposed" in vars(self):
+            for weight in self.transposed.x:
+                weight._requires_grad = not frozen
+
+    # ------------------------------------------------------------------------------------- matrix
+
+    def rows(self, k: int, batched: bool | None = None, axis: int = 0) -> Product:
+        """The Jacobian of ``y[k]`` by each of ``x``, of shape ``y[k].shape + x.shape``.
+
+        ``batched`` is Note [Batches of rows], by default where there are many; with ``axis=-1`` the
+        shape is ``x.shape + y[k].shape``.
+        """
+        y = self.y[k]
+        if y is None:
+            return [None] * len(self.x)
+        wholes = [y.shape + t.shape if axis == 0 else t.shape + y.shape for t in self.x]
+        if not y.size:  # no row to ask for
+            return [filled(None, whole, t.dtype) for whole, t in zip(wholes, self.x, strict=True)]
+        if not y.requires_grad:
+            return [None] * len(self.x)
+        count = int(y.size)
+        if batched is None:
+            many = count >= MANY and not (state.ground.deferred or uses_user_code([y]))
+            found = self._many(y) if many else None
+        else:
+            found = self._batches(y) if batched else None
+        if found is None:
+            if not (self.create_graph or state.interpreters or state.ground.deferred):
+                return self._computed(y, count, axis, wholes)
+            found = self._in_turn(y, count)
+        return [
+            None if part is None else OPS["reshape"](_arranged(part, axis), whole)
+            for part, whole in zip(found, wholes, strict=True)
+        ]
+
+    def columns(self, k: int, batched: bool | None = None) -> Product:
+        """The Jacobian of each of ``y`` by ``x[k]``, of shape ``y.shape + x[k].shape``."""
+        return self.transposed.rows(k, batched, axis=-1)
+
+    def _many(self, y: Tensor) -> list | None:
+        try:
+            return self._batches(y)
+        except NumgradError:  # what is wrong not only in batches shows in turn
+            return None
+
+    def _batches(self, y: Tensor) -> list:
+        parts = [
+            self._walk([y], [units], True, self.create_graph, is_grads_batched=True)
+            for units in batches(y)
+        ]
+        columns = zip(*parts, strict=True)
+        return [None if column[0] is None else joined(column) for column in columns]
+
+    def _in_turn(self, y: Tensor, count: int) -> list[list[Tensor] | None]:
+        """For each input a list of rows."""
+        found: list[Any] = [None] * len(self.x)
+        for place in range(count):
+            row = self._walk(y, unit(y, place), True, self.create_graph)
+            for p, (g, t) in enumerate(zip(row, self.x, strict=True)):
+                if g is None:
+                    continue
+                if found[p] is None:
+                    found[p] = [filled(None, t.shape, t.dtype)] * count
+                found[p][place] = g
+        return found
+
+    def _computed(self, y: Tensor, count: int, axis: int, wholes: Sequence[tuple]) -> Product:
+        """``rows`` in turn, if nothing has to know of them."""
+        found: list[Any] = [None] * len(self.x)
+        unit = np.zeros(y._array.shape, y._array.dtype)
+        for place in range(count):
+            unit.flat[place] = 1
+            row = self._walk(y, Tensor(unit), True, False)
+            unit.flat[place] = 0
+            for p, g in enumerate(row):
+                if g is None:
+                    continue
+                if found[p] is None:
+                    found[p] = np.zeros((count, *g._array.shape), g._array.dtype)
+                found[p][place] = g._array
+        if axis:
+            found = [None if rows is None else np.moveaxis(rows, 0, axis) for rows in found]
+        return [
+            None if rows is None else Tensor(rows.reshape(whole))
+            for rows, whole in zip(found, wholes, strict=True)
+        ]
+
+
+Function: TypeAlias = Callable[[Sequence[Tensor]], Sequence[Tensor]]
+"""From differentiated Tensors to what is made of them."""
+
+
+def dual_columns(
+    function: Function, y: Sequence[Tensor], x: Sequence[Tensor]
+) -> list[list[Tensor]]:
+    """The Jacobian of a function by forward mode, ``table[output][input]``; ``y`` is its value.
+
+    An evaluation with a batch of tangents for each input, or else one for each column.
+    """
+    table: list[list[Tensor]] = [[] for _ in y]
+    for k, t in enumerate(x):
+        parts = [_along(function, x, k, units) for units in batches(t)] or [[None] * len(y)]
+        for row, of, blocks in zip(table, y, zip(*parts, strict=True), strict=True):
+            whole = of.shape + t.shape
+            if blocks[0] is None:
+                row.append(filled(None, whole, of.dtype))
+            else:
+                row.append(OPS["reshape"](_arranged(joined(blocks), -1), whole))
+    return table
+
+
+def _along(function: Function, x: Sequence[Tensor], k: int, directions: Tensor) -> Product:
+    """Derivatives of all outputs along each of some directions of one input."""
+    count = int(directions.shape[0])
+
+    def tangents(direction: Tensor) -> Product:
+        with dual_level():
+            outputs = function([*x[:k], make_dual(x[k], direction), *x[k + 1 :]])
+            return [unpack_dual(part).tangent for part in outputs]
+
+    if count > 1:
+        try:
+            with BatchingInterpreter(count) as batch:
+                found = tangents(batch.wrap(directions))
+                return [None if t is None else batch.unwrap(t) for t in found]
+        except NumgradError:  # what is wrong not only in batches shows in turn
+            pass
+    rows = [tangents(directions[place]) for place in range(count)]
+    return [
+        None if column[0] is None else OPS["stack"](column) for column in zip(*rows, strict=True)
+    ]
+
+
+# ----------------------------------------------------------------------------------------- arrays
+
+
+def unit(like: Tensor, place: int) -> Tensor:
+    """An array shaped like a Tensor that is 1 at one place."""
+    shape = tuple([int(n) for n in like.shape])
+    return Tensor(state.ground.unit(shape, place, like.dtype))
+
+
+def batches(like: Tensor) -> Iterator[Tensor]:
+    """All these arrays, up to ``CHUNK`` of them along a first axis."""
+    count = int(like.size)
+    for start in range(0, count, CHUNK):
+        places = range(start, min(start + CHUNK, count))
+        yield OPS["stack"]([unit(like, place) for place in places])
+
+
+def joined(parts: Sequence[Tensor]) -> Tensor:
+    """Along the first axis."""
+    return parts[0] if len(parts) == 1 else OPS["concat"](parts)
+
+
+def filled(part: Tensor | None, shape: tuple[Any, ...], dtype: Any) -> Tensor:
+    """A derivative, or zeros for want of any dependence."""
+    return Tensor(zeros(shape, dtype)) if part is None else part
+
+
+def one(like: Tensor) -> Tensor:
+    """The cotangent of a number."""
+    return Tensor(ones(like.shape, like.dtype))
+
+
+def uses_user_code(y: Sequence[Tensor]) -> bool:
+    """Whether a backward calls a ``Function`` or hooks."""
+    edges = [edge_of(part) for part in y]
+    return any(node.extras is not None or node.call.opaque for node in reachable(edges).values())
+
+
+def is_of_the_table(y: Sequence[Tensor]) -> bool:
+    """Whether a backward consists of operations of the table only."""
+    edges = [edge_of(part) for part in y]
+    return all(
+        node.extras is None and OPS.get(node.call.op.name) is node.call.op
+        for node in reachable(edges).values()
+    )
+
+
+def _arranged(rows: Any, axis: int) -> Tensor:
+    """Rows, stacked or still to be, along the first axis or the last."""
+    if isinstance(rows, list):
+        return OPS["stack"](rows, axis=axis)
+    return OPS["moveaxis"](rows, 0, -1) if axis else rows
