@@ -11,7 +11,8 @@ from numgrad.kernels.products.gemm import BLAS
 
 
 def blas_gemm(
-    body: InstructionContext, like: Known, bits: Number, trans_a: Number, trans_b: Number, m: Number,
+    body: InstructionContext, like: Known, bits: Number, trans_a: Number, trans_b: Number,
+    m: Number,
     n: Number, k: Number, a: Number, lda: Number, b: Number, ldb: Number, c: Number, ldc: Number,
     add: Number,
 ) -> None:  # fmt: skip
