@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from operator import index
 from typing import Any, TypeAlias
 
@@ -25,7 +25,7 @@ class Chosen:
     numbers, names
         The positions, and the names; ``single`` and ``single_name`` if it is one, not in a tuple.
     positions
-        Where the function takes arguments of these names, as far as that is known.
+        The names of the arguments that the function takes by position, as far as they are known.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Chosen:
     names: tuple[str, ...] = ()
     single_name: bool = False
     holomorphic: bool = False
-    positions: Mapping[str, int] = field(default_factory=dict)
+    positions: tuple[str, ...] = ()
 
     def keys(self, args: tuple, kwargs: dict[str, Any]) -> list[int | str]:
         """The places of the arguments in a call: positions and keywords."""
@@ -48,7 +48,8 @@ class Chosen:
                 )
             keys.append(number % count)
         for argname in self.names:
-            place = self.positions.get(argname, count)
+            known = argname in self.positions
+            place = self.positions.index(argname) if known else count
             if place >= count and argname not in kwargs:
                 raise NumgradValueError(
                     f"{self.name}: argnames names {argname!r}, which the call does not give; pass "
@@ -123,10 +124,10 @@ def _names(name: str, argnames: Sequence[str]) -> tuple[str, ...]:
     return tuple(argnames)
 
 
-def _positions(f: Callable[..., Any]) -> dict[str, int]:
+def _positions(f: Callable[..., Any]) -> tuple[str, ...]:
     try:
         parameters = inspect.signature(f).parameters.values()
     except (TypeError, ValueError):  # of what is written in C
-        return {}
-    taken = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    return {name: place for place, name in enumerate(taken)}
+        return ()
+    by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return tuple(p.name for p in parameters if p.kind in by_position)

@@ -19,7 +19,7 @@ from __future__ import annotations
 import dis
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from functools import _lru_cache_wrapper, lru_cache, partial
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
@@ -229,14 +229,16 @@ class Surroundings:
         attributes = getattr(value, "__dict__", None)
         own = attributes if type(attributes) is dict else {}
         holder = self._weak.get(id(value), value)
+        frozen = is_dataclass(kind) and kind.__dataclass_params__.frozen  # pyright: ignore
+        place = _fixed if frozen else _place
         for name, member in self._members(kind):
             slot = type(member).__name__ == "member_descriptor" and hasattr(value, name)
             if slot or (is_atom(member) and not name.startswith("__")):
-                yield _place(getattr(value, name), holder, f"{{0}}.{name}", f".{name}")
+                yield place(getattr(value, name), holder, f"{{0}}.{name}", f".{name}")
             elif name in own and holder is not value:
-                yield _place(own[name], holder, f"{{0}}.__dict__[{name!r}]", f".{name}")
+                yield place(own[name], holder, f"{{0}}.__dict__[{name!r}]", f".{name}")
             elif name in own:
-                yield _place(own[name], own, f"{{0}}[{name!r}]", f".{name}")
+                yield place(own[name], own, f"{{0}}[{name!r}]", f".{name}")
 
     def _of_class(self, kind: type) -> Iterator[Place]:
         """What is read of a class itself: constants that users keep there."""
