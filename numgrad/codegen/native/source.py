@@ -17,7 +17,7 @@ import numpy as np
 
 from numgrad.codegen.native.ir import Unsupported
 from numgrad.codegen.native.names import is_straight, variables
-from numgrad.codegen.native.syntax import nodes
+from numgrad.codegen.native.syntax import calls, nodes
 
 _TYPES = {
     name: np.dtype("bool" if name == "boolean" else name)
@@ -64,6 +64,20 @@ class SourceFunction:
     def size(self) -> int:
         """How many nodes the syntax has."""
         return sum(len(nodes(s)) for s in self.statements)
+
+    @cached_property
+    def whole_size(self) -> int:
+        """The same with the functions of the library that it calls, once for each call."""
+        total = self.size
+        for call in (c for s in self.statements for c in calls(s)):
+            if isinstance(call.func, ast.Name):
+                try:
+                    called = self.look_up(call.func.id)
+                except AttributeError:  # a local name
+                    continue
+                if hasattr(called, "py_func"):
+                    total += library_function(called.py_func, False).whole_size
+        return total
 
     @cached_property
     def straight(self) -> bool:
