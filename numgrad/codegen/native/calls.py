@@ -42,6 +42,8 @@ from numgrad.codegen.native.values import (
 
 SMALL = 60
 """Nodes of syntax up to which a function is written where it is called."""
+LARGE = 1000
+"""Size with all it calls from which even such a function is written once: a rare, slow path."""
 
 
 class CallWriter(ExpressionWriter):
@@ -172,7 +174,8 @@ class CallWriter(ExpressionWriter):
         if self.lanes is not None and (arrays or not function.library):
             raise NotVector("a call with effects")
         straight = function.straight
-        if straight and function.library and (self.function.library or function.size <= SMALL):
+        small = function.library and function.size <= SMALL and function.whole_size <= LARGE
+        if straight and function.library and (self.function.library or small):
             return self._inline(function, arguments)
         if any(isinstance(a, Known | tuple) for a in arguments):
             if straight and function.library:

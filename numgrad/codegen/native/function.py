@@ -60,6 +60,7 @@ class FunctionBody(CallWriter):
         self.result: Any = None
         self.returns: Any = None
         self.owned: list[str] = []
+        self.fails = False
         self.loops: list[tuple[str, str]] = []
         f.contract = " contract" if function.contract else f.contract
 
@@ -268,21 +269,21 @@ class FunctionBody(CallWriter):
     def leave(self, value: Value, *, nothing: bool = False) -> None:
         """Return from the function, giving back its memory."""
         f = self.f
-        texts: list[tuple[str, str]] = []
-        if not nothing:
-            parts = flat(value)
-            kinds = tuple((x.dtype, x.lanes) for x in parts)
-            shape = value if isinstance(value, tuple) else None
-            if self.returns is None:
-                self.returns = (kinds, shape is not None)
-            elif self.returns != (kinds, shape is not None):
-                raise Unsupported("a result of different types")
-            parts = [in_lanes(x, x.lanes, f) for x in parts]
-            texts = [(kind_of(x), p) for x in parts for p in x.parts]
+        if nothing:  # every allocation may lead here, so the memory is given back in one place
+            self.fails = True
+            f.jump("nothing")
+            return
+        parts = flat(value)
+        kinds = tuple((x.dtype, x.lanes) for x in parts)
+        shape = value if isinstance(value, tuple) else None
+        if self.returns is None:
+            self.returns = (kinds, shape is not None)
+        elif self.returns != (kinds, shape is not None):
+            raise Unsupported("a result of different types")
+        parts = [in_lanes(x, x.lanes, f) for x in parts]
+        texts = [(kind_of(x), p) for x in parts for p in x.parts]
         f.effect("@LEAVE@")
-        if nothing:
-            f.leave("@NOTHING@")
-        elif not texts:
+        if not texts:
             f.leave("ret void")
         elif len(texts) == 1:
             f.leave(f"ret {texts[0][0]} {texts[0][1]}")
@@ -297,6 +298,10 @@ class FunctionBody(CallWriter):
         """End the function: its result's type, and what it returns."""
         if not self.f.ended:
             self.leave(None)
+        if self.fails:
+            self.f.begin("nothing")
+            self.f.effect("@LEAVE@")
+            self.f.leave("@NOTHING@")
         kinds, several = self.returns or ((), False)
         texts = [
             vector_type(scalar_type(dtype), lanes)

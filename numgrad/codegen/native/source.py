@@ -6,6 +6,7 @@ import ast
 import builtins
 import importlib
 import inspect
+import linecache
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ import numpy as np
 
 from numgrad.codegen.native.ir import Unsupported
 from numgrad.codegen.native.names import is_straight, variables
-from numgrad.codegen.native.syntax import nodes
+from numgrad.codegen.native.syntax import calls, nodes
 
 _TYPES = {
     name: np.dtype("bool" if name == "boolean" else name)
@@ -65,6 +66,20 @@ class SourceFunction:
         return sum(len(nodes(s)) for s in self.statements)
 
     @cached_property
+    def whole_size(self) -> int:
+        """The same with the functions of the library that it calls, once for each call."""
+        total = self.size
+        for call in (c for s in self.statements for c in calls(s)):
+            if isinstance(call.func, ast.Name):
+                try:
+                    called = self.look_up(call.func.id)
+                except AttributeError:  # a local name
+                    continue
+                if hasattr(called, "py_func"):
+                    total += library_function(called.py_func, False).whole_size
+        return total
+
+    @cached_property
     def straight(self) -> bool:
         """Whether the statements run one after the other, to a result at the end."""
         return is_straight(self.statements)
@@ -86,7 +101,7 @@ class SourceFunction:
 @cache
 def library_function(function: Callable[..., Any], contract: bool) -> SourceFunction:
     """A Python function of the kernel library."""
-    tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
+    tree = ast.parse(textwrap.dedent(_text_of(function))).body[0]
     if not isinstance(tree, ast.FunctionDef):
         raise Unsupported(f"{function.__name__} is not a function of several lines")
     closed = inspect.getclosurevars(function).nonlocals if function.__closure__ else {}
@@ -100,6 +115,25 @@ def library_function(function: Callable[..., Any], contract: bool) -> SourceFunc
         return getattr(builtins, name)
 
     return SourceFunction(function.__name__, tree, look_up, library=True, contract=contract)
+
+
+def _text_of(function: Callable[..., Any]) -> str:
+    """The lines of a function, found by what is indented further: ``inspect`` reads every token."""
+    code = function.__code__
+    lines = linecache.getlines(code.co_filename)[code.co_firstlineno - 1 :]
+    if not lines:
+        return inspect.getsource(function)
+    last = max(number for _, _, number in code.co_lines() if number is not None)
+    end, margin = last - code.co_firstlineno + 1, _indentation(lines[0])
+    for line in lines[end:]:
+        if line.strip() and _indentation(line) <= margin:
+            break
+        end += 1
+    return "".join(lines[:end])
+
+
+def _indentation(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 class KernelText:
