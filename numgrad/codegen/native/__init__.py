@@ -3,8 +3,8 @@
 Kernels are Python text that names every type: numbers, addresses, contiguous arrays, loops over
 ranges, calls of the kernel library. For that language LLVM code follows from the text by walking
 its syntax tree once, with no inference to do and innermost loops written as vectors of a fixed
-number of lanes: Note [Loops in lanes] in ``loops``. What is not in it raises ``Unsupported``, and Numba
-compiles the kernel instead.
+number of lanes: Note [Loops in lanes] in ``loops``. What is not in it raises ``Unsupported``, and
+Numba compiles the kernel instead.
 
 ``source`` reads a kernel's text; ``function`` translates its statements, ``loops`` what it repeats,
 ``expressions`` and ``calls`` what it computes, with ``arithmetic`` on ``values``, ``memory`` for

@@ -184,7 +184,12 @@ class CallWriter(ExpressionWriter):
         return call(self, function, arguments, lanes=vector and straight)
 
     def _inline(self, function: SourceFunction, arguments: list[Value]) -> Value:
-        return self.inlined_body(function).translated(arguments)
+        f = self.f
+        around, f.contract = f.contract, ""
+        try:
+            return self.inlined_body(function).translated(arguments)
+        finally:
+            f.contract = around
 
 
 def _words(text: str) -> list[str]:

@@ -84,15 +84,31 @@ def assigned(statements: Sequence[ast.stmt]) -> list[str]:
     return list(found)
 
 
-def read_first(statements: Sequence[ast.stmt]) -> set[str]:
-    """The names whose value from before the statements they read."""
-    known: set[str] = set()
-    found: set[str] = set()
+def read_first(statements: Sequence[ast.stmt], before: frozenset[str] = frozenset()) -> set[str]:
+    """The names whose value from before the statements they read, if not among ``before``."""
+    known, found = before, set[str]()
     for statement in statements:
-        uses = list(_uses([statement], ()))
-        found |= {name for _, name, writes in uses if not writes and name not in known}
-        known |= {name for _, name, writes in uses if writes}
+        if isinstance(statement, ast.For):
+            found |= _read(statement.iter) - known
+            found |= read_first(statement.body, known | _written(statement.target))
+        elif isinstance(statement, ast.If | ast.While):
+            found |= _read(statement.test) - known
+            found |= read_first(statement.body, known) | read_first(statement.orelse, known)
+            if isinstance(statement, ast.If):
+                known |= frozenset(assigned(statement.body)) & frozenset(assigned(statement.orelse))
+        else:
+            uses = list(_uses([statement], ()))
+            found |= {name for _, name, writes in uses if not writes and name not in known}
+            known |= {name for _, name, writes in uses if writes}
     return found
+
+
+def _read(node: ast.AST) -> set[str]:
+    return {name for _, name, writes in _names(node, ()) if not writes}
+
+
+def _written(node: ast.AST) -> set[str]:
+    return {name for _, name, writes in _names(node, ()) if writes}
 
 
 def is_straight(statements: Sequence[ast.stmt]) -> bool:
