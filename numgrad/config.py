@@ -2,6 +2,7 @@
 
 import os
 import sys
+from numbers import Integral
 from types import ModuleType
 from typing import Any
 
@@ -73,10 +74,10 @@ def set_num_threads(n: int) -> None:
     >>> ng.set_num_threads(1)
     >>> ng.set_num_threads(before)
     """
-    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+    if isinstance(n, bool) or not isinstance(n, Integral) or n < 1:
         raise NumgradValueError(f"set_num_threads: needs a positive integer, got {n!r}")
     global _num_threads
-    _num_threads = n
+    _num_threads = int(n)
 
 
 class _Settings(ModuleType):

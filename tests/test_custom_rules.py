@@ -182,3 +182,19 @@ def test_errors():
     g.defvjp(lambda x: (g.function(x), None), lambda _, t: ({"b": t},))
     with pytest.raises(ng.NumgradValueError, match="nested otherwise"):
         g({"a": x}).sum().backward()
+
+
+def test_a_forward_that_calls_its_function_is_traced():
+    @ng.custom_vjp
+    def scaled(x, y):
+        return {"product": x * y, "sum": np.sum(x)}
+
+    scaled.defvjp(
+        lambda x, y: (scaled(x, y), (x, y)),
+        lambda saved, g: (g["product"] * saved[1] * 10 + g["sum"], g["product"] * saved[0]),
+    )
+    x = np.array([1.0, 2.0])
+    loss = ng.grad(lambda x, y: np.sum(scaled(x, y)["product"]) + scaled(x, y)["sum"])
+    np.testing.assert_array_equal(ng.jit(scaled)(x, 2 * x)["product"], 2 * x * x)
+    np.testing.assert_array_equal(ng.jit(loss)(x, 2 * x), 20 * x + 1)
+    np.testing.assert_array_equal(loss(x, 2 * x), 20 * x + 1)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -26,6 +27,16 @@ from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueEr
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.chosen import check_function
 from numgrad.transforms.linearization import Linearization
+
+
+class _Evaluated(threading.local):
+    """The rules whose forward this thread runs, which may call the function itself."""
+
+    def __init__(self) -> None:
+        self.rules: list[CustomRule] = []
+
+
+_evaluated = _Evaluated()
 
 
 class CustomRule:
@@ -57,7 +68,8 @@ class CustomRule:
         followed = state.grad_enabled and any(
             isinstance(x, Tensor) and x.requires_grad for x in given
         )
-        if not (followed or state.interpreters):  # nothing to differentiate, or the rule calls it
+        plain = not (followed or state.interpreters)  # nothing to differentiate
+        if plain or self in _evaluated.rules:
             return self.function(*args)
         if not self.rules:
             raise NumgradRuntimeError(
@@ -157,7 +169,11 @@ class VjpRule(Function):
     @staticmethod
     def forward(ctx: Any, call: RuleCall, *given: Any) -> Any:
         """Call the user's forward, keep its residuals."""
-        result, residuals = VjpRule.evaluate(call, given)
+        _evaluated.rules.append(call.rule)
+        try:
+            result, residuals = VjpRule.evaluate(call, given)
+        finally:
+            _evaluated.rules.pop()
         call.keep(ctx, given, residuals)
         return call.outputs(result)
 

@@ -105,8 +105,8 @@ def binary(f: FunctionWriter, op: str, a: Number, b: Number) -> Number:
         return b if a.literal == 0 else a
     if op == "*" and 1 in (a.literal, b.literal):
         return b if a.literal == 1 else a
-    if op == ">>":
-        return apply(f, "lshr" if dtype.kind == "u" else "ashr", a, b, dtype=dtype)
+    if op in ("<<", ">>"):
+        return _shift(f, op, a, b)
     if op in _INTEGER:
         return apply(f, _INTEGER[op], a, b, dtype=dtype)
     if op == "//":
@@ -115,6 +115,25 @@ def binary(f: FunctionWriter, op: str, a: Number, b: Number) -> Number:
         rest = binary(f, "-", a, binary(f, "*", _floor_divide(f, a, b), b))
         return select(f, compare(f, "==", b, constant(0, dtype)), constant(0, dtype), rest)
     raise Unsupported(f"{op} of integers")
+
+
+def _shift(f: FunctionWriter, op: str, a: Number, b: Number) -> Number:
+    """``a`` shifted by ``b`` bits, as far as it goes by 64 and more, as by a negative number."""
+    dtype = a.dtype
+    if op == "<<":
+        shift = "shl"
+    else:
+        shift = "lshr" if dtype.kind == "u" else "ashr"
+    if b.literal is not None and 0 <= b.literal < 64:
+        return apply(f, shift, a, b, dtype=dtype)
+    count = in_lanes(b, b.lanes, f)
+    count = Number(UINT64, count.parts, count.lanes)
+    within = compare(f, "<", count, constant(64, UINT64))
+    most = select(f, within, count, constant(63, UINT64))
+    found = apply(f, shift, a, Number(dtype, most.parts, most.lanes), dtype=dtype)
+    if shift == "ashr":
+        return found
+    return select(f, within, found, constant(0, dtype))
 
 
 def _floor_divide(f: FunctionWriter, a: Number, b: Number) -> Number:

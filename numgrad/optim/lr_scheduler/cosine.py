@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Integral
 from typing import Any
 
 from numgrad.errors import NumgradValueError
@@ -108,7 +109,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         last_epoch: int = -1,
     ) -> None:
         for key, value in {"T_0": T_0, "T_mult": T_mult}.items():
-            if not isinstance(value, int) or value < 1:
+            if not isinstance(value, Integral) or value < 1:
                 raise NumgradValueError(
                     f"CosineAnnealingWarmRestarts: {key} must be a positive integer, got {value!r}"
                 )

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Integral
 from typing import Any, Literal
 
 from numgrad.errors import NumgradValueError
@@ -155,9 +156,9 @@ def _steps(total_steps: int | None, epochs: int | None, steps_per_epoch: int | N
 
 
 def _positive(key: str, value: int) -> int:
-    if not isinstance(value, int) or value <= 0:
+    if not isinstance(value, Integral) or value <= 0:
         raise NumgradValueError(f"OneCycleLR: {key} must be a positive integer, got {value!r}")
-    return value
+    return int(value)
 
 
 def _phases(pct_start: float, total_steps: int, three_phase: bool) -> list[dict[str, Any]]:

@@ -1,0 +1,169 @@
+"""What the native compiler is given that is easy to get wrong: lanes, order, shifts, threads."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import numgrad as ng
+from numgrad.codegen import compile as compiler
+from numgrad.codegen.native.kernel import NativeCode
+
+HEADER = """
+import numpy as np
+from numba import prange
+from numba import boolean, int8, int32, int64, uint64, float32, float64, complex128
+from numgrad.codegen.intrinsics import add_any_order, load, store
+"""
+
+
+def native(text, signature, **options):
+    """The kernel of a text, which must not be one for Numba."""
+    kernel = compiler.compile_kernel("native", HEADER + text, signature, keep=False, **options)
+    assert not kernel.hosted
+    return kernel
+
+
+def test_one_place_that_several_lanes_add_to():
+    kernel = native(
+        """
+def kernel(x, places):
+    for k in range(places.size):
+        x[places[k]] += 1.0
+""",
+        "void(float64[::1], int64[::1])",
+    )
+    x = np.zeros(3)
+    kernel.entry(x, np.array([1] * 20 + [2] * 5))
+    assert x.tolist() == [0.0, 20.0, 5.0]
+
+
+def test_an_iteration_that_reads_what_the_one_before_wrote():
+    kernel = native(
+        """
+def kernel(x):
+    for k in range(1, x.size):
+        x[k] = x[k - 1] + x[k]
+""",
+        "void(float64[::1])",
+    )
+    x = np.ones(50)
+    kernel.entry(x)
+    np.testing.assert_array_equal(x, np.arange(1.0, 51.0))
+
+
+@pytest.mark.parametrize("length", [0, 1, 7, 8, 9, 31, 32, 33, 100])
+def test_nothing_is_written_beside_an_array(length):
+    kernel = native(
+        """
+def kernel(x, y):
+    for k in range(x.size):
+        y[k] = x[k] * 2.0
+""",
+        "void(float64[::1], float64[::1])",
+    )
+    y = np.full(length + 64, -1.0)
+    kernel.entry(np.ones(length), y[:length])
+    assert y.tolist() == [2.0] * length + [-1.0] * 64
+
+
+def test_a_sum_has_the_same_bits_for_any_vector_width():
+    program = (
+        "import numpy as np, numgrad as ng\n"
+        "x = np.random.default_rng(0).standard_normal(1001)\n"
+        "f = ng.jit(lambda x: (np.sum(np.exp(x) * x), np.sum(x.astype(np.float32))))\n"
+        "print([float(v).hex() for v in f(x)], float(np.sum(ng.tensor(x))).hex())\n"
+    )
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "NUMBA_CPU_FEATURES": features},
+            check=True,
+            timeout=120,
+            stdout=subprocess.PIPE,
+            text=True,
+        ).stdout
+        for features in ("+sse2,+fma,+avx", "+sse2,+fma,+avx,+avx2")
+    }
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint8", "uint64"])
+def test_shifts_by_any_number_are_those_of_numpy(dtype):
+    info = np.iinfo(dtype)
+    values = np.array([0, 1, 5, info.max, info.min, info.min // 2], dtype)
+    counts = [0, 1, 7, 8, 31, 63, 64, 100, info.max] + ([-1, -64, info.min] if info.min else [])
+    a, b = (part.ravel() for part in np.meshgrid(values, np.array(counts, dtype)))
+    for shift in (np.left_shift, np.right_shift):
+        expected = shift(a, b)
+        np.testing.assert_array_equal(shift(ng.tensor(a), ng.tensor(b)).numpy(), expected)
+        np.testing.assert_array_equal(ng.jit(shift)(a, b), expected)
+        np.testing.assert_array_equal(ng.jit(shift)(a[:1], b[:1]), expected[:1])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "float32", "bool"])
+def test_what_adds_to_elements_writes_their_bytes_alone(dtype):
+    def added(x, places, values):
+        x = x.copy()
+        np.add.at(x, places, values)
+        return x
+
+    x, places, values = np.zeros(40, dtype), np.arange(40) // 2, np.ones(40, dtype)
+    np.testing.assert_array_equal(ng.jit(added)(x, places, values), added(x, places, values))
+
+
+def test_tasks_that_are_shared_have_the_bits_of_those_that_are_not():
+    text = """
+def kernel(x, y, n):
+    for t in @RANGE@(n):
+        total = 0.0
+        for k in range(x.size):
+            total = add_any_order(total, x[k] * float64(t))
+        y[t] = total
+"""
+    x = np.random.default_rng(1).standard_normal(1000)
+    found = []
+    for parallel in (False, True):
+        written = text.replace("@RANGE@", "prange" if parallel else "range")
+        kernel = native(written, "void(float64[::1], float64[::1], int64)", parallel=parallel)
+        y = np.empty(50)
+        kernel.entry(x, y, 50)
+        found.append(y.tobytes())
+    assert found[0] == found[1]
+
+
+def test_what_is_not_in_the_language_goes_to_numba():
+    text = "import numpy as np\ndef kernel(x):\n    x[0] = np.sinh(x[1])\n"
+    kernel = compiler.compile_kernel("hosted", text, "void(float64[::1])", keep=False)
+    assert "sinh" in kernel.hosted
+    x = np.array([0.0, 1.0])
+    kernel.entry(x)
+    assert x[0] == pytest.approx(np.sinh(1.0))
+
+
+def test_no_memory_is_an_error_that_says_so():
+    kernel = native(
+        """
+def kernel(x, n):
+    y = np.empty(n)
+    y[0] = 1.0
+    x[0] = y[0]
+""",
+        "void(float64[::1], int64)",
+    )
+    x = np.zeros(1)
+    with pytest.raises(MemoryError):
+        kernel.entry(x, 1 << 56)
+    assert x[0] == 0.0
+    kernel.entry(x, 10)
+    assert x[0] == 1.0
+
+
+def test_code_is_valid_for_llvm():
+    from llvmlite import binding
+
+    for kernel in list(compiler._loaded.values())[:30]:
+        if isinstance(kernel.code, NativeCode):
+            binding.parse_assembly(kernel.llvm()).verify()
