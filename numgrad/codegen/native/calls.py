@@ -42,8 +42,10 @@ from numgrad.codegen.native.values import (
 
 SMALL = 60
 """Nodes of syntax up to which a function is written where it is called."""
-LARGE = 1000
-"""Size with all it calls from which even such a function is written once: a rare, slow path."""
+LARGE = 300
+"""The same with the functions that it calls."""
+OFTEN = 8
+"""Places of a module where one is written so; further ones call it."""
 
 
 class CallWriter(ExpressionWriter):
@@ -174,14 +176,21 @@ class CallWriter(ExpressionWriter):
         if self.lanes is not None and (arrays or not function.library):
             raise NotVector("a call with effects")
         straight = function.straight
-        small = function.library and function.size <= SMALL and function.whole_size <= LARGE
-        if straight and function.library and (self.function.library or small):
+        if straight and function.library and (self.function.library or self._is_small(function)):
             return self._inline(function, arguments)
         if any(isinstance(a, Known | tuple) for a in arguments):
             if straight and function.library:
                 return self._inline(function, arguments)
             raise Unsupported("a function that takes a constant")
         return call(self, function, arguments, lanes=vector and straight)
+
+    def _is_small(self, function: SourceFunction) -> bool:
+        """Whether to write a function where the text calls it."""
+        if function.size > SMALL or function.whole_size > LARGE:
+            return False
+        written = self.f.module.written
+        written[function] = written.get(function, 0) + 1
+        return function.whole_size <= SMALL or written[function] <= OFTEN
 
     def _inline(self, function: SourceFunction, arguments: list[Value]) -> Value:
         f = self.f

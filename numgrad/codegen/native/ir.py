@@ -22,6 +22,7 @@ class ModuleText:
         self.constants: dict[str, str] = {}
         self.metadata: list[str] = []
         self.known_functions: dict[Any, Any] = {}
+        self.written: dict[Any, int] = {}
         self._names: dict[str, int] = {}
 
     def unique(self, stem: str) -> str:

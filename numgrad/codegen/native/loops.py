@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen.native import arithmetic as do
-from numgrad.codegen.native.calls import flatten, leave_if_failed, rebuilt
+from numgrad.codegen.native.calls import SMALL, flatten, leave_if_failed, rebuilt
 from numgrad.codegen.native.function import FunctionBody
 from numgrad.codegen.native.instructions import INSTRUCTIONS
 from numgrad.codegen.native.ir import FunctionWriter, Unsupported
@@ -377,7 +377,7 @@ def _is_dear(body: FunctionBody, node: ast.Call) -> bool:
     function = called.value if isinstance(called, Known) else None
     if not hasattr(function, "py_func"):
         return False
-    return library_function(function.py_func, False).size > 30  # pyright: ignore
+    return library_function(function.py_func, False).whole_size > SMALL  # pyright: ignore
 
 
 # ----------------------------------------------------------------------------------------- threads

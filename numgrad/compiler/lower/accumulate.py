@@ -185,7 +185,9 @@ class Accumulating(SourceWriter):
         if s.term.dtype.kind == "f" and step in ("sum", "multiply"):
             new = f"{name} {'+' if step == 'sum' else '*'} {value}"
         else:
-            new = f"{type_name(s.term.dtype)}({self._step(s.term)}({name}, {value}))"
+            new = f"{self._step(s.term)}({name}, {value})"
+            if s.term.dtype.kind in "iu":  # which arithmetic widens
+                new = f"{type_name(s.term.dtype)}({new})"
         self.store(depth, s, new, index=index)
 
     def _settled(self, depth: int, s: Statement) -> None:
