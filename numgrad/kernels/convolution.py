@@ -31,6 +31,7 @@ import numpy as np
 
 from numgrad.codegen.compile import compile_kernel
 from numgrad.codegen.dtypes import short, type_name
+from numgrad.kernels.products.gemm import external
 
 SIZES = (
     "samples", "channels", "height", "width", "outputs", "kernel_rows", "kernel_columns",
@@ -98,5 +99,6 @@ def _compile(
         signature.format(f"{array}[::1]", f"{array}[:,::1]"),
         parallel=parallel,
         nogil=nogil,
+        externals=[external("gemm", dtype.name)],
     )
     return kernel.entry

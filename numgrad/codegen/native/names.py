@@ -10,7 +10,7 @@ into registers: accumulators of loops, what branches set, what is read after the
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 
 from numgrad.codegen.native.syntax import found_once, nodes
 
@@ -84,14 +84,22 @@ def assigned(statements: Sequence[ast.stmt]) -> list[str]:
     return list(found)
 
 
-def read_first(statements: Sequence[ast.stmt]) -> set[str]:
-    """The names whose value from before the statements they read."""
-    known: set[str] = set()
+def read_first(statements: Sequence[ast.stmt], known: Set[str] = frozenset()) -> set[str]:
+    """The names, not ``known``, whose value from before the statements they read."""
+    known = set(known)
     found: set[str] = set()
     for statement in statements:
-        uses = list(_uses([statement], ()))
-        found |= {name for _, name, writes in uses if not writes and name not in known}
-        known |= {name for _, name, writes in uses if writes}
+        inside, bodies = known, []
+        if isinstance(statement, ast.For):
+            inside, bodies = known | {n.id for n in used_names(statement.target)}, [statement.body]
+        elif isinstance(statement, ast.If | ast.While):
+            bodies = [statement.body, statement.orelse]
+        for body in bodies:
+            found |= read_first(body, inside)
+        for path, name, writes in _uses([statement], ()):
+            if not writes and name not in known and not (bodies and len(path) > 1):
+                found.add(name)
+        known |= set(assigned([statement]))
     return found
 
 
