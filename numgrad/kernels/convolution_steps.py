@@ -70,7 +70,7 @@ def unfold(x, columns, samples, top, rows, left, places, sizes):
     stride_rows, stride_columns = sizes[7], sizes[8]
     before_rows, before_columns = sizes[9], sizes[10]
     step_rows, step_columns = sizes[11], sizes[12]
-    line = places * samples
+    line, whole = places * samples, samples - samples % 4
     for j in range(kernel_columns):
         shift = left * stride_columns + j * step_columns - before_columns
         lo, hi, first = inside(shift, stride_columns, places, width)
@@ -101,7 +101,10 @@ def unfold(x, columns, samples, top, rows, left, places, sizes):
                     else:
                         for q in range(lo, hi):
                             run, seen = x[start:], part[q * samples :]
-                            for k in range(samples):
+                            for k in range(0, whole, 4):  # too few for a loop in lanes to pay
+                                r0, r1, r2, r3 = run[k], run[k + 1], run[k + 2], run[k + 3]
+                                seen[k], seen[k + 1], seen[k + 2], seen[k + 3] = r0, r1, r2, r3
+                            for k in range(whole, samples):
                                 seen[k] = run[k]
                             start += stride_columns * samples
 
@@ -113,7 +116,7 @@ def fold(x, columns, samples, top, rows, left, places, sizes):
     stride_rows, stride_columns = sizes[7], sizes[8]
     before_rows, before_columns = sizes[9], sizes[10]
     step_rows, step_columns = sizes[11], sizes[12]
-    line = places * samples
+    line, whole = places * samples, samples - samples % 4
     for j in range(kernel_columns):
         shift = left * stride_columns + j * step_columns - before_columns
         lo, hi, first = inside(shift, stride_columns, places, width)
@@ -138,7 +141,12 @@ def fold(x, columns, samples, top, rows, left, places, sizes):
                     else:
                         for q in range(hi - lo):
                             run, seen = x[start:], part[q * samples :]
-                            for k in range(samples):
+                            for k in range(0, whole, 4):
+                                s0, s1, s2, s3 = seen[k], seen[k + 1], seen[k + 2], seen[k + 3]
+                                r0, r1, r2, r3 = run[k], run[k + 1], run[k + 2], run[k + 3]
+                                run[k], run[k + 1] = r0 + s0, r1 + s1
+                                run[k + 2], run[k + 3] = r2 + s2, r3 + s3
+                            for k in range(whole, samples):
                                 run[k] += seen[k]
                             start += stride_columns * samples
 
