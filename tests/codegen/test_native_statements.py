@@ -92,3 +92,24 @@ def test_extremes_of_floats_are_those_of_python():
             out = np.empty(2)
             kernel(a, b, out)
             assert out.tobytes() == np.array([min(a, b), max(a, b)]).tobytes()
+
+
+ORDERED = """
+import numpy as np
+
+def kernel(a, b, out):
+    for k in range(a.size):
+        out[0, k], out[1, k] = np.fmax(a[k], b[k]), np.fmin(a[k], b[k])
+        out[2, k] = np.rint(a[k])
+"""
+
+
+def test_complex_extremes_past_nan_and_rounding_are_those_of_numpy():
+    parts = [0.0, -0.0, 1.5, -2.5, np.nan, np.inf]
+    values = np.array([complex(x, y) for x in parts for y in parts])
+    a, b = (x.ravel() for x in np.meshgrid(values, values))
+    out = np.empty((3, a.size), complex)
+    native(ORDERED, "void(complex128[::1], complex128[::1], complex128[:,::1])")(a, b, out)
+    with np.errstate(invalid="ignore"):
+        expected = np.stack([np.fmax(a, b), np.fmin(a, b), np.rint(a)])
+    assert out.tobytes() == expected.tobytes()

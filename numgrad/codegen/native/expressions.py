@@ -264,7 +264,7 @@ class ExpressionWriter:
             raise Unsupported("a choice of different types")
         kind = kind_of(a)
         if a.lanes != b.lanes or a.step or b.step:
-            raise Unsupported("a choice of a vector")
+            raise NotVector("a choice of a vector")
         parts = tuple(
             f.value(f"phi {kind} [ {x}, %{here} ], [ {y}, %{there} ]")
             for x, y in zip(a.parts, b.parts, strict=True)
