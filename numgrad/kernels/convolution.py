@@ -1,4 +1,4 @@
-"""Kernels of convolutions over two axes, and of their gradients, through BLAS.
+"""Kernels of convolutions over two axes, and of their gradients, through products of matrices.
 
 Note [Convolution through products]
 -----------------------------------
@@ -15,8 +15,8 @@ fast. A block of one sample is used as it lies in memory.
 
 Threads share blocks. Products inside are kept below the size from which OpenBLAS uses threads of
 its own, which would wait for each other; results therefore are bitwise the same for any number of
-threads. Convolutions with too many weights for that run on one thread, with large strips and
-products that BLAS shares out.
+threads (``blas.gemm`` does not even ask BLAS for those). Convolutions with too many weights for
+that run on one thread, with large strips and products that BLAS shares out.
 
 The steps are in ``convolution_steps``. All arrays are flat; sizes come as one array, in the order
 of ``SIZES``. One-dimensional convolutions have one row.
