@@ -1,4 +1,4 @@
-"""Kernels of convolutions over two axes, and of their gradients, through BLAS.
+"""Kernels of convolutions over two axes, and of their gradients, through products of matrices.
 
 Note [Convolution through products]
 -----------------------------------
@@ -15,8 +15,8 @@ fast. A block of one sample is used as it lies in memory.
 
 Threads share blocks. Products inside are kept below the size from which OpenBLAS uses threads of
 its own, which would wait for each other; results therefore are bitwise the same for any number of
-threads. Convolutions with too many weights for that run on one thread, with large strips and
-products that BLAS shares out.
+threads (``blas.gemm`` does not even ask BLAS for those). Convolutions with too many weights for
+that run on one thread, with large strips and products that BLAS shares out.
 
 The steps are in ``convolution_steps``. All arrays are flat; sizes come as one array, in the order
 of ``SIZES``. One-dimensional convolutions have one row.
@@ -31,6 +31,7 @@ import numpy as np
 
 from numgrad.codegen.compile import compile_kernel
 from numgrad.codegen.dtypes import short, type_name
+from numgrad.kernels.products.gemm import external
 
 SIZES = (
     "samples", "channels", "height", "width", "outputs", "kernel_rows", "kernel_columns",
@@ -98,5 +99,6 @@ def _compile(
         signature.format(f"{array}[::1]", f"{array}[:,::1]"),
         parallel=parallel,
         nogil=nogil,
+        externals=[external("gemm", dtype.name)],
     )
     return kernel.entry

@@ -6,6 +6,7 @@ What the steps are, and the order of ``sizes``, are in ``conv``. All arrays are 
 import numpy as np
 
 from numgrad.codegen.device import device, outlined
+from numgrad.kernels.products.blas import multiply
 
 
 @outlined
@@ -69,7 +70,7 @@ def unfold(x, columns, samples, top, rows, left, places, sizes):
     stride_rows, stride_columns = sizes[7], sizes[8]
     before_rows, before_columns = sizes[9], sizes[10]
     step_rows, step_columns = sizes[11], sizes[12]
-    line = places * samples
+    line, whole = places * samples, samples - samples % 4
     for j in range(kernel_columns):
         shift = left * stride_columns + j * step_columns - before_columns
         lo, hi, first = inside(shift, stride_columns, places, width)
@@ -100,7 +101,10 @@ def unfold(x, columns, samples, top, rows, left, places, sizes):
                     else:
                         for q in range(lo, hi):
                             run, seen = x[start:], part[q * samples :]
-                            for k in range(samples):
+                            for k in range(0, whole, 4):  # too few for a loop in lanes to pay
+                                r0, r1, r2, r3 = run[k], run[k + 1], run[k + 2], run[k + 3]
+                                seen[k], seen[k + 1], seen[k + 2], seen[k + 3] = r0, r1, r2, r3
+                            for k in range(whole, samples):
                                 seen[k] = run[k]
                             start += stride_columns * samples
 
@@ -112,7 +116,7 @@ def fold(x, columns, samples, top, rows, left, places, sizes):
     stride_rows, stride_columns = sizes[7], sizes[8]
     before_rows, before_columns = sizes[9], sizes[10]
     step_rows, step_columns = sizes[11], sizes[12]
-    line = places * samples
+    line, whole = places * samples, samples - samples % 4
     for j in range(kernel_columns):
         shift = left * stride_columns + j * step_columns - before_columns
         lo, hi, first = inside(shift, stride_columns, places, width)
@@ -137,7 +141,12 @@ def fold(x, columns, samples, top, rows, left, places, sizes):
                     else:
                         for q in range(hi - lo):
                             run, seen = x[start:], part[q * samples :]
-                            for k in range(samples):
+                            for k in range(0, whole, 4):
+                                s0, s1, s2, s3 = seen[k], seen[k + 1], seen[k + 2], seen[k + 3]
+                                r0, r1, r2, r3 = run[k], run[k + 1], run[k + 2], run[k + 3]
+                                run[k], run[k + 1] = r0 + s0, r1 + s1
+                                run[k + 2], run[k + 3] = r2 + s2, r3 + s3
+                            for k in range(whole, samples):
                                 run[k] += seen[k]
                             start += stride_columns * samples
 
@@ -187,15 +196,14 @@ def convolve(x, w, bias, out, sizes, task):
     length = channels * image
     largest = strip * segment * count
     alone = count == 1 and strip == rows_in_all and segment == places_in_row
-    inputs = x[x_start : x_start + length]
-    if count > 1:
-        inputs = np.empty(length * count, x.dtype)
-        interleave(x, x_start, sizes[1] * image, count, length, inputs)
     pointwise = is_pointwise(sizes)
-    columns = inputs if pointwise else np.empty(covered * largest, x.dtype)
-    y = out[y_start : y_start + outputs * area]
-    if not alone:
-        y = np.empty(outputs * largest, x.dtype)
+    beside = np.empty(length * count if count > 1 else 0, x.dtype)
+    if count > 1:
+        interleave(x, x_start, sizes[1] * image, count, length, beside)
+    inputs = beside if count > 1 else x[x_start : x_start + length]
+    columns = np.empty(0 if pointwise else covered * largest, x.dtype)
+    apart = np.empty(0 if alone else outputs * largest, x.dtype)
+    y = out[y_start : y_start + outputs * area] if alone else apart
     for top in range(0, rows_in_all, strip):
         rows = min(strip, rows_in_all - top)
         for left in range(0, places_in_row, segment):
@@ -204,8 +212,9 @@ def convolve(x, w, bias, out, sizes, task):
             across = places * count
             if not pointwise:
                 unfold(inputs, columns, count, top, rows, left, breadth, sizes)
-            seen = columns[: covered * across].reshape(covered, across)
-            np.dot(weights, seen, y[: outputs * across].reshape(outputs, across))
+            seen = inputs if pointwise else columns
+            seen = seen[: covered * across].reshape(covered, across)
+            multiply(weights, seen, y[: outputs * across].reshape(outputs, across))
             for o in range(outputs):
                 extra = bias[group * outputs + o]
                 part = y[o * across : (o + 1) * across]
@@ -223,28 +232,24 @@ def pull(mask, g, x, w, gx, gw, sizes, task):
     group, count, channels, outputs, image, area, x_start, y_start = task_sizes(sizes, task)
     covered = channels * sizes[5] * sizes[6]
     rows_in_all, places_in_row, strip, segment = sizes[14], sizes[15], sizes[17], sizes[19]
-    own = slice(group * outputs * covered, (group + 1) * outputs * covered)
+    first, last = group * outputs * covered, (group + 1) * outputs * covered
     length = channels * image
     largest = strip * segment * count
     alone = count == 1 and strip == rows_in_all and segment == places_in_row
     pointwise = is_pointwise(sizes)
     columns = np.empty(covered * largest if mask & 1 or not pointwise else 0, g.dtype)
     product = np.empty((outputs, covered) if mask & 2 else (0, 0), g.dtype)
-    inputs = added = columns
-    if mask & 2:
-        inputs = x[x_start : x_start + length]
-        if count > 1:
-            inputs = np.empty(length * count, g.dtype)
-            interleave(x, x_start, sizes[1] * image, count, length, inputs)
+    beside = np.empty(length * count if mask & 2 and count > 1 else 0, g.dtype)
+    if mask & 2 and count > 1:
+        interleave(x, x_start, sizes[1] * image, count, length, beside)
+    inputs = beside if count > 1 else x[x_start : x_start + length]
+    sums = np.empty(length * count if mask & 1 and count > 1 else 0, g.dtype)
+    added = sums if count > 1 else gx[x_start : x_start + length]
     if mask & 1:
-        added = gx[x_start : x_start + length]
-        if count > 1:
-            added = np.empty(length * count, g.dtype)
         for k in range(added.size):
             added[k] = 0
-    y = g[y_start : y_start + outputs * area]
-    if not alone:
-        y = np.empty(outputs * largest, g.dtype)
+    together = np.empty(0 if alone else outputs * largest, g.dtype)
+    y = g[y_start : y_start + outputs * area] if alone else together
     for top in range(0, rows_in_all, strip):
         rows = min(strip, rows_in_all - top)
         for left in range(0, places_in_row, segment):
@@ -254,22 +259,21 @@ def pull(mask, g, x, w, gx, gw, sizes, task):
             if not alone:
                 for o in range(outputs):
                     start = y_start + o * area + top * places_in_row + left
-                    part = y[o * across : (o + 1) * across]
+                    part = together[o * across : (o + 1) * across]
                     interleave(g, start, sizes[4] * area, count, places, part)
             pulled = y[: outputs * across].reshape(outputs, across)
             if mask & 2:
-                seen = inputs
                 if not pointwise:
                     unfold(inputs, columns, count, top, rows, left, breadth, sizes)
-                    seen = columns
-                np.dot(pulled, seen[: covered * across].reshape(covered, across).T, product)
-                total, flat = gw[own], product.reshape(outputs * covered)
+                seen = inputs if pointwise else columns
+                multiply(pulled, seen[: covered * across].reshape(covered, across).T, product)
+                total, flat = gw[first:last], product.reshape(outputs * covered)
                 for k in range(flat.size):
                     total[k] += flat[k]
             if mask & 1:
-                weights = w[own].reshape(outputs, covered)
+                weights = w[first:last].reshape(outputs, covered)
                 back = columns[: covered * across]
-                np.dot(weights.T, pulled, back.reshape(covered, across))
+                multiply(weights.T, pulled, back.reshape(covered, across))
                 fold(added, back, count, top, rows, left, breadth, sizes)
     if mask & 1 and count > 1:
         separate(added, x_start, sizes[1] * image, count, length, g.dtype.type(0), gx)

@@ -62,7 +62,7 @@ def average(x, y, rows, columns, width, area, image):
             for i in range(rows[r, 0], rows[r, 1]):
                 for k in range(i * width + columns[c, 0], i * width + columns[c, 1]):
                     total += x[k]
-            y[at] = total / (rows[r, 2] * columns[c, 2])
+            y[at] = np.divide(total, rows[r, 2] * columns[c, 2])
             at += 1
 
 
@@ -75,7 +75,7 @@ def spread(g, gx, rows, columns, width, area, image):
     at = image * rows.shape[0] * columns.shape[0]
     for r in range(rows.shape[0]):
         for c in range(columns.shape[0]):
-            value = g.dtype.type(g[at] / (rows[r, 2] * columns[c, 2]))
+            value = g.dtype.type(np.divide(g[at], rows[r, 2] * columns[c, 2]))
             for i in range(rows[r, 0], rows[r, 1]):
                 for k in range(i * width + columns[c, 0], i * width + columns[c, 1]):
                     gx[k] += value

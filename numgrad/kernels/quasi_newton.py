@@ -125,7 +125,7 @@ def form(g, before, d, s, y, lo, hi, t):
     return float64(product), float64(square)
 
 
-def kernel(g, before, d, t, s, y):
+def kernel(g, before, d, t, s, y, out):
     size = g.size
     blocks = -(-size // {block})
     parts = np.empty((2, blocks))
@@ -141,7 +141,7 @@ def kernel(g, before, d, t, s, y):
     for k in range(blocks):
         product += parts[0, k]
         square += parts[1, k]
-    return product, square
+    out[0], out[1] = product, square
 """
 
 
@@ -160,13 +160,13 @@ def direction_kernel(dtype: np.dtype, parallel: bool = False, nogil: bool = Fals
 
 @cache
 def pair_kernel(dtype: np.dtype, parallel: bool = False, nogil: bool = False) -> Callable:
-    """A new pair: called with gradient, gradient before, direction, its factor, and two to fill.
+    """A new pair: called with gradient, gradient before, direction, its factor, and what to fill.
 
-    These are the step and the change of the gradient. Returns their product and the square of the
+    That is the step, the change of the gradient, and float64s: their product, the square of the
     change.
     """
     of = f"{type_name(dtype)}[::1]"
-    signature = f"UniTuple(float64, 2)({of}, {of}, {of}, float64, {of}, {of})"
+    signature = f"void({of}, {of}, {of}, float64, {of}, {of}, float64[::1])"
     return _compile("pair", _PAIR, signature, dtype, parallel, nogil)
 
 

@@ -37,33 +37,36 @@ def kernel(indices, order, starts, rows, keys, other_keys, other_order, places):
         keys[k] = indices[k]
         order[k] = k
         largest = max(largest, indices[k])
-    here = order
     shift = 0
+    moved = False
     while largest >> shift > 0:
+        source, target = (other_keys, keys) if moved else (keys, other_keys)
+        here, there = (other_order, order) if moved else (order, other_order)
         places[:] = 0
         for k in range(n):
-            places[(keys[k] >> shift) & {mask}] += 1
+            places[(source[k] >> shift) & {mask}] += 1
         total = 0
         for digit in range({size}):
             count = places[digit]
             places[digit] = total
             total += count
         for k in range(n):
-            digit = (keys[k] >> shift) & {mask}
+            digit = (source[k] >> shift) & {mask}
             place = places[digit]
             places[digit] = place + 1
-            other_keys[place] = keys[k]
-            other_order[place] = here[k]
-        keys, other_keys = other_keys, keys
-        here, other_order = other_order, here
+            target[place] = source[k]
+            there[place] = here[k]
+        moved = not moved
         shift += {digit}
-    if shift % {twice}:
-        order[:] = here
+    found = other_keys if moved else keys
+    if moved:
+        for k in range(n):
+            order[k] = other_order[k]
     count = 0
     for k in range(n):
-        if k == 0 or keys[k] != keys[k - 1]:
+        if k == 0 or found[k] != found[k - 1]:
             starts[count] = k
-            rows[count] = keys[k]
+            rows[count] = found[k]
             count += 1
     starts[count] = n
     return count
@@ -128,7 +131,7 @@ def kernel(x, indices, out, n, r):
 
 @cache
 def _sort_kernel() -> Callable[..., int]:
-    source = _SORT.format(size=1 << DIGIT, mask=(1 << DIGIT) - 1, digit=DIGIT, twice=2 * DIGIT)
+    source = _SORT.format(size=1 << DIGIT, mask=(1 << DIGIT) - 1, digit=DIGIT)
     return compile_kernel("sort_rows", source, f"int64({', '.join(['int64[::1]'] * 8)})").entry
 
 

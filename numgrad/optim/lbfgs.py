@@ -319,9 +319,11 @@ class _Run:
     def remember(self, gradient: np.ndarray) -> None:
         """Put the latest step and change of the gradient into the history."""
         step, change = np.empty_like(gradient), np.empty_like(gradient)
-        product, square = self.chosen(quasi_newton.pair_kernel)(
-            gradient, self.gradient_before, self.direction, self.t, step, change
+        products = np.empty(2)
+        self.chosen(quasi_newton.pair_kernel)(
+            gradient, self.gradient_before, self.direction, self.t, step, change, products
         )
+        product, square = products.tolist()
         if not product > LEAST_CURVATURE:  # nor if it is NaN
             return
         self.changes.append(change)

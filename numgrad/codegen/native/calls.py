@@ -213,8 +213,8 @@ def _extreme(choose: Any) -> Any:
         numbers = [body.as_number(v) for v in values]
         found = numbers[0]
         for x in numbers[1:]:
-            if found.dtype.kind not in "iu" or x.dtype.kind not in "iu":
-                raise Unsupported("an extreme of floats")
+            if found.dtype.kind not in "iuf" or x.dtype.kind not in "iuf":
+                raise Unsupported("an extreme of such numbers")
             dtype = do.common(found.dtype, x.dtype)
             found = choose(body.f, do.cast(body.f, found, dtype), do.cast(body.f, x, dtype))
         return found
@@ -296,7 +296,9 @@ def call(
     if vector and not lanes:
         return _call_each(body, function, arguments, vector)
     roots = [a.root for a in arguments if isinstance(a, Array)]
-    shared = tuple(map(roots.index, roots))  # which arrays may overlap
+    shared = tuple(
+        tuple((a == b) + memory.may_overlap(a, b) for b in roots) for a in roots
+    )  # which arrays may overlap
     key = (function, tuple(map(_key, arguments)), shared, body.has_fma)
     found = module.known_functions.get(key)
     if found is None:

@@ -230,7 +230,8 @@ class ExpressionWriter:
         if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
             owner = self.names.get(node.value.id)
             index = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-            return isinstance(owner, Array) and len(index) < len(owner.shape)
+            places = [p for p in index if not isinstance(p, ast.Slice)]
+            return isinstance(owner, Array) and len(places) < len(owner.shape)
         return isinstance(node, ast.Name) and isinstance(self.names.get(node.id), Array)
 
     def _choose_array(self, condition: Number, node: ast.IfExp) -> Array:
@@ -244,7 +245,7 @@ class ExpressionWriter:
             do.select(self.f, condition, x, y) for x, y in zip(a.shape, b.shape, strict=True)
         )
         data = self.f.pure(f"select i1 {condition.part}, ptr {a.data}, ptr {b.data}")
-        return Array(a.dtype, data, shape, None, a.root if a.root == b.root else memory.UNKNOWN)
+        return Array(a.dtype, data, shape, None, memory.one_of(a, b))
 
     def _choose(self, condition: Number, node: ast.IfExp) -> Number:
         """One of two expressions, only that is computed."""
@@ -263,7 +264,7 @@ class ExpressionWriter:
             raise Unsupported("a choice of different types")
         kind = kind_of(a)
         if a.lanes != b.lanes or a.step or b.step:
-            raise Unsupported("a choice of a vector")
+            raise NotVector("a choice of a vector")
         parts = tuple(
             f.value(f"phi {kind} [ {x}, %{here} ], [ {y}, %{there} ]")
             for x, y in zip(a.parts, b.parts, strict=True)

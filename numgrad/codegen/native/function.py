@@ -105,6 +105,10 @@ class FunctionBody(CallWriter):
         if isinstance(target, ast.Name):
             self.set(target.id, value)
         elif isinstance(target, ast.Tuple):
+            if isinstance(value, Array) and len(value.shape) == 1:
+                places = [[integer(k)] for k in range(len(target.elts))]
+                each = [memory.element_of(self.f, value, place) for place in places]
+                value = tuple(memory.read(self.f, element, self.lanes) for element in each)
             if not isinstance(value, tuple) or len(value) != len(target.elts):
                 raise Unsupported("an assignment to several names")
             for each, part in zip(target.elts, value, strict=True):

@@ -76,8 +76,8 @@ def _range_of(body: FunctionBody, node: ast.For) -> tuple[Any, tuple[Number, Num
         if len(given) == 1
         else (given[0], given[1], given[2] if len(given) == 3 else integer(1))
     )
-    if step.literal is None or step.literal <= 0:
-        raise Unsupported("a range with such a step")
+    if step.literal == 0:
+        raise Unsupported("a range of step 0")
     return called.value, (start, stop, step)
 
 
@@ -93,7 +93,7 @@ def _plain(body: FunctionBody, node: ast.For, start: Number, stop: Number, step:
     names = dict(body.names)
     with f.inside():
         index = f.value(f"load i64, ptr {counter}")
-        f.branch(f.value(f"icmp slt i64 {index}, {stop.part}"), inner, after)
+        f.branch(_goes_on(body, Number(INT64, (index,)), stop, step).part, inner, after)
         f.begin(inner)
         assert isinstance(node.target, ast.Name)
         body.set(node.target.id, Number(INT64, (index,)))
@@ -107,6 +107,18 @@ def _plain(body: FunctionBody, node: ast.For, start: Number, stop: Number, step:
         f.jump(head)
     body.names = names
     f.begin(after)
+
+
+def _goes_on(body: FunctionBody, index: Number, stop: Number, step: Number) -> Number:
+    """Whether an index is in a range; in one of step 0 none is."""
+    f = body.f
+    rising = do.compare(f, "<", index, stop)
+    if step.literal is not None and step.literal > 0:
+        return rising
+    falling = do.binary(
+        f, "&", do.compare(f, ">", index, stop), do.compare(f, "<", step, integer(0))
+    )
+    return do.select(f, do.compare(f, ">", step, integer(0)), rising, falling)
 
 
 # ----------------------------------------------------------------------------------------- in lanes

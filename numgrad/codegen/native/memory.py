@@ -26,8 +26,26 @@ class NotVector(Unsupported):
     """A loop that is not written in lanes; it is written as it stands."""
 
 
-UNKNOWN = "one of several"
-"""The root of an array that may be a part of one of several others."""
+Root = Any
+"""What an access is to: of an array its root."""
+
+
+def may_overlap(a: Root, b: Root) -> bool:
+    """Whether arrays of two roots may be the same or overlap."""
+    if a == b:
+        return True
+    if not (isinstance(a, frozenset) or isinstance(b, frozenset)):
+        return False
+    return not _roots(a).isdisjoint(_roots(b))
+
+
+def one_of(a: Array, b: Array) -> str | frozenset[str]:
+    """The root of an array that is a part of either."""
+    return a.root if a.root == b.root else _roots(a.root) | _roots(b.root)
+
+
+def _roots(root: Root) -> frozenset[Root]:
+    return root if isinstance(root, frozenset) else frozenset((root,))
 
 
 @dataclass
@@ -53,9 +71,9 @@ class Lanes:
             if writes and written.setdefault(root, place) != place:
                 raise NotVector("one array is written at several places")
         for root, _, place in self.accesses:
-            if root is UNKNOWN and any(
-                (place.offset, place.step) != (p.offset, p.step) or p.computed
-                for p in written.values()
+            if any(
+                root != other and may_overlap(root, other) and not place.at_index_of(p)
+                for other, p in written.items()
             ):
                 raise NotVector("an array may be one that is written at another place")
         for root, writes, place in self.accesses:
@@ -125,14 +143,14 @@ def view(f: FunctionWriter, array: Array, index: Sequence[Number | slice]) -> Ar
 
 
 def smaller(f: FunctionWriter, a: Number, b: Number) -> Number:
-    """The smaller of two integers."""
+    """The smaller of two numbers, as Python's ``min``: the first, where the second is not less."""
     if a.literal is not None and b.literal is not None:
         return a if a.literal <= b.literal else b
     return select(f, compare(f, "<", b, a), b, a)
 
 
 def larger(f: FunctionWriter, a: Number, b: Number) -> Number:
-    """The larger of two integers."""
+    """The larger of two numbers, as Python's ``max``."""
     if a.literal is not None and b.literal is not None:
         return a if a.literal >= b.literal else b
     return select(f, compare(f, ">", b, a), b, a)
@@ -192,6 +210,11 @@ class LanePlace(NamedTuple):
     offset: str
     step: str
     computed: bool
+
+    def at_index_of(self, other: LanePlace) -> bool:
+        """Whether each lane has one index here and there, of arrays that begin anywhere."""
+        same = (self.offset, self.step) == (other.offset, other.step)
+        return same and not (self.computed or other.computed)
 
 
 def _place(element: Element) -> LanePlace:

@@ -81,8 +81,8 @@ def _reciprocal(body: InstructionContext, x: Number) -> Number:
     return do.select(f, infinite, constant(of_zero, dtype), quotient)
 
 
-def _complex_extreme(op: str) -> Callable[..., Number]:
-    """Real parts decide, then imaginary parts; the first with a NaN wins."""
+def _complex_extreme(op: str, *, past_nan: bool = False) -> Callable[..., Number]:
+    """Real parts decide, then imaginary parts; the first with a NaN wins, or loses."""
 
     def translate(body: InstructionContext, a: Number, b: Number) -> Number:
         f, dtype = body.f, do.common(a.dtype, b.dtype)
@@ -91,10 +91,17 @@ def _complex_extreme(op: str) -> Callable[..., Number]:
         same = do.binary(f, "&", do.compare(f, "==", *real), do.compare(f, f"{op}=", *imag))
         first = do.binary(f, "|", do.compare(f, op, *real), same)
         found = do.select(f, first, a, b)
-        found = do.select(f, NUMPY["isnan"](body, b), b, found)
-        return do.select(f, NUMPY["isnan"](body, a), a, found)
+        of_a, of_b = NUMPY["isnan"](body, a), NUMPY["isnan"](body, b)
+        if past_nan:
+            return do.select(f, of_b, a, do.select(f, of_a, b, found))
+        return do.select(f, of_a, a, do.select(f, of_b, b, found))
 
     return translate
+
+
+def _complex_rint(body: InstructionContext, x: Number) -> Number:
+    real, imag = (NUMPY["rint"](body, part) for part in (do.real(x), do.imag(x)))
+    return do.make_complex(body.f, real, imag)
 
 
 def _by_kind(kinds: str, translate: Callable[..., Number], name: str) -> None:
@@ -120,5 +127,7 @@ NUMPY["fmod"], NUMPY["power"], NUMPY["reciprocal"] = _fmod, _power, _reciprocal
 for _name, _like, _op in (("fmax", "maximum", ">"), ("fmin", "minimum", "<")):
     _by_kind("biu", NUMPY[_like], _name)
     _by_kind("c", _complex_extreme(_op), _like)
+    _by_kind("c", _complex_extreme(_op, past_nan=True), _name)
+_by_kind("c", _complex_rint, "rint")
 for _name in ("floor", "ceil", "trunc"):
     _by_kind("biu", lambda body, x: x, _name)

@@ -56,14 +56,14 @@ class Array:
     strides
         In bytes; None if it is contiguous.
     root
-        What it is a part of: arrays of different roots do not overlap, or are the same.
+        What it is a part of, or a set of such: arrays of different roots do not overlap.
     """
 
     dtype: np.dtype
     data: str
     shape: tuple[Number, ...]
     strides: tuple[Number, ...] | None
-    root: str
+    root: str | frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,11 +53,24 @@ _CALL = """
 from numgrad.kernels.products.blas import multiply
 """
 
+_CONJUGATE = """
+@device
+def conjugate(a, out):
+    for i in range(a.shape[0]):
+        row, to = a[i], out[i]
+        for j in range(row.size):
+            to[j] = np.conj(row[j])
+"""
+
 
 def product_source(dtype: np.dtype, tiny: bool) -> str:
     """Source of what every kernel begins with, and of ``multiply(a, b, out)``."""
     name = type_name(dtype)
-    return _HEADER.format(type=name) + (_LOOPS if tiny else _CALL).format(type=name)
+    return (
+        _HEADER.format(type=name)
+        + (_LOOPS if tiny else _CALL).format(type=name)
+        + (_CONJUGATE if dtype.kind == "c" else "")
+    )
 
 
 def compile_product(
@@ -71,13 +84,15 @@ def compile_product(
     ).entry
 
 
-def _conjugate(dtype: np.dtype, text: str) -> str:
-    return f"np.conj({text})" if dtype.kind == "c" else text
-
-
-def _hermitian(dtype: np.dtype, text: str, transposed: bool) -> str:
-    """The conjugate transpose of a matrix passed as it is or transposed."""
-    return _conjugate(dtype, text) if transposed else f"{_conjugate(dtype, text)}.T"
+def conjugated(dtype: np.dtype, matrix: str) -> tuple[list[str], str]:
+    """Lines that conjugate a contiguous matrix, and the name of the result."""
+    if dtype.kind != "c":
+        return [], matrix
+    name = f"conjugate_of_{matrix}"
+    return [
+        f"{name} = np.empty({matrix}.shape, {matrix}.dtype)",
+        f"conjugate({matrix}, {name})",
+    ], name
 
 
 @cache
@@ -100,12 +115,14 @@ def product_backward_kernel(
     names, lines = ["g"], []
     if mask & 1:
         names += ["b", "ga"]
-        lines.append(f"    multiply(g, {_hermitian(dtype, 'b', tb)}, ga)")
+        before, b = conjugated(dtype, "b")
+        lines += [*before, f"multiply(g, {b}{'' if tb else '.T'}, ga)"]
     if mask & 2:
         names += ["a", "gb"]
-        lines.append(f"    multiply({_hermitian(dtype, 'a', ta)}, g, gb)")
+        before, a = conjugated(dtype, "a")
+        lines += [*before, f"multiply({a}{'' if ta else '.T'}, g, gb)"]
     source = product_source(dtype, tiny) + "\n".join(
-        ["", f"def kernel({', '.join(names)}):", *lines, ""]
+        ["", f"def kernel({', '.join(names)}):", *(f"    {line}" for line in lines), ""]
     )
     signature = f"void({', '.join([f'{type_name(dtype)}[:,::1]'] * len(names))})"
     name = f"product_backward{mask}{'_ta' if ta else ''}{'_tb' if tb else ''}"
@@ -153,22 +170,23 @@ def batched_backward_kernel(
         if not mask & bit:
             continue
         names += [other, own]
-        given = f"{other}[{'ib' if other == 'b' else 'ia'}[i]]"
-        matrix = _hermitian(dtype, given, tb if other == "b" else ta)
+        before, matrix = conjugated(dtype, f"one_{other}")
+        lines += [f"one_{other} = {other}[i{other}[i]]", *before]
+        matrix += "" if (tb if other == "b" else ta) else ".T"
         pair = f"g[i], {matrix}" if bit == 1 else f"{matrix}, g[i]"
         if shared & bit:
             shape = f"({own}.shape[1], {own}.shape[2])"
-            lines.append(f"        part_{own} = np.empty({shape}, {own}.dtype)")
-            lines.append(f"        multiply({pair}, part_{own})")
-            lines.append(f"        add_to(part_{own}, {own}[{at}[i]])")
+            lines.append(f"part_{own} = np.empty({shape}, {own}.dtype)")
+            lines.append(f"multiply({pair}, part_{own})")
+            lines.append(f"add_to(part_{own}, {own}[{at}[i]])")
         else:
-            lines.append(f"        multiply({pair}, {own}[i])")
+            lines.append(f"multiply({pair}, {own}[i])")
     source = product_source(dtype, tiny) + "\n".join(
         [
             _ADD_TO if shared else "",
             f"def kernel({', '.join([*names, 'ia', 'ib'])}):",
             f"    for i in {'prange' if parallel else 'range'}(g.shape[0]):",
-            *lines,
+            *(f"        {line}" for line in lines),
             "",
         ]
     )

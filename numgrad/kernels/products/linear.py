@@ -12,7 +12,7 @@ from functools import cache
 import numpy as np
 
 from numgrad.codegen.dtypes import type_name
-from numgrad.kernels.products.linalg import compile_product, product_source
+from numgrad.kernels.products.linalg import compile_product, conjugated, product_source
 
 _ADD_BIAS = """
 @device
@@ -71,21 +71,23 @@ def linear_backward_kernel(
     """Gradients in ``mask``: called with g, then w and gx, then x and gw, then gb."""
     matrix, vector = f"{type_name(dtype)}[:,::1]", f"{type_name(dtype)}[::1]"
     names, types, body = ["g"], [matrix], []
-    conjugate = "np.conj({})" if dtype.kind == "c" else "{}"
     if mask & 1:
         names += ["w", "gx"]
         types += [matrix, matrix]
-        body.append(f"    multiply(g, {conjugate.format('w')}, gx)")
+        before, w = conjugated(dtype, "w")
+        body += [*before, f"multiply(g, {w}, gx)"]
     if mask & 2:
         names += ["x", "gw"]
         types += [matrix, matrix]
-        body.append(f"    multiply(g.T, {conjugate.format('x')}, gw)")
+        before, x = conjugated(dtype, "x")
+        body += [*before, f"multiply(g.T, {x}, gw)"]
     source = product_source(dtype, tiny)
     if mask & 4:
         names.append("gb")
         types.append(vector)
-        body.append("    column_sums(g, gb)")
+        body.append("column_sums(g, gb)")
         source += _COLUMN_SUMS.format(block=BLOCK)
-    source += "\n".join(["", f"def kernel({', '.join(names)}):", *body, ""])
+    lines = (f"    {line}" for line in body)
+    source += "\n".join(["", f"def kernel({', '.join(names)}):", *lines, ""])
     name = f"linear_backward{mask}{'_tiny' if tiny else ''}"
     return compile_product(name, source, f"void({', '.join(types)})", dtype, nogil=nogil)
