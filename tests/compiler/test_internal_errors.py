@@ -66,6 +66,10 @@ CASES: dict[str, tuple[Callable, tuple]] = {
     "pad edge of length 1": (ng.grad(padded("edge")), (random(1),)),
     "pad wrap of length 1": (ng.grad(padded("wrap")), (random(1),)),
     "take of 0-d": (ng.value_and_grad(lambda x, i: np.sum(np.take(x, i))), (np.array(3.0), TWICE)),
+    "parts of an array made a Tensor": (
+        ng.grad(lambda x: np.sum(x[0] * ng.asarray(np.ones(3))[1:] * x[1])),
+        (random(2),),
+    ),
     "where of a number": (lambda k, x: np.where(k > 0, x, -x), (3, random(3))),
     "numbers compared": (lambda k: (k > 2, k == 3, k != 4, np.where(k < 3, k, -k)), (3,)),
     "copyto": (filled, (random(3),)),
