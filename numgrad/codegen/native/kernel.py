@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -22,6 +23,8 @@ class NativeCode:
     """A kernel's code: text in LLVM's language and the object made of it."""
 
     def __init__(self, kernel: Any) -> None:
+        if os.environ.get("NUMBA_BOUNDSCHECK", "0") not in ("", "0"):
+            raise Unsupported("bounds are to be checked")
         if kernel.functions:
             raise Unsupported("it calls functions that others have compiled")
         self.kernel = kernel
