@@ -54,6 +54,26 @@ def kernel(x):
     np.testing.assert_array_equal(x, np.arange(1.0, 51.0))
 
 
+@pytest.mark.parametrize("distance", [*range(-40, 41, 3), 0, 1, -1, 130, -130])
+def test_rows_of_one_array_that_overlap(distance):
+    kernel = native(
+        """
+def kernel(x, first, second, n):
+    a = x[first : first + n]
+    b = x[second : second + n]
+    for k in range(n):
+        b[k] = a[k] + b[k]
+""",
+        "void(float64[::1], int64, int64, int64)",
+    )
+    x = np.random.default_rng(0).random(400)
+    expected = x.copy()
+    for k in range(100):
+        expected[140 + distance + k] = expected[140 + k] + expected[140 + distance + k]
+    kernel.entry(x, 140, 140 + distance, 100)
+    np.testing.assert_array_equal(x, expected)
+
+
 @pytest.mark.parametrize("length", [0, 1, 7, 8, 9, 31, 32, 33, 100])
 def test_nothing_is_written_beside_an_array(length):
     kernel = native(

@@ -27,7 +27,7 @@ from numgrad.codegen.native.calls import SMALL, flatten, leave_if_failed, rebuil
 from numgrad.codegen.native.function import FunctionBody
 from numgrad.codegen.native.instructions import INSTRUCTIONS
 from numgrad.codegen.native.ir import FunctionWriter, Unsupported
-from numgrad.codegen.native.memory import Lanes, NotVector
+from numgrad.codegen.native.memory import Lanes, NearParts, NotVector
 from numgrad.codegen.native.names import assigned, is_straight, read_first, used_names
 from numgrad.codegen.native.source import PRANGE, library_function
 from numgrad.codegen.native.syntax import calls, found_once
@@ -59,8 +59,15 @@ def write_loop(body: FunctionBody, node: ast.For) -> None:
     if function is PRANGE and body.parallel:
         _shared(body, node, bounds)
         return
-    if step.literal == 1 and is_straight(node.body) and _written_in_lanes(body, node, start, stop):
-        return
+    if step.literal == 1 and is_straight(node.body):
+        try:
+            _written_in_lanes(body, node, start, stop)
+            return
+        except NearParts as near:
+            if _written_in_lanes_where_apart(body, node, start, stop, near):
+                return
+        except NotVector:
+            pass
     _plain(body, node, start, stop, step)
 
 
@@ -158,22 +165,55 @@ _LIBRARY = {"maximum", "minimum", "larger", "smaller", "either", "both"}
 _INTEGERS = {"add": 0, "multiply": 1}
 
 
-def _written_in_lanes(body: FunctionBody, node: ast.For, start: Number, stop: Number) -> bool:
-    """Write a loop in lanes, if it can be."""
+def _written_in_lanes(
+    body: FunctionBody, node: ast.For, start: Number, stop: Number, apart: bool = False
+) -> None:
+    """Write a loop in lanes; where it cannot be, nothing is left of the attempt."""
     f = body.f
     mark, names, slots = f.mark(), dict(body.names), dict(body.slots)
     block, ended = f.block, f.ended
     try:
-        _in_lanes(body, node, start, stop)
+        _in_lanes(body, node, start, stop, apart)
     except NotVector:
         f.undo(mark)
         f.block, f.ended = block, ended
         body.names, body.slots, body.lanes = names, slots, None
+        raise
+
+
+def _written_in_lanes_where_apart(
+    body: FunctionBody, node: ast.For, start: Number, stop: Number, near: NearParts
+) -> bool:
+    """Write a loop in lanes and as it stands, for rows of an array that are near each other."""
+    f = body.f
+    known = {a.data for a in body.names.values() if isinstance(a, Array)}
+    if not known.issuperset(base for pair in near.distances for base in pair):
         return False
+    apart = "true"
+    for (a, b), distance in near.distances.items():
+        x, y = (f.pure(f"ptrtoint ptr {p} to i64") for p in (a, b))
+        difference = f.pure(f"sub i64 {x}, {y}")
+        beyond = f.pure(f"add i64 {difference}, {distance - 1}")
+        far = f.pure(f"icmp uge i64 {beyond}, {2 * distance - 1}")
+        apart = f.pure(f"and i1 {apart}, {far}")
+    lanes, plain, after = (f.label(x) for x in ("apart", "near", "after"))
+    f.branch(apart, lanes, plain)
+    names = dict(body.names)
+    f.begin(lanes)
+    with f.inside():
+        _written_in_lanes(body, node, start, stop, apart=True)
+        f.jump(after)
+    body.names = dict(names)
+    f.begin(plain)
+    with f.inside():
+        _plain(body, node, start, stop, integer(1))
+        f.jump(after)
+    body.names = names
+    f.begin(after)
     return True
 
 
-def _in_lanes(body: FunctionBody, node: ast.For, start: Number, stop: Number) -> None:
+def _in_lanes(body: FunctionBody, node: ast.For, start: Number, stop: Number, apart: bool) -> None:
     f = body.f
     assert isinstance(node.target, ast.Name)
     if node.target.id in body.variables:
@@ -192,7 +232,7 @@ def _in_lanes(body: FunctionBody, node: ast.For, start: Number, stop: Number) ->
         following = f.value(f"add i64 {index}, {count}")
         f.branch(f.value(f"icmp sle i64 {following}, {stop.part}"), full, rest)
         f.begin(full)
-        _body_in_lanes(body, node, totals, Lanes(count), index)
+        _body_in_lanes(body, node, totals, Lanes(count, apart=apart), index)
         f.effect(f"store i64 {following}, ptr {counter}")
         f.jump(head)
     body.names = dict(names)
@@ -205,7 +245,7 @@ def _in_lanes(body: FunctionBody, node: ast.For, start: Number, stop: Number) ->
         vector = in_lanes(Number(INT64, (left,)), count, f).part
         places = ", ".join(f"i64 {k}" for k in range(count))
         mask = f.value(f"icmp slt <{count} x i64> <{places}>, {vector}")
-        _body_in_lanes(body, node, totals, Lanes(count, mask), index)
+        _body_in_lanes(body, node, totals, Lanes(count, mask, apart), index)
         f.jump(after)
     body.names = names
     f.begin(after)

@@ -48,6 +48,18 @@ def _roots(root: Root) -> frozenset[Root]:
     return root if isinstance(root, frozenset) else frozenset((root,))
 
 
+class NearParts(NotVector):
+    """A loop in lanes if some parts of an array are so many bytes apart, or more."""
+
+    def __init__(self, distances: dict[tuple[str, str], int]) -> None:
+        super().__init__("an array is read at other places than it is written")
+        self.distances = distances
+
+
+LARGEST = 16
+"""Bytes of the widest element."""
+
+
 @dataclass
 class Lanes:
     """The lanes of the innermost loop while its body is translated.
@@ -58,10 +70,14 @@ class Lanes:
         Which lanes are in the loop, an operand; empty if all are.
     accesses
         Where the body reads and writes memory: ``(array, writes, place)``.
+    apart
+        Whether parts of one array that begin at different places are known to be as far apart as
+        the lanes go.
     """
 
     count: int
     mask: str = ""
+    apart: bool = False
     accesses: list[tuple[Any, bool, LanePlace]] = field(default_factory=list)
 
     def check(self) -> None:
@@ -76,11 +92,17 @@ class Lanes:
                 for other, p in written.items()
             ):
                 raise NotVector("an array may be one that is written at another place")
+        near: dict[tuple[str, str], int] = {}
         for root, writes, place in self.accesses:
-            if root in written and written[root] != place:
+            other = written.get(root, place)
+            if other != place and not place.at_index_of(other):
                 raise NotVector("an array is read at other places than it is written")
+            if other != place:
+                near[place.base, other.base] = self.count * LARGEST
             if root in written and not writes and place.computed:
                 raise NotVector("several lanes may add to one place")
+        if near and not self.apart:
+            raise NearParts(near)
 
 
 @dataclass(frozen=True)

@@ -113,6 +113,6 @@ def _written(node: ast.AST) -> set[str]:
 
 def is_straight(statements: Sequence[ast.stmt]) -> bool:
     """Whether statements run one after the other, to a result at the end."""
-    plain = ast.Assign | ast.AugAssign | ast.Expr | ast.AnnAssign
+    plain = ast.Assign | ast.AugAssign | ast.Expr | ast.AnnAssign | ast.Pass
     *rest, last = statements
     return all(isinstance(s, plain) for s in rest) and isinstance(last, plain | ast.Return)
