@@ -103,6 +103,8 @@ def binary(f: FunctionWriter, op: str, a: Number, b: Number) -> Number:
         return apply(f, _FLOAT[op] + f.contract, a, b, dtype=dtype)
     if op == "+" and 0 in (a.literal, b.literal):
         return b if a.literal == 0 else a
+    if op == "*" and 0 in (a.literal, b.literal):
+        return constant(0, dtype)
     if op == "*" and 1 in (a.literal, b.literal):
         return b if a.literal == 1 else a
     if op in ("<<", ">>"):
