@@ -42,7 +42,7 @@ from numgrad.codegen.native.values import (
 
 SMALL = 60
 """Nodes of syntax up to which a function is written where it is called."""
-LARGE = 300
+LARGE = 330
 """The same with the functions that it calls."""
 OFTEN = 8
 """Places of a module where one is written so; further ones call it."""
