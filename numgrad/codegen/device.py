@@ -100,9 +100,12 @@ class Instruction(LibraryFunction):
     ----------
     literal
         Whether arguments that are numbers in the source are given to the definition as such.
+    external
+        Of one that calls a kernel: the linker's name of that, by its own and that of a dtype.
     """
 
     __name__: str
+    external: Callable[[str, str], str] | None = None
 
     def __init__(self, stub: Callable, literal: bool = False) -> None:
         update_wrapper(self, stub)

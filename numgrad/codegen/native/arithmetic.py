@@ -229,7 +229,7 @@ def absolute(f: FunctionWriter, x: Number) -> Number:
     """The magnitude of a number that is not complex."""
     if x.dtype.kind == "f":
         return call_intrinsic(f, "llvm.fabs", x)
-    if x.dtype.kind in "bu":
+    if x.dtype.kind in ("b", "u"):
         return x
     return select(f, compare(f, "<", x, constant(0, x.dtype)), negate(f, x), x)
 
@@ -308,7 +308,7 @@ def compare(f: FunctionWriter, op: str, a: Number, b: Number) -> Number:
     if dtype.kind == "f":
         operation = f"fcmp {'u' if op == '!=' else 'o'}{code}"
     else:
-        sign = "" if op in ("==", "!=") else "u" if dtype.kind in "bu" else "s"
+        sign = "" if op in ("==", "!=") else "u" if dtype.kind in ("b", "u") else "s"
         operation = f"icmp {sign}{code}"
     return apply(f, operation, a, b, dtype=BOOL)
 
