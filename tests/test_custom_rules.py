@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import numgrad as ng
+from numgrad.errors import NumgradError
 
 
 def vjp_rule():
@@ -96,9 +97,9 @@ def test_forward_mode():
     np.testing.assert_allclose(rows, np.diag(-6 * np.sin(X)), rtol=1e-12)
     _, pull = ng.vjp(lambda x: vjp_rule()(x, {"k": 2.0})["out"], X)
     np.testing.assert_allclose(ng.jvp(pull, (X,), (X,))[1], 6 * np.cos(X) * X, rtol=1e-12)
-    with pytest.raises(NotImplementedError, match="f: has no jvp"):
+    with pytest.raises(NotImplementedError, match=r"f: custom_vjp .* use ng\.custom_jvp"):
         ng.jacfwd(ng.grad(lambda x: vjp_rule()(x, {"k": 2.0})["out"]))(0.5)
-    with pytest.raises(NotImplementedError, match="f: has no jvp"):
+    with pytest.raises(NotImplementedError, match=r"f: custom_vjp .* use ng\.custom_jvp"):
         ng.jvp(lambda x: vjp_rule()(x, {"k": 2.0}), (X,), (X,))
 
 
@@ -198,3 +199,27 @@ def test_a_forward_that_calls_its_function_is_traced():
     np.testing.assert_array_equal(ng.jit(scaled)(x, 2 * x)["product"], 2 * x * x)
     np.testing.assert_array_equal(ng.jit(loss)(x, 2 * x), 20 * x + 1)
     np.testing.assert_array_equal(loss(x, 2 * x), 20 * x + 1)
+
+
+@ng.custom_jvp
+def doubled(x):
+    return x * 2.0
+
+
+WRONG = {
+    "a tangent of shape (1,)": lambda t: t[:1],
+    "a tangent of shape (5,)": lambda t: np.ones(5),
+    "and dtype complex128": lambda t: 1j * t,
+    "a str as the tangent": lambda t: "t",
+    "a tuple as the tangent": lambda t: (t, t),
+}
+
+
+@pytest.mark.parametrize("said", WRONG)
+@pytest.mark.parametrize("derive", [ng.jacfwd, ng.jacrev])
+def test_a_wrong_tangent_names_the_rule(said, derive):
+    doubled.defjvp(lambda primals, tangents: (primals[0], WRONG[said](tangents[0])))
+    with pytest.raises(NumgradError) as error:
+        derive(doubled)(np.ones(2))
+    assert str(error.value).startswith("doubled: the rule of defjvp returned ")
+    assert said in str(error.value)

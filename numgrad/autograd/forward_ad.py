@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 
-from numgrad.autograd.forward.rules import RECORDING, pushforward, reads_call, takes_tangent
+from numgrad.autograd.forward.rules import pushforward, reads_call, takes_tangent
 from numgrad.autograd.node import Node
 from numgrad.autograd.variable import Extra, Tensor, extra, root, shared_version
 from numgrad.core.abstract import zeros
@@ -69,9 +69,12 @@ class ForwardInterpreter(Interpreter):
     def bind(self, op: Op, args: tuple, params: dict[str, Any]) -> Any:
         if isinstance(op, Composite):
             return op.function(*args, **params)
-        return self.apply(op, args, params, False)[0]
+        return self._apply(op, args, params, False)[0]
 
-    def apply(
+    def recorded(self, op: Op, args: tuple, params: dict[str, Any]) -> tuple[Any, Call | None]:
+        return self._apply(op, args, params, True)
+
+    def _apply(
         self, op: Op, args: tuple, params: dict[str, Any], wants_call: bool
     ) -> tuple[Any, Call | None]:
         """The result, with its tangent, and the record of the call where it is wanted."""
@@ -83,7 +86,11 @@ class ForwardInterpreter(Interpreter):
         ]
         active = op.differentiable and any(t is not None for t in tangents)
         with self.below():
-            out, call = _compute(op, args, params, wants_call or (active and reads_call(op)))
+            if wants_call or (active and reads_call(op)):
+                stack = state.interpreters
+                out, call = (stack[-1] if stack else state.ground).recorded(op, args, params)
+            else:
+                out, call = bind(op, args, params), None
             if active and any(y.dtype.kind in "fc" for y in _outputs(out)):
                 found = pushforward(op, args, params, tangents, out, call)
                 for y, t in zip(_outputs(out), _outputs(found), strict=True):
@@ -182,43 +189,6 @@ def _gathered(a: Any) -> Any:
     if isinstance(a, list | tuple) and any(isinstance(part, Tensor) for part in a):
         return bind(OPS["stack"], tuple(a), {})
     return a
-
-
-def _compute(
-    op: Op, args: tuple, params: dict[str, Any], wants_call: bool
-) -> tuple[Any, Call | None]:
-    """The result by what is below a level, and the record of the call where it is wanted."""
-    stack = state.interpreters
-    if stack and isinstance(stack[-1], ForwardInterpreter):
-        return stack[-1].apply(op, args, params, wants_call)
-    if not wants_call:
-        return bind(op, args, params), None
-    if state.grad_enabled and any(
-        isinstance(a, Tensor) and a.requires_grad and takes_tangent(op, k)
-        for k, a in enumerate(args)
-    ):
-        out = bind(op, args, params)
-        return out, _call_of(out)
-    # the tape alone keeps records: let it see operands that require grad, and forget the graph
-    standins = tuple(
-        Tensor(a._array, a.dtype.kind in "fc") if isinstance(a, Tensor) else a for a in args
-    )
-    before = state.set(**RECORDING)
-    try:
-        recorded = bind(op, standins, params)
-    finally:
-        state.set(**before)
-    call = _call_of(recorded)
-    if isinstance(recorded, tuple):
-        return tuple(Tensor(y._array) for y in recorded), call
-    return Tensor(recorded._array), call
-
-
-def _call_of(out: Any) -> Call | None:
-    for y in _outputs(out):
-        if isinstance(y, Tensor) and y.grad_fn is not None:
-            return y.grad_fn.call
-    return None
 
 
 # -------------------------------------------------------------------------------------- levels

@@ -37,6 +37,13 @@ class Interpreter(ABC):
     def bind(self, op: Any, args: tuple, params: dict[str, Any]) -> Any:
         """What a call of an operation gives."""
 
+    def recorded(self, op: Any, args: tuple, params: dict[str, Any]) -> tuple[Any, Any]:
+        """What ``bind`` gives, and the ``Call`` on these very operands, None if there is none.
+
+        An interpreter that has no part in a call passes it on: those below it may have one.
+        """
+        return self.bind(op, args, params), None
+
     def apply_function(self, function: Any, args: tuple, keywords: dict[str, Any]) -> tuple:
         """Outputs of a user's ``Function``, and the ctx if its forward ran."""
         raise NumgradRuntimeError(

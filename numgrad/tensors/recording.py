@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.engine.task import edge_of
+from numgrad.autograd.forward.rules import RECORDING, takes_tangent
 from numgrad.autograd.history import record
 from numgrad.autograd.node import Node
 from numgrad.autograd.saved import keep
@@ -51,6 +52,25 @@ class RecordingInterpreter(Ground):
             _link(tensor, operands[0], tensor._slot)
         return tensor
 
+    def recorded(self, op: Op, args: tuple, params: dict[str, Any]) -> tuple[Any, Call | None]:
+        """Also of operands that do not require grad: the tape alone keeps records."""
+        if state.grad_enabled and any(
+            isinstance(a, Tensor) and a.requires_grad and takes_tangent(op, k)
+            for k, a in enumerate(args)
+        ):
+            out = self.bind(op, args, params)
+            return out, _call_of(out)
+        standins = tuple(
+            Tensor(a._array, a.dtype.kind in "fc") if isinstance(a, Tensor) else a for a in args
+        )
+        before = state.set(**RECORDING)
+        try:
+            out = self.bind(op, standins, params)
+        finally:
+            state.set(**before)
+        forgotten = map(Tensor, [y._array for y in _outputs(out)])  # without the graph
+        return tuple(forgotten) if isinstance(out, tuple) else next(forgotten), _call_of(out)
+
     @abstractmethod
     def operand(self, op: Op, a: Any) -> tuple[Any, Any]:
         """An argument as it is kept, and as an array or number to compute with."""
@@ -58,6 +78,17 @@ class RecordingInterpreter(Ground):
     @abstractmethod
     def run(self, op: Op, arrays: list[Any], params: dict[str, Any]) -> tuple[Any, Call]:
         """The result, or several, and the record of the call."""
+
+
+def _outputs(out: Any) -> tuple:
+    return out if isinstance(out, tuple) else (out,)
+
+
+def _call_of(out: Any) -> Call | None:
+    for y in _outputs(out):
+        if isinstance(y, Tensor) and y.grad_fn is not None:
+            return y.grad_fn.call
+    return None
 
 
 def _expanded(op: Composite, args: tuple, params: dict[str, Any]) -> Any:

@@ -21,9 +21,15 @@ import numpy as np
 from numgrad.autograd.function import Function
 from numgrad.autograd.modes import enable_grad
 from numgrad.core.abstract import zeros
+from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
 from numgrad.core.tree import Nesting, align, flatten, leaves, unflatten
-from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
+from numgrad.errors import (
+    NumgradNotImplementedError,
+    NumgradRuntimeError,
+    NumgradTypeError,
+    NumgradValueError,
+)
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.chosen import check_function
 from numgrad.transforms.linearization import Linearization
@@ -89,6 +95,7 @@ class RuleCall:
         self.structure: Nesting = None
         self.others: list[Any] = []
         self.unmoved: list[Any] = []
+        self.metas: list[Meta | None] = []
         self.count = 0
 
     def keep(self, ctx: Any, given: Sequence[Any], residuals: Any = None) -> None:
@@ -118,6 +125,7 @@ class RuleCall:
         found: list[Any] = []
         self.structure = flatten(result, found)
         self.unmoved = [None if isinstance(leaf, Tensor) else _zero(leaf) for leaf in found]
+        self.metas = [Meta(y.shape, y.dtype) if isinstance(y, Tensor) else None for y in found]
         return tuple(found)
 
     def cotangent(self, grads: Sequence[Any]) -> Any:
@@ -203,6 +211,14 @@ class VjpRule(Function):
         flat = call.arranged("the backward of defvjp", found, call.nesting)
         return None, *(g if o is None else None for g, o in zip(flat, call.others, strict=True))
 
+    @classmethod
+    def run_jvp(cls, ctx: Any, tangents: Any) -> Any:
+        """Refuse: the rule is of reverse mode."""
+        raise NumgradNotImplementedError(
+            f"{cls.__name__}: custom_vjp gives a rule of reverse mode, and forward mode (jvp, "
+            "jacfwd) needs one of its own; use ng.custom_jvp, whose rule serves both, or jacrev"
+        )
+
 
 class custom_vjp(CustomRule):
     """A function with a reverse-mode derivative of yours; used as a decorator.
@@ -256,7 +272,11 @@ class JvpRule(Function):
         primals = unflatten(call.nesting, iter(given))
         result = call.rule.rules[0](primals, unflatten(call.nesting, iter(dense)))
         _, moved = _pair(call.rule.name, "the rule of defjvp", result)
-        return call.arranged("the rule of defjvp", moved, call.structure)
+        found = call.arranged("the rule of defjvp", moved, call.structure)
+        for k, (t, meta) in enumerate(zip(found, call.metas, strict=True)):
+            if t is not None and meta is not None:
+                _check_tangent(call.rule.name, k, t, meta)
+        return found
 
     @staticmethod
     def jvp(ctx: Any, _: Any, *tangents: Any) -> Any:
@@ -289,6 +309,22 @@ class JvpRule(Function):
         for leaf in moving:
             leaf._requires_grad = False
         return None, *(None if t is None else next(found) for t in tangents)
+
+
+def _check_tangent(name: str, k: int, t: Any, meta: Meta) -> None:
+    """Refuse a tangent that is none of the result with this shape and dtype."""
+    if not isinstance(t, Tensor | np.ndarray | np.generic | int | float | complex):
+        raise NumgradTypeError(
+            f"{name}: the rule of defjvp returned a {type(t).__name__} as the tangent of result "
+            f"{k}; return a Tensor, or None for zero"
+        )
+    array = t if isinstance(t, Tensor) else np.asarray(t)
+    if array.shape != meta.shape or (array.dtype.kind == "c" and meta.dtype.kind != "c"):
+        raise NumgradRuntimeError(
+            f"{name}: the rule of defjvp returned a tangent of shape {array.shape} and dtype "
+            f"{array.dtype} for result {k}, which has shape {meta.shape} and dtype {meta.dtype}; "
+            "return one like the result"
+        )
 
 
 def _zero(leaf: Any) -> Any:

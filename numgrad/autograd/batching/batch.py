@@ -29,6 +29,7 @@ from numgrad.core.batching import BatchOperand, by_example, find_rule, first_exa
 from numgrad.core.composite import Composite
 from numgrad.core.interpreter import Interpreter, bind, interpreter, state
 from numgrad.core.op import OPS, Op
+from numgrad.core.tree import leaves
 from numgrad.errors import NumgradError, NumgradRuntimeError, NumgradValueError
 from numgrad.operations.shape import as_operand
 
@@ -117,6 +118,15 @@ class BatchingInterpreter(Interpreter):
         if isinstance(out, tuple):
             return tuple([Batched(part, self) for part in out])
         return Batched(out, self)
+
+    def recorded(self, op: Op, args: tuple, params: dict[str, Any]) -> tuple[Any, Any]:
+        """No example has a record of its own; what is no example is left to those below."""
+        given = (*args, *params.values())
+        if any(map(self.owns, leaves(given))):
+            return self.bind(op, args, params), None
+        with self._below():
+            stack = state.interpreters
+            return (stack[-1] if stack else state.ground).recorded(op, args, params)
 
     def _bind_batch(self, op: Op, operands: list[BatchOperand], params: dict[str, Any]) -> Any:
         rule = find_rule(op)

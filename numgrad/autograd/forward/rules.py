@@ -268,7 +268,7 @@ def _values(op: Op, args: Sequence[Any], out: Any) -> dict[str, Any]:
 
 
 def _meta(a: Any) -> Meta:
-    a = a if isinstance(a, Tensor) else np.asarray(a)
+    a = a if hasattr(a, "shape") else np.asarray(a)
     return Meta(a.shape, a.dtype)
 
 
