@@ -7,6 +7,9 @@ below compute the result, reverse mode included, and then the tangent of the res
 beside it in ``Extra.tangents`` under the level's interpreter. Since tangents are computed below the
 level too, they have a graph and tangents of the outer levels: reverse over forward, forward over
 reverse and nested levels need nothing more. No tangent at all stands for zero.
+
+Some formulas read the record of the call, which the tape alone makes, on bare arrays. It is asked
+for by ``bind_recorded``, level by level: one that were passed over would lose what it follows.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from numgrad.core.abstract import zeros
 from numgrad.core.arguments import complete
 from numgrad.core.call import Call
 from numgrad.core.composite import Composite
-from numgrad.core.interpreter import Interpreter, bind, state
+from numgrad.core.interpreter import Interpreter, bind, bind_recorded, state
 from numgrad.core.op import OPS, Op
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 
@@ -87,8 +90,7 @@ class ForwardInterpreter(Interpreter):
         active = op.differentiable and any(t is not None for t in tangents)
         with self.below():
             if wants_call or (active and reads_call(op)):
-                stack = state.interpreters
-                out, call = (stack[-1] if stack else state.ground).recorded(op, args, params)
+                out, call = bind_recorded(op, args, params)
             else:
                 out, call = bind(op, args, params), None
             if active and any(y.dtype.kind in "fc" for y in _outputs(out)):

@@ -255,6 +255,12 @@ def bind(op: Any, args: tuple, params: dict[str, Any]) -> Any:
     return (stack[-1] if stack else state.ground).bind(op, args, params)
 
 
+def bind_recorded(op: Any, args: tuple, params: dict[str, Any]) -> tuple[Any, Any]:
+    """``bind``, and the record of the call: ``Interpreter.recorded``."""
+    stack = state.interpreters
+    return (stack[-1] if stack else state.ground).recorded(op, args, params)
+
+
 @contextmanager
 def interpreter(active: Interpreter) -> Iterator[Any]:
     """Let ``active`` interpret the operations this thread calls."""

@@ -27,7 +27,7 @@ from numgrad.autograd.variable import Tensor
 from numgrad.core.arguments import complete
 from numgrad.core.batching import BatchOperand, by_example, find_rule, first_example
 from numgrad.core.composite import Composite
-from numgrad.core.interpreter import Interpreter, bind, interpreter, state
+from numgrad.core.interpreter import Interpreter, bind, bind_recorded, interpreter, state
 from numgrad.core.op import OPS, Op
 from numgrad.core.tree import leaves
 from numgrad.errors import NumgradError, NumgradRuntimeError, NumgradValueError
@@ -125,8 +125,7 @@ class BatchingInterpreter(Interpreter):
         if any(map(self.owns, leaves(given))):
             return self.bind(op, args, params), None
         with self._below():
-            stack = state.interpreters
-            return (stack[-1] if stack else state.ground).recorded(op, args, params)
+            return bind_recorded(op, args, params)
 
     def _bind_batch(self, op: Op, operands: list[BatchOperand], params: dict[str, Any]) -> Any:
         rule = find_rule(op)
