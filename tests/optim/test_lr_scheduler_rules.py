@@ -5,6 +5,7 @@ import gc
 import math
 import weakref
 
+import numpy as np
 import pytest
 
 import numgrad as ng
@@ -132,6 +133,19 @@ REFUSED = {
     "no momentum in one cycle": (
         lambda o: s.OneCycleLR(Plain([ng.ones(1)]), 1.0, 9), ValueError, "Plain has n",
     ),
+    "no list of steps": (lambda o: s.MultiStepLR(o, 5), TypeError, "milestones is 5; .* a list"),
+    "a milestone": (lambda o: s.MultiStepLR(o, [2, "a"]), TypeError, r"milestones\[1\] is 'a'"),
+    "a milestone between": (lambda o: s.MultiStepLR(o, [1.5]), TypeError, r"s\[0\] is 1.5"),
+    "gamma": (lambda o: s.MultiStepLR(o, [1], "a"), TypeError, "gamma is 'a'"),
+    "step_size": (lambda o: s.StepLR(o, 2.5), TypeError, "step_size is 2.5; .* an integer"),
+    "patience": (lambda o: s.ReduceLROnPlateau(o, patience="3"), TypeError, "patience is '3'"),
+    "patience below 0": (lambda o: s.ReduceLROnPlateau(o, patience=-3), ValueError, "is -3"),
+    "cooldown": (lambda o: s.ReduceLROnPlateau(o, cooldown=-3), ValueError, "cooldown is -3"),
+    "min_lr a string": (lambda o: s.ReduceLROnPlateau(o, min_lr="a"), TypeError, "min_lr is 'a'"),
+    "max_lr a string": (lambda o: s.OneCycleLR(o, "1", 9), TypeError, "max_lr is '1'; .* a number"),
+    "one max_lr": (lambda o: s.OneCycleLR(o, [1, "1"], 9), TypeError, r"max_lr\[1\] is '1'"),
+    "div_factor": (lambda o: s.OneCycleLR(o, 1, 9, div_factor=0), ValueError, "div_factor is 0"),
+    "result": (lambda o: s.LambdaLR(o, lambda e: "a"), TypeError, "result of lr_lambda is 'a'"),
 }  # fmt: skip
 
 
@@ -161,6 +175,23 @@ def test_what_is_refused_leaves_the_groups_alone(build):
     with pytest.raises(ValueError, match="LR:"):
         build(opt)
     assert settings(opt) == before
+
+
+def test_a_schedule_that_fails_at_step_0_leaves_no_initial_rate(opt):
+    before = copy.deepcopy(settings(opt))
+    for wrong in ("a", None):
+        with pytest.raises(TypeError, match="LambdaLR: the result of lr_lambda"):
+            s.LambdaLR(opt, lambda step: wrong)  # noqa: B023
+    assert settings(opt) == before
+
+
+def test_numbers_of_numpy_are_numbers(opt):
+    two, half = np.int64(2), np.float32(0.5)
+    s.StepLR(opt, two, half)
+    assert s.MultiStepLR(opt, np.array([1, 2, 2])).milestones == {1: 1, 2: 2}
+    s.LambdaLR(opt, lambda step: half)
+    s.ReduceLROnPlateau(opt, patience=two, cooldown=two, min_lr=half, factor=half)
+    s.OneCycleLR(opt, max_lr=[half, half], total_steps=two, div_factor=two)
 
 
 def settings(opt):

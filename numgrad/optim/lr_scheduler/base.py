@@ -100,9 +100,11 @@ class LRScheduler:
         name = type(self).__name__
         check_optimizer(name, optimizer)
         self.optimizer = optimizer
+        begun = []
         if last_epoch == -1:
-            for group in optimizer.param_groups:
-                group.setdefault("initial_lr", copied(group["lr"]))
+            begun = [group for group in optimizer.param_groups if "initial_lr" not in group]
+            for group in begun:
+                group["initial_lr"] = copied(group["lr"])
         for k, group in enumerate(optimizer.param_groups):
             if "initial_lr" not in group:
                 raise NumgradKeyError(
@@ -113,7 +115,12 @@ class LRScheduler:
         self.base_lrs = values_of(optimizer, "initial_lr")
         self.last_epoch = last_epoch
         _note_steps(optimizer)
-        self._initial_step()
+        try:
+            self._initial_step()
+        except BaseException:
+            for group in begun:
+                del group["initial_lr"]
+            raise
 
     def _set_up(self, options: dict[str, Any]) -> None:
         """What a declared constructor does: Note [Declared options]."""
@@ -295,12 +302,15 @@ def for_each_group(name: str, key: str, optimizer: Optimizer, value: Any) -> lis
     """One value for each group: a list as it is, anything else for all of them."""
     count = len(optimizer.param_groups)
     if not isinstance(value, list | tuple):
+        Option(name=key, annotation="float").check(name, value)
         return [copied(value) for _ in range(count)]
     if len(value) != count:
         raise NumgradValueError(
             f"{name}: {key} has {len(value)} values, the optimizer {count} groups; give one for "
             "each group, or a single one for all"
         )
+    for number, one in enumerate(value):
+        Option(name=f"{key}[{number}]", annotation="float").check(name, one)
     return [copied(v) for v in value]
 
 

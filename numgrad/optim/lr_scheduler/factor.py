@@ -5,10 +5,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable
+from operator import index
 from typing import Any
 
+from numgrad.core.options import Option
+from numgrad.errors import NumgradTypeError
 from numgrad.optim.lr_scheduler.base import LRScheduler
-from numgrad.optim.lr_scheduler.options import declared, option
+from numgrad.optim.lr_scheduler.options import checked, declared, option
 from numgrad.optim.optimizer import Optimizer
 
 
@@ -53,7 +56,7 @@ class StepLR(FactorLR):
     """
 
     optimizer: Optimizer
-    step_size: float = option(above=0, doc="Steps from one change to the next.")
+    step_size: int = option(above=0, doc="Steps from one change to the next.")
     gamma: float = 0.1
     last_epoch: int = -1
 
@@ -77,6 +80,11 @@ class MultiStepLR(FactorLR):
     gamma
         The factor.
 
+    Raises
+    ------
+    NumgradTypeError
+        If ``milestones`` is no list of integers.
+
     Examples
     --------
     >>> import numgrad as ng
@@ -89,6 +97,7 @@ class MultiStepLR(FactorLR):
     [0.25]
     """
 
+    @checked
     def __init__(
         self,
         optimizer: Optimizer,
@@ -96,7 +105,15 @@ class MultiStepLR(FactorLR):
         gamma: float = 0.1,
         last_epoch: int = -1,
     ) -> None:
-        self.milestones = Counter(milestones)
+        try:
+            steps: list[Any] = list(milestones)
+        except TypeError:
+            raise NumgradTypeError(
+                f"MultiStepLR: milestones is {milestones!r}; it must be a list of steps"
+            ) from None
+        for number, step in enumerate(steps):
+            Option(name=f"milestones[{number}]", annotation="int").check("MultiStepLR", step)
+        self.milestones = Counter(map(index, steps))
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
 
+from numgrad.core.options import Option
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.optim.lr_scheduler.base import LRScheduler, check_optimizer, values_of
 from numgrad.optim.optimizer import Optimizer
@@ -16,6 +17,9 @@ def saved_function(function: Any) -> dict[str, Any] | None:
     if isinstance(function, FunctionType) or not hasattr(function, "__dict__"):
         return None
     return function.__dict__.copy()
+
+
+_RESULT = Option(name="the result of lr_lambda", annotation="float")
 
 
 class _FunctionLR(LRScheduler):
@@ -46,6 +50,12 @@ class _FunctionLR(LRScheduler):
                 )
         self.lr_lambdas = functions
         super().__init__(optimizer, last_epoch)
+
+    def _factor(self, function: Callable[[int], Any]) -> Any:
+        """What a function returns for this step, which has to be a number."""
+        factor = function(self.last_epoch)
+        _RESULT.check(type(self).__name__, factor)
+        return factor
 
     def state_dict(self) -> dict[str, Any]:
         """Everything but the optimizer and the code of functions.
@@ -79,7 +89,7 @@ class LambdaLR(_FunctionLR):
     NumgradValueError
         If there is not one function for each group.
     NumgradTypeError
-        If one cannot be called.
+        If one cannot be called, or returns no number.
 
     Examples
     --------
@@ -94,7 +104,7 @@ class LambdaLR(_FunctionLR):
 
     def _next_lr(self) -> list[Any]:
         pairs = zip(self.base_lrs, self.lr_lambdas, strict=True)
-        return [lr * function(self.last_epoch) for lr, function in pairs]
+        return [lr * self._factor(function) for lr, function in pairs]
 
 
 class MultiplicativeLR(_FunctionLR):
@@ -112,7 +122,7 @@ class MultiplicativeLR(_FunctionLR):
     NumgradValueError
         If there is not one function for each group.
     NumgradTypeError
-        If one cannot be called.
+        If one cannot be called, or returns no number.
 
     Examples
     --------
@@ -130,4 +140,4 @@ class MultiplicativeLR(_FunctionLR):
         if self._is_initial:
             return values_of(self.optimizer, "lr")
         pairs = zip(self.optimizer.param_groups, self.lr_lambdas, strict=True)
-        return [group["lr"] * function(self.last_epoch) for group, function in pairs]
+        return [group["lr"] * self._factor(function) for group, function in pairs]

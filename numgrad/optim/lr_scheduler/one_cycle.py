@@ -10,6 +10,7 @@ import math
 from numbers import Integral
 from typing import Any, Literal
 
+from numgrad.core.options import Option
 from numgrad.errors import NumgradValueError
 from numgrad.optim.lr_scheduler.base import LRScheduler, check_optimizer, for_each_group
 from numgrad.optim.lr_scheduler.momentum import MomentumRange, set_momentum
@@ -51,7 +52,7 @@ class OneCycleLR(LRScheduler):
     Raises
     ------
     NumgradTypeError
-        If ``optimizer`` is none.
+        If ``optimizer`` is none, or a rate or a ratio is no number.
     NumgradValueError
         If the number of steps is not given or not positive, ``pct_start`` or ``anneal_strategy``
         is none, a list has the wrong length, or there is no momentum to cycle; at a step beyond
@@ -103,6 +104,8 @@ class OneCycleLR(LRScheduler):
         self._anneal_func_type = anneal_strategy
         self._schedule_phases = _phases(pct_start, self.total_steps, three_phase)
         highest = for_each_group("OneCycleLR", "max_lr", optimizer, max_lr)
+        for key, ratio in ("div_factor", div_factor), ("final_div_factor", final_div_factor):
+            Option(name=key, above=0).check("OneCycleLR", ratio)
         self.cycle_momentum = cycle_momentum
         momentum = None
         if cycle_momentum:

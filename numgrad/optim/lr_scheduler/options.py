@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar, dataclass_transform
 
+from numgrad.core import options
 from numgrad.core.options import Option, declare, option
 
 _Class = TypeVar("_Class", bound=type)
@@ -15,11 +16,15 @@ COMMON: dict[str, Option] = {
     "gamma": Option(doc="The factor."),
     "total_iters": Option(doc="The step at which the change is complete.", at_least=0),
     "eta_min": Option(doc="The lowest rate."),
+    "patience": Option(at_least=0),
+    "cooldown": Option(at_least=0),
     "last_epoch": Option(
         doc="The step to go on from, -1 to begin; else each group needs its ``initial_lr``."
     ),
 }
 """The vocabulary: range and sentence of options that mean the same in every schedule."""
+
+checked = options.checked(COMMON)
 
 
 @dataclass_transform(field_specifiers=(option,))

@@ -11,10 +11,12 @@ from numgrad.optim.lr_scheduler.base import (
     LRScheduler,
     check_optimizer,
     copied,
+    for_each_group,
     refuse_trace,
     set_value,
     values_of,
 )
+from numgrad.optim.lr_scheduler.options import checked
 from numgrad.optim.optimizer import Optimizer
 from numgrad.tensors.tensor import Tensor
 
@@ -45,10 +47,10 @@ class ReduceLROnPlateau(LRScheduler):
     Raises
     ------
     NumgradTypeError
-        If ``optimizer`` is none.
+        If ``optimizer`` is none, or a number or a count is something else.
     NumgradValueError
-        If ``factor`` is not below 1, ``mode`` or ``threshold_mode`` is unknown, or ``min_lr`` has
-        the wrong length.
+        If ``factor`` is not below 1, a count is negative, ``mode`` or ``threshold_mode`` is
+        unknown, or ``min_lr`` has the wrong length.
 
     Examples
     --------
@@ -61,6 +63,7 @@ class ReduceLROnPlateau(LRScheduler):
     [0.1]
     """
 
+    @checked
     def __init__(
         self,
         optimizer: Optimizer,
@@ -76,16 +79,8 @@ class ReduceLROnPlateau(LRScheduler):
         if factor >= 1.0:
             raise NumgradValueError(f"ReduceLROnPlateau: factor must be below 1, got {factor}")
         check_optimizer("ReduceLROnPlateau", optimizer)
-        count = len(optimizer.param_groups)
-        if not isinstance(min_lr, list | tuple):
-            self.default_min_lr, self.min_lrs = min_lr, [min_lr] * count
-        elif len(min_lr) == count:
-            self.default_min_lr, self.min_lrs = None, list(min_lr)
-        else:
-            raise NumgradValueError(
-                f"ReduceLROnPlateau: min_lr has {len(min_lr)} values, the optimizer {count} "
-                "groups; give one for each group, or a single one for all"
-            )
+        self.min_lrs = for_each_group("ReduceLROnPlateau", "min_lr", optimizer, min_lr)
+        self.default_min_lr = None if isinstance(min_lr, list | tuple) else min_lr
         for key, value, known in (
             ("mode", mode, ("min", "max")),
             ("threshold_mode", threshold_mode, ("rel", "abs")),
