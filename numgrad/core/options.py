@@ -47,6 +47,8 @@ class Option:
         What it means, one sentence; that of the vocabulary if left out.
     at_least, above, at_most, below
         The range.
+    one_of
+        The values there are, if these are words.
     after
         The option that is checked before this one, where that is not the order of declaration.
     brings
@@ -64,6 +66,7 @@ class Option:
     above: float | None = None
     at_most: float | None = None
     below: float | None = None
+    one_of: tuple[str, ...] = ()
     after: str = ""
     brings: str = ""
     init: bool = True
@@ -93,6 +96,9 @@ class Option:
     @cached_property
     def kind(self) -> str:
         """The kind of its values in words, empty if any will do."""
+        if self.one_of:
+            none = ["None"] if "None" in self.annotation else []
+            return " or ".join([*map(repr, self.one_of), *none])
         kinds = [part for part in self.annotation.split(" | ") if part not in ("None", "Tensor")]
         known = _KINDS.get(kinds[0], "") if len(kinds) == 1 else ""
         return known or ("a number" if self.range else "")
@@ -132,10 +138,13 @@ class Option:
             ) from None
         if outside:
             wanted = self.range or self.kind
-            raise NumgradValueError(f"{owner}: {self.name} is {value}; it must be {wanted}")
+            seen = repr(value) if self.one_of else value
+            raise NumgradValueError(f"{owner}: {self.name} is {seen}; it must be {wanted}")
 
     def _fits(self, value: Any) -> bool:
         """Whether a value is in the range; a TypeError if it is of another kind."""
+        if self.one_of:
+            return value in self.one_of
         low, high, excluded = self.limits
         if self.kind == "True or False":
             if value is None or value in (0, 1):

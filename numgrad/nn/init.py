@@ -15,6 +15,7 @@ import numpy as np
 
 from numgrad.autograd.modes import no_grad
 from numgrad.autograd.variable import Tensor
+from numgrad.core.options import Option
 from numgrad.errors import NumgradTypeError, NumgradValueError, warn
 from numgrad.random import generator_of
 
@@ -155,12 +156,23 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
     """Fill with numbers spread evenly between ``a`` and ``b``.
 
+    Raises
+    ------
+    NumgradTypeError, NumgradValueError
+        If ``a`` or ``b`` is no finite number, or ``b`` is less than ``a``.
+
     Examples
     --------
     >>> import numgrad as ng
     >>> ng.nn.init.uniform_(ng.empty(2), -1, 1, generator=ng.random.default_rng(0))
     tensor([ 0.27392337, -0.46042657])
     """
+    for name, bound in ("a", a), ("b", b):
+        Option(name=name, annotation="float").check("uniform_", bound)
+    if not 0 <= b - a < math.inf:
+        raise NumgradValueError(
+            f"uniform_: a is {a} and b is {b}; b must be at least a, and both be finite"
+        )
     rng = generator_of("uniform_", generator)
     return _write("uniform_", tensor, _draw(tensor, lambda shape: rng.uniform(a, b, shape)))
 

@@ -45,11 +45,12 @@ class LBFGS(Optimizer):
     Raises
     ------
     NumgradValueError
-        If ``lr`` is negative or a Tensor of more than one element, or there is more than one group.
+        If an option is outside its range, ``lr`` a Tensor of more than one element, or
+        ``line_search_fn`` unknown, or there is more than one group.
     NumgradTypeError
         By ``step``, without a closure.
     NumgradRuntimeError
-        By ``step``, if ``line_search_fn`` is unknown.
+        By ``step``, if ``line_search_fn`` was set to something unknown.
 
     References
     ----------
@@ -97,7 +98,9 @@ class LBFGS(Optimizer):
         doc="Pairs of a step and a change of the gradient that are remembered.",
     )
     line_search_fn: str | None = option(
-        default=None, doc='None for fixed steps, or ``"strong_wolfe"``.'
+        default=None,
+        one_of=("strong_wolfe",),
+        doc='None for fixed steps, or ``"strong_wolfe"``.',
     )
 
     def _check_options(self, options: dict[str, Any]) -> None:

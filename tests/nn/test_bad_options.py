@@ -66,6 +66,34 @@ def test_every_size_has_a_range():
         (lambda: nn.ELU("a"), "ELU: alpha is 'a'; it must be a number"),
         (lambda: nn.Softmax("x"), "Softmax: dim is 'x'; it must be an integer"),
         (lambda: nn.Flatten("x"), "Flatten: start_dim is 'x'; it must be an integer"),
+        (lambda: nn.Softplus(beta=0), "Softplus: beta is 0; it must be another number"),
+        (lambda: nn.Softplus(beta="a"), "Softplus: beta is 'a'; it must be a number"),
+        (lambda: nn.functional.softplus(ng.ones(2), 0.0), "softplus: beta is 0.0; it must be"),
+        (lambda: nn.functional.softplus(ng.ones(2), "a"), "softplus: beta is 'a'; it must be a n"),
+        (lambda: nn.GELU("foo"), "GELU: approximate is 'foo'; it must be 'none' or 'tanh'"),
+        (lambda: nn.AdaptiveAvgPool2d("a"), "AdaptiveAvgPool2d: output_size must be .*'a'"),
+        (lambda: nn.AdaptiveAvgPool2d(-1), "AdaptiveAvgPool2d: output_size .* at least 0; got"),
+        (lambda: nn.AdaptiveAvgPool1d((1, 2)), "AdaptiveAvgPool1d: output_size .* tuple of 1"),
+        (lambda: nn.MaxPool2d(2, padding=2), r"MaxPool2d: padding \(2, 2\) is more than half"),
+        (lambda: nn.AvgPool1d(3, padding=2), r"AvgPool1d: padding \(2,\) is more than half"),
+        (lambda: nn.AvgPool2d(2, divisor_override=0), "AvgPool2d: divisor_override must not be 0"),
+        (
+            lambda: nn.AvgPool2d(2, divisor_override="a"),
+            "divisor_override is .a.; it must be an int",
+        ),
+        (lambda: nn.CrossEntropyLoss(label_smoothing=2), "label_smoothing is 2; .* in .0, 1"),
+        (lambda: nn.HuberLoss(delta=-1), "HuberLoss: delta is -1; it must be positive"),
+        (lambda: nn.SmoothL1Loss(beta=-1), "SmoothL1Loss: beta is -1; it must be at least 0"),
+        (
+            lambda: nn.ConvTranspose2d(3, 4, 3, output_padding=5),
+            "ConvTranspose2d: output_padding .5, 5. must be less than stride",
+        ),
+        (lambda: nn.Conv2d(3, 4, np.array([3.0, 3])), "Conv2d: kernel_size must be an integer"),
+        (lambda: nn.Conv2d(3, 4, np.array([[3, 3]])), "Conv2d: kernel_size must be an integer"),
+        (lambda: nn.Linear(2**70, 4), "a parameter of shape .4, 1180591620717411303424. has more"),
+        (lambda: nn.Unflatten(1, 5), "Unflatten: lengths are integers, got 5"),
+        (lambda: nn.init.uniform_(ng.ones(2), 2, 1), "uniform_: a is 2 and b is 1; b must be at l"),
+        (lambda: nn.init.uniform_(ng.ones(2), "a"), "uniform_: a is 'a'; it must be a number"),
     ],
 )
 def test_options_are_of_their_kind_and_in_their_range(make, message):
@@ -78,6 +106,10 @@ def test_what_numpy_counts_with_is_a_size():
     layer = nn.Linear(np.int64(3), np.array(2), bias=np.True_)
     assert layer.weight.shape == (2, 3)
     assert layer.bias is not None
+    assert nn.Conv2d(3, 4, np.array([3, 2]), stride=np.array(2)).weight.shape == (4, 3, 3, 2)
+    assert nn.Unflatten(np.int64(1), (np.int64(2), -1))(ng.ones((5, 6))).shape == (5, 2, 3)
+    assert nn.AdaptiveAvgPool2d(np.array([1, 2]))(ng.ones((1, 4, 4))).shape == (1, 1, 2)
+    assert nn.MaxPool2d(3, padding=np.int8(1), dilation=np.array([1, 2])).kernel_size == 3
     with pytest.warns(UserWarning, match="no elements to fill"):
         assert nn.Linear(0, 2)(np.ones((4, 0))).shape == (4, 2)
     assert nn.BatchNorm1d(3, momentum=None).momentum is None

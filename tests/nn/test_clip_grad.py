@@ -291,3 +291,26 @@ def test_no_tensors(call):
 def test_norms_of_integers():
     with pytest.raises(TypeError, match="got dtype int64"):
         get_total_norm(ng.tensor([1, 2]))
+
+
+@pytest.mark.parametrize(
+    ("clip", "message"),
+    [
+        (
+            lambda p: clip_grad_norm_(p, "a"),
+            "clip_grad_norm_: max_norm is 'a'; it must be a number",
+        ),
+        (lambda p: clip_grad_norm_(p, 1.0, "a"), "clip_grad_norm_: norm_type is 'a'; it must be a"),
+        (lambda p: clip_grads_with_norm_(p, None, 1.0), "clip_grads_with_norm_: max_norm is None"),
+        (lambda p: clip_grad_value_(p, "a"), "clip_grad_value_: clip_value is 'a'; it must be a n"),
+    ],
+)
+def test_bounds_are_numbers(clip, message):
+    p = ng.zeros(2, requires_grad=True)
+    p.grad = ng.tensor([3.0, 4.0])
+    with pytest.raises(ng.NumgradTypeError, match=message):
+        clip(p)
+    assert p.grad.tolist() == [3.0, 4.0]
+    assert clip_grad_norm_(p, np.float32(1e3), np.int64(2)).item() == 5.0
+    clip_grad_value_(p, np.int8(2))
+    assert p.grad.tolist() == [2.0, 2.0]

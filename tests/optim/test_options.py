@@ -177,6 +177,7 @@ def test_a_state_that_does_not_fit_changes_nothing(spoiled):
         ("LBFGS", {"max_eval": -1}, "LBFGS: max_eval is -1; it must be at least 0"),
         ("LBFGS", {"history_size": 1.5}, "LBFGS: history_size is 1.5; it must be an integer"),
         ("LBFGS", {"tolerance_grad": "x"}, "LBFGS: tolerance_grad is 'x'; it must be a number"),
+        ("LBFGS", {"line_search_fn": "foo"}, "line_search_fn is 'foo'; .* 'strong_wolfe' or None"),
         ("LBFGS", {"tolerance_change": -1}, "LBFGS: tolerance_change is -1; it must be at least"),
     ],
 )

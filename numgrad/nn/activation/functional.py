@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.core.op import Op
+from numgrad.core.options import Option
 from numgrad.errors import NumgradTypeError, NumgradValueError, warn
 from numgrad.nn.activation import operation as ops
 from numgrad.operations import real, reduce
@@ -221,6 +222,16 @@ def softsign(input: Any) -> Tensor:
     return ops.softsign(input)
 
 
+_BETA = Option(name="beta", annotation="float")
+
+
+def check_beta(name: str, beta: Any) -> None:
+    """Raise unless ``beta`` is a number to divide by."""
+    _BETA.check(name, beta)
+    if beta == 0:
+        raise NumgradValueError(f"{name}: beta is {beta}; it must be another number than 0")
+
+
 def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """``log(1 + exp(beta * x)) / beta``, a smooth form of ``relu``.
 
@@ -229,7 +240,7 @@ def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     input
         Array.
     beta
-        Sharpness of the bend.
+        Sharpness of the bend, not 0.
     threshold
         The result is ``x`` where ``beta * x`` is larger. The default is no limit: the function is
         computed without overflow, and differs from ``x`` by less than 2.1e-9 there.
@@ -242,6 +253,7 @@ def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """
     if beta == 1 and threshold == 20:
         return _softplus(input)
+    check_beta("softplus", beta)
     return ops.softplus_scaled(input, float(beta), float(threshold))
 
 

@@ -174,7 +174,7 @@ class GELU(Applied):
     tensor([0.        , 0.84134475])
     """
 
-    approximate: str = "none"
+    approximate: str = option(default="none", one_of=("none", "tanh"))
 
 
 @applies(F.sigmoid)
@@ -226,6 +226,9 @@ class Softplus(Applied):
 
     beta: float = 1.0
     threshold: float = 20.0
+
+    def _check_options(self, options: dict[str, Any]) -> None:
+        F.check_beta("Softplus", options["beta"])
 
 
 @applies(F.softsign)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from operator import index
 from typing import Any
 
 from numgrad.autograd.variable import Tensor
@@ -80,14 +81,17 @@ class Unflatten(Module):
 
     def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
         super().__init__()
-        if isinstance(dim, bool) or not isinstance(dim, int):
+        if isinstance(dim, bool) or not hasattr(dim, "__index__"):
             raise NumgradTypeError(
                 f"Unflatten: the axis is an integer, got {type(dim).__name__}: axes have no names"
             )
-        sizes = tuple(unflattened_size)
-        if not all(isinstance(n, int) for n in sizes):
-            raise NumgradTypeError(f"Unflatten: lengths are integers, got {sizes}")
-        self.dim = dim
+        try:
+            sizes = tuple(map(index, unflattened_size))
+        except TypeError:
+            raise NumgradTypeError(
+                f"Unflatten: lengths are integers, got {unflattened_size!r}"
+            ) from None
+        self.dim = index(dim)
         self.unflattened_size = sizes
 
     def forward(self, input: Any) -> Tensor:

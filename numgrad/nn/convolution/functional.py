@@ -16,12 +16,13 @@ from numgrad.tensors.tensor import Tensor
 
 def along_axes(operation: str, what: str, value: Any, rank: int, least: int) -> tuple[int, ...]:
     """An option as a tuple with an integer, at least ``least``, for each of ``rank`` axes."""
-    given = tuple(value) if isinstance(value, tuple | list) else (value,)
+    several = isinstance(value, tuple | list) or getattr(value, "ndim", 0) == 1
+    given: tuple[Any, ...] = tuple(value) if several else (value,)
     if len(given) == 1:
         given *= rank
     try:
         given = tuple([n.__index__() for n in given])
-    except AttributeError:
+    except (AttributeError, TypeError):
         raise NumgradTypeError(
             f"{operation}: {what} must be an integer or a tuple of {rank}, got {value!r}"
         ) from None
@@ -31,6 +32,17 @@ def along_axes(operation: str, what: str, value: Any, rank: int, least: int) -> 
             f"got {value!r}"
         )
     return given
+
+
+def check_output_padding(
+    operation: str, extra: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...]
+) -> None:
+    """Raise unless another stride would not give what ``output_padding`` asks for."""
+    if any(e >= max(s, d) for e, s, d in zip(extra, stride, dilation, strict=True)):
+        raise NumgradValueError(
+            f"{operation}: output_padding {extra} must be less than stride {stride} or dilation "
+            f"{dilation} along each axis"
+        )
 
 
 def same_padding(
@@ -182,11 +194,7 @@ def _transposed(
     dilation = along_axes(name, "dilation", dilation, rank, 1)
     padding = along_axes(name, "padding", padding, rank, 0)
     extra = along_axes(name, "output_padding", output_padding, rank, 0)
-    if any(e >= max(s, d) for e, s, d in zip(extra, stride, dilation, strict=True)):
-        raise NumgradValueError(
-            f"{name}: output_padding {extra} must be less than stride {stride} or dilation "
-            f"{dilation} along each axis"
-        )
+    check_output_padding(name, extra, stride, dilation)
     if groups < 1 or x.shape[1] != w.shape[0] or w.shape[0] % groups:
         raise NumgradValueError(
             f"{name}: {x.shape[1]} channels of an input of shape {tuple(x.shape)} and a weight of "

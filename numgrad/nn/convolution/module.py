@@ -9,7 +9,7 @@ from numgrad.autograd.variable import Tensor
 from numgrad.errors import NumgradValueError
 from numgrad.nn import init
 from numgrad.nn.convolution import functional
-from numgrad.nn.convolution.functional import along_axes, same_padding
+from numgrad.nn.convolution.functional import along_axes, check_output_padding, same_padding
 from numgrad.nn.module.module import Module
 from numgrad.nn.module.options import checked
 from numgrad.nn.module.parameter import empty_parameter
@@ -68,6 +68,7 @@ class _Convolution(Module):
         elif padding == "same":
             same_padding(name, self.kernel_size, self.stride, self.dilation)  # refuses strides
         self.output_padding = along_axes(name, "output_padding", output_padding, rank, 0)
+        check_output_padding(name, self.output_padding, self.stride, self.dilation)
         first, second = in_channels, out_channels
         if not self.transposed:
             first, second = second, first

@@ -73,7 +73,7 @@ class SmoothL1Loss(_Loss):
 
     _: KW_ONLY
     reduction: str = "mean"
-    beta: float = option(default=1.0, doc="Where squares end.")
+    beta: float = option(default=1.0, at_least=0, doc="Where squares end.")
 
 
 @applies(F.huber_loss)
@@ -88,7 +88,7 @@ class HuberLoss(_Loss):
     """
 
     reduction: str = "mean"
-    delta: float = option(default=1.0, doc="Where squares end.")
+    delta: float = option(default=1.0, above=0, doc="Where squares end.")
 
 
 @applies(F.cross_entropy)
@@ -106,7 +106,7 @@ class CrossEntropyLoss(_Loss):
     _: KW_ONLY
     ignore_index: int = -100
     reduction: str = "mean"
-    label_smoothing: float = 0.0
+    label_smoothing: float = option(default=0.0, at_least=0, at_most=1)
 
 
 @applies(F.nll_loss, like=F.cross_entropy)

@@ -76,7 +76,7 @@ def empty_parameter(shape: tuple[int, ...], dtype: Any = None, device: Any = Non
     NumgradTypeError
         If kernels have no such dtype.
     NumgradValueError
-        If ``device`` is anything but the CPU.
+        If ``device`` is anything but the CPU, or the shape is beyond what can be addressed.
     """
     if device is not None and str(device) != "cpu":
         raise NumgradValueError(f"the device of parameters is 'cpu', there is no {str(device)!r}")
@@ -85,4 +85,10 @@ def empty_parameter(shape: tuple[int, ...], dtype: Any = None, device: Any = Non
     except TypeError:
         raise NumgradTypeError(f"parameters: {dtype!r} is no dtype; give np.float32") from None
     check_dtype("parameters", kind)
-    return Parameter(np.zeros(shape, kind))
+    try:
+        return Parameter(np.zeros(shape, kind))
+    except (ValueError, OverflowError):
+        raise NumgradValueError(
+            f"a parameter of shape {shape} has more elements than an array can have; give smaller "
+            "sizes"
+        ) from None

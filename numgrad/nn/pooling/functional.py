@@ -33,7 +33,13 @@ def _window(
     return kernel, given, along_axes(operation, "padding", padding, rank, 0)
 
 
-def _check_padding(operation: str, padding: tuple[int, ...], reach: tuple[int, ...]) -> None:
+def spans(kernel: tuple[int, ...], dilation: tuple[int, ...]) -> tuple[int, ...]:
+    """How far a window reaches along each axis."""
+    return tuple((k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True))
+
+
+def check_padding(operation: str, padding: tuple[int, ...], reach: tuple[int, ...]) -> None:
+    """Raise unless each window, half of it outside at most, has an element of the input."""
     if any(2 * p > r for p, r in zip(padding, reach, strict=True)):
         raise NumgradValueError(
             f"{operation}: padding {padding} is more than half of what a window spans, {reach}; "
@@ -55,8 +61,7 @@ def _max_pool(
     x = _image(name, rank, x)
     kernel, stride, padding = _window(name, rank, kernel_size, stride, padding)
     dilation = along_axes(name, "dilation", dilation, rank, 1)
-    span = tuple((k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True))
-    _check_padding(name, padding, span)
+    check_padding(name, padding, spans(kernel, dilation))
     options = {
         "kernel": kernel,
         "stride": stride,
@@ -171,6 +176,12 @@ def _averaged(
     return tuple(windows)
 
 
+def check_divisor(operation: str, divisor: Any) -> None:
+    """Raise unless ``divisor`` is an integer to divide by, or None."""
+    if divisor is not None and as_index(operation, divisor, "divisor_override") == 0:
+        raise NumgradValueError(f"{operation}: divisor_override must not be 0")
+
+
 def _avg_pool(
     rank: int,
     x: Any,
@@ -184,9 +195,8 @@ def _avg_pool(
     name = f"avg_pool{rank}d"
     x = _image(name, rank, x)
     kernel, stride, padding = _window(name, rank, kernel_size, stride, padding)
-    _check_padding(name, padding, kernel)
-    if divisor is not None and as_index(name, divisor, "divisor_override") == 0:
-        raise NumgradValueError(f"{name}: divisor_override must not be 0")
+    check_padding(name, padding, kernel)
+    check_divisor(name, divisor)
     lengths = tuple(x.shape[-rank:])
     windows = _averaged(
         name, lengths, kernel, stride, padding, bool(ceil_mode), bool(count_include_pad), divisor
@@ -277,14 +287,21 @@ def _divided(lengths: tuple[int, ...], output: tuple[int, ...]) -> tuple[ops.Axi
     )
 
 
+def parts(operation: str, output_size: Any, lengths: tuple[int, ...]) -> tuple[int, ...]:
+    """Into how many parts axes of these lengths are divided; None keeps the length."""
+    rank = len(lengths)
+    several = isinstance(output_size, tuple | list) or getattr(output_size, "ndim", 0) == 1
+    given = tuple(output_size) if several else (output_size,) * rank
+    if len(given) == rank:
+        given = tuple(n if m is None else m for m, n in zip(given, lengths, strict=True))
+    return along_axes(operation, "output_size", given, rank, 0)
+
+
 def _adaptive_avg_pool(rank: int, x: Any, output_size: Any) -> Tensor:
     name = f"adaptive_avg_pool{rank}d"
     x = _image(name, rank, x)
     lengths = tuple(x.shape[-rank:])
-    given = tuple(output_size) if isinstance(output_size, tuple | list) else (output_size,) * rank
-    if len(given) == rank:
-        given = tuple(n if m is None else m for m, n in zip(given, lengths, strict=True))
-    output = along_axes(name, "output_size", given, rank, 0)
+    output = parts(name, output_size, lengths)
     if 0 in lengths:
         raise NumgradValueError(
             f"{name}: an input of shape {tuple(x.shape)} has nothing to average"

@@ -21,9 +21,14 @@ class _Pool(Applied):
     def _check_options(self, options: dict[str, Any]) -> None:
         if options["stride"] is None:
             options["stride"] = options["kernel_size"]
-        for name, least in _LEAST.items():
-            if name in options:
-                along_axes(type(self).__name__, name, options[name], self.rank, least)
+        name = type(self).__name__
+        found = {
+            key: along_axes(name, key, options.get(key, 1), self.rank, least)
+            for key, least in _LEAST.items()
+        }
+        reach = F.spans(found["kernel_size"], found["dilation"])
+        F.check_padding(name, found["padding"], reach)
+        F.check_divisor(name, options.get("divisor_override"))
 
 
 class _MaxPool(_Pool):
@@ -115,8 +120,17 @@ class AvgPool2d(_Pool):
     divisor_override: int | None = None
 
 
+class _AdaptivePool(Applied):
+    """What layers with parts have in common."""
+
+    rank = 2
+
+    def _check_options(self, options: dict[str, Any]) -> None:
+        F.parts(type(self).__name__, options["output_size"], (1,) * self.rank)
+
+
 @applies(F.adaptive_avg_pool1d)
-class AdaptiveAvgPool1d(Applied):
+class AdaptiveAvgPool1d(_AdaptivePool):
     """Means of a given number of parts of sequences, as ``functional.adaptive_avg_pool1d``.
 
     Examples
@@ -126,11 +140,12 @@ class AdaptiveAvgPool1d(Applied):
     tensor([[2. , 2.5]])
     """
 
+    rank = 1
     output_size: Any = option(doc="Number of parts.")
 
 
 @applies(F.adaptive_avg_pool2d)
-class AdaptiveAvgPool2d(Applied):
+class AdaptiveAvgPool2d(_AdaptivePool):
     """Means of a given number of rows and columns, as ``functional.adaptive_avg_pool2d``.
 
     Examples

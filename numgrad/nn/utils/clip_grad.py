@@ -13,11 +13,15 @@ from numgrad.autograd.modes import no_grad
 from numgrad.autograd.row_sparse import RowSparseTensor
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
+from numgrad.core.options import Option
 from numgrad.errors import NumgradTypeError, warn
 from numgrad.nn.utils.norm import Gradient, total_norm
 from numgrad.nn.utils.tensors import Tensors, listed
 from numgrad.nn.utils.update_many import update_many
 from numgrad.tensors.tensor import Tensor
+
+_MAX_NORM = Option(name="max_norm", annotation="float")
+_CLIP_VALUE = Option(name="clip_value", annotation="float")
 
 
 def clip_grad_norm_(
@@ -55,7 +59,8 @@ def clip_grad_norm_(
     Raises
     ------
     NumgradTypeError
-        If something in ``parameters`` is no Tensor, or its dtype is neither floating nor complex.
+        If something in ``parameters`` is no Tensor, its dtype neither floating nor complex, or
+        ``max_norm`` or ``norm_type`` no number.
     NumgradRuntimeError
         With ``error_if_nonfinite``; gradients are as they were.
 
@@ -69,6 +74,7 @@ def clip_grad_norm_(
     >>> print(w.grad.numpy().round(3))
     [0.6 0.8]
     """
+    _MAX_NORM.check("clip_grad_norm_", max_norm)
     if isinstance(parameters, GeneratorType):
         parameters = list(parameters)
         if not parameters:
@@ -124,6 +130,7 @@ def clip_grads_with_norm_(
     >>> print(w.grad.numpy().round(3))
     [0.3 0.4]
     """
+    _MAX_NORM.check("clip_grads_with_norm_", max_norm)
     norm: Any = total_norm
     if not state.ground.deferred:
         norm = float(total_norm.item() if isinstance(total_norm, Tensor) else total_norm)
@@ -145,7 +152,8 @@ def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | Non
     Raises
     ------
     NumgradTypeError
-        If something in ``parameters`` is no Tensor, or a gradient is complex.
+        If something in ``parameters`` is no Tensor, a gradient is complex, or
+        ``clip_value`` no number.
 
     Examples
     --------
@@ -156,6 +164,7 @@ def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | Non
     >>> w.grad
     tensor([ 1. , -0.5])
     """
+    _CLIP_VALUE.check("clip_grad_value_", clip_value)
     bound = float(clip_value)
     parameters = listed("clip_grad_value_", parameters)
     grads = _gradients("clip_grad_value_", parameters)

@@ -22,6 +22,7 @@ import numpy as np
 from numgrad.autograd.modes import no_grad
 from numgrad.autograd.row_sparse import RowSparseTensor
 from numgrad.core.interpreter import state
+from numgrad.core.options import Option
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 from numgrad.kernels.multi_tensor_norm import sum_of_squares
 from numgrad.operations.norm import vector_norm
@@ -29,6 +30,8 @@ from numgrad.operations.reduce import max as largest
 from numgrad.tensors.tensor import Tensor
 
 Gradient: TypeAlias = Tensor | RowSparseTensor
+
+_ORDER = Option(name="norm_type", annotation="float")
 
 
 def total_norm(
@@ -43,6 +46,7 @@ def total_norm(
     NumgradRuntimeError
         With ``error_if_nonfinite``, if the norm is NaN or infinite.
     """
+    _ORDER.check(name, order)
     order = float(order)
     if state.ground.deferred:
         return _later(name, tensors, order, error_if_nonfinite)
