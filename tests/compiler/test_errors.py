@@ -134,6 +134,20 @@ def test_an_index_out_of_range_at_run_time():
     assert fast(X, np.array([1, 1])) == 8.0
 
 
+def test_a_negative_exponent_at_run_time():
+    def total(n, k):
+        y = n**k  # !
+        return y.sum()
+
+    fast, n = ng.jit(total), np.array([2, 3])
+    assert fast(n, np.array([3, 2])) == 17
+    with pytest.raises(ng.NumgradValueError, match="power: an integer to a negative") as caught:
+        fast(n, np.array([3, -2]))
+    names_line(str(caught.value), total)
+    assert fast(n, np.array([0, 1])) == 4
+    assert fast(np.array([2.0, 4.0]), np.array([3, -1])) == 8.25
+
+
 def test_a_frozen_array_is_warned_of():
     noise = np.random.default_rng(0)
 

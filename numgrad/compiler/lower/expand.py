@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.codegen.dtypes import FLOAT32, FLOAT64
+from numgrad.codegen.dtypes import BOOL, FLOAT32, FLOAT64
 from numgrad.codegen.symbols import AXIS, Reader, Symbol, in_order
 from numgrad.compiler.graph.graph import CONSTANT, INPUT, SIZE, Graph, TracedNode, Value
 from numgrad.compiler.lower import lookup, placing, product  # noqa: F401 (for what they declare)
@@ -79,10 +79,18 @@ class Expansion:
         op: Any = node.op
         loop, _ = op.result_types([v.operand for v in node.inputs])
         operands = [self.terms.cast(a, dtype) for a, dtype in zip(args, loop, strict=True)]
+        if op.name == "power" and loop[1].kind == "i" and operands[1].op != "const":
+            self._require_no_negative(operands[1])
         known = [(a.dtype, repr(a.detail) if a.op == "const" else None) for a in operands]
         given, result = self._formulas.get((op, *known)) or self._formula(op, operands)
         self._formulas[op, *known] = given, result
         return self._absorb(result, dict(zip(given, operands, strict=True)), ())
+
+    def _require_no_negative(self, exponent: Term) -> None:
+        """What ``power`` checks: numbers that are known only at a call are checked there."""
+        terms = self.terms
+        zero = terms.constant(0, exponent.dtype)
+        lookup.require(terms, terms.map("greater_equal", (exponent, zero), BOOL))
 
     def _formula(self, op: Any, operands: list[Term]) -> tuple[list[Symbol], Symbol]:
         """The formula of an operation read on symbols for such operands, and these."""
