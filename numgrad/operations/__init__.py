@@ -3,7 +3,6 @@
 from numgrad.operations import (  # noqa: F401 (for what they declare)
     arithmetic,
     arrangement,
-    batching,
     choice,
     compare,
     complex,

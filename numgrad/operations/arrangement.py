@@ -1,12 +1,16 @@
 """The same elements in another order: axes exchanged, reversed, rolled."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from numgrad.core.axis import normalize_axes
+from numgrad.core.batching import BatchOperand, apply, with_parameters
 from numgrad.core.declare import composite, primitive, view
+from numgrad.core.op import Op
 from numgrad.errors import NumgradValueError
+from numgrad.operations.batch_rules import along_axis, integers, of_matrices
 from numgrad.operations.shape import spread
 
 
@@ -46,6 +50,13 @@ def _inverse(axes: Any) -> Any:
 permute_dims.vjp(x=lambda g, axes: permute_dims(g, _inverse(axes)))
 
 
+@permute_dims.batch
+@with_parameters
+def _other_order(x: BatchOperand, size: int, axes: Any) -> dict[str, Any]:
+    order = range(x.ndim)[::-1] if axes is None else integers(axes)
+    return {"axes": (0, *x.axes(order))}
+
+
 @view(
     ref=np.swapaxes,
     linear=True,
@@ -64,6 +75,9 @@ def swapaxes(x, *, axis1, axis2):
 
 
 swapaxes.vjp(x=lambda g, axis1, axis2: swapaxes(g, axis1, axis2))
+swapaxes.batch(
+    with_parameters(lambda x, size, axis1, axis2: {"axis1": x.axes(axis1), "axis2": x.axes(axis2)})
+)
 
 
 @view(
@@ -91,6 +105,14 @@ def moveaxis(x, *, source, destination):
 
 
 moveaxis.vjp(x=lambda g, source, destination: moveaxis(g, destination, source))
+moveaxis.batch(
+    with_parameters(
+        lambda x, size, source, destination: {
+            "source": x.axes(source),
+            "destination": x.axes(destination),
+        }
+    )
+)
 
 
 @view(
@@ -116,6 +138,7 @@ def matrix_transpose(x):
 
 
 matrix_transpose.vjp(x=lambda g: matrix_transpose(g))
+matrix_transpose.batch(of_matrices)
 
 
 @view(
@@ -142,6 +165,7 @@ def flip(x, *, axis=None):
 
 
 flip.vjp(x=lambda g, axis: flip(g, axis=axis))
+flip.batch(with_parameters(lambda x, size, axis: {"axis": x.axes(axis)}))
 
 
 @composite(ref=np.fliplr, smooth=True)
@@ -271,3 +295,11 @@ def _roll_result(x, *, shift, axis):
 
 
 roll.vjp(x=lambda g, shift, axis: roll(g, _opposite(shift), axis))
+
+
+@roll.batch
+def _batched_roll(
+    op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
+) -> Any:
+    out = along_axis(op, operands, params, size)
+    return apply("reshape", out, shape=operands[0].value.shape) if params["axis"] is None else out

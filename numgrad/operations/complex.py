@@ -3,6 +3,7 @@
 import numpy as np
 
 from numgrad.codegen.dtypes import resolve
+from numgrad.core.batching import unchanged
 from numgrad.core.declare import elementwise, view
 from numgrad.errors import NumgradTypeError
 
@@ -40,6 +41,7 @@ def real(x):
 
 
 real.vjp(x=lambda g: g)
+real.batch(unchanged)
 real.calls = [
     (((2, 3),), lambda x: real(x)),
 ]
@@ -63,6 +65,7 @@ def imag(x):
 
 
 imag.vjp(x=lambda g: g * 1j)
+imag.batch(unchanged)
 imag.calls = [
     (((2, 3),), lambda x: imag(x)),
 ]

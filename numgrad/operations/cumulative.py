@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache, partial
 from math import prod
 from typing import Any
@@ -12,12 +13,15 @@ from numgrad.codegen import threads
 from numgrad.codegen.cumulative import cumprod_backward_kernel, cumulative_kernel
 from numgrad.codegen.dtypes import check_dtype
 from numgrad.core.axis import normalize_axes
+from numgrad.core.batching import BatchOperand
 from numgrad.core.declare import composite, primitive
 from numgrad.core.formula import Meta
-from numgrad.core.op import OPS
+from numgrad.core.interpreter import bind
+from numgrad.core.op import OPS, Op
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels.recurrence import recurrence_kernel
 from numgrad.operations.arrangement import flip, roll
+from numgrad.operations.batch_rules import along_axis
 from numgrad.operations.extend import pad_constant
 from numgrad.operations.index import getitem
 from numgrad.operations.join import concat
@@ -127,6 +131,7 @@ def _cumsum_vjp(g, meta_x, axis):
 
 
 cumsum.vjp(x=_cumsum_vjp)
+cumsum.batch(along_axis)
 
 
 @cumsum.vjp_kernel
@@ -197,6 +202,7 @@ def _cumprod_vjp(g, x, y, meta_x, axis):
 
 
 cumprod.vjp(x=_cumprod_vjp)
+cumprod.batch(along_axis)
 
 
 @cumprod.vjp_kernel
@@ -349,6 +355,14 @@ linear_recurrence.vjp(
 linear_recurrence.calls = [
     (((0, 2), (0, 2)), lambda a, b: linear_recurrence(a, b, axis=0)),
 ]
+
+
+@linear_recurrence.batch
+def _batched_recurrence(
+    op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
+) -> Any:
+    axis = operands[0].axes(params["axis"])
+    return bind(op, tuple([o.repeated(size) for o in operands]), {**params, "axis": axis})
 
 
 @composite(ref=np.diff, smooth=True)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from numgrad.core.batching import BatchOperand, shifted, with_parameters
 from numgrad.core.declare import composite, primitive, view
 from numgrad.core.formula import Meta
-from numgrad.core.op import OPS
+from numgrad.core.interpreter import bind
+from numgrad.core.op import OPS, Op
 from numgrad.errors import NumgradValueError
+from numgrad.operations.batch_rules import of_matrices
 from numgrad.operations.shape import as_operand
 
 
@@ -39,6 +43,7 @@ def tril(x, *, k=0):
 
 tril.shape(lambda x, *, k: _triangle_shape("tril", x))
 tril.vjp(x=lambda g, k: tril(g, k=k))
+tril.batch(of_matrices)
 tril.calls = [
     (((0, 2),), lambda x: tril(x)),
 ]
@@ -70,6 +75,7 @@ def triu(x, *, k=0):
 
 triu.shape(lambda x, *, k: _triangle_shape("triu", x))
 triu.vjp(x=lambda g, k: triu(g, k=k))
+triu.batch(of_matrices)
 
 
 def _triangle(operation: str, function: Any, x: np.ndarray, k: int) -> np.ndarray:
@@ -111,6 +117,14 @@ diagonal.vjp(
         g, meta_x.shape, offset, axis1, axis2
     )
 )
+diagonal.batch(
+    with_parameters(
+        lambda x, size, offset, axis1, axis2: {
+            "axis1": x.axes(axis1),
+            "axis2": x.axes(axis2),
+        }
+    )
+)
 diagonal.calls = [
     (((0, 2),), lambda x: diagonal(x)),
 ]
@@ -132,6 +146,16 @@ diagonal_backward.shape(lambda x, *, shape, offset, axis1, axis2: Meta(tuple(sha
 diagonal_backward.vjp(
     x=lambda g, offset, axis1, axis2: diagonal(g, offset=offset, axis1=axis1, axis2=axis2)
 )
+
+
+@diagonal_backward.batch
+def _batched_diagonal_backward(
+    op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
+) -> Any:
+    (x,) = operands
+    shape = params["shape"]
+    axes = {name: shifted(params[name], len(shape)) for name in ("axis1", "axis2")}
+    return bind(op, (x.aligned(len(shape) - 1),), {**params, **axes, "shape": (size, *shape)})
 
 
 @composite(ref=np.trace, smooth=True)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.core.axis import normalize_axes
+from numgrad.core.batching import BatchOperand, with_parameters
 from numgrad.core.declare import composite, primitive
 from numgrad.core.formula import Meta
 from numgrad.errors import NumgradTypeError, NumgradValueError
@@ -161,6 +162,13 @@ pad_constant.vjp(
 
 # linear but for ``values``, which do not move
 pad_constant.jvp(lambda t_x, widths: pad_constant(t_x, widths=widths))
+
+
+@pad_constant.batch
+@with_parameters
+def _padding(x: BatchOperand, size: int, widths: Any, values: Any) -> Any:
+    return NotImplemented if np.ndim(values) else {"widths": ((0, 0), *widths)}
+
 
 _MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
 

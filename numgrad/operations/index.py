@@ -13,15 +13,18 @@ needs no gradient of its own.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from numgrad.core.abstract import AbstractLength, broadcast_lengths
+from numgrad.core.batching import BatchOperand, with_parameters
 from numgrad.core.declare import primitive
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind, state
+from numgrad.core.op import Op
 from numgrad.core.view import View
 from numgrad.errors import NumgradIndexError
 from numgrad.operations.arrangement import permute_dims
@@ -97,6 +100,11 @@ getitem.vjp(x=lambda g, meta_x, index: getitem_backward(g, meta_x.shape, index))
 getitem.calls = [
     (((3, 2),), lambda x: getitem(x, slice(0, 0))),
 ]
+getitem.batch(with_parameters(lambda x, size, index: {"index": (slice(None), *_as_tuple(index))}))
+
+
+def _as_tuple(index: Any) -> tuple:
+    return index if type(index) is tuple else (index,)
 
 
 @primitive(
@@ -114,6 +122,17 @@ def getitem_backward(x, *, shape, index):
 
 getitem_backward.shape(lambda x, *, shape, index: Meta(tuple(shape), x.dtype))
 getitem_backward.vjp(x=lambda g, index: getitem(g, index))
+
+
+@getitem_backward.batch
+def _batched_getitem_backward(
+    op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
+) -> Any:
+    (x,) = operands
+    shape, index = params["shape"], _as_tuple(params["index"])
+    written = np.broadcast_to(np.empty(()), shape)[index].ndim
+    changed = {"shape": (size, *shape), "index": (slice(None), *index)}
+    return bind(op, (x.aligned(written),), changed)
 
 
 # ------------------------------------------------------------------------------ any other index

@@ -11,11 +11,12 @@ import numpy as np
 from numgrad.codegen.dtypes import check_dtype
 from numgrad.core.abstract import broadcast_lengths
 from numgrad.core.axis import normalize_axes
+from numgrad.core.batching import BatchOperand, shifted
 from numgrad.core.call import Call
 from numgrad.core.declare import composite
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind
-from numgrad.core.op import OPS
+from numgrad.core.op import OPS, Op
 from numgrad.core.primitive import Primitive
 from numgrad.errors import NumgradValueError
 from numgrad.operations.arrangement import swapaxes
@@ -148,6 +149,17 @@ concat.calls = [
 ]
 
 
+@concat.batch
+def _batched_concat(
+    op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
+) -> Any:
+    axis = params["axis"]
+    if axis is None:
+        operands, axis = [o.flat() for o in operands], 0
+    arrays = tuple([o.repeated(size) for o in operands])
+    return bind(op, arrays, {"axis": operands[0].axes(axis)})
+
+
 @_join(
     ref=np.stack,
     linear=True,
@@ -201,6 +213,14 @@ stack.vjp(
 stack.calls = [
     (((0,), (0,)), lambda a, b: stack((a, b))),
 ]
+
+
+@stack.batch
+def _batched_stack(
+    op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
+) -> Any:
+    arrays = tuple([o.repeated(size) for o in operands])
+    return bind(op, arrays, {"axis": shifted(params["axis"], operands[0].ndim + 1)})
 
 
 def _arrays(operation: str, arrays: Any) -> list[Any]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from numgrad.core.batching import BatchOperand, apply
 from numgrad.core.formula import Meta
+from numgrad.core.interpreter import bind
+from numgrad.core.op import Op
 from numgrad.operations.arrangement import matrix_transpose
 from numgrad.operations.product_plan import MatMul, product_shape
 from numgrad.operations.shape import expand_dims, squeeze
@@ -95,3 +99,28 @@ matmul.calls = [
     (((0,), (0,)), lambda a, b: matmul(a, b)),
     (((0, 2, 3), (3,)), lambda a, b: matmul(a, b)),
 ]
+
+
+@matmul.batch
+def _batched_matmul(
+    op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
+) -> Any:
+    """Products of stacks of matrices, or one of two matrices where that does."""
+    a, b = operands
+    if a.ndim == 0 or b.ndim == 0:
+        return NotImplemented  # an error, whose message one example gives
+    # vectors of a batch times one matrix are one product of two matrices
+    if a.batched and a.ndim == 1 and not b.batched and b.ndim == 2:
+        return bind(op, (a.value, b.value), {})
+    if b.batched and b.ndim == 1 and not a.batched and a.ndim == 2:
+        return bind(op, (b.value, apply("matrix_transpose", a.value)), {})
+    row, column = a.batched and a.ndim == 1, b.batched and b.ndim == 1
+    if row:
+        a = BatchOperand(apply("expand_dims", a.value, axis=1), True)
+    if column:
+        b = BatchOperand(apply("expand_dims", b.value, axis=2), True)
+    ndim = max(a.ndim, b.ndim)
+    out = bind(op, (a.aligned(ndim), b.aligned(ndim)), {})
+    if column:
+        out = apply("squeeze", out, axis=-1)
+    return apply("squeeze", out, axis=-1 if column or b.ndim == 1 else -2) if row else out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache, partial
 from math import prod
 from typing import Any
@@ -12,9 +13,12 @@ from numgrad.codegen import threads
 from numgrad.codegen.argreduce import argreduce_kernel
 from numgrad.codegen.dtypes import check_dtype
 from numgrad.core.axis import normalize_axes
+from numgrad.core.batching import BatchOperand, apply
 from numgrad.core.declare import primitive
 from numgrad.core.formula import Meta
+from numgrad.core.op import Op
 from numgrad.errors import NumgradValueError
+from numgrad.operations.batch_rules import along_axis
 
 _ELEMENT_NS = 0.5
 
@@ -95,3 +99,14 @@ def _search_result(kind: str, x: Meta, axis: int | None, keepdims: bool) -> Meta
 
 argmax.shape(lambda x, *, axis, keepdims: _search_result("argmax", x, axis, keepdims))
 argmin.shape(lambda x, *, axis, keepdims: _search_result("argmin", x, axis, keepdims))
+
+
+@argmax.batch
+@argmin.batch
+def _batched_search(
+    op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
+) -> Any:
+    out = along_axis(op, operands, params, size)
+    if params["axis"] is None and params["keepdims"]:
+        return apply("reshape", out, shape=(size, *(1,) * operands[0].ndim))
+    return out

@@ -1,17 +1,21 @@
 """The same elements in other shapes, in memory of their own, with another dtype."""
 
+from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from numgrad.codegen.dtypes import check_dtype
 from numgrad.core.abstract import AbstractLength, broadcast_lengths
+from numgrad.core.batching import BatchOperand, apply, shifted, unchanged, with_parameters
 from numgrad.core.declare import composite, primitive, view
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind
-from numgrad.core.op import OPS
+from numgrad.core.op import OPS, Op
 from numgrad.core.view import View
 from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.operations.batch_rules import integers
 
 
 def as_operand(x: Any) -> Any:
@@ -109,6 +113,16 @@ reshape.calls = [
 ]
 
 
+@reshape.batch
+@with_parameters
+def _other_shape(x: BatchOperand, size: int, shape: Any, order: str) -> dict[str, Any]:
+    shape = integers(shape)
+    if not size and shape.count(-1) == 1:  # NumPy cannot tell what is left of an empty batch
+        known = -prod(shape)
+        shape = tuple([prod(x.shape) // max(known, 1) if n == -1 else n for n in shape])
+    return {"shape": (size, *shape)}
+
+
 @spread(ref=np.ravel, linear=True, samples=[(((3, 4),), {})])
 def ravel(x, *, order="C"):
     """All elements along one axis, as a view where that is possible.
@@ -122,6 +136,14 @@ def ravel(x, *, order="C"):
 
 
 ravel.vjp(x=lambda g, meta_x, order: reshape(g, meta_x.shape, order=order))
+
+
+@ravel.batch
+def _batched_ravel(
+    op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
+) -> Any:
+    (x,) = operands
+    return apply("reshape", x.value, shape=(size, prod(x.shape)), **params)
 
 
 @composite(smooth=True)
@@ -174,6 +196,13 @@ def expand_dims(x, *, axis):
 expand_dims.vjp(x=lambda g, meta_x: reshape(g, meta_x.shape))
 
 
+@expand_dims.batch
+@with_parameters
+def _added_axes(x: BatchOperand, size: int, axis: Any) -> dict[str, Any]:
+    count = len(axis) if isinstance(axis, tuple | list) else 1
+    return {"axis": shifted(axis, x.ndim + count)}
+
+
 @view(
     ref=np.squeeze,
     linear=True,
@@ -197,6 +226,12 @@ def squeeze(x, *, axis=None):
 
 
 squeeze.vjp(x=lambda g, meta_x: reshape(g, meta_x.shape))
+
+
+@squeeze.batch
+@with_parameters
+def _without_axes(x: BatchOperand, size: int, axis: Any) -> dict[str, Any]:
+    return {"axis": x.axes([k for k, n in enumerate(x.shape) if n == 1] if axis is None else axis)}
 
 
 @spread(
@@ -229,6 +264,15 @@ broadcast_to.vjp(x=lambda g: g)
 broadcast_to.calls = [
     (((1, 2),), lambda x: broadcast_to(x, (0, 2))),
 ]
+
+
+@broadcast_to.batch
+def _batched_broadcast_to(
+    op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
+) -> Any:
+    (x,) = operands
+    shape = integers(params["shape"])
+    return bind(op, (x.aligned(len(shape)),), {"shape": (size, *shape)})
 
 
 @composite(ref=np.broadcast_arrays, method=False, smooth=True)
@@ -377,6 +421,7 @@ def copy(x):
 
 copy.shape(lambda x: x)
 copy.vjp(x=lambda g: g)
+copy.batch(unchanged)
 
 
 @view(
@@ -422,6 +467,7 @@ def astype(x, *, dtype, copy=True):
 
 # the engine converts a gradient to the dtype of its operand
 astype.vjp(x=lambda g: g)
+astype.batch(unchanged)
 astype.calls = [
     (((2, 3),), lambda x: astype(np.real(x), dtype=np.float64)),
     (((2, 3),), lambda x: astype(x, dtype=np.complex128)),

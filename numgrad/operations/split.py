@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.core.axis import normalize_axes
+from numgrad.core.batching import with_parameters
 from numgrad.core.declare import composite, view
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.index import getitem
@@ -53,6 +54,7 @@ def split_at(x, *, cuts, axis=0):
 
 
 split_at.vjp(x=lambda g, axis: concat(g, axis=axis))
+split_at.batch(with_parameters(lambda x, size, cuts, axis: {"axis": x.axes(axis)}))
 
 
 def _parts(operation: str, x: Any, sections: Any, axis: int, equal: bool) -> tuple:
@@ -201,3 +203,4 @@ def unstack(x, *, axis=0):
 
 
 unstack.vjp(x=lambda g, axis: stack(g, axis=axis))
+unstack.batch(with_parameters(lambda x, size, axis: {"axis": x.axes(axis)}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -9,8 +10,11 @@ import numpy as np
 
 from numgrad.core.abstract import broadcast_lengths
 from numgrad.core.axis import normalize_axes
+from numgrad.core.batching import BatchOperand, apply
 from numgrad.core.declare import composite, primitive
 from numgrad.core.formula import Meta
+from numgrad.core.interpreter import bind
+from numgrad.core.op import Op
 from numgrad.errors import NumgradIndexError, NumgradValueError
 from numgrad.kernels.index import (
     gather_along_kernel,
@@ -116,6 +120,37 @@ take.calls = [
 ]
 
 
+@take.batch
+def _batched_take(
+    op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
+) -> Any:
+    x, indices = operands
+    axis = params["axis"]
+    if axis is None:
+        x, axis = x.flat(), 0
+    (axis,) = normalize_axes(op.name, axis, x.ndim)
+    if not indices.batched:
+        return bind(op, (x.value, indices.value), {"axis": axis + 1})
+    if not x.batched:
+        out = bind(op, (x.value, indices.value), {"axis": axis})
+        return apply("moveaxis", out, source=axis, destination=0)
+    before, after = x.shape[:axis], x.shape[axis + 1 :]
+    where = _spread(indices, (*before, prod(indices.shape), *after), axis, size)
+    out = apply("gather_along", x.value, where, axis=axis + 1)
+    return apply("reshape", out, shape=(size, *before, *indices.shape, *after))
+
+
+def _spread(indices: BatchOperand, shape: tuple[int, ...], axis: int, size: int) -> Any:
+    """Indices into ``axis`` of each example, one for each element: as ``gather_along`` has them.
+
+    ``shape`` is that of the examples with the indices, flattened, along ``axis``.
+    """
+    count = shape[axis]
+    lonely = (size, *(1,) * axis, count, *(1,) * (len(shape) - axis - 1))
+    value = apply("reshape", indices.value, shape=lonely)
+    return apply("broadcast_to", value, shape=(size, *shape))
+
+
 @primitive(internal=True, linear=True, method=False)
 def take_backward(x, indices, *, shape, axis=None):
     """Zeros of ``shape`` to which the operand is added at integer indices along an axis."""
@@ -137,6 +172,27 @@ take_backward.calls = [
     (((3, 2),), lambda x: take_backward(x, INDICES, shape=(4, 2), axis=0)),
     (((3,),), lambda x: take_backward(x, INDICES, shape=(2, 2))),
 ]
+
+
+@take_backward.batch
+def _batched_take_backward(
+    op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
+) -> Any:
+    x, indices = operands
+    axis, target = params["axis"], tuple(params["shape"])
+    shape = target
+    if axis is None:
+        shape, axis = (prod(target),), 0
+    (axis,) = normalize_axes(op.name, axis, len(shape))
+    whole = {"shape": (size, *shape), "axis": axis + 1}
+    if indices.batched:
+        around = (*shape[:axis], prod(indices.shape), *shape[axis + 1 :])
+        value = apply("reshape", x.repeated(size), shape=(size, *around))
+        where = _spread(indices, around, axis, size)
+        out = apply("gather_along_backward", value, where, **whole)
+    else:
+        out = bind(op, (x.value, indices.value), whole)
+    return out if shape == target else apply("reshape", out, shape=(size, *target))
 
 
 def _shared_axis(operation: str, shape: Any, indices: Any, axis: int) -> int:
@@ -201,6 +257,17 @@ gather_along_backward.vjp(x=lambda g, indices, axis: gather_along(g, indices, ax
 gather_along_backward.calls = [
     (((2, 2),), lambda x: gather_along_backward(x, ALONG, shape=(2, 3), axis=1)),
 ]
+
+
+@gather_along.batch
+@gather_along_backward.batch
+def _batched_along(
+    op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
+) -> Any:
+    changed = {"axis": operands[1].axes(params["axis"])}
+    if "shape" in params:  # gather_along_backward
+        changed["shape"] = (size, *params["shape"])
+    return bind(op, tuple([o.repeated(size) for o in operands]), changed)
 
 
 @composite(ref=np.take_along_axis, smooth=True)

@@ -178,7 +178,7 @@ def test_empty_batch():
         (lambda: nn.LSTM(3, 0), ValueError, "hidden_size"),
         (lambda: nn.LSTM(3, 2, 0), ValueError, "num_layers"),
         (lambda: nn.LSTM(3, 2, proj_size=2), ValueError, "proj_size"),
-        (lambda: nn.GRU(3, 2, dropout=2.0), ValueError, "probability"),
+        (lambda: nn.GRU(3, 2, dropout=2.0), ValueError, r"dropout is 2.0; it must be in \[0, 1\]"),
         (lambda: nn.GRU(3, 2)(draw(4, 2, 4)), ValueError, "input_size=3"),
         (lambda: nn.GRU(3, 2)(draw(0, 2, 3)), ValueError, "no time"),
         (lambda: nn.GRU(3, 2)(draw(3)), ValueError, r"\(3,\)"),

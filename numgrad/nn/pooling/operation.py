@@ -214,7 +214,7 @@ max_pool.kink(
 @lru_cache(256)
 def _as_arrays(windows: tuple[Axis, ...]) -> tuple[np.ndarray, np.ndarray]:
     rows, columns = (((0, 1, 1),), *windows)[-2:]
-    return np.array(rows, np.int64), np.array(columns, np.int64)
+    return np.array(rows, np.int64).reshape(-1, 3), np.array(columns, np.int64).reshape(-1, 3)
 
 
 def _run(step: str, x: np.ndarray, shape: tuple[int, ...], windows: tuple[Axis, ...]) -> np.ndarray:
