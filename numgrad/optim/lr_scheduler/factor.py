@@ -5,11 +5,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable
-from operator import index
 from typing import Any
 
 from numgrad.core.options import Option
-from numgrad.errors import NumgradTypeError
+from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.optim.lr_scheduler.base import LRScheduler
 from numgrad.optim.lr_scheduler.options import checked, declared, option
 from numgrad.optim.optimizer import Optimizer
@@ -56,7 +55,7 @@ class StepLR(FactorLR):
     """
 
     optimizer: Optimizer
-    step_size: int = option(above=0, doc="Steps from one change to the next.")
+    step_size: float = option(above=0, doc="Steps from one change to the next.")
     gamma: float = 0.1
     last_epoch: int = -1
 
@@ -82,8 +81,8 @@ class MultiStepLR(FactorLR):
 
     Raises
     ------
-    NumgradTypeError
-        If ``milestones`` is no list of integers.
+    NumgradTypeError, NumgradValueError
+        If ``milestones`` is no list of whole numbers.
 
     Examples
     --------
@@ -112,8 +111,12 @@ class MultiStepLR(FactorLR):
                 f"MultiStepLR: milestones is {milestones!r}; it must be a list of steps"
             ) from None
         for number, step in enumerate(steps):
-            Option(name=f"milestones[{number}]", annotation="int").check("MultiStepLR", step)
-        self.milestones = Counter(map(index, steps))
+            Option(name=f"milestones[{number}]", annotation="float").check("MultiStepLR", step)
+            if step != int(step):
+                raise NumgradValueError(
+                    f"MultiStepLR: milestones[{number}] is {step!r}; it must be a whole number"
+                )
+        self.milestones = Counter(map(int, steps))
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
