@@ -6,9 +6,12 @@ import sys
 
 import numpy as np
 import pytest
+from llvmlite import binding
 
 import numgrad as ng
 from numgrad.codegen import compile as compiler
+from numgrad.codegen.intrinsics import HAS_FMA
+from numgrad.codegen.native import machine
 from numgrad.codegen.native.kernel import NativeCode
 
 HEADER = """
@@ -89,6 +92,28 @@ def kernel(x, y):
     assert y.tolist() == [2.0] * length + [-1.0] * 64
 
 
+def test_lanes_read_only_what_their_branch_reads():
+    kernel = native(
+        """
+def kernel(x, places, y):
+    for k in range(y.size):
+        y[k] = x[places[k]] if places[k] >= 0 else 0.5
+    for k in range(y.size):
+        y[k] = 2.0 * y[k] if places[k] < 0 else x[places[k]]
+""",
+        "void(float64[::1], int64[::1], float64[::1])",
+    )
+    x, y = np.arange(4.0), np.empty(21)
+    places = np.arange(21) % 4
+    places[::3] = -(1 << 50)
+    kernel.entry(x, places, y)
+    np.testing.assert_array_equal(y, np.where(places < 0, 1.0, x[np.maximum(places, 0)]))
+
+
+WIDE = binding.get_host_cpu_features().get("avx2") and HAS_FMA
+
+
+@pytest.mark.skipif(not WIDE, reason="needs a CPU with vectors of 256 bits and of 128")
 def test_a_sum_has_the_same_bits_for_any_vector_width():
     program = (
         "import numpy as np, numgrad as ng\n"
@@ -182,8 +207,20 @@ def kernel(x, n):
 
 
 def test_code_is_valid_for_llvm():
-    from llvmlite import binding
-
-    for kernel in list(compiler._loaded.values())[:30]:
-        if isinstance(kernel.code, NativeCode):
-            binding.parse_assembly(kernel.llvm()).verify()
+    kernel = native(
+        """
+def kernel(x, y, n):
+    z = np.empty(n)
+    for t in prange(n):
+        total = 0.0
+        for k in range(x.size):
+            total = add_any_order(total, x[k] if x[k] > float64(t) else y[k])
+        z[t] = total
+    for k in range(n):
+        y[k] = z[k]
+""",
+        "void(float64[::1], float64[::1], int64)",
+        parallel=True,
+    )
+    assert isinstance(kernel.code, NativeCode)
+    machine.compile_ir(kernel.code.translated(), "verified", verify=True)

@@ -6,8 +6,6 @@ an integer beside a float32 makes float64. Nothing is contracted or reordered.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from numgrad.codegen.native.ir import FunctionWriter, Unsupported
@@ -385,14 +383,3 @@ def _conversion(source: np.dtype, target: np.dtype) -> str | None:
     if source.kind == "b" or target.itemsize > source.itemsize:
         return "sext" if source.kind == "i" else "zext"
     return "trunc" if target.itemsize < source.itemsize else None
-
-
-def tree(values: Sequence[Number], step) -> Number:
-    """Values put together in pairs."""
-    values = list(values)
-    while len(values) > 1:
-        values = [
-            step(values[k], values[k + 1]) if k + 1 < len(values) else values[k]
-            for k in range(0, len(values), 2)
-        ]
-    return values[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -273,28 +274,37 @@ class ExpressionWriter:
 
     def _choose_in_lanes(self, condition: Number, node: ast.IfExp) -> Number:
         """One of two expressions a lane; the first is left out where no lane needs it."""
-        f = self.f
-        b = self.number(node.orelse)
+        f, lanes = self.f, condition.lanes
+        b = self._number_where(do.logical_not(f, condition), node.orelse)
         if _is_simple(node.body):
             return do.select(f, condition, self.number(node.body), b)
-        lanes = condition.lanes
         b = in_lanes(b, lanes, f)
         kind, before = kind_of(b), f.block
         then, after = f.label("rare"), f.label("after")
         f.branch(memory.any_lane(f, condition), then, after)
-        before_block = before
         f.begin(then)
         with f.inside():
-            a = do.cast(f, self.number(node.body), b.dtype)
+            a = do.cast(f, self._number_where(condition, node.body), b.dtype)
             chosen = do.select(f, condition, a, b)
             here = f.block
             f.jump(after)
         f.begin(after)
         parts = tuple(
-            f.value(f"phi {kind} [ {x}, %{here} ], [ {y}, %{before_block} ]")
+            f.value(f"phi {kind} [ {x}, %{here} ], [ {y}, %{before} ]")
             for x, y in zip(chosen.parts, b.parts, strict=True)
         )
         return Number(b.dtype, parts, lanes)
+
+    def _number_where(self, condition: Number, node: ast.expr) -> Number:
+        """An expression that reads memory in those lanes only where a condition holds."""
+        around = self.lanes
+        if around is None or _is_simple(node):
+            return self.number(node)
+        self.lanes = replace(around, mask=memory.narrowed(self.f, around, condition))
+        try:
+            return self.number(node)
+        finally:
+            self.lanes = around
 
     def _of_Attribute(self, node: ast.Attribute) -> Value:
         if node.attr == "data" and isinstance(node.value, ast.Attribute):

@@ -190,7 +190,7 @@ class FunctionBody(CallWriter):
         self._block(then, node.body, after)
         if node.orelse:
             self._block(other, node.orelse, after)
-        f.start_if_reached(after)
+        f.begin(after)
 
     def _block(self, label: str, statements: Sequence[ast.stmt], after: str) -> None:
         f = self.f

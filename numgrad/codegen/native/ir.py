@@ -152,10 +152,6 @@ class FunctionWriter:
         self.lines.append(f"{label}:")
         self.block, self.ended = label, False
 
-    def start_if_reached(self, label: str) -> None:
-        """Begin a block; if nothing leads to it, what follows is not reached."""
-        self.begin(label)
-
     def jump(self, label: str) -> None:
         """End a block."""
         if not self.ended:

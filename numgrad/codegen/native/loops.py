@@ -1,7 +1,7 @@
 """Loops over ranges: as they stand, in lanes, or shared by threads.
 
 Note [Loops in lanes]
-----------------------
+---------------------
 An innermost loop of statements without branches is written in vectors of a number of lanes that
 depends on the text alone, not on the CPU: 64 bytes of its widest type, up to four times that where
 it adds up. LLVM cuts them into what the CPU has. So results have the same bits on every CPU and for

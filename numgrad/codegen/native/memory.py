@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from numgrad.codegen.native.arithmetic import apply, binary, cast, compare, select
+from numgrad.codegen.native.arithmetic import binary, cast, compare, select
 from numgrad.codegen.native.ir import FunctionWriter, Unsupported
 from numgrad.codegen.native.values import (
-    BOOL,
     INT64,
     Array,
     Number,
@@ -215,7 +214,7 @@ def read(
         return _read_one(f, element, flag)
     assert lanes is not None
     lanes.accesses.append((element.root, False, _place(element)))
-    mask = _mask(f, lanes, flag)
+    mask = lanes.mask if flag is None else narrowed(f, lanes, flag)
     if offset.step is not None and offset.step.literal == _unit(element):
         return _read_row(f, element, lanes.count, mask)
     return _gather(f, element, lanes.count, mask)
@@ -245,10 +244,9 @@ def _place(element: Element) -> LanePlace:
     return LanePlace(element.base, offset.part, step, offset.step is None)
 
 
-def _mask(f: FunctionWriter, lanes: Lanes, flag: Number | None) -> str:
-    if flag is None:
-        return lanes.mask
-    condition = in_lanes(flag, lanes.count, f)
+def narrowed(f: FunctionWriter, lanes: Lanes, condition: Number) -> str:
+    """A mask of the lanes where a condition holds too."""
+    condition = in_lanes(condition, lanes.count, f)
     if not lanes.mask:
         return condition.part
     return f.pure(f"and <{lanes.count} x i1> {lanes.mask}, {condition.part}")
@@ -483,8 +481,3 @@ def any_lane(f: FunctionWriter, condition: Number) -> str:
     kind = f"<{condition.lanes} x i1>"
     name = f.module.declare(f"llvm.vector.reduce.or.v{condition.lanes}i1", "i1", [kind])
     return f.pure(f"call i1 {name}({kind} {condition.part})")
-
-
-def all_true(f: FunctionWriter, a: Number, b: Number) -> Number:
-    """Both of two conditions."""
-    return apply(f, "and", a, b, dtype=BOOL)
