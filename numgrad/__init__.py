@@ -127,11 +127,15 @@ from numgrad.transforms import vjp as vjp
 # isort: split
 from numgrad.core.op import OPS as _OPS
 from numgrad.errors import NumgradAttributeError as _NumgradAttributeError
+from numgrad.operations.late import LATE as _LATE
+from numgrad.operations.late import NAMESPACES as _NAMESPACES
+from numgrad.operations.late import declared as _declared
 from numgrad.tensors import numpy_protocol as _numpy_protocol  # noqa: F401 (for what it attaches)
 
 __version__ = "0.1.0"
 
 _SUBPACKAGES = ("data", "func", "io", "nn", "optim", "testing", "tree", "viz")
+_SUBPACKAGES += tuple(sorted({_home.partition(".")[2] for _home in _NAMESPACES.values()}))
 _ON_FIRST_USE = {
     **{name: f"numgrad.{name}" for name in _SUBPACKAGES},
     "jit": "numgrad.compiler.api",
@@ -139,6 +143,7 @@ _ON_FIRST_USE = {
     "load": "numgrad.io",
     **dict.fromkeys(("elementwise", "ops", "primitive"), "numgrad.nn.operations"),
     "save": "numgrad.io",
+    **_LATE,
 }
 """Where to find what is loaded when it is first asked for: most programs need a part of it."""
 
@@ -151,8 +156,12 @@ def __getattr__(name: str) -> _Any:
             name=name,
             obj=_sys.modules[__name__],
         )
-    module = _import_module(_ON_FIRST_USE[name])
-    value = globals()[name] = module if name in _SUBPACKAGES else getattr(module, name)
+    if name in _LATE:
+        value = _declared(name)
+    else:
+        module = _import_module(_ON_FIRST_USE[name])
+        value = module if name in _SUBPACKAGES else getattr(module, name)
+    globals()[name] = value
     return value
 
 
