@@ -123,6 +123,7 @@ from numgrad.transforms import stop_gradient as stop_gradient
 from numgrad.transforms import value_and_grad as value_and_grad
 from numgrad.transforms import vhp as vhp
 from numgrad.transforms import vjp as vjp
+from numgrad.transforms import vmap as vmap
 
 # isort: split
 from numgrad.core.op import OPS as _OPS

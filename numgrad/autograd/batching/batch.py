@@ -16,7 +16,7 @@ code that only looks at those goes on, any other gets an error instead of wrong 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
 from typing import Any, NoReturn
@@ -25,9 +25,16 @@ import numpy as np
 
 from numgrad.autograd.variable import Tensor
 from numgrad.core.arguments import complete
-from numgrad.core.batching import BatchOperand, by_example, find_rule, first_example
+from numgrad.core.batching import BatchOperand, apply, by_example, find_rule, first_example
 from numgrad.core.composite import Composite
-from numgrad.core.interpreter import Interpreter, bind, bind_recorded, interpreter, state
+from numgrad.core.interpreter import (
+    Interpreter,
+    bind,
+    bind_recorded,
+    drawn,
+    interpreter,
+    state,
+)
 from numgrad.core.op import OPS, Op
 from numgrad.core.tree import leaves
 from numgrad.errors import NumgradError, NumgradRuntimeError, NumgradValueError
@@ -126,6 +133,34 @@ class BatchingInterpreter(Interpreter):
             return self.bind(op, args, params), None
         with self._below():
             return bind_recorded(op, args, params)
+
+    draws = True
+
+    def drawn(
+        self, function: Callable[..., Any], operands: Sequence[Any], size: Any, dtype: Any,
+        apart: bool = True,
+    ) -> Batched:  # fmt: skip
+        """Numbers of its own for each example."""
+        given = [BatchOperand(a.value if self.owns(a) else a, self.owns(a)) for a in operands]
+        if size is None:
+            shape = np.broadcast_shapes(*[each.shape for each in given])
+        else:
+            shape = tuple(size) if isinstance(size, tuple | list) else (size,)
+        with self._below():
+            if apart:
+                values = [each.aligned(len(shape)) for each in given]
+                return Batched(drawn(function, values, (self.size, *shape), dtype), self)
+
+            def in_turn(*values: Any) -> np.ndarray:
+                *values, (count, *rest) = values
+                found = np.empty((count, *rest), dtype)
+                for k in range(count):
+                    row = [v[k] if o.batched else v for v, o in zip(values, given, strict=True)]
+                    found[k] = function(*row, tuple(rest))
+                return found
+
+            values = [each.value for each in given]
+            return Batched(drawn(in_turn, values, (self.size, *shape), dtype, False), self)
 
     def _bind_batch(self, op: Op, operands: list[BatchOperand], params: dict[str, Any]) -> Any:
         rule = find_rule(op)
@@ -260,6 +295,65 @@ class Batched(Tensor):
             f"<one of {self.level.size} examples, shape {self.shape}, dtype {self.dtype}, of "
             f"{self.value!r}>"
         )
+
+
+# ------------------------------------------------------------------------ what the tape knows
+
+
+def beneath(x: Tensor) -> Tensor:
+    """What the tape knows of ``x``: the examples of all levels, whose axes are in front."""
+    while isinstance(x, Batched):
+        x = x.value
+    return x
+
+
+def levels() -> list[BatchingInterpreter]:
+    """The levels of this thread, the outermost first."""
+    return [each for each in state.interpreters if isinstance(each, BatchingInterpreter)]
+
+
+def spread(x: Tensor, over: Sequence[BatchingInterpreter]) -> Tensor:
+    """``x`` as an example of each of these levels, the outermost first; repeated where it is none.
+
+    Gradients by the result are gradients by example.
+    """
+    if not over:
+        return x
+    *outer, level = over
+    with level._below():
+        value = x.value if level.owns(x) else BatchOperand(x, False).repeated(level.size)
+        return Batched(spread(value, outer), level)
+
+
+def levels_of(x: Tensor) -> list[BatchingInterpreter]:
+    """The levels of which ``x`` is an example, the outermost first."""
+    found = []
+    while isinstance(x, Batched):
+        found.append(x.level)
+        x = x.value
+    return found[::-1]
+
+
+def lowered(x: Tensor, below: Sequence[BatchingInterpreter]) -> Tensor:
+    """``x`` with the axes of these levels, the outermost, as the tape has it."""
+    if not below:
+        return x
+    if isinstance(x, Batched) and x.level not in below:
+        with x.level._below():
+            value = lowered(x.value, below)
+            return Batched(apply("moveaxis", value, source=len(below), destination=0), x.level)
+    return beneath(spread(x, below))
+
+
+def raised(x: Tensor, above: Sequence[BatchingInterpreter]) -> Tensor:
+    """``x``, which has the axes of these levels in front, as an example of each of them."""
+    if isinstance(x, Batched):
+        with x.level._below():
+            value = apply("moveaxis", x.value, source=0, destination=len(above))
+            return Batched(raised(value, above), x.level)
+    for level in above:
+        x = Batched(x, level)
+    return x
 
 
 _NO_NUMBERS = (

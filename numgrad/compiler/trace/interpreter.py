@@ -196,8 +196,9 @@ class TraceInterpreter(RecordingInterpreter):
     # ---------------------------------------------------------------------------------- numbers
 
     def drawn(
-        self, function: Callable[..., Any], operands: Sequence[Any], size: Any, dtype: Any
-    ) -> Tensor:
+        self, function: Callable[..., Any], operands: Sequence[Any], size: Any, dtype: Any,
+        apart: bool = True,
+    ) -> Tensor:  # fmt: skip
         operands = [b if isinstance(b, int | float) else as_operand(b) for b in operands]
         if size is None:
             shape = broadcast_lengths(*[getattr(b, "shape", ()) for b in operands])
