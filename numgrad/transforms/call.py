@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.autograd.batching.batch import beneath, levels, spread
+from numgrad.autograd.batching.examples import beneath, levels, levels_of, raised, spread
 from numgrad.autograd.engine.task import leads_elsewhere
 from numgrad.autograd.forward_ad import has_tangent
 from numgrad.autograd.modes import no_grad
@@ -237,7 +237,8 @@ def _own(name: str, leaf: Any) -> Tensor:
     if floating and ((leaf.requires_grad and state.grad_enabled) or has_tangent(leaf)):
         own = OPS["positive"](leaf)
     else:
-        own = state.ground.differentiable(leaf)
+        own = state.ground.differentiable(beneath(leaf))
+        own = raised(own, levels_of(leaf))
     if own.dtype.kind not in "fc":
         raise NumgradTypeError(
             f"{name}: an argument of dtype {own.dtype} cannot be differentiated; pass floating or "
@@ -245,7 +246,8 @@ def _own(name: str, leaf: Any) -> Tensor:
         )
     if not floating:
         check_dtype(name, own.dtype)
-    return spread(own, levels())  # Note [Derivatives by example] in ``linearization``
+    # Note [Derivatives by example] in ``linearization``
+    return spread(own, levels())
 
 
 def _numbers(name: str, what: str, value: Any) -> Any:

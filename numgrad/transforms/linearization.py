@@ -36,13 +36,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from numgrad.autograd.batching.batch import (
-    BatchingInterpreter,
-    beneath,
-    levels_of,
-    lowered,
-    raised,
-)
+from numgrad.autograd.batching.batch import BatchingInterpreter
+from numgrad.autograd.batching.examples import beneath, levels_of, lowered, raised
 from numgrad.autograd.engine.backward import dense_grad
 from numgrad.autograd.engine.task import edge_of, reachable
 from numgrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
@@ -271,13 +266,19 @@ def _along(function: Function, x: Sequence[Tensor], k: int, directions: Tensor) 
         try:
             with BatchingInterpreter(count) as batch:
                 found = tangents(batch.wrap(directions))
-                return [None if t is None else batch.unwrap(t) for t in found]
+                return [None if t is None else _unwrapped(batch, t) for t in found]
         except NumgradError:  # what is wrong not only in batches shows in turn
             pass
     rows = [tangents(directions[place]) for place in range(count)]
     return [
         None if column[0] is None else OPS["stack"](column) for column in zip(*rows, strict=True)
     ]
+
+
+def _unwrapped(batch: BatchingInterpreter, t: Tensor) -> Tensor:
+    """The results of all directions along the first axis of an example."""
+    levels = levels_of(t)
+    return raised(OPS["moveaxis"](batch.unwrap(beneath(t)), 0, len(levels)), levels)
 
 
 # ----------------------------------------------------------------------------------------- arrays

@@ -77,7 +77,7 @@ def vmap(
     @functools.wraps(f)
     def mapped(*args: Any, **kwargs: Any) -> Any:
         given = _Examples(args, in_axes, kwargs, axis_size)
-        with BatchingInterpreter(given.size) as level:
+        with BatchingInterpreter(given.size, examples=True) as level:
             wrapped = [x if axis is None else _example(level, x, axis) for x, axis in given.pairs]
             remaining = iter(wrapped)
             results = f(

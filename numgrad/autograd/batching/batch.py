@@ -16,6 +16,7 @@ code that only looks at those goes on, any other gets an error instead of wrong 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
@@ -32,12 +33,16 @@ from numgrad.core.interpreter import (
     bind,
     bind_recorded,
     drawn,
-    interpreter,
     state,
 )
 from numgrad.core.op import OPS, Op
 from numgrad.core.tree import leaves
-from numgrad.errors import NumgradError, NumgradRuntimeError, NumgradValueError
+from numgrad.errors import (
+    NumgradError,
+    NumgradRuntimeError,
+    NumgradValueError,
+)
+from numgrad.operations.index import is_basic_part
 from numgrad.operations.shape import as_operand
 
 
@@ -48,6 +53,9 @@ class BatchingInterpreter(Interpreter):
     ----------
     size
         Number of examples.
+    examples
+        Whether what is computed from differs by example, rather than directions to differentiate
+        along.
 
     Examples
     --------
@@ -60,18 +68,20 @@ class BatchingInterpreter(Interpreter):
     ((3,), tensor([14., 77.]))
     """
 
-    def __init__(self, size: int) -> None:
-        self.size = size
+    def __init__(self, size: int, *, examples: bool = False) -> None:
+        self.size, self.examples = size, examples
 
     def __repr__(self) -> str:
         return f"<batch of {self.size} examples>"
 
     def __enter__(self) -> BatchingInterpreter:
-        self._context = interpreter(self)
-        return self._context.__enter__()
+        self._before = state.interpreters
+        place = len(self._before) if self.examples else below_examples()
+        state.set(interpreters=(*self._before[:place], self, *self._before[place:]))
+        return self
 
     def __exit__(self, *exception: Any) -> None:
-        self._context.__exit__(*exception)
+        state.set(interpreters=self._before)
 
     def wrap(self, value: Any) -> Batched:
         """One example to compute with, of a Tensor or array with all of them along axis 0.
@@ -134,7 +144,10 @@ class BatchingInterpreter(Interpreter):
         with self._below():
             return bind_recorded(op, args, params)
 
-    draws = True
+    @property
+    def draws(self) -> bool:  # pyright: ignore
+        """Directions to differentiate along share random numbers."""
+        return self.examples
 
     def drawn(
         self, function: Callable[..., Any], operands: Sequence[Any], size: Any, dtype: Any,
@@ -151,8 +164,8 @@ class BatchingInterpreter(Interpreter):
                 values = [each.aligned(len(shape)) for each in given]
                 return Batched(drawn(function, values, (self.size, *shape), dtype), self)
 
-            def in_turn(*values: Any) -> np.ndarray:
-                *values, (count, *rest) = values
+            def in_turn(*given_now: Any) -> np.ndarray:
+                *values, (count, *rest) = given_now
                 found = np.empty((count, *rest), dtype)
                 for k in range(count):
                     row = [v[k] if o.batched else v for v, o in zip(values, given, strict=True)]
@@ -267,7 +280,7 @@ class Batched(Tensor):
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:  # pyright: ignore
-        refuse("requires_grad = ...", _NO_GRAPH)
+        refuse("requires_grad = ...", NO_GRAPH)
 
     @property
     def grad_fn(self) -> Any:
@@ -287,6 +300,47 @@ class Batched(Tensor):
         """A copy, through which gradients flow."""
         return bind(OPS["copy"], (self,), {})
 
+    def write(self, how: Callable[[Tensor, Any], Any], given: Any, shape: tuple) -> None:
+        """Let ``how`` change the memory of all examples, in each a part of that shape."""
+        level, _ = self.level, self._array  # refused outside of the level
+        given = as_operand(given)
+        owned = level.owns(given)
+        operand = BatchOperand(given.value if owned else given, owned)
+        if operand.ndim > len(shape):
+            raise NumgradValueError(
+                f"a part of shape {shape} of an example cannot take shape {operand.shape}"
+            )
+        with level._below():
+            how(self.value, operand.aligned(len(shape)))
+
+    def __setitem__(self, index: Any, given: Any) -> None:
+        parts = index if type(index) is tuple else (index,)
+        if all(map(is_basic_part, parts)):
+            where, shape = (slice(None), *parts), np.broadcast_to(0, self.shape)[parts].shape
+        else:
+            places = self._places(parts)
+            shape = places[0].shape
+            with self.level._below():
+                rows = _numbered((self.level.size,))
+                rows = apply("reshape", rows, shape=(self.level.size, *(1,) * len(shape)))
+            where = (rows, *[part.value for part in places])
+
+        def store(memory: Tensor, value: Any) -> None:
+            memory[where] = value
+
+        self.write(store, given, shape)
+
+    def _places(self, parts: tuple) -> list[Batched]:
+        """An index with arrays in it, as one array for each axis."""
+        with self.level._below():
+            whole = BatchOperand(_numbered(self.shape), False).repeated(self.level.size)
+        rest = OPS["getitem"](self.level.wrap(whole), parts)
+        found = []
+        for length in self.shape[::-1]:
+            found.append(OPS["remainder"](rest, length))
+            rest = OPS["floor_divide"](rest, length)
+        return found[::-1]
+
     def __copy__(self) -> Batched:
         return Batched(self.value, self.level)
 
@@ -297,73 +351,29 @@ class Batched(Tensor):
         )
 
 
-# ------------------------------------------------------------------------ what the tape knows
+def below_examples() -> int:
+    """How many interpreters lie below all levels of examples.
 
-
-def beneath(x: Tensor) -> Tensor:
-    """What the tape knows of ``x``: the examples of all levels, whose axes are in front."""
-    while isinstance(x, Batched):
-        x = x.value
-    return x
-
-
-def levels() -> list[BatchingInterpreter]:
-    """The levels of this thread, the outermost first."""
-    return [each for each in state.interpreters if isinstance(each, BatchingInterpreter)]
-
-
-def spread(x: Tensor, over: Sequence[BatchingInterpreter]) -> Tensor:
-    """``x`` as an example of each of these levels, the outermost first; repeated where it is none.
-
-    Gradients by the result are gradients by example.
+    What follows derivatives belongs there, since the tape has whole batches.
     """
-    if not over:
-        return x
-    *outer, level = over
-    with level._below():
-        value = x.value if level.owns(x) else BatchOperand(x, False).repeated(level.size)
-        return Batched(spread(value, outer), level)
+    stack = state.interpreters
+    places = (k for k, each in enumerate(stack) if getattr(each, "examples", False))
+    return next(places, len(stack))
 
 
-def levels_of(x: Tensor) -> list[BatchingInterpreter]:
-    """The levels of which ``x`` is an example, the outermost first."""
-    found = []
-    while isinstance(x, Batched):
-        found.append(x.level)
-        x = x.value
-    return found[::-1]
-
-
-def lowered(x: Tensor, below: Sequence[BatchingInterpreter]) -> Tensor:
-    """``x`` with the axes of these levels, the outermost, as the tape has it."""
-    if not below:
-        return x
-    if isinstance(x, Batched) and x.level not in below:
-        with x.level._below():
-            value = lowered(x.value, below)
-            return Batched(apply("moveaxis", value, source=len(below), destination=0), x.level)
-    return beneath(spread(x, below))
-
-
-def raised(x: Tensor, above: Sequence[BatchingInterpreter]) -> Tensor:
-    """``x``, which has the axes of these levels in front, as an example of each of them."""
-    if isinstance(x, Batched):
-        with x.level._below():
-            value = apply("moveaxis", x.value, source=0, destination=len(above))
-            return Batched(raised(value, above), x.level)
-    for level in above:
-        x = Batched(x, level)
-    return x
+def _numbered(shape: tuple) -> Any:
+    """The places of an array, counted in C order."""
+    return as_operand(state.ground.positions("setitem", shape, (slice(None),) * len(shape)))
 
 
 _NO_NUMBERS = (
-    "so its numbers can neither be looked at nor written to; choose with np.where instead of if, "
-    "use indices with np.take or np.take_along_axis, make new tensors instead of writing to old "
-    "ones, or compute one example at a time (is_grads_batched=False, vectorize=False, a loop)"
+    "so its numbers cannot be looked at, nor written to what all examples share; choose with "
+    "np.where instead of if, write to arrays made with np.zeros_like of an example, or compute one "
+    "example at a time (is_grads_batched=False, vectorize=False, a loop)"
 )
-_NO_GRAPH = (
-    "and only the whole batch has a place in a graph; differentiate what the batched computation "
-    "returns"
+NO_GRAPH = (
+    "and only the whole batch has a place in a graph; use ng.grad and its like inside, or "
+    "differentiate what the batched computation returns"
 )
 
 
@@ -372,6 +382,16 @@ def refuse(what: str, reason: str = _NO_NUMBERS) -> NoReturn:
     raise NumgradRuntimeError(
         f"{what}: a batched tensor stands for all examples of a batch at once, {reason}"
     )
+
+
+def _augmented(write: Callable[[Any, Any], Any]) -> Callable[..., Batched]:
+    """An operator in place, on the memory of all examples."""
+
+    def method(self: Batched, other: Any) -> Batched:
+        self.write(write, other, self.shape)
+        return self
+
+    return method
 
 
 def _refusal(what: str, reason: str = _NO_NUMBERS) -> Callable[..., NoReturn]:
@@ -398,11 +418,7 @@ _OPERATORS = (
     "add", "and", "floordiv", "lshift", "matmul", "mod", "mul", "or", "pow", "rshift", "sub",
     "truediv", "xor",
 )  # fmt: skip
-_WRITES = {
-    "__setitem__": "x[...] = ...",
-    "__delitem__": "del x[...]",
-    **{f"__i{name}__": f"an in-place operator ({name})" for name in _OPERATORS},
-}
+_WRITES = {"__delitem__": "del x[...]"}
 _GRAPH = (
     "backward", "register_hook", "register_post_accumulate_grad_hook", "requires_grad_",
     "retain_grad",
@@ -415,6 +431,8 @@ _PROTOCOLS = (
 for _name, _what in (_NUMBERS | _WRITES).items():
     setattr(Batched, _name, _refusal(_what))
 for _name in _GRAPH:
-    setattr(Batched, _name, _refusal(f"{_name}()", _NO_GRAPH))
+    setattr(Batched, _name, _refusal(f"{_name}()", NO_GRAPH))
+for _name in _OPERATORS:
+    setattr(Batched, f"__i{_name}__", _augmented(getattr(operator, f"i{_name}")))
 for _name in _PROTOCOLS:
     setattr(Outline, _name, _refusal("the array of a batched tensor"))
