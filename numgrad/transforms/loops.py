@@ -88,6 +88,8 @@ def scan(
         )
 
     loop = _Loop("scan", init, given)
+    if state.ground.deferred:
+        return _compiled(one, loop, inputs, count, reverse)
     loop.settle(one, inputs)
     order = range(count)[::-1] if reverse else range(count)
     rows: dict[int, list[Any]] = {}
@@ -100,6 +102,32 @@ def scan(
         return loop.result(), _of_no_step(one, loop, inputs)
     columns = zip(*(rows[k] for k in range(count)), strict=True)
     return loop.result(), unflatten(structure, (loop.kind(_stacked(c)) for c in columns))
+
+
+def _compiled(
+    one: Callable[..., Any], loop: _Loop, inputs: Sequence[Any], count: Any, reverse: bool
+) -> tuple[Any, Any]:
+    """As a loop of the compiled function."""
+    from numgrad.compiler.run.loop import compiled_scan
+
+    structure: Nesting = None
+    places: list[int] = []
+
+    def function(given: Sequence[Tensor]) -> tuple[list[Any], list[Any]]:
+        nonlocal structure
+        carry = unflatten(loop.nesting, iter(given[: len(loop.leaves)]))
+        rows = [OPS["expand_dims"](x, axis=0) for x in given[len(loop.leaves) :]]
+        new, y = one(carry, rows)
+        found: list[Any] = []
+        structure = flatten(y, found)
+        places[:] = [k for k, part in enumerate(found) if part is not None]
+        return loop._checked(new), [_array("scan", "what is collected", found[k]) for k in places]
+
+    leaves, weak = loop.leaves, loop.weak
+    loop.leaves, made = compiled_scan(function, leaves, weak, inputs, count, reverse)
+    by_place = dict(zip(places, made, strict=True))
+    parts = (by_place.get(k) for k in range(len(list(paths(structure, "")))))
+    return loop.result(), unflatten(structure, parts)
 
 
 def fori_loop(lower: int, upper: int, body: Callable[[int, Any], Any], init: Any) -> Any:
@@ -127,9 +155,17 @@ def fori_loop(lower: int, upper: int, body: Callable[[int, Any], Any], init: Any
     """
     check_function("fori_loop", body)
     loop = _Loop("fori_loop", init, [])
+    if state.ground.deferred:
+        steps = OPS["iota"](length=max(upper - lower, 0)) + lower
+        body_of = partial(_numbered, body)
+        return scan(body_of, init, steps)[0]
     for k in range(index(lower), index(upper)):
         loop.step(lambda carry, k=k: (body(k, carry), None))
     return loop.result()
+
+
+def _numbered(body: Callable[[Any, Any], Any], carry: Any, k: Any) -> tuple[Any, None]:
+    return body(k, carry), None
 
 
 def while_loop(cond: Callable[[Any], Any], body: Callable[[Any], Any], init: Any) -> Any:
