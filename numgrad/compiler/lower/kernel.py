@@ -229,6 +229,21 @@ class KernelWriter(SourceWriter):
 
     def write(self) -> Written:
         """The kernel."""
+        functions, nests, work, kept = self._write_items()
+        head = [*self._temporaries(kept), *self._addresses()]
+        body = [*functions, f"def kernel({', '.join(self._parameters())}):", *head, *self.lines]
+        kept += self.blocks.names()
+        body += [f"    {self.use('touch', 'codegen.accumulation')}({name})" for name in kept]
+        if len(body) == len(functions) + 1:
+            body.append("    pass")
+        source = "\n".join(body).replace("@SCOPES@", str(len(self.scopes))) + "\n"
+        return Written(
+            source, self.emitter, self.arrays, self.results, self.scalars,
+            self.lengths, _sum(work), nests, self,
+        )  # fmt: skip
+
+    def _write_items(self) -> tuple[list[str], list[Nest], list[str], list[str]]:
+        """Write what is computed: functions, nests, expressions of their work, arrays in use."""
         nests: list[Nest] = []
         functions: list[str] = []
         work: list[str] = []
@@ -247,17 +262,7 @@ class KernelWriter(SourceWriter):
             nests.append(nest)
             functions += [*nest.lines, "", ""]
             work.append(self._call(nest, kept))
-        head = self._addresses(kept)
-        body = [*functions, f"def kernel({', '.join(self._parameters())}):", *head, *self.lines]
-        kept += self.blocks.names()
-        body += [f"    {self.use('touch', 'codegen.accumulation')}({name})" for name in kept]
-        if len(body) == len(functions) + 1:
-            body.append("    pass")
-        source = "\n".join(body).replace("@SCOPES@", str(len(self.scopes))) + "\n"
-        return Written(
-            source, self.emitter, self.arrays, self.results, self.scalars,
-            self.lengths, _sum(work), nests, self,
-        )  # fmt: skip
+        return functions, nests, work, kept
 
     def _parameters(self) -> list[str]:
         names = list(self.arguments)
@@ -273,7 +278,8 @@ class KernelWriter(SourceWriter):
         given = [f"x{t.number}" for t in (*self.arrays, *self.results)]
         return [*given, *(f"r{t.number}" for t in self.scalars), *self.lengths]
 
-    def _addresses(self, kept: list[str]) -> list[str]:
+    def _temporaries(self, kept: list[str]) -> list[str]:
+        """Lines that make the arrays of the kernel's own."""
         lines = self.blocks.allocations()
         for number, term in self.terms.items():
             place = self.storage[number]
@@ -285,6 +291,11 @@ class KernelWriter(SourceWriter):
                 lines.append(f"    x{number} = np.empty({text(size)}, {numpy_name(term.dtype)})")
                 lines.append(f"    a{number} = int64(x{number}.ctypes.data)")
                 kept.append(f"x{number}")
+        return lines
+
+    def _addresses(self) -> list[str]:
+        """Lines that find the addresses of arguments."""
+        lines = []
         self._parameters()
         for term in (*self.arrays, *self.results):
             if term in self.joined or self.storage[term.number].memory:

@@ -22,8 +22,13 @@ from numgrad.autograd.engine.backward import dense_grad
 from numgrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from numgrad.autograd.modes import enable_grad
 from numgrad.autograd.variable import Tensor
+from numgrad.codegen.compile import compile_kernel
 from numgrad.compiler.graph.graph import Graph
-from numgrad.compiler.run.program import compile_graph
+from numgrad.compiler.lower.expand import Expansion
+from numgrad.compiler.lower.loop import LoopKernel, LoopWriter
+from numgrad.compiler.lower.stored import first_stored
+from numgrad.compiler.passes import optimize
+from numgrad.compiler.run.program import compile_graph, stored_as
 from numgrad.compiler.run.replay import replay
 from numgrad.compiler.trace.body import trace_body
 from numgrad.compiler.trace.cut import extract
@@ -81,21 +86,91 @@ class Body:
     def run(self, operands: Sequence[np.ndarray], length: int, reverse: bool) -> list[np.ndarray]:
         """All steps on ndarrays."""
         if self._program is None:
-            graph = self.graph
-            self._program = compile_graph(extract(graph, graph.inputs, graph.outputs))
-        carry, xs, outside = self.parts([np.asarray(a, order="C") for a in operands])
-        collected: list[np.ndarray] = []
+            self._program = LoopProgram(self)
+        arrays = [np.asarray(a, order="C") for a in operands]
+        return self._program.run(arrays, length, reverse)
+
+
+class LoopProgram:
+    """A loop made ready to run: as one kernel, or step by step where other code runs in between.
+
+    Attributes
+    ----------
+    source
+        The text of the kernel; None if there is none.
+    """
+
+    def __init__(self, body: Body) -> None:
+        self.body = body
+        graph = body.graph
+        self.graph = extract(graph, graph.inputs, graph.outputs)
+        self._kernel: Any = None
+        optimize(self.graph)
+        self.written = self._written()
+        self.source = None if self.written is None else self.written.source
+        if self.written is None:
+            self.step = compile_graph(extract(graph, graph.inputs, graph.outputs))
+
+    def _written(self) -> LoopKernel | None:
+        expansion = Expansion(self.graph)
+        results = stored_as([expansion.of[v] for v in self.graph.outputs])
+        if expansion.opaque or expansion.terms.checks:
+            return None
+        stored = list(first_stored(results).values())
+        inputs = [expansion.of[v] for v in self.graph.inputs]
+        body = self.body
+        writer = LoopWriter(expansion.terms, stored, inputs, results, body.carries, body.xs)
+        return writer.loop()
+
+    def run(self, operands: list[np.ndarray], length: int, reverse: bool) -> list[np.ndarray]:
+        """The last carry, and what was collected."""
+        found = self._lengths(operands)
+        shapes = [
+            (tuple(self.graph.sizes.evaluate(n, found) for n in v.shape), v.dtype)
+            for v in self.graph.outputs
+        ]
+        c = self.body.carries
+        made = [
+            np.empty(shape if k < c else (length, *shape), dtype)
+            for k, (shape, dtype) in enumerate(shapes)
+        ]
+        if self.written is None:
+            self._in_turn(operands, made, length, reverse)
+            return made
+        if self._kernel is None:
+            self._kernel = compile_kernel(
+                "loop", self.written.source, self.written.signature,
+                externals=self.written.externals, functions=self.written.functions,
+            )  # fmt: skip
+        flat = [a.reshape(-1) for a in (*operands, *made)]
+        given = [found[k] for k in self.written.lengths]
+        self._kernel.entry(*flat, length, int(reverse), *given)
+        return made
+
+    def _lengths(self, operands: Sequence[np.ndarray]) -> dict[int, int]:
+        sizes, found = self.graph.sizes, {}
+        c, x = self.body.carries, self.body.carries + self.body.xs
+        for k, (value, array) in enumerate(zip(self.graph.inputs, operands, strict=True)):
+            shape = array.shape[1:] if c <= k < x else array.shape
+            for expected, n in zip(value.shape, shape, strict=True):
+                axis = sizes.number(sizes.resolve(expected))
+                if axis is not None:
+                    found[axis] = n
+        return found
+
+    def _in_turn(
+        self, operands: Sequence[np.ndarray], made: list[np.ndarray], length: int, reverse: bool
+    ) -> None:
+        """Run a program for each step."""
+        carry, xs, outside = self.body.parts(operands)
+        count = len(carry)
         for k in range(length)[::-1] if reverse else range(length):
-            found = self._program.run(*carry, *[x[k] for x in xs], *outside)
-            carry, rows = found[: self.carries], found[self.carries :]
-            if not collected:
-                collected = [np.empty((length, *np.shape(r)), r.dtype) for r in rows]
-            for whole, row in zip(collected, rows, strict=True):
+            found = self.step.run(*carry, *[x[k] for x in xs], *outside)
+            carry = found[:count]
+            for whole, row in zip(made[count:], found[count:], strict=True):
                 whole[k] = row
-        if not length:
-            shapes = [(tuple(map(int, m.shape)), m.dtype) for m in self.results[self.carries :]]
-            collected = [np.empty((0, *shape), dtype) for shape, dtype in shapes]
-        return [*(np.array(a) for a in carry), *collected]
+        for last, value in zip(made, carry, strict=False):
+            last[...] = value
 
 
 @primitive(internal=True, method=False, outputs=True)
