@@ -23,7 +23,7 @@ from numgrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from numgrad.autograd.modes import enable_grad
 from numgrad.autograd.variable import Tensor
 from numgrad.codegen.compile import compile_kernel
-from numgrad.compiler.graph.graph import Graph
+from numgrad.compiler.graph.graph import CONSTANT, INPUT, SIZE, Graph
 from numgrad.compiler.lower.expand import Expansion
 from numgrad.compiler.lower.loop import LoopKernel, LoopWriter
 from numgrad.compiler.lower.stored import first_stored
@@ -31,7 +31,7 @@ from numgrad.compiler.passes import optimize
 from numgrad.compiler.run.program import compile_graph, stored_as
 from numgrad.compiler.run.replay import replay
 from numgrad.compiler.trace.body import trace_body
-from numgrad.compiler.trace.cut import extract
+from numgrad.compiler.trace.cut import ancestors, extract
 from numgrad.core.abstract import zeros
 from numgrad.core.batching import BatchOperand
 from numgrad.core.declare import primitive
@@ -51,11 +51,14 @@ class Body:
         returns the new carry, then what is collected.
     carries, xs
         How many arrays the first two are.
+    keeps
+        Whether the carry before each step is collected, last of all.
     """
 
     graph: Graph
     carries: int
     xs: int
+    keeps: bool = True
 
     def __post_init__(self) -> None:
         self._program: Any = None
@@ -82,6 +85,41 @@ class Body:
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
         """One step, by operations on Tensors."""
         return list(replay(self.graph, inputs))
+
+    def keeping(self) -> Body:
+        """The same with the carry before each step collected, last of all."""
+        graph = self.graph
+        before = graph.inputs[: self.carries]
+        whole = extract(graph, graph.inputs, [*graph.outputs, *before])
+        return Body(whole, self.carries, self.xs)
+
+    def trimmed(self, used: Sequence[bool]) -> tuple[Body, list[int], list[int]] | None:
+        """What is left for results that are used, and which inputs and results these are."""
+        graph, c = self.graph, self.carries
+        place = {v: k for k, v in enumerate(graph.inputs)}
+        needs = [{place[v] for v in ancestors([out]) if v in place} for out in graph.outputs]
+        live = {k for k, flag in enumerate(used) if flag}
+        while True:
+            read = {k for out in live for k in needs[out]}
+            more = live | {k for k in read if k < c}
+            if more == live:
+                break
+            live = more
+        outputs = sorted(live)
+        inputs = sorted(read | {k for k in live if k < c})
+        if len(outputs) == len(used) and len(inputs) == len(graph.inputs):
+            return None
+        if len(outputs) == len(used) and any(k not in inputs for k in range(c)):
+            return None
+        part = extract(
+            graph, [graph.inputs[k] for k in inputs], [graph.outputs[k] for k in outputs]
+        )
+        carries = sum(k < c for k in inputs)
+        xs = sum(c <= k < c + self.xs for k in inputs)
+        keeps = self.keeps and outputs[-carries or len(outputs) :] == [
+            len(used) - c + k for k in inputs[:carries]
+        ]
+        return Body(part, carries, xs, keeps), inputs, outputs
 
     def run(self, operands: Sequence[np.ndarray], length: int, reverse: bool) -> list[np.ndarray]:
         """All steps on ndarrays."""
@@ -206,7 +244,11 @@ def _pulled(g: Sequence[Any], inputs: Sequence[Any], y: Sequence[Any], params: A
     c = body.carries
     _, xs, outside = body.parts(inputs)
     results = body.results
-    kept = y[len(y) - c :]  # carries, which bodies collect last
+    if body.keeps:
+        kept = y[len(y) - c :]
+    else:
+        whole = {"body": _derived(body, "keep", body.keeping), "length": length, "reverse": reverse}
+        kept = bind(scan, tuple(inputs), whole)[len(y) :]
     grads = [_dense(x, part) for x, part in zip(g, y, strict=True)]
     of_carry = [k for k in range(c) if _follows(results[k])]
     of_rows = [
@@ -452,8 +494,36 @@ def compiled_scan(
             for a, d, w in zip(carry, dtypes, flags, strict=True)
         ]
         flags = [False] * len(carry)
-    body = Body(traced.graph, len(carry), len(xs))
-    operands = (*carry, *xs, *traced.outside)
+    graph, outside = _without_invariants(traced.graph, len(metas), traced.outside)
+    body = Body(graph, len(carry), len(xs))
+    operands = (*carry, *xs, *outside)
     found = bind(scan, operands, {"body": body, "length": length, "reverse": reverse})
     rows = found[len(carry) : len(found) - len(carry)]
     return list(found[: len(carry)]), list(rows)
+
+
+def _without_invariants(
+    graph: Graph, given: int, outside: Sequence[Any]
+) -> tuple[Graph, list[Any]]:
+    """A body without what is the same in all steps, and what it reads from outside instead."""
+    read = graph.inputs[given:]
+    known, free = set(read), set()
+    for node in graph.nodes:
+        if node.op in (CONSTANT, SIZE) or (node.inputs and free.issuperset(node.inputs)):
+            free.update(node.outputs)
+        elif node.op != INPUT and known.union(free).issuperset(node.inputs):
+            known.update(node.outputs)
+    computed = known.difference(read)
+    users = [v for node in graph.nodes if computed.isdisjoint(node.outputs) for v in node.inputs]
+    needed = list(dict.fromkeys(v for v in (*users, *graph.outputs) if v in computed))
+    if not needed:
+        return graph, list(outside)
+    values = replay(extract(graph, read, needed), outside)
+    part = extract(graph, [*graph.inputs, *needed], graph.outputs)
+    used = {v for node in part.nodes for v in node.inputs} | set(part.outputs)
+    operands = list(zip(part.inputs[given:], [*outside, *values], strict=True))
+    kept = [v for v, _ in operands if v in used]
+    return (
+        extract(part, [*part.inputs[:given], *kept], part.outputs),
+        [x for v, x in operands if v in used],
+    )
