@@ -38,7 +38,7 @@ class LoopKernel:
 
     source: str
     signature: str
-    externals: dict[str, str]
+    externals: set[str]
     functions: dict[str, object]
     lengths: list[int]
 
@@ -56,6 +56,9 @@ class LoopWriter(KernelWriter):
         What it returns: the new carry, and what is collected.
     carries, xs
         How many of the inputs the first two are.
+    check
+        A condition that must be false in each step: where it is true the loop ends, and the last
+        argument holds the number of that step.
     """
 
     def __init__(
@@ -66,9 +69,12 @@ class LoopWriter(KernelWriter):
         results: Sequence[Term],
         carries: int,
         xs: int,
+        check: Term | None = None,
     ) -> None:
         self.inputs, self.returned, self.carries, self.xs = inputs, results, carries, xs
-        super().__init__(terms, stored, {t.number for t in stored} & {t.number for t in results})
+        self.check = check
+        wanted = {t.number for t in (*results, *([check] if check else []))}
+        super().__init__(terms, stored, {t.number for t in stored} & wanted)
 
     def _scope(self, name: str) -> str:
         return "0, 1"  # Note [Loops over steps]
@@ -85,13 +91,14 @@ class LoopWriter(KernelWriter):
         lines += ["    t = 0", f"    while t < {STEPS}:"]
         lines.append(f"        k = {STEPS} - 1 - t if {REVERSE} else t")
         lines += ["    " + line for line in [*self._rows(), *self.lines, *self._results()]]
-        lines += ["        t = t + 1", *self._end()]
+        lines += ["        t = t + 1", *self._checked(), *self._end()]
         touch = self.use("touch", "codegen.accumulation")
         kept += [*self.blocks.names(), *(f"x{name}" for name, _ in self._owned())]
         lines += [f"    {touch}({name})" for name in kept]
+        self._parameters()  # with the lengths that copies need
         parameters = [f"o{k}" for k in range(len(self.inputs))]
         parameters += [f"w{k}" for k in range(len(self.returned))]
-        parameters += [STEPS, REVERSE, *self.lengths]
+        parameters += ["failed", STEPS, REVERSE, *self.lengths]
         head = f"def kernel({', '.join(parameters)}):"
         source = "\n".join([*functions, head, *lines]) + "\n"
         source = (
@@ -100,7 +107,7 @@ class LoopWriter(KernelWriter):
             .replace("@THREADS@", "1")
         )
         kinds = [f"{type_name(t.dtype)}[::1]" for t in (*self.inputs, *self.returned)]
-        kinds += ["int64"] * (2 + len(self.lengths))
+        kinds += ["int64[::1]", *["int64"] * (2 + len(self.lengths))]
         return LoopKernel(
             self.emitter.header() + source,
             f"void({', '.join(kinds)})",
@@ -108,6 +115,16 @@ class LoopWriter(KernelWriter):
             self.emitter.namespace,
             [int(name[1:]) for name in self.lengths],
         )
+
+    def _checked(self) -> list[str]:
+        """End the loop where a step must not go on."""
+        if self.check is None:
+            return []
+        return [
+            f"        if x{self.check.number}[0]:",
+            "            failed[0] = k",
+            f"            t = {STEPS}",
+        ]
 
     # ----------------------------------------------------------------------------------- memory
 

@@ -12,7 +12,6 @@ one, so they can be differentiated and batched again.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,193 +21,17 @@ from numgrad.autograd.engine.backward import dense_grad
 from numgrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from numgrad.autograd.modes import enable_grad
 from numgrad.autograd.variable import Tensor
-from numgrad.codegen.compile import compile_kernel
 from numgrad.compiler.graph.graph import CONSTANT, INPUT, SIZE, Graph
-from numgrad.compiler.lower.expand import Expansion
-from numgrad.compiler.lower.loop import LoopKernel, LoopWriter
-from numgrad.compiler.lower.stored import first_stored
-from numgrad.compiler.passes import optimize
-from numgrad.compiler.run.program import compile_graph, stored_as
+from numgrad.compiler.run.loop_program import Body
 from numgrad.compiler.run.replay import replay
 from numgrad.compiler.trace.body import trace_body
-from numgrad.compiler.trace.cut import ancestors, extract
+from numgrad.compiler.trace.cut import extract
 from numgrad.core.abstract import zeros
 from numgrad.core.batching import BatchOperand
 from numgrad.core.declare import primitive
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind, state
 from numgrad.core.op import OPS, Op
-
-
-@dataclass(eq=False)
-class Body:
-    """The step of a loop.
-
-    Attributes
-    ----------
-    graph
-        Takes the carry, elements of the arrays that are gone through, and what all steps read;
-        returns the new carry, then what is collected.
-    carries, xs
-        How many arrays the first two are.
-    keeps
-        Whether the carry before each step is collected, last of all.
-    """
-
-    graph: Graph
-    carries: int
-    xs: int
-    keeps: bool = True
-
-    def __post_init__(self) -> None:
-        self._program: Any = None
-        self._derived: dict[Any, Any] = {}
-
-    def __repr__(self) -> str:
-        return f"<body of {len(self.graph.nodes)} nodes>"
-
-    @property
-    def metas(self) -> list[Meta]:
-        """Shapes and dtypes of the inputs."""
-        return [Meta(v.shape, v.dtype) for v in self.graph.inputs]
-
-    @property
-    def results(self) -> list[Meta]:
-        """Shapes and dtypes of the results."""
-        return [Meta(v.shape, v.dtype) for v in self.graph.outputs]
-
-    def parts(self, operands: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
-        """Operands that are the carry, those gone through, and those that all steps read."""
-        c, x = self.carries, self.carries + self.xs
-        return operands[:c], operands[c:x], operands[x:]
-
-    def __call__(self, inputs: Sequence[Any]) -> list[Any]:
-        """One step, by operations on Tensors."""
-        return list(replay(self.graph, inputs))
-
-    def keeping(self) -> Body:
-        """The same with the carry before each step collected, last of all."""
-        graph = self.graph
-        before = graph.inputs[: self.carries]
-        whole = extract(graph, graph.inputs, [*graph.outputs, *before])
-        return Body(whole, self.carries, self.xs)
-
-    def trimmed(self, used: Sequence[bool]) -> tuple[Body, list[int], list[int]] | None:
-        """What is left for results that are used, and which inputs and results these are."""
-        graph, c = self.graph, self.carries
-        place = {v: k for k, v in enumerate(graph.inputs)}
-        needs = [{place[v] for v in ancestors([out]) if v in place} for out in graph.outputs]
-        live = {k for k, flag in enumerate(used) if flag}
-        while True:
-            read = {k for out in live for k in needs[out]}
-            more = live | {k for k in read if k < c}
-            if more == live:
-                break
-            live = more
-        outputs = sorted(live)
-        inputs = sorted(read | {k for k in live if k < c})
-        if len(outputs) == len(used) and len(inputs) == len(graph.inputs):
-            return None
-        if len(outputs) == len(used) and any(k not in inputs for k in range(c)):
-            return None
-        part = extract(
-            graph, [graph.inputs[k] for k in inputs], [graph.outputs[k] for k in outputs]
-        )
-        carries = sum(k < c for k in inputs)
-        xs = sum(c <= k < c + self.xs for k in inputs)
-        keeps = self.keeps and outputs[-carries or len(outputs) :] == [
-            len(used) - c + k for k in inputs[:carries]
-        ]
-        return Body(part, carries, xs, keeps), inputs, outputs
-
-    def run(self, operands: Sequence[np.ndarray], length: int, reverse: bool) -> list[np.ndarray]:
-        """All steps on ndarrays."""
-        if self._program is None:
-            self._program = LoopProgram(self)
-        arrays = [np.asarray(a, order="C") for a in operands]
-        return self._program.run(arrays, length, reverse)
-
-
-class LoopProgram:
-    """A loop made ready to run: as one kernel, or step by step where other code runs in between.
-
-    Attributes
-    ----------
-    source
-        The text of the kernel; None if there is none.
-    """
-
-    def __init__(self, body: Body) -> None:
-        self.body = body
-        graph = body.graph
-        self.graph = extract(graph, graph.inputs, graph.outputs)
-        self._kernel: Any = None
-        optimize(self.graph)
-        self.written = self._written()
-        self.source = None if self.written is None else self.written.source
-        if self.written is None:
-            self.step = compile_graph(extract(graph, graph.inputs, graph.outputs))
-
-    def _written(self) -> LoopKernel | None:
-        expansion = Expansion(self.graph)
-        results = stored_as([expansion.of[v] for v in self.graph.outputs])
-        if expansion.opaque or expansion.terms.checks:
-            return None
-        stored = list(first_stored(results).values())
-        inputs = [expansion.of[v] for v in self.graph.inputs]
-        body = self.body
-        writer = LoopWriter(expansion.terms, stored, inputs, results, body.carries, body.xs)
-        return writer.loop()
-
-    def run(self, operands: list[np.ndarray], length: int, reverse: bool) -> list[np.ndarray]:
-        """The last carry, and what was collected."""
-        found = self._lengths(operands)
-        shapes = [
-            (tuple(self.graph.sizes.evaluate(n, found) for n in v.shape), v.dtype)
-            for v in self.graph.outputs
-        ]
-        c = self.body.carries
-        made = [
-            np.empty(shape if k < c else (length, *shape), dtype)
-            for k, (shape, dtype) in enumerate(shapes)
-        ]
-        if self.written is None:
-            self._in_turn(operands, made, length, reverse)
-            return made
-        if self._kernel is None:
-            self._kernel = compile_kernel(
-                "loop", self.written.source, self.written.signature,
-                externals=self.written.externals, functions=self.written.functions,
-            )  # fmt: skip
-        flat = [a.reshape(-1) for a in (*operands, *made)]
-        given = [found[k] for k in self.written.lengths]
-        self._kernel.entry(*flat, length, int(reverse), *given)
-        return made
-
-    def _lengths(self, operands: Sequence[np.ndarray]) -> dict[int, int]:
-        sizes, found = self.graph.sizes, {}
-        c, x = self.body.carries, self.body.carries + self.body.xs
-        for k, (value, array) in enumerate(zip(self.graph.inputs, operands, strict=True)):
-            shape = array.shape[1:] if c <= k < x else array.shape
-            for expected, n in zip(value.shape, shape, strict=True):
-                axis = sizes.number(sizes.resolve(expected))
-                if axis is not None:
-                    found[axis] = n
-        return found
-
-    def _in_turn(
-        self, operands: Sequence[np.ndarray], made: list[np.ndarray], length: int, reverse: bool
-    ) -> None:
-        """Run a program for each step."""
-        carry, xs, outside = self.body.parts(operands)
-        count = len(carry)
-        for k in range(length)[::-1] if reverse else range(length):
-            found = self.step.run(*carry, *[x[k] for x in xs], *outside)
-            carry = found[:count]
-            for whole, row in zip(made[count:], found[count:], strict=True):
-                whole[k] = row
-        for last, value in zip(made, carry, strict=False):
-            last[...] = value
 
 
 @primitive(internal=True, method=False, outputs=True)
@@ -228,11 +51,23 @@ def _follows(meta: Meta) -> bool:
     return meta.dtype.kind in "fc"
 
 
-def _derived(body: Body, key: Any, make: Callable[[], Body]) -> Body:
+Derived = tuple[Body, list[Any]]
+"""A body made from another one, and what it reads besides."""
+
+
+def _derived(body: Body, key: Any, make: Callable[[], Derived]) -> Derived:
+    """What is made from a body, once if it reads nothing else."""
     found = body._derived.get(key)
     if found is None:
-        found = body._derived[key] = make()
+        found = make()
+        if not found[1]:
+            body._derived[key] = found
     return found
+
+
+def _closed(step: Callable[..., Any], given: Sequence[Meta], carries: int, xs: int) -> Derived:
+    traced = trace_body(step, given)
+    return Body(traced.graph, carries, xs), traced.outside
 
 
 # -------------------------------------------------------------------------------------- gradients
@@ -247,7 +82,11 @@ def _pulled(g: Sequence[Any], inputs: Sequence[Any], y: Sequence[Any], params: A
     if body.keeps:
         kept = y[len(y) - c :]
     else:
-        whole = {"body": _derived(body, "keep", body.keeping), "length": length, "reverse": reverse}
+        whole = {
+            "body": _derived(body, "keep", body.keeping)[0],
+            "length": length,
+            "reverse": reverse,
+        }
         kept = bind(scan, tuple(inputs), whole)[len(y) :]
     grads = [_dense(x, part) for x, part in zip(g, y, strict=True)]
     of_carry = [k for k in range(c) if _follows(results[k])]
@@ -259,7 +98,7 @@ def _pulled(g: Sequence[Any], inputs: Sequence[Any], y: Sequence[Any], params: A
     metas = body.metas
     wanted = [k for k, m in enumerate(metas) if _follows(m)]
     summed = [k for k in wanted if k >= c + body.xs]
-    back = _derived(
+    back, besides = _derived(
         body,
         ("pull", tuple(of_rows)),
         lambda: _pullback(body, of_carry, of_rows, wanted, summed),
@@ -269,7 +108,7 @@ def _pulled(g: Sequence[Any], inputs: Sequence[Any], y: Sequence[Any], params: A
     rows = [grads[k] for k in of_rows]
     found = bind(
         scan,
-        (*start, *kept, *xs, *rows, *outside),
+        (*start, *kept, *xs, *rows, *outside, *besides),
         {"body": back, "length": length, "reverse": not reverse},
     )
     by_operand: dict[int, Any] = dict(zip((*of_carry, *summed), found, strict=False))
@@ -280,7 +119,7 @@ def _pulled(g: Sequence[Any], inputs: Sequence[Any], y: Sequence[Any], params: A
 
 def _pullback(
     body: Body, of_carry: list[int], of_rows: list[int], wanted: list[int], summed: list[int]
-) -> Body:
+) -> Derived:
     """The step of the transposed loop.
 
     It carries cotangents of the carry and the gradients of what all steps read, and goes through
@@ -320,7 +159,7 @@ def _pullback(
         new += [a + by_operand[k] for a, k in zip(sums, summed, strict=True)]
         return _with_carries(new, [by_operand[k] for k in wanted if c <= k < c + body.xs], inputs)
 
-    return Body(trace_body(step, given).graph, carries, len(kept) + len(of_rows))
+    return _closed(step, given, carries, len(kept) + len(of_rows))
 
 
 def _with_carries(new: list[Any], rows: list[Any], inputs: Sequence[Any]) -> list[Any]:
@@ -377,7 +216,7 @@ def _pushed(t_inputs, inputs, body, length, reverse):
     moved = [k for k, m in enumerate(results) if _follows(m)]
     tangents = [_dense(t_inputs[k], inputs[k]) for k in moving]
 
-    def make() -> Body:
+    def make() -> Derived:
         counts = [sum(low <= k < high for k in moving) for low, high in (
             (0, c), (c, c + body.xs), (c + body.xs, len(metas)))]  # fmt: skip
         carry, xs, outside = body.parts(metas)
@@ -411,15 +250,16 @@ def _pushed(t_inputs, inputs, body, length, reverse):
             rows = [t for k, t in zip(moved, along, strict=True) if k >= c]
             return _with_carries(new, rows, given)
 
-        return Body(trace_body(step, given).graph, c + counts[0], body.xs + counts[1])
+        return _closed(step, given, c + counts[0], body.xs + counts[1])
 
-    forward = _derived(body, "push", make)
+    forward, besides = _derived(body, "push", make)
     parts = body.parts(inputs)
     places = body.parts(list(range(len(metas))))
     by_place = dict(zip(moving, tangents, strict=True))
     operands = []
     for part, numbers in zip(parts, places, strict=True):
         operands += [*part, *(by_place[k] for k in numbers if k in by_place)]
+    operands += besides
     found = bind(scan, tuple(operands), {"body": forward, "length": length, "reverse": reverse})
     of_carry = [k for k in moved if k < c]
     made = dict(zip(of_carry, found[c:], strict=False))
@@ -437,7 +277,7 @@ def _of_batches(op: Op, operands: Sequence[BatchOperand], params: dict[str, Any]
     c, x = body.carries, body.carries + body.xs
     batched = tuple(k < c or o.batched for k, o in enumerate(operands))
 
-    def make() -> Body:
+    def make() -> Derived:
         metas = [
             Meta((size, *m.shape), m.dtype) if b else m
             for m, b in zip(body.metas, batched, strict=True)
@@ -448,14 +288,14 @@ def _of_batches(op: Op, operands: Sequence[BatchOperand], params: dict[str, Any]
                 inner = [level.wrap(v) if b else v for v, b in zip(given, batched, strict=True)]
                 return [level.unwrap(v) for v in body(inner)]
 
-        return Body(trace_body(step, metas).graph, c, body.xs)
+        return _closed(step, metas, c, body.xs)
 
-    loop = _derived(body, ("batch", size, batched), make)
+    loop, besides = _derived(body, ("batch", size, batched), make)
     values = []
     for k, operand in enumerate(operands):
         value = operand.repeated(size) if k < c else operand.value
         values.append(OPS["moveaxis"](value, 0, 1) if c <= k < x and operand.batched else value)
-    found = bind(op, tuple(values), {**params, "body": loop})
+    found = bind(op, (*values, *besides), {**params, "body": loop})
     return tuple(v if k < c else OPS["moveaxis"](v, 0, 1) for k, v in enumerate(found))
 
 
@@ -477,7 +317,7 @@ def compiled_scan(
         return [*new, *rows, *given[: len(new)]]
 
     carry, flags = list(carry), list(weak)
-    for _ in range(4):
+    while True:
         metas = [Meta(a.shape, a.dtype) for a in carry]
         metas += [Meta(a.shape[1:], a.dtype) for a in xs]
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.autograd.batching.batch import Batched
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.graph.graph import CALL, Graph
 from numgrad.compiler.trace.arrays import TracedArray
@@ -60,6 +61,8 @@ class BodyTracer(Tracer):
 
     def lift(self, x: Any, dtype: Any = None) -> TracedArray:
         """Anything as an array of the body; what is none becomes an input."""
+        if isinstance(x, Batched):  # of a batch around the loop, whose rule takes it
+            return self._from_outside(x, x)
         array: Any = x._array if isinstance(x, Tensor) else x
         if isinstance(array, TracedArray):
             return array if array.tracer is self else self._from_outside(x, array)
@@ -67,11 +70,19 @@ class BodyTracer(Tracer):
             return self._from_outside(x, array)
         return super().lift(x, dtype)
 
+    def freeze(self, array: np.ndarray, *, made: bool = False) -> TracedArray:
+        """An array that is made in the step: one of the trace around it, the same in all steps."""
+        if not array.ndim:
+            return super().freeze(array)
+        x = array if self.around is None else Tensor(self.around.freeze(array, made=made))  # pyright: ignore
+        return self._from_outside(x, getattr(x, "_array", x))
+
     def _from_outside(self, x: Any, array: Any) -> TracedArray:
         found = self._entered.get(id(array))
         if found is not None:
             return found[1]
-        value = array if self.around is None else self.around.lift(x).value
+        around = None if isinstance(x, Batched) else self.around
+        value = array if around is None else around.lift(x).value
         number = getattr(value, "constant", None)
         if number is not None:
             return TracedArray(self, self.constant(number, None if value.weak else value.dtype))
