@@ -27,6 +27,7 @@ from numgrad.codegen.library import LIBRARY
 from numgrad.compiler.graph.graph import Graph
 from numgrad.compiler.lower.kernel import Written
 from numgrad.compiler.run.program import KernelProgram, KernelStep, Options
+from numgrad.core.op import OPS
 
 UNWRITTEN = {
     1: 0xA5,
@@ -363,6 +364,14 @@ _DTYPES = {"f32": np.float32, "f64": np.float64, "c64": np.complex64, "c128": np
 _NUMPY_NAMES = {function: name for name, (_, function) in LIBRARY.items() if name != "float_power"}
 
 
+def _late(name: str) -> Callable | None:
+    """SciPy's special function; a derivative by differences is had from nowhere else."""
+    module = LIBRARY[name][0].rpartition(".")[2] if name in LIBRARY else ""
+    if module == "scipy_functions":
+        return getattr(scipy.special, name)
+    return (lambda *given: OPS[name](*given).item()) if module == "differences" else None
+
+
 def _function(name: str) -> Callable:
     """What an imported function computes."""
     if name in _FUNCTIONS:
@@ -380,7 +389,7 @@ def _function(name: str) -> Callable:
         function = _COMPLEX.get(stem) or getattr(np, stem)
         out = dtype(0).real.dtype.type if stem == "absolute" else dtype
     else:
-        function = _SPECIAL.get(stem) or getattr(np, _NUMPY_NAMES[stem])
+        function = _SPECIAL.get(stem) or _late(stem) or getattr(np, _NUMPY_NAMES[stem])
 
     def call(*given: Any) -> Any:
         if any(type(x) is not dtype for x in given):

@@ -63,7 +63,7 @@ _COMPLEX = {
 }
 # C functions behind the device functions of ``special``.
 _EXTERNALS = {
-    name: f"scipy.special.cython_special:{function}"
+    name: (f"scipy.special.cython_special:{function}",)
     for name, function in {
         "gammaln": "gammaln",
         "gamma": "__pyx_fuse_1gamma",
