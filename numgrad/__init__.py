@@ -134,7 +134,7 @@ from numgrad.tensors import numpy_protocol as _numpy_protocol  # noqa: F401 (for
 
 __version__ = "0.1.0"
 
-_SUBPACKAGES = ("data", "func", "io", "nn", "optim", "testing", "tree", "viz")
+_SUBPACKAGES = ("data", "func", "io", "nn", "optim", "stats", "testing", "tree", "viz")
 _SUBPACKAGES += tuple(sorted({_home.partition(".")[2] for _home in _NAMESPACES.values()}))
 _ON_FIRST_USE = {
     **{name: f"numgrad.{name}" for name in _SUBPACKAGES},
