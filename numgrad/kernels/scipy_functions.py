@@ -22,7 +22,7 @@ _NOTHING = np.int64(0)  # a null pointer: no optional arguments
 _TABLE: dict[int, dict[str, str]] = {
     1: {
         "": (
-            "ndtri ndtri_exp erfcinv gammasgn i0 i0e i1 i1e j0 j1 k0 k0e k1 k1e y0 y1 ellipk "
+            "ndtri_exp gammasgn i0 i1 i1e j0 j1 k0 k0e k1 k1e y0 y1 ellipk "
             "ellipkm1 ellipe cosm1 exprel entr exp10 zetac"
         ),
         "__pyx_fuse_1": "log_ndtr erfcx erfi dawsn loggamma rgamma exp1 expi spence wrightomega",
@@ -53,7 +53,9 @@ _POLYNOMIALS = {
     3: "eval_gegenbauer eval_genlaguerre",
     4: "eval_jacobi",
 }
-_SPHERICAL = "spherical_jn spherical_yn spherical_in spherical_kn"
+_SPHERICAL = {"spherical_jn": 1.0, "spherical_yn": -1.0, "spherical_in": 1.0, "spherical_kn": 0.0}
+"""With signs that even orders get from an argument below 0."""
+_HALF_PI = 0.5 * np.pi
 _MOST = 10_000.0
 """Order up to which a recurrence is run."""
 
@@ -155,12 +157,40 @@ def _of_whole_order(f: ExternalFunction) -> DeviceFunction:
     return f64
 
 
-def _spherical(f: ExternalFunction) -> DeviceFunction:
+def _spherical(f: ExternalFunction, even: float) -> DeviceFunction:
+    """Of an argument below 0 by parity; ``even`` is the sign there of even orders."""
+
     @outlined
     def f64(n, x):
         if not (n > -1.0 and n < _MOST):
             return np.nan
-        return f(np.int64(n), x, _NO, _NOTHING)
+        order = np.int64(n)
+        if x < 0.0:
+            return f(order, -x, _NO, _NOTHING) * (even if order % 2 == 0 else -even)
+        return f(order, x, _NO, _NOTHING)
+
+    return f64
+
+
+def _spherical_decay(f: ExternalFunction) -> DeviceFunction:
+    """Of an argument below 0 by the recurrence, which SciPy does by complex numbers."""
+
+    @outlined
+    def f64(n, x):
+        if not (n > -1.0 and n < _MOST):
+            return np.nan
+        order = np.int64(n)
+        if not x < 0.0:
+            return f(order, x, _NO, _NOTHING)
+        below = _HALF_PI * np.exp(-x) / x
+        here = below * (1.0 + 1.0 / x)
+        if order == 0:
+            return below
+        for k in range(1, order):
+            after = below + (2 * k + 1) / x * here
+            below = here
+            here = after
+        return here
 
     return f64
 
@@ -210,10 +240,10 @@ for _prefix, _names in _OF_WHOLE_ORDER.items():
     for _name in _names.split():
         _symbol = _prefix + _name
         _enter(_name, 2, _of_whole_order(external(_symbol, "int64", "float64", "int32")), _symbol)
-for _name in _SPHERICAL.split():
+for _name, _even in _SPHERICAL.items():
     _symbol = f"__pyx_fuse_1{_name}"
     _f = external(_symbol, "int64", "float64", "int32", "int64")
-    _enter(_name, 2, _spherical(_f), _symbol)
+    _enter(_name, 2, _spherical(_f, _even) if _even else _spherical_decay(_f), _symbol)
 for _count, _names in _POLYNOMIALS.items():
     for _name in _names.split():
         _symbols = [f"__pyx_fuse_{kind}_1{_name}" for kind in (1, 0)]

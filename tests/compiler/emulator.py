@@ -344,7 +344,7 @@ _SPECIAL: dict[str, Callable] = {
     "softplus": lambda x: np.logaddexp(x, x.dtype.type(0)),
     "erf": scipy.special.erf,
     "erfc": scipy.special.erfc,
-    "erfinv": scipy.special.erfinv,
+    **{name: getattr(scipy.special, name) for name in ("erfinv", "erfcinv", "ndtri", "i0e")},
     "gamma": scipy.special.gamma,
     "gammaln": scipy.special.gammaln,
     "digamma": scipy.special.digamma,
@@ -367,6 +367,8 @@ _NUMPY_NAMES = {function: name for name, (_, function) in LIBRARY.items() if nam
 def _late(name: str) -> Callable | None:
     """SciPy's special function; a derivative by differences is had from nowhere else."""
     module = LIBRARY[name][0].rpartition(".")[2] if name in LIBRARY else ""
+    if name in ("expn", "yn", "kn", "eval_hermite", "eval_hermitenorm"):
+        return lambda n, x: getattr(scipy.special, name)(int(n), x)
     if module == "scipy_functions":
         return getattr(scipy.special, name)
     return (lambda *given: OPS[name](*given).item()) if module == "differences" else None

@@ -10,6 +10,7 @@ import numgrad as ng
 from numgrad.core.composite import Composite
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.op import OPS, Op
+from numgrad.nn import operations as _operations  # noqa: F401 (completes the table)
 from numgrad.operations.special_functions.declare import ParameterDerivative, SpecialFunction
 from numgrad.testing.samples import Sample, draw, samples
 

@@ -9,6 +9,7 @@ import numpy as np
 from numgrad.core.axis import AxisOp
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.op import OPS
+from numgrad.nn import operations as _operations  # noqa: F401 (completes the table)
 from numgrad.operations.special_functions.declare import ParameterDerivative
 from numgrad.testing.samples import SPECIAL_VALUES, draw
 

@@ -255,9 +255,9 @@ pdtrc.without("k").vjp(m=lambda g, k, m: g * _density(np.floor(k) + 1, m))
 
 
 def _counts(k, n):
-    """Parameters of the incomplete beta function of a binomial distribution, below its end."""
-    k = np.floor(k)
-    inside = k < n
+    """Where there are more trials than successes, and parameters of the beta function there."""
+    k, n = np.floor(k), np.trunc(n)
+    inside = (k >= 0) & (k < n)
     return inside, np.where(inside, k, 0) + 1, np.where(inside, n - k, 1)
 
 
@@ -276,7 +276,8 @@ def bdtr(k, n, p):
     tensor([0.972, 0.5  ])
     """
     inside, a, b = _counts(k, n)
-    return np.where(k < 0, math.nan, np.where(inside, betaincc(a, b, p), 1))
+    edge = np.where(np.floor(k) == np.trunc(n), 1, math.nan)
+    return np.where(inside, betaincc(a, b, p), edge)
 
 
 @special(scalar=None, domain=(0.1, 0.9))
@@ -294,16 +295,22 @@ def bdtrc(k, n, p):
     tensor([0.028, 0.5  ])
     """
     inside, a, b = _counts(k, n)
-    return np.where(k < 0, 1, np.where(inside, betainc(a, b, p), 0))
+    edge = np.where(np.floor(k) == np.trunc(n), 0, np.where(k < 0, 1, math.nan))
+    return np.where(inside, betainc(a, b, p), edge)
 
 
 def _bdtr_slope(k, n, p):
     inside, a, b = _counts(k, n)
-    return np.where(inside & (k >= 0), _beta_density(a, b, p), 0)
+    return np.where(inside, _beta_density(a, b, p), 0)
 
 
 bdtr.without("k", "n").vjp(p=lambda g, k, n, p: -g * _bdtr_slope(k, n, p))
 bdtrc.without("k", "n").vjp(p=lambda g, k, n, p: g * _bdtr_slope(k, n, p))
+
+
+def _some(n):
+    """A number of successes that are waited for, at least one."""
+    return np.where(n >= 1, np.trunc(n), math.nan)
 
 
 @special(scalar=None, domain=(0.1, 0.9))
@@ -320,7 +327,7 @@ def nbdtr(k, n, p):
     >>> ng.special.nbdtr(1, 3, ng.tensor([0.1, 0.5]))
     tensor([0.0037, 0.3125])
     """
-    return betainc(n, np.floor(k) + 1, p)
+    return betainc(_some(n), np.trunc(k) + 1, p)
 
 
 @special(scalar=None, domain=(0.1, 0.9))
@@ -337,8 +344,10 @@ def nbdtrc(k, n, p):
     >>> ng.special.nbdtrc(1, 3, ng.tensor([0.1, 0.5]))
     tensor([0.9963, 0.6875])
     """
-    return betaincc(n, np.floor(k) + 1, p)
+    return betaincc(_some(n), np.trunc(k) + 1, p)
 
 
-nbdtr.without("k", "n").vjp(p=lambda g, k, n, p: g * _beta_density(n, np.floor(k) + 1, p))
-nbdtrc.without("k", "n").vjp(p=lambda g, k, n, p: -g * _beta_density(n, np.floor(k) + 1, p))
+nbdtr.calls = [(((3,),), lambda p: nbdtr(1, 3, p))]
+nbdtrc.calls = [(((3,),), lambda p: nbdtrc(1, 3, p))]
+nbdtr.without("k", "n").vjp(p=lambda g, k, n, p: g * _beta_density(_some(n), np.trunc(k) + 1, p))
+nbdtrc.without("k", "n").vjp(p=lambda g, k, n, p: -g * _beta_density(_some(n), np.trunc(k) + 1, p))

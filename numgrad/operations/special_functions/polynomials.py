@@ -5,7 +5,13 @@ None has a gradient with respect to its order, or to parameters of its weight.
 
 import numpy as np
 
+from numgrad.operations.real import scipy_special
 from numgrad.operations.special_functions.declare import special
+
+
+def _of_whole(name):
+    """SciPy's function, which takes orders of integer dtype only."""
+    return lambda n, x: scipy_special(name)(np.asarray(n, np.int64), x)
 
 
 def _below(n, f):
@@ -90,7 +96,7 @@ def eval_genlaguerre(n, alpha, x):
     """
 
 
-@special(domain=(0.1, 0.9))
+@special(ref=_of_whole("eval_hermite"), domain=(0.1, 0.9))
 def eval_hermite(n, x):
     """Physicist's Hermite polynomial; orders are truncated to integers.
 
@@ -101,7 +107,7 @@ def eval_hermite(n, x):
     """
 
 
-@special(domain=(0.1, 0.9))
+@special(ref=_of_whole("eval_hermitenorm"), domain=(0.1, 0.9))
 def eval_hermitenorm(n, x):
     """Probabilist's Hermite polynomial; orders are truncated to integers.
 
