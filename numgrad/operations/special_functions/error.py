@@ -81,7 +81,7 @@ def _dawsn_vjp(g, x, y):
 dawsn.vjp(x=_dawsn_vjp)
 
 
-@special(domain=(0.1, 1.9))
+@special(domain=(0.1, 1.9), signed_zeros=False)
 def erfcinv(x):
     """Inverse of the complementary error function.
 
