@@ -134,6 +134,7 @@ def _raw_qr_shape(a):
 
 
 raw_qr.batch(of_matrices)
+raw_qr.calls = [(((3, 2),), lambda a: raw_qr(a))]
 
 
 @composite(
@@ -261,8 +262,9 @@ def inverse_permutation(x):
     return np.argsort(x, axis=-1)
 
 
-inverse_permutation.shape(lambda x: x)
+inverse_permutation.shape(lambda x: Meta(x.shape, np.dtype(np.int64)))
 inverse_permutation.batch(of_vectors)
+inverse_permutation.calls = [(((4,),), lambda x: inverse_permutation(x))]
 
 
 @primitive(internal=True, method=False, differentiable=False)
@@ -279,6 +281,7 @@ def permutation_of(pivots):
 
 permutation_of.shape(lambda pivots: Meta(pivots.shape, np.dtype(np.int64)))
 permutation_of.batch(of_vectors)
+permutation_of.calls = [(((3,),), lambda x: permutation_of((x > 0).astype(np.int32)))]
 packed_lu.vjp(a=_packed_lu_vjp)
 packed_lu.batch(of_matrices)
 packed_lu.calls = [

@@ -18,6 +18,7 @@ from numgrad.core.interpreter import bind
 from numgrad.core.op import Op
 from numgrad.kernels.matrices import systems
 from numgrad.operations.batch_rules import of_matrices
+from numgrad.operations.diagonal import tril
 from numgrad.operations.linear_algebra.checks import (
     adjoint,
     check_nonzero_pivots,
@@ -239,6 +240,17 @@ def _regular(x: Any) -> Any:
     return x + 3 * identity(x.shape[-1], np.dtype(np.float64))
 
 
+def _of_triangle(a: Any, b: Any, of_adjoint: bool) -> Any:
+    """Lower triangular matrices are their own factors."""
+    a = tril(_regular(a))
+    pivots = np.broadcast_to(np.arange(1, 4, dtype=np.int32), a.shape[:-1])
+    return factored_solve(a, a, pivots, b, of_adjoint=of_adjoint)
+
+
+factored_solve.calls = [
+    (((3, 3), (3, 2)), lambda a, b: _of_triangle(a, b, False)),
+    (((3, 3), (2, 3, 1)), lambda a, b: _of_triangle(a, b, True)),
+]
 solve.calls = [
     (((3, 3), (3,)), lambda a, b: solve(_regular(a), b)),
     (((2, 3, 3), (3, 2)), lambda a, b: solve(_regular(a), b)),
