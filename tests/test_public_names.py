@@ -40,7 +40,7 @@ set_checkpoint_early_stop set_grad_enabled set_num_threads sigmoid sign signbit 
 slice_scatter softmax softplus split sqrt square squeeze stack std stop_gradient subtract sum
 swapaxes take take_along_axis tan tanh tensor tensordot testing tile trace transpose tree tril triu
 true_divide trunc uint16 uint32 uint64 uint8 unbind unsqueeze unstack value_and_grad var vdot
-vecdot vecmat vector_norm vhp viz vjp vsplit vstack where zeros zeros_like zeta
+vecdot vecmat vector_norm vhp viz vjp vmap vsplit vstack where zeros zeros_like zeta
 """
 """All names of ``numgrad``: whoever adds or removes one says so here."""
 

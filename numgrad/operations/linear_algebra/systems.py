@@ -64,7 +64,8 @@ def substituted(
     batch = np.broadcast_shapes(own, b.shape[:-2])
     if prod(own) != 1 and own != batch:
         factors = np.broadcast_to(factors, (*batch, n, n))
-        pivots = np.broadcast_to(pivots, (*batch, n))
+        own = batch
+    pivots = np.broadcast_to(pivots, (*own, n))
     dtype = np.result_type(factors, b)
     if dtype != factors.dtype or not factors.flags.c_contiguous:
         factors = np.ascontiguousarray(factors, dtype)
