@@ -172,7 +172,9 @@ def eigvalsh(a, UPLO="L"):
     >>> ng.linalg.eigvalsh(ng.tensor([[2.0, 1.0], [1.0, 2.0]]))
     tensor([1., 3.])
     """
-    return symmetric_eigen(as_operand(a), upper=_is_upper("eigvalsh", UPLO))[0]
+    a = as_operand(a)
+    check_square("eigvalsh", a)
+    return symmetric_eigen(a, upper=_is_upper("eigvalsh", UPLO))[0]
 
 
 eigvalsh.calls = [
@@ -288,7 +290,9 @@ def eigvals(a):
     >>> ng.linalg.eigvals(ng.tensor([[3.0, 1.0], [0.0, 2.0]]))
     tensor([3.+0.j, 2.+0.j], dtype=complex128)
     """
-    return general_eigen(as_operand(a))[0]
+    a = as_operand(a)
+    check_square("eigvals", a)
+    return general_eigen(a)[0]
 
 
 eigvals.calls = [

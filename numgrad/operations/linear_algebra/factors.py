@@ -378,7 +378,9 @@ def lu_factor(a):
     >>> ng.linalg.lu_solve(factors, ng.tensor([3.0, 4.0]))
     tensor([1., 1.])
     """
-    return packed_lu(as_operand(a))[:2]
+    a = as_operand(a)
+    check_matrices("lu_factor", a)
+    return packed_lu(a)[:2]
 
 
 lu_factor.calls = [

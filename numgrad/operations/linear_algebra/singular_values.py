@@ -208,7 +208,9 @@ def svdvals(x):
     >>> ng.linalg.svdvals(ng.tensor([[0.0, 3.0], [2.0, 0.0]]))
     tensor([3., 2.])
     """
-    return singular(as_operand(x))[1]
+    x = as_operand(x)
+    check_matrices("svdvals", x, "x")
+    return singular(x)[1]
 
 
 svdvals.calls = [
