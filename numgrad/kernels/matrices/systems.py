@@ -21,7 +21,7 @@ import numpy as np
 from numgrad.codegen import threads
 from numgrad.codegen.compile import compile_kernel
 from numgrad.codegen.dtypes import short, type_name
-from numgrad.kernels.matrices.lapack import LETTERS, external
+from numgrad.kernels.matrices import lapack
 
 SMALL = 16
 """Rows up to which real matrices are handled by loops of our own."""
@@ -46,6 +46,15 @@ def exchange(b, pivots, backward):
                 other = b[k, c]
                 b[k, c] = b[p, c]
                 b[p, c] = other
+
+"""
+
+_CLEAR = """
+@outlined
+def clear(a):
+    for i in range(a.shape[0]):
+        for j in range(i + 1, a.shape[0]):
+            a[i, j] = 0
 
 """
 
@@ -104,6 +113,7 @@ _SMALL = {
         "triangle(a[i], b[i], lower, trans, unit)",
     ),
     "exchange": ("a, pivots, backward", "3, p, boolean", "exchange(a[i], pivots[i], backward)"),
+    "clear": ("a", "3", "clear(a[i])"),
     "cholesky": ("a, info", "3, i", "info[i] = cholesky(a[i])"),
     "cholesky_backward": ("a, g", "3, 3", "cholesky_backward(a[i], g[i])"),
 }
@@ -122,78 +132,31 @@ def minus_product(g, x, out):
 
 """
 
-_LAPACK = {
-    "factor": (
-        "getrf",
-        "a, pivots, info, sizes",
-        "3, p, i, i",
-        "n = sizes.ctypes.data\n        getrf(n, n, a[i].ctypes.data, n, pivots[i].ctypes.data,"
-        " info[i:].ctypes.data)",
-    ),
-    "triangle": (
-        "trsm",
-        "a, b, codes, sizes, one",
-        "3, 3, c, i, 1",
-        "n, k = sizes.ctypes.data, sizes[1:].ctypes.data\n"
-        "        trsm(codes.ctypes.data, codes[1:].ctypes.data, codes[2:].ctypes.data,"
-        " codes[3:].ctypes.data, k, n, one.ctypes.data, a[i].ctypes.data, n, b[i].ctypes.data, k)",
-    ),
-    "cholesky": (
-        "potrf",
-        "a, info, codes, sizes",
-        "3, i, c, i",
-        "n = sizes.ctypes.data\n        potrf(codes.ctypes.data, n, a[i].ctypes.data, n,"
-        " info[i:].ctypes.data)\n"
-        "        for r in range(a.shape[1]):\n"
-        "            for c in range(r + 1, a.shape[1]):\n"
-        "                a[i, r, c] = 0",
-    ),
-}
-"""Kernels of LAPACK's functions: the function, and the same."""
-
-_KINDS = {"p": "int32[:,::1]", "i": "int32[::1]", "c": "int64[::1]", "boolean": "boolean"}
+_KINDS = {"p": "int32[:,::1]", "i": "int32[::1]", "boolean": "boolean"}
 
 
 @cache
 def _small_kernel(name: str, dtype: np.dtype, parallel: bool) -> Callable[..., None]:
     names, kinds, body = _SMALL[name]
-    source = _HEADER
-    if "substitute" in body:
-        source += _EXCHANGE + _SOLVE_SMALL
-    if "exchange" in body:
+    own = type_name(dtype)
+    shapes = {"3": f"{own}[:,:,::1]", **_KINDS}
+    source = _HEADER + (_CLEAR if name == "clear" else "")
+    if "substitute" in body or "exchange" in body:
         source += _EXCHANGE
+    if "substitute" in body:
+        source += _SOLVE_SMALL
     if "minus_product" in body:
         source += _MINUS_PRODUCT
-    return _compile(f"matrices_{name}", source, names, kinds, body, dtype, parallel)
-
-
-@cache
-def _lapack_kernel(name: str, dtype: np.dtype) -> Callable[..., None]:
-    function, names, kinds, body = _LAPACK[name]
-    own = f"{LETTERS[dtype.name]}{function}"
-    source = f"from numgrad.kernels.matrices.lapack import {own} as {function}\n"
-    externals = [external(function, dtype)]
-    return _compile(f"lapack_{name}", source, names, kinds, body, dtype, False, externals)
-
-
-def _compile(
-    name: str, source: str, names: str, kinds: str, body: str, dtype: np.dtype, parallel: bool,
-    externals: list[str] | None = None,
-) -> Callable[..., None]:  # fmt: skip
-    own = type_name(dtype)
-    shapes = {"1": f"{own}[::1]", "3": f"{own}[:,:,::1]", **_KINDS}
     source += (
         f"def kernel({names}):\n"
         f"    for i in {'prange' if parallel else 'range'}(a.shape[0]):\n"
         f"        {body}\n"
     )
     return compile_kernel(
-        f"{name}_{short(dtype)}{'_p' if parallel else ''}",
+        f"matrices_{name}_{short(dtype)}{'_p' if parallel else ''}",
         source,
         f"void({', '.join(shapes[kind] for kind in kinds.split(', '))})",
         parallel=parallel,
-        nogil=externals is not None,
-        externals=externals or (),
     ).entry
 
 
@@ -206,10 +169,6 @@ def _run_small(name: str, a: np.ndarray, work: float, *arguments: Any) -> None:
 def is_small(a: np.ndarray) -> bool:
     """Whether loops of our own are faster than LAPACK."""
     return a.shape[-1] <= SMALL and a.dtype.kind == "f"
-
-
-def _codes(letters: str) -> np.ndarray:
-    return np.array([ord(letter) for letter in letters], np.int64)
 
 
 def _factor_ns(a: np.ndarray) -> float:
@@ -225,7 +184,7 @@ def factored(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if is_small(a):
         _run_small("factor", a, _factor_ns(a), pivots, info)
     else:
-        _lapack_kernel("factor", a.dtype)(a, pivots, info, np.array([n], np.int32))
+        lapack.run("getrf", a.dtype, "", (n,), a, pivots, info)
     return pivots, info
 
 
@@ -291,9 +250,8 @@ def solve_triangles(
         work = 20.0 + float(a.shape[-1]) ** 2 * b.shape[2]
         _run_small("triangle", a, work, b, lower, trans != "N", unit)
         return
-    codes = _codes("R" + ("U" if lower else "L") + trans + ("U" if unit else "N"))
-    sizes = np.array(b.shape[1:], np.int32)
-    _lapack_kernel("triangle", a.dtype)(a, b, codes, sizes, np.ones(1, a.dtype))
+    codes = "R" + ("U" if lower else "L") + trans + ("U" if unit else "N")
+    lapack.run("trsm", a.dtype, codes, b.shape[1:], np.ones(1, a.dtype), a, b)
 
 
 def cholesky_factored(a: np.ndarray) -> np.ndarray:
@@ -305,7 +263,8 @@ def cholesky_factored(a: np.ndarray) -> np.ndarray:
     if is_small(a):
         _run_small("cholesky", a, 20.0 + n**3 / 2, info)
     else:
-        _lapack_kernel("cholesky", a.dtype)(a, info, _codes("U"), np.array([n], np.int32))
+        lapack.run("potrf", a.dtype, "U", (n,), a, info)
+        _run_small("clear", a, float(n * n))
     return info
 
 

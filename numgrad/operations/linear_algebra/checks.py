@@ -12,7 +12,10 @@ from numgrad.core.call import sum_to_shape
 from numgrad.core.formula import Meta
 from numgrad.errors import NumgradLinAlgError, NumgradTypeError, NumgradValueError
 from numgrad.operations.arrangement import matrix_transpose
+from numgrad.operations.matmul import matmul
 
+_SMALL = 32**3
+"""Multiplications for which NumPy's product takes one thread."""
 _DTYPES = ("float32", "float64", "complex64", "complex128")
 
 
@@ -78,6 +81,14 @@ def check_nonzero_pivots(operation: str, info: np.ndarray, batch: tuple[int, ...
         raise NumgradLinAlgError(f"{operation}: {which(info != 0, batch)} is singular")
 
 
+def check_converged(operation: str, info: np.ndarray, batch: tuple[int, ...]) -> None:
+    """Raise for the first matrix of a stack of which LAPACK's iteration did not end."""
+    if info.any():
+        raise NumgradLinAlgError(
+            f"{operation}: did not converge for {which(info != 0, batch)}; are its elements finite?"
+        )
+
+
 def which(bad: np.ndarray, batch: tuple[int, ...]) -> str:
     """Name the first of those matrices of a stack."""
     if not batch:
@@ -100,6 +111,18 @@ def adjoint(x: Any) -> Any:
     """Conjugate transpose of matrices, of an ndarray or a Tensor."""
     x = x.mT if isinstance(x, np.ndarray) else matrix_transpose(x)
     return np.conj(x) if x.dtype.kind == "c" else x
+
+
+def product(a: Any, b: Any) -> Any:
+    """Product of matrices in gradient formulas, of ndarrays or Tensors.
+
+    Large ones are left to the library that factors are computed by: NumPy brings another, and the
+    threads of two keep each other from the cores.
+    """
+    arrays = type(a) is np.ndarray and type(b) is np.ndarray
+    if arrays and a.shape[-2] * a.shape[-1] * b.shape[-1] <= _SMALL:
+        return np.matmul(a, b)
+    return matmul(a, b)
 
 
 def identity(n: Any, dtype: np.dtype) -> np.ndarray:

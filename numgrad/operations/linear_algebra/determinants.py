@@ -25,6 +25,7 @@ from numgrad.operations.linear_algebra.checks import (
     which,
 )
 from numgrad.operations.linear_algebra.systems import factored_solve, factors_shape, inv
+from numgrad.operations.matmul import matmul
 from numgrad.operations.shape import as_operand
 
 
@@ -79,7 +80,7 @@ det.calls = [
     (((3, 3),), lambda a: det(a)),
     (((2, 2, 2),), lambda a: det(a)),
     (((1, 1),), lambda a: det(a)),
-    (((3, 2), (2, 3)), lambda a, b: det(a @ b)),
+    (((3, 2), (2, 3)), lambda a, b: det(matmul(a, b))),
     (((0, 0),), lambda a: det(a)),
 ]
 
@@ -170,11 +171,11 @@ def _third_derivative(g, a, t):
     """Of regular matrices: it is made of inverses."""
     check_regular(a)
     x, h = inv(a), adjoint(g)
-    xt, xh = x @ t, x @ h
+    xt, xh = matmul(x, t), matmul(x, h)
     of_t, of_h = _per_matrix(_trace(xt)), _per_matrix(_trace(xh))
-    both = _per_matrix(_trace(xt @ xh))
-    m = (of_t * of_h - both) * x - of_h * (xt @ x) - of_t * (xh @ x)
-    m = m + xt @ xh @ x + xh @ xt @ x
+    both = _per_matrix(_trace(matmul(xt, xh)))
+    m = (of_t * of_h - both) * x - of_h * (matmul(xt, x)) - of_t * (matmul(xh, x))
+    m = m + matmul(matmul(xt, xh), x) + matmul(matmul(xh, xt), x)
     return adjoint(_per_matrix(det(a)) * m)
 
 

@@ -18,14 +18,18 @@ import numpy as np
 from numgrad.core.declare import composite, primitive
 from numgrad.core.formula import Meta
 from numgrad.errors import NumgradLinAlgError, NumgradValueError
+from numgrad.kernels.matrices import spectral
 from numgrad.operations.batch_rules import of_matrices
 from numgrad.operations.linear_algebra.checks import (
     adjoint,
+    check_converged,
     check_square,
     computing_dtype,
     hermitian,
     identity,
+    product,
     real_dtype,
+    stacked,
 )
 from numgrad.operations.linear_algebra.systems import solve
 from numgrad.operations.shape import as_operand
@@ -60,11 +64,11 @@ def on_diagonal(w: Any, others: Any) -> Any:
 def symmetric_eigen(a, *, upper=False):
     """Eigenvalues, ascending, and eigenvectors by what one triangle says."""
     check_square("eigh", a)
-    a = np.asarray(a, computing_dtype("eigh", a))
-    try:
-        return tuple(np.linalg.eigh(a, "U" if upper else "L"))
-    except np.linalg.LinAlgError as error:
-        raise NumgradLinAlgError(f"eigh: of shape {a.shape}: {error}") from None
+    work = stacked(a, computing_dtype("eigh", a))
+    w, v, info = spectral.hermitian_eigen(work, upper)
+    if info.any():
+        check_converged("eigh", info, a.shape[:-2])
+    return w.reshape(a.shape[:-1]), v.reshape(a.shape)
 
 
 @symmetric_eigen.shape
@@ -79,11 +83,11 @@ def _symmetric_eigen_vjp(g, y):
     w, v = y
     across = adjoint(v)
     if of_vectors is None:
-        return (v * of_values[..., None, :]) @ across
-    inner = (across @ of_vectors) / differences(w)
+        return product(v * of_values[..., None, :], across)
+    inner = (product(across, of_vectors)) / differences(w)
     # the Hermitian part of the whole: of the diagonal only the gradient of eigenvalues is left
     inner = on_diagonal(0 * w if of_values is None else of_values, inner)
-    return hermitian(v @ inner @ across)
+    return hermitian(product(product(v, inner), across))
 
 
 symmetric_eigen.vjp(a=_symmetric_eigen_vjp)
@@ -101,7 +105,7 @@ def _apart(a: Any) -> np.ndarray:
 
 def _spectral(w: Any, v: Any) -> Any:
     """A function of eigenvectors that does not depend on their phases."""
-    return (v * np.sin(w)[..., None, :]) @ adjoint(v)
+    return product(v * np.sin(w)[..., None, :], adjoint(v))
 
 
 def _is_upper(operation: str, uplo: Any) -> bool:
@@ -218,12 +222,12 @@ def _general_eigen_vjp(g, y):
     across = adjoint(v)
     if of_vectors is None:
         return solve(across, of_values[..., None] * across)
-    inner = across @ of_vectors
+    inner = product(across, of_vectors)
     lengths = np.real(np.diagonal(inner, axis1=-2, axis2=-1))
-    inner = inner - (across @ v) * lengths[..., None, :]
+    inner = inner - (product(across, v)) * lengths[..., None, :]
     inner = inner / np.conj(differences(w))
     inner = on_diagonal(0 * w if of_values is None else of_values, inner)
-    return solve(across, inner @ across)
+    return solve(across, product(inner, across))
 
 
 general_eigen.vjp(a=_general_eigen_vjp)

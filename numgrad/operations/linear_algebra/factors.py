@@ -13,6 +13,7 @@ from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradValueError
+from numgrad.kernels.matrices import spectral
 from numgrad.operations.batch_rules import of_matrices
 from numgrad.operations.diagonal import tril, triu
 from numgrad.operations.join import concat
@@ -23,7 +24,9 @@ from numgrad.operations.linear_algebra.checks import (
     check_square,
     computing_dtype,
     identity,
+    product,
     real_dtype,
+    stacked,
 )
 from numgrad.operations.linear_algebra.triangular import solve_triangle
 from numgrad.operations.shape import as_operand, expand_dims, squeeze
@@ -43,8 +46,9 @@ class QRResult(NamedTuple):
 def orthogonal_triangular(a, *, complete=False):
     """Orthogonal and upper triangular factors."""
     check_matrices("qr", a)
-    a = np.asarray(a, computing_dtype("qr", a))
-    return tuple(np.linalg.qr(a, "complete" if complete else "reduced"))
+    work = stacked(a, computing_dtype("qr", a))
+    found = spectral.orthogonal_factors(work, complete)
+    return tuple([x.reshape(*a.shape[:-2], *x.shape[1:]) for x in found])
 
 
 @orthogonal_triangular.shape
@@ -71,16 +75,16 @@ def _qr_vjp(g, y):
     of_r = 0 * r if of_r is None else of_r
     if q.shape[-1] > k:
         q, rest, of_rest = q[..., :k], q[..., k:], of_q[..., k:]
-        of_q = of_q[..., :k] - rest @ (adjoint(of_rest) @ q)
+        of_q = of_q[..., :k] - product(rest, product(adjoint(of_rest), q))
         r, of_r = r[..., :k, :], of_r[..., :k, :]
     beyond = None
     if n > m:
-        beyond = q @ of_r[..., m:]
-        of_q = of_q + q @ r[..., m:] @ adjoint(of_r[..., m:])
+        beyond = product(q, of_r[..., m:])
+        of_q = of_q + product(product(q, r[..., m:]), adjoint(of_r[..., m:]))
         r, of_r = r[..., :m], of_r[..., :m]
-    inner = of_r @ adjoint(r) - adjoint(q) @ of_q
+    inner = product(of_r, adjoint(r)) - product(adjoint(q), of_q)
     inner = triu(inner) * _halved(k, q.dtype)
-    whole = of_q + q @ (inner + adjoint(inner))
+    whole = of_q + product(q, inner + adjoint(inner))
     square = adjoint(solve_triangle(r, adjoint(whole), lower=False))
     return square if beyond is None else concat(square, beyond, axis=-1)
 
@@ -102,7 +106,7 @@ def _apart(a: Any) -> np.ndarray:
 def _free(q: Any, r: Any) -> Any:
     """A function of factors that does not depend on the signs or phases of columns."""
     k = min(q.shape[-2], r.shape[-1])
-    return np.sin(np.abs(q[..., :k])) @ np.abs(r[..., :k, :])
+    return product(np.sin(np.abs(q[..., :k])), np.abs(r[..., :k, :]))
 
 
 orthogonal_triangular.calls = [
@@ -115,7 +119,7 @@ orthogonal_triangular.calls = [
 
 def _completed(q: Any, r: Any) -> Any:
     rest = q[..., r.shape[-1] :]
-    return rest @ adjoint(rest)
+    return product(rest, adjoint(rest))
 
 
 @primitive(internal=True, method=False, outputs=True, differentiable=False)
@@ -239,13 +243,13 @@ def _packed_lu_vjp(g, y):
     below = right = None
     if m > k:  # L2 = A2 inv(U)
         below = adjoint(solve_triangle(upper, adjoint(of_lower[..., k:, :]), lower=False))
-        of_upper = of_upper - triu(adjoint(lower[..., k:, :]) @ below)
+        of_upper = of_upper - triu(product(adjoint(lower[..., k:, :]), below))
         lower, of_lower = lower[..., :k, :], of_lower[..., :k, :]
     if n > k:  # U2 = inv(L) A2
         right = solve_triangle(lower, of_upper[..., k:], lower=True, of_adjoint=True, unit=True)
-        of_lower = of_lower - tril(right @ adjoint(upper[..., k:]), -1)
+        of_lower = of_lower - tril(product(right, adjoint(upper[..., k:])), -1)
         upper, of_upper = upper[..., :k], of_upper[..., :k]
-    inner = tril(adjoint(lower) @ of_lower, -1) + triu(of_upper @ adjoint(upper))
+    inner = tril(product(adjoint(lower), of_lower), -1) + triu(product(of_upper, adjoint(upper)))
     inner = adjoint(solve_triangle(upper, adjoint(inner), lower=False))
     whole = solve_triangle(lower, inner, lower=True, of_adjoint=True, unit=True)
     if below is not None:

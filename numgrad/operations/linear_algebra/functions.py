@@ -30,6 +30,7 @@ from numgrad.operations.linear_algebra.checks import (
     identity,
 )
 from numgrad.operations.linear_algebra.systems import inv
+from numgrad.operations.matmul import matmul
 from numgrad.operations.shape import as_index, as_operand
 
 
@@ -287,8 +288,8 @@ def _sylvester_shape(a, b, q):
 
 
 solve_sylvester.vjp(
-    a=lambda g, a, b, y: -(solve_sylvester(adjoint(a), adjoint(b), g) @ adjoint(y)),
-    b=lambda g, a, b, y: -(adjoint(y) @ solve_sylvester(adjoint(a), adjoint(b), g)),
+    a=lambda g, a, b, y: -(matmul(solve_sylvester(adjoint(a), adjoint(b), g), adjoint(y))),
+    b=lambda g, a, b, y: -(matmul(adjoint(y), solve_sylvester(adjoint(a), adjoint(b), g))),
     q=lambda g, a, b: solve_sylvester(adjoint(a), adjoint(b), g),
 )
 
@@ -342,11 +343,11 @@ def matrix_power(a, n):
     result = None
     while True:
         if n & 1:
-            result = a if result is None else result @ a
+            result = a if result is None else matmul(result, a)
         n >>= 1
         if not n:
             return result
-        a = a @ a
+        a = matmul(a, a)
 
 
 matrix_power.calls = [

@@ -13,17 +13,22 @@ import numpy as np
 from numgrad.core.declare import composite, primitive
 from numgrad.core.formula import Meta
 from numgrad.errors import NumgradError, NumgradLinAlgError, NumgradValueError
+from numgrad.kernels.matrices import spectral
 from numgrad.operations.batch_rules import of_matrices
 from numgrad.operations.linear_algebra.checks import (
     adjoint,
+    check_converged,
     check_matrices,
     check_square,
     computing_dtype,
     identity,
+    product,
     real_dtype,
+    stacked,
 )
 from numgrad.operations.linear_algebra.eigenvalues import differences, on_diagonal
 from numgrad.operations.linear_algebra.systems import inv
+from numgrad.operations.matmul import matmul
 from numgrad.operations.norm import norm
 from numgrad.operations.shape import as_operand
 
@@ -39,12 +44,16 @@ class SVDResult(NamedTuple):
 @primitive(internal=True, method=False, outputs=True, materializes=False, smooth=True)
 def singular(a, *, full=False):
     """Left singular vectors, singular values, descending, and right singular vectors in rows."""
-    check_matrices("svd", a)
-    a = np.asarray(a, computing_dtype("svd", a))
-    try:
-        return tuple(np.linalg.svd(a, full_matrices=full))
-    except np.linalg.LinAlgError as error:
-        raise NumgradLinAlgError(f"svd: of shape {a.shape}: {error}") from None
+    return _factors("svd", a, full)
+
+
+def _factors(operation: str, a: np.ndarray, full: bool) -> tuple[np.ndarray, ...]:
+    check_matrices(operation, a)
+    work = stacked(a, computing_dtype(operation, a))
+    u, s, vh, info = spectral.singular_values(work, full)
+    batch = a.shape[:-2]
+    check_converged(operation, info, batch)
+    return tuple([x.reshape(*batch, *x.shape[1:]) for x in (u, s, vh)])
 
 
 @singular.shape
@@ -69,7 +78,7 @@ def _singular_vjp(g, y):
     u, s, vh = y
     k = s.shape[-1]
     if of_u is None and of_vh is None:
-        return (u[..., :k] * of_s[..., None, :]) @ vh[..., :k, :]
+        return product(u[..., :k] * of_s[..., None, :], vh[..., :k, :])
     v, of_v = adjoint(vh), None if of_vh is None else adjoint(of_vh)
     u, of_u = _of_rest(u, of_u, k)
     v, of_v = _of_rest(v, of_v, k)
@@ -80,18 +89,18 @@ def _singular_vjp(g, y):
     outer: Any = 0
     diagonal = 0 * s if of_s is None else of_s
     if of_u is not None:
-        inside = adjoint(u) @ of_u
+        inside = product(adjoint(u), of_u)
         inner = inner + (_skew(inside) / apart) * row
         if u.dtype.kind == "c":  # phases of vectors are one choice for both sides
             diagonal = diagonal + 1j * np.imag(np.diagonal(inside, axis1=-2, axis2=-1)) / s
         if u.shape[-2] > k:
-            outer = outer + ((of_u - u @ inside) / row) @ adjoint(v)
+            outer = outer + product((of_u - product(u, inside)) / row, adjoint(v))
     if of_v is not None:
-        inside = adjoint(v) @ of_v
+        inside = product(adjoint(v), of_v)
         inner = inner + column * (_skew(inside) / apart)
         if v.shape[-2] > k:
-            outer = outer + (u / row) @ adjoint(of_v - v @ inside)
-    return u @ on_diagonal(diagonal, inner) @ adjoint(v) + outer
+            outer = outer + product(u / row, adjoint(of_v - product(v, inside)))
+    return product(product(u, on_diagonal(diagonal, inner)), adjoint(v)) + outer
 
 
 def _of_rest(x: Any, g: Any, k: Any) -> tuple[Any, Any]:
@@ -106,7 +115,7 @@ def _of_rest(x: Any, g: Any, k: Any) -> tuple[Any, Any]:
     if g is None:
         return first, None
     rest = x[..., k:]
-    return first, g[..., :k] - rest @ (adjoint(g[..., k:]) @ first)
+    return first, g[..., :k] - product(rest, product(adjoint(g[..., k:]), first))
 
 
 singular.vjp(a=_singular_vjp)
@@ -122,11 +131,11 @@ def _apart(a: Any) -> np.ndarray:
 def _rebuilt(u: Any, s: Any, vh: Any) -> Any:
     """A function of singular vectors that does not depend on their signs or phases."""
     k = s.shape[-1]
-    return (u[..., :k] * np.sin(s)[..., None, :]) @ vh[..., :k, :]
+    return product(u[..., :k] * np.sin(s)[..., None, :], vh[..., :k, :])
 
 
 def _projector(u: Any, k: int) -> Any:
-    return u[..., k:] @ adjoint(u[..., k:])
+    return product(u[..., k:], adjoint(u[..., k:]))
 
 
 singular.calls = [
@@ -223,12 +232,12 @@ svdvals.calls = [
 @primitive(internal=True, method=False, smooth=True)
 def pseudo_inverse(a, *, rcond=1e-15):
     """Inverses of what singular values above ``rcond`` times the largest make."""
-    check_matrices("pinv", a)
-    a = np.asarray(a, computing_dtype("pinv", a))
-    try:
-        return np.linalg.pinv(a, rcond) if a.size else np.zeros(_swapped(a.shape), a.dtype)
-    except np.linalg.LinAlgError as error:
-        raise NumgradLinAlgError(f"pinv: of shape {a.shape}: {error}") from None
+    u, s, vh = _factors("pinv", a, False)
+    if not a.size:
+        return np.zeros(_swapped(a.shape), u.dtype)
+    large = s > np.asarray(rcond)[..., None] * s.max(-1, keepdims=True)
+    inverse = np.divide(1, s, out=np.zeros_like(s), where=large)
+    return np.matmul(adjoint(vh) * inverse[..., None, :], adjoint(u))
 
 
 def _swapped(shape: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -245,9 +254,9 @@ def _pseudo_inverse_vjp(g, a, y):
     """Where the rank stays (G. Golub, V. Pereyra, 1973)."""
     m, n = a.shape[-2:]
     across, of_y = adjoint(g), adjoint(y)
-    left = (identity(m, y.dtype) - a @ y) @ across @ y @ of_y
-    right = of_y @ y @ across @ (identity(n, y.dtype) - y @ a)
-    return left + right - of_y @ g @ of_y
+    left = product(product(product(identity(m, y.dtype) - product(a, y), across), y), of_y)
+    right = product(product(product(of_y, y), across), identity(n, y.dtype) - product(y, a))
+    return left + right - product(product(of_y, g), of_y)
 
 
 pseudo_inverse.vjp(a=_pseudo_inverse_vjp)
@@ -298,7 +307,7 @@ def pinv(a, rcond=None, hermitian=False, *, rtol=None):
 pinv.calls = [
     (((3, 2),), lambda a: pinv(a + _apart(a))),
     (((2, 2, 3),), lambda a: pinv(a + _apart(a))),
-    (((3, 1), (1, 3)), lambda a, b: pinv(a @ b, rcond=1e-8)),
+    (((3, 1), (1, 3)), lambda a, b: pinv(matmul(a, b), rcond=1e-8)),
     (((0, 2),), lambda a: pinv(a)),
 ]
 
@@ -450,11 +459,11 @@ def lstsq(a, b, rcond=None):
     dtype = real_dtype(computing_dtype("lstsq", a, b))
     eps = float(np.finfo(dtype).eps)
     rcond = eps * max(m, n) if rcond is None else eps if rcond == -1 else rcond
-    x = pseudo_inverse(a, rcond=rcond) @ b
+    x = matmul(pseudo_inverse(a, rcond=rcond), b)
     s = singular(a)[1]
     rank = np.sum(s > _limit(a, s, rcond), axis=-1)
     if m > n and _is_full(rank, n):
-        residuals = np.sum(np.abs(b - a @ x) ** 2, axis=0, keepdims=len(b.shape) == 1)
+        residuals = np.sum(np.abs(b - matmul(a, x)) ** 2, axis=0, keepdims=len(b.shape) == 1)
     else:
         residuals = np.zeros(0, dtype)
     return LstsqResult(x, residuals, rank, s)

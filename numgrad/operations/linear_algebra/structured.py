@@ -11,6 +11,7 @@ from numgrad.core.formula import Meta
 from numgrad.errors import NumgradLinAlgError, NumgradValueError
 from numgrad.operations.join import concat
 from numgrad.operations.linear_algebra.checks import computing_dtype
+from numgrad.operations.matmul import matmul
 from numgrad.operations.shape import as_operand, expand_dims, reshape, squeeze
 
 
@@ -43,7 +44,7 @@ def _sums_of_diagonals(x: Any) -> Any:
 
 def _toeplitz_gradient(g: Any, c: Any, r: Any, y: Any) -> Any:
     z = toeplitz_solution(_with_first(np.conj(r), c), np.conj(c), g)
-    return -_sums_of_diagonals(z @ np.conj(y).T)
+    return -_sums_of_diagonals(matmul(z, np.conj(y).T))
 
 
 def _with_first(x: Any, c: Any) -> Any:

@@ -27,6 +27,7 @@ from numgrad.operations.linear_algebra.checks import (
     computing_dtype,
     fitted,
     identity,
+    product,
     stacked,
 )
 from numgrad.operations.shape import expand_dims, squeeze
@@ -100,7 +101,7 @@ def _factored_solve_batch(
 
 def _factored_solve_vjp_a(g, a, factors, pivots, y, of_adjoint):
     z = factored_solve(a, factors, pivots, g, of_adjoint=not of_adjoint)
-    return -(y @ adjoint(z)) if of_adjoint else -(z @ adjoint(y))
+    return -(product(y, adjoint(z))) if of_adjoint else -(product(z, adjoint(y)))
 
 
 factored_solve.vjp(
@@ -181,7 +182,7 @@ def _right_gradient(g: Any, a: Any, factors: Any, pivots: Any, meta_b: Meta) -> 
 
 def _solve_vjp_a(g, a, factors, pivots, y, meta_b):
     z, vector = _right_gradient(g, a, factors, pivots, meta_b)
-    return -(z @ adjoint(expand_dims(y, -1) if vector else y))
+    return -(product(z, adjoint(expand_dims(y, -1) if vector else y)))
 
 
 def _solve_vjp_b(g, a, factors, pivots, meta_b):
@@ -210,7 +211,7 @@ def _solve_backward(call, mask, g, a=None, factors=None, pivots=None, y=None):
         z, ga = z.reshape(g.shape), ga.reshape(factors.shape)
     else:
         z = substituted(factors, pivots, g, True)
-        ga = -(z @ adjoint(y))
+        ga = -(product(z, adjoint(y)))
     return [fitted(ga, meta_a), _of_right_side(z, meta_b) if mask & 2 else None]
 
 
@@ -307,11 +308,11 @@ def _inv_shape(a):
 
 def _inv_vjp(g, y):
     across = adjoint(y)
-    return -(across @ g @ across)
+    return -(product(product(across, g), across))
 
 
 inv.vjp(a=_inv_vjp)
-inv.jvp(lambda t_a, y: -(y @ t_a @ y))
+inv.jvp(lambda t_a, y: -(product(product(y, t_a), y)))
 inv.batch(of_matrices)
 inv.calls = [
     (((3, 3),), lambda a: inv(_regular(a))),

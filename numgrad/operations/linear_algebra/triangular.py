@@ -24,6 +24,7 @@ from numgrad.operations.linear_algebra.checks import (
     computing_dtype,
     fitted,
     hermitian,
+    product,
     real_dtype,
     stacked,
     which,
@@ -67,7 +68,7 @@ def _solve_triangle_batch(
 
 def _solve_triangle_vjp_a(g, a, y, lower, of_adjoint, unit):
     z = solve_triangle(a, g, lower=lower, of_adjoint=not of_adjoint, unit=unit)
-    whole = y @ adjoint(z) if of_adjoint else z @ adjoint(y)
+    whole = product(y, adjoint(z)) if of_adjoint else product(z, adjoint(y))
     return -(tril(whole, -int(unit)) if lower else triu(whole, int(unit)))
 
 
@@ -85,7 +86,7 @@ def _solve_triangle_backward(call, mask, g, a=None, y=None):
     z = solve_triangle.function(a, g, lower=lower, of_adjoint=not of_adjoint, unit=unit)
     if not mask & 1:
         return [None, fitted(z, call.metas[1])]
-    whole = y @ adjoint(z) if of_adjoint else z @ adjoint(y)
+    whole = product(y, adjoint(z)) if of_adjoint else product(z, adjoint(y))
     ga = -(np.tril(whole, -int(unit)) if lower else np.triu(whole, int(unit)))
     return [fitted(ga, call.metas[0]), fitted(z, call.metas[1]) if mask & 2 else None]
 
@@ -240,7 +241,7 @@ def _half_triangle(n: Any, dtype: np.dtype) -> np.ndarray:
 def _cholesky_vjp(g, y, upper):
     if upper:
         g, y = adjoint(g), adjoint(y)
-    inner = (adjoint(y) @ g) * _half_triangle(y.shape[-1], y.dtype)
+    inner = (product(adjoint(y), g)) * _half_triangle(y.shape[-1], y.dtype)
     half = solve_triangle(y, inner, lower=True, of_adjoint=True)
     return hermitian(adjoint(solve_triangle(y, adjoint(half), lower=True, of_adjoint=True)))
 
@@ -258,7 +259,7 @@ def _cholesky_backward(call, mask, g, y=None):
         out = np.tril(np.asarray(g, y.dtype)).reshape(-1, n, n)
         systems.cholesky_backward(np.ascontiguousarray(y).reshape(-1, n, n), out)
         return [out.reshape(y.shape)]
-    inner = np.ascontiguousarray((adjoint(y) @ g) * _half_triangle(n, y.dtype))
+    inner = np.ascontiguousarray((product(adjoint(y), g)) * _half_triangle(n, y.dtype))
     inner, factors = inner.reshape(prod(y.shape[:-2]), n, n), stacked(y, y.dtype)
     systems.solve_triangles(factors, inner, lower=True, trans="C")
     inner = np.ascontiguousarray(adjoint(inner))
@@ -271,7 +272,7 @@ cholesky.batch(of_matrices)
 
 def _definite(x: Any) -> Any:
     """A positive definite matrix, made of any."""
-    return x @ adjoint(x) + np.eye(x.shape[-1])
+    return product(x, adjoint(x)) + np.eye(x.shape[-1])
 
 
 cholesky.calls = [
