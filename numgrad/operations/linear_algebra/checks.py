@@ -10,9 +10,11 @@ import numpy as np
 from numgrad.core.abstract import broadcast_lengths
 from numgrad.core.call import sum_to_shape
 from numgrad.core.formula import Meta
+from numgrad.core.interpreter import state
 from numgrad.errors import NumgradLinAlgError, NumgradTypeError, NumgradValueError
 from numgrad.operations.arrangement import matrix_transpose
 from numgrad.operations.matmul import matmul
+from numgrad.operations.shape import reshape
 
 _SMALL = 32**3
 """Multiplications for which NumPy's product takes one thread."""
@@ -125,9 +127,15 @@ def product(a: Any, b: Any) -> Any:
     return matmul(a, b)
 
 
-def identity(n: Any, dtype: np.dtype) -> np.ndarray:
+def constant(array: np.ndarray) -> Any:
+    """An array that a formula brings, which in a trace is nobody's."""
+    made = state.ground.made(array)
+    return made if made is array else reshape(made, array.shape)
+
+
+def identity(n: Any, dtype: np.dtype) -> Any:
     """Ones on the diagonal."""
-    return np.eye(n.__index__(), dtype=dtype)
+    return constant(np.eye(n.__index__(), dtype=dtype))
 
 
 def hermitian(x: Any) -> Any:

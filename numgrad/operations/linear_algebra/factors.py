@@ -23,6 +23,7 @@ from numgrad.operations.linear_algebra.checks import (
     check_right_side,
     check_square,
     computing_dtype,
+    constant,
     identity,
     product,
     real_dtype,
@@ -91,7 +92,8 @@ def _qr_vjp(g, y):
 
 def _halved(n: Any, dtype: np.dtype) -> np.ndarray:
     """Ones, and halves on the diagonal."""
-    return 1 - 0.5 * identity(n, real_dtype(dtype))
+    n = n.__index__()
+    return constant(1 - 0.5 * np.eye(n, dtype=real_dtype(dtype)))
 
 
 orthogonal_triangular.vjp(a=_qr_vjp)
@@ -230,7 +232,8 @@ def _packed_lu_shape(a):
 
 def _lower(packed: Any, k: Any) -> Any:
     part = tril(packed[..., :k], -1)
-    return part + np.eye(packed.shape[-2].__index__(), k.__index__(), dtype=packed.dtype)
+    ones = np.eye(packed.shape[-2].__index__(), k.__index__(), dtype=packed.dtype)
+    return part + constant(ones)
 
 
 def _packed_lu_vjp(g, y):
@@ -340,7 +343,7 @@ def lu(a, permute_l=False, p_indices=False):
     if p_indices:
         return LUResult(rows, lower, upper)
     m = packed.shape[-2]
-    return LUResult(_rows(np.eye(m.__index__(), dtype=packed.dtype), rows), lower, upper)
+    return LUResult(_rows(identity(m, packed.dtype), rows), lower, upper)
 
 
 def _rows(x: Any, order: Any) -> Any:

@@ -30,7 +30,7 @@ from numgrad.operations.linear_algebra.eigenvalues import differences, on_diagon
 from numgrad.operations.linear_algebra.systems import inv
 from numgrad.operations.matmul import matmul
 from numgrad.operations.norm import norm
-from numgrad.operations.shape import as_operand
+from numgrad.operations.shape import as_operand, reshape
 
 
 class SVDResult(NamedTuple):
@@ -84,7 +84,7 @@ def _singular_vjp(g, y):
     v, of_v = _of_rest(v, of_v, k)
     row, column = s[..., None, :], s[..., :, None]
     # differences of squares, without the squares, which would overflow
-    apart = differences(s) * (row + column + np.eye(k.__index__(), dtype=s.dtype))
+    apart = differences(s) * (row + column + identity(k, s.dtype))
     inner: Any = 0 * row
     outer: Any = 0
     diagonal = 0 * s if of_s is None else of_s
@@ -344,10 +344,8 @@ def matrix_rank(A, tol=None, hermitian=False, *, rtol=None):
         check_square("matrix_rank", a)
     s = singular(a)[1]
     if tol is None:
-        tol = _limit(a, s, rtol)
-    else:
-        tol = np.asarray(tol)[..., None]
-    return np.sum(s > tol, axis=-1)
+        return np.sum(s > _limit(a, s, rtol), axis=-1)
+    return np.sum(s > _for_each(tol), axis=-1)
 
 
 def _limit(a: Any, s: Any, rtol: Any) -> Any:
@@ -355,7 +353,12 @@ def _limit(a: Any, s: Any, rtol: Any) -> Any:
     if rtol is None:
         rtol = max(a.shape[-2:]) * np.finfo(s.dtype).eps
     largest = np.max(s, axis=-1, keepdims=True) if s.shape[-1] else s
-    return np.asarray(rtol)[..., None] * largest
+    return _for_each(rtol) * largest
+
+
+def _for_each(limit: Any) -> Any:
+    """A limit for all matrices, or one for each."""
+    return limit[..., None] if getattr(limit, "ndim", 0) else limit
 
 
 @composite(ref=np.linalg.cond, method=False, smooth=True)
@@ -465,7 +468,7 @@ def lstsq(a, b, rcond=None):
     if m > n and _is_full(rank, n):
         residuals = np.sum(np.abs(b - matmul(a, x)) ** 2, axis=0, keepdims=len(b.shape) == 1)
     else:
-        residuals = np.zeros(0, dtype)
+        residuals = reshape(np.real(x[:0]), (0,))
     return LstsqResult(x, residuals, rank, s)
 
 

@@ -10,7 +10,7 @@ from numgrad.core.declare import composite, primitive
 from numgrad.core.formula import Meta
 from numgrad.errors import NumgradLinAlgError, NumgradValueError
 from numgrad.operations.join import concat
-from numgrad.operations.linear_algebra.checks import computing_dtype
+from numgrad.operations.linear_algebra.checks import computing_dtype, constant
 from numgrad.operations.matmul import matmul
 from numgrad.operations.shape import as_operand, expand_dims, reshape, squeeze
 
@@ -37,7 +37,7 @@ def _sums_of_diagonals(x: Any) -> Any:
     """Sums of the diagonals of a square matrix, from the lowest."""
     n = x.shape[0]
     flipped = x[:, ::-1]  # each row is moved by one more when rows get longer by one
-    longer = concat(flipped, np.zeros((n, n), x.dtype), axis=1)
+    longer = concat(flipped, 0 * flipped, axis=1)
     moved = reshape(reshape(longer, (-1,))[: n * (2 * n - 1)], (n, 2 * n - 1))
     return np.sum(moved, axis=0)[::-1]
 
@@ -59,8 +59,8 @@ def _toeplitz_vjp_c(g, c, r, y):
 
 def _toeplitz_vjp_r(g, c, r, y):
     n = c.shape[0]
-    sums = _toeplitz_gradient(g, c, r, y)[n:]
-    return concat(np.zeros(1, sums.dtype), sums, axis=0)  # the first element is not read
+    sums = _toeplitz_gradient(g, c, r, y)[n - 1 :]
+    return concat(0 * sums[:1], sums[1:], axis=0)  # the first element is not read
 
 
 toeplitz_solution.vjp(
@@ -149,15 +149,16 @@ def _banded_shape(ab, b, *, below, above):
 def _rows_of_bands(below: int, above: int, n: int) -> tuple[np.ndarray, np.ndarray]:
     """The row of each element of ``ab``, and whether there is one."""
     rows = np.arange(n) + np.arange(-above, below + 1)[:, None]
-    return np.clip(rows, 0, max(n - 1, 0)), (rows >= 0) & (rows < n)
+    inside = (rows >= 0) & (rows < n)
+    return constant(np.clip(rows, 0, max(n - 1, 0))), constant(inside)
 
 
 def _adjoint_bands(ab: Any, below: int, above: int) -> Any:
     """The bands of the adjoint: each diagonal moves along itself."""
     n = ab.shape[1].__index__()
     columns, inside = _rows_of_bands(above, below, n)
-    lines = np.arange(below + above, -1, -1)[:, None]
-    return np.conj(ab[np.broadcast_to(lines, columns.shape), columns] * inside)
+    lines = np.repeat(np.arange(below + above, -1, -1)[:, None], n, axis=1)
+    return np.conj(ab[constant(lines), columns] * inside)
 
 
 def _banded_vjp_ab(g, ab, y, below, above):
@@ -264,9 +265,9 @@ def block_diag(*arrays):
     for x in blocks:
         height, own = x.shape
         parts = [
-            np.zeros((height, before), dtype),
+            constant(np.zeros((height, before), dtype)),
             x,
-            np.zeros((height, width - before - own), dtype),
+            constant(np.zeros((height, width - before - own), dtype)),
         ]
         rows.append(concat(*parts, axis=1))
         before += own

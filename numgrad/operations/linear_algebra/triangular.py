@@ -22,6 +22,7 @@ from numgrad.operations.linear_algebra.checks import (
     check_right_side,
     check_square,
     computing_dtype,
+    constant,
     fitted,
     hermitian,
     product,
@@ -232,10 +233,11 @@ def _cholesky_shape(a, *, upper):
     return Meta(a.shape, computing_dtype("cholesky", a))
 
 
-def _half_triangle(n: Any, dtype: np.dtype) -> np.ndarray:
+def _half_triangle(n: Any, dtype: np.dtype) -> Any:
     """What takes the lower triangle with half of the diagonal, as a factor."""
     n = n.__index__()
-    return np.tri(n, dtype=real_dtype(dtype)) - 0.5 * np.eye(n, dtype=real_dtype(dtype))
+    dtype = real_dtype(dtype)
+    return constant(np.tri(n, dtype=dtype) - 0.5 * np.eye(n, dtype=dtype))
 
 
 def _cholesky_vjp(g, y, upper):
