@@ -87,6 +87,7 @@ from numgrad.errors import NumgradAttributeError as NumgradAttributeError
 from numgrad.errors import NumgradError as NumgradError
 from numgrad.errors import NumgradIndexError as NumgradIndexError
 from numgrad.errors import NumgradKeyError as NumgradKeyError
+from numgrad.errors import NumgradLinAlgError as NumgradLinAlgError
 from numgrad.errors import NumgradNotImplementedError as NumgradNotImplementedError
 from numgrad.errors import NumgradRuntimeError as NumgradRuntimeError
 from numgrad.errors import NumgradTraceError as NumgradTraceError
