@@ -39,6 +39,10 @@ from numgrad.stats.line import t as t
 from numgrad.stats.line import truncnorm as truncnorm
 from numgrad.stats.line import uniform as uniform
 from numgrad.stats.line import vonmises as vonmises
+from numgrad.stats.vectors import dirichlet as dirichlet
+from numgrad.stats.vectors import multivariate_normal as multivariate_normal
+from numgrad.stats.vectors import multivariate_t as multivariate_t
+from numgrad.stats.vectors import wishart as wishart
 
 __all__ = [
     "bernoulli",
@@ -47,6 +51,7 @@ __all__ = [
     "categorical",
     "cauchy",
     "chi2",
+    "dirichlet",
     "expon",
     "f",
     "gamma",
@@ -58,6 +63,8 @@ __all__ = [
     "logistic",
     "lognorm",
     "multinomial",
+    "multivariate_normal",
+    "multivariate_t",
     "nbinom",
     "norm",
     "pareto",
@@ -69,6 +76,7 @@ __all__ = [
     "uniform",
     "vonmises",
     "weibull_min",
+    "wishart",
 ]
 
 
