@@ -89,6 +89,7 @@ from numgrad.errors import NumgradAttributeError as NumgradAttributeError
 from numgrad.errors import NumgradError as NumgradError
 from numgrad.errors import NumgradIndexError as NumgradIndexError
 from numgrad.errors import NumgradKeyError as NumgradKeyError
+from numgrad.errors import NumgradLinAlgError as NumgradLinAlgError
 from numgrad.errors import NumgradNotImplementedError as NumgradNotImplementedError
 from numgrad.errors import NumgradRuntimeError as NumgradRuntimeError
 from numgrad.errors import NumgradTraceError as NumgradTraceError
@@ -145,7 +146,7 @@ from numgrad.tensors import numpy_protocol as _numpy_protocol  # noqa: F401 (for
 
 __version__ = "0.1.0"
 
-_SUBPACKAGES = ("data", "func", "io", "nn", "optim", "testing", "tree", "viz")
+_SUBPACKAGES = ("data", "func", "io", "nn", "optim", "stats", "testing", "tree", "viz")
 _SUBPACKAGES += tuple(sorted({_home.partition(".")[2] for _home in _NAMESPACES.values()}))
 _ON_FIRST_USE = {
     **{name: f"numgrad.{name}" for name in _SUBPACKAGES},

@@ -12,9 +12,12 @@ from numgrad import data as data
 from numgrad import errors as errors
 from numgrad import func as func
 from numgrad import io as io
+from numgrad import linalg as linalg
 from numgrad import nn as nn
 from numgrad import optim as optim
 from numgrad import random as random
+from numgrad import special as special
+from numgrad import stats as stats
 from numgrad import testing as testing
 from numgrad import tree as tree
 from numgrad import viz as viz
@@ -35,6 +38,7 @@ from numgrad.errors import NumgradAttributeError as NumgradAttributeError
 from numgrad.errors import NumgradError as NumgradError
 from numgrad.errors import NumgradIndexError as NumgradIndexError
 from numgrad.errors import NumgradKeyError as NumgradKeyError
+from numgrad.errors import NumgradLinAlgError as NumgradLinAlgError
 from numgrad.errors import NumgradNotImplementedError as NumgradNotImplementedError
 from numgrad.errors import NumgradRuntimeError as NumgradRuntimeError
 from numgrad.errors import NumgradTraceError as NumgradTraceError
@@ -274,6 +278,11 @@ def cosh(x: _Array) -> Tensor:
 
 def count_nonzero(x: _Array, axis: _Axis = None, keepdims: bool = False) -> Tensor:
     """Number of non-zero elements over axes."""
+
+def cross(
+    a: _Array, b: _Array, axisa: Any = -1, axisb: Any = -1, axisc: Any = -1, axis: _Axis = None
+) -> Tensor:
+    """Cross products of vectors of three elements, or two, of which the third counts as zero."""
 
 def cumprod(x: _Array, axis: _Axis = None, dtype: DTypeLike | None = None) -> Tensor:
     """Product of all elements up to each one along an axis, or of the flattened operand."""
@@ -531,6 +540,9 @@ def matrix_norm(x: _Array, keepdims: bool = False, ord: str = "fro") -> Tensor:
 def matrix_transpose(x: _Array) -> Tensor:
     """The last two axes exchanged."""
 
+def matvec(a: _Array, b: _Array) -> Tensor:
+    """Products of matrices with vectors, the last axes; other axes broadcast."""
+
 def max(x: _Array, axis: _Axis = None, keepdims: bool = False) -> Tensor:
     """Largest element over axes, NaN if there is one; equal elements share the gradient."""
 
@@ -787,6 +799,9 @@ def vdot(a: _Array, b: _Array) -> Tensor:
 
 def vecdot(a: _Array, b: _Array, axis: _Axis = -1) -> Tensor:
     """Sum of products over one axis, the first operand conjugated; other axes broadcast."""
+
+def vecmat(a: _Array, b: _Array) -> Tensor:
+    """Products of vectors, the last axes, conjugated, with matrices; other axes broadcast."""
 
 def vector_norm(x: _Array, axis: _Axis = None, keepdims: bool = False, ord: Any = 2) -> Tensor:
     """Norm of all elements along the axes, taken as one vector; without axes, of all elements."""

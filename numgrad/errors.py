@@ -4,9 +4,12 @@ import os
 import sys
 import warnings
 
+from numpy.linalg import LinAlgError as _LinAlgError
+
 __all__ = [
     "GradcheckError", "NumgradAssertionError", "NumgradAttributeError", "NumgradError",
-    "NumgradIndexError", "NumgradKeyError", "NumgradNotImplementedError", "NumgradRuntimeError",
+    "NumgradIndexError", "NumgradKeyError", "NumgradLinAlgError", "NumgradNotImplementedError",
+    "NumgradRuntimeError",
     "NumgradTraceError", "NumgradTypeError", "NumgradValueError", "NumgradWarning",
     "UnrolledLoopWarning",
 ]  # fmt: skip
@@ -39,6 +42,10 @@ class NumgradTraceError(NumgradTypeError):
 
 class NumgradValueError(NumgradError, ValueError):
     """An argument of the right kind with a value that cannot be used, such as a shape."""
+
+
+class NumgradLinAlgError(NumgradValueError, _LinAlgError):
+    """A matrix that an operation of linear algebra cannot take, such as a singular one."""
 
 
 class NumgradIndexError(NumgradError, IndexError):

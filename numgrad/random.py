@@ -5,6 +5,9 @@
 >>> rng.normal(size=2), rng.integers(10)
 (tensor([ 0.12573022, -0.13210486]), tensor(3))
 
+Numbers of continuous distributions have gradients in their parameters, of which
+``tensors.reparameterised`` says more; integers have none, and refuse parameters that require it.
+
 What takes no generator, such as dropout, the first values of parameters and the order of a
 ``DataLoader``, draws from NumPy's global one, ``np.random``, which ``manual_seed`` sets,
 ``get_state`` and ``set_state`` read and write, and ``checkpoint`` puts back.
@@ -19,7 +22,6 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.autograd.forward_ad import has_tangent as _has_tangent
 from numgrad.core.abstract import AbstractLength
 from numgrad.core.interpreter import drawn, state
 from numgrad.core.op import OPS
@@ -30,6 +32,7 @@ from numgrad.errors import (
     NumgradValueError,
 )
 from numgrad.operations.shape import as_operand as _as_operand
+from numgrad.tensors.reparameterised import differentiated, fixed, follow
 from numgrad.tensors.tensor import Tensor
 
 __all__ = ["Generator", "default_rng", "get_state", "manual_seed", "set_state"]
@@ -50,7 +53,7 @@ class Generator:
 
     def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Tensor:
         """Normal numbers of mean ``loc`` and standard deviation ``scale``."""
-        return _draw(self.generator.normal, (loc, scale), size)
+        return self._followed("normal", (loc, scale), size)
 
     def standard_normal(self, size: Any = None, dtype: Any = np.float64) -> Tensor:
         """Normal numbers of mean 0 and standard deviation 1, float64 or float32."""
@@ -58,7 +61,89 @@ class Generator:
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Tensor:
         """Numbers spread evenly over the interval from ``low`` up to ``high``."""
-        return _draw(self.generator.uniform, (low, high), size)
+        return self._followed("uniform", (low, high), size)
+
+    def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Tensor:
+        """Laplace numbers around ``loc``."""
+        return self._followed("laplace", (loc, scale), size)
+
+    def logistic(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Tensor:
+        """Logistic numbers around ``loc``."""
+        return self._followed("logistic", (loc, scale), size)
+
+    def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Tensor:
+        """Gumbel numbers, limits of maxima."""
+        return self._followed("gumbel", (loc, scale), size)
+
+    def lognormal(self, mean: Any = 0.0, sigma: Any = 1.0, size: Any = None) -> Tensor:
+        """Exponentials of normal numbers."""
+        return self._followed("lognormal", (mean, sigma), size)
+
+    def exponential(self, scale: Any = 1.0, size: Any = None) -> Tensor:
+        """Exponential numbers of mean ``scale``."""
+        return self._followed("exponential", (scale,), size)
+
+    def rayleigh(self, scale: Any = 1.0, size: Any = None) -> Tensor:
+        """Rayleigh numbers."""
+        return self._followed("rayleigh", (scale,), size)
+
+    def weibull(self, a: Any, size: Any = None) -> Tensor:
+        """Weibull numbers of shape ``a``."""
+        return self._followed("weibull", (a,), size)
+
+    def pareto(self, a: Any, size: Any = None) -> Tensor:
+        """Pareto numbers of shape ``a``, less 1: they begin at 0."""
+        return self._followed("pareto", (a,), size)
+
+    def gamma(self, shape: Any, scale: Any = 1.0, size: Any = None) -> Tensor:
+        """Gamma numbers, whose gradients in ``shape`` are implicit ones."""
+        return self._followed("gamma", (shape, scale), size)
+
+    def standard_gamma(self, shape: Any, size: Any = None) -> Tensor:
+        """Gamma numbers of scale 1."""
+        return self._followed("standard_gamma", (shape,), size)
+
+    def chisquare(self, df: Any, size: Any = None) -> Tensor:
+        """Chi-squared numbers of ``df`` degrees of freedom."""
+        return self._followed("chisquare", (df,), size)
+
+    def beta(self, a: Any, b: Any, size: Any = None) -> Tensor:
+        """Beta numbers, whose gradients are implicit ones."""
+        return self._followed("beta", (a, b), size)
+
+    def standard_t(self, df: Any, size: Any = None) -> Tensor:
+        """Numbers of Student's distribution, whose gradients are implicit ones."""
+        return self._followed("standard_t", (df,), size)
+
+    def dirichlet(self, alpha: Any, size: Any = None) -> Tensor:
+        """Probabilities that add up to 1: gamma numbers of shapes ``alpha`` over their sum."""
+        alpha = _as_operand(alpha)
+        lead = () if size is None else tuple(size) if isinstance(size, tuple | list) else (size,)
+        drawn = self.standard_gamma(alpha, (*lead, *alpha.shape))
+        return drawn / drawn.sum(axis=-1, keepdims=True)
+
+    def poisson(self, lam: Any = 1.0, size: Any = None) -> Tensor:
+        """Numbers of events of mean ``lam``."""
+        return _draw(self.generator.poisson, (lam,), size, kind=np.int64)
+
+    def binomial(self, n: Any, p: Any, size: Any = None) -> Tensor:
+        """Numbers of successes in ``n`` trials of probability ``p``."""
+        return _draw(self.generator.binomial, (n, p), size, kind=np.int64)
+
+    def geometric(self, p: Any, size: Any = None) -> Tensor:
+        """Numbers of trials until one of probability ``p`` succeeds."""
+        return _draw(self.generator.geometric, (p,), size, kind=np.int64)
+
+    def negative_binomial(self, n: Any, p: Any, size: Any = None) -> Tensor:
+        """Numbers of failures before the ``n``-th success of probability ``p``."""
+        return _draw(self.generator.negative_binomial, (n, p), size, kind=np.int64)
+
+    def _followed(self, name: str, parameters: tuple, size: Any) -> Tensor:
+        """Numbers with gradients in the parameters: ``tensors.reparameterised``."""
+        moving = any(map(differentiated, parameters))
+        given = tuple(map(fixed, parameters)) if moving else parameters
+        found = _draw(getattr(self.generator, name), given, size)
+        return follow(name, found, parameters) if moving else found
 
     def random(self, size: Any = None, dtype: Any = np.float64) -> Tensor:
         """Numbers spread evenly over the interval from 0 up to 1, float64 or float32."""
@@ -315,21 +400,21 @@ def _places(permutation: Callable[..., Any], count: Any) -> Tensor:
     return drawn(lambda n, _: permutation(int(n)), (count,), count, np.int64, apart=False)
 
 
-def _draw(method: Callable[..., Any], bounds: tuple, size: Any, dtype: Any = None) -> Tensor:
+def _draw(
+    method: Callable[..., Any], bounds: tuple, size: Any, dtype: Any = None, kind: Any = np.float64
+) -> Tensor:
     """Numbers between bounds, in an array of a size or of the shape that these broadcast to."""
     draw = method if dtype is None else lambda *given: method(*given, dtype)
     operands = [_checked(bound) for bound in bounds]
-    return _named(method, drawn, draw, operands, size, np.dtype(dtype or np.float64))
+    return _named(method, drawn, draw, operands, size, np.dtype(dtype or kind))
 
 
 def _checked(value: Any) -> Any:
     """A parameter, which is no Tensor that is to be differentiated."""
-    if isinstance(value, Tensor) and (
-        (value.requires_grad and state.grad_enabled) or _has_tangent(value)
-    ):
+    if differentiated(value):
         raise NumgradRuntimeError(
             f"random: a parameter of shape {value.shape} is to be differentiated, and numbers are "
-            "drawn without gradients; write them as loc + scale * rng.standard_normal(...), choose "
+            "drawn without gradients here; draw from a continuous distribution, choose "
             "rows with x[rng.permutation(n)], or detach() it"
         )
     return value

@@ -99,7 +99,7 @@ def cases() -> list[Case]:
         }
         name = f"alternate/{parallel} with 500x500 matmul"
         found.append(Case(name, contestants, ("kernel", "product"), 1.2, add=True, rounds=2.0))
-    return [*found, *training_cases(), *compiled_cases()]
+    return [*found, *training_cases(), *compiled_cases(), *matrix_cases()]
 
 
 def training_cases() -> list[Case]:
@@ -203,4 +203,24 @@ def compiled_cases() -> list[Case]:
         contestants = _same("mlp_step", ("numgrad", library), **params)
         name = f"jit/{label}/step against {library}"
         found.append(Case(name, contestants, (library,), target))
+    return found
+
+
+def matrix_cases() -> list[Case]:
+    """Linear algebra: values with gradients, against torch, and stacks, against a loop of NumPy."""
+    both = ("numgrad", "torch")
+    found = []
+    for n, target in ((8, 0.7), (200, 1.1)):
+        for function in ("solve", "cholesky", "eigh", "svd"):
+            contestants = _same("matrices", both, function=function, n=n, stack=[])
+            found.append(Case(f"linalg/{function}/{n} x {n}", contestants, ("torch",), target))
+    for function in ("solve", "cholesky"):
+        sizes = {"function": function, "n": 4, "stack": [10_000]}
+        name = f"linalg/{function}/10000 of 4 x 4"
+        found.append(Case(name, _same("matrices", both, **sizes), ("torch",), 0.7))
+        contestants = _same("matrix_values", ("numgrad", "numpy", "torch"), **sizes)
+        found.append(Case(f"{name}/value", contestants, ("torch",), 0.7))
+        found.append(Case(f"{name}/loop", contestants, ("numpy",), 1 / 3))
+    contestants = _same("gaussian_process", both, points=500)
+    found.append(Case("linalg/Gaussian process/500 points", contestants, ("torch",), 0.8))
     return found

@@ -10,6 +10,7 @@ import importlib
 import sys
 from typing import Any
 
+import matrices
 import numpy as np
 import training
 from harness import Statement, serve
@@ -83,6 +84,13 @@ class NumPy:
 
         f = logsumexp if function == "logsumexp" else getattr(np, function)
         return Statement(f"f(x, axis={axis})", {"f": f, "x": numbers(1000, 1000)})
+
+    def matrix_values(self, function: str, **params: Any) -> Statement:
+        """One matrix after the other."""
+        statement = matrices.value(function, np.linalg, np.asarray, **params)
+        names, code = statement.names, statement.code
+        names["stack"] = list(zip(names.pop("a"), names.pop("b"), strict=True))
+        return Statement(f"[{code} for a, b in stack]", names)
 
 
 class Trained:
@@ -161,6 +169,19 @@ class Numgrad(Trained):
         return Statement(
             "gradient(*args)", {"gradient": gradient, "args": stated.arguments(**sizes)}
         )
+
+    def matrices(self, function: str, **params: Any) -> Statement:
+        grad = self.ng.autograd.grad
+        return matrices.gradient(function, self.ng.linalg, self._leaf, grad, **params)
+
+    def matrix_values(self, function: str, **params: Any) -> Statement:
+        return matrices.value(function, self.ng.linalg, self.ng.tensor, **params)
+
+    def gaussian_process(self, **params: Any) -> Statement:
+        return matrices.gaussian_process(self.ng, self._leaf, self.ng.autograd.grad, **params)
+
+    def _leaf(self, x: np.ndarray) -> Any:
+        return self.ng.tensor(x, requires_grad=True)
 
     def mlp_step(self, **params: Any) -> Statement:
         return training.compiled_mlp(self.ng, **params)
@@ -275,6 +296,20 @@ class Torch(Trained):
             return value, torch.autograd.grad(value, leaves)
 
         return Statement("gradient()", {"gradient": gradient})
+
+    def matrices(self, function: str, **params: Any) -> Statement:
+        torch = self.torch
+        return matrices.gradient(function, torch.linalg, self._leaf, torch.autograd.grad, **params)
+
+    def matrix_values(self, function: str, **params: Any) -> Statement:
+        return matrices.value(function, self.torch.linalg, self.torch.tensor, **params)
+
+    def gaussian_process(self, **params: Any) -> Statement:
+        torch = self.torch
+        return matrices.gaussian_process(torch, self._leaf, torch.autograd.grad, **params)
+
+    def _leaf(self, x: np.ndarray) -> Any:
+        return self.torch.tensor(x, requires_grad=True)
 
     def mlp_step(self, **params: Any) -> Statement:
         return training.mlp(self.torch, loss="cross_entropy", **params)

@@ -10,6 +10,9 @@ from hypothesis import HealthCheck, settings
 import numgrad as ng
 import numgrad.nn
 from numgrad.core.interpreter import state
+from numgrad.operations.late import declare_all
+
+declare_all()  # tests go through the whole table
 
 settings.register_profile("ci", max_examples=40, deadline=None, derandomize=True)
 settings.register_profile(

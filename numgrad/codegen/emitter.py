@@ -115,8 +115,7 @@ class Emitter:
         module, function = LIBRARY[name]
         local = f"{function}{suffix}_{'f32' if dtype == FLOAT32 else 'f64'}"
         self.imports[local] = f"{module}:{local}"
-        if name in EXTERNALS:
-            self.externals.add(EXTERNALS[name])
+        self.externals.update(EXTERNALS.get(name, ()))
         return local
 
     def _intrinsic(self, name: str) -> str:

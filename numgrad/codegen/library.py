@@ -17,5 +17,5 @@ WITH_RARE: set[str] = set()
 SLOW_FOR_ALL: set[str] = set()
 """Of these, the ones whose slow form gives other arguments the bits of the fast form."""
 
-EXTERNALS: dict[str, str] = {}
-"""C functions that functions of the library call -> where the linker finds them."""
+EXTERNALS: dict[str, tuple[str, ...]] = {}
+"""Functions of the library -> where the linker finds the C functions that each calls."""

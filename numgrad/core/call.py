@@ -32,8 +32,6 @@ class Call:
     """Number of outputs."""
     out_metas: tuple[Meta, ...] = ()
     """Shapes and dtypes of the outputs of an operation that returns a tuple, else empty."""
-    materializes = True
-    """Whether its backward gets zeros for outputs that no gradient reached, or None."""
     row_sparse = False
     """Whether ``backward`` may return gradients that are row-sparse, which are for leaves only."""
     opaque = False
@@ -47,6 +45,11 @@ class Call:
         aux: tuple = (),
     ) -> None:
         self.op, self.metas, self.params, self.aux = op, metas, params, aux
+
+    @property
+    def materializes(self) -> bool:
+        """Whether its backward gets zeros for outputs that no gradient reached, or None."""
+        return self.op.materializes
 
     @property
     def results(self) -> tuple[Meta, ...]:

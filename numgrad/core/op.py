@@ -55,6 +55,8 @@ class Op(Documented):
         Whether it is linear in all operands together; in each of them.
     effects
         Whether a call is there for more than its result: an error that it may raise.
+    materializes
+        Whether gradient formulas get zeros for outputs that no gradient reached, or None.
     lowering
         Dotted name of the module that writes it as terms of a compiled function, which is imported
         when the compiler first meets it.
@@ -69,6 +71,7 @@ class Op(Documented):
     implied: tuple[str, ...] = ()
     auxiliaries: tuple[str, ...] = ()
     differentiable = True
+    materializes = True
 
     def __init__(
         self,

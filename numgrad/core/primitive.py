@@ -19,8 +19,9 @@ class Primitive(Op):
     """An operation whose body computes its result on ndarrays, through njit kernels.
 
     The body returns the output, or the output and a tuple of the declared ``auxiliaries`` that
-    gradient formulas may name. ``outputs=True`` declares a tuple of outputs, ``row_sparse=True``
-    that the backward kernel may return row-sparse gradients.
+    gradient formulas may name. ``outputs=True`` declares a tuple of outputs, ``materializes=False``
+    that gradients of those that none reached are None, ``row_sparse=True`` that the backward kernel
+    may return row-sparse gradients.
     """
 
     def __init__(
@@ -30,11 +31,13 @@ class Primitive(Op):
         auxiliaries: Sequence[str] = (),
         outputs: bool = False,
         row_sparse: bool = False,
+        materializes: bool = True,
         **options: Any,
     ) -> None:
         self.auxiliaries = tuple(auxiliaries)
         self.outputs = outputs
         self.row_sparse = row_sparse
+        self.materializes = materializes
         self.backward_kernel: Callable[..., Any] | None = None
         self.saved_names: dict[tuple[int, int], tuple[str, ...]] = {}
         super().__init__(function, **options)

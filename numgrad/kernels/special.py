@@ -9,8 +9,6 @@ import numpy as np
 from numgrad.codegen.device import ExternalFunction, device, outlined
 from numgrad.codegen.intrinsics import fabs, rint, select
 from numgrad.codegen.linker import external_symbol
-from numgrad.kernels.vmath.logarithm import log_f64
-from numgrad.kernels.vmath.polynomial import estrin
 from numgrad.kernels.vmath.trigonometric import tan_f64
 
 # Cython's second argument says whether to look for Python overrides
@@ -25,43 +23,13 @@ _gammaln = _external("gammaln", _UNARY)
 _gamma = _external("__pyx_fuse_1gamma", _UNARY)
 _psi = _external("__pyx_fuse_1psi", _UNARY)
 _NO = np.int32(0)
-_erfinv = _external("__pyx_fuse_0erfinv", _UNARY)
 
 _PI, _QUARTER, _HALF = np.float64(np.pi), np.float64(0.25), np.float64(0.5)
-_GAMMALN_AT_2 = (  # gammaln(2 + t) / t on |t| <= 1/2: error 2**-60
-    np.float64(0.42278433509846713),
-    np.float64(0.32246703342411326),
-    np.float64(-0.0673523010531981),
-    np.float64(0.02058080842778038),
-    np.float64(-0.0073855510286719986),
-    np.float64(0.002890510331034267),
-    np.float64(-0.0011927539118428156),
-    np.float64(0.0005096695154115458),
-    np.float64(-0.00022315475400520507),
-    np.float64(9.945767355819498e-05),
-    np.float64(-4.49263133791557e-05),
-    np.float64(2.0505590755833454e-05),
-    np.float64(-9.438715099211532e-06),
-    np.float64(4.38470440459836e-06),
-    np.float64(-2.0439048107029907e-06),
-    np.float64(9.200527894968101e-07),
-    np.float64(-4.3252393445604814e-07),
-    np.float64(2.78740805211359e-07),
-    np.float64(-1.3219945666117874e-07),
-)
 
 
 @device
-def gammaln_f64(x):
-    """Logarithm of the absolute gamma function.
-
-    SciPy's is accurate but near its zeros at 1 and 2. There, ``gammaln(2 + t)`` is t times a
-    polynomial, and ``gammaln(x) = gammaln(1 + x) - log(x)``.
-    """
-    if 0.5 <= x <= 2.5:
-        below = x < 1.5
-        t = x - select(below, 1.0, 2.0)
-        return t * estrin(t, _GAMMALN_AT_2) - select(below, log_f64(x), 0.0)
+def scipy_gammaln_f64(x):
+    """Logarithm of the absolute gamma function; the fast form is in ``vmath.gamma``."""
     return _gammaln(x, _NO)
 
 
@@ -72,7 +40,7 @@ def gamma_f64(x):
 
 
 @device
-def digamma_f64(x):
+def scipy_digamma_f64(x):
     """Derivative of gammaln; below 0 by reflection, with the exact distance from the pole."""
     if not x < 0.0:
         return _psi(x, _NO)
@@ -138,36 +106,12 @@ def zeta_f64(s, x):
 
 
 @device
-def erfinv_f64(x):
-    """Inverse error function."""
-    return _erfinv(x, _NO)
-
-
-@device
-def gammaln_f32(x):
-    """Logarithm of the absolute gamma function."""
-    return np.float32(gammaln_f64(np.float64(x)))
-
-
-@device
 def gamma_f32(x):
     """Gamma function."""
     return np.float32(_gamma(np.float64(x), _NO))
 
 
 @device
-def digamma_f32(x):
-    """Derivative of gammaln."""
-    return np.float32(digamma_f64(np.float64(x)))
-
-
-@device
 def zeta_f32(s, x):
     """Hurwitz zeta function."""
     return np.float32(zeta_f64(np.float64(s), np.float64(x)))
-
-
-@device
-def erfinv_f32(x):
-    """Inverse error function."""
-    return np.float32(_erfinv(np.float64(x), _NO))

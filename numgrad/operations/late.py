@@ -12,7 +12,7 @@ import numpy as np
 
 from numgrad.core.op import OPS, Op
 
-_MODULES: dict[str, str] = {}
+_MODULES: dict[str, str] = {"linear_algebra.products": "cross matvec vecmat"}
 """Modules of this package -> public names that they declare."""
 
 LATE = {name: f"{__package__}.{home}" for home, names in _MODULES.items() for name in names.split()}
@@ -24,7 +24,10 @@ _METHODS: dict[str, str] = {}
 METHODS = frozenset(name for names in _METHODS.values() for name in names.split())
 """Names of methods of Tensor among them."""
 
-NAMESPACES: dict[str, str] = {}
+NAMESPACES: dict[str, str] = {
+    "numpy.linalg": "numgrad.linalg",
+    "scipy.special": "numgrad.special",
+}
 """Modules of NumPy and SciPy -> modules of ours, whose import declares what stands for theirs."""
 
 
@@ -45,6 +48,13 @@ def declare_for(function: Any) -> bool:
     if module is not None:
         import_module(module)
     return len(OPS) > known
+
+
+def of_namespace(function: Any) -> Op | None:
+    """What stands in a namespace of ours for a function of one of NumPy's or SciPy's."""
+    home = NAMESPACES.get(getattr(function, "__module__", None) or "")
+    found = getattr(import_module(home), function.__name__, None) if home else None
+    return found if isinstance(found, Op) else None
 
 
 def declare_all() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from importlib import import_module
 from numbers import Real
 from typing import Any
 
@@ -11,8 +12,9 @@ import numpy as np
 from numgrad.core.axis import normalize_axes
 from numgrad.core.declare import composite
 from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.operations.arrangement import moveaxis
 from numgrad.operations.reduce import max, min, norm2, sum
-from numgrad.operations.shape import as_operand
+from numgrad.operations.shape import as_operand, expand_dims
 
 
 @composite(ref=np.linalg.norm)
@@ -26,7 +28,8 @@ def norm(x, ord=None, axis=None, keepdims=False):
     ord
         None is the square root of the sum of squares, of an array of any shape. For vectors any
         number: 0 counts what is not zero, with a gradient of 0. For matrices 1 and -1 (largest and
-        smallest sum of a column), infinities (of a row) and ``"fro"``.
+        smallest sum of a column), infinities (of a row), 2 and -2 (largest and smallest singular
+        value), ``"nuc"`` (their sum) and ``"fro"``.
     axis
         An integer for vectors, a pair for matrices; None is all.
     keepdims
@@ -40,8 +43,7 @@ def norm(x, ord=None, axis=None, keepdims=False):
     Raises
     ------
     NumgradValueError
-        If there is no such norm, or if it is one of singular values (2, -2 and ``"nuc"`` of a
-        matrix), for which there is no operation.
+        If there is no such norm.
 
     See Also
     --------
@@ -82,7 +84,7 @@ norm.calls = [
     ],
     (((2, 3),), lambda x: norm(x)),
     (((3,),), lambda x: norm(x, keepdims=True)),
-    *[(((2, 3, 2),), lambda x, k=k: norm(x, k, axis=(2, 0))) for k in (1, -np.inf, "fro")],
+    *[(((2, 3, 2),), lambda x, k=k: norm(x, k, axis=(2, 0))) for k in (1, -np.inf, "fro", "nuc")],
     (((0,),), lambda x: norm(x)),
     (((0,),), lambda x: norm(x, 3)),
 ]
@@ -155,6 +157,7 @@ def matrix_norm(x, *, keepdims=False, ord="fro"):
 matrix_norm.calls = [
     (((2, 3, 2),), lambda x: matrix_norm(x, ord=-1)),
     (((2, 3),), lambda x: matrix_norm(x, ord=np.inf, keepdims=True)),
+    (((2, 3, 2),), lambda x: matrix_norm(x, ord=2, keepdims=True)),
 ]
 matrix_norm.kink(x=([[0.0, 0.0], [0.0, 0.0]], [[0, 0], [0, 0]]))
 
@@ -168,15 +171,15 @@ def _matrix_norm(name: str, x: Any, ord: Any, axes: tuple[int, ...], keepdims: b
     if ord is None or ord in ("f", "fro"):
         return norm2(x, axis=axes, keepdims=keepdims)
     if ord in (2, -2, "nuc"):
-        raise NumgradValueError(
-            f"{name}: ord={ord!r} of a matrix is a norm of its singular values, for which there is "
-            "no operation; use 'fro', or vector_norm for a vector of all elements, or "
-            f"np.linalg.{name}(x.detach().numpy(), ord={ord!r}) without a gradient"
-        )
+        home = import_module("numgrad.operations.linear_algebra.singular_values")
+        values = home.svdvals(moveaxis(x, axes, (-2, -1)))
+        reduce = {2: max, -2: min, "nuc": sum}[ord]
+        result = reduce(values, axis=-1)
+        return expand_dims(result, axes) if keepdims else result
     if ord not in (1, -1, math.inf, -math.inf):
         raise NumgradValueError(
-            f"{name}: a matrix has no norm of order {ord!r}; it is one of None, 'fro', 1, -1, inf, "
-            "-inf"
+            f"{name}: a matrix has no norm of order {ord!r}; it is one of None, 'fro', 'nuc', 1, "
+            "-1, 2, -2, inf, -inf"
         )
     summed = rows if abs(ord) == 1 else columns
     extremum = max if ord > 0 else min

@@ -93,8 +93,6 @@ class Translation:
         self.arity = len(op.inputs)
         if self.special is not None:
             self.arity = self.special.__code__.co_argcount - 1 or 1
-        if self.special in _ALWAYS:
-            self.direct, self.same = -1, frozenset()
 
     def __call__(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """The result, or NotImplemented if it goes into an ndarray."""
@@ -107,7 +105,7 @@ class Translation:
         out = given.pop("out", None)
         operands, params = self._arguments(given)
         compute = self.op
-        if self.special is not None and (self.special in _ALWAYS or self.taken & params.keys()):
+        if self.special is not None and self.taken & params.keys():
             compute = partial(self.special, self.op)
         if out is None:
             return compute(*operands, **params)
@@ -265,26 +263,6 @@ def _angle(op: Op, x: Any, *, deg: bool = False) -> Any:
     return OPS["rad2deg"](op(x)) if deg else op(x)
 
 
-def _last_axes(op: Op, x: Any, **params: Any) -> Any:
-    """The functions of ``np.linalg`` look at the last two axes."""
-    if len(as_operand(x).shape) < 2:
-        raise NumgradValueError(f"{op.name}: needs at least two axes, got shape {np.shape(x)}")
-    return op(x, axis1=-2, axis2=-1, **params)
-
-
-def _outer(op: Op, a: Any, b: Any) -> Any:
-    a, b = as_operand(a), as_operand(b)
-    if len(a.shape) != 1 or len(b.shape) != 1:
-        raise NumgradValueError(
-            f"np.linalg.outer: takes vectors, got shapes {tuple(a.shape)} and {tuple(b.shape)}; "
-            "np.outer flattens"
-        )
-    return op(a, b)
-
-
-_ALWAYS = (_last_axes, _outer)
-"""Translations that are needed whatever the arguments are."""
-
 _TRANSLATED: dict[Any, Callable[..., Any]] = {
     **dict.fromkeys(("sum", "prod", "max", "min", "any", "all"), _reduction),
     **dict.fromkeys(("concat", "stack", "hstack", "vstack"), _joined),
@@ -293,8 +271,5 @@ _TRANSLATED: dict[Any, Callable[..., Any]] = {
     "reshape": _reshape,
     "take": _take,
     "angle": _angle,
-    np.linalg.diagonal: _last_axes,
-    np.linalg.trace: _last_axes,
-    np.linalg.outer: _outer,
 }
 """By NumPy function or name of an operation."""

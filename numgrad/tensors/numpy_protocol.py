@@ -23,7 +23,7 @@ from numgrad.core.axis import normalize_axes
 from numgrad.core.interpreter import state
 from numgrad.core.op import FOUND, OPS, Op
 from numgrad.errors import NumgradTypeError
-from numgrad.operations.late import declare_for
+from numgrad.operations.late import declare_for, of_namespace
 from numgrad.tensors.creation import empty_like, full_like, ones_like, zeros_like
 from numgrad.tensors.numpy_calls import NOT_GIVEN, Translation
 from numgrad.tensors.numpy_ufuncs import call, scipy_ufuncs, title
@@ -45,8 +45,11 @@ def _function_table() -> dict[Any, Op]:
             if callable(op.ref):
                 _by_function.setdefault(op.ref, op)
             for name in op.names:
+                # where both have a name, np.linalg's means the last two axes
                 for home in (np, np.linalg):
                     function = getattr(home, name, None)
+                    if home is np.linalg and hasattr(np, name):
+                        continue
                     if callable(function) and not isinstance(function, type):
                         _by_function.setdefault(function, op)
         for function, op in scipy_ufuncs().items():
@@ -60,6 +63,8 @@ def _operation(function: Any) -> Op | None:
     op = _function_table().get(function)
     if op is None and declare_for(function):
         op = _function_table().get(function)
+    if op is None:
+        op = of_namespace(function)
     return op
 
 

@@ -27,6 +27,7 @@ from numgrad.codegen.library import LIBRARY
 from numgrad.compiler.graph.graph import Graph
 from numgrad.compiler.lower.kernel import Written
 from numgrad.compiler.run.program import KernelProgram, KernelStep, Options
+from numgrad.core.op import OPS
 
 UNWRITTEN = {
     1: 0xA5,
@@ -344,7 +345,7 @@ _SPECIAL: dict[str, Callable] = {
     "softplus": lambda x: np.logaddexp(x, x.dtype.type(0)),
     "erf": scipy.special.erf,
     "erfc": scipy.special.erfc,
-    "erfinv": scipy.special.erfinv,
+    **{name: getattr(scipy.special, name) for name in ("erfinv", "erfcinv", "ndtri", "i0e")},
     "gamma": scipy.special.gamma,
     "gammaln": scipy.special.gammaln,
     "digamma": scipy.special.digamma,
@@ -364,6 +365,16 @@ _DTYPES = {"f32": np.float32, "f64": np.float64, "c64": np.complex64, "c128": np
 _NUMPY_NAMES = {function: name for name, (_, function) in LIBRARY.items() if name != "float_power"}
 
 
+def _late(name: str) -> Callable | None:
+    """SciPy's special function; a derivative by differences is had from nowhere else."""
+    module = LIBRARY[name][0].rpartition(".")[2] if name in LIBRARY else ""
+    if name in ("expn", "yn", "kn", "eval_hermite", "eval_hermitenorm"):
+        return lambda n, x: getattr(scipy.special, name)(int(n), x)
+    if module == "scipy_functions":
+        return getattr(scipy.special, name)
+    return (lambda *given: OPS[name](*given).item()) if module == "differences" else None
+
+
 def _function(name: str) -> Callable:
     """What an imported function computes."""
     if name in _FUNCTIONS:
@@ -381,7 +392,7 @@ def _function(name: str) -> Callable:
         function = _COMPLEX.get(stem) or getattr(np, stem)
         out = dtype(0).real.dtype.type if stem == "absolute" else dtype
     else:
-        function = _SPECIAL.get(stem) or getattr(np, _NUMPY_NAMES[stem])
+        function = _SPECIAL.get(stem) or _late(stem) or getattr(np, _NUMPY_NAMES[stem])
 
     def call(*given: Any) -> Any:
         if any(type(x) is not dtype for x in given):

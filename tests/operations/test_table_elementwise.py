@@ -24,6 +24,15 @@ DTYPES = ["bool", "int8", "uint8", "int64", "float32", "float64", "complex128"]
 INTEGERS = DTYPES[:4]
 
 
+UNLIKE = {  # SciPy's zeta(nan, 0) is inf; an infinite order becomes some integer there
+    "zeta", "yn", "kn", "expn", "eval_hermite", "eval_hermitenorm", "spherical_jn", "spherical_yn",
+    "spherical_in", "spherical_kn", "powm1", "stdtrit", "eval_legendre", "eval_chebyt",
+    "eval_chebyu", "eval_laguerre",
+}  # fmt: skip
+COARSE = "powm1 betaincinv betainccinv stdtrit fdtri"
+"""What SciPy iterates in float32."""
+
+
 def expected_or_none(op, args):
     function = reference(op)
     if getattr(args[0], "dtype", None) == np.complex128:
@@ -37,7 +46,9 @@ def expected_or_none(op, args):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("op", **by_name(ELEMENTWISE))
 def test_value_and_dtype(op, dtype):
-    args = operands(op, dtype, special=op.name != "zeta")  # SciPy's has inf for zeta(nan, 0)
+    args = operands(op, dtype, special=op.name not in UNLIKE)
+    if op.name.startswith("spherical") and dtype == "bool":
+        return  # SciPy's functions of Python negate it
     if np.dtype(dtype).kind in "iu" and op.name in ("left_shift", "right_shift", "power"):
         args[1] = np.abs(args[1])
     if op.name == "reciprocal" and np.dtype(dtype).kind in "biu":
@@ -62,6 +73,8 @@ def test_value_and_dtype(op, dtype):
     before = [a.copy() for a in args]
     actual = op(*[ng.tensor(a) for a in args]).numpy()
     rtol = max(tolerance(actual.dtype), tolerance(expected.dtype))
+    if op.name in COARSE.split() and expected.dtype == np.float32:
+        rtol = 1e-3
     if not isinstance(op.ref, np.ufunc):  # SciPy's and our own have other dtype rules
         expected = expected.astype(actual.dtype)
     assert_same(actual, expected, rtol, op.signed_zeros and not of_our_own(op))
@@ -69,9 +82,12 @@ def test_value_and_dtype(op, dtype):
         np.testing.assert_array_equal(a, b)
 
 
+PROMOTED = [op for op in BINARY if not (op.real and of_our_own(op))]
+
+
 @pytest.mark.parametrize("scalar", [2, 1.5])
 @pytest.mark.parametrize("dtype", ["float32", "int64"])
-@pytest.mark.parametrize("op", **by_name([op for op in BINARY if not (op.real and of_our_own(op))]))
+@pytest.mark.parametrize("op", **by_name(PROMOTED))
 def test_python_numbers_are_weak(op, dtype, scalar):
     array = operands(op, dtype, special=False)[0]
     for args in ((array, scalar), (scalar, array)):

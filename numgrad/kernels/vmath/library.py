@@ -37,11 +37,14 @@ _REAL = {
     "ndtr": ("vmath.error_function", "ndtr"),
     "gelu": ("vmath.error_function", "gelu"),
     "gelu_gate": ("vmath.exponential", "gelu_gate"),
-    "gammaln": ("special", "gammaln"),
+    "gammaln": ("vmath.gamma", "gammaln"),
     "gamma": ("special", "gamma"),
-    "digamma": ("special", "digamma"),
+    "digamma": ("vmath.gamma", "digamma"),
     "zeta": ("special", "zeta"),
-    "erfinv": ("special", "erfinv"),
+    "erfinv": ("vmath.inverse_error", "erfinv"),
+    "erfcinv": ("vmath.inverse_error", "erfcinv"),
+    "ndtri": ("vmath.inverse_error", "ndtri"),
+    "i0e": ("vmath.bessel", "i0e"),
     "logaddexp": ("vmath.scalar", "logaddexp"),
     "logaddexp2": ("vmath.scalar", "logaddexp2"),
     "remainder": ("vmath.scalar", "remainder"),
@@ -63,17 +66,16 @@ _COMPLEX = {
 }
 # C functions behind the device functions of ``special``.
 _EXTERNALS = {
-    name: f"scipy.special.cython_special:{function}"
+    name: (f"scipy.special.cython_special:{function}",)
     for name, function in {
         "gammaln": "gammaln",
         "gamma": "__pyx_fuse_1gamma",
         "digamma": "__pyx_fuse_1psi",
-        "erfinv": "__pyx_fuse_0erfinv",
     }.items()
 }
 
 library.LIBRARY.update({name: (f"{_KERNELS}.{m}", f) for name, (m, f) in _REAL.items()})
 library.COMPLEX_LIBRARY.update({name: f"{_KERNELS}.{m}" for name, m in _COMPLEX.items()})
-library.WITH_RARE.update({"sin", "cos", "tan", "power", "float_power"})
+library.WITH_RARE.update({"sin", "cos", "tan", "power", "float_power", "gammaln", "digamma"})
 library.SLOW_FOR_ALL.update({"power", "float_power"})
 library.EXTERNALS.update(_EXTERNALS)

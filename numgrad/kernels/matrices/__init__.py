@@ -1,0 +1,1 @@
+"""Kernels of factorizations and of triangular systems, over stacks of matrices."""

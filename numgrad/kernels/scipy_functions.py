@@ -1,0 +1,255 @@
+"""Special functions that SciPy exports to compiled code: a table, of which the library is made.
+
+``jv_f64(v, x)`` calls SciPy's function; ``jv_f32`` converts, computes in float64 and rounds once.
+Machine code on disk refers to SciPy's by name; see ``linker``.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from numgrad.codegen import library
+from numgrad.codegen.device import DeviceFunction, ExternalFunction, device, outlined
+from numgrad.codegen.intrinsics import floor
+from numgrad.codegen.linker import external_symbol
+
+MODULE = "scipy.special.cython_special"
+_NO = np.int32(0)  # Cython's last argument says whether to look for Python overrides
+_NOTHING = np.int64(0)  # a null pointer: no optional arguments
+
+# Names by the number of float64 arguments, then by what the exported name begins with.
+_TABLE: dict[int, dict[str, str]] = {
+    1: {
+        "": (
+            "ndtri_exp gammasgn i0 i1 i1e j0 j1 k0 k0e k1 k1e y0 y1 ellipk "
+            "ellipkm1 ellipe cosm1 exprel entr exp10 zetac"
+        ),
+        "__pyx_fuse_1": "log_ndtr erfcx erfi dawsn loggamma rgamma exp1 expi spence wrightomega",
+    },
+    2: {
+        "": (
+            "beta betaln binom gammainc gammaincc gammaincinv gammainccinv owens_t poch "
+            "ellipkinc ellipeinc rel_entr kl_div huber pseudo_huber boxcox boxcox1p inv_boxcox "
+            "inv_boxcox1p struve modstruve chdtr chdtrc chdtri pdtr pdtrc"
+        ),
+        "__pyx_fuse_1": "xlogy xlog1py jv jve yv yve iv ive kv kve hyp0f1",
+        "__pyx_fuse_0": "stdtr stdtrit powm1",
+    },
+    3: {
+        "": "voigt_profile gdtr gdtrc hyperu",
+        "__pyx_fuse_0": (
+            "betainc betaincc betaincinv betainccinv bdtr bdtrc nbdtr nbdtrc fdtr fdtrc fdtri"
+        ),
+        "__pyx_fuse_1": "hyp1f1",
+    },
+    4: {"__pyx_fuse_1": "hyp2f1"},
+}
+# Polynomials have a form for integer orders, and all but Hermite's another for real ones. Where
+# there is none for real orders these are truncated, as SciPy does.
+_OF_WHOLE_ORDER = {"": "eval_hermite eval_hermitenorm", "__pyx_fuse_1": "expn yn kn"}
+_POLYNOMIALS = {
+    2: "eval_legendre eval_chebyt eval_chebyu eval_laguerre",
+    3: "eval_gegenbauer eval_genlaguerre",
+    4: "eval_jacobi",
+}
+_SPHERICAL = {"spherical_jn": 1.0, "spherical_yn": -1.0, "spherical_in": 1.0, "spherical_kn": 0.0}
+"""With signs that even orders get from an argument below 0."""
+_HALF_PI = 0.5 * np.pi
+_MOST = 10_000.0
+"""Order up to which a recurrence is run."""
+
+EXTERNALS: dict[str, tuple[str, ...]] = {}
+"""Names of the library -> where the linker finds what each calls."""
+
+Pair = tuple[DeviceFunction, DeviceFunction]
+
+
+def external(name: str, *arguments: str) -> ExternalFunction:
+    """A function that SciPy exports, whose result is a float64."""
+    given = ", ".join(arguments)
+    return ExternalFunction(external_symbol(f"{MODULE}:{name}"), f"float64({given})")
+
+
+def of_floats(name: str, count: int) -> ExternalFunction:
+    """A function that SciPy exports, of so many float64 arguments."""
+    return external(name, *["float64"] * count, "int32")
+
+
+def _of_one(f: ExternalFunction) -> DeviceFunction:
+    @device
+    def f64(x):
+        return f(x, _NO)
+
+    return f64
+
+
+def _of_two(f: ExternalFunction) -> DeviceFunction:
+    @device
+    def f64(a, x):
+        return f(a, x, _NO)
+
+    return f64
+
+
+def _of_three(f: ExternalFunction) -> DeviceFunction:
+    @device
+    def f64(a, b, x):
+        return f(a, b, x, _NO)
+
+    return f64
+
+
+def _of_four(f: ExternalFunction) -> DeviceFunction:
+    @device
+    def f64(a, b, c, x):
+        return f(a, b, c, x, _NO)
+
+    return f64
+
+
+_CALLED: dict[int, Callable[[ExternalFunction], DeviceFunction]] = {
+    1: _of_one,
+    2: _of_two,
+    3: _of_three,
+    4: _of_four,
+}
+
+
+def single(f: DeviceFunction, count: int) -> DeviceFunction:
+    """The function in float32, computed in float64."""
+    if count == 1:
+
+        @device
+        def of_one(x):
+            return np.float32(f(np.float64(x)))
+
+        return of_one
+    if count == 2:
+
+        @device
+        def of_two(a, x):
+            return np.float32(f(np.float64(a), np.float64(x)))
+
+        return of_two
+    if count == 3:
+
+        @device
+        def of_three(a, b, x):
+            return np.float32(f(np.float64(a), np.float64(b), np.float64(x)))
+
+        return of_three
+
+    @device
+    def of_four(a, b, c, x):
+        return np.float32(f(np.float64(a), np.float64(b), np.float64(c), np.float64(x)))
+
+    return of_four
+
+
+def _of_whole_order(f: ExternalFunction) -> DeviceFunction:
+    @outlined
+    def f64(n, x):
+        if not (n > -_MOST and n < _MOST):
+            return np.nan
+        return f(np.int64(n), x, _NO)
+
+    return f64
+
+
+def _spherical(f: ExternalFunction, even: float) -> DeviceFunction:
+    """Of an argument below 0 by parity; ``even`` is the sign there of even orders."""
+
+    @outlined
+    def f64(n, x):
+        if not (n > -1.0 and n < _MOST):
+            return np.nan
+        order = np.int64(n)
+        if x < 0.0:
+            return f(order, -x, _NO, _NOTHING) * (even if order % 2 == 0 else -even)
+        return f(order, x, _NO, _NOTHING)
+
+    return f64
+
+
+def _spherical_decay(f: ExternalFunction) -> DeviceFunction:
+    """Of an argument below 0 by the recurrence, which SciPy does by complex numbers."""
+
+    @outlined
+    def f64(n, x):
+        if not (n > -1.0 and n < _MOST):
+            return np.nan
+        order = np.int64(n)
+        if not x < 0.0:
+            return f(order, x, _NO, _NOTHING)
+        below = _HALF_PI * np.exp(-x) / x
+        here = below * (1.0 + 1.0 / x)
+        if order == 0:
+            return below
+        for k in range(1, order):
+            after = below + (2 * k + 1) / x * here
+            below = here
+            here = after
+        return here
+
+    return f64
+
+
+def _polynomial(whole: ExternalFunction, real: ExternalFunction, count: int) -> DeviceFunction:
+    """By a recurrence if the order is an integer, else a hypergeometric function."""
+    if count == 2:
+
+        @outlined
+        def of_order(n, x):
+            if n == floor(n) and n >= 0.0 and n < _MOST:
+                return whole(np.int64(n), x, _NO)
+            return real(n, x, _NO)
+
+        return of_order
+    if count == 3:
+
+        @outlined
+        def of_one_parameter(n, a, x):
+            if n == floor(n) and n >= 0.0 and n < _MOST:
+                return whole(np.int64(n), a, x, _NO)
+            return real(n, a, x, _NO)
+
+        return of_one_parameter
+
+    @outlined
+    def of_two_parameters(n, a, b, x):
+        if n == floor(n) and n >= 0.0 and n < _MOST:
+            return whole(np.int64(n), a, b, x, _NO)
+        return real(n, a, b, x, _NO)
+
+    return of_two_parameters
+
+
+def _enter(name: str, count: int, f64: DeviceFunction, *exported: str) -> None:
+    _FUNCTIONS[f"{name}_f64"], _FUNCTIONS[f"{name}_f32"] = f64, single(f64, count)
+    EXTERNALS[name] = tuple(f"{MODULE}:{symbol}" for symbol in exported)
+
+
+_FUNCTIONS: dict[str, Any] = {}
+for _count, _groups in _TABLE.items():
+    for _prefix, _names in _groups.items():
+        for _name in _names.split():
+            _symbol = _prefix + _name
+            _enter(_name, _count, _CALLED[_count](of_floats(_symbol, _count)), _symbol)
+for _prefix, _names in _OF_WHOLE_ORDER.items():
+    for _name in _names.split():
+        _symbol = _prefix + _name
+        _enter(_name, 2, _of_whole_order(external(_symbol, "int64", "float64", "int32")), _symbol)
+for _name, _even in _SPHERICAL.items():
+    _symbol = f"__pyx_fuse_1{_name}"
+    _f = external(_symbol, "int64", "float64", "int32", "int64")
+    _enter(_name, 2, _spherical(_f, _even) if _even else _spherical_decay(_f), _symbol)
+for _count, _names in _POLYNOMIALS.items():
+    for _name in _names.split():
+        _symbols = [f"__pyx_fuse_{kind}_1{_name}" for kind in (1, 0)]
+        _rest = ["float64"] * (_count - 1) + ["int32"]
+        _whole, _real = external(_symbols[0], "int64", *_rest), of_floats(_symbols[1], _count)
+        _enter(_name, _count, _polynomial(_whole, _real, _count), *_symbols)
+globals().update(_FUNCTIONS)
+library.LIBRARY.update({name: (__name__, name) for name in EXTERNALS})
+library.EXTERNALS.update(EXTERNALS)

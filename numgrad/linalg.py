@@ -1,0 +1,63 @@
+"""Linear algebra: the functions of ``numpy.linalg``, and of ``scipy.linalg`` with their names.
+
+Matrices are the last two axes, and axes before them stacks. What NumPy's functions of these names
+take, these take too: ``np.linalg.solve(a, b)`` of a Tensor is ``ng.linalg.solve(a, b)``.
+"""
+
+from numgrad.errors import NumgradLinAlgError as LinAlgError
+from numgrad.operations.arrangement import matrix_transpose
+from numgrad.operations.linalg import kron, tensordot, vecdot
+from numgrad.operations.linear_algebra.determinants import det, slogdet
+from numgrad.operations.linear_algebra.eigenvalues import eig, eigh, eigvals, eigvalsh
+from numgrad.operations.linear_algebra.factors import lu, lu_factor, lu_solve, qr
+from numgrad.operations.linear_algebra.functions import (
+    expm,
+    logm,
+    matrix_power,
+    solve_sylvester,
+    sqrtm,
+)
+from numgrad.operations.linear_algebra.products import (
+    cross_of_last as cross,
+)
+from numgrad.operations.linear_algebra.products import (
+    diagonal_of_matrices as diagonal,
+)
+from numgrad.operations.linear_algebra.products import multi_dot, tensorinv, tensorsolve
+from numgrad.operations.linear_algebra.products import (
+    outer_of_vectors as outer,
+)
+from numgrad.operations.linear_algebra.products import (
+    trace_of_matrices as trace,
+)
+from numgrad.operations.linear_algebra.singular_values import (
+    cond,
+    lstsq,
+    matrix_rank,
+    pinv,
+    svd,
+    svdvals,
+)
+from numgrad.operations.linear_algebra.structured import block_diag, solve_banded, solve_toeplitz
+from numgrad.operations.linear_algebra.systems import inv, solve
+from numgrad.operations.linear_algebra.triangular import (
+    cho_factor,
+    cho_solve,
+    cholesky,
+    solve_triangular,
+)
+from numgrad.operations.matmul import matmul
+from numgrad.operations.norm import matrix_norm, norm, vector_norm
+
+__all__ = [
+    "LinAlgError", "block_diag", "cho_factor", "cho_solve", "cholesky", "cond", "cross", "det",
+    "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "expm", "inv", "kron", "logm", "lstsq", "lu",
+    "lu_factor", "lu_solve", "matmul", "matrix_norm", "matrix_power", "matrix_rank",
+    "matrix_transpose", "multi_dot", "norm", "outer", "pinv", "qr", "slogdet", "solve",
+    "solve_banded", "solve_sylvester", "solve_toeplitz", "solve_triangular", "sqrtm", "svd",
+    "svdvals", "tensordot", "tensorinv", "tensorsolve", "trace", "vecdot", "vector_norm",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,143 @@
+"""What operations on stacks of matrices require of their operands, and how they prepare them."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from numgrad.core.abstract import broadcast_lengths
+from numgrad.core.call import sum_to_shape
+from numgrad.core.formula import Meta
+from numgrad.core.interpreter import state
+from numgrad.errors import NumgradLinAlgError, NumgradTypeError, NumgradValueError
+from numgrad.operations.arrangement import matrix_transpose
+from numgrad.operations.matmul import matmul
+from numgrad.operations.shape import reshape
+
+_SMALL = 32**3
+"""Multiplications for which NumPy's product takes one thread."""
+_DTYPES = ("float32", "float64", "complex64", "complex128")
+
+
+def computing_dtype(operation: str, *operands: Any) -> np.dtype:
+    """The dtype that arrays are computed in: theirs if floating, else float64."""
+    dtype = np.result_type(*[x.dtype for x in operands])
+    if dtype.kind in "biu":
+        return np.dtype(np.float64)
+    if dtype.name not in _DTYPES:
+        raise NumgradTypeError(
+            f"{operation}: no kernels for dtype {dtype}; convert to one of {', '.join(_DTYPES)}"
+        )
+    return dtype
+
+
+def real_dtype(dtype: np.dtype) -> np.dtype:
+    """The dtype of magnitudes."""
+    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+
+
+def check_matrices(operation: str, a: Any, name: str = "a") -> None:
+    """Raise unless there are two axes."""
+    if len(a.shape) < 2:
+        raise NumgradLinAlgError(
+            f"{operation}: {name} of shape {tuple(a.shape)} must be a matrix or a stack of matrices"
+        )
+
+
+def check_square(operation: str, a: Any, name: str = "a") -> None:
+    """Raise unless the last two axes have one length."""
+    check_matrices(operation, a, name)
+    if a.shape[-1] != a.shape[-2]:
+        raise NumgradLinAlgError(
+            f"{operation}: {name} of shape {tuple(a.shape)} must be square in its last two axes"
+        )
+
+
+def check_right_side(operation: str, a: Any, b: Any) -> tuple[Any, ...]:
+    """The shape of the solutions of ``a @ x = b``; ``b`` with one axis is a vector."""
+    if not len(b.shape):
+        raise NumgradValueError(f"{operation}: b of shape () must be a vector or a matrix")
+    vector = len(b.shape) == 1
+    if b.shape[-1 if vector else -2] != a.shape[-2]:
+        raise NumgradValueError(
+            f"{operation}: shapes {tuple(a.shape)} and {tuple(b.shape)}: b must have as many rows "
+            f"as a, {a.shape[-2]}"
+        )
+    if vector:
+        return (*a.shape[:-2], a.shape[-1])
+    try:
+        batch = broadcast_lengths(tuple(a.shape[:-2]), tuple(b.shape[:-2]))
+    except ValueError:
+        raise NumgradValueError(
+            f"{operation}: shapes {tuple(a.shape)} and {tuple(b.shape)}: the stacks, axes before "
+            "the last two, do not broadcast"
+        ) from None
+    return (*batch, a.shape[-1], b.shape[-1])
+
+
+def check_nonzero_pivots(operation: str, info: np.ndarray, batch: tuple[int, ...]) -> None:
+    """Raise for the first matrix of a stack that was found to be singular."""
+    if info.any():
+        raise NumgradLinAlgError(f"{operation}: {which(info != 0, batch)} is singular")
+
+
+def check_converged(operation: str, info: np.ndarray, batch: tuple[int, ...]) -> None:
+    """Raise for the first matrix of a stack of which LAPACK's iteration did not end."""
+    if info.any():
+        raise NumgradLinAlgError(
+            f"{operation}: did not converge for {which(info != 0, batch)}; are its elements finite?"
+        )
+
+
+def which(bad: np.ndarray, batch: tuple[int, ...]) -> str:
+    """Name the first of those matrices of a stack."""
+    if not batch:
+        return "the matrix"
+    place = np.unravel_index(int(np.flatnonzero(bad)[0]), batch)
+    return f"matrix {tuple(map(int, place))} of a stack of shape {batch}"
+
+
+def stacked(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """A new array (count, rows, columns) of the matrices, row-major."""
+    return np.array(a, dtype, order="C").reshape(prod(a.shape[:-2]), *a.shape[-2:])
+
+
+def fitted(value: np.ndarray, meta: Meta) -> np.ndarray:
+    """A gradient summed over axes along which its operand was broadcast, a new array."""
+    return value if value.shape == meta.shape else np.array(sum_to_shape(value, meta.shape))
+
+
+def adjoint(x: Any) -> Any:
+    """Conjugate transpose of matrices, of an ndarray or a Tensor."""
+    x = x.mT if isinstance(x, np.ndarray) else matrix_transpose(x)
+    return np.conj(x) if x.dtype.kind == "c" else x
+
+
+def product(a: Any, b: Any) -> Any:
+    """Product of matrices in gradient formulas, of ndarrays or Tensors.
+
+    Large ones are left to the library that factors are computed by: NumPy brings another, and the
+    threads of two keep each other from the cores.
+    """
+    arrays = type(a) is np.ndarray and type(b) is np.ndarray
+    if arrays and a.shape[-2] * a.shape[-1] * b.shape[-1] <= _SMALL:
+        return np.matmul(a, b)
+    return matmul(a, b)
+
+
+def constant(array: np.ndarray) -> Any:
+    """An array that a formula brings, which in a trace is nobody's."""
+    made = state.ground.made(array)
+    return made if made is array else reshape(made, array.shape)
+
+
+def identity(n: Any, dtype: np.dtype) -> Any:
+    """Ones on the diagonal."""
+    return constant(np.eye(n.__index__(), dtype=dtype))
+
+
+def hermitian(x: Any) -> Any:
+    """The Hermitian part of matrices."""
+    return 0.5 * (x + adjoint(x))

@@ -1,0 +1,310 @@
+"""Eigenvalues and eigenvectors.
+
+Note [Repeated eigenvalues]
+---------------------------
+Gradients of eigenvectors divide by differences of eigenvalues: at equal ones vectors have no
+derivative, and NaN or infinity comes out. Where only eigenvalues are used nothing is divided, and
+the gradient of what is symmetric in them, such as their sum, is right. A result that depends on the
+spaces that vectors span, not on the vectors, is not told apart: its gradient is right but at equal
+eigenvalues.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from numgrad.core.declare import composite, primitive
+from numgrad.core.formula import Meta
+from numgrad.core.op import OPS
+from numgrad.errors import NumgradLinAlgError, NumgradValueError
+from numgrad.kernels.matrices import spectral
+from numgrad.operations.batch_rules import of_matrices
+from numgrad.operations.linear_algebra.checks import (
+    adjoint,
+    check_converged,
+    check_square,
+    computing_dtype,
+    constant,
+    hermitian,
+    identity,
+    product,
+    real_dtype,
+    stacked,
+)
+from numgrad.operations.linear_algebra.systems import solve
+from numgrad.operations.shape import as_operand
+
+
+class EighResult(NamedTuple):
+    """What ``eigh`` returns."""
+
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+class EigResult(NamedTuple):
+    """What ``eig`` returns."""
+
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+def differences(w: Any) -> Any:
+    """``w[j] - w[i]`` as matrices, 1 on their diagonals."""
+    return w[..., None, :] - w[..., :, None] + identity(w.shape[-1], w.dtype)
+
+
+def on_diagonal(w: Any, others: Any) -> Any:
+    """Matrices with ``w`` on their diagonals, and other elements of given ones."""
+    own = np.eye(w.shape[-1].__index__(), dtype=bool)
+    if type(others) is np.ndarray:
+        return np.where(own, w[..., None, :], others)
+    return OPS["where"](constant(own), w[..., None, :], others)
+
+
+@primitive(internal=True, method=False, outputs=True, materializes=False, smooth=True)
+def symmetric_eigen(a, *, upper=False):
+    """Eigenvalues, ascending, and eigenvectors by what one triangle says."""
+    check_square("eigh", a)
+    work = stacked(a, computing_dtype("eigh", a))
+    w, v, info = spectral.hermitian_eigen(work, upper)
+    if info.any():
+        check_converged("eigh", info, a.shape[:-2])
+    return w.reshape(a.shape[:-1]), v.reshape(a.shape)
+
+
+@symmetric_eigen.shape
+def _symmetric_eigen_shape(a, *, upper):
+    check_square("eigh", a)
+    dtype = computing_dtype("eigh", a)
+    return Meta(a.shape[:-1], real_dtype(dtype)), Meta(a.shape, dtype)
+
+
+def _symmetric_eigen_vjp(g, y):
+    of_values, of_vectors = g
+    w, v = y
+    across = adjoint(v)
+    if of_vectors is None:
+        return product(v * of_values[..., None, :], across)
+    inner = (product(across, of_vectors)) / differences(w)
+    # the Hermitian part of the whole: of the diagonal only the gradient of eigenvalues is left
+    inner = on_diagonal(0 * w if of_values is None else of_values, inner)
+    return hermitian(product(product(v, inner), across))
+
+
+symmetric_eigen.vjp(a=_symmetric_eigen_vjp)
+symmetric_eigen.batch(of_matrices)
+symmetric_eigen.calls = [
+    (((3, 3),), lambda a: _spectral(*symmetric_eigen(hermitian(a) + _apart(a)))),
+    (((3, 3),), lambda a: symmetric_eigen(hermitian(a) + _apart(a))[0]),
+]
+
+
+def _apart(a: Any) -> np.ndarray:
+    """What moves the eigenvalues of small matrices apart."""
+    return np.diag(9.0 * np.arange(a.shape[-1]))
+
+
+def _spectral(w: Any, v: Any) -> Any:
+    """A function of eigenvectors that does not depend on their phases."""
+    return product(v * np.sin(w)[..., None, :], adjoint(v))
+
+
+def _is_upper(operation: str, uplo: Any) -> bool:
+    if not isinstance(uplo, str) or uplo.upper() not in ("L", "U"):
+        raise NumgradValueError(f"{operation}: UPLO must be 'L' or 'U', got {uplo!r}")
+    return uplo.upper() == "U"
+
+
+@composite(
+    ref=np.linalg.eigh,
+    method=False,
+    smooth=True,
+    errors=[(((2, 3),), {}, "NumgradLinAlgError"), (((2, 2),), {"UPLO": "X"}, "NumgradValueError")],
+)
+def eigh(a, UPLO="L"):
+    """Eigenvalues and eigenvectors of Hermitian matrices, of which one triangle is read.
+
+    The gradient is Hermitian. That of eigenvectors is NaN or infinite where eigenvalues are equal,
+    and means something only for results that do not depend on the vectors' signs or phases.
+
+    Parameters
+    ----------
+    UPLO : str
+        ``"L"`` or ``"U"``: the triangle that is read.
+
+    Returns
+    -------
+    EighResult
+        ``eigenvalues``, real and ascending, and ``eigenvectors``, in columns.
+
+    Examples
+    --------
+    >>> w, v = ng.linalg.eigh(ng.tensor([[2.0, 0.0], [0.0, 1.0]]))
+    >>> w
+    tensor([1., 2.])
+    """
+    return EighResult(*symmetric_eigen(as_operand(a), upper=_is_upper("eigh", UPLO)))
+
+
+eigh.calls = [
+    (((3, 3),), lambda a: _spectral(*eigh(hermitian(a) + _apart(a), "U"))),
+]
+
+
+@composite(
+    ref=np.linalg.eigvalsh,
+    method=False,
+    smooth=True,
+    errors=[(((2, 3),), {}, "NumgradLinAlgError")],
+)
+def eigvalsh(a, UPLO="L"):
+    """Eigenvalues of Hermitian matrices, of which one triangle is read.
+
+    Where some are equal, the gradient is that of a choice of eigenvectors.
+
+    Parameters
+    ----------
+    UPLO : str
+        ``"L"`` or ``"U"``: the triangle that is read.
+
+    Returns
+    -------
+    Tensor
+        Real and ascending, without the last axis.
+
+    Examples
+    --------
+    >>> ng.linalg.eigvalsh(ng.tensor([[2.0, 1.0], [1.0, 2.0]]))
+    tensor([1., 3.])
+    """
+    a = as_operand(a)
+    check_square("eigvalsh", a)
+    return symmetric_eigen(a, upper=_is_upper("eigvalsh", UPLO))[0]
+
+
+eigvalsh.calls = [
+    (((3, 3),), lambda a: eigvalsh(hermitian(a) + _apart(a))),
+    (((2, 2, 2),), lambda a: eigvalsh(hermitian(a) + _apart(a), UPLO="U")),
+    (((0, 0),), lambda a: eigvalsh(a)),
+]
+
+
+# ------------------------------------------------------------------------------------- general
+
+
+def _complex(dtype: np.dtype) -> np.dtype:
+    return np.result_type(dtype, np.complex64)
+
+
+@primitive(internal=True, method=False, outputs=True, materializes=False, smooth=True)
+def general_eigen(a):
+    """Eigenvalues and eigenvectors of square matrices, complex."""
+    check_square("eig", a)
+    a = np.asarray(a, computing_dtype("eig", a))
+    try:
+        w, v = np.linalg.eig(a)
+    except np.linalg.LinAlgError as error:
+        raise NumgradLinAlgError(f"eig: of shape {a.shape}: {error}") from None
+    dtype = _complex(a.dtype)
+    return w.astype(dtype), v.astype(dtype)
+
+
+@general_eigen.shape
+def _general_eigen_shape(a):
+    check_square("eig", a)
+    dtype = _complex(computing_dtype("eig", a))
+    return Meta(a.shape[:-1], dtype), Meta(a.shape, dtype)
+
+
+def _general_eigen_vjp(g, y):
+    """Vectors have length 1: what would change it does not count."""
+    of_values, of_vectors = g
+    w, v = y
+    across = adjoint(v)
+    if of_vectors is None:
+        return solve(across, of_values[..., None] * across)
+    inner = product(across, of_vectors)
+    lengths = np.real(np.diagonal(inner, axis1=-2, axis2=-1))
+    inner = inner - (product(across, v)) * lengths[..., None, :]
+    inner = inner / np.conj(differences(w))
+    inner = on_diagonal(0 * w if of_values is None else of_values, inner)
+    return solve(across, product(inner, across))
+
+
+general_eigen.vjp(a=_general_eigen_vjp)
+general_eigen.batch(of_matrices)
+general_eigen.calls = [
+    (((3, 3),), lambda a: _turned(*general_eigen(a + _apart(a)))),
+    (((3, 3),), lambda a: general_eigen(a + _apart(a))[0]),
+]
+
+
+def _turned(w: Any, v: Any) -> Any:
+    """A function of eigenvectors that does not depend on their phases."""
+    return np.abs(v) * np.abs(w)[..., None, :]
+
+
+@composite(
+    ref=np.linalg.eig,
+    method=False,
+    smooth=True,
+    errors=[(((2, 3),), {}, "NumgradLinAlgError")],
+)
+def eig(a):
+    """Eigenvalues and eigenvectors of square matrices.
+
+    Always complex, unlike NumPy's, which are real where all imaginary parts are zero. The gradient
+    of eigenvectors is NaN or infinite where eigenvalues are equal, and means something only for
+    results that do not depend on the vectors' phases.
+
+    Returns
+    -------
+    EigResult
+        ``eigenvalues``, in no order, and ``eigenvectors``, in columns of length 1.
+
+    Examples
+    --------
+    >>> w, v = ng.linalg.eig(ng.tensor([[0.0, 1.0], [-1.0, 0.0]]))
+    >>> w
+    tensor([0.+1.j, 0.-1.j], dtype=complex128)
+    """
+    return EigResult(*general_eigen(as_operand(a)))
+
+
+eig.calls = [
+    (((3, 3),), lambda a: _turned(*eig(a + _apart(a)))),
+]
+
+
+@composite(
+    ref=np.linalg.eigvals,
+    method=False,
+    smooth=True,
+    errors=[(((2, 3),), {}, "NumgradLinAlgError")],
+)
+def eigvals(a):
+    """Eigenvalues of square matrices; always complex.
+
+    Returns
+    -------
+    Tensor
+        In no order, without the last axis.
+
+    Examples
+    --------
+    >>> ng.linalg.eigvals(ng.tensor([[3.0, 1.0], [0.0, 2.0]]))
+    tensor([3.+0.j, 2.+0.j], dtype=complex128)
+    """
+    a = as_operand(a)
+    check_square("eigvals", a)
+    return general_eigen(a)[0]
+
+
+eigvals.calls = [
+    (((3, 3),), lambda a: eigvals(a + _apart(a))),
+    (((2, 2, 2),), lambda a: eigvals(a + _apart(a))),
+    (((0, 0),), lambda a: eigvals(a)),
+]

@@ -1,0 +1,357 @@
+"""Functions of square matrices, and Sylvester's equation.
+
+Note [Derivatives of functions of matrices]
+-------------------------------------------
+The derivative of ``f`` at ``a`` in the direction ``t`` is a block of ``f`` of a matrix of twice the
+size: ``f([[a, t], [0, a]])[:n, n:]`` (R. Mathias, 1996). Its adjoint is the derivative at the
+adjoint of ``a``, so gradients of any order are values of ``f``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from numgrad.core.batching import BatchOperand
+from numgrad.core.declare import composite, primitive
+from numgrad.core.formula import Meta
+from numgrad.core.interpreter import bind
+from numgrad.core.op import Op
+from numgrad.errors import NumgradLinAlgError, NumgradValueError
+from numgrad.operations.batch_rules import of_matrices
+from numgrad.operations.join import concat
+from numgrad.operations.linear_algebra.checks import (
+    adjoint,
+    check_square,
+    computing_dtype,
+    hermitian,
+    identity,
+)
+from numgrad.operations.linear_algebra.systems import inv
+from numgrad.operations.matmul import matmul
+from numgrad.operations.shape import as_index, as_operand
+
+
+def _doubled(a: Any, t: Any) -> Any:
+    rows = concat(a, t, axis=-1), concat(0 * a, a, axis=-1)
+    return concat(*rows, axis=-2)
+
+
+def _derivative(function: Any, a: Any, t: Any) -> Any:
+    """Note [Derivatives of functions of matrices]."""
+    n = a.shape[-1]
+    return function(_doubled(a, t))[..., :n, n:]
+
+
+def _each(function: Any, a: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """A function of one matrix, of each of a stack."""
+    out = np.empty(a.shape, dtype)
+    if a.size:
+        for place in np.ndindex(*a.shape[:-2]):
+            out[place] = function(a[place])
+    return out
+
+
+@primitive(
+    ref="scipy.linalg.expm",
+    method=False,
+    smooth=True,
+    errors=[(((2, 3),), {}, "NumgradLinAlgError")],
+)
+def expm(a):
+    """Exponentials of square matrices.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``a``.
+
+    Examples
+    --------
+    >>> ng.linalg.expm(ng.tensor([[0.0, 1.0], [0.0, 0.0]]))
+    tensor([[1., 1.],
+            [0., 1.]])
+    """
+    from scipy.linalg import expm as of_scipy
+
+    check_square("expm", a)
+    a = np.asarray(a, computing_dtype("expm", a))
+    return np.asarray(of_scipy(a), a.dtype) if a.size else np.zeros(a.shape, a.dtype)
+
+
+def _shape_of(name: str) -> Any:
+    def shape(a: Any) -> Meta:
+        check_square(name, a)
+        return Meta(a.shape, computing_dtype(name, a))
+
+    return shape
+
+
+expm.shape(_shape_of("expm"))
+expm.vjp(a=lambda g, a: _derivative(expm, adjoint(a), g))
+expm.jvp(lambda t_a, a: _derivative(expm, a, t_a))
+expm.batch(of_matrices)
+expm.calls = [
+    (((3, 3),), lambda a: expm(a)),
+    (((2, 2, 2),), lambda a: expm(a)),
+    (((0, 0),), lambda a: expm(a)),
+]
+
+
+def _kept_real(name: str, a: np.ndarray, found: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """A result of the dtype of the matrix; a real one that has none raises."""
+    if dtype.kind != "c" and found.dtype.kind == "c":
+        if np.any(np.abs(found.imag) > 1e3 * np.finfo(dtype).eps * np.max(np.abs(found))):
+            raise NumgradLinAlgError(
+                f"{name}: the result for a real matrix of shape {a.shape} is complex; give a "
+                "complex matrix"
+            )
+        found = found.real
+    return found.astype(dtype)
+
+
+@primitive(
+    ref="scipy.linalg.logm",
+    method=False,
+    smooth=True,
+    errors=[(((2, 3),), {}, "NumgradLinAlgError")],
+)
+def logm(a):
+    """Principal logarithms of square matrices; real for real ones.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``a``.
+
+    Raises
+    ------
+    NumgradLinAlgError
+        If a matrix is singular, or real with a complex logarithm.
+
+    Examples
+    --------
+    >>> ng.linalg.logm(ng.tensor([[1.0, 1.0], [0.0, 1.0]])).round(6)
+    tensor([[0., 1.],
+            [0., 0.]])
+    """
+    check_square("logm", a)
+    dtype = computing_dtype("logm", a)
+    return _each(lambda one: _kept_real("logm", a, _logarithm(one), dtype), a, dtype)
+
+
+def _logarithm(a: np.ndarray) -> np.ndarray:
+    import warnings
+
+    from scipy.linalg import logm as of_scipy
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = np.asarray(of_scipy(a))
+    if not np.isfinite(found).all() and np.isfinite(a).all():
+        raise NumgradLinAlgError(f"logm: a matrix of shape {a.shape} is singular")
+    return found
+
+
+logm.shape(_shape_of("logm"))
+logm.vjp(a=lambda g, a: _derivative(logm, adjoint(a), g))
+logm.jvp(lambda t_a, a: _derivative(logm, a, t_a))
+logm.batch(of_matrices)
+
+
+def _definite(a: Any) -> Any:
+    return hermitian(a) + 9 * np.eye(a.shape[-1])
+
+
+logm.calls = [
+    (((3, 3),), lambda a: logm(_definite(a))),
+    (((2, 2),), lambda a: logm(a + 9 * np.eye(2))),
+]
+
+
+@primitive(
+    ref="scipy.linalg.sqrtm",
+    method=False,
+    smooth=True,
+    errors=[(((2, 3),), {}, "NumgradLinAlgError")],
+)
+def sqrtm(a):
+    """Principal square roots of square matrices; real for real ones.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``a``.
+
+    Raises
+    ------
+    NumgradLinAlgError
+        If a matrix is real with a complex root, or has none.
+
+    Examples
+    --------
+    >>> ng.linalg.sqrtm(ng.tensor([[4.0, 0.0], [0.0, 9.0]]))
+    tensor([[2., 0.],
+            [0., 3.]])
+    """
+    check_square("sqrtm", a)
+    dtype = computing_dtype("sqrtm", a)
+    return _each(lambda one: _kept_real("sqrtm", a, _root(one), dtype), a, dtype)
+
+
+def _root(a: np.ndarray) -> np.ndarray:
+    import warnings
+
+    from scipy.linalg import sqrtm as of_scipy
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = np.asarray(of_scipy(a))
+    if not np.isfinite(found).all() and np.isfinite(a).all():
+        raise NumgradLinAlgError(f"sqrtm: a matrix of shape {a.shape} has no square root")
+    return found
+
+
+sqrtm.shape(_shape_of("sqrtm"))
+sqrtm.batch(of_matrices)
+sqrtm.calls = [
+    (((3, 3),), lambda a: sqrtm(_definite(a))),
+    (((2, 2),), lambda a: sqrtm(a + 9 * np.eye(2))),
+]
+
+
+@primitive(
+    ref="scipy.linalg.solve_sylvester",
+    method=False,
+    smooth=True,
+    errors=[
+        (((2, 3), (2, 2), (2, 2)), {}, "NumgradLinAlgError"),
+        (((2, 2), (3, 3), (2, 2)), {}, "NumgradValueError"),
+    ],
+)
+def solve_sylvester(a, b, q):
+    """The ``x`` of ``a @ x + x @ b = q``.
+
+    Parameters
+    ----------
+    a, b
+        Square matrices.
+    q
+        With as many rows as ``a`` and as many columns as ``b``.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``q``.
+
+    Raises
+    ------
+    NumgradLinAlgError
+        If an eigenvalue of ``a`` is minus one of ``b``.
+
+    Examples
+    --------
+    >>> ng.linalg.solve_sylvester(ng.tensor([[1.0]]), ng.tensor([[2.0]]), ng.tensor([[6.0]]))
+    tensor([[2.]])
+    """
+    shape = _sylvester_shape(a, b, q)
+    out = np.empty(shape.shape, shape.dtype)
+    if not out.size:
+        return out
+    from scipy.linalg import solve_sylvester as of_scipy
+
+    batch = shape.shape[:-2]
+    a, b, q = (
+        np.broadcast_to(np.asarray(x, shape.dtype), (*batch, *x.shape[-2:])) for x in (a, b, q)
+    )
+    for place in np.ndindex(*batch):
+        try:
+            out[place] = of_scipy(a[place], b[place], q[place])
+        except np.linalg.LinAlgError as error:
+            raise NumgradLinAlgError(f"solve_sylvester: of shape {shape.shape}: {error}") from None
+    return out
+
+
+@solve_sylvester.shape
+def _sylvester_shape(a, b, q):
+    check_square("solve_sylvester", a)
+    check_square("solve_sylvester", b, "b")
+    if q.shape[-2:] != (a.shape[-1], b.shape[-1]):
+        raise NumgradValueError(
+            f"solve_sylvester: shapes {tuple(a.shape)}, {tuple(b.shape)} and {tuple(q.shape)}: q "
+            "must have as many rows as a and as many columns as b"
+        )
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2], q.shape[:-2])
+    return Meta((*batch, *q.shape[-2:]), computing_dtype("solve_sylvester", a, b, q))
+
+
+solve_sylvester.vjp(
+    a=lambda g, a, b, y: -(matmul(solve_sylvester(adjoint(a), adjoint(b), g), adjoint(y))),
+    b=lambda g, a, b, y: -(matmul(adjoint(y), solve_sylvester(adjoint(a), adjoint(b), g))),
+    q=lambda g, a, b: solve_sylvester(adjoint(a), adjoint(b), g),
+)
+
+
+@solve_sylvester.batch
+def _sylvester_batch(
+    op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
+) -> Any:
+    ndim = max(x.ndim for x in operands)
+    return bind(op, tuple([x.aligned(ndim) for x in operands]), {})
+
+
+solve_sylvester.calls = [
+    (((2, 2), (3, 3), (2, 3)), lambda a, b, q: solve_sylvester(_definite(a), _definite(b), q)),
+]
+sqrtm.vjp(a=lambda g, y: solve_sylvester(adjoint(y), adjoint(y), g))
+sqrtm.jvp(lambda t_a, y: solve_sylvester(y, y, t_a))
+
+
+@composite(
+    ref=np.linalg.matrix_power,
+    method=False,
+    smooth=True,
+    errors=[(((2, 3),), {"n": 2}, "NumgradLinAlgError")],
+)
+def matrix_power(a, n):
+    """Powers of square matrices with integers; negative ones are powers of the inverses.
+
+    Parameters
+    ----------
+    n : int
+        The exponent.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``a``.
+
+    Examples
+    --------
+    >>> ng.linalg.matrix_power(ng.tensor([[1.0, 1.0], [0.0, 1.0]]), 3)
+    tensor([[1., 3.],
+            [0., 1.]])
+    """
+    a, n = as_operand(a), as_index("matrix_power", n, "the exponent")
+    check_square("matrix_power", a)
+    if n < 0:
+        a, n = inv(a), -n
+    if n == 0:
+        return 0 * a + identity(a.shape[-1], a.dtype)
+    result = None
+    while True:
+        if n & 1:
+            result = a if result is None else matmul(result, a)
+        n >>= 1
+        if not n:
+            return result
+        a = matmul(a, a)
+
+
+matrix_power.calls = [
+    (((3, 3),), lambda a: matrix_power(a, 5)),
+    (((2, 2, 2),), lambda a: matrix_power(a + 3 * np.eye(2), -2)),
+    (((2, 2),), lambda a: matrix_power(a, 0)),
+]

@@ -1,0 +1,486 @@
+"""Singular values and vectors, and what is made of them.
+
+What Note [Repeated eigenvalues] in ``eigenvalues`` says holds for singular values too; vectors that
+belong to the value 0 have no derivative either.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from numgrad.core.declare import composite, primitive
+from numgrad.core.formula import Meta
+from numgrad.errors import NumgradError, NumgradLinAlgError, NumgradValueError
+from numgrad.kernels.matrices import spectral
+from numgrad.operations.batch_rules import of_matrices
+from numgrad.operations.linear_algebra.checks import (
+    adjoint,
+    check_converged,
+    check_matrices,
+    check_square,
+    computing_dtype,
+    identity,
+    product,
+    real_dtype,
+    stacked,
+)
+from numgrad.operations.linear_algebra.eigenvalues import differences, on_diagonal
+from numgrad.operations.linear_algebra.systems import inv
+from numgrad.operations.matmul import matmul
+from numgrad.operations.norm import norm
+from numgrad.operations.shape import as_operand, reshape
+
+
+class SVDResult(NamedTuple):
+    """What ``svd`` returns."""
+
+    U: Any
+    S: Any
+    Vh: Any
+
+
+@primitive(internal=True, method=False, outputs=True, materializes=False, smooth=True)
+def singular(a, *, full=False):
+    """Left singular vectors, singular values, descending, and right singular vectors in rows."""
+    return _factors("svd", a, full)
+
+
+def _factors(operation: str, a: np.ndarray, full: bool) -> tuple[np.ndarray, ...]:
+    check_matrices(operation, a)
+    work = stacked(a, computing_dtype(operation, a))
+    u, s, vh, info = spectral.singular_values(work, full)
+    batch = a.shape[:-2]
+    check_converged(operation, info, batch)
+    return tuple([x.reshape(*batch, *x.shape[1:]) for x in (u, s, vh)])
+
+
+@singular.shape
+def _singular_shape(a, *, full):
+    check_matrices("svd", a)
+    *batch, m, n = a.shape
+    dtype = computing_dtype("svd", a)
+    k = min(m, n)
+    return (
+        Meta((*batch, m, m if full else k), dtype),
+        Meta((*batch, k), real_dtype(dtype)),
+        Meta((*batch, n if full else k, n), dtype),
+    )
+
+
+def _skew(x: Any) -> Any:
+    return x - adjoint(x)
+
+
+def _singular_vjp(g, y):
+    of_u, of_s, of_vh = g
+    u, s, vh = y
+    k = s.shape[-1]
+    if of_u is None and of_vh is None:
+        return product(u[..., :k] * of_s[..., None, :], vh[..., :k, :])
+    v, of_v = adjoint(vh), None if of_vh is None else adjoint(of_vh)
+    u, of_u = _of_rest(u, of_u, k)
+    v, of_v = _of_rest(v, of_v, k)
+    row, column = s[..., None, :], s[..., :, None]
+    # differences of squares, without the squares, which would overflow
+    apart = differences(s) * (row + column + identity(k, s.dtype))
+    inner: Any = 0 * row
+    outer: Any = 0
+    diagonal = 0 * s if of_s is None else of_s
+    if of_u is not None:
+        inside = product(adjoint(u), of_u)
+        inner = inner + (_skew(inside) / apart) * row
+        if u.dtype.kind == "c":  # phases of vectors are one choice for both sides
+            diagonal = diagonal + 1j * np.imag(np.diagonal(inside, axis1=-2, axis2=-1)) / s
+        if u.shape[-2] > k:
+            outer = outer + product((of_u - product(u, inside)) / row, adjoint(v))
+    if of_v is not None:
+        inside = product(adjoint(v), of_v)
+        inner = inner + column * (_skew(inside) / apart)
+        if v.shape[-2] > k:
+            outer = outer + product(u / row, adjoint(of_v - product(v, inside)))
+    return product(product(u, on_diagonal(diagonal, inner)), adjoint(v)) + outer
+
+
+def _of_rest(x: Any, g: Any, k: Any) -> tuple[Any, Any]:
+    """The first ``k`` vectors and their gradient, to which that of the others is added.
+
+    The others span what the first do not; their own choice does not count, so they move only as the
+    first make them: ``d rest = -first @ (d first)^H @ rest``.
+    """
+    if x.shape[-1] == k:
+        return x, g
+    first = x[..., :k]
+    if g is None:
+        return first, None
+    rest = x[..., k:]
+    return first, g[..., :k] - product(rest, product(adjoint(g[..., k:]), first))
+
+
+singular.vjp(a=_singular_vjp)
+singular.batch(of_matrices)
+
+
+def _apart(a: Any) -> np.ndarray:
+    """What moves the singular values of small matrices apart."""
+    m, n = a.shape[-2:]
+    return np.where(np.eye(m, n, dtype=bool), 9.0 * (1 + np.arange(n)), 0)
+
+
+def _rebuilt(u: Any, s: Any, vh: Any) -> Any:
+    """A function of singular vectors that does not depend on their signs or phases."""
+    k = s.shape[-1]
+    return product(u[..., :k] * np.sin(s)[..., None, :], vh[..., :k, :])
+
+
+def _projector(u: Any, k: int) -> Any:
+    return product(u[..., k:], adjoint(u[..., k:]))
+
+
+singular.calls = [
+    (((3, 3),), lambda a: _rebuilt(*singular(a + _apart(a)))),
+    (((4, 2),), lambda a: _rebuilt(*singular(a + _apart(a)))),
+    (((2, 3),), lambda a: _rebuilt(*singular(a + _apart(a)))),
+    (((3, 2),), lambda a: _projector(singular(a + _apart(a), full=True)[0], 2)),
+    (((2, 3),), lambda a: _projector(adjoint(singular(a + _apart(a), full=True)[2]), 2)),
+    (((3, 2),), lambda a: singular(a + _apart(a))[1]),
+]
+
+
+@composite(
+    ref=np.linalg.svd,
+    method=False,
+    smooth=True,
+    errors=[(((3,),), {}, "NumgradLinAlgError")],
+)
+def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
+    """Singular values and vectors: ``a = U @ diag(S) @ Vh``.
+
+    The gradient of vectors is NaN or infinite where singular values are equal (or zero, of what is
+    not square), and means something only for results that do not depend on the vectors' signs or
+    phases.
+
+    Parameters
+    ----------
+    full_matrices : bool
+        Whether ``U`` and ``Vh`` are square, else they have as many vectors as there are values.
+    compute_uv : bool
+        Whether vectors are returned.
+    hermitian : bool
+        Whether the matrices are Hermitian, so that they must be square; nothing else follows.
+
+    Returns
+    -------
+    SVDResult
+        ``U``, ``S``, descending, and ``Vh``; ``S`` alone unless ``compute_uv``.
+
+    Examples
+    --------
+    >>> u, s, vh = ng.linalg.svd(ng.tensor([[0.0, 3.0], [2.0, 0.0]]))
+    >>> s
+    tensor([3., 2.])
+    """
+    a = as_operand(a)
+    if hermitian:
+        check_square("svd", a)
+    if not compute_uv:
+        return singular(a)[1]
+    return SVDResult(*singular(a, full=bool(full_matrices)))
+
+
+svd.calls = [
+    (((3, 2),), lambda a: _rebuilt(*svd(a + _apart(a)))),
+    (((2, 3),), lambda a: _rebuilt(*svd(a + _apart(a), full_matrices=False))),
+    (((3, 2),), lambda a: svd(a + _apart(a), compute_uv=False)),
+]
+
+
+@composite(
+    ref="numpy.linalg.svdvals",
+    method=False,
+    smooth=True,
+    errors=[(((3,),), {}, "NumgradLinAlgError")],
+)
+def svdvals(x):
+    """Singular values of matrices, descending.
+
+    Where some are equal or zero, the gradient is that of a choice of singular vectors.
+
+    Returns
+    -------
+    Tensor
+        Real, in place of the last two axes.
+
+    Examples
+    --------
+    >>> ng.linalg.svdvals(ng.tensor([[0.0, 3.0], [2.0, 0.0]]))
+    tensor([3., 2.])
+    """
+    x = as_operand(x)
+    check_matrices("svdvals", x, "x")
+    return singular(x)[1]
+
+
+svdvals.calls = [
+    (((3, 2),), lambda x: svdvals(x + _apart(x))),
+    (((2, 2, 3),), lambda x: svdvals(x + _apart(x))),
+    (((0, 2),), lambda x: svdvals(x)),
+]
+
+
+@primitive(internal=True, method=False, smooth=True)
+def pseudo_inverse(a, *, rcond=1e-15):
+    """Inverses of what singular values above ``rcond`` times the largest make."""
+    u, s, vh = _factors("pinv", a, False)
+    if not a.size:
+        return np.zeros(_swapped(a.shape), u.dtype)
+    large = s > np.asarray(rcond)[..., None] * s.max(-1, keepdims=True)
+    inverse = np.divide(1, s, out=np.zeros_like(s), where=large)
+    return np.matmul(adjoint(vh) * inverse[..., None, :], adjoint(u))
+
+
+def _swapped(shape: tuple[Any, ...]) -> tuple[Any, ...]:
+    return (*shape[:-2], shape[-1], shape[-2])
+
+
+@pseudo_inverse.shape
+def _pseudo_inverse_shape(a, *, rcond):
+    check_matrices("pinv", a)
+    return Meta(_swapped(a.shape), computing_dtype("pinv", a))
+
+
+def _pseudo_inverse_vjp(g, a, y):
+    """Where the rank stays (G. Golub, V. Pereyra, 1973)."""
+    m, n = a.shape[-2:]
+    across, of_y = adjoint(g), adjoint(y)
+    left = product(product(product(identity(m, y.dtype) - product(a, y), across), y), of_y)
+    right = product(product(product(of_y, y), across), identity(n, y.dtype) - product(y, a))
+    return left + right - product(product(of_y, g), of_y)
+
+
+pseudo_inverse.vjp(a=_pseudo_inverse_vjp)
+pseudo_inverse.batch(of_matrices)
+pseudo_inverse.calls = [
+    (((3, 2),), lambda a: pseudo_inverse(a + _apart(a))),
+]
+
+
+@composite(
+    ref=np.linalg.pinv,
+    method=False,
+    smooth=True,
+    errors=[(((3,),), {}, "NumgradLinAlgError")],
+)
+def pinv(a, rcond=None, hermitian=False, *, rtol=None):
+    """Pseudo-inverses (of Moore and Penrose); the gradient is that at a rank that stays.
+
+    Parameters
+    ----------
+    rcond : float
+        Singular values up to this times the largest count as zero; 1e-15 by default.
+    hermitian : bool
+        Whether the matrices are Hermitian, so that they must be square; nothing else follows.
+    rtol : float
+        Another name of ``rcond``.
+
+    Returns
+    -------
+    Tensor
+        With the last two lengths exchanged.
+
+    Examples
+    --------
+    >>> ng.linalg.pinv(ng.tensor([[2.0, 0.0], [0.0, 0.0]]))
+    tensor([[0.5, 0. ],
+            [0. , 0. ]])
+    """
+    a = as_operand(a)
+    if hermitian:
+        check_square("pinv", a)
+    if rcond is not None and rtol is not None:
+        raise NumgradValueError("pinv: rcond and rtol are one thing; give one of them")
+    cut = rtol if rcond is None else rcond
+    return pseudo_inverse(a, rcond=1e-15 if cut is None else cut)
+
+
+pinv.calls = [
+    (((3, 2),), lambda a: pinv(a + _apart(a))),
+    (((2, 2, 3),), lambda a: pinv(a + _apart(a))),
+    (((3, 1), (1, 3)), lambda a, b: pinv(matmul(a, b), rcond=1e-8)),
+    (((0, 2),), lambda a: pinv(a)),
+]
+
+
+@composite(ref=np.linalg.matrix_rank, method=False, differentiable=False)
+def matrix_rank(A, tol=None, hermitian=False, *, rtol=None):
+    """Number of singular values above a limit.
+
+    Parameters
+    ----------
+    A
+        Matrix or stack of matrices; of what has fewer axes, whether anything is not zero.
+    tol : float
+        The limit; by default ``rtol`` times the largest singular value.
+    hermitian : bool
+        Whether the matrices are Hermitian, so that they must be square; nothing else follows.
+    rtol : float
+        By default the larger length times the precision of the dtype.
+
+    Returns
+    -------
+    Tensor
+        Integers, without the last two axes.
+
+    Examples
+    --------
+    >>> ng.linalg.matrix_rank(ng.tensor([[1.0, 2.0], [2.0, 4.0]]))
+    tensor(1)
+    """
+    a = as_operand(A)
+    if len(a.shape) < 2:
+        return np.any(a != 0).astype(np.int64)
+    if hermitian:
+        check_square("matrix_rank", a)
+    s = singular(a)[1]
+    if tol is None:
+        return np.sum(s > _limit(a, s, rtol), axis=-1)
+    return np.sum(s > _for_each(tol), axis=-1)
+
+
+def _limit(a: Any, s: Any, rtol: Any) -> Any:
+    """Up to what singular values count as zero."""
+    if rtol is None:
+        rtol = max(a.shape[-2:]) * np.finfo(s.dtype).eps
+    largest = np.max(s, axis=-1, keepdims=True) if s.shape[-1] else s
+    return _for_each(rtol) * largest
+
+
+def _for_each(limit: Any) -> Any:
+    """A limit for all matrices, or one for each."""
+    return limit[..., None] if getattr(limit, "ndim", 0) else limit
+
+
+@composite(ref=np.linalg.cond, method=False, smooth=True)
+def cond(x, p=None):
+    """Condition numbers of matrices: a norm times that of the inverse.
+
+    Parameters
+    ----------
+    x
+        Matrix or stack of matrices.
+    p
+        Order of the norm as in ``norm``; by default 2, the ratio of the largest singular value to
+        the smallest, of matrices of any shape.
+
+    Returns
+    -------
+    Tensor
+        Real; without the last two axes.
+
+    Examples
+    --------
+    >>> ng.linalg.cond(ng.tensor([[4.0, 0.0], [0.0, 2.0]]))
+    tensor(2.)
+    """
+    x = as_operand(x)
+    check_matrices("cond", x)
+    if 0 in x.shape[-2:]:
+        raise NumgradLinAlgError(f"cond: of shape {tuple(x.shape)}, which has no elements")
+    if p is None or p in (2, -2):
+        s = singular(x)[1]
+        ends = s[..., 0], s[..., -1]
+        return ends[1] / ends[0] if p == -2 else ends[0] / ends[1]
+    check_square("cond", x)
+    try:
+        inverse = inv(x)
+    except NumgradLinAlgError:
+        if len(x.shape) > 2:
+            raise
+        return norm(x, p) * np.inf
+    return norm(x, p, axis=(-2, -1)) * norm(inverse, p, axis=(-2, -1))
+
+
+cond.calls = [
+    (((2, 3),), lambda x: cond(x + _apart(x))),
+    (((2, 2, 2),), lambda x: cond(x + _apart(x), "fro")),
+    (((2, 2),), lambda x: cond(x + _apart(x), -2)),
+    (((3, 3),), lambda x: cond(x + _apart(x), np.inf)),
+]
+
+
+class LstsqResult(NamedTuple):
+    """What ``lstsq`` returns."""
+
+    x: Any
+    residuals: Any
+    rank: Any
+    singular_values: Any
+
+
+@composite(
+    ref=np.linalg.lstsq,
+    method=False,
+    smooth=True,
+    errors=[
+        (((3,), (3,)), {}, "NumgradLinAlgError"),
+        (((3, 2), (2,)), {}, "NumgradLinAlgError"),
+    ],
+)
+def lstsq(a, b, rcond=None):
+    """The shortest of the ``x`` for which ``a @ x`` comes nearest to ``b``.
+
+    The gradient is that at a rank that stays.
+
+    Parameters
+    ----------
+    rcond : float
+        Singular values up to this times the largest count as zero; by default the larger length
+        times the precision of the dtype, which -1 leaves without that length.
+
+    Returns
+    -------
+    LstsqResult
+        The solution, of the shape of ``b`` with as many rows as ``a`` has columns; the sums of
+        squares of what is left over, empty unless ``a`` has more rows than columns and full rank
+        (in a compiled function the rank is taken to be full); the rank; the singular values.
+
+    Examples
+    --------
+    >>> a = ng.tensor([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
+    >>> x, residuals, rank, s = ng.linalg.lstsq(a, ng.tensor([1.0, 3.0, 5.0]))
+    >>> x.round(6)
+    tensor([1., 2.])
+    """
+    a, b = as_operand(a), as_operand(b)
+    if len(a.shape) != 2 or len(b.shape) not in (1, 2) or a.shape[0] != b.shape[0]:
+        raise NumgradLinAlgError(
+            f"lstsq: shapes {tuple(a.shape)} and {tuple(b.shape)}: a must be a matrix, b a vector "
+            "or a matrix with as many rows"
+        )
+    m, n = a.shape
+    dtype = real_dtype(computing_dtype("lstsq", a, b))
+    eps = float(np.finfo(dtype).eps)
+    rcond = eps * max(m, n) if rcond is None else eps if rcond == -1 else rcond
+    x = matmul(pseudo_inverse(a, rcond=rcond), b)
+    s = singular(a)[1]
+    rank = np.sum(s > _limit(a, s, rcond), axis=-1)
+    if m > n and _is_full(rank, n):
+        residuals = np.sum(np.abs(b - matmul(a, x)) ** 2, axis=0, keepdims=len(b.shape) == 1)
+    else:
+        residuals = reshape(np.real(x[:0]), (0,))
+    return LstsqResult(x, residuals, rank, s)
+
+
+def _is_full(rank: Any, n: Any) -> bool:
+    try:
+        return int(rank) == n
+    except NumgradError:  # a compiled function has no numbers yet
+        return True
+
+
+lstsq.calls = [
+    (((4, 2), (4,)), lambda a, b: lstsq(a + _apart(a), b)[0]),
+    (((4, 2), (4, 2)), lambda a, b: lstsq(a + _apart(a), b)[1]),
+    (((2, 3), (2,)), lambda a, b: lstsq(a + _apart(a), b).x),
+]

@@ -1,0 +1,321 @@
+"""Systems of equations and inverses, by triangular factors.
+
+The factors that a solution is computed with are kept for its gradients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from numgrad.core.batching import BatchOperand, apply
+from numgrad.core.declare import primitive
+from numgrad.core.formula import Meta
+from numgrad.core.interpreter import bind
+from numgrad.core.op import Op
+from numgrad.kernels.matrices import systems
+from numgrad.operations.batch_rules import of_matrices
+from numgrad.operations.diagonal import tril
+from numgrad.operations.linear_algebra.checks import (
+    adjoint,
+    check_nonzero_pivots,
+    check_right_side,
+    check_square,
+    computing_dtype,
+    fitted,
+    identity,
+    product,
+    stacked,
+)
+from numgrad.operations.shape import expand_dims, squeeze
+
+INT32 = np.dtype(np.int32)
+
+
+def factors_shape(a: Any, dtype: np.dtype) -> tuple[Meta, Meta]:
+    """What factors and pivots are: Note [Factors] in ``kernels.matrices.systems``."""
+    return Meta(a.shape, dtype), Meta(a.shape[:-1], INT32)
+
+
+def _right_sides(b: np.ndarray, batch: tuple[int, ...], count: int, dtype: np.dtype) -> np.ndarray:
+    """New right sides (count, n, k) for factors of a stack of that size or of one matrix."""
+    rows, columns = b.shape[-2:]
+    if count == 1 and prod(batch) != 1:  # one matrix: all as columns of one right side
+        return np.ascontiguousarray(np.moveaxis(b, -2, 0), dtype).reshape(1, rows, -1)
+    return stacked(np.broadcast_to(b, (*batch, rows, columns)), dtype)
+
+
+def _unfolded(x: np.ndarray, batch: tuple[int, ...], columns: int) -> np.ndarray:
+    """Solutions as a stack of the shape ``batch``."""
+    if len(x) == 1 and prod(batch) != 1:
+        split = x.reshape(x.shape[1], *batch, columns)
+        return np.ascontiguousarray(np.moveaxis(split, 0, -2))
+    return x.reshape(*batch, x.shape[1], columns)
+
+
+def substituted(
+    factors: np.ndarray, pivots: np.ndarray, b: np.ndarray, of_adjoint: bool
+) -> np.ndarray:
+    """Solutions by factors, of a stack that broadcasts against that of ``b``."""
+    n, columns = b.shape[-2:]
+    own = factors.shape[:-2]
+    batch = np.broadcast_shapes(own, b.shape[:-2])
+    if prod(own) != 1 and own != batch:
+        factors = np.broadcast_to(factors, (*batch, n, n))
+        own = batch
+    pivots = np.broadcast_to(pivots, (*own, n))
+    dtype = np.result_type(factors, b)
+    if dtype != factors.dtype or not factors.flags.c_contiguous:
+        factors = np.ascontiguousarray(factors, dtype)
+    count = prod(factors.shape[:-2])
+    b = b if b.shape[:-2] == batch else np.broadcast_to(b, (*batch, n, columns))
+    x = _right_sides(b, batch, count, dtype)
+    pivots = np.ascontiguousarray(pivots).reshape(count, n)
+    systems.substitute(factors.reshape(count, n, n), pivots, x, of_adjoint)
+    return _unfolded(x, batch, columns)
+
+
+@primitive(internal=True, method=False, smooth=True)
+def factored_solve(a, factors, pivots, b, *, of_adjoint=False):
+    """Solve ``a @ x = b``, or with the adjoint of ``a``, by the factors of ``a``."""
+    return substituted(factors, pivots, b, of_adjoint)
+
+
+@factored_solve.shape
+def _factored_solve_shape(a, factors, pivots, b, *, of_adjoint):
+    return Meta(check_right_side("solve", a, b), np.result_type(factors.dtype, b.dtype))
+
+
+@factored_solve.batch
+def _factored_solve_batch(
+    op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
+) -> Any:
+    a, factors, pivots, b = operands
+    ndim = max(a.ndim, b.ndim)
+    given = (a.aligned(ndim), factors.aligned(ndim), pivots.aligned(ndim - 1), b.aligned(ndim))
+    return bind(op, given, params)
+
+
+def _factored_solve_vjp_a(g, a, factors, pivots, y, of_adjoint):
+    z = factored_solve(a, factors, pivots, g, of_adjoint=not of_adjoint)
+    return -(product(y, adjoint(z))) if of_adjoint else -(product(z, adjoint(y)))
+
+
+factored_solve.vjp(
+    a=_factored_solve_vjp_a,
+    b=lambda g, a, factors, pivots, of_adjoint: factored_solve(
+        a, factors, pivots, g, of_adjoint=not of_adjoint
+    ),
+)
+
+
+@primitive(
+    ref=np.linalg.solve,
+    method=False,
+    auxiliaries=("factors", "pivots"),
+    smooth=True,
+    errors=[
+        (((2, 3), (2,)), {}, "NumgradLinAlgError"),
+        (((3,), (3,)), {}, "NumgradLinAlgError"),
+        (((2, 2), (3,)), {}, "NumgradValueError"),
+        (((2, 2), (2,)), {}, "NumgradLinAlgError"),
+    ],
+)
+def solve(a, b):
+    """The ``x`` of ``a @ x = b`` for square matrices; ``b`` with one axis is a vector.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``b``, with the stacks of both operands broadcast.
+
+    Raises
+    ------
+    NumgradLinAlgError
+        If a matrix is singular or not square.
+
+    Examples
+    --------
+    >>> a = ng.tensor([[2.0, 0.0], [0.0, 4.0]])
+    >>> ng.linalg.solve(a, ng.tensor([2.0, 2.0]))
+    tensor([1. , 0.5])
+    """
+    check_square("solve", a)
+    shape = check_right_side("solve", a, b)
+    dtype = computing_dtype("solve", a, b)
+    columns = b if b.ndim > 1 else b[:, None]
+    own, batch = a.shape[:-2], (shape[:-2] if b.ndim > 1 else shape[:-1])
+    factors = stacked(a, dtype)
+    count = len(factors)
+    if own == batch or count == 1:
+        columns = columns if columns.shape[:-2] == batch else np.broadcast_to(
+            columns, (*batch, *columns.shape[-2:])
+        )  # fmt: skip
+        x = _right_sides(columns, batch, count, dtype)
+        pivots, info = systems.solved(factors, x)
+        x = _unfolded(x, batch, columns.shape[-1])
+    else:
+        pivots, info = systems.factored(factors)
+        x = None
+    check_nonzero_pivots("solve", info, own)
+    factors, pivots = factors.reshape(a.shape), pivots.reshape(a.shape[:-1])
+    if x is None:
+        x = substituted(factors, pivots, columns, False)
+    return x.reshape(shape), (factors, pivots)
+
+
+@solve.shape
+def _solve_shape(a, b):
+    check_square("solve", a)
+    dtype = computing_dtype("solve", a, b)
+    return Meta(check_right_side("solve", a, b), dtype), factors_shape(a, dtype)
+
+
+def _right_gradient(g: Any, a: Any, factors: Any, pivots: Any, meta_b: Meta) -> tuple[Any, bool]:
+    vector = len(meta_b.shape) == 1
+    columns = expand_dims(g, -1) if vector else g
+    return factored_solve(a, factors, pivots, columns, of_adjoint=True), vector
+
+
+def _solve_vjp_a(g, a, factors, pivots, y, meta_b):
+    z, vector = _right_gradient(g, a, factors, pivots, meta_b)
+    return -(product(z, adjoint(expand_dims(y, -1) if vector else y)))
+
+
+def _solve_vjp_b(g, a, factors, pivots, meta_b):
+    z, vector = _right_gradient(g, a, factors, pivots, meta_b)
+    return squeeze(z, -1) if vector else z
+
+
+solve.vjp(a=_solve_vjp_a, b=_solve_vjp_b)
+
+
+@solve.vjp_kernel
+def _solve_backward(call, mask, g, a=None, factors=None, pivots=None, y=None):
+    meta_a, meta_b = call.metas
+    if len(meta_b.shape) == 1:
+        g, y = g[..., None], None if y is None else y[..., None]
+    if not mask & 1:
+        return [None, _of_right_side(substituted(factors, pivots, g, True), meta_b)]
+    if factors.shape[:-2] == g.shape[:-2] and systems.is_small(factors) and g.size:
+        n, k = g.shape[-2:]
+        count = g.size // (n * k)
+        z, ga = stacked(g, factors.dtype), np.empty((count, n, n), factors.dtype)
+        given = (np.ascontiguousarray(x).reshape(count, n, -1) for x in (factors, y))
+        lower, x = given
+        pivots = np.ascontiguousarray(pivots).reshape(count, n)
+        systems.solve_backward(lower, pivots, z, x, ga)
+        z, ga = z.reshape(g.shape), ga.reshape(factors.shape)
+    else:
+        z = substituted(factors, pivots, g, True)
+        ga = -(product(z, adjoint(y)))
+    return [fitted(ga, meta_a), _of_right_side(z, meta_b) if mask & 2 else None]
+
+
+def _of_right_side(z: np.ndarray, meta: Meta) -> np.ndarray:
+    return fitted(z[..., 0] if len(meta.shape) == 1 else z, meta)
+
+
+@solve.batch
+def _solve_batch(
+    op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
+) -> Any:
+    a, b = operands
+    if a.ndim < 2 or not b.ndim:
+        return NotImplemented
+    vector = b.batched and b.ndim == 1
+    if vector:
+        b = BatchOperand(apply("expand_dims", b.value, axis=-1), True)
+    if b.ndim > 1:
+        ndim = max(a.ndim, b.ndim)
+        x = bind(op, (a.aligned(ndim), b.aligned(ndim)), {})
+    else:
+        x = bind(op, (a.value, b.value), {})
+    return apply("squeeze", x, axis=-1) if vector else x
+
+
+def _regular(x: Any) -> Any:
+    """A matrix far from singular, made of any."""
+    return x + 3 * identity(x.shape[-1], np.dtype(np.float64))
+
+
+def _of_triangle(a: Any, b: Any, of_adjoint: bool) -> Any:
+    """Lower triangular matrices are their own factors."""
+    a = tril(_regular(a))
+    pivots = np.broadcast_to(np.arange(1, 4, dtype=np.int32), a.shape[:-1])
+    return factored_solve(a, a, pivots, b, of_adjoint=of_adjoint)
+
+
+factored_solve.calls = [
+    (((3, 3), (3, 2)), lambda a, b: _of_triangle(a, b, False)),
+    (((3, 3), (2, 3, 1)), lambda a, b: _of_triangle(a, b, True)),
+]
+solve.calls = [
+    (((3, 3), (3,)), lambda a, b: solve(_regular(a), b)),
+    (((2, 3, 3), (3, 2)), lambda a, b: solve(_regular(a), b)),
+    (((3, 3), (2, 3, 2)), lambda a, b: solve(_regular(a), b)),
+    (((0, 0), (0,)), lambda a, b: solve(a, b)),
+    (((0, 2, 2), (2, 1)), lambda a, b: solve(a, b)),
+]
+
+
+@primitive(
+    ref=np.linalg.inv,
+    method=False,
+    smooth=True,
+    errors=[
+        (((2, 3),), {}, "NumgradLinAlgError"),
+        (((2, 2),), {}, "NumgradLinAlgError"),
+    ],
+)
+def inv(a):
+    """Inverses of square matrices.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``a``.
+
+    Raises
+    ------
+    NumgradLinAlgError
+        If a matrix is singular or not square.
+
+    Examples
+    --------
+    >>> ng.linalg.inv(ng.tensor([[2.0, 0.0], [0.0, 4.0]]))
+    tensor([[0.5 , 0.  ],
+            [0.  , 0.25]])
+    """
+    check_square("inv", a)
+    dtype = computing_dtype("inv", a)
+    x = np.zeros((prod(a.shape[:-2]), *a.shape[-2:]), dtype)
+    every = np.arange(a.shape[-1])
+    x[:, every, every] = 1
+    _, info = systems.solved(stacked(a, dtype), x)
+    check_nonzero_pivots("inv", info, a.shape[:-2])
+    return x.reshape(a.shape)
+
+
+@inv.shape
+def _inv_shape(a):
+    check_square("inv", a)
+    return Meta(a.shape, computing_dtype("inv", a))
+
+
+def _inv_vjp(g, y):
+    across = adjoint(y)
+    return -(product(product(across, g), across))
+
+
+inv.vjp(a=_inv_vjp)
+inv.jvp(lambda t_a, y: -(product(product(y, t_a), y)))
+inv.batch(of_matrices)
+inv.calls = [
+    (((3, 3),), lambda a: inv(_regular(a))),
+    (((2, 2, 2),), lambda a: inv(_regular(a))),
+    (((0, 0),), lambda a: inv(a)),
+]

@@ -1,0 +1,348 @@
+"""Triangular systems, and Cholesky's factors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from numgrad.core.batching import BatchOperand
+from numgrad.core.declare import composite, primitive
+from numgrad.core.formula import Meta
+from numgrad.core.interpreter import bind
+from numgrad.core.op import Op
+from numgrad.errors import NumgradLinAlgError, NumgradValueError
+from numgrad.kernels.matrices import systems
+from numgrad.operations.batch_rules import of_matrices
+from numgrad.operations.diagonal import tril, triu
+from numgrad.operations.linear_algebra.checks import (
+    adjoint,
+    check_right_side,
+    check_square,
+    computing_dtype,
+    constant,
+    fitted,
+    hermitian,
+    product,
+    real_dtype,
+    stacked,
+    which,
+)
+from numgrad.operations.shape import as_operand, expand_dims, squeeze
+
+
+@primitive(internal=True, method=False, smooth=True)
+def solve_triangle(a, b, *, lower=False, of_adjoint=False, unit=False):
+    """Solve with one triangle of ``a``, or its adjoint, for the columns of matrices ``b``."""
+    n, columns = b.shape[-2:]
+    dtype = computing_dtype("solve_triangular", a, b)
+    own = a.shape[:-2]
+    batch = np.broadcast_shapes(own, b.shape[:-2])
+    if prod(own) == 1 and prod(batch) != 1:  # one matrix: all as columns of one right side
+        b = np.broadcast_to(b, (*batch, n, columns))
+        x = np.ascontiguousarray(np.moveaxis(b, -2, 0), dtype).reshape(1, n, -1)
+    else:
+        a = np.broadcast_to(a, (*batch, n, n))
+        x = stacked(np.broadcast_to(b, (*batch, n, columns)), dtype)
+    a = np.ascontiguousarray(a, dtype).reshape(len(x), n, n)
+    systems.solve_triangles(a, x, lower=lower, trans="C" if of_adjoint else "N", unit=unit)
+    if len(x) == 1 and prod(batch) != 1:
+        return np.ascontiguousarray(np.moveaxis(x.reshape(n, *batch, columns), 0, -2))
+    return x.reshape(*batch, n, columns)
+
+
+@solve_triangle.shape
+def _solve_triangle_shape(a, b, *, lower, of_adjoint, unit):
+    dtype = computing_dtype("solve_triangular", a, b)
+    return Meta(check_right_side("solve_triangular", a, b), dtype)
+
+
+@solve_triangle.batch
+def _solve_triangle_batch(
+    op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
+) -> Any:
+    ndim = max(x.ndim for x in operands)
+    return bind(op, tuple([x.aligned(ndim) for x in operands]), params)
+
+
+def _solve_triangle_vjp_a(g, a, y, lower, of_adjoint, unit):
+    z = solve_triangle(a, g, lower=lower, of_adjoint=not of_adjoint, unit=unit)
+    whole = product(y, adjoint(z)) if of_adjoint else product(z, adjoint(y))
+    return -(tril(whole, -int(unit)) if lower else triu(whole, int(unit)))
+
+
+solve_triangle.vjp(
+    a=_solve_triangle_vjp_a,
+    b=lambda g, a, lower, of_adjoint, unit: solve_triangle(
+        a, g, lower=lower, of_adjoint=not of_adjoint, unit=unit
+    ),
+)
+
+
+@solve_triangle.vjp_kernel
+def _solve_triangle_backward(call, mask, g, a=None, y=None):
+    lower, of_adjoint, unit = (call.params[k] for k in ("lower", "of_adjoint", "unit"))
+    z = solve_triangle.function(a, g, lower=lower, of_adjoint=not of_adjoint, unit=unit)
+    if not mask & 1:
+        return [None, fitted(z, call.metas[1])]
+    whole = product(y, adjoint(z)) if of_adjoint else product(z, adjoint(y))
+    ga = -(np.tril(whole, -int(unit)) if lower else np.triu(whole, int(unit)))
+    return [fitted(ga, call.metas[0]), fitted(z, call.metas[1]) if mask & 2 else None]
+
+
+def _regular(x: Any) -> Any:
+    return x + 3 * np.eye(x.shape[-1])
+
+
+solve_triangle.calls = [
+    (((3, 3), (3, 2)), lambda a, b: solve_triangle(_regular(a), b, lower=True)),
+    (((2, 3, 3), (3, 1)), lambda a, b: solve_triangle(_regular(a), b, of_adjoint=True)),
+    (((2, 2), (3, 2, 1)), lambda a, b: solve_triangle(a, b, unit=True)),
+]
+
+
+@composite(
+    ref="scipy.linalg.solve_triangular",
+    method=False,
+    smooth=True,
+    errors=[
+        (((2, 3), (2,)), {}, "NumgradLinAlgError"),
+        (((2, 2), (3,)), {}, "NumgradValueError"),
+    ],
+)
+def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False):
+    """The ``x`` of ``a @ x = b`` for triangular matrices; ``b`` with one axis is a vector.
+
+    Parameters
+    ----------
+    trans
+        0 or ``"N"`` solves with ``a``, 1 or ``"T"`` with its transpose, 2 or ``"C"`` with its
+        conjugate transpose.
+    lower
+        Whether the lower triangle of ``a`` counts, else the upper one. The other is not read.
+    unit_diagonal
+        Whether the diagonal counts as ones and is not read.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``b``, with the stacks of both operands broadcast.
+
+    Raises
+    ------
+    NumgradLinAlgError
+        If there is a zero on a diagonal, or a matrix is not square.
+
+    Examples
+    --------
+    >>> a = ng.tensor([[2.0, 0.0], [1.0, 4.0]])
+    >>> ng.linalg.solve_triangular(a, ng.tensor([2.0, 5.0]), lower=True)
+    tensor([1., 1.])
+    """
+    a, b = as_operand(a), as_operand(b)
+    check_square("solve_triangular", a)
+    check_right_side("solve_triangular", a, b)
+    codes = {0: "N", 1: "T", 2: "C"}
+    code = codes.get(trans, trans) if isinstance(trans, int) else trans
+    if code not in ("N", "T", "C"):
+        raise NumgradValueError(
+            f"solve_triangular: trans must be 0, 1, 2, 'N', 'T' or 'C', got {trans!r}"
+        )
+    if not unit_diagonal:
+        check_diagonal(a)
+    vector = len(b.shape) == 1
+    if vector:
+        b = expand_dims(b, -1)
+    turned = code == "T" and (a.dtype.kind == "c" or b.dtype.kind == "c")
+    x = solve_triangle(
+        a, np.conj(b) if turned else b, lower=bool(lower), of_adjoint=code != "N",
+        unit=bool(unit_diagonal),
+    )  # fmt: skip
+    x = np.conj(x) if turned else x
+    return squeeze(x, -1) if vector else x
+
+
+solve_triangular.calls = [
+    (((3, 3), (3,)), lambda a, b: solve_triangular(_regular(a), b, lower=True)),
+    (((3, 3), (3, 2)), lambda a, b: solve_triangular(_regular(a), b, trans="T")),
+    (((0, 0), (0,)), lambda a, b: solve_triangular(a, b)),
+]
+
+
+@primitive(internal=True, method=False, differentiable=False, effects=True)
+def check_diagonal(a):
+    """Raise if there is a zero on the diagonal of a triangular matrix."""
+    bad = np.any(np.diagonal(a, axis1=-2, axis2=-1) == 0, axis=-1)
+    if bad.any():
+        raise NumgradLinAlgError(f"solve_triangular: {which(bad, a.shape[:-2])} is singular")
+    return np.zeros((), bool)
+
+
+check_diagonal.shape(lambda a: Meta((), np.dtype(bool)))
+
+
+@primitive(
+    ref=np.linalg.cholesky,
+    method=False,
+    smooth=True,
+    errors=[(((2, 3),), {}, "NumgradLinAlgError"), (((3,),), {}, "NumgradLinAlgError")],
+)
+def cholesky(a, *, upper=False):
+    """Triangular factors of Hermitian positive definite matrices: ``a = L @ L^H``.
+
+    Only one triangle is read. The gradient is Hermitian, as if both were.
+
+    Parameters
+    ----------
+    upper
+        Whether to return ``U`` of ``a = U^H @ U`` and to read the upper triangle.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``a``, with zeros in the other triangle.
+
+    Raises
+    ------
+    NumgradLinAlgError
+        If a matrix is not positive definite or not square.
+
+    Examples
+    --------
+    >>> ng.linalg.cholesky(ng.tensor([[4.0, 2.0], [2.0, 5.0]]))
+    tensor([[2., 0.],
+            [1., 2.]])
+    """
+    check_square("cholesky", a)
+    dtype = computing_dtype("cholesky", a)
+    factors = stacked(adjoint(a) if upper else a, dtype)
+    info = systems.cholesky_factored(factors)
+    if info.any():
+        raise NumgradLinAlgError(
+            f"cholesky: {which(info != 0, a.shape[:-2])} is not positive definite"
+        )
+    factors = factors.reshape(a.shape)
+    return np.ascontiguousarray(adjoint(factors)) if upper else factors
+
+
+@cholesky.shape
+def _cholesky_shape(a, *, upper):
+    check_square("cholesky", a)
+    return Meta(a.shape, computing_dtype("cholesky", a))
+
+
+def _half_triangle(n: Any, dtype: np.dtype) -> Any:
+    """What takes the lower triangle with half of the diagonal, as a factor."""
+    n = n.__index__()
+    dtype = real_dtype(dtype)
+    return constant(np.tri(n, dtype=dtype) - 0.5 * np.eye(n, dtype=dtype))
+
+
+def _cholesky_vjp(g, y, upper):
+    if upper:
+        g, y = adjoint(g), adjoint(y)
+    inner = (product(adjoint(y), g)) * _half_triangle(y.shape[-1], y.dtype)
+    half = solve_triangle(y, inner, lower=True, of_adjoint=True)
+    return hermitian(adjoint(solve_triangle(y, adjoint(half), lower=True, of_adjoint=True)))
+
+
+cholesky.vjp(a=_cholesky_vjp)
+
+
+@cholesky.vjp_kernel
+def _cholesky_backward(call, mask, g, y=None):
+    upper = call.params["upper"]
+    if upper:
+        g, y = adjoint(g), adjoint(y)
+    n = y.shape[-1]
+    if y.size and systems.is_small(y):
+        out = np.tril(np.asarray(g, y.dtype)).reshape(-1, n, n)
+        systems.cholesky_backward(np.ascontiguousarray(y).reshape(-1, n, n), out)
+        return [out.reshape(y.shape)]
+    inner = np.ascontiguousarray((product(adjoint(y), g)) * _half_triangle(n, y.dtype))
+    inner, factors = inner.reshape(prod(y.shape[:-2]), n, n), stacked(y, y.dtype)
+    systems.solve_triangles(factors, inner, lower=True, trans="C")
+    inner = np.ascontiguousarray(adjoint(inner))
+    systems.solve_triangles(factors, inner, lower=True, trans="C")
+    return [hermitian(inner).reshape(y.shape)]
+
+
+cholesky.batch(of_matrices)
+
+
+def _definite(x: Any) -> Any:
+    """A positive definite matrix, made of any."""
+    return product(x, adjoint(x)) + np.eye(x.shape[-1])
+
+
+cholesky.calls = [
+    (((3, 3),), lambda a: cholesky(_definite(a))),
+    (((2, 2, 2),), lambda a: cholesky(_definite(a), upper=True)),
+    (((0, 0),), lambda a: cholesky(a)),
+]
+
+
+@composite(ref="scipy.linalg.cho_factor", method=False, smooth=True)
+def cho_factor(a, lower=False):
+    """Cholesky's factor for ``cho_solve``, and whether it is the lower one.
+
+    Parameters
+    ----------
+    lower
+        Whether to read the lower triangle and return the lower factor, else the upper ones.
+
+    Returns
+    -------
+    tuple
+        The factor, with zeros in the other triangle, and ``lower``.
+
+    Examples
+    --------
+    >>> factor = ng.linalg.cho_factor(ng.tensor([[4.0, 2.0], [2.0, 5.0]]))
+    >>> ng.linalg.cho_solve(factor, ng.tensor([8.0, 8.0]))
+    tensor([1.5, 1. ])
+    """
+    return cholesky(as_operand(a), upper=not lower), bool(lower)
+
+
+cho_factor.calls = [
+    (((3, 3),), lambda a: cho_factor(_definite(a))[0]),
+]
+
+
+@composite(ref="scipy.linalg.cho_solve", method=False, smooth=True)
+def cho_solve(c_and_lower, b):
+    """The ``x`` of ``a @ x = b`` by what ``cho_factor(a)`` returned.
+
+    Parameters
+    ----------
+    c_and_lower : pair
+        The factor, and whether it is the lower one.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``b``, with the stacks of both operands broadcast.
+
+    Examples
+    --------
+    >>> ng.linalg.cho_solve((ng.tensor([[2.0]]), True), ng.tensor([8.0]))
+    tensor([2.])
+    """
+    factor, lower = c_and_lower
+    factor, b = as_operand(factor), as_operand(b)
+    check_square("cho_solve", factor)
+    check_right_side("cho_solve", factor, b)
+    vector = len(b.shape) == 1
+    x = expand_dims(b, -1) if vector else b
+    for of_adjoint in (not lower, bool(lower)):
+        x = solve_triangle(factor, x, lower=bool(lower), of_adjoint=of_adjoint)
+    return squeeze(x, -1) if vector else x
+
+
+cho_solve.calls = [
+    (((3, 3), (3,)), lambda a, b: cho_solve(cho_factor(_definite(a)), b)),
+    (((3, 3), (3, 2)), lambda a, b: cho_solve((_regular(a), True), b)),
+]

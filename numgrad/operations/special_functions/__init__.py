@@ -1,0 +1,1 @@
+"""Special functions of SciPy's names, one module a field; ``numgrad.special`` shows them."""

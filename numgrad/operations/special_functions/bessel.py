@@ -1,0 +1,420 @@
+"""Bessel functions, their scaled and spherical forms, and Struve functions."""
+
+import math
+
+import numpy as np
+
+from numgrad.operations.special_functions.declare import SpecialFunction, derivative, special
+from numgrad.operations.special_functions.gamma import rgamma
+
+
+def _of_order(name: str, text: str) -> SpecialFunction:
+    """A derivative in the order, as an operation."""
+
+    def function(v, z):
+        raise NotImplementedError
+
+    function.__name__, function.__doc__ = name, text
+    return derivative(domain=(0.3, 4.0))(function)
+
+
+def _declare_derivatives(f, slope, kernel=None):
+    """Derivatives in order and argument; ``slope(f, v, z)`` is that in the argument.
+
+    Note [Differences in a parameter] of ``kernels.differences`` has the method: the second
+    derivative in the order is one of first ones, and a third raises.
+    """
+    name = kernel or f.name
+    if kernel is None:
+        first = _of_order(f"{name}_v", f"Derivative of ``{name}`` with respect to the order.")
+        second = _of_order(f"{name}_vv", f"Second derivative of ``{name}`` in the order.")
+        first.vjp(
+            v=lambda g, v, z: g * second(v, z),
+            z=lambda g, v, z: g * slope(first, v, z),
+        )
+        second.without("v").vjp(z=lambda g, v, z: g * slope(second, v, z))
+        _FIRST[name] = first
+    in_order = _FIRST[name]
+    f.vjp(v=lambda g, v, z: g * in_order(v, z), z=lambda g, v, z: g * slope(f, v, z))
+
+
+_FIRST: dict[str, SpecialFunction] = {}
+
+
+@special(domain=(0.3, 4.0), aliases=("jn",))
+def jv(v, z):
+    """Bessel function of the first kind of real order.
+
+    Derivatives in the order are differences of order ten, right to about eleven digits, second ones
+    to about eight; a third raises. So it is for all these functions.
+
+    Examples
+    --------
+    >>> ng.special.jv(0.5, ng.tensor([0.0, 1.0, 10.0]))
+    tensor([ 0.        ,  0.67139671, -0.13726374])
+    """
+
+
+@special(domain=(0.3, 4.0))
+def yv(v, z):
+    """Bessel function of the second kind of real order.
+
+    Examples
+    --------
+    >>> ng.special.yv(0.5, ng.tensor([1.0, 10.0]))
+    tensor([-0.43109887,  0.21170887])
+    """
+
+
+@special(domain=(0.3, 4.0))
+def iv(v, z):
+    """Modified Bessel function of the first kind of real order.
+
+    Examples
+    --------
+    >>> ng.special.iv(0.5, ng.tensor([0.0, 1.0]))
+    tensor([0.        , 0.93767489])
+    """
+
+
+@special(domain=(0.3, 4.0))
+def kv(v, z):
+    """Modified Bessel function of the second kind of real order.
+
+    Examples
+    --------
+    >>> ng.special.kv(0.5, ng.tensor([1.0, 10.0]))
+    tensor([4.61068504e-01, 1.79934781e-05])
+    """
+
+
+@special(domain=(0.3, 4.0))
+def jve(v, z):
+    """``jv``, as its scaled form is for real arguments.
+
+    Examples
+    --------
+    >>> ng.special.jve(0.5, ng.tensor([1.0, 10.0]))
+    tensor([ 0.67139671, -0.13726374])
+    """
+
+
+@special(domain=(0.3, 4.0))
+def yve(v, z):
+    """``yv``, as its scaled form is for real arguments.
+
+    Examples
+    --------
+    >>> ng.special.yve(0.5, ng.tensor([1.0, 10.0]))
+    tensor([-0.43109887,  0.21170887])
+    """
+
+
+@special(domain=(0.3, 4.0))
+def ive(v, z):
+    """``iv(v, z) * exp(-abs(z))``.
+
+    Examples
+    --------
+    >>> ng.special.ive(0.5, ng.tensor([1.0, 1000.0]))
+    tensor([0.34495131, 0.01261566])
+    """
+
+
+@special(domain=(0.3, 4.0))
+def kve(v, z):
+    """``kv(v, z) * exp(z)``.
+
+    Examples
+    --------
+    >>> ng.special.kve(0.5, ng.tensor([1.0, 1000.0]))
+    tensor([1.25331414, 0.03963327])
+    """
+
+
+def _wave_slope(f, v, z):
+    return 0.5 * (f(v - 1, z) - f(v + 1, z))
+
+
+def _decay_slope(f, v, z):
+    return -0.5 * (f(v - 1, z) + f(v + 1, z))
+
+
+_declare_derivatives(jv, _wave_slope)
+_declare_derivatives(yv, _wave_slope)
+_declare_derivatives(jve, _wave_slope, "jv")
+_declare_derivatives(yve, _wave_slope, "yv")
+_declare_derivatives(iv, lambda f, v, z: 0.5 * (f(v - 1, z) + f(v + 1, z)))
+_declare_derivatives(kv, _decay_slope)
+_declare_derivatives(ive, lambda f, v, z: 0.5 * (f(v - 1, z) + f(v + 1, z)) - np.sign(z) * f(v, z))
+_declare_derivatives(kve, lambda f, v, z: f(v, z) - 0.5 * (f(v - 1, z) + f(v + 1, z)))
+
+# ------------------------------------------------------------------------------ orders 0 and 1
+
+
+@special()
+def j0(x):
+    """Bessel function of the first kind of order 0.
+
+    Examples
+    --------
+    >>> ng.special.j0(ng.tensor([0.0, 1.0]))
+    tensor([1.        , 0.76519769])
+    """
+
+
+@special()
+def j1(x):
+    """Bessel function of the first kind of order 1.
+
+    Examples
+    --------
+    >>> ng.special.j1(ng.tensor([0.0, 1.0]))
+    tensor([0.        , 0.44005059])
+    """
+
+
+@special(domain=(0.3, 4.0))
+def y0(x):
+    """Bessel function of the second kind of order 0.
+
+    Examples
+    --------
+    >>> ng.special.y0(ng.tensor([0.0, 1.0]))
+    tensor([      -inf, 0.08825696])
+    """
+
+
+@special(domain=(0.3, 4.0))
+def y1(x):
+    """Bessel function of the second kind of order 1.
+
+    Examples
+    --------
+    >>> ng.special.y1(ng.tensor([0.0, 1.0]))
+    tensor([       -inf, -0.78121282])
+    """
+
+
+@special()
+def i0(x):
+    """Modified Bessel function of the first kind of order 0.
+
+    Examples
+    --------
+    >>> ng.special.i0(ng.tensor([0.0, 1.0]))
+    tensor([1.        , 1.26606588])
+    """
+
+
+@special()
+def i1(x):
+    """Modified Bessel function of the first kind of order 1.
+
+    Examples
+    --------
+    >>> ng.special.i1(ng.tensor([0.0, 1.0]))
+    tensor([0.       , 0.5651591])
+    """
+
+
+@special(smooth=False)
+def i0e(x):
+    """``i0(x) * exp(-abs(x))``.
+
+    Examples
+    --------
+    >>> ng.special.i0e(ng.tensor([0.0, 1.0, 1000.0]))
+    tensor([1.        , 0.46575961, 0.01261724])
+    """
+
+
+@special()
+def i1e(x):
+    """``i1(x) * exp(-abs(x))``.
+
+    Examples
+    --------
+    >>> ng.special.i1e(ng.tensor([0.0, 1.0, 1000.0]))
+    tensor([0.        , 0.20791042, 0.01261093])
+    """
+
+
+@special(domain=(0.3, 4.0))
+def k0(x):
+    """Modified Bessel function of the second kind of order 0.
+
+    Examples
+    --------
+    >>> ng.special.k0(ng.tensor([0.0, 1.0]))
+    tensor([       inf, 0.42102444])
+    """
+
+
+@special(domain=(0.3, 4.0))
+def k1(x):
+    """Modified Bessel function of the second kind of order 1.
+
+    Examples
+    --------
+    >>> ng.special.k1(ng.tensor([0.0, 1.0]))
+    tensor([       inf, 0.60190723])
+    """
+
+
+@special(domain=(0.3, 4.0))
+def k0e(x):
+    """``k0(x) * exp(x)``.
+
+    Examples
+    --------
+    >>> ng.special.k0e(ng.tensor([1.0, 1000.0]))
+    tensor([1.14446308, 0.03962832])
+    """
+
+
+@special(domain=(0.3, 4.0))
+def k1e(x):
+    """``k1(x) * exp(x)``.
+
+    Examples
+    --------
+    >>> ng.special.k1e(ng.tensor([1.0, 1000.0]))
+    tensor([1.63615349, 0.03964813])
+    """
+
+
+j0.vjp(x=lambda g, x: -g * j1(x))
+j1.vjp(x=lambda g, x: g * (0.5 * (j0(x) - jv(2, x))))
+y0.vjp(x=lambda g, x: -g * y1(x))
+y1.vjp(x=lambda g, x: g * (0.5 * (y0(x) - yv(2, x))))
+i0.vjp(x=lambda g, x: g * i1(x))
+i1.vjp(x=lambda g, x: g * (0.5 * (i0(x) + iv(2, x))))
+i0e.vjp(x=lambda g, x, y: g * (i1e(x) - np.sign(x) * y))
+i0e.kink(x=([0.0], [0]))
+i1e.vjp(x=lambda g, x, y: g * (0.5 * (i0e(x) + ive(2, x)) - np.sign(x) * y))
+k0.vjp(x=lambda g, x: -g * k1(x))
+k1.vjp(x=lambda g, x: g * (-0.5 * (k0(x) + kv(2, x))))
+k0e.vjp(x=lambda g, x, y: g * (y - k1e(x)))
+k1e.vjp(x=lambda g, x, y: g * (y - 0.5 * (k0e(x) + kve(2, x))))
+
+
+@special(domain=(0.3, 4.0))
+def yn(n, x):
+    """Bessel function of the second kind of integer order; others are truncated.
+
+    Examples
+    --------
+    >>> ng.special.yn(2, ng.tensor([1.0, 10.0]))
+    tensor([-1.65068261, -0.00586808])
+    """
+
+
+@special(domain=(0.3, 4.0))
+def kn(n, x):
+    """Modified Bessel function of the second kind of integer order; others are truncated.
+
+    Examples
+    --------
+    >>> ng.special.kn(2, ng.tensor([1.0, 10.0]))
+    tensor([1.6248389e+00, 2.1509817e-05])
+    """
+
+
+yn.without("n").vjp(x=lambda g, n, x: g * _wave_slope(yn, np.trunc(n), x))
+kn.without("n").vjp(x=lambda g, n, x: g * _decay_slope(kn, np.trunc(n), x))
+
+# ----------------------------------------------------------------------------------- spherical
+
+
+@special(domain=(0.3, 4.0))
+def spherical_jn(n, z):
+    """Spherical Bessel function of the first kind of integer order from 0 on.
+
+    Examples
+    --------
+    >>> ng.special.spherical_jn(2, ng.tensor([0.0, 1.0]))
+    tensor([0.        , 0.06203505])
+    """
+
+
+@special(domain=(0.3, 4.0))
+def spherical_yn(n, z):
+    """Spherical Bessel function of the second kind.
+
+    Examples
+    --------
+    >>> ng.special.spherical_yn(2, ng.tensor([1.0, 10.0]))
+    tensor([-3.60501757, -0.0650693 ])
+    """
+
+
+@special(domain=(0.3, 4.0))
+def spherical_in(n, z):
+    """Modified spherical Bessel function of the first kind.
+
+    Examples
+    --------
+    >>> ng.special.spherical_in(2, ng.tensor([0.0, 1.0]))
+    tensor([0.        , 0.07156287])
+    """
+
+
+@special(domain=(0.3, 4.0))
+def spherical_kn(n, z):
+    """Modified spherical Bessel function of the second kind.
+
+    Examples
+    --------
+    >>> ng.special.spherical_kn(2, ng.tensor([1.0, 10.0]))
+    tensor([4.04504572e+00, 9.48476771e-06])
+    """
+
+
+def _spherical_slope(f, n, z, low, high):
+    """Neighbours with weights ``n`` and ``n + 1``; there is none below order 0."""
+    n = np.trunc(n)
+    below = f(np.where(n == 0, 1, n) - 1, z)
+    return (low * n * below + high * (n + 1) * f(n + 1, z)) / (2 * n + 1)
+
+
+spherical_jn.without("n").vjp(z=lambda g, n, z: g * _spherical_slope(spherical_jn, n, z, 1, -1))
+spherical_yn.without("n").vjp(z=lambda g, n, z: g * _spherical_slope(spherical_yn, n, z, 1, -1))
+spherical_in.without("n").vjp(z=lambda g, n, z: g * _spherical_slope(spherical_in, n, z, 1, 1))
+spherical_kn.without("n").vjp(z=lambda g, n, z: g * _spherical_slope(spherical_kn, n, z, -1, -1))
+
+# -------------------------------------------------------------------------------------- Struve
+
+
+@special(domain=(0.3, 4.0))
+def struve(v, x):
+    """Struve function; no gradient with respect to the order.
+
+    Examples
+    --------
+    >>> ng.special.struve(0.5, ng.tensor([0.0, 1.0]))
+    tensor([0.        , 0.36678569])
+    """
+
+
+@special(domain=(0.3, 4.0))
+def modstruve(v, x):
+    """Modified Struve function; no gradient with respect to the order.
+
+    Examples
+    --------
+    >>> ng.special.modstruve(0.5, ng.tensor([0.0, 1.0]))
+    tensor([0.        , 0.43331565])
+    """
+
+
+def _inhomogeneity(v, x):
+    return np.power(0.5 * x, v) * rgamma(v + 1.5) / math.sqrt(math.pi)
+
+
+struve.without("v").vjp(
+    x=lambda g, v, x: g * (0.5 * (struve(v - 1, x) - struve(v + 1, x) + _inhomogeneity(v, x)))
+)
+modstruve.without("v").vjp(
+    x=lambda g, v, x: g * (0.5 * (modstruve(v - 1, x) + modstruve(v + 1, x) + _inhomogeneity(v, x)))
+)

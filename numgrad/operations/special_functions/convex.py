@@ -1,0 +1,246 @@
+"""Products with logarithms, entropies, losses and power transforms."""
+
+import math
+
+import numpy as np
+
+from numgrad.operations.special_functions.declare import special
+from numgrad.operations.special_functions.hypergeometric import hyp1f1, hyp2f1
+
+
+@special(domain=(0.3, 3.0))
+def xlogy(a, b):
+    """``a * log(b)``, 0 where ``a`` is unless ``b`` is NaN.
+
+    Examples
+    --------
+    >>> ng.special.xlogy(ng.tensor([0.0, 2.0]), ng.tensor([0.0, 1.0]))
+    tensor([0., 0.])
+    """
+
+
+xlogy.vjp(
+    a=lambda g, b: g * np.log(b),
+    b=lambda g, a, b: g * (a / np.where(a == 0, 1, b)),
+)
+
+
+@special(domain=(0.3, 3.0))
+def xlog1py(a, b):
+    """``a * log(1 + b)``, 0 where ``a`` is unless ``b`` is NaN.
+
+    Examples
+    --------
+    >>> ng.special.xlog1py(ng.tensor([0.0, 2.0]), ng.tensor([-1.0, 1e-20]))
+    tensor([0.e+00, 2.e-20])
+    """
+
+
+xlog1py.vjp(
+    a=lambda g, b: g * np.log1p(b),
+    b=lambda g, a, b: g * (a / np.where(a == 0, 1, 1 + b)),
+)
+
+
+@special(domain=(0.3, 3.0))
+def powm1(a, b):
+    """``a**b - 1``, accurate where that is small.
+
+    Examples
+    --------
+    >>> ng.special.powm1(ng.tensor([1.0, 2.0]), 1e-20)
+    tensor([0.00000000e+00, 6.93147181e-21])
+    """
+
+
+powm1.vjp(
+    a=lambda g, a, b: g * b * np.power(a, b - 1),
+    b=lambda g, a, y: g * (y + 1) * np.log(a),
+)
+
+
+@special(domain=(0.3, 3.0))
+def entr(x):
+    """Summand ``-x log(x)`` of the entropy, ``-inf`` for negative operands.
+
+    Examples
+    --------
+    >>> ng.special.entr(ng.tensor([0.0, 0.5, 1.0]))
+    tensor([ 0.        ,  0.34657359, -0.        ])
+    """
+
+
+entr.vjp(x=lambda g, x: g * (-np.log(x) - 1))
+
+
+@special(domain=(0.3, 3.0))
+def rel_entr(a, b):
+    """Summand ``a log(a / b)`` of the relative entropy.
+
+    Examples
+    --------
+    >>> ng.special.rel_entr(ng.tensor([0.0, 0.5]), 0.25)
+    tensor([0.        , 0.34657359])
+    """
+
+
+rel_entr.vjp(a=lambda g, a, b: g * (np.log(a / b) + 1), b=lambda g, a, b: -g * (a / b))
+
+
+@special(domain=(0.3, 3.0))
+def kl_div(a, b):
+    """Summand ``a log(a / b) - a + b`` of the Kullback-Leibler divergence.
+
+    Examples
+    --------
+    >>> ng.special.kl_div(ng.tensor([0.0, 0.5]), 0.25)
+    tensor([0.25      , 0.09657359])
+    """
+
+
+kl_div.vjp(a=lambda g, a, b: g * np.log(a / b), b=lambda g, a, b: g * (1 - a / b))
+
+
+@special(domain=(0.3, 3.0))
+def huber(delta, r):
+    """Huber's loss: ``r**2 / 2`` up to ``delta``, from there on linear.
+
+    Examples
+    --------
+    >>> ng.special.huber(1.0, ng.tensor([0.5, -3.0]))
+    tensor([0.125, 2.5  ])
+    """
+
+
+huber.vjp(
+    delta=lambda g, delta, r: g * np.where(np.abs(r) <= delta, 0, np.abs(r) - delta),
+    r=lambda g, delta, r: g * np.where(np.abs(r) <= delta, r, np.sign(r) * delta),
+)
+
+
+@special(domain=(0.3, 3.0))
+def pseudo_huber(delta, r):
+    """Smooth form of Huber's loss, ``delta**2 (sqrt(1 + (r / delta)**2) - 1)``.
+
+    Examples
+    --------
+    >>> ng.special.pseudo_huber(1.0, ng.tensor([0.5, -3.0]))
+    tensor([0.11803399, 2.16227766])
+    """
+
+
+def _pseudo_huber_vjp(g, delta, r):
+    u = (r / delta) ** 2
+    root = np.sqrt(1 + u)
+    return g * (delta * (u * u) / (root * (1 + root) ** 2))
+
+
+pseudo_huber.vjp(
+    delta=_pseudo_huber_vjp, r=lambda g, delta, r: g * (r / np.sqrt(1 + (r / delta) ** 2))
+)
+
+
+def _power_slope(log, lmbda):
+    """Derivative of ``(exp(lmbda * log) - 1) / lmbda`` with respect to ``lmbda``."""
+    return 0.5 * log * log * hyp1f1(2, 3, lmbda * log)
+
+
+@special(domain=(0.3, 3.0))
+def boxcox(x, lmbda):
+    """Power transform of Box and Cox, ``(x**lmbda - 1) / lmbda``, or ``log(x)``.
+
+    Examples
+    --------
+    >>> ng.special.boxcox(ng.tensor([1.0, 2.0]), 0.5)
+    tensor([0.        , 0.82842712])
+    """
+
+
+boxcox.vjp(
+    x=lambda g, x, lmbda: g * np.power(x, lmbda - 1),
+    lmbda=lambda g, x, lmbda: g * _power_slope(np.log(x), lmbda),
+)
+
+
+@special(domain=(0.3, 3.0))
+def boxcox1p(x, lmbda):
+    """Power transform of ``1 + x``, accurate for small operands.
+
+    Examples
+    --------
+    >>> ng.special.boxcox1p(ng.tensor([1e-10, 2.0]), 0.5)
+    tensor([1.00000000e-10, 1.46410162e+00])
+    """
+
+
+boxcox1p.vjp(
+    x=lambda g, x, lmbda: g * np.power(1 + x, lmbda - 1),
+    lmbda=lambda g, x, lmbda: g * _power_slope(np.log1p(x), lmbda),
+)
+
+
+def _root_slope(x, lmbda):
+    """Derivative of ``log(1 + lmbda * x) / lmbda`` with respect to ``lmbda``."""
+    return -0.5 * x * x * hyp2f1(2, 2, 3, -lmbda * x)
+
+
+@special(domain=(0.1, 0.9))
+def inv_boxcox(x, lmbda):
+    """Inverse of the power transform of Box and Cox, ``(1 + lmbda x)**(1 / lmbda)``.
+
+    Examples
+    --------
+    >>> ng.special.inv_boxcox(ng.tensor([0.0, 1.0]), 0.5)
+    tensor([1.  , 2.25])
+    """
+
+
+inv_boxcox.vjp(
+    x=lambda g, lmbda, y: g * np.power(y, 1 - lmbda),
+    lmbda=lambda g, x, lmbda, y: g * y * _root_slope(x, lmbda),
+)
+
+
+@special(domain=(0.1, 0.9))
+def inv_boxcox1p(x, lmbda):
+    """Inverse of ``boxcox1p``.
+
+    Examples
+    --------
+    >>> ng.special.inv_boxcox1p(ng.tensor([1e-10, 1.0]), 0.5)
+    tensor([1.00e-10, 1.25e+00])
+    """
+
+
+inv_boxcox1p.vjp(
+    x=lambda g, lmbda, y: g * np.power(1 + y, 1 - lmbda),
+    lmbda=lambda g, x, lmbda, y: g * (1 + y) * _root_slope(x, lmbda),
+)
+
+
+@special()
+def exp10(x):
+    """``10**x``.
+
+    Examples
+    --------
+    >>> ng.special.exp10(ng.tensor([-1.0, 2.0]))
+    tensor([  0.1, 100. ])
+    """
+
+
+exp10.vjp(x=lambda g, y: math.log(10) * g * y)
+
+
+@special()
+def cosm1(x):
+    """``cos(x) - 1``, accurate for small operands.
+
+    Examples
+    --------
+    >>> ng.special.cosm1(ng.tensor([1e-10, 1.0]))
+    tensor([-5.00000000e-21, -4.59697694e-01])
+    """
+
+
+cosm1.vjp(x=lambda g, x: -g * np.sin(x))

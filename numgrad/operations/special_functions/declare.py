@@ -1,0 +1,97 @@
+"""How special functions are declared: real, by SciPy's name, with SciPy's value in kernels.
+
+Note [Derivatives of special functions]
+---------------------------------------
+Those with respect to arguments are closed formulas, written in operations, so there are derivatives
+of any order. Those with respect to orders and parameters of shape are closed formulas where there
+is one; for incomplete gamma and beta functions and Bessel functions they are computed by Note
+[Differences in a parameter] of ``kernels.differences``, twice; a third time raises. What has none
+raises as well: no gradient is silently zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, ClassVar
+
+from numgrad.core.elementwise import Elementwise
+from numgrad.errors import NumgradNotImplementedError
+from numgrad.kernels import differences as _differences  # noqa: F401 (what kernels call)
+from numgrad.operations.real import floating
+
+
+class SpecialFunction(Elementwise):
+    """An elementwise function of real operands that the kernel library has under its name.
+
+    Attributes
+    ----------
+    refused
+        Inputs whose gradient raises.
+    """
+
+    refused: tuple[str, ...] = ()
+    parameters: ClassVar = {
+        "v": ("", "Order."),
+        "n": ("", "Order."),
+        "z": ("", "Argument."),
+        "m": ("", "Parameter."),
+        "c": ("", "Third parameter."),
+        "p": ("", "Probability."),
+        "k": ("", "Count."),
+        "alpha": ("", "Parameter."),
+        "beta": ("", "Second parameter."),
+        "phi": ("", "Amplitude, in radians."),
+        "delta": ("", "Where it becomes linear."),
+        "r": ("", "Residual."),
+        "lmbda": ("", "Power."),
+        "df": ("", "Degrees of freedom."),
+        "dfn": ("", "Degrees of freedom of the numerator."),
+        "dfd": ("", "Degrees of freedom of the denominator."),
+        "t": ("", "Quantile."),
+    }
+
+    def without(self, *names: str) -> SpecialFunction:
+        """Have gradients with respect to these inputs raise; returns the operation."""
+        self.refused = names
+        self.vjp(**{name: _refusal(self.name, name) for name in names})
+        return self
+
+
+def _refusal(operation: str, name: str) -> Callable[..., Any]:
+    def refuse(g):
+        raise NumgradNotImplementedError(
+            f"{operation}: has no derivative with respect to {name!r}; detach() it"
+        )
+
+    return refuse
+
+
+class ParameterDerivative(SpecialFunction):
+    """A part of gradient formulas: a derivative by differences, without a reference of its own."""
+
+
+def special(
+    family: type[SpecialFunction] = SpecialFunction, **options: Any
+) -> Callable[[Callable[..., Any]], SpecialFunction]:
+    """Declare a special function, whose body is its documentation."""
+
+    def declare(function: Callable[..., Any]) -> SpecialFunction:
+        name = function.__name__
+        given = {
+            "ref": f"scipy.special.{name}",
+            "scalar": name,
+            "method": False,
+            "smooth": True,
+            "real": True,
+            "types": partial(floating, name),
+            **options,
+        }
+        return family(function, **given)
+
+    return declare
+
+
+def derivative(**options: Any) -> Callable[[Callable[..., Any]], SpecialFunction]:
+    """Declare a derivative in a parameter that gradient formulas name."""
+    return special(family=ParameterDerivative, internal=True, ref=None, **options)

@@ -1,0 +1,353 @@
+"""Distribution functions of SciPy's older names, their complements and inverses."""
+
+import math
+
+import numpy as np
+
+from numgrad.operations.special_functions import beta as _beta
+from numgrad.operations.special_functions import gamma as _gamma
+from numgrad.operations.special_functions.beta import betainc, betainc_a, betainc_b, betaincc
+from numgrad.operations.special_functions.declare import special
+from numgrad.operations.special_functions.gamma import betaln, gammainc_a
+
+_density = _gamma._density
+_beta_density = _beta._density
+
+# ---------------------------------------------------------------------------------- chi-squared
+
+
+@special(domain=(0.5, 4.0))
+def chdtr(v, x):
+    """Distribution function of chi-squared with ``v`` degrees of freedom.
+
+    Examples
+    --------
+    >>> ng.special.chdtr(2.0, ng.tensor([0.0, 1.0, 5.0]))
+    tensor([0.        , 0.39346934, 0.917915  ])
+    """
+
+
+@special(domain=(0.5, 4.0))
+def chdtrc(v, x):
+    """Probability that a chi-squared number of ``v`` degrees of freedom is larger.
+
+    Examples
+    --------
+    >>> ng.special.chdtrc(2.0, ng.tensor([0.0, 1.0, 5.0]))
+    tensor([1.        , 0.60653066, 0.082085  ])
+    """
+
+
+@special(domain=(0.1, 0.9))
+def chdtri(v, p):
+    """Inverse of ``chdtrc``.
+
+    Examples
+    --------
+    >>> ng.special.chdtri(2.0, ng.tensor([0.05, 0.5]))
+    tensor([5.99146455, 1.38629436])
+    """
+
+
+chdtr.vjp(
+    v=lambda g, v, x: 0.5 * g * gammainc_a(0.5 * v, 0.5 * x),
+    x=lambda g, v, x: 0.5 * g * _density(0.5 * v, 0.5 * x),
+)
+chdtrc.vjp(
+    v=lambda g, v, x: -0.5 * g * gammainc_a(0.5 * v, 0.5 * x),
+    x=lambda g, v, x: -0.5 * g * _density(0.5 * v, 0.5 * x),
+)
+chdtri.vjp(
+    v=lambda g, v, y: -g * gammainc_a(0.5 * v, 0.5 * y) / _density(0.5 * v, 0.5 * y),
+    p=lambda g, v, y: -2 * g / _density(0.5 * v, 0.5 * y),
+)
+
+# ---------------------------------------------------------------------------------- Student's t
+
+
+def _student_density(df, t):
+    log = betaln(0.5, 0.5 * df) + 0.5 * np.log(df) + 0.5 * (df + 1) * np.log1p(t * t / df)
+    return np.exp(-log)
+
+
+def _student_slope(df, t):
+    """Derivative of the distribution function in the degrees of freedom.
+
+    It is half of an incomplete beta function of ``t**2 / (df + t**2)``, or of the complement of
+    that, whichever is smaller.
+    """
+    square = np.where(t == 0, 1, t * t)
+    total = df + square
+    near = square < df
+    small = np.where(near, square, df) / total
+    own, other = np.where(near, 0.5, 0.5 * df), np.where(near, 0.5 * df, 0.5)
+    shape = np.where(near, betainc_b(own, other, small), -betainc_a(own, other, small))
+    slope = 0.5 * shape - _beta_density(own, other, small) * square / (total * total)
+    return 0.5 * np.sign(t) * slope
+
+
+@special(domain=(0.5, 4.0))
+def stdtr(df, t):
+    """Distribution function of Student's t.
+
+    Examples
+    --------
+    >>> ng.special.stdtr(3.0, ng.tensor([-1e3, 0.0, 1.0]))
+    tensor([1.10265382e-09, 5.00000000e-01, 8.04498891e-01])
+    """
+
+
+@special(domain=(0.1, 0.9))
+def stdtrit(df, p):
+    """Quantile of Student's t, the inverse of ``stdtr``.
+
+    Examples
+    --------
+    >>> ng.special.stdtrit(3.0, ng.tensor([0.5, 0.975]))
+    tensor([0.        , 3.18244631])
+    """
+
+
+stdtr.vjp(
+    df=lambda g, df, t: g * _student_slope(df, t), t=lambda g, df, t: g * _student_density(df, t)
+)
+stdtrit.vjp(
+    df=lambda g, df, y: -g * _student_slope(df, y) / _student_density(df, y),
+    p=lambda g, df, y: g / _student_density(df, y),
+)
+
+# -------------------------------------------------------------------------------------------- F
+
+
+def _ratio(dfn, dfd, x):
+    """The argument of the incomplete beta function, and its derivative but for one factor."""
+    total = dfd + dfn * x
+    return dfn * x / total, 1 / (total * total)
+
+
+def _f_density(dfn, dfd, x):
+    u, slope = _ratio(dfn, dfd, x)
+    return _beta_density(0.5 * dfn, 0.5 * dfd, u) * (slope * dfn * dfd)
+
+
+def _f_slope_n(dfn, dfd, x):
+    u, slope = _ratio(dfn, dfd, x)
+    a, b = 0.5 * dfn, 0.5 * dfd
+    return 0.5 * betainc_a(a, b, u) + _beta_density(a, b, u) * (slope * x * dfd)
+
+
+def _f_slope_d(dfn, dfd, x):
+    u, slope = _ratio(dfn, dfd, x)
+    a, b = 0.5 * dfn, 0.5 * dfd
+    return 0.5 * betainc_b(a, b, u) - _beta_density(a, b, u) * (slope * x * dfn)
+
+
+@special(domain=(0.5, 4.0))
+def fdtr(dfn, dfd, x):
+    """Distribution function of Fisher's F.
+
+    Examples
+    --------
+    >>> ng.special.fdtr(2.0, 3.0, ng.tensor([0.0, 1.0]))
+    tensor([0.      , 0.535242])
+    """
+
+
+@special(domain=(0.5, 4.0))
+def fdtrc(dfn, dfd, x):
+    """Complement of the distribution function of Fisher's F.
+
+    Examples
+    --------
+    >>> ng.special.fdtrc(2.0, 3.0, ng.tensor([0.0, 1.0]))
+    tensor([1.      , 0.464758])
+    """
+
+
+@special(domain=(0.1, 0.9))
+def fdtri(dfn, dfd, p):
+    """Quantile of Fisher's F, the inverse of ``fdtr``.
+
+    Examples
+    --------
+    >>> ng.special.fdtri(2.0, 3.0, ng.tensor([0.5, 0.95]))
+    tensor([0.88110158, 9.5520945 ])
+    """
+
+
+fdtr.vjp(
+    dfn=lambda g, dfn, dfd, x: g * _f_slope_n(dfn, dfd, x),
+    dfd=lambda g, dfn, dfd, x: g * _f_slope_d(dfn, dfd, x),
+    x=lambda g, dfn, dfd, x: g * _f_density(dfn, dfd, x),
+)
+fdtrc.vjp(
+    dfn=lambda g, dfn, dfd, x: -g * _f_slope_n(dfn, dfd, x),
+    dfd=lambda g, dfn, dfd, x: -g * _f_slope_d(dfn, dfd, x),
+    x=lambda g, dfn, dfd, x: -g * _f_density(dfn, dfd, x),
+)
+fdtri.vjp(
+    dfn=lambda g, dfn, dfd, y: -g * _f_slope_n(dfn, dfd, y) / _f_density(dfn, dfd, y),
+    dfd=lambda g, dfn, dfd, y: -g * _f_slope_d(dfn, dfd, y) / _f_density(dfn, dfd, y),
+    p=lambda g, dfn, dfd, y: g / _f_density(dfn, dfd, y),
+)
+
+# ------------------------------------------------------------------------------------- of counts
+
+
+@special(domain=(0.5, 4.0))
+def gdtr(a, b, x):
+    """Distribution function of the gamma distribution of rate ``a`` and shape ``b``.
+
+    Examples
+    --------
+    >>> ng.special.gdtr(1.0, 2.0, ng.tensor([0.0, 1.0]))
+    tensor([0.        , 0.26424112])
+    """
+
+
+@special(domain=(0.5, 4.0))
+def gdtrc(a, b, x):
+    """Complement of the distribution function of the gamma distribution.
+
+    Examples
+    --------
+    >>> ng.special.gdtrc(1.0, 2.0, ng.tensor([0.0, 1.0]))
+    tensor([1.        , 0.73575888])
+    """
+
+
+gdtr.vjp(
+    a=lambda g, a, b, x: g * x * _density(b, a * x),
+    b=lambda g, a, b, x: g * gammainc_a(b, a * x),
+    x=lambda g, a, b, x: g * a * _density(b, a * x),
+)
+gdtrc.vjp(
+    a=lambda g, a, b, x: -g * x * _density(b, a * x),
+    b=lambda g, a, b, x: -g * gammainc_a(b, a * x),
+    x=lambda g, a, b, x: -g * a * _density(b, a * x),
+)
+
+
+@special(domain=(0.5, 4.0))
+def pdtr(k, m):
+    """Probability of at most ``k`` events in a Poisson process of mean ``m``.
+
+    Examples
+    --------
+    >>> ng.special.pdtr(2, ng.tensor([0.5, 2.0]))
+    tensor([0.98561232, 0.67667642])
+    """
+
+
+@special(domain=(0.5, 4.0))
+def pdtrc(k, m):
+    """Probability of more than ``k`` events in a Poisson process of mean ``m``.
+
+    Examples
+    --------
+    >>> ng.special.pdtrc(2, ng.tensor([0.5, 2.0]))
+    tensor([0.01438768, 0.32332358])
+    """
+
+
+pdtr.without("k").vjp(m=lambda g, k, m: -g * _density(np.floor(k) + 1, m))
+pdtrc.without("k").vjp(m=lambda g, k, m: g * _density(np.floor(k) + 1, m))
+
+
+def _counts(k, n):
+    """Where there are more trials than successes, and parameters of the beta function there."""
+    k, n = np.floor(k), np.trunc(n)
+    inside = (k >= 0) & (k < n)
+    return inside, np.where(inside, k, 0) + 1, np.where(inside, n - k, 1)
+
+
+@special(scalar=None, domain=(0.1, 0.9))
+def bdtr(k, n, p):
+    """Probability of at most ``k`` successes in ``n`` trials of probability ``p``.
+
+    Parameters
+    ----------
+    n
+        Number of trials.
+
+    Examples
+    --------
+    >>> ng.special.bdtr(1, 3, ng.tensor([0.1, 0.5]))
+    tensor([0.972, 0.5  ])
+    """
+    inside, a, b = _counts(k, n)
+    edge = np.where(np.floor(k) == np.trunc(n), 1, math.nan)
+    return np.where(inside, betaincc(a, b, p), edge)
+
+
+@special(scalar=None, domain=(0.1, 0.9))
+def bdtrc(k, n, p):
+    """Probability of more than ``k`` successes in ``n`` trials of probability ``p``.
+
+    Parameters
+    ----------
+    n
+        Number of trials.
+
+    Examples
+    --------
+    >>> ng.special.bdtrc(1, 3, ng.tensor([0.1, 0.5]))
+    tensor([0.028, 0.5  ])
+    """
+    inside, a, b = _counts(k, n)
+    edge = np.where(np.floor(k) == np.trunc(n), 0, np.where(k < 0, 1, math.nan))
+    return np.where(inside, betainc(a, b, p), edge)
+
+
+def _bdtr_slope(k, n, p):
+    inside, a, b = _counts(k, n)
+    return np.where(inside, _beta_density(a, b, p), 0)
+
+
+bdtr.without("k", "n").vjp(p=lambda g, k, n, p: -g * _bdtr_slope(k, n, p))
+bdtrc.without("k", "n").vjp(p=lambda g, k, n, p: g * _bdtr_slope(k, n, p))
+
+
+def _some(n):
+    """A number of successes that are waited for, at least one."""
+    return np.where(n >= 1, np.trunc(n), math.nan)
+
+
+@special(scalar=None, domain=(0.1, 0.9))
+def nbdtr(k, n, p):
+    """Probability of at most ``k`` failures before the ``n``-th success.
+
+    Parameters
+    ----------
+    n
+        Number of successes.
+
+    Examples
+    --------
+    >>> ng.special.nbdtr(1, 3, ng.tensor([0.1, 0.5]))
+    tensor([0.0037, 0.3125])
+    """
+    return betainc(_some(n), np.trunc(k) + 1, p)
+
+
+@special(scalar=None, domain=(0.1, 0.9))
+def nbdtrc(k, n, p):
+    """Probability of more than ``k`` failures before the ``n``-th success.
+
+    Parameters
+    ----------
+    n
+        Number of successes.
+
+    Examples
+    --------
+    >>> ng.special.nbdtrc(1, 3, ng.tensor([0.1, 0.5]))
+    tensor([0.9963, 0.6875])
+    """
+    return betaincc(_some(n), np.trunc(k) + 1, p)
+
+
+nbdtr.calls = [(((3,),), lambda p: nbdtr(1, 3, p))]
+nbdtrc.calls = [(((3,),), lambda p: nbdtrc(1, 3, p))]
+nbdtr.without("k", "n").vjp(p=lambda g, k, n, p: g * _beta_density(_some(n), np.trunc(k) + 1, p))
+nbdtrc.without("k", "n").vjp(p=lambda g, k, n, p: -g * _beta_density(_some(n), np.trunc(k) + 1, p))

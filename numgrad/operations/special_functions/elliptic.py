@@ -1,0 +1,124 @@
+"""Elliptic integrals."""
+
+import math
+
+import numpy as np
+
+from numgrad.operations.special_functions.declare import special
+from numgrad.operations.special_functions.hypergeometric import hyp2f1
+
+_SMALL = 0.01
+
+
+def _apart(m):
+    """Whether ``m`` is so small that differences over it cancel, and itself elsewhere."""
+    small = np.abs(m) < _SMALL
+    return small, np.where(small, m, 0), np.where(small, 0.5, m)
+
+
+def _complete_slope(first, second, m, rest):
+    """Derivative of the first integral; ``rest`` is ``1 - m``."""
+    small, near, far = _apart(m)
+    series = (math.pi / 8) * hyp2f1(1.5, 1.5, 2, near)
+    return np.where(small, series, (second - rest * first) / (2 * far * rest))
+
+
+@special(domain=(0.1, 0.9))
+def ellipk(m):
+    """Complete elliptic integral of the first kind.
+
+    Examples
+    --------
+    >>> ng.special.ellipk(ng.tensor([0.0, 0.5, 1.0]))
+    tensor([1.57079633, 1.85407468,        inf])
+    """
+
+
+@special(domain=(0.1, 0.9))
+def ellipkm1(p):
+    """Complete elliptic integral of the first kind around ``m = 1``: ``ellipk(1 - p)``.
+
+    Parameters
+    ----------
+    p
+        Complement of the parameter.
+
+    Examples
+    --------
+    >>> ng.special.ellipkm1(ng.tensor([1e-30, 0.5]))
+    tensor([35.92507076,  1.85407468])
+    """
+
+
+@special(domain=(0.1, 0.9))
+def ellipe(m):
+    """Complete elliptic integral of the second kind.
+
+    Examples
+    --------
+    >>> ng.special.ellipe(ng.tensor([0.0, 0.5, 1.0]))
+    tensor([1.57079633, 1.35064388, 1.        ])
+    """
+
+
+def _ellipe_vjp(g, m, y):
+    small, near, far = _apart(m)
+    series = (-math.pi / 8) * hyp2f1(0.5, 1.5, 2, near)
+    return g * np.where(small, series, (y - ellipk(far)) / (2 * far))
+
+
+ellipk.vjp(m=lambda g, m, y: g * _complete_slope(y, ellipe(m), m, 1 - m))
+ellipkm1.vjp(p=lambda g, p, y: -g * _complete_slope(y, ellipe(1 - p), 1 - p, p))
+ellipe.vjp(m=_ellipe_vjp)
+
+
+@special(domain=(0.1, 0.9))
+def ellipkinc(phi, m):
+    """Incomplete elliptic integral of the first kind.
+
+    Examples
+    --------
+    >>> ng.special.ellipkinc(ng.tensor([0.0, 1.0]), 0.5)
+    tensor([0.        , 1.08321677])
+    """
+
+
+@special(domain=(0.1, 0.9))
+def ellipeinc(phi, m):
+    """Incomplete elliptic integral of the second kind.
+
+    Examples
+    --------
+    >>> ng.special.ellipeinc(ng.tensor([0.0, 1.0]), 0.5)
+    tensor([0.        , 0.92732988])
+    """
+
+
+def _root(phi, m):
+    return np.sqrt(1 - m * np.sin(phi) ** 2)
+
+
+def _third(phi, m, first, second):
+    """Integral of ``sin(t)**2 / sqrt(1 - m sin(t)**2)``, which is ``(F - E) / m``."""
+    small, near, far = _apart(m)
+    sine, product = np.sin(phi), np.sin(phi) * np.cos(phi)
+    integral, power, series, weight = phi, product, 0.0, 1.0
+    for k in range(1, 8):  # integrals of even powers of the sine, by parts
+        integral = ((2 * k - 1) * integral - power) / (2 * k)
+        series = series + weight * integral
+        power = power * sine * sine
+        weight = weight * near * ((2 * k - 1) / (2 * k))
+    return np.where(small, series, (first - second) / far)
+
+
+def _ellipkinc_vjp(g, phi, m, y):
+    third = _third(phi, m, y, ellipeinc(phi, m))
+    edge = np.sin(phi) * np.cos(phi) / _root(phi, m)
+    return g * ((y - third - edge) / (2 * (1 - m)))
+
+
+ellipkinc.vjp(phi=lambda g, phi, m: g / _root(phi, m), m=_ellipkinc_vjp)
+ellipeinc.vjp(
+    phi=lambda g, phi, m: g * _root(phi, m),
+    m=lambda g, phi, m, y: g * (-0.5 * _third(phi, m, ellipkinc(phi, m), y)),
+)

@@ -1,0 +1,150 @@
+"""Orthogonal polynomials at a point, of integer and, but for Hermite's, real order.
+
+None has a gradient with respect to its order, or to parameters of its weight.
+"""
+
+import numpy as np
+
+from numgrad.operations.real import scipy_special
+from numgrad.operations.special_functions.declare import special
+
+
+def _of_whole(name):
+    """SciPy's function, which takes orders of integer dtype only."""
+    return lambda n, x: scipy_special(name)(np.asarray(n, np.int64), x)
+
+
+def _below(n, f):
+    """``f(n - 1)``, 0 for the constant."""
+    return np.where(n == 0, 0, f(np.where(n == 0, 1, n) - 1))
+
+
+@special(domain=(0.1, 0.9))
+def eval_legendre(n, x):
+    """Legendre polynomial.
+
+    Examples
+    --------
+    >>> ng.special.eval_legendre(2, ng.tensor([0.0, 0.5, 1.0]))
+    tensor([-0.5  , -0.125,  1.   ])
+    """
+
+
+@special(domain=(0.1, 0.9))
+def eval_chebyt(n, x):
+    """Chebyshev polynomial of the first kind.
+
+    Examples
+    --------
+    >>> ng.special.eval_chebyt(2, ng.tensor([0.0, 0.5, 1.0]))
+    tensor([-1. , -0.5,  1. ])
+    """
+
+
+@special(domain=(0.1, 0.9))
+def eval_chebyu(n, x):
+    """Chebyshev polynomial of the second kind.
+
+    Examples
+    --------
+    >>> ng.special.eval_chebyu(2, ng.tensor([0.0, 0.5, 1.0]))
+    tensor([-1.,  0.,  3.])
+    """
+
+
+@special(domain=(0.1, 0.9))
+def eval_gegenbauer(n, alpha, x):
+    """Gegenbauer polynomial.
+
+    Examples
+    --------
+    >>> ng.special.eval_gegenbauer(2, 1.5, ng.tensor([0.0, 0.5, 1.0]))
+    tensor([-1.5  ,  0.375,  6.   ])
+    """
+
+
+@special(domain=(0.1, 0.9))
+def eval_jacobi(n, alpha, beta, x):
+    """Jacobi polynomial.
+
+    Examples
+    --------
+    >>> ng.special.eval_jacobi(2, 0.5, 1.5, ng.tensor([0.0, 0.5, 1.0]))
+    tensor([-0.625 , -0.3125,  1.875 ])
+    """
+
+
+@special(domain=(0.1, 0.9))
+def eval_laguerre(n, x):
+    """Laguerre polynomial.
+
+    Examples
+    --------
+    >>> ng.special.eval_laguerre(2, ng.tensor([0.0, 0.5, 1.0]))
+    tensor([ 1.   ,  0.125, -0.5  ])
+    """
+
+
+@special(domain=(0.1, 0.9))
+def eval_genlaguerre(n, alpha, x):
+    """Generalized Laguerre polynomial.
+
+    Examples
+    --------
+    >>> ng.special.eval_genlaguerre(2, 0.5, ng.tensor([0.0, 0.5, 1.0]))
+    tensor([ 1.875,  0.75 , -0.125])
+    """
+
+
+@special(ref=_of_whole("eval_hermite"), domain=(0.1, 0.9))
+def eval_hermite(n, x):
+    """Physicist's Hermite polynomial; orders are truncated to integers.
+
+    Examples
+    --------
+    >>> ng.special.eval_hermite(2, ng.tensor([0.0, 0.5, 1.0]))
+    tensor([-2., -1.,  2.])
+    """
+
+
+@special(ref=_of_whole("eval_hermitenorm"), domain=(0.1, 0.9))
+def eval_hermitenorm(n, x):
+    """Probabilist's Hermite polynomial; orders are truncated to integers.
+
+    Examples
+    --------
+    >>> ng.special.eval_hermitenorm(2, ng.tensor([0.0, 0.5, 1.0]))
+    tensor([-1.  , -0.75,  0.  ])
+    """
+
+
+eval_legendre.without("n").vjp(
+    x=lambda g, n, x: g * _below(n, lambda k: eval_gegenbauer(k, 1.5, x))
+)
+eval_chebyt.without("n").vjp(x=lambda g, n, x: g * n * _below(n, lambda k: eval_chebyu(k, x)))
+eval_chebyu.without("n").vjp(
+    x=lambda g, n, x: 2 * g * _below(n, lambda k: eval_gegenbauer(k, 2, x))
+)
+eval_gegenbauer.without("n", "alpha").vjp(
+    x=lambda g, n, alpha, x: 2 * g * alpha * _below(n, lambda k: eval_gegenbauer(k, alpha + 1, x))
+)
+eval_jacobi.without("n", "alpha", "beta").vjp(
+    x=lambda g, n, alpha, beta, x: (
+        0.5
+        * g
+        * (n + alpha + beta + 1)
+        * _below(n, lambda k: eval_jacobi(k, alpha + 1, beta + 1, x))
+    )
+)
+eval_laguerre.without("n").vjp(
+    x=lambda g, n, x: -g * _below(n, lambda k: eval_genlaguerre(k, 1, x))
+)
+eval_genlaguerre.without("n", "alpha").vjp(
+    x=lambda g, n, alpha, x: -g * _below(n, lambda k: eval_genlaguerre(k, alpha + 1, x))
+)
+eval_hermite.without("n").vjp(
+    x=lambda g, n, x: 2 * g * np.trunc(n) * _below(np.trunc(n), lambda k: eval_hermite(k, x))
+)
+eval_hermitenorm.without("n").vjp(
+    x=lambda g, n, x: g * np.trunc(n) * _below(np.trunc(n), lambda k: eval_hermitenorm(k, x))
+)

@@ -1,0 +1,223 @@
+"""Distributions of integers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from numgrad.errors import NumgradValueError
+from numgrad.operations.shape import as_operand
+from numgrad.operations.special import gammaln
+from numgrad.operations.special_functions.beta import betainc, betaincc
+from numgrad.operations.special_functions.convex import xlog1py, xlogy
+from numgrad.operations.special_functions.gamma import betaln, gammainc, gammaincc
+from numgrad.stats.distribution import Discrete
+
+
+class Poisson(Discrete):
+    """Poisson distribution."""
+
+    shapes = ("mu",)
+
+    def _valid(self, mu):
+        return [mu >= 0]
+
+    def _support(self, mu):
+        return 0.0, math.inf
+
+    def _logpmf(self, k, mu):
+        return xlogy(k, mu) - gammaln(k + 1) - mu
+
+    def _cdf(self, k, mu):
+        return gammaincc(k + 1, mu)
+
+    def _sf(self, k, mu):
+        return gammainc(k + 1, mu)
+
+    def _mean(self, mu):
+        return mu
+
+    def _var(self, mu):
+        return mu
+
+
+class Binomial(Discrete):
+    """Binomial distribution of ``n`` trials of probability ``p``."""
+
+    shapes = ("n", "p")
+
+    def _valid(self, n, p):
+        return [n >= 0, n == np.floor(n), p >= 0, p <= 1]
+
+    def _stand_in(self):
+        return 1.0, 0.5
+
+    def _support(self, n, p):
+        return 0.0, n
+
+    def _logpmf(self, k, n, p):
+        ways = -betaln(n - k + 1, k + 1) - np.log(n + 1)
+        return ways + xlogy(k, p) + xlog1py(n - k, -p)
+
+    def _shared(self, k, n):
+        last = k >= n
+        return last, np.where(last, 0.0, k) + 1, np.where(last, 1.0, n - k)
+
+    def _cdf(self, k, n, p):
+        last, a, b = self._shared(k, n)
+        return np.where(last, 1.0, betaincc(a, b, p))
+
+    def _sf(self, k, n, p):
+        last, a, b = self._shared(k, n)
+        return np.where(last, 0.0, betainc(a, b, p))
+
+    def _mean(self, n, p):
+        return n * p
+
+    def _var(self, n, p):
+        return n * p * (1 - p)
+
+
+class Bernoulli(Discrete):
+    """Bernoulli distribution: 1 with probability ``p``, else 0."""
+
+    shapes = ("p",)
+    inside = 0.0
+
+    def _valid(self, p):
+        return [p >= 0, p <= 1]
+
+    def _stand_in(self):
+        return (0.5,)
+
+    def _support(self, p):
+        return 0.0, 1.0
+
+    def _logpmf(self, k, p):
+        return xlogy(k, p) + xlog1py(1 - k, -p)
+
+    def _cdf(self, k, p):
+        return np.where(k >= 1, 1.0, 1 - p)
+
+    def _sf(self, k, p):
+        return np.where(k >= 1, 0.0, p)
+
+    def _mean(self, p):
+        return p
+
+    def _var(self, p):
+        return p * (1 - p)
+
+
+class NegativeBinomial(Discrete):
+    """Failures before the ``n``-th success of probability ``p``."""
+
+    shapes = ("n", "p")
+
+    def _valid(self, n, p):
+        return [n > 0, p > 0, p <= 1]
+
+    def _stand_in(self):
+        return 1.0, 0.5
+
+    def _support(self, n, p):
+        return 0.0, math.inf
+
+    def _logpmf(self, k, n, p):
+        ways = gammaln(n + k) - gammaln(k + 1) - gammaln(n)
+        return ways + n * np.log(p) + xlog1py(k, -p)
+
+    def _cdf(self, k, n, p):
+        return betainc(n, k + 1, p)
+
+    def _sf(self, k, n, p):
+        return betaincc(n, k + 1, p)
+
+    def _mean(self, n, p):
+        return n * (1 - p) / p
+
+    def _var(self, n, p):
+        return n * (1 - p) / (p * p)
+
+
+class Geometric(Discrete):
+    """Trials until the first success of probability ``p``."""
+
+    shapes = ("p",)
+
+    def _valid(self, p):
+        return [p > 0, p <= 1]
+
+    def _stand_in(self):
+        return (0.5,)
+
+    def _support(self, p):
+        return 1.0, math.inf
+
+    def _logpmf(self, k, p):
+        return xlog1py(k - 1, -p) + np.log(p)
+
+    def _cdf(self, k, p):
+        return -np.expm1(xlog1py(k, -p))
+
+    def _sf(self, k, p):
+        return np.exp(xlog1py(k, -p))
+
+    def _logsf(self, k, p):
+        return xlog1py(k, -p)
+
+    def _mean(self, p):
+        return 1 / p
+
+    def _var(self, p):
+        return (1 - p) / (p * p)
+
+
+class Categorical:
+    """One of the classes ``0, 1, ...`` with the probabilities along the last axis of ``p``."""
+
+    def logpmf(self, k: Any, p: Any) -> Any:
+        """Logarithm of the probability of class ``k``; ``-inf`` where there is no such class."""
+        p, k = as_operand(p), as_operand(k)
+        classes = np.arange(p.shape[-1])
+        chosen = np.expand_dims(k, -1) == classes
+        value = np.sum(np.where(chosen, p, 0.0), axis=-1)
+        empty = value == 0
+        return np.where(empty, -math.inf, np.log(np.where(empty, 1.0, value)))
+
+    def pmf(self, k: Any, p: Any) -> Any:
+        """Probability of class ``k``."""
+        return np.exp(self.logpmf(k, p))
+
+    def entropy(self, p: Any) -> Any:
+        """Entropy."""
+        p = as_operand(p)
+        return -np.sum(xlogy(p, p), axis=-1)
+
+
+class Multinomial:
+    """Counts of ``n`` draws of the classes, of probabilities ``p`` along the last axis."""
+
+    def logpmf(self, x: Any, n: Any, p: Any) -> Any:
+        """Logarithm of the probability of counts ``x``."""
+        x, p, n = as_operand(x), as_operand(p), as_operand(n)
+        if x.shape[-1:] != p.shape[-1:]:
+            raise NumgradValueError(
+                f"multinomial.logpmf: the last axes of x {tuple(x.shape)} and p {tuple(p.shape)} "
+                "differ; both are the classes"
+            )
+        inside = np.all((x >= 0) & (x == np.floor(x)), axis=-1) & (np.sum(x, axis=-1) == n)
+        counts = np.where(np.expand_dims(inside, -1), x, 0.0)
+        found = gammaln(n + 1.0) + np.sum(xlogy(counts, p) - gammaln(counts + 1), axis=-1)
+        return np.where(inside, found, -math.inf)
+
+    def pmf(self, x: Any, n: Any, p: Any) -> Any:
+        """Probability of counts ``x``."""
+        return np.exp(self.logpmf(x, n, p))
+
+
+poisson, binom, bernoulli = Poisson("poisson"), Binomial("binom"), Bernoulli("bernoulli")
+nbinom, geom = NegativeBinomial("nbinom"), Geometric("geom")
+categorical, multinomial = Categorical(), Multinomial()

@@ -1,0 +1,310 @@
+"""What distributions of one number share: location and scale, support, checks of parameters.
+
+Note [Outside of the support]
+-----------------------------
+Results there are SciPy's: a density of 0, a distribution function of 0 or 1, NaN where a parameter
+is not one. Formulas see an inner point in place of what is outside, and ``where`` chooses before
+and after them, so that gradients are 0 there and never NaN.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import reduce
+from operator import and_
+from typing import Any
+
+import numpy as np
+
+from numgrad.errors import NumgradTypeError
+from numgrad.operations.shape import as_operand
+
+
+def _operands(*values: Any) -> list[Any]:
+    """Arrays and Tensors as they are, Python's numbers in the floating dtype of these."""
+    plain = [isinstance(v, int | float) for v in values]
+    arrays = [None if p else as_operand(v) for v, p in zip(values, plain, strict=True)]
+    dtypes = [a.dtype for a in arrays if a is not None]
+    single = bool(dtypes) and all(dtype == np.float32 for dtype in dtypes)
+    dtype = np.float32 if single else np.float64
+    return [np.asarray(v, dtype) if a is None else a for v, a in zip(values, arrays, strict=True)]
+
+
+class Distribution:
+    """A family of distributions; formulas of subclasses are for location 0 and scale 1.
+
+    Attributes
+    ----------
+    shapes
+        Names of parameters besides location and scale.
+    inside
+        A number inside of every support, which formulas see in place of those outside.
+    """
+
+    shapes: tuple[str, ...] = ()
+    common: tuple[tuple[str, float], ...] = ()
+    inside = 0.5
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"<distribution {self.name}({', '.join((*self.shapes, *dict(self.common)))})>"
+
+    # What subclasses define, for location 0 and scale 1.
+
+    def _valid(self, *shapes: Any) -> Any:
+        """Where the parameters are ones of the family; all are positive by default."""
+        return [a > 0 for a in shapes]
+
+    def _support(self, *shapes: Any) -> tuple[Any, Any]:
+        """The ends of the support."""
+        return -math.inf, math.inf
+
+    def _cdf(self, y: Any, *shapes: Any) -> Any:
+        raise self._lacking("cdf")
+
+    def _sf(self, y: Any, *shapes: Any) -> Any:
+        return 1 - self._cdf(y, *shapes)
+
+    def _logcdf(self, y: Any, *shapes: Any) -> Any:
+        return _log(self._cdf(y, *shapes), self._sf(y, *shapes))
+
+    def _logsf(self, y: Any, *shapes: Any) -> Any:
+        return _log(self._sf(y, *shapes), self._cdf(y, *shapes))
+
+    def _mean(self, *shapes: Any) -> Any:
+        raise self._lacking("mean")
+
+    def _var(self, *shapes: Any) -> Any:
+        raise self._lacking("var")
+
+    def _entropy(self, *shapes: Any) -> Any:
+        raise self._lacking("entropy")
+
+    def _lacking(self, what: str) -> Exception:
+        return NumgradTypeError(
+            f"{self.name}.{what}: has no formula here; scipy.stats.{self.name}.{what} has values "
+            "without gradients"
+        )
+
+    # What is the same for all.
+
+    def _given(
+        self, what: str, args: tuple, named: dict[str, Any], x: Any = 0.0
+    ) -> tuple[Any, list[Any], list[Any]]:
+        """``x``, shapes, location and scale; these as SciPy takes them, by position or by name."""
+        names = (*self.shapes, *dict(self.common))
+        if len(args) > len(names):
+            raise NumgradTypeError(f"{self.name}.{what}: takes {', '.join(names)}, got {len(args)}")
+        found = dict(self.common) | dict(zip(names, args, strict=False))
+        for key, value in named.items():
+            if key not in names or names.index(key) < len(args):
+                raise NumgradTypeError(
+                    f"{self.name}.{what}: {key!r} is given twice or is no parameter; these are "
+                    f"{', '.join(names)}"
+                )
+            found[key] = value
+        missing = [name for name in names if name not in found]
+        if missing:
+            raise NumgradTypeError(f"{self.name}.{what}: {', '.join(missing)} must be given")
+        x, *values = _operands(x, *[found[name] for name in names])
+        for name, value in zip(("its argument", *names), (x, *values), strict=True):
+            if value.dtype.kind == "c":
+                raise NumgradTypeError(f"{self.name}.{what}: {name} must be real")
+        return x, values[: len(self.shapes)], values[len(self.shapes) :]
+
+    def _safe(self, shapes: list[Any], scale: Any = None) -> tuple[Any, list[Any], Any]:
+        """Whether parameters are valid, and ones that are where they are not."""
+        checks = [*self._valid(*shapes), *([scale > 0] if scale is not None else [])]
+        ok: Any = reduce(and_, checks) if checks else as_operand(True)
+        stand_in = self._stand_in()
+        shapes = [np.where(ok, a, s) for a, s in zip(shapes, stand_in, strict=True)]
+        return ok, shapes, None if scale is None else np.where(ok, scale, 1.0)
+
+    def _stand_in(self) -> tuple[float, ...]:
+        """Shape parameters that formulas see in place of invalid ones."""
+        return (1.0,) * len(self.shapes)
+
+
+def _log(p: Any, complement: Any) -> Any:
+    """Logarithm of a probability, by its complement where that is smaller.
+
+    Where the probability underflows, so did its derivative: the gradient is 0 there.
+    """
+    near, gone = complement < 0.5, p == 0
+    small = np.log1p(-np.where(near, complement, 0.0))
+    large = np.log(np.where(near | gone, 1.0, p))
+    return np.where(near, small, np.where(gone, -math.inf, large))
+
+
+class Continuous(Distribution):
+    """A family of distributions with a density."""
+
+    common = (("loc", 0.0), ("scale", 1.0))
+
+    def _logpdf(self, y: Any, *shapes: Any) -> Any:
+        raise NotImplementedError
+
+    def _ppf(self, q: Any, *shapes: Any) -> Any:
+        raise self._lacking("ppf")
+
+    def _isf(self, q: Any, *shapes: Any) -> Any:
+        return self._ppf(1 - q, *shapes)
+
+    def _at(self, what: str, x: Any, args: tuple, named: dict[str, Any]) -> Any:
+        """Standardised ``x`` moved inside, where it was below and above, and parameters."""
+        x, shapes, (loc, scale) = self._given(what, args, named, x)
+        ok, shapes, scale = self._safe(shapes, scale)
+        y = (x - loc) / scale
+        low, high = self._support(*shapes)
+        below, above = y < low, y > high
+        inner = self._inner(low, high)
+        return np.where(below | above, inner, y), below, above, ok, shapes, scale
+
+    def _inner(self, low: Any, high: Any) -> Any:
+        """A number between the ends of a support."""
+        return self.inside
+
+    def logpdf(self, x: Any, *args: Any, **named: Any) -> Any:
+        """Logarithm of the density at ``x``."""
+        y, below, above, ok, shapes, scale = self._at("logpdf", x, args, named)
+        endless = np.isinf(y)
+        inner = self._logpdf(np.where(endless, self._inner(*self._support(*shapes)), y), *shapes)
+        found = np.where(below | above | endless, -math.inf, inner - np.log(scale))
+        return np.where(ok, found, math.nan)
+
+    def pdf(self, x: Any, *args: Any, **named: Any) -> Any:
+        """Density at ``x``."""
+        return np.exp(self.logpdf(x, *args, **named))
+
+    def _chosen(
+        self, what: str, formula: Callable[..., Any], first: float, last: float, given: tuple
+    ) -> Any:
+        y, below, above, ok, shapes, _ = self._at(what, *given)
+        found = np.where(below, first, np.where(above, last, formula(y, *shapes)))
+        return np.where(ok, found, math.nan)
+
+    def cdf(self, x: Any, *args: Any, **named: Any) -> Any:
+        """Probability of a number not above ``x``."""
+        return self._chosen("cdf", self._cdf, 0.0, 1.0, (x, args, named))
+
+    def sf(self, x: Any, *args: Any, **named: Any) -> Any:
+        """Probability of a number above ``x``."""
+        return self._chosen("sf", self._sf, 1.0, 0.0, (x, args, named))
+
+    def logcdf(self, x: Any, *args: Any, **named: Any) -> Any:
+        """Logarithm of ``cdf``."""
+        return self._chosen("logcdf", self._logcdf, -math.inf, 0.0, (x, args, named))
+
+    def logsf(self, x: Any, *args: Any, **named: Any) -> Any:
+        """Logarithm of ``sf``."""
+        return self._chosen("logsf", self._logsf, 0.0, -math.inf, (x, args, named))
+
+    def _quantile(
+        self, what: str, formula: Callable[..., Any], q: Any, reverse: bool, given: tuple
+    ) -> Any:
+        q, shapes, (loc, scale) = self._given(what, *given, q)
+        ok, shapes, scale = self._safe(shapes, scale)
+        inside = (q > 0) & (q < 1)
+        ends = self._support(*shapes)
+        first, last = ends[::-1] if reverse else ends
+        found = np.where(inside, formula(np.where(inside, q, 0.5), *shapes), 0.0)
+        found = np.where(q == 0, first, np.where(q == 1, last, found))
+        return np.where(ok & (q >= 0) & (q <= 1), found * scale + loc, math.nan)
+
+    def ppf(self, q: Any, *args: Any, **named: Any) -> Any:
+        """Quantile: where ``cdf`` is ``q``."""
+        return self._quantile("ppf", self._ppf, q, False, (args, named))
+
+    def isf(self, q: Any, *args: Any, **named: Any) -> Any:
+        """Where ``sf`` is ``q``."""
+        return self._quantile("isf", self._isf, q, True, (args, named))
+
+    def _moment(self, what: str, formula: Callable[..., Any], given: tuple) -> tuple[Any, Any, Any]:
+        _, shapes, (loc, scale) = self._given(what, *given)
+        ok, shapes, scale = self._safe(shapes, scale)
+        return np.where(ok, formula(*shapes), math.nan), loc, scale
+
+    def mean(self, *args: Any, **named: Any) -> Any:
+        """Mean."""
+        found, loc, scale = self._moment("mean", self._mean, (args, named))
+        return found * scale + loc
+
+    def var(self, *args: Any, **named: Any) -> Any:
+        """Variance."""
+        found, _, scale = self._moment("var", self._var, (args, named))
+        return found * (scale * scale)
+
+    def std(self, *args: Any, **named: Any) -> Any:
+        """Standard deviation."""
+        return np.sqrt(self.var(*args, **named))
+
+    def entropy(self, *args: Any, **named: Any) -> Any:
+        """Differential entropy."""
+        found, _, scale = self._moment("entropy", self._entropy, (args, named))
+        return found + np.log(scale)
+
+
+class Discrete(Distribution):
+    """A family of distributions on integers."""
+
+    common = (("loc", 0.0),)
+    inside = 1.0
+
+    def _logpmf(self, k: Any, *shapes: Any) -> Any:
+        raise NotImplementedError
+
+    def _at(self, what: str, x: Any, args: tuple, named: dict[str, Any]) -> Any:
+        x, shapes, (loc,) = self._given(what, args, named, x)
+        ok, shapes, _ = self._safe(shapes)
+        return x - loc, ok, shapes
+
+    def _bounded(self, k: Any, shapes: list[Any]) -> tuple[Any, Any, Any]:
+        low, high = self._support(*shapes)
+        below, above = k < low, k > high
+        return np.where(below | above, low, k), below, above
+
+    def logpmf(self, k: Any, *args: Any, **named: Any) -> Any:
+        """Logarithm of the probability of ``k``."""
+        k, ok, shapes = self._at("logpmf", k, args, named)
+        k, below, above = self._bounded(k, shapes)
+        whole = (k == np.floor(k)) | (k != k)
+        k = np.where(whole, k, np.floor(k))
+        found = np.where(below | above | ~whole, -math.inf, self._logpmf(k, *shapes))
+        return np.where(ok, found, math.nan)
+
+    def pmf(self, k: Any, *args: Any, **named: Any) -> Any:
+        """Probability of ``k``."""
+        return np.exp(self.logpmf(k, *args, **named))
+
+    def _chosen(
+        self, what: str, formula: Callable[..., Any], first: float, last: float, given: tuple
+    ) -> Any:
+        k, ok, shapes = self._at(what, *given)
+        k, below, above = self._bounded(k, shapes)
+        found = formula(np.floor(k), *shapes)
+        found = np.where(below, first, np.where(above, last, found))
+        return np.where(ok, found, math.nan)
+
+    cdf = Continuous.cdf
+    sf = Continuous.sf
+    logcdf = Continuous.logcdf
+    logsf = Continuous.logsf
+
+    def mean(self, *args: Any, **named: Any) -> Any:
+        """Mean."""
+        _, shapes, (loc,) = self._given("mean", args, named)
+        ok, shapes, _ = self._safe(shapes)
+        return np.where(ok, self._mean(*shapes), math.nan) + loc
+
+    def var(self, *args: Any, **named: Any) -> Any:
+        """Variance."""
+        _, shapes, _ = self._given("var", args, named)
+        ok, shapes, _ = self._safe(shapes)
+        return np.where(ok, self._var(*shapes), math.nan)
+
+    def std(self, *args: Any, **named: Any) -> Any:
+        """Standard deviation."""
+        return np.sqrt(self.var(*args, **named))

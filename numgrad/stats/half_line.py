@@ -1,0 +1,426 @@
+"""Distributions of positive numbers, and of those between 0 and 1."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from numgrad.operations.real import ndtr
+from numgrad.operations.special import digamma, erf, erfc, erfinv, gamma, gammaln
+from numgrad.operations.special_functions.beta import betainc, betaincc, betainccinv, betaincinv
+from numgrad.operations.special_functions.convex import xlog1py, xlogy
+from numgrad.operations.special_functions.distributions import (
+    chdtr,
+    chdtrc,
+    chdtri,
+    fdtr,
+    fdtrc,
+    fdtri,
+)
+from numgrad.operations.special_functions.error import erfcinv, log_ndtr, ndtri
+from numgrad.operations.special_functions.gamma import (
+    betaln,
+    gammainc,
+    gammaincc,
+    gammainccinv,
+    gammaincinv,
+)
+from numgrad.stats.distribution import Continuous
+from numgrad.stats.line import EULER, LOG_ROOT_TWO_PI
+
+
+class Positive(Continuous):
+    """A family on the positive half-line."""
+
+    def _support(self, *shapes):
+        return 0.0, math.inf
+
+
+class Gamma(Positive):
+    """Gamma distribution of shape ``a``."""
+
+    shapes = ("a",)
+
+    def _logpdf(self, y, a):
+        return xlogy(a - 1, y) - y - gammaln(a)
+
+    def _cdf(self, y, a):
+        return gammainc(a, y)
+
+    def _sf(self, y, a):
+        return gammaincc(a, y)
+
+    def _ppf(self, q, a):
+        return gammaincinv(a, q)
+
+    def _isf(self, q, a):
+        return gammainccinv(a, q)
+
+    def _mean(self, a):
+        return a
+
+    def _var(self, a):
+        return a
+
+    def _entropy(self, a):
+        return a + gammaln(a) + (1 - a) * digamma(a)
+
+
+class Beta(Continuous):
+    """Beta distribution."""
+
+    shapes = ("a", "b")
+
+    def _support(self, a, b):
+        return 0.0, 1.0
+
+    def _logpdf(self, y, a, b):
+        return xlogy(a - 1, y) + xlog1py(b - 1, -y) - betaln(a, b)
+
+    def _cdf(self, y, a, b):
+        return betainc(a, b, y)
+
+    def _sf(self, y, a, b):
+        return betaincc(a, b, y)
+
+    def _ppf(self, q, a, b):
+        return betaincinv(a, b, q)
+
+    def _isf(self, q, a, b):
+        return betainccinv(a, b, q)
+
+    def _mean(self, a, b):
+        return a / (a + b)
+
+    def _var(self, a, b):
+        total = a + b
+        return a * b / (total * total * (total + 1))
+
+    def _entropy(self, a, b):
+        slopes = (a - 1) * digamma(a) + (b - 1) * digamma(b)
+        return betaln(a, b) - slopes + (a + b - 2) * digamma(a + b)
+
+
+class Exponential(Positive):
+    """Exponential distribution."""
+
+    def _logpdf(self, y):
+        return -y
+
+    def _cdf(self, y):
+        return -np.expm1(-y)
+
+    def _sf(self, y):
+        return np.exp(-y)
+
+    def _logsf(self, y):
+        return -y
+
+    def _ppf(self, q):
+        return -np.log1p(-q)
+
+    def _isf(self, q):
+        return -np.log(q)
+
+    def _mean(self):
+        return 1.0
+
+    def _var(self):
+        return 1.0
+
+    def _entropy(self):
+        return 1.0
+
+
+class LogNormal(Positive):
+    """Distribution of the exponential of a normal number of standard deviation ``s``."""
+
+    shapes = ("s",)
+
+    def _standard(self, y, s):
+        """The normal number, and whether ``y`` is 0, where it has none."""
+        zero = y == 0
+        return zero, np.log(np.where(zero, 1.0, y)) / s
+
+    def _logpdf(self, y, s):
+        zero, z = self._standard(y, s)
+        return np.where(zero, -math.inf, -0.5 * (z * z) - LOG_ROOT_TWO_PI - np.log(s) - z * s)
+
+    def _cdf(self, y, s):
+        zero, z = self._standard(y, s)
+        return np.where(zero, 0.0, ndtr(z))
+
+    def _sf(self, y, s):
+        zero, z = self._standard(y, s)
+        return np.where(zero, 1.0, ndtr(-z))
+
+    def _logcdf(self, y, s):
+        zero, z = self._standard(y, s)
+        return np.where(zero, -math.inf, log_ndtr(z))
+
+    def _logsf(self, y, s):
+        zero, z = self._standard(y, s)
+        return np.where(zero, 0.0, log_ndtr(-z))
+
+    def _ppf(self, q, s):
+        return np.exp(s * ndtri(q))
+
+    def _isf(self, q, s):
+        return np.exp(-s * ndtri(q))
+
+    def _mean(self, s):
+        return np.exp(0.5 * (s * s))
+
+    def _var(self, s):
+        return np.expm1(s * s) * np.exp(s * s)
+
+    def _entropy(self, s):
+        return 0.5 + LOG_ROOT_TWO_PI + np.log(s)
+
+
+class ChiSquared(Positive):
+    """Chi-squared distribution."""
+
+    shapes = ("df",)
+
+    def _logpdf(self, y, df):
+        half = 0.5 * df
+        return xlogy(half - 1, y) - 0.5 * y - gammaln(half) - math.log(2) * half
+
+    def _cdf(self, y, df):
+        return chdtr(df, y)
+
+    def _sf(self, y, df):
+        return chdtrc(df, y)
+
+    def _ppf(self, q, df):
+        return 2 * gammaincinv(0.5 * df, q)
+
+    def _isf(self, q, df):
+        return chdtri(df, q)
+
+    def _mean(self, df):
+        return df
+
+    def _var(self, df):
+        return 2 * df
+
+    def _entropy(self, df):
+        half = 0.5 * df
+        return half + math.log(2) + gammaln(half) + (1 - half) * digamma(half)
+
+
+class Weibull(Positive):
+    """Weibull distribution of minima."""
+
+    shapes = ("c",)
+
+    def _power(self, y, c):
+        zero = y == 0
+        return np.where(zero, 0.0, np.power(np.where(zero, 1.0, y), c))
+
+    def _logpdf(self, y, c):
+        return np.log(c) + xlogy(c - 1, y) - self._power(y, c)
+
+    def _cdf(self, y, c):
+        return -np.expm1(-self._power(y, c))
+
+    def _sf(self, y, c):
+        return np.exp(-self._power(y, c))
+
+    def _logsf(self, y, c):
+        return -self._power(y, c)
+
+    def _ppf(self, q, c):
+        return np.power(-np.log1p(-q), 1 / c)
+
+    def _isf(self, q, c):
+        return np.power(-np.log(q), 1 / c)
+
+    def _mean(self, c):
+        return gamma(1 + 1 / c)
+
+    def _var(self, c):
+        return gamma(1 + 2 / c) - gamma(1 + 1 / c) ** 2
+
+    def _entropy(self, c):
+        return -EULER / c - np.log(c) + EULER + 1
+
+
+class Pareto(Continuous):
+    """Pareto distribution, from 1 on."""
+
+    shapes = ("b",)
+    inside = 2.0
+
+    def _support(self, b):
+        return 1.0, math.inf
+
+    def _logpdf(self, y, b):
+        return np.log(b) - (b + 1) * np.log(y)
+
+    def _cdf(self, y, b):
+        return -np.expm1(-b * np.log(y))
+
+    def _sf(self, y, b):
+        return np.power(y, -b)
+
+    def _logsf(self, y, b):
+        return -b * np.log(y)
+
+    def _ppf(self, q, b):
+        return np.power(1 - q, -1 / b)
+
+    def _isf(self, q, b):
+        return np.power(q, -1 / b)
+
+    def _mean(self, b):
+        finite = b > 1
+        return np.where(finite, b / np.where(finite, b - 1, 1.0), math.inf)
+
+    def _var(self, b):
+        finite = b > 2
+        b = np.where(finite, b, 3.0)
+        return np.where(finite, b / ((b - 1) * (b - 1) * (b - 2)), math.inf)
+
+    def _entropy(self, b):
+        return 1 + 1 / b - np.log(b)
+
+
+class InverseGamma(Positive):
+    """Distribution of the reciprocal of a gamma number of shape ``a``."""
+
+    shapes = ("a",)
+
+    def _inverse(self, y):
+        zero = y == 0
+        return zero, 1 / np.where(zero, 1.0, y)
+
+    def _logpdf(self, y, a):
+        zero, inverse = self._inverse(y)
+        return np.where(zero, -math.inf, (a + 1) * np.log(inverse) - gammaln(a) - inverse)
+
+    def _cdf(self, y, a):
+        zero, inverse = self._inverse(y)
+        return np.where(zero, 0.0, gammaincc(a, inverse))
+
+    def _sf(self, y, a):
+        zero, inverse = self._inverse(y)
+        return np.where(zero, 1.0, gammainc(a, inverse))
+
+    def _ppf(self, q, a):
+        return 1 / gammainccinv(a, q)
+
+    def _isf(self, q, a):
+        return 1 / gammaincinv(a, q)
+
+    def _mean(self, a):
+        finite = a > 1
+        return np.where(finite, 1 / np.where(finite, a - 1, 1.0), math.inf)
+
+    def _var(self, a):
+        finite = a > 2
+        a = np.where(finite, a, 3.0)
+        return np.where(finite, 1 / ((a - 1) * (a - 1) * (a - 2)), math.inf)
+
+    def _entropy(self, a):
+        return a + gammaln(a) - (1 + a) * digamma(a)
+
+
+class HalfNormal(Positive):
+    """Distribution of the absolute value of a normal number."""
+
+    def _logpdf(self, y):
+        return 0.5 * math.log(2 / math.pi) - 0.5 * (y * y)
+
+    def _cdf(self, y):
+        return erf(y * math.sqrt(0.5))
+
+    def _sf(self, y):
+        return erfc(y * math.sqrt(0.5))
+
+    def _logsf(self, y):
+        return math.log(2) + log_ndtr(-y)
+
+    def _ppf(self, q):
+        return math.sqrt(2) * erfinv(q)
+
+    def _isf(self, q):
+        return math.sqrt(2) * erfcinv(q)
+
+    def _mean(self):
+        return math.sqrt(2 / math.pi)
+
+    def _var(self):
+        return 1 - 2 / math.pi
+
+    def _entropy(self):
+        return 0.5 * math.log(math.pi / 2) + 0.5
+
+
+class FisherF(Positive):
+    """Fisher's F distribution."""
+
+    shapes = ("dfn", "dfd")
+
+    def _logpdf(self, y, dfn, dfd):
+        n, d = 0.5 * dfn, 0.5 * dfd
+        first = d * np.log(dfd) + n * np.log(dfn) + xlogy(n - 1, y)
+        return first - (n + d) * np.log(dfd + dfn * y) - betaln(n, d)
+
+    def _cdf(self, y, dfn, dfd):
+        return fdtr(dfn, dfd, y)
+
+    def _sf(self, y, dfn, dfd):
+        return fdtrc(dfn, dfd, y)
+
+    def _ppf(self, q, dfn, dfd):
+        return fdtri(dfn, dfd, q)
+
+    def _mean(self, dfn, dfd):
+        finite = dfd > 2
+        return np.where(finite, dfd / np.where(finite, dfd - 2, 1.0), math.inf)
+
+    def _var(self, dfn, dfd):
+        finite = dfd > 4
+        d = np.where(finite, dfd, 5.0)
+        found = 2 * (d * d) * (dfn + d - 2) / (dfn * ((d - 2) * (d - 2)) * (d - 4))
+        return np.where(finite, found, math.inf)
+
+
+class Rayleigh(Positive):
+    """Rayleigh distribution."""
+
+    def _logpdf(self, y):
+        return np.log(y) - 0.5 * (y * y)
+
+    def _cdf(self, y):
+        return -np.expm1(-0.5 * (y * y))
+
+    def _sf(self, y):
+        return np.exp(-0.5 * (y * y))
+
+    def _logsf(self, y):
+        return -0.5 * (y * y)
+
+    def _ppf(self, q):
+        return np.sqrt(-2 * np.log1p(-q))
+
+    def _isf(self, q):
+        return np.sqrt(-2 * np.log(q))
+
+    def _mean(self):
+        return math.sqrt(math.pi / 2)
+
+    def _var(self):
+        return 2 - math.pi / 2
+
+    def _entropy(self):
+        return EULER / 2 + 1 - 0.5 * math.log(2)
+
+
+gamma_, beta, expon = Gamma("gamma"), Beta("beta"), Exponential("expon")
+lognorm, chi2, weibull_min = LogNormal("lognorm"), ChiSquared("chi2"), Weibull("weibull_min")
+pareto, invgamma, halfnorm = Pareto("pareto"), InverseGamma("invgamma"), HalfNormal("halfnorm")
+f, rayleigh = FisherF("f"), Rayleigh("rayleigh")

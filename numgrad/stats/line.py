@@ -1,0 +1,376 @@
+"""Distributions on the line or an interval."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from numgrad.operations.real import log_sigmoid, ndtr
+from numgrad.operations.special import sigmoid, softplus
+from numgrad.operations.special_functions.bessel import i0e, i1e
+from numgrad.operations.special_functions.distributions import stdtr, stdtrit
+from numgrad.operations.special_functions.error import log_ndtr, ndtri, ndtri_exp, owens_t
+from numgrad.operations.special_functions.gamma import betaln
+from numgrad.stats.distribution import Continuous
+
+LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
+EULER = 0.5772156649015328606
+
+
+class Normal(Continuous):
+    """Normal distribution."""
+
+    def _logpdf(self, y):
+        return -0.5 * (y * y) - LOG_ROOT_TWO_PI
+
+    def _cdf(self, y):
+        return ndtr(y)
+
+    def _sf(self, y):
+        return ndtr(-y)
+
+    def _logcdf(self, y):
+        return log_ndtr(y)
+
+    def _logsf(self, y):
+        return log_ndtr(-y)
+
+    def _ppf(self, q):
+        return ndtri(q)
+
+    def _isf(self, q):
+        return -ndtri(q)
+
+    def _mean(self):
+        return 0.0
+
+    def _var(self):
+        return 1.0
+
+    def _entropy(self):
+        return 0.5 + LOG_ROOT_TWO_PI
+
+
+class StudentT(Continuous):
+    """Student's t distribution."""
+
+    shapes = ("df",)
+
+    def _logpdf(self, y, df):
+        tail = 0.5 * (df + 1) * np.log1p(y * y / df)
+        return -betaln(0.5, 0.5 * df) - 0.5 * np.log(df) - tail
+
+    def _cdf(self, y, df):
+        return stdtr(df, y)
+
+    def _sf(self, y, df):
+        return stdtr(df, -y)
+
+    def _ppf(self, q, df):
+        return stdtrit(df, q)
+
+    def _isf(self, q, df):
+        return -stdtrit(df, q)
+
+    def _mean(self, df):
+        return np.where(df > 1, 0.0, math.inf)
+
+    def _var(self, df):
+        finite = df > 2
+        found = df / np.where(finite, df - 2, 1.0)
+        return np.where(finite, found, np.where(df > 1, math.inf, math.nan))
+
+
+class Logistic(Continuous):
+    """Logistic distribution."""
+
+    def _logpdf(self, y):
+        y = -np.abs(y)
+        return y - 2 * softplus(y)
+
+    def _cdf(self, y):
+        return sigmoid(y)
+
+    def _sf(self, y):
+        return sigmoid(-y)
+
+    def _logcdf(self, y):
+        return log_sigmoid(y)
+
+    def _logsf(self, y):
+        return log_sigmoid(-y)
+
+    def _ppf(self, q):
+        return np.log(q) - np.log1p(-q)
+
+    def _isf(self, q):
+        return np.log1p(-q) - np.log(q)
+
+    def _mean(self):
+        return 0.0
+
+    def _var(self):
+        return math.pi**2 / 3
+
+    def _entropy(self):
+        return 2.0
+
+
+class Laplace(Continuous):
+    """Laplace distribution."""
+
+    def _logpdf(self, y):
+        return -math.log(2) - np.abs(y)
+
+    def _cdf(self, y):
+        tail = 0.5 * np.exp(-np.abs(y))
+        return np.where(y > 0, 1 - tail, tail)
+
+    def _sf(self, y):
+        return self._cdf(-y)
+
+    def _logcdf(self, y):
+        tail = -np.abs(y) - math.log(2)
+        return np.where(y > 0, np.log1p(-np.exp(tail)), tail)
+
+    def _logsf(self, y):
+        return self._logcdf(-y)
+
+    def _ppf(self, q):
+        low = q < 0.5
+        tail = np.log(2 * np.where(low, q, 1 - q))
+        return np.where(low, tail, -tail)
+
+    def _isf(self, q):
+        return -self._ppf(q)
+
+    def _mean(self):
+        return 0.0
+
+    def _var(self):
+        return 2.0
+
+    def _entropy(self):
+        return math.log(2) + 1
+
+
+class Cauchy(Continuous):
+    """Cauchy distribution."""
+
+    def _logpdf(self, y):
+        return -math.log(math.pi) - np.log1p(y * y)
+
+    def _cdf(self, y):
+        return np.arctan2(1.0, -y) / math.pi
+
+    def _sf(self, y):
+        return np.arctan2(1.0, y) / math.pi
+
+    def _ppf(self, q):
+        middle = np.abs(q - 0.5) < 0.25
+        near = np.tan(math.pi * (np.where(middle, q, 0.5) - 0.5))
+        return np.where(middle, near, -1 / np.tan(math.pi * np.where(middle, 0.25, q)))
+
+    def _isf(self, q):
+        return -self._ppf(q)
+
+    def _mean(self):
+        return math.nan
+
+    def _var(self):
+        return math.nan
+
+    def _entropy(self):
+        return math.log(4 * math.pi)
+
+
+class Gumbel(Continuous):
+    """Gumbel distribution of maxima."""
+
+    def _logpdf(self, y):
+        return -(y + np.exp(-y))
+
+    def _cdf(self, y):
+        return np.exp(-np.exp(-y))
+
+    def _sf(self, y):
+        return -np.expm1(-np.exp(-y))
+
+    def _logcdf(self, y):
+        return -np.exp(-y)
+
+    def _ppf(self, q):
+        return -np.log(-np.log(q))
+
+    def _isf(self, q):
+        return -np.log(-np.log1p(-q))
+
+    def _mean(self):
+        return EULER
+
+    def _var(self):
+        return math.pi**2 / 6
+
+    def _entropy(self):
+        return EULER + 1
+
+
+class SkewNormal(Continuous):
+    """Skew normal distribution."""
+
+    shapes = ("a",)
+
+    def _valid(self, a):
+        return [a == a]
+
+    def _logpdf(self, y, a):
+        return math.log(2) - 0.5 * (y * y) - LOG_ROOT_TWO_PI + log_ndtr(a * y)
+
+    def _cdf(self, y, a):
+        found = ndtr(y) - 2 * owens_t(y, a)
+        return np.where(found < 0, 0.0, found)
+
+    def _sf(self, y, a):
+        found = ndtr(-y) + 2 * owens_t(y, a)
+        return np.where(found < 0, 0.0, found)
+
+    def _mean(self, a):
+        return math.sqrt(2 / math.pi) * a / np.sqrt(1 + a * a)
+
+    def _var(self, a):
+        return 1 - (2 / math.pi) * (a * a) / (1 + a * a)
+
+
+class VonMises(Continuous):
+    """Von Mises distribution of angles."""
+
+    shapes = ("kappa",)
+
+    def _valid(self, kappa):
+        return [kappa >= 0]
+
+    def _logpdf(self, y, kappa):
+        # cos(y) - 1 without cancellation
+        half = np.sin(0.5 * y)
+        return -2 * kappa * (half * half) - math.log(2 * math.pi) - np.log(i0e(kappa))
+
+    def _mean(self, kappa):
+        return 0.0 * kappa
+
+    def _entropy(self, kappa):
+        ratio = i1e(kappa) / i0e(kappa)
+        return -kappa * ratio + math.log(2 * math.pi) + np.log(i0e(kappa)) + kappa
+
+
+class Uniform(Continuous):
+    """Uniform distribution over ``loc`` to ``loc + scale``."""
+
+    def _support(self):
+        return 0.0, 1.0
+
+    def _logpdf(self, y):
+        return 0.0 * y
+
+    def _cdf(self, y):
+        return y
+
+    def _sf(self, y):
+        return 1 - y
+
+    def _ppf(self, q):
+        return q
+
+    def _mean(self):
+        return 0.5
+
+    def _var(self):
+        return 1 / 12
+
+    def _entropy(self):
+        return 0.0
+
+
+def _log_interval(low: Any, high: Any) -> Any:
+    """Logarithm of the probability of an interval in the left half."""
+    whole = np.isinf(low)
+    log = log_ndtr(high)
+    ratio = log_ndtr(np.where(whole, high - 1, low)) - log
+    return np.where(whole, log, log + np.log(-np.expm1(ratio)))
+
+
+def log_mass(a: Any, b: Any) -> Any:
+    """Logarithm of the probability of a standard normal number between ``a`` and ``b``."""
+    right, left = a > 0, b <= 0
+    # the interval in the left half, where the tails are accurate
+    tail = right | left
+    low = np.where(right, -b, np.where(left, a, -2.0))
+    high = np.where(right, -a, np.where(left, b, -1.0))
+    outer = _log_interval(low, high)
+    around = np.log1p(-ndtr(np.where(tail, -1.0, a)) - ndtr(-np.where(tail, 1.0, b)))
+    return np.where(tail, outer, around)
+
+
+def _accurate(log: Any, other: Any) -> Any:
+    """Logarithm of a probability; near 0 by that of the complement."""
+    near = log > -0.1
+    return np.where(near, np.log1p(-np.exp(np.where(near, other, -1.0))), log)
+
+
+class TruncatedNormal(Continuous):
+    """Normal distribution restricted to ``a`` to ``b``, in units of the scale around ``loc``."""
+
+    shapes = ("a", "b")
+
+    def _valid(self, a, b):
+        return [a < b]
+
+    def _stand_in(self):
+        return -1.0, 1.0
+
+    def _support(self, a, b):
+        return a, b
+
+    def _inner(self, low, high):
+        return np.where(low > 0, low, np.where(high < 0, high, 0.0))
+
+    def _logpdf(self, y, a, b):
+        return -0.5 * (y * y) - LOG_ROOT_TWO_PI - log_mass(a, b)
+
+    def _parts(self, y, a, b):
+        """Logarithms of the shares of what is below and above, of which one may be near 0."""
+        first, last, mass = y == a, y == b, log_mass(a, b)
+        below = log_mass(a, np.where(first, b, y)) - mass
+        above = log_mass(np.where(last, a, y), b) - mass
+        return (np.where(first, -math.inf, below), np.where(last, -math.inf, above))
+
+    def _logcdf(self, y, a, b):
+        below, above = self._parts(y, a, b)
+        return _accurate(below, above)
+
+    def _logsf(self, y, a, b):
+        below, above = self._parts(y, a, b)
+        return _accurate(above, below)
+
+    def _cdf(self, y, a, b):
+        return np.exp(self._logcdf(y, a, b))
+
+    def _sf(self, y, a, b):
+        return np.exp(self._logsf(y, a, b))
+
+    def _ppf(self, q, a, b):
+        mass, left = log_mass(a, b), a < 0
+        end = log_ndtr(np.where(left, a, -b))
+        part = np.where(left, np.log(q), np.log1p(-q)) + mass
+        found = ndtri_exp(np.logaddexp(end, part))
+        return np.where(left, found, -found)
+
+    def _isf(self, q, a, b):
+        return -self._ppf(q, -b, -a)
+
+
+norm, t, logistic, laplace = Normal("norm"), StudentT("t"), Logistic("logistic"), Laplace("laplace")
+cauchy, gumbel_r, uniform = Cauchy("cauchy"), Gumbel("gumbel_r"), Uniform("uniform")
+skewnorm, vonmises = SkewNormal("skewnorm"), VonMises("vonmises")
+truncnorm = TruncatedNormal("truncnorm")

@@ -1,0 +1,196 @@
+"""Distributions of vectors and matrices."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from numgrad.errors import NumgradValueError
+from numgrad.operations.linear_algebra.triangular import cholesky, solve_triangular
+from numgrad.operations.shape import as_operand
+from numgrad.operations.special import digamma, gammaln
+from numgrad.operations.special_functions.convex import xlogy
+from numgrad.operations.special_functions.counting import multigammaln
+
+LOG_2_PI = math.log(2 * math.pi)
+
+
+def _log_determinant(factor: Any) -> Any:
+    """Logarithm of the determinant of a matrix with this Cholesky factor."""
+    return 2 * np.sum(np.log(np.diagonal(factor, axis1=-2, axis2=-1)), axis=-1)
+
+
+def _matrix(a: Any, length: int) -> Any:
+    """A matrix from a number or a diagonal, as SciPy takes them."""
+    a = as_operand(a)
+    if len(a.shape) == 0:
+        return a * np.eye(length)
+    return np.expand_dims(a, -1) * np.eye(length) if len(a.shape) == 1 else a
+
+
+class _Elliptical:
+    """Families with a location and a positive definite matrix."""
+
+    name = ""
+
+    def _given(self, what: str, x: Any, loc: Any, matrix: Any) -> tuple[Any, Any, int]:
+        """Deviations with vectors along the last axis, the Cholesky factor, the dimension."""
+        x, matrix = as_operand(x), as_operand(matrix)
+        known = [matrix] if loc is None else [matrix, as_operand(loc)]
+        lengths = {a.shape[-1] for a in known if len(a.shape)}
+        if len(lengths) > 1:
+            raise NumgradValueError(
+                f"multivariate_{self.name}.{what}: location of shape {np.shape(loc)} and matrix of "
+                f"shape {tuple(matrix.shape)} are of different dimensions"
+            )
+        length = lengths.pop() if lengths else 1
+        if length == 1 and (len(x.shape) < 1 or x.shape[-1] != 1 or len(x.shape) == 1):
+            x = np.expand_dims(x, -1)
+        if x.shape[-1] != length:
+            raise NumgradValueError(
+                f"multivariate_{self.name}.{what}: points of shape {tuple(x.shape)} are not of "
+                f"dimension {length}, which the last axis has to be"
+            )
+        deviation = x if loc is None else x - loc
+        return deviation, cholesky(_matrix(matrix, length)), length
+
+    def _distance(self, deviation: Any, factor: Any) -> Any:
+        """Squares of lengths in units of the matrix."""
+        if len(factor.shape) > 2:  # a matrix for each point
+            white = solve_triangular(factor, np.expand_dims(deviation, -1), lower=True)
+            return np.sum(white * white, axis=(-2, -1))
+        points = np.reshape(deviation, (-1, deviation.shape[-1]))
+        white = solve_triangular(factor, np.transpose(points), lower=True)
+        return np.reshape(np.sum(white * white, axis=0), deviation.shape[:-1])
+
+
+class MultivariateNormal(_Elliptical):
+    """Multivariate normal distribution; vectors are along the last axis.
+
+    ``cov`` is a matrix, a diagonal or a number, or, beyond SciPy, a matrix for each point.
+    """
+
+    name = "normal"
+
+    def logpdf(self, x: Any, mean: Any = None, cov: Any = 1.0) -> Any:
+        """Logarithm of the density at ``x``."""
+        deviation, factor, length = self._given("logpdf", x, mean, cov)
+        distance = self._distance(deviation, factor)
+        return -0.5 * (length * LOG_2_PI + _log_determinant(factor) + distance)
+
+    def pdf(self, x: Any, mean: Any = None, cov: Any = 1.0) -> Any:
+        """Density at ``x``."""
+        return np.exp(self.logpdf(x, mean, cov))
+
+    def entropy(self, mean: Any = None, cov: Any = 1.0) -> Any:
+        """Differential entropy."""
+        cov = as_operand(cov)
+        places = cov if len(cov.shape) or mean is None else as_operand(mean)
+        length = places.shape[-1] if len(places.shape) else 1
+        factor = cholesky(_matrix(cov, length))
+        return 0.5 * (length * (LOG_2_PI + 1) + _log_determinant(factor))
+
+
+class MultivariateT(_Elliptical):
+    """Multivariate t distribution; vectors are along the last axis."""
+
+    name = "t"
+
+    def logpdf(self, x: Any, loc: Any = None, shape: Any = 1.0, df: Any = 1.0) -> Any:
+        """Logarithm of the density at ``x``."""
+        deviation, factor, length = self._given("logpdf", x, loc, shape)
+        df = as_operand(df)
+        distance = self._distance(deviation, factor)
+        half = 0.5 * (df + length)
+        height = gammaln(half) - gammaln(0.5 * df) - 0.5 * length * np.log(math.pi * df)
+        return height - 0.5 * _log_determinant(factor) - half * np.log1p(distance / df)
+
+    def pdf(self, x: Any, loc: Any = None, shape: Any = 1.0, df: Any = 1.0) -> Any:
+        """Density at ``x``."""
+        return np.exp(self.logpdf(x, loc, shape, df))
+
+
+class Dirichlet:
+    """Dirichlet distribution; as in SciPy, probabilities are along the first axis of ``x``."""
+
+    def logpdf(self, x: Any, alpha: Any) -> Any:
+        """Logarithm of the density, ``-inf`` unless the probabilities add up to 1.
+
+        The last probability may be left out.
+        """
+        x, alpha = as_operand(x), as_operand(alpha)
+        if x.shape[0] + 1 == alpha.shape[0]:
+            x = np.concatenate([x, 1 - np.sum(x, axis=0, keepdims=True)])
+        if x.shape[0] != alpha.shape[0]:
+            raise NumgradValueError(
+                f"dirichlet.logpdf: the first axis of x {tuple(x.shape)} has to have the length of "
+                f"alpha {tuple(alpha.shape)}, or be one shorter"
+            )
+        inside = np.all(x >= 0, axis=0) & (np.abs(np.sum(x, axis=0) - 1) < 1e-9)
+        inner = np.where(inside, x, 1 / alpha.shape[0])
+        weights = np.reshape(alpha, (-1, *(1,) * (len(x.shape) - 1)))
+        found = np.sum(xlogy(weights - 1, inner), axis=0) - self._log_normalizer(alpha)
+        found = np.where(inside, found, -math.inf)
+        return np.where(np.all(alpha > 0), found, math.nan)
+
+    def pdf(self, x: Any, alpha: Any) -> Any:
+        """Density at ``x``."""
+        return np.exp(self.logpdf(x, alpha))
+
+    def _log_normalizer(self, alpha: Any) -> Any:
+        return np.sum(gammaln(alpha)) - gammaln(np.sum(alpha))
+
+    def mean(self, alpha: Any) -> Any:
+        """Mean."""
+        alpha = as_operand(alpha)
+        return alpha / np.sum(alpha)
+
+    def var(self, alpha: Any) -> Any:
+        """Variances."""
+        alpha = as_operand(alpha)
+        total = np.sum(alpha)
+        return alpha * (total - alpha) / (total * total * (total + 1))
+
+    def entropy(self, alpha: Any) -> Any:
+        """Differential entropy."""
+        alpha = as_operand(alpha)
+        total = np.sum(alpha)
+        slope = (total - alpha.shape[0]) * digamma(total)
+        return self._log_normalizer(alpha) + slope - np.sum((alpha - 1) * digamma(alpha))
+
+
+class Wishart:
+    """Wishart distribution of positive definite matrices; as in SciPy, several are along axis 2."""
+
+    def logpdf(self, x: Any, df: Any, scale: Any) -> Any:
+        """Logarithm of the density at ``x``."""
+        x = as_operand(x)
+        if len(x.shape) == 3:
+            x = np.moveaxis(x, -1, 0)
+        length = x.shape[-1]
+        scale, df = _matrix(scale, length), as_operand(df)
+        if x.shape[-2:] != scale.shape[-2:]:
+            raise NumgradValueError(
+                f"wishart.logpdf: matrices of shape {tuple(x.shape)} and scale of shape "
+                f"{tuple(scale.shape)} are of different dimensions"
+            )
+        factor, inner = cholesky(scale), cholesky(x)
+        white = solve_triangular(factor, inner, lower=True)  # the trace of scale^-1 x is its square
+        trace = np.sum(white * white, axis=(-2, -1))
+        first = 0.5 * (df - length - 1) * _log_determinant(inner) - 0.5 * trace
+        height = 0.5 * df * (length * math.log(2) + _log_determinant(factor))
+        return first - height - multigammaln(0.5 * df, length)
+
+    def pdf(self, x: Any, df: Any, scale: Any) -> Any:
+        """Density at ``x``."""
+        return np.exp(self.logpdf(x, df, scale))
+
+    def mean(self, df: Any, scale: Any) -> Any:
+        """Mean."""
+        return df * as_operand(scale)
+
+
+multivariate_normal, multivariate_t = MultivariateNormal(), MultivariateT()
+dirichlet, wishart = Dirichlet(), Wishart()

@@ -1,0 +1,79 @@
+"""Random numbers with gradients in the parameters that they were drawn with.
+
+What NumPy drew is the value. Its derivatives are those of the function of the parameters that gives
+this number for the same chance: of location and scale, or of Note [Implicit reparameterisation].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from numgrad.autograd.forward_ad import has_tangent
+from numgrad.core.interpreter import state
+from numgrad.tensors.tensor import Tensor
+
+
+def differentiated(value: Any) -> bool:
+    """Whether a parameter is to be differentiated."""
+    return isinstance(value, Tensor) and (
+        (value.requires_grad and state.grad_enabled) or has_tangent(value)
+    )
+
+
+def fixed(value: Any) -> Any:
+    """A parameter as it is drawn with."""
+    return value.detach() if isinstance(value, Tensor) else value
+
+
+def follow(name: str, drawn: Any, parameters: tuple) -> Any:
+    """What was drawn by NumPy's method ``name``, as a function of the parameters."""
+    return PATHS[name](drawn, tuple(map(fixed, parameters)), *parameters)
+
+
+def _placed(z: Any, were: tuple, loc: Any, scale: Any) -> Any:
+    return loc + scale * ((z - were[0]) / were[1])
+
+
+def _uniform(z: Any, were: tuple, low: Any, high: Any) -> Any:
+    return _placed(z, (were[0], were[1] - were[0]), low, high - low)
+
+
+def _scaled(z: Any, were: tuple, scale: Any) -> Any:
+    return scale * (z / were[0])
+
+
+def _gamma(z: Any, were: tuple, shape: Any, scale: Any = 1.0) -> Any:
+    from numgrad.operations.special_functions.paths import gamma_path
+
+    return scale * gamma_path(shape, z / (were[1] if len(were) > 1 else 1.0))
+
+
+def _beta(z: Any, were: tuple, a: Any, b: Any) -> Any:
+    from numgrad.operations.special_functions.paths import beta_path
+
+    return beta_path(a, b, z)
+
+
+def _student(z: Any, were: tuple, df: Any) -> Any:
+    from numgrad.operations.special_functions.paths import student_path
+
+    return student_path(df, z)
+
+
+PATHS: dict[str, Callable[..., Any]] = {
+    **dict.fromkeys(("normal", "laplace", "logistic", "gumbel"), _placed),
+    "uniform": _uniform,
+    "lognormal": lambda z, were, mean, sigma: np.exp(_placed(np.log(z), were, mean, sigma)),
+    **dict.fromkeys(("exponential", "rayleigh"), _scaled),
+    "weibull": lambda z, were, a: np.exp(np.log(z) * (were[0] / a)),
+    "pareto": lambda z, were, a: np.expm1(np.log1p(z) * (were[0] / a)),
+    "gamma": _gamma,
+    "standard_gamma": _gamma,
+    "chisquare": lambda z, were, df: 2 * _gamma(0.5 * z, were, 0.5 * df),
+    "beta": _beta,
+    "standard_t": _student,
+}
+"""Functions of what was drawn, of the parameters it was drawn with, and of the parameters."""

@@ -1,0 +1,513 @@
+"""``ng.linalg``: values against NumPy and SciPy, gradients, what is singular, errors.
+
+First, second and forward derivatives, batches and compiled forms: the tests of the table.
+"""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.linalg
+
+import numgrad as ng
+from numgrad.kernels.matrices.systems import SMALL
+from numgrad.testing import gradcheck, gradgradcheck
+
+linalg = ng.linalg
+rng = np.random.default_rng(7)
+DTYPES = ["float32", "float64", "complex64", "complex128", "int64"]
+SHAPES = [(1, 1), (4, 4), (3, 2, 2), (2, 1, 3, 3), (SMALL + 4, SMALL + 4), (2, 30, 30)]
+
+
+def array(shape, dtype="float64"):
+    dtype = np.dtype(dtype)
+    x = rng.normal(size=shape)
+    if dtype.kind == "i":
+        return np.rint(3 * x).astype(dtype) + 9 * np.eye(*shape[-2:], dtype=dtype)
+    if dtype.kind == "c":
+        x = x + 1j * rng.normal(size=shape)
+    return x.astype(dtype)
+
+
+def adjoint(x):
+    return np.conj(x).swapaxes(-1, -2)
+
+
+def definite(shape, dtype="float64"):
+    x = array(shape, dtype)
+    return (x @ adjoint(x) + shape[-1] * np.eye(shape[-1])).astype(dtype)
+
+
+def close(actual, expected, dtype="float64", factor=1.0):
+    single = np.dtype(dtype).name in ("float32", "complex64")
+    tolerance = factor * (2e-3 if single else 1e-9)
+    for a, e in zip(parts(actual), parts(expected), strict=True):
+        a, e = np.asarray(getattr(a, "_array", a)), np.asarray(e)
+        assert a.shape == e.shape
+        assert a.dtype == e.dtype
+        np.testing.assert_allclose(a, e, rtol=tolerance, atol=tolerance)
+
+
+def parts(x):
+    return list(x) if isinstance(x, tuple) else [x]
+
+
+# ---------------------------------------------------------------------------------------- values
+
+SAME = {
+    "inv": lambda a: np.linalg.inv(a),
+    "det": lambda a: np.linalg.det(a),
+    "slogdet": lambda a: tuple(np.linalg.slogdet(a)),
+    "eigvalsh": lambda a: np.linalg.eigvalsh(a),
+    "svdvals": lambda a: np.linalg.svdvals(a),
+    "pinv": lambda a: np.linalg.pinv(a),
+    "cond": lambda a: np.linalg.cond(a),
+    "matrix_rank": lambda a: np.linalg.matrix_rank(a),
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", SAME)
+def test_values_are_those_of_numpy(name, dtype):
+    for shape in SHAPES if dtype == "float64" else SHAPES[1:3]:
+        a = definite(shape, dtype) / (1 if dtype == "int64" else shape[-1])
+        a = a.astype(dtype)
+        # a determinant of many rows is large
+        expected = SAME[name](a)
+        actual = getattr(linalg, name)(ng.tensor(a))
+        scale = max(1.0, float(np.max(np.abs(expected)))) if name in ("det", "cond") else 1.0
+        close(actual, expected, dtype, 10 * scale)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [3, SMALL + 2])
+def test_systems(n, dtype):
+    a = definite((2, n, n), dtype).astype(dtype)
+    for b in (array((n, 2), dtype), array((3, 2, n, 1), dtype), array((n, 2), dtype)[:, 0]):
+        close(linalg.solve(ng.tensor(a), ng.tensor(b)), np.linalg.solve(a, b), dtype)
+        factors = linalg.cho_factor(ng.tensor(a), lower=True)
+        close(linalg.cho_solve(factors, b), np.linalg.solve(a, b), dtype, 10)
+    b = array((n, 2), dtype)
+    for trans in (0, 1, 2):
+        for lower in (False, True):
+            for unit in (False, True):
+                options = {"lower": lower, "unit_diagonal": unit}
+                small = (a[0] / n**2).astype(np.result_type(a, "f4"))
+                expected = scipy.linalg.solve_triangular(small, b, trans, **options)
+                actual = linalg.solve_triangular(small, ng.tensor(b), trans, **options)
+                np.testing.assert_allclose(actual.numpy(), expected, rtol=1e-2)
+        factors = linalg.lu_factor(ng.tensor(a[0]))
+        expected = scipy.linalg.lu_solve(scipy.linalg.lu_factor(a[0]), b, trans)
+        np.testing.assert_allclose(linalg.lu_solve(factors, b, trans).numpy(), expected, rtol=1e-2)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_factors_multiply_to_the_matrix(dtype):
+    for shape in ((3, 3), (4, 2), (2, 2, 5), (2, 40, 20)):
+        a = array(shape, dtype)
+        x = ng.tensor(a)
+        u, s, vh = (p.numpy() for p in linalg.svd(x, full_matrices=False))
+        close((u * s[..., None, :]) @ vh, a * s.dtype.type(1), dtype, 100)
+        u, s, vh = (p.numpy() for p in linalg.svd(x))
+        assert u.shape[-1] == shape[-2]
+        assert vh.shape[-1] == shape[-1]
+        for orthogonal in (u, adjoint(vh)):
+            found = adjoint(orthogonal) @ orthogonal
+            close(
+                found,
+                np.broadcast_to(np.eye(found.shape[-1]), found.shape).astype(u.dtype),
+                u.dtype,
+            )
+        for mode in ("reduced", "complete"):
+            found = linalg.qr(x, mode)
+            expected = np.linalg.qr(a, mode)
+            q, r = (part.numpy() for part in found)
+            assert [part.shape for part in found] == [part.shape for part in expected]
+            close(q @ r, a * q.dtype.type(1), dtype, 100)
+            close(np.abs(r), np.abs(expected[1]), dtype, 100)
+        close(linalg.qr(x, "r"), linalg.qr(x)[1].numpy(), dtype)
+        p, lower, upper = (q.numpy() for q in linalg.lu(x))
+        close(p @ lower @ upper, a * lower.dtype.type(1), dtype, 10)
+        close(tuple(linalg.lu(x, permute_l=True)), (p @ lower, upper), lower.dtype)
+        h = definite(shape[:-2] + (shape[-1],) * 2, dtype)
+        w, v = (q.numpy() for q in linalg.eigh(ng.tensor(h), "U"))
+        close((v * w[..., None, :]) @ adjoint(v), h * w.dtype.type(1), dtype, 1e3)
+        w, v = (q.numpy() for q in linalg.eig(ng.tensor(h)))
+        assert w.dtype.kind == "c"
+        np.testing.assert_allclose(h @ v, v * w[..., None, :], atol=1e-2)
+        close(linalg.cholesky(ng.tensor(h)), np.linalg.cholesky(h), dtype, 10)
+        upper = linalg.cholesky(ng.tensor(h), upper=True).numpy()
+        close(upper, adjoint(np.linalg.cholesky(h)), dtype, 10)
+
+
+def test_only_one_triangle_is_read():
+    for n in (3, SMALL + 3):
+        a = definite((n, n))
+        for lower, uplo in ((True, "L"), (False, "U")):
+            half = np.where(np.tri(n, dtype=bool) if lower else np.tri(n, dtype=bool).T, a, np.nan)
+            close(linalg.eigvalsh(half, UPLO=uplo), np.linalg.eigvalsh(a), factor=100)
+            expected = np.linalg.cholesky(a)
+            close(linalg.cholesky(half, upper=not lower), expected if lower else expected.T)
+
+
+def test_functions_of_scipy():
+    a = definite((3, 3)) / 3
+    x = ng.tensor(a)
+    for name in ("expm", "logm", "sqrtm"):
+        close(getattr(linalg, name)(x), getattr(scipy.linalg, name)(a), factor=100)
+    b, q = definite((2, 2)), array((3, 2))
+    close(linalg.solve_sylvester(x, b, q), scipy.linalg.solve_sylvester(a, b, q))
+    c, r = np.array([4.0, 1.0, 0.5]), np.array([9.0, 2.0, 1.0])
+    close(linalg.solve_toeplitz((ng.tensor(c), r), q), scipy.linalg.solve_toeplitz((c, r), q))
+    z = c + 1j * np.array([0.0, 1.0, 2.0])
+    close(linalg.solve_toeplitz(ng.tensor(z), q), scipy.linalg.solve_toeplitz(z, q))
+    ab = array((4, 3)) + 9 * np.eye(4)[1][:, None]
+    close(linalg.solve_banded((2, 1), ng.tensor(ab), q), scipy.linalg.solve_banded((2, 1), ab, q))
+    close(linalg.block_diag(x, [1.0, 2.0], b), scipy.linalg.block_diag(a, [1.0, 2.0], b))
+    for n in (-2, 0, 1, 5):
+        close(linalg.matrix_power(x, n), np.linalg.matrix_power(a, n), factor=100)
+
+
+def test_several_matrices_and_tensors():
+    a, b, c = array((2, 3)), array((3, 4)), array((4,))
+    close(linalg.multi_dot([ng.tensor(a), b, c]), np.linalg.multi_dot([a, b, c]))
+    close(linalg.multi_dot([c, ng.tensor(b.T), a.T]), np.linalg.multi_dot([c, b.T, a.T]))
+    t, y = array((2, 3, 6)), array((2, 3))
+    close(linalg.tensorsolve(ng.tensor(t), y), np.linalg.tensorsolve(t, y), factor=100)
+    moved = t.transpose(2, 0, 1)
+    close(
+        linalg.tensorsolve(moved, y, axes=(0,)), np.linalg.tensorsolve(moved, y, (0,)), factor=100
+    )
+    close(linalg.tensorinv(ng.tensor(t)), np.linalg.tensorinv(t), factor=100)
+
+
+@pytest.mark.parametrize("lengths", [(3, 3), (2, 3), (3, 2), (2, 2)])
+def test_cross_products(lengths):
+    a, b = array((4, lengths[0])), array((5, 1, lengths[1]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # NumPy's, of two elements
+        close(ng.cross(ng.tensor(a), b), np.cross(a, b))
+        close(ng.cross(ng.tensor(a.T), b, axisa=0), np.cross(a.T, b, axisa=0))
+    if lengths == (3, 3):
+        close(ng.cross(ng.tensor(a), b, axisc=0), np.cross(a, b, axisc=0))
+        close(linalg.cross(ng.tensor(a), b[0]), np.linalg.cross(a, b[0]))
+
+
+@pytest.mark.skipif(not hasattr(np, "matvec"), reason="from NumPy 2.2")
+def test_products_of_matrices_and_vectors():
+    a, v, w = array((2, 3, 4), "complex128"), array((4,), "complex128"), array((5, 1, 3))
+    close(np.matvec(ng.tensor(a), v), np.matvec(a, v))
+    close(np.vecmat(w, ng.tensor(a)), np.vecmat(w, a))
+    close(np.vecmat(ng.tensor(w * 1j), a), np.vecmat(w * 1j, a))
+
+
+def test_numpy_dispatches_by_the_last_two_axes():
+    x = array((2, 3, 3))
+    t = ng.tensor(x)
+    for name in ("diagonal", "trace", "matrix_transpose", "svdvals", "matrix_norm", "vector_norm"):
+        function = getattr(np.linalg, name)
+        close(function(t), function(x), factor=10)
+    for name in ("matmul", "vecdot", "tensordot"):
+        function = getattr(np.linalg, name)
+        close(function(t, x[0]), function(x, x[0]))
+    close(np.linalg.outer(t[0, 0], x[0, 1]), np.linalg.outer(x[0, 0], x[0, 1]))
+    close(np.diagonal(t), np.diagonal(x))
+    close(np.trace(t), np.trace(x))
+    result = np.linalg.eigh(t)
+    assert result.eigenvalues.shape == (2, 3)
+    sign, logarithm = np.linalg.slogdet(t)
+    close((sign, logarithm), tuple(np.linalg.slogdet(x)))
+    a = t.clone().requires_grad_()
+    np.linalg.solve(a, x).sum().backward()
+    assert a.grad.shape == (2, 3, 3)
+
+
+@pytest.mark.parametrize("ord", [None, "fro", "nuc", 2, -2, 1, -1, np.inf, -np.inf])
+def test_norms_of_matrices(ord):
+    x = array((2, 3, 4))
+    for keepdims in (False, True):
+        expected = np.linalg.norm(x, ord, axis=(2, 0), keepdims=keepdims)
+        close(linalg.norm(ng.tensor(x), ord, axis=(2, 0), keepdims=keepdims), expected)
+    if ord is not None:
+        expected = np.linalg.matrix_norm(x, ord=ord, keepdims=True)
+        close(linalg.matrix_norm(ng.tensor(x), ord=ord, keepdims=True), expected)
+
+
+def test_least_squares():
+    for shape, columns in (((5, 3), ()), ((5, 3), (2,)), ((3, 5), (2,)), ((3, 3), ())):
+        a, b = array(shape), array((shape[0], *columns))
+        close(linalg.lstsq(ng.tensor(a), b)[:2], np.linalg.lstsq(a, b)[:2], factor=100)
+        close(linalg.lstsq(a, b).singular_values, np.linalg.lstsq(a, b)[3])
+    flat = np.outer(array((4,)), array((2,)))
+    _, residuals, rank, _ = linalg.lstsq(ng.tensor(flat), array((4,)))
+    assert residuals.shape == (0,)
+    assert int(rank) == 1
+    for p in (1, -1, np.inf, "fro", "nuc", -2):
+        a = definite((2, 3, 3))
+        close(linalg.cond(ng.tensor(a), p), np.linalg.cond(a, p), factor=1e3)
+
+
+def test_empty_matrices_and_stacks():
+    for shape in ((0, 0), (0, 2, 2), (2, 0, 0)):
+        x = np.zeros(shape)
+        for name in ("inv", "det", "cholesky", "eigvalsh", "svdvals", "pinv"):
+            close(getattr(linalg, name)(ng.tensor(x)), getattr(np.linalg, name)(x))
+        close(tuple(linalg.qr(ng.tensor(x))), tuple(np.linalg.qr(x)))
+        close(tuple(linalg.svd(ng.tensor(x))), tuple(np.linalg.svd(x)))
+        close(linalg.solve(ng.tensor(x), x), np.linalg.solve(x, x))
+    for shape in ((0, 3), (3, 0)):
+        x = np.zeros(shape)
+        close(tuple(linalg.svd(ng.tensor(x))), tuple(np.linalg.svd(x)))
+        close(tuple(linalg.qr(ng.tensor(x))), tuple(np.linalg.qr(x)))
+
+
+def test_operands_in_any_layout():
+    a = definite((4, 6, 6))
+    b = array((4, 6, 2))
+    for view in (a.swapaxes(-1, -2), a[::-1], np.repeat(a, 2, -1)[..., ::2]):
+        close(linalg.solve(ng.tensor(view), b), np.linalg.solve(view, b))
+        close(linalg.cholesky(view), np.linalg.cholesky(view))
+        close(linalg.eigvalsh(view), np.linalg.eigvalsh(view), factor=100)
+        close(linalg.svdvals(view), np.linalg.svdvals(view), factor=100)
+        close(linalg.det(view), np.linalg.det(view), factor=1e6)
+
+
+def test_bits_do_not_depend_on_threads():
+    a, b = definite((2000, 4, 4)), array((2000, 4, 1))
+    found = []
+    before = ng.get_num_threads()
+    for threads in (1, 2):
+        ng.set_num_threads(threads)
+        x, y = (ng.tensor(k, requires_grad=True) for k in (a, b))
+        total = linalg.solve(x, y).sum() + linalg.cholesky(x).sum() + linalg.eigh(x)[0].sum()
+        total.backward()
+        found.append((x.grad.numpy(), y.grad.numpy()))
+    ng.set_num_threads(before)
+    for one, two in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+# ------------------------------------------------------------------------------------- gradients
+
+
+@pytest.mark.parametrize("n", [3, SMALL + 1])
+def test_kernels_are_the_formulas(n):
+    """Plain backwards against those that can be differentiated again."""
+    a, b = definite((2, n, n)), array((2, n, 2))
+    for f in (
+        lambda x, y: linalg.solve(x, y),
+        lambda x, y: linalg.solve(x[0], y),
+        lambda x, y: linalg.solve(x, y[0]),
+        lambda x, y: linalg.cholesky(x) @ y,
+        lambda x, y: linalg.cholesky(x, upper=True) @ y,
+        lambda x, y: linalg.solve_triangular(x, y, 1, lower=True),
+    ):
+        found = []
+        for again in (False, True):
+            x, y = (ng.tensor(k, requires_grad=True) for k in (a, b))
+            out = f(x, y)
+            cotangent = np.cos(np.arange(out.size)).reshape(out.shape)
+            found.append(ng.autograd.grad(out, [x, y], cotangent, create_graph=again))
+        for one, other in zip(*found, strict=True):
+            np.testing.assert_allclose(one.numpy(), other.detach().numpy(), rtol=1e-9, atol=1e-11)
+
+
+def test_gradients_of_one_operand_only():
+    a, b = definite((3, 3)), array((3,))
+    for f in (linalg.solve, lambda x, y: linalg.solve_triangular(x, y)):
+        gradcheck(lambda x, f=f: f(x, b), [ng.tensor(a, requires_grad=True)])
+        gradcheck(lambda y, f=f: f(a, y), [ng.tensor(b, requires_grad=True)])
+
+
+def test_determinants_of_singular_matrices():
+    for rank in (2, 1, 0):
+        a = array((3, rank)) @ array((rank, 3)) if rank else np.zeros((3, 3))
+        x = ng.tensor(a, requires_grad=True)
+        gradcheck(linalg.det, [x])
+        gradgradcheck(linalg.det, [x], atol=1e-4)
+    expected = np.diag([0.0, 0.0, 6.0])  # cofactors of diag(2, 3, 0)
+    x = ng.tensor(np.diag([2.0, 3.0, 0.0]), requires_grad=True)
+    linalg.det(x).backward()
+    np.testing.assert_allclose(x.grad.numpy(), expected, atol=1e-14)
+    with pytest.raises(ng.NumgradLinAlgError, match="third derivatives"):
+        ng.grad(lambda t: np.sum(ng.hessian(linalg.det)(t * np.diag([2.0, 3.0, 0.0]))))(1.0)
+
+
+def test_repeated_eigenvalues():
+    """What is symmetric in them has a gradient; what depends on vectors has none."""
+    x = ng.tensor(np.eye(3), requires_grad=True)
+    for total, expected in (
+        (lambda a: np.sum(linalg.eigvalsh(a) ** 2), 2 * np.eye(3)),
+        (lambda a: np.sum(linalg.svdvals(a) ** 2), 2 * np.eye(3)),
+        (lambda a: np.sum(linalg.eigh(a).eigenvalues), np.eye(3)),
+        (lambda a: np.sum(linalg.svd(a).S), np.eye(3)),
+        (lambda a: np.sum(np.real(linalg.eigvals(a))), np.eye(3)),
+    ):
+        (g,) = ng.autograd.grad(total(x), [x])
+        np.testing.assert_allclose(g.numpy(), expected, atol=1e-12)
+    for vectors in (lambda a: linalg.eigh(a)[1], lambda a: linalg.svd(a)[0]):
+        with np.errstate(all="ignore"):
+            (g,) = ng.autograd.grad(vectors(x), [x], np.arange(9.0).reshape(3, 3))
+        assert not np.isfinite(g.numpy()).all()
+
+
+def test_gradients_of_hermitian_arguments_are_hermitian():
+    a = definite((3, 3), "complex128")
+    for f in (linalg.cholesky, lambda x: linalg.eigh(x)[0], linalg.eigvalsh):
+        x = ng.tensor(a, requires_grad=True)
+        np.sum(np.abs(f(x)) ** 2).backward()
+        np.testing.assert_allclose(x.grad.numpy(), adjoint(x.grad.numpy()), atol=1e-12)
+
+
+def test_rank_deficient_pseudo_inverse_against_differences():
+    left, right = array((4, 2)), array((2, 3))
+    gradcheck(
+        lambda x, y: linalg.pinv(x @ y, rcond=1e-8),
+        [ng.tensor(left, requires_grad=True), ng.tensor(right, requires_grad=True)],
+    )
+
+
+def test_agrees_with_torch():
+    torch = pytest.importorskip("torch")
+    a, b = definite((2, 4, 4)) + 0.1 * array((2, 4, 4)), array((2, 4, 2))
+    c = array((2, 4, 4), "complex128")
+    programs = [
+        (lambda L, x, y: L.solve(x, y).sum(), (a, b)),
+        (lambda L, x: L.slogdet(x)[1].sum(), (a,)),
+        (lambda L, x: L.det(x).sum(), (a,)),
+        (lambda L, x: L.cholesky(x).sum(), (definite((2, 4, 4)),)),
+        (lambda L, x: (L.eigh(x)[1] ** 2 * L.eigh(x)[0][..., None, :]).sum(), (a,)),
+        (lambda L, x: (L.svd(x, full_matrices=False)[0] ** 2).sum(-2)[..., 0].sum(), (a,)),
+        (lambda L, x: abs(L.eigvals(x)).sum(), (a,)),
+        (lambda L, x: (L.qr(x)[1] ** 3).sum(), (a,)),
+        (lambda L, x: L.pinv(x).sum(), (b,)),
+        (lambda L, x: L.matrix_norm(x, ord="nuc").sum(), (b,)),
+        (lambda L, x: abs(L.inv(x)).sum(), (c,)),
+        (lambda L, x: abs(L.svd(x, full_matrices=False)[2]).sum(), (c,)),
+    ]
+    for program, operands in programs:
+        ours = [ng.tensor(k, requires_grad=True) for k in operands]
+        theirs = [torch.tensor(k, requires_grad=True) for k in operands]
+        value, expected = program(linalg, *ours), program(torch.linalg, *theirs)
+        np.testing.assert_allclose(value.detach().numpy(), expected.detach().numpy(), rtol=1e-9)
+        value.backward()
+        expected.backward()
+        for one, other in zip(ours, theirs, strict=True):
+            np.testing.assert_allclose(one.grad.numpy(), other.grad.numpy(), rtol=1e-6, atol=1e-8)
+
+
+# ---------------------------------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize("n", [2, SMALL + 1])
+def test_singular_matrices_are_named(n):
+    stack = np.stack([np.eye(n), np.zeros((n, n))])
+    for name in ("inv", "cholesky"):
+        with pytest.raises(np.linalg.LinAlgError, match=rf"{name}: matrix \(1,\) of a stack"):
+            getattr(linalg, name)(ng.tensor(stack))
+        with pytest.raises(ng.NumgradError, match=f"{name}: the matrix is"):
+            getattr(np.linalg, name)(ng.tensor(stack[1]))
+    with pytest.raises(ng.NumgradLinAlgError, match=r"solve: matrix \(1,\)"):
+        linalg.solve(stack, np.ones((n, 1)))
+    with pytest.raises(ng.NumgradLinAlgError, match="solve_triangular: the matrix is singular"):
+        linalg.solve_triangular(stack[1], np.ones(n))
+    sign, logarithm = linalg.slogdet(ng.tensor(stack))
+    assert sign.tolist() == [1.0, 0.0]
+    assert logarithm.tolist() == [0.0, -np.inf]
+    assert linalg.det(stack).tolist() == [1.0, 0.0]
+    for p in (None, 1):
+        assert not np.isfinite(linalg.cond(stack[1] + np.eye(n, k=1), p).numpy())
+
+
+def test_shapes_and_dtypes_are_named():
+    square, wide = np.eye(2), np.ones((2, 3))
+    for call, text in (
+        (lambda: linalg.solve(wide, square), r"solve: a of shape \(2, 3\)"),
+        (lambda: linalg.solve(square, np.ones(3)), r"solve: shapes \(2, 2\) and \(3,\)"),
+        (lambda: linalg.solve(np.ones((3, 2, 2)), np.ones((2, 2, 1))), "stacks"),
+        (lambda: linalg.qr(square, "full"), "mode"),
+        (lambda: linalg.eigh(square, "X"), "UPLO"),
+        (lambda: linalg.tensorinv(wide), "tensorinv"),
+        (lambda: linalg.tensorsolve(wide, np.ones(2)), "tensorsolve"),
+        (lambda: linalg.multi_dot([wide, wide]), "multi_dot"),
+        (lambda: linalg.lstsq(wide, np.ones(3)), "lstsq"),
+        (lambda: linalg.solve_banded((1, 1), wide, np.ones(3)), "3|rows"),
+        (lambda: linalg.solve_toeplitz(np.ones(2), np.ones(3)), "solve_toeplitz"),
+        (lambda: linalg.block_diag(np.ones((1, 1, 1))), "block_diag"),
+        (lambda: ng.cross(np.ones(4), np.ones(4)), "cross"),
+        (lambda: ng.matvec(np.ones(3), np.ones(3)), "matvec"),
+        (lambda: linalg.matrix_norm(wide, ord=3), "norm of order 3"),
+    ):
+        with pytest.raises(ng.NumgradError, match=text) as caught:
+            call()
+        assert isinstance(caught.value, ValueError)
+    with pytest.raises(ng.NumgradLinAlgError, match=r"logm: .* complex"):
+        linalg.logm(-np.eye(2))
+    with np.errstate(all="ignore"), pytest.raises(ng.NumgradError):
+        linalg.eigh(np.full((2, 2), np.nan)) and linalg.svd(np.full((2, 2), np.nan))
+
+
+# -------------------------------------------------------------------------------------- programs
+
+
+def likelihood_by_cholesky(length, noise, x, y):
+    squares = (x[:, None] - x) ** 2
+    covariance = np.exp(-0.5 * squares / length**2) + noise * ng.eye(len(x))
+    factor = np.linalg.cholesky(covariance)
+    alpha = linalg.cho_solve((factor, True), y)
+    return -0.5 * np.sum(y * alpha) - np.sum(np.log(np.diagonal(factor)))
+
+
+def likelihood_by_determinant(length, noise, x, y):
+    squares = (x[:, None] - x) ** 2
+    covariance = np.exp(-0.5 * squares / length**2) + noise * ng.eye(len(x))
+    _, logarithm = np.linalg.slogdet(covariance)
+    return -0.5 * np.sum(y * np.linalg.solve(covariance, y)) - 0.5 * logarithm
+
+
+def test_marginal_likelihood_of_a_gaussian_process():
+    x = np.linspace(0, 4, 24)
+    y = np.sin(x) + 0.1 * rng.normal(size=24)
+    point = np.array([0.8, 0.1])
+
+    def plain(length, noise):
+        covariance = np.exp(-0.5 * (x[:, None] - x) ** 2 / length**2) + noise * np.eye(24)
+        inverse = np.linalg.inv(covariance)
+        return -0.5 * y @ inverse @ y - 0.5 * np.linalg.slogdet(covariance)[1]
+
+    step = 1e-5
+    expected = [
+        (plain(*(point + step * e)) - plain(*(point - step * e))) / (2 * step) for e in np.eye(2)
+    ]
+    for f in (likelihood_by_cholesky, likelihood_by_determinant):
+        for function in (f, ng.jit(f)):
+            value, gradient = ng.value_and_grad(function, argnums=(0, 1))(*point, x, y)
+            np.testing.assert_allclose(value, plain(*point), rtol=1e-10)
+            np.testing.assert_allclose(gradient, expected, rtol=1e-5)
+
+
+def test_likelihood_of_a_kalman_filter():
+    """Positions seen with noise of a body that moves in a plane, four states."""
+    steps = 12
+    seen = np.cumsum(rng.normal(size=(steps, 2)), axis=0)
+    move = np.eye(4) + 0.5 * np.eye(4, k=2)
+    look = np.eye(2, 4)
+
+    def likelihood(q, r):
+        state, spread, total = np.zeros(4), np.eye(4), 0.0
+        for y in seen:
+            state, spread = move @ state, move @ spread @ move.T + q * np.eye(4)
+            error, scale = y - look @ state, look @ spread @ look.T + r * np.eye(2)
+            gain = np.linalg.solve(scale, look @ spread).T
+            _, logarithm = np.linalg.slogdet(scale)
+            total = total - 0.5 * (error @ np.linalg.solve(scale, error) + logarithm)
+            state, spread = state + gain @ error, spread - gain @ scale @ gain.T
+        return total
+
+    q, r, step = 0.3, 0.7, 1e-5
+    gradient = ng.grad(likelihood, argnums=(0, 1))(q, r)
+    expected = [
+        (likelihood(q + step, r) - likelihood(q - step, r)) / (2 * step),
+        (likelihood(q, r + step) - likelihood(q, r - step)) / (2 * step),
+    ]
+    np.testing.assert_allclose(gradient, expected, rtol=1e-6)

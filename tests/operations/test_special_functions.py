@@ -1,0 +1,327 @@
+"""Special functions and their derivatives against mpmath, at places where they are hard as well.
+
+The sweeps of the table compare values with SciPy, and derivatives with differences.
+"""
+
+import mpmath
+import numpy as np
+import pytest
+import scipy.special
+
+import numgrad as ng
+from numgrad import special
+
+mp = mpmath.mp
+
+
+def upper(a, x):
+    return mpmath.gammainc(a, x, mpmath.inf, regularized=True)
+
+
+def lower(a, x):
+    return mpmath.gammainc(a, 0, x, regularized=True)
+
+
+def fraction(a, b, x):
+    return mpmath.betainc(a, b, 0, x, regularized=True)
+
+
+def normal(x):
+    return mpmath.erfc(-x / mpmath.sqrt(2)) / 2
+
+
+def student(df, t):
+    tail = fraction(df / 2, mpmath.mpf(1) / 2, df / (df + t * t)) / 2
+    return tail if t < 0 else 1 - tail
+
+
+def power_transform(x, lmbda):
+    return mpmath.expm1(lmbda * mpmath.log(x)) / lmbda if lmbda else mpmath.log(x)
+
+
+def power_root(x, lmbda):
+    return mpmath.exp(mpmath.log1p(lmbda * x) / lmbda) if lmbda else mpmath.exp(x)
+
+
+def owen(a, b):
+    return mpmath.quad(lambda t: mpmath.exp(-a * a * (1 + t * t) / 2) / (1 + t * t), [0, b]) / (
+        2 * mpmath.pi
+    )
+
+
+def scaled(f, sign):
+    return lambda v, z: f(v, z) * mpmath.exp(sign * abs(z))
+
+
+# name, truth, columns of operands, which derivatives, relative error allowed of these
+TABLE = [
+    ("rgamma", mpmath.rgamma, [[-3.0, -2.5, -1.0, 0.0, 0.4, 3.0, 30.0]], "1", 1e-12),
+    ("loggamma", mpmath.loggamma, [[1e-5, 0.7, 5.0, 1e5]], "1", 1e-12),
+    ("poch", mpmath.rf, [[0.5, 2.0, 7.0], [1.5, 0.3, 2.0]], "11", 1e-12),
+    ("beta", mpmath.beta, [[0.5, 2.0, 30.0], [1e-3, 3.0, 20.0]], "11", 1e-12),
+    ("betaln", lambda a, b: mpmath.log(mpmath.beta(a, b)), [[0.5, 200.0], [1e-3, 300.0]], "11",
+     1e-12),
+    ("binom", mpmath.binomial, [[5.0, 7.5, 40.0], [2.0, 3.3, 20.0]], "11", 1e-11),
+    ("gammainc", lower, [[0.3, 2.0, 5.0, 50.0, 1e4, 1e-3, 3.0], [0.5, 1, 12, 30, 10100, 2, 1e-9]],
+     "11", 1e-11),
+    ("gammaincc", upper, [[0.3, 2.0, 5.0, 50.0, 1e-3, 3.0], [0.5, 1, 12, 30, 2, 300]], "11", 1e-10),
+    ("betainc", fraction, [[0.5, 20.0, 3.0, 300.0, 2.0], [0.3, 2.0, 5.0, 200.0, 1e-2],
+                           [0.1, 0.5, 0.999, 0.6, 0.3]], "111", 1e-10),
+    ("betaincc", lambda a, b, x: 1 - fraction(a, b, x), [[0.5, 20.0], [0.3, 2.0], [0.1, 0.5]],
+     "111", 1e-10),
+    ("erfcx", lambda x: mpmath.exp(x * x) * mpmath.erfc(x), [[-5.0, 0.0, 3.0, 11.9, 12.1, 1e6]],
+     "1", 3e-13),
+    ("erfi", mpmath.erfi, [[-5.0, 0.0, 3.0, 20.0]], "1", 1e-13),
+    ("dawsn", lambda x: mpmath.exp(-x * x) * mpmath.erfi(x) * mpmath.sqrt(mpmath.pi) / 2,
+     [[-20.0, -5.0, 0.0, 0.5, 11.9, 12.1, 40.0]], "1", 3e-12),
+    ("log_ndtr", lambda x: mpmath.log(normal(x)), [[-1e3, -30.0, -1.0, 0.0, 3.0, 10.0]], "1",
+     1e-12),
+    ("owens_t", owen, [[0.0, 0.5, -2.0, 3.0], [0.5, 1.0, 0.3, -2.0]], "11", 1e-11),
+    ("xlogy", lambda a, b: a * mpmath.log(b), [[0.5, 2.0], [3.0, 1e-9]], "11", 1e-13),
+    ("xlog1py", lambda a, b: a * mpmath.log1p(b), [[0.5, 2.0], [3.0, 1e-9]], "11", 1e-13),
+    ("pseudo_huber", lambda d, r: d * d * (mpmath.sqrt(1 + (r / d) ** 2) - 1),
+     [[1.0, 2.0, 1.0], [0.5, -30.0, 1e-3]], "11", 1e-12),
+    ("boxcox", power_transform, [[0.5, 2.0, 30.0, 1.5], [0.5, 1e-9, -2.0, 3.0]], "11", 1e-11),
+    ("boxcox1p", lambda x, p: power_transform(1 + x, p), [[0.5, 2.0, 1e-9], [0.5, 1e-9, -2.0]],
+     "11", 1e-11),
+    ("inv_boxcox", power_root, [[0.5, 2.0, 1e-3], [0.5, 1e-9, -2.0]], "11", 1e-11),
+    ("inv_boxcox1p", lambda x, p: power_root(x, p) - 1, [[0.5, 2.0], [0.5, 1e-9]], "11", 1e-11),
+    ("exprel", lambda x: mpmath.expm1(x) / x if x else mpmath.mpf(1), [[-30.0, -1e-6, 2.0, 50.0]],
+     "1", 1e-11),
+    ("exp1", mpmath.e1, [[1e-3, 1.0, 30.0]], "1", 1e-13),
+    ("expi", mpmath.ei, [[-30.0, -1.0, 0.5, 30.0]], "1", 1e-13),
+    ("expn", mpmath.expint, [[0, 1, 3, 50], [0.5, 1e-3, 2.0, 60.0]], "01", 1e-12),
+    ("spence", lambda z: mpmath.polylog(2, 1 - z).real, [[0.3, 0.99999, 1.00005, 1.9]], "1", 1e-12),
+    ("hyp0f1", mpmath.hyp0f1, [[0.5, 3.0], [2.0, -5.0]], "01", 1e-11),
+    ("hyp1f1", mpmath.hyp1f1, [[0.5, 3.0], [1.5, 0.3], [2.0, -5.0]], "001", 1e-11),
+    ("hyp2f1", mpmath.hyp2f1, [[0.5, 3.0], [1.5, 0.3], [2.0, 2.5], [0.7, -5.0]], "0001", 1e-11),
+    ("jv", mpmath.besselj, [[0.5, 3.7, 0.0, 30.0, 20.0, -0.5], [1e-2, 2.0, 5.0, 40.0, 3.0, 2.0]],
+     "11", 1e-9),
+    ("yv", mpmath.bessely, [[0.5, 3.7, 0.2, 30.5, 10.5], [1e-2, 2.0, 5.0, 40.0, 3.0]], "11", 1e-9),
+    ("iv", mpmath.besseli, [[0.5, 3.7, 0.0, 30.0], [1e-2, 2.0, 5.0, 40.0]], "11", 1e-9),
+    ("kv", mpmath.besselk, [[0.5, 3.7, 0.4, 30.5], [1e-2, 2.0, 5.0, 40.0]], "11", 1e-9),
+    ("ive", scaled(mpmath.besseli, -1), [[0.5, 3.7, 2.0], [1e-2, 2.0, 900.0]], "11", 1e-8),
+    ("kve", scaled(mpmath.besselk, 1), [[0.5, 3.7, 2.0], [1e-2, 2.0, 900.0]], "11", 1e-8),
+    ("j0", lambda x: mpmath.besselj(0, x), [[-3.0, 0.0, 30.0]], "1", 1e-12),
+    ("j1", lambda x: mpmath.besselj(1, x), [[-3.0, 0.0, 30.0]], "1", 1e-12),
+    ("y1", lambda x: mpmath.bessely(1, x), [[3.0]], "1", 1e-12),
+    ("i0", lambda x: mpmath.besseli(0, x), [[-3.0, 0.0, 30.0]], "1", 1e-12),
+    ("i1", lambda x: mpmath.besseli(1, x), [[-3.0, 0.0, 30.0]], "1", 1e-12),
+    ("i0e", lambda x: scaled(mpmath.besseli, -1)(0, x), [[-3.0, 0.1, 30.0]], "1", 1e-12),
+    ("i1e", lambda x: scaled(mpmath.besseli, -1)(1, x), [[-3.0, 0.1, 30.0]], "1", 1e-12),
+    ("k1", lambda x: mpmath.besselk(1, x), [[3.0]], "1", 1e-12),
+    ("k1e", lambda x: scaled(mpmath.besselk, 1)(1, x), [[3.0]], "1", 1e-12),
+    ("spherical_jn", lambda n, z: mpmath.sqrt(mpmath.pi / 2 / z) * mpmath.besselj(n + 0.5, z),
+     [[0, 1, 5], [0.5, 2.0, 9.0]], "01", 1e-12),
+    ("spherical_kn", lambda n, z: mpmath.sqrt(mpmath.pi / 2 / z) * mpmath.besselk(n + 0.5, z),
+     [[0, 1, 5], [0.5, 2.0, 9.0]], "01", 1e-12),
+    ("struve", mpmath.struveh, [[0.5, 0.0], [0.5, 9.0]], "01", 1e-10),
+    ("ellipk", mpmath.ellipk, [[-5.0, -1e-3, 0.0, 0.009, 0.5, 0.999]], "1", 1e-12),
+    ("ellipkm1", lambda p: mpmath.ellipk(1 - p), [[1e-12, 0.5, 0.999]], "1", 1e-12),
+    ("ellipe", mpmath.ellipe, [[-5.0, -1e-3, 0.0, 0.009, 0.5, 0.999]], "1", 1e-12),
+    ("ellipkinc", mpmath.ellipf, [[0.5, 1.0, 2.0, -4.0, 1.2], [0.5, 1e-4, 0.0, 0.009, -3.0]], "11",
+     1e-12),
+    ("ellipeinc", mpmath.ellipe, [[0.5, 1.0, 2.0, -4.0, 1.2], [0.5, 1e-4, 0.0, 0.009, -3.0]], "11",
+     1e-12),
+    ("eval_legendre", mpmath.legendre, [[0, 1, 5, 2.5], [0.3, -0.5, 1.0, 0.2]], "01", 1e-12),
+    ("eval_chebyt", mpmath.chebyt, [[0, 1, 5, 2.5], [0.3, -0.5, 1.0, 0.2]], "01", 1e-12),
+    ("eval_chebyu", mpmath.chebyu, [[0, 1, 5, 2.5], [0.3, -0.5, 0.9, 0.2]], "01", 1e-12),
+    ("eval_laguerre", lambda n, x: mpmath.laguerre(n, 0, x), [[0, 1, 5], [0.3, 2.0, 9.0]], "01",
+     1e-12),
+    ("eval_hermite", mpmath.hermite, [[0, 1, 5], [0.3, 2.0, -3.0]], "01", 1e-12),
+    ("eval_jacobi", mpmath.jacobi, [[0, 1, 5], [0.5] * 3, [1.5] * 3, [0.3, -0.5, 0.9]], "0001",
+     1e-12),
+    ("eval_gegenbauer", mpmath.gegenbauer, [[0, 1, 5], [0.5] * 3, [0.3, -0.5, 0.9]], "001", 1e-12),
+    ("chdtr", lambda v, x: lower(v / 2, x / 2), [[1.0, 5.0], [0.3, 9.0]], "11", 1e-11),
+    ("stdtr", student, [[1.0, 5.0, 3.0, 30.0], [0.3, -9.0, 1e3, -2.0]], "11", 1e-9),
+    ("fdtr", lambda n, d, x: fraction(n / 2, d / 2, n * x / (d + n * x)),
+     [[1.0, 5.0], [2.0, 7.0], [0.3, 3.0]], "111", 1e-10),
+    ("bdtr", lambda k, n, p: fraction(n - k, k + 1, 1 - p), [[1, 3], [4, 9], [0.3, 0.1]], "001",
+     1e-12),
+]  # fmt: skip
+
+
+@pytest.mark.slow(cases=len(TABLE))  # each compiles two kernels
+@pytest.mark.parametrize("row", TABLE, ids=[row[0] for row in TABLE])
+def test_values_and_derivatives(row):
+    name, truth, columns, followed, rtol = row
+    op = getattr(special, name)
+    given = [
+        ng.tensor(np.asarray(c, float), requires_grad=d == "1")
+        for c, d in zip(columns, followed, strict=True)
+    ]
+    y = op(*given)
+    leaves = [x for x in given if x.requires_grad]
+    found = iter(ng.autograd.grad(y.sum(), leaves))
+    gradients = [next(found).numpy() if x.requires_grad else None for x in given]
+    with mpmath.workdps(60):
+        for k, place in enumerate(zip(*columns, strict=True)):
+            exact = tuple(map(mpmath.mpf, place))
+            assert y[k].item() == pytest.approx(float(truth(*exact)), rel=1e-11, abs=1e-300)
+            for j, g in enumerate(gradients):
+                if g is None:
+                    continue
+
+                def along(s, j=j, exact=exact):
+                    return truth(*exact[:j], s, *exact[j + 1 :])
+
+                expected = mpmath.re(
+                    mpmath.diff(along, exact[j], h=abs(exact[j] or 1) * mpmath.mpf(10) ** -18)
+                )
+                assert g[k] == pytest.approx(float(expected), rel=rtol, abs=1e-15), (place, j)
+
+
+def second(name, *columns, which):
+    given = [ng.tensor(c, requires_grad=True) for c in columns]
+    (first,) = ng.autograd.grad(
+        getattr(special, name)(*given).sum(), given[which], None, True, True
+    )
+    return [g.numpy() for g in ng.autograd.grad(first.sum(), given)]
+
+
+def test_second_derivatives_in_parameters():
+    found = second("gammainc", [2.0, 50.0], [1.0, 40.0], which=0)
+    with mpmath.workdps(40):
+        for k, place in enumerate([(2, 1), (50, 40)]):
+            for j, order in enumerate([(2, 0), (1, 1)]):
+                expected = float(mpmath.diff(lower, place, order))
+                assert found[j][k] == pytest.approx(expected, rel=1e-8)
+    found = second("kv", [2.5], [1.5], which=0)
+    assert found[0][0] == pytest.approx(
+        float(mpmath.diff(lambda v: mpmath.besselk(v, 1.5), 2.5, 2)), rel=1e-8
+    )
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: special.hyp1f1(x, 2.0, 1.0),
+        lambda x: special.hyp2f1(1.0, 2.0, x, 0.5),
+        lambda x: special.eval_legendre(x, 0.5),
+        lambda x: special.expn(x, 0.5),
+        lambda x: special.bdtr(x, 5.0, 0.5),
+    ],
+)
+def test_a_derivative_that_is_not_there_raises(call):
+    x = ng.tensor([1.5], requires_grad=True)
+    with pytest.raises(ng.NumgradNotImplementedError, match="no derivative with respect to"):
+        call(x).sum().backward()
+
+
+def test_third_derivatives_by_differences_raise():
+    with pytest.raises(ng.NumgradNotImplementedError, match=r"gammainc_aa.*'a'"):
+        ng.grad(ng.grad(ng.grad(lambda a: special.gammainc(a, 1.0))))(2.0)
+
+
+UNARY = "log_ndtr ndtri erfcx dawsn entr exp1 i0e k1 ellipk rgamma loggamma"
+BINARY = "xlogy gammainc beta jv kve binom stdtr huber rel_entr boxcox"
+EDGES = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 0.5, -2.5, 1e-310, 1e300, 170.7])
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_unary_values_at_the_edges_are_those_of_scipy(dtype):
+    x = EDGES.astype(dtype) if dtype == np.float64 else EDGES[:9].astype(dtype)
+    for name in UNARY.split():
+        with np.errstate(all="ignore"):
+            expected = getattr(scipy.special, name)(x)
+        found = getattr(special, name)(ng.tensor(x)).numpy()
+        np.testing.assert_allclose(found, expected, rtol=8 * np.finfo(dtype).eps, err_msg=name)
+        assert found.dtype == dtype
+
+
+def test_values_of_two_operands_at_the_edges_are_those_of_scipy():
+    a, b = np.meshgrid(EDGES, EDGES)
+    for name in BINARY.split():
+        with np.errstate(all="ignore"):
+            expected = getattr(scipy.special, name)(a, b)
+        found = getattr(special, name)(ng.tensor(a), ng.tensor(b)).numpy()
+        np.testing.assert_allclose(found, expected, rtol=1e-14, err_msg=name)
+
+
+def test_gradients_at_the_edges():
+    x = ng.tensor([0.0, np.inf], requires_grad=True)
+    (g,) = ng.autograd.grad(special.gammainc(1.0, x).sum(), x)
+    np.testing.assert_array_equal(g.numpy(), [1.0, 0.0])
+    a, b = ng.tensor([0.0], requires_grad=True), ng.tensor([0.0], requires_grad=True)
+    special.xlogy(a, b).sum().backward()
+    assert (a.grad.item(), b.grad.item()) == (-np.inf, 0.0)
+    x = ng.tensor([-np.inf, np.inf], requires_grad=True)
+    special.log_ndtr(x).sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), [np.inf, 0.0])
+
+
+def test_functions_with_several_results():
+    x = np.array([0.3, 1.0, 4.0])
+    for name in ("airy", "sici", "shichi", "fresnel"):
+        found, expected = getattr(special, name)(ng.tensor(x)), getattr(scipy.special, name)(x)
+        for y, z in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(y.numpy(), z)
+        leaf = ng.tensor(x, requires_grad=True)
+        assert getattr(scipy.special, name)(leaf)[0].requires_grad
+        with pytest.raises(TypeError, match=name):
+            getattr(special, name)(x + 1j)
+
+
+def test_complex_functions():
+    z = ng.tensor([0.5 + 1j, -0.2 - 0.1j], requires_grad=True)
+    for name in ("lambertw", "wofz"):
+        assert ng.testing.gradcheck(getattr(special, name), (z,))
+        np.testing.assert_array_equal(
+            getattr(special, name)(z).detach().numpy(),
+            getattr(scipy.special, name)(z.detach().numpy()),
+        )
+    other = special.lambertw(z.detach(), -1).numpy()
+    np.testing.assert_array_equal(other, scipy.special.lambertw(z.detach().numpy(), -1))
+    assert ng.grad(lambda x: special.lambertw(x).real)(1.0) == pytest.approx(0.3618962566)
+
+
+def test_logsumexp_with_weights_and_signs():
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(3, 4)) * 300, rng.normal(size=(3, 4))
+    b[0, 0], a[0, 1] = 0, -np.inf
+    for options in ({"axis": 1}, {"axis": 0, "keepdims": True}, {}):
+        y, sign = special.logsumexp(ng.tensor(a), b=ng.tensor(b), return_sign=True, **options)
+        expected = scipy.special.logsumexp(a, b=b, return_sign=True, **options)
+        np.testing.assert_allclose(y.numpy(), expected[0], rtol=1e-13)
+        np.testing.assert_array_equal(sign.numpy(), expected[1])
+    assert np.isnan(special.logsumexp(ng.tensor([0.0, 0.0]), b=[-1.0, 0.5]).item())
+    a, b = ng.tensor([0.3, 1000.0], requires_grad=True), ng.tensor([1.0, 2.0], requires_grad=True)
+    special.logsumexp(a, b=b).backward()
+    np.testing.assert_allclose(a.grad.numpy(), [0, 1], atol=1e-15)
+    np.testing.assert_allclose(b.grad.numpy(), [0, 0.5], atol=1e-15)
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_softmax_is_over_all_axes(name):
+    x = np.random.default_rng(0).normal(size=(2, 3))
+    for axis in (None, 0, 1):
+        found = getattr(special, name)(ng.tensor(x), axis=axis).numpy()
+        np.testing.assert_allclose(found, getattr(scipy.special, name)(x, axis=axis), rtol=1e-13)
+
+
+def test_counting():
+    n, k = np.array([5.0, 7.0, 2.0, -1.0]), np.array([2.0, 3.5, 3.0, 0.0])
+    for name in ("comb", "perm"):
+        found = getattr(special, name)(ng.tensor(n), ng.tensor(k)).numpy()
+        np.testing.assert_allclose(found, getattr(scipy.special, name)(n, k), rtol=1e-14)
+        assert getattr(special, name)(5, 2, exact=True) == getattr(scipy.special, name)(5, 2)
+    assert special.comb(3, 2, exact=True, repetition=True) == 6
+    np.testing.assert_allclose(
+        special.factorial(ng.tensor(n)).numpy(), scipy.special.factorial(n), rtol=1e-14
+    )
+    np.testing.assert_allclose(
+        special.multigammaln(ng.tensor([3.0, 7.5]), 3).numpy(),
+        scipy.special.multigammaln([3.0, 7.5], 3), rtol=1e-14,
+    )  # fmt: skip
+    with pytest.raises(ng.NumgradValueError, match="positive integer"):
+        special.multigammaln(3.0, 0)
+
+
+def test_under_jit():
+    def function(a, x):
+        return np.sum(special.gammainc(a, x) * special.jv(1.5, x) + special.ndtri(0.1 + 0 * x))
+
+    a, x = np.array([0.5, 2.0]), np.array([1.0, 3.0])
+    eager, fast = ng.grad(function, (0, 1))(a, x), ng.jit(ng.grad(function, (0, 1)))(a, x)
+    for e, f in zip(eager, fast, strict=True):
+        np.testing.assert_allclose(f, e, rtol=1e-12)

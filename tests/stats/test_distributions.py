@@ -1,0 +1,170 @@
+"""Distributions against scipy.stats: values, gradients against differences, outside of supports."""
+
+import numpy as np
+import pytest
+import scipy.stats
+
+import numgrad as ng
+from numgrad import stats
+from numgrad.testing import gradcheck
+
+inf, nan = np.inf, np.nan
+X = np.array([-inf, -30.0, -3.0, -0.2, 0.0, 0.3, 0.7, 1.0, 1.5, 2.0, 9.0, 40.0, inf, nan])
+Q = np.array([-0.5, 0.0, 1e-9, 0.2, 0.5, 0.9, 1.0, 1.5, nan])
+SHAPES = {  # of continuous distributions, valid and not
+    "norm": [()], "t": [(2.5,), (-1.0,)], "logistic": [()], "laplace": [()], "cauchy": [()],
+    "gumbel_r": [()], "skewnorm": [(1.5,)], "vonmises": [(2.0,), (-1.0,)], "uniform": [()],
+    "truncnorm": [(-1.0, 2.0), (3.0, 5.0), (-inf, -1.0), (2.0, 1.0), (9.0, inf)],
+    "gamma": [(2.5,), (0.5,), (0.0,)], "beta": [(2.5, 0.7), (-1.0, 1.0)], "expon": [()],
+    "lognorm": [(0.7,), (0.0,)], "chi2": [(3.0,)], "weibull_min": [(1.7,), (0.5,)],
+    "pareto": [(2.5,), (0.7,)], "invgamma": [(2.5,), (0.7,)], "halfnorm": [()],
+    "f": [(3.0, 5.0)], "rayleigh": [()],
+}  # fmt: skip
+FUNCTIONS = ("logpdf", "pdf", "cdf", "sf", "logcdf", "logsf")
+LACKING = {"vonmises": {"cdf", "sf", "logcdf", "logsf", "ppf", "isf", "var"},
+           "skewnorm": {"ppf", "isf", "entropy"}, "f": {"entropy"}, "t": {"entropy"},
+           "truncnorm": {"mean", "var", "entropy"}}  # fmt: skip
+
+
+def agreed(found, expected, given):
+    """Without far tails in which one logarithm is that of an underflow, and NaN of SciPy's."""
+    kept = ~(np.isinf(expected) & np.isfinite(found) & (found < -700))
+    kept &= ~(np.isinf(found) & np.isfinite(expected) & (expected < -300))
+    kept &= ~(np.isinf(given) & np.isnan(expected))  # a difference of infinities
+    return found[kept], expected[kept]
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_values_are_those_of_scipy(name):
+    ours, theirs = getattr(stats, name), getattr(scipy.stats, name)
+    for shapes in SHAPES[name]:
+        for loc, scale in ((0.0, 1.0), (0.5, 2.0), (0.0, -1.0))[: 3 if shapes == SHAPES[name][0]
+                                                                else 1]:  # fmt: skip
+            for function in (*FUNCTIONS, "ppf", "isf"):
+                if function in LACKING.get(name, ()):
+                    continue
+                given = Q if function in ("ppf", "isf") else X
+                expected = getattr(theirs, function)(given, *shapes, loc, scale)
+                found = getattr(ours, function)(ng.tensor(given), *shapes, loc=loc, scale=scale)
+                if name == "vonmises":  # SciPy's support is wider or narrower by version
+                    given, expected, found = (a[2:-2] for a in (given, expected, found))
+                rtol = 1e-7 if (name, function) == ("truncnorm", "isf") else 1e-9  # as ppf(1 - q)
+                np.testing.assert_allclose(
+                    *agreed(found.numpy(), expected, given),
+                    rtol=rtol,
+                    atol=1e-15 if name in ("skewnorm", "halfnorm") else 1e-300,
+                    err_msg=(function, shapes),
+                )
+            for function in ("mean", "var", "std", "entropy"):
+                if {function, "var" if function == "std" else ""} & LACKING.get(name, set()):
+                    continue
+                expected = getattr(theirs, function)(*shapes, loc, scale)
+                found = getattr(ours, function)(*shapes, loc, scale)
+                np.testing.assert_allclose(
+                    np.asarray(found), expected, rtol=1e-9, atol=1e-12, err_msg=function
+                )
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_gradients(name):
+    shapes = SHAPES[name][0]
+    x = np.array([1.1, 1.4, 1.9])
+    names = [f for f in (*FUNCTIONS, "ppf", "isf") if f not in LACKING.get(name, ())]
+
+    def function(x, loc, scale, *shapes):
+        at = [getattr(stats.__dict__[name], f)(
+            0.3 + 0.2 * x if f in ("ppf", "isf") else x, *shapes, loc, scale
+        ) for f in names]  # fmt: skip
+        return sum(np.sin(y) for y in at)
+
+    given = [ng.tensor(a, requires_grad=True) for a in (x, 0.1, 1.9, *shapes)]
+    if name == "pareto":
+        given[2] = ng.tensor(0.8, requires_grad=True)
+    assert gradcheck(function, given)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_gradients_outside_are_zero_and_never_nan(name):
+    for shapes in SHAPES[name]:
+        for function in FUNCTIONS:
+            if function in LACKING.get(name, ()):
+                continue
+            x = ng.tensor([-30.0, 0.01, 3.3], requires_grad=True)
+            given = [ng.tensor(a, requires_grad=True) for a in (*shapes, 0.0, 1.0)]
+            y = getattr(getattr(stats, name), function)(x, *given)
+            finite = np.isfinite(y.numpy(force=True))
+            for g in ng.autograd.grad(y.sum(), [x, *given]):
+                assert not np.isnan(g.numpy()).any(), (function, shapes)
+                if g.shape == x.shape:
+                    assert not g.numpy()[~finite].any()
+
+
+COUNTS = {"poisson": [(2.5,), (0.0,), (-1.0,)], "binom": [(5.0, 0.3), (5.0, 1.0), (2.5, 0.3)],
+          "bernoulli": [(0.3,), (1.5,)], "nbinom": [(2.5, 0.3), (2.0, 0.0)],
+          "geom": [(0.3,), (0.0,)]}  # fmt: skip
+K = np.array([-1.0, 0.0, 0.5, 1.0, 2.0, 5.0, 7.0])
+
+
+@pytest.mark.parametrize("name", COUNTS)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_distributions_of_integers(name):
+    ours, theirs = getattr(stats, name), getattr(scipy.stats, name)
+    for shapes in COUNTS[name]:
+        for function in ("logpmf", "pmf", "cdf", "sf", "logcdf", "logsf"):
+            for loc in (0, 1):
+                expected = getattr(theirs, function)(K, *shapes, loc)
+                found = getattr(ours, function)(ng.tensor(K), *shapes, loc=loc).numpy()
+                valid = not np.isnan(theirs.mean(*shapes))  # SciPy's is 0 above some invalid ones
+                found, expected = (a if valid else a[:3] for a in (found, expected))
+                np.testing.assert_allclose(found, expected, rtol=1e-10, err_msg=(function, shapes))
+        for function in ("mean", "var", "std"):
+            expected = getattr(theirs, function)(*shapes)
+            np.testing.assert_allclose(np.asarray(getattr(ours, function)(*shapes)), expected)
+    moving = [ng.tensor(a, requires_grad=True) for a in COUNTS[name][0]]
+    if name == "binom":
+        moving[0] = moving[0].detach()
+    inside = K[[3, 4] if name == "geom" else [1, 3]]
+    for function in ("logpmf", "cdf", "sf"):
+        assert gradcheck(lambda *p, f=function: getattr(ours, f)(inside, *p), moving)
+
+
+def test_classes():
+    p = np.array([[0.2, 0.3, 0.5], [0.0, 1.0, 0.0]])
+    found = stats.categorical.logpmf(np.array([2, 0]), ng.tensor(p)).numpy()
+    np.testing.assert_allclose(found, [np.log(0.5), -inf])
+    x = np.array([[1, 2, 3], [1, 1, 1], [0, 6, 0]])
+    np.testing.assert_allclose(
+        stats.multinomial.logpmf(x, 6, ng.tensor(p[0])).numpy(),
+        scipy.stats.multinomial.logpmf(x, 6, p[0]), rtol=1e-13,
+    )  # fmt: skip
+    with pytest.raises(ng.NumgradValueError, match="classes"):
+        stats.multinomial.logpmf([1, 2], 3, p[0])
+
+
+def test_parameters_are_named_in_errors():
+    with pytest.raises(ng.NumgradTypeError, match=r"gamma.logpdf: a must be given"):
+        stats.gamma.logpdf(1.0)
+    with pytest.raises(ng.NumgradTypeError, match=r"norm.cdf: 'sigma'"):
+        stats.norm.cdf(1.0, sigma=2.0)
+    with pytest.raises(ng.NumgradTypeError, match=r"norm.cdf: takes loc, scale, got 3"):
+        stats.norm.cdf(1.0, 1.0, 2.0, 3.0)
+    with pytest.raises(ng.NumgradTypeError, match=r"norm.cdf: loc must be real"):
+        stats.norm.cdf(1.0, 1j)
+    with pytest.raises(ng.NumgradTypeError, match=r"vonmises.cdf: has no formula"):
+        stats.vonmises.cdf(1.0, 2.0)
+
+
+def test_tails():
+    x = ng.tensor([-40.0, 40.0], requires_grad=True)
+    y = stats.norm.logcdf(x)
+    y.sum().backward()
+    np.testing.assert_allclose(y.numpy(force=True), scipy.stats.norm.logcdf([-40, 40]))
+    np.testing.assert_allclose(x.grad.numpy()[0], 40.02496882, rtol=1e-8)
+
+
+def test_single_precision_stays():
+    x = ng.tensor([0.5, 1.0], dtype=np.float32)
+    for name in ("norm", "expon", "laplace"):
+        assert getattr(stats, name).logpdf(x).dtype == np.float32
+    assert stats.gamma.logpdf(x, 2.0).dtype == np.float32

@@ -1,0 +1,87 @@
+"""Multivariate distributions against scipy.stats, and their gradients."""
+
+import numpy as np
+import pytest
+import scipy.stats
+
+import numgrad as ng
+from numgrad import stats
+from numgrad.testing import gradcheck
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(4, 3))
+MEAN = RNG.normal(size=3)
+ROOT = RNG.normal(size=(3, 3))
+COV = ROOT @ ROOT.T + np.eye(3)
+
+
+@pytest.mark.parametrize("given", [(MEAN, COV), (None, COV), (MEAN, 2.0), (MEAN, np.ones(3) * 2)])
+def test_multivariate_normal(given):
+    for x in (X, X[0], X.reshape(2, 2, 3)):
+        expected = scipy.stats.multivariate_normal.logpdf(x, *given)
+        found = stats.multivariate_normal.logpdf(ng.tensor(x), *given)
+        np.testing.assert_allclose(found.numpy(), expected, rtol=1e-12)
+
+
+def test_one_dimension():
+    x = np.array([0.5, 1.0, 2.0])
+    for given in ((), (0.3,), (0.3, 2.0), ([0.3], [[2.0]])):
+        expected = scipy.stats.multivariate_normal.logpdf(x, *given)
+        found = stats.multivariate_normal.logpdf(x, *given)
+        np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-12)
+
+
+def test_multivariate_t():
+    expected = scipy.stats.multivariate_t.logpdf(X, MEAN, COV, 3.5)
+    found = stats.multivariate_t.logpdf(ng.tensor(X), MEAN, COV, 3.5)
+    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-12)
+
+
+def test_dirichlet():
+    alpha = np.array([1.5, 0.5, 3.0])
+    x = RNG.dirichlet(alpha, 4).T
+    for given in (x, x[:-1], x[:, 0]):
+        expected = scipy.stats.dirichlet.logpdf(given, alpha)
+        found = stats.dirichlet.logpdf(ng.tensor(given), alpha)
+        np.testing.assert_allclose(found.numpy(), expected, rtol=1e-9)
+    for name in ("mean", "var", "entropy"):
+        expected = getattr(scipy.stats.dirichlet, name)(alpha)
+        np.testing.assert_allclose(np.asarray(getattr(stats.dirichlet, name)(alpha)), expected)
+    assert stats.dirichlet.logpdf(np.array([0.5, 0.6, 0.1]), alpha).item() == -np.inf
+
+
+def test_wishart():
+    x = scipy.stats.wishart.rvs(5, COV, 4, random_state=0)
+    for given in (np.moveaxis(x, 0, -1), x[0]):
+        expected = scipy.stats.wishart.logpdf(given, 5.5, COV)
+        found = stats.wishart.logpdf(ng.tensor(given), 5.5, COV)
+        np.testing.assert_allclose(found.numpy(), expected, rtol=1e-12)
+
+
+def test_gradients():
+    x = [ng.tensor(a, requires_grad=True) for a in (X, MEAN, COV)]
+    assert gradcheck(lambda x, m, c: stats.multivariate_normal.logpdf(x, m, c + c.T), x)
+    df = ng.tensor(3.5, requires_grad=True)
+    assert gradcheck(lambda x, m, c, d: stats.multivariate_t.logpdf(x, m, c + c.T, d), [*x, df])
+    assert gradcheck(lambda c, d: stats.wishart.logpdf(COV, d, c + c.T), [x[2], df])
+    alpha = ng.tensor([1.5, 0.5, 3.0], requires_grad=True)
+    assert gradcheck(lambda a: stats.dirichlet.logpdf(np.array([0.2, 0.3, 0.5]), a), [alpha])
+
+
+def test_a_matrix_for_each_point():
+    each = np.stack([COV * k for k in (1.0, 2.0, 3.0, 4.0)])
+    found = stats.multivariate_normal.logpdf(ng.tensor(X), MEAN, each).numpy()
+    for k in range(4):
+        expected = scipy.stats.multivariate_normal.logpdf(X[k], MEAN, each[k])
+        assert found[k] == pytest.approx(expected)
+
+
+def test_bad_input_is_named():
+    with pytest.raises(np.linalg.LinAlgError, match="cholesky"):
+        stats.multivariate_normal.logpdf(X, MEAN, -COV)
+    with pytest.raises(ng.NumgradValueError, match=r"multivariate_normal.logpdf.*dimension 3"):
+        stats.multivariate_normal.logpdf(X[:, :2], MEAN, COV)
+    with pytest.raises(ng.NumgradValueError, match=r"dirichlet.logpdf.*\(3,\)"):
+        stats.dirichlet.logpdf(np.array([1.0]), np.ones(3))
+    with pytest.raises(ng.NumgradValueError, match=r"wishart.logpdf.*\(2, 2\)"):
+        stats.wishart.logpdf(np.eye(2), 3.0, COV)
