@@ -27,6 +27,7 @@ C = np.array([1 + 2j, -0.5j, 3.0])
 N = np.array([1.0, np.nan, np.inf, -np.inf])
 M = np.array([[True, False, True], [False, True, True]])
 K = np.array([2, 0, 0])
+P = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.25], [0.5, 0.25, 2.0]])
 
 Call = tuple[tuple[Any, ...], dict[str, Any]]
 
@@ -162,6 +163,29 @@ CASES: dict[Any, list[Call]] = {
     np.linalg.vector_norm: [call(X), call(B, axis=(0, 2), ord=1), call(X, axis=1, keepdims=True),
                             call(X, ord=0), call(V, ord=-np.inf), call(I, axis=-1, ord=3)],
     np.linalg.matrix_norm: [call(X), call(B, ord=1), call(B, ord=-np.inf, keepdims=True)],
+    np.linalg.solve: [call(P, V), call(P, P + 1), call(I[:, :2] + np.eye(2), np.ones(2))],
+    np.linalg.inv: [call(P)],
+    np.linalg.det: [call(P), call(np.stack([P, 2 * P]))],
+    np.linalg.slogdet: [call(P)],
+    np.linalg.cholesky: [call(P), call(P, upper=True)],
+    np.linalg.eigh: [call(np.diag(V)), call(np.diag(V), "U")],
+    np.linalg.eigvalsh: [call(P), call(P, UPLO="U")],
+    np.linalg.eig: [call(P + 0j)],
+    np.linalg.eigvals: [call(P + 0j)],
+    np.linalg.svd: [call(P, compute_uv=False), call(P, True, False, True),
+                    call(X, full_matrices=False, compute_uv=False)],
+    np.linalg.pinv: [call(X), call(P, 0.3), call(P, hermitian=True), call(P, rtol=0.3)],
+    np.linalg.matrix_rank: [call(X), call(P, 2.5), call(P, hermitian=True), call(P, rtol=0.9)],
+    np.linalg.cond: [call(P), call(P, 1)],
+    np.linalg.lstsq: [call(P, V), call(P, V, -1)],
+    np.linalg.matrix_power: [call(P, 3), call(P, -1)],
+    np.linalg.multi_dot: [call((X, P)), call([P, P, V])],
+    np.linalg.qr: [call(P, "r")],
+    np.linalg.tensorsolve: [call(P, V), call(P[:, None], V, (1,))],
+    np.linalg.tensorinv: [call(P[None], 2), call(P, 1)],
+    np.linalg.svdvals: [call(X)],
+    np.cross: [call(V, W), call(X, V, axisb=0, axisa=1), call(X, X, axisc=0), call(P, P, axis=0)],
+    np.linalg.cross: [call(X, X), call(P, P, axis=0)],
     np.argmax: POINTS,
     np.argmin: POINTS,
     np.shape: [call(X), call(a=X)],
@@ -191,7 +215,6 @@ REFUSED: dict[Any, dict[str, Call]] = {
     np.ones_like: {"shape": call(X, shape=(2,)), "order": call(X, order="F")},
     np.full_like: {"shape": call(X, 2, shape=(2,)), "order": call(X, 2, order="F")},
     np.empty_like: {"shape": call(X, shape=(2,)), "order": call(X, order="F")},
-    np.linalg.norm: {"ord": call(X, 2)},
 }
 """Parameters that Tensors do not take, with a call of each; NumPy takes it."""
 

@@ -100,7 +100,7 @@ expm.calls = [
 ]
 
 
-def _kept_real(name: str, a: np.ndarray, found: np.ndarray, dtype: np.dtype) -> np.ndarray:
+def _kept_real(name: str, a: np.ndarray, found: Any, dtype: np.dtype) -> np.ndarray:
     """A result of the dtype of the matrix; a real one that has none raises."""
     if dtype.kind != "c" and found.dtype.kind == "c":
         if np.any(np.abs(found.imag) > 1e3 * np.finfo(dtype).eps * np.max(np.abs(found))):

@@ -464,7 +464,7 @@ def lstsq(a, b, rcond=None):
     rcond = eps * max(m, n) if rcond is None else eps if rcond == -1 else rcond
     x = matmul(pseudo_inverse(a, rcond=rcond), b)
     s = singular(a)[1]
-    rank = np.sum(s > _limit(a, s, rcond), axis=-1)
+    rank = np.sum(s > _limit(a, s, rcond), axis=-1).astype(np.int32)
     if m > n and _is_full(rank, n):
         residuals = np.sum(np.abs(b - matmul(a, x)) ** 2, axis=0, keepdims=len(b.shape) == 1)
     else:

@@ -194,7 +194,7 @@ solve.vjp(a=_solve_vjp_a, b=_solve_vjp_b)
 
 
 @solve.vjp_kernel
-def _solve_backward(call, mask, g, a=None, factors=None, pivots=None, y=None):
+def _solve_backward(call, mask, g, a=None, factors: Any = None, pivots: Any = None, y: Any = None):
     meta_a, meta_b = call.metas
     if len(meta_b.shape) == 1:
         g, y = g[..., None], None if y is None else y[..., None]

@@ -252,7 +252,7 @@ cholesky.vjp(a=_cholesky_vjp)
 
 
 @cholesky.vjp_kernel
-def _cholesky_backward(call, mask, g, y=None):
+def _cholesky_backward(call, mask, g, y: Any = None):
     upper = call.params["upper"]
     if upper:
         g, y = adjoint(g), adjoint(y)
