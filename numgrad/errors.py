@@ -8,7 +8,7 @@ __all__ = [
     "GradcheckError", "NumgradAssertionError", "NumgradAttributeError", "NumgradError",
     "NumgradIndexError", "NumgradKeyError", "NumgradNotImplementedError", "NumgradRuntimeError",
     "NumgradTraceError", "NumgradTypeError", "NumgradValueError", "NumgradWarning",
-    "UnrolledLoopWarning",
+    "NumgradZeroDivisionError", "UnrolledLoopWarning",
 ]  # fmt: skip
 
 
@@ -39,6 +39,10 @@ class NumgradTraceError(NumgradTypeError):
 
 class NumgradValueError(NumgradError, ValueError):
     """An argument of the right kind with a value that cannot be used, such as a shape."""
+
+
+class NumgradZeroDivisionError(NumgradError, ZeroDivisionError):
+    """A division by zero that has no result."""
 
 
 class NumgradIndexError(NumgradError, IndexError):
