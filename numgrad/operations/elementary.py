@@ -14,6 +14,11 @@ from numgrad.core.declare import composite, elementwise, primitive
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
 from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.operations.arithmetic import absolute, floor_divide, positive, remainder
+from numgrad.operations.choice import where
+from numgrad.operations.compare import equal
+from numgrad.operations.complex import real
+from numgrad.operations.rounding import trunc
 from numgrad.operations.shape import as_operand
 
 
@@ -263,8 +268,8 @@ def modf(x):
     (tensor([ 0.25, -0.5 ]), tensor([ 1., -3.]))
     """
     x = _floating("modf", x)
-    whole = np.trunc(x)
-    return np.where(np.isinf(x), 0, x - whole), whole
+    whole = trunc(x)
+    return where(np.isinf(x), 0, x - where(np.isinf(x), 0, whole)), whole
 
 
 @composite(ref=np.divmod, method=False)
@@ -282,7 +287,7 @@ def divmod(a, b):
     (tensor([ 2., -3.]), tensor([1., 2.]))
     """
     a, b = as_operand(a), as_operand(b)
-    return np.floor_divide(a, b), np.remainder(a, b)
+    return floor_divide(a, b), remainder(a, b)
 
 
 @composite(ref=np.fabs, method=False)
@@ -299,7 +304,7 @@ def fabs(x):
     >>> ng.fabs(ng.tensor([-1, 2]))
     tensor([1., 2.])
     """
-    return np.abs(_floating("fabs", x))
+    return absolute(_floating("fabs", x))
 
 
 @composite(ref=np.isposinf, method=False)
@@ -316,7 +321,7 @@ def isposinf(x):
     >>> ng.isposinf(ng.tensor([np.inf, -np.inf, 1.0]))
     tensor([ True, False, False])
     """
-    return _real("isposinf", x) == np.inf
+    return equal(_real("isposinf", x), np.inf)
 
 
 @composite(ref=np.isneginf, method=False)
@@ -333,7 +338,7 @@ def isneginf(x):
     >>> ng.isneginf(ng.tensor([np.inf, -np.inf, 1.0]))
     tensor([False,  True, False])
     """
-    return _real("isneginf", x) == -np.inf
+    return equal(_real("isneginf", x), -np.inf)
 
 
 @composite(ref=np.real_if_close, method=False)
@@ -357,12 +362,12 @@ def real_if_close(x, tol=100):
     """
     x = as_operand(x)
     if x.dtype.kind != "c":
-        return x
+        return positive(x)
     known = state.ground.numbers(x)
     if known is None:
         x._array.refuse("real_if_close", "use real()")
     bound = tol * np.finfo(x.dtype).eps if tol > 1 else tol
-    return np.real(x) if (np.abs(known.imag) < bound).all() else x
+    return real(x) if (np.abs(known.imag) < bound).all() else positive(x)
 
 
 frexp.calls = [(((2, 3),), lambda x: frexp(x)[0])]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.core.abstract import zeros
 from numgrad.core.declare import composite, primitive
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
@@ -53,7 +54,7 @@ def _length(bins: Any) -> int | None:
 def _padded(g: Any) -> Any:
     """``g`` with one axis, and a zero behind it for what is in no interval."""
     flat = reshape(g, (prod(g.shape),))
-    return concat(flat, np.zeros(1, g.dtype), axis=0)
+    return concat(flat, zeros((1,), g.dtype), axis=0)
 
 
 def _places(x: np.ndarray, edges: np.ndarray) -> np.ndarray:
@@ -165,7 +166,7 @@ def histogram(x, bins=10, range=None, density=None, weights=None):
     sums = histogram_sums(x, weights, bins=bins, range=range)
     edges = histogram_edges(x, weights, bins=bins, range=range)
     if density:
-        sums = sums / np.asarray(1.0) if sums.dtype.kind not in "fc" else sums
+        sums = sums * 1.0
         sums = sums / diff(edges) / sum(sums)
     return sums, edges
 

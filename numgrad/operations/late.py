@@ -21,8 +21,9 @@ _MODULES: dict[str, str] = {
     "interpolation": "interp",
     "nan_reductions": "nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod "
     "nanstd nansum nanvar",
-    "order_statistics": "median nanmedian nanpercentile nanquantile percentile quantile",
+    "order_statistics": "median nanmedian",
     "polynomial": "poly polyadd polyder polydiv polyint polymul polysub polyval vander",
+    "quantiles": "nanpercentile nanquantile percentile quantile",
     "running": "cummax cummin logcumsumexp",
     "searching": "argwhere bincount digitize flatnonzero nonzero searchsorted",
     "sets": "intersect1d isin setdiff1d setxor1d union1d unique unique_all unique_counts "
@@ -38,7 +39,8 @@ LATE = {name: f"{__package__}.{home}" for home, names in _MODULES.items() for na
 _METHODS: dict[str, str] = {
     "elementary": "sinc",
     "nan_reductions": "nanmean nansum",
-    "order_statistics": "median nanmedian nanquantile quantile",
+    "order_statistics": "median nanmedian",
+    "quantiles": "nanquantile quantile",
     "running": "cummax cummin logcumsumexp",
     "searching": "argwhere nonzero searchsorted",
     "sorting": "argpartition argsort partition sort topk",

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen.dtypes import check_dtype
+from numgrad.core.abstract import ones
 from numgrad.core.axis import normalize_axes
 from numgrad.core.declare import composite, primitive
 from numgrad.core.formula import Meta
@@ -179,7 +180,7 @@ def _mean(name: str, x: Any, axis: Any, dtype: Any, where: Any) -> tuple[Any, An
     if wanted.kind not in "fc":
         wanted = np.dtype(np.float64)
     x = x.astype(wanted)
-    counted = np.ones(x.shape, bool) if skipped is None else ~skipped
+    counted = ones(tuple(x.shape), np.dtype(bool)) if skipped is None else ~skipped
     count = sum(counted, axis=axis, keepdims=True)
     real = np.dtype(f"f{wanted.itemsize // 2}") if wanted.kind == "c" else wanted
     return _filled(x, skipped, 0), count.astype(real), skipped

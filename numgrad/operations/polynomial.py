@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.core.abstract import ones, zeros
 from numgrad.core.declare import composite
 from numgrad.core.interpreter import state
+from numgrad.core.op import OPS
 from numgrad.errors import NumgradValueError
 from numgrad.operations.convolve import convolve
 from numgrad.operations.index import getitem
@@ -59,9 +61,9 @@ def _sum(name: str, a: Any, b: Any, sign: int) -> Any:
     a, b = _coefficients(name, a), _coefficients(name, b)
     short = a.shape[0] - b.shape[0]
     if short > 0:
-        b = concat(np.zeros(short, b.dtype), b, axis=0)
+        b = concat(zeros((short,), b.dtype), b, axis=0)
     elif short < 0:
-        a = concat(np.zeros(-short, a.dtype), a, axis=0)
+        a = concat(zeros((-short,), a.dtype), a, axis=0)
     return a + b if sign > 0 else a - b
 
 
@@ -145,7 +147,7 @@ def polydiv(a, b):
         rest = getitem(r, slice(k, k + n + 1)) - d * b
         parts = [getitem(r, slice(None, k)), rest, getitem(r, slice(k + n + 1, None))]
         r = concat(parts, axis=0)
-    q = stack(*found) if found else np.zeros(1, dtype)
+    q = stack(*found) if found else zeros((1,), dtype)
     known = state.ground.numbers(r)
     if known is None:
         return as_operand(q), r
@@ -153,6 +155,11 @@ def polydiv(a, b):
     while first < len(known) - 1 and np.allclose(known[first], 0, rtol=1e-14):
         first += 1
     return as_operand(q) * 1, getitem(r, slice(first, None))
+
+
+def _powers(n: int) -> Any:
+    """``n`` down to 1."""
+    return state.ground.made(np.arange(n, 0, -1))
 
 
 def _times(m: Any, name: str, what: str) -> int:
@@ -185,7 +192,7 @@ def polyder(p, m=1):
     p = _coefficients("polyder", p)
     for _ in range(_times(m, "polyder", "the order")):
         n = p.shape[0] - 1
-        p = getitem(p, slice(None, -1)) * np.arange(n, 0, -1)
+        p = OPS["multiply"](getitem(p, slice(None, -1)), _powers(n))
     return p
 
 
@@ -213,7 +220,7 @@ def polyint(p, m=1, k=None):
     tensor([1., 1., 1., 0.])
     """
     p, m = _coefficients("polyint", p), _times(m, "polyint", "the order")
-    constants = np.zeros(m) if k is None else _coefficients("polyint", k)
+    constants = zeros((m,), np.dtype(float)) if k is None else _coefficients("polyint", k)
     if constants.shape[0] == 1 and m > 1:
         constants = concat(*[constants] * m, axis=0)
     if constants.shape[0] < m:
@@ -222,7 +229,7 @@ def polyint(p, m=1, k=None):
         )
     for j in range(m):
         n = p.shape[0]
-        p = concat(p / np.arange(n, 0, -1), getitem(constants, slice(j, j + 1)), axis=0)
+        p = concat(OPS["divide"](p, _powers(n)), getitem(constants, slice(j, j + 1)), axis=0)
     return p
 
 
@@ -249,9 +256,10 @@ def poly(x):
             "eigenvalues"
         )
     x = _floating(x)
-    p: Any = np.ones(1, x.dtype)
+    one = ones((1,), x.dtype)
+    p: Any = one
     for k in range(x.shape[0]):
-        p = convolve(p, concat(np.ones(1, x.dtype), -getitem(x, slice(k, k + 1)), axis=0))
+        p = convolve(p, concat(one, -getitem(x, slice(k, k + 1)), axis=0))
     known = state.ground.numbers(x)
     paired = known is not None and np.array_equal(np.sort(known), np.sort(known.conj()))
     if x.dtype.kind == "c" and paired:

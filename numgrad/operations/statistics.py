@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.core.abstract import filled
 from numgrad.core.axis import normalize_axes
 from numgrad.core.declare import composite
 from numgrad.core.interpreter import state
@@ -55,8 +56,7 @@ def average(x, axis=None, weights=None, returned=False, *, keepdims=False):
     if weights is None:
         y = mean(x, axis=axis, keepdims=keepdims)
         count = prod([x.shape[k] for k in normalize_axes("average", axis, len(x.shape))])
-        total: Any = np.ones(1, y.dtype) * count
-        return (y, broadcast_to(reshape(total, ()), y.shape)) if returned else y
+        return (y, filled(tuple(y.shape), count, y.dtype)) if returned else y
     weights = _along("average", x, as_operand(weights), axis)
     dtype = np.result_type(x.dtype, weights.dtype)
     if x.dtype.kind not in "fc":
@@ -194,7 +194,7 @@ def _covariances(
         centred = x - mean(x, axis=1, keepdims=True)
         freedom, weighted = n - ddof, centred
         if isinstance(freedom, int):  # none to spare: NaN and infinities, as NumPy
-            freedom = np.full((), builtins.max(freedom, 0), _real(x.dtype))
+            freedom = builtins.max(freedom, 0)
     else:
         weights = weights.astype(_real(x.dtype))
         total = sum(weights)
@@ -206,7 +206,7 @@ def _covariances(
         else:
             freedom = total - ddof * sum(weights * aweights) / total
         weighted = centred * weights
-    return matmul(centred, np.conj(weighted).T) / as_operand(freedom)
+    return matmul(centred, np.conj(weighted).T) / freedom
 
 
 @composite(ref=np.corrcoef, method=False)
