@@ -73,6 +73,15 @@ def kernel(x, indices, out, o, n, m, r):
         i = indices[k]
         if i < -n or i >= n:
             return k
+    if r == 1:
+        for a in range(o):
+            row = x[a * n : a * n + n]
+            chosen = indices[a * m : a * m + m]
+            part = out[a * m : a * m + m]
+            for k in range(m):
+                i = chosen[k]
+                part[k] = row[i + n if i < 0 else i]
+        return -1
     for a in range(o):
         row = x[a * n * r : (a + 1) * n * r]
         for k in range(m):
@@ -89,6 +98,15 @@ def kernel(g, indices, out, o, n, m, r):
         i = indices[k]
         if i < -n or i >= n:
             return k
+    if r == 1:
+        for a in range(o):
+            row = out[a * n : a * n + n]
+            chosen = indices[a * m : a * m + m]
+            part = g[a * m : a * m + m]
+            for k in range(m):
+                i = chosen[k]
+                row[i + n if i < 0 else i] += part[k]
+        return -1
     for a in range(o):
         row = out[a * n * r : (a + 1) * n * r]
         for k in range(m):
