@@ -363,7 +363,7 @@ def real_if_close(x, tol=100):
     x = as_operand(x)
     if x.dtype.kind != "c":
         return positive(x)
-    known = state.ground.numbers(x)
+    known: Any = state.ground.numbers(x)
     if known is None:
         x._array.refuse("real_if_close", "use real()")
     bound = tol * np.finfo(x.dtype).eps if tol > 1 else tol

@@ -35,7 +35,7 @@ def _ours(operation: str, function: Any, *args: Any, **params: Any) -> Any:
 def _constant(operation: str, value: Any) -> Any:
     """Edges or numbers that are parameters: NumPy's names, numbers, tuples of those."""
     if hasattr(value, "shape"):
-        known = state.ground.numbers(value)
+        known: Any = state.ground.numbers(value)
         if known is None:
             value._array.refuse(f"{operation} with edges", "pass edges as a static argument")
         value = known.tolist()
@@ -77,7 +77,7 @@ def histogram_edges(x, weights=None, *, bins, range):
 
 @histogram_edges.shape
 def _edges_result(x, weights, *, bins, range):
-    n = _length(bins)
+    n: Any = _length(bins)
     if n is None:
         no_shape("histogram", _GIVE)()
     dtype = np.result_type(np.float64 if np.ndim(bins) == 0 else np.asarray(bins).dtype)

@@ -136,7 +136,7 @@ def found_at(x: Any, ranks: Sequence[Any], ignore_nan: bool) -> list[Any]:
 def _median(name: str, x: Any, axis: Any, keepdims: bool, ignore_nan: bool) -> Any:
     x = as_operand(x)
     flat, without, kept = lanes_of(name, x, axis)
-    n = flat.shape[-1]
+    n: Any = flat.shape[-1]
     if not isinstance(n, AbstractLength) and n == 0:
         y = sum(flat, axis=-1) * np.nan  # NaN for each lane
         return reshape(y, kept if keepdims else without)

@@ -112,7 +112,7 @@ def _observations(name: str, x: Any, rowvar: bool, dtype: Any) -> Any:
 
 
 def _real(dtype: np.dtype) -> np.dtype:
-    return np.empty(0, dtype).real.dtype
+    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
 
 
 def _counts(name: str, weights: Any, what: str, size: Any) -> Any:
