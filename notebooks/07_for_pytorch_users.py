@@ -26,12 +26,14 @@ from numgrad import nn
 # %% [markdown]
 # ## What a script has to change
 #
-# The first seven lines of the table run without an error and **mean something else**, as in
+# The first nine lines of the table run without an error and **mean something else**, as in
 # NumPy. (`nn.functional` keeps `dim`.)
 #
 # | PyTorch | here |
 # |---|---|
 # | `x.max(1)`, `x.min(1)`: values and indices | values; `x.argmax(1)` |
+# | `x.sort()`, `x.cummax(0)`: values and indices | values; `x.argsort()`, `x.cummax(0, return_indices=True)` |
+# | `x.median()`: the lower of two; `x.nonzero()`: rows | the mean of two; a tuple, `ng.argwhere(x)` for rows |
 # | `x.var()`, `x.std()`: divided by `n - 1` | by `n`; `ddof=1` for PyTorch's |
 # | `x.transpose(1, 2)`: swaps two axes | orders them all; `x.swapaxes(1, 2)` |
 # | `x.norm(1)` of a matrix: of all elements | NumPy's matrix norm; `ng.vector_norm(x, ord=1)` |
@@ -49,7 +51,7 @@ from numgrad import nn
 # | `torch.get_rng_state`, `set_rng_state` | `ng.random.get_state`, `set_state` |
 # | `torch.utils.data`, `torch.save`, `torch.load` | `numgrad.data`, `ng.save`, `ng.load` |
 # | `float(x)` of an `x` that requires grad: warns | raises; `x.item()` |
-# | `topk`, `sort`, `multinomial`, `nn.Transformer*` | not there |
+# | `multinomial`, `nn.Transformer*` | not there |
 
 # %%
 x = ng.tensor([[1.0, 2.0, 4.0], [3.0, 5.0, 0.0]])

@@ -174,6 +174,17 @@ def argmax(x: _Array, axis: _Axis = None, keepdims: bool = False) -> Tensor:
 def argmin(x: _Array, axis: _Axis = None, keepdims: bool = False) -> Tensor:
     """Index of the first smallest element along an axis, or in the flattened operand."""
 
+def argpartition(x: _Array, kth: Any, axis: _Axis = -1, kind: str = "introselect") -> Tensor:
+    """Indices that put an element at the place it has in order, smaller ones before it."""
+
+def argsort(
+    x: _Array, axis: _Axis = -1, kind: Any = None, stable: Any = None, descending: bool = False
+) -> Tensor:
+    """Indices that sort along an axis, NaN last; without one, those of the flattened operand."""
+
+def argwhere(x: _Array) -> Tensor:
+    """Indices of the elements that are not zero, a row for each."""
+
 def around(x: _Array, decimals: Any = 0) -> Tensor:
     """The operand rounded to ``decimals`` decimal places, halves to even; integers stay so."""
 
@@ -207,8 +218,23 @@ def atleast_2d(*arrays: Any) -> Any:
 def atleast_3d(*arrays: Any) -> Any:
     """Each operand with at least three axes."""
 
+def average(
+    x: _Array,
+    axis: _Axis = None,
+    weights: Any = None,
+    returned: bool = False,
+    keepdims: bool = False,
+) -> Tensor:
+    """Mean over axes with weights, both of which have gradients."""
+
+def bincount(x: _Array, weights: _Array, minlength: Any = 0, length: Any = None) -> Tensor:
+    """How often each integer occurs, or the sum of weights where it does."""
+
 def bitwise_and(a: _Array, b: _Array) -> Tensor:
     """Bits set in both operands."""
+
+def bitwise_count(x: _Array) -> Tensor:
+    """Number of ones in the binary digits of the magnitudes of integers."""
 
 def bitwise_invert(x: _Array) -> Tensor:
     """All bits changed; for bool, negation."""
@@ -264,11 +290,22 @@ def conj(x: _Array) -> Tensor:
 def conjugate(x: _Array) -> Tensor:
     """Complex conjugate."""
 
+def convolve(a: _Array, v: _Array, mode: str = "full") -> Tensor:
+    """Convolution of two sequences: sums of products with one reversed."""
+
 def copy(x: _Array) -> Tensor:
     """The same elements in memory of their own."""
 
 def copysign(a: _Array, b: _Array) -> Tensor:
     """Magnitude of the first operand with the sign of the second."""
+
+def corrcoef(
+    x: _Array, y: Any = None, rowvar: bool = True, dtype: DTypeLike | None = None
+) -> Tensor:
+    """Correlation coefficients of variables, of which each row of ``x`` has the observations."""
+
+def correlate(a: _Array, v: _Array, mode: str = "valid") -> Tensor:
+    """Correlation of two sequences: sums of products with the conjugate of the second."""
 
 def cos(x: _Array) -> Tensor:
     """Cosine."""
@@ -300,6 +337,11 @@ def cumulative_sum(
 ) -> Tensor:
     """``cumsum`` as the Array API has it; ``include_initial`` puts a zero first."""
 
+def cumulative_trapezoid(
+    y: _Array, x: Any = None, dx: Any = ..., axis: _Axis = -1, initial: Any = None
+) -> Tensor:
+    """Integrals up to each sample but the first, by the trapezoidal rule."""
+
 def deg2rad(x: _Array) -> Tensor:
     """Degrees to radians."""
 
@@ -325,8 +367,14 @@ def diff(
 def digamma(x: _Array) -> Tensor:
     """Derivative of ``gammaln``."""
 
+def digitize(x: _Array, bins: _Array, right: bool = False) -> Tensor:
+    """Number of the interval between edges in which each element lies."""
+
 def divide(a: _Array, b: _Array) -> Tensor:
     """Quotient of two operands."""
+
+def divmod(a: _Array, b: _Array) -> tuple[Tensor, ...]:
+    """``floor_divide`` and ``remainder``."""
 
 def dot(a: _Array, b: _Array) -> Tensor:
     """Sum of products over the last axis of ``a`` and the second to last (or only) one of ``b``."""
@@ -336,6 +384,9 @@ def dsplit(x: _Array, indices_or_sections: _Array) -> tuple[Tensor, ...]:
 
 def dstack(*arrays: Any) -> Tensor:
     """Arrays one after another along the third axis."""
+
+def ediff1d(x: _Array, to_end: Any = None, to_begin: Any = None) -> Tensor:
+    """Differences of neighbours of the flattened operand."""
 
 def einsum(subscripts: Any, *operands: Any, optimize: bool = True) -> Tensor:
     """Sum of products of elements whose axes are named by ``subscripts``, as ``"ij,jk->ik"``."""
@@ -370,11 +421,17 @@ def expit(x: _Array) -> Tensor:
 def expm1(x: _Array) -> Tensor:
     """``exp(x) - 1``, accurate near zero."""
 
+def fabs(x: _Array) -> Tensor:
+    """Magnitudes of real numbers, as floating numbers."""
+
 def fill(x: _Array, value: _Array) -> Tensor:
     """An array of the shape and dtype of the operand, all elements equal to a number."""
 
 def fix(x: _Array) -> Tensor:
     """The operand without its fractional part."""
+
+def flatnonzero(x: _Array) -> Tensor:
+    """Indices of the elements that are not zero, in the flattened operand."""
 
 def flatten(x: _Array, order: str = "C") -> Tensor:
     """A copy with all elements along one axis."""
@@ -406,11 +463,20 @@ def fmin(a: _Array, b: _Array) -> Tensor:
 def fmod(a: _Array, b: _Array) -> Tensor:
     """Remainder of the quotient rounded towards zero; it has the sign of the dividend."""
 
+def frexp(x: _Array) -> tuple[Tensor, ...]:
+    """Numbers as ``mantissa * 2**exponent``, mantissas between 0.5 and 1 in magnitude."""
+
 def gamma(x: _Array) -> Tensor:
     """Gamma function."""
 
 def gammaln(x: _Array) -> Tensor:
     """Logarithm of the absolute value of the gamma function."""
+
+def gcd(a: _Array, b: _Array) -> Tensor:
+    """Greatest common divisor of integers."""
+
+def gradient(f: Any, *varargs: Any, axis: _Axis = None, edge_order: Any = 1) -> Tensor:
+    """Derivatives along axes of a function given by samples, by differences of neighbours."""
 
 def greater(a: _Array, b: _Array) -> Tensor:
     """Whether the first operand is larger."""
@@ -420,6 +486,31 @@ def greater_equal(a: _Array, b: _Array) -> Tensor:
 
 def heaviside(a: _Array, b: _Array) -> Tensor:
     """0 where the first operand is negative, 1 where it is positive, the second where it is 0."""
+
+def histogram(
+    x: _Array, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+) -> tuple[Tensor, ...]:
+    """How many elements lie in intervals, or the sum of their weights, which have a gradient."""
+
+def histogram2d(
+    x: _Array,
+    y: _Array,
+    bins: Any = 10,
+    range: Any = None,
+    density: Any = None,
+    weights: Any = None,
+) -> tuple[Tensor, ...]:
+    """How many points of a plane lie in rectangles, or the sum of their weights."""
+
+def histogram_bin_edges(
+    x: _Array, bins: Any = 10, range: Any = None, weights: Any = None
+) -> Tensor:
+    """Edges of the intervals of ``histogram``, without gradient."""
+
+def histogramdd(
+    sample: _Array, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+) -> Any:
+    """How many points lie in boxes, or the sum of their weights, which have a gradient."""
 
 def hsplit(x: _Array, indices_or_sections: _Array) -> tuple[Tensor, ...]:
     """Parts along the second axis; of an array of one axis along that."""
@@ -448,6 +539,16 @@ def index_put(x: _Array, values: _Array, index: Any, accumulate: bool = False) -
 def inner(a: _Array, b: _Array) -> Tensor:
     """Sum of products over the last axes of both operands."""
 
+def interp(
+    x: _Array, xp: _Array, fp: _Array, left: Any = None, right: Any = None, period: Any = None
+) -> Tensor:
+    """Piecewise linear function through given points, with gradients in ``x`` and in the points."""
+
+def intersect1d(
+    a: _Array, b: _Array, assume_unique: bool = False, return_indices: bool = False
+) -> Tensor:
+    """Elements that are in both operands, in order; the gradient goes to the first operand."""
+
 def invert(x: _Array) -> Tensor:
     """All bits changed; for bool, negation."""
 
@@ -459,14 +560,35 @@ def isclose(
 def isfinite(x: _Array) -> Tensor:
     """Whether an element is neither infinite nor NaN."""
 
+def isin(
+    element: _Array,
+    test_elements: _Array,
+    assume_unique: bool = False,
+    invert: bool = False,
+    kind: Any = None,
+) -> Tensor:
+    """Whether each element is one of those of another array."""
+
 def isinf(x: _Array) -> Tensor:
     """Whether an element is infinite."""
 
 def isnan(x: _Array) -> Tensor:
     """Whether an element is NaN."""
 
+def isneginf(x: _Array) -> Tensor:
+    """Whether elements are negative infinities."""
+
+def isposinf(x: _Array) -> Tensor:
+    """Whether elements are positive infinities."""
+
 def kron(a: _Array, b: _Array) -> Tensor:
     """Every element of ``a`` times the whole of ``b``, laid out in blocks."""
+
+def lcm(a: _Array, b: _Array) -> Tensor:
+    """Least common multiple of integers."""
+
+def ldexp(x: _Array, exponent: _Array) -> Tensor:
+    """``x * 2**exponent`` without rounding or overflow on the way."""
 
 def left_shift(a: _Array, b: _Array) -> Tensor:
     """Bits moved towards the high end."""
@@ -476,6 +598,9 @@ def less(a: _Array, b: _Array) -> Tensor:
 
 def less_equal(a: _Array, b: _Array) -> Tensor:
     """Whether the first operand is not larger."""
+
+def lexsort(keys: _Array, axis: _Axis = -1) -> Tensor:
+    """Indices that sort by several keys: by the last one, equal elements by the one before it."""
 
 def lgamma(x: _Array) -> Tensor:
     """Logarithm of the absolute value of the gamma function."""
@@ -506,6 +631,9 @@ def logaddexp(a: _Array, b: _Array) -> Tensor:
 
 def logaddexp2(a: _Array, b: _Array) -> Tensor:
     """``log2(2**a + 2**b)`` without overflow."""
+
+def logcumsumexp(x: _Array, axis: _Axis = None) -> Tensor:
+    """``log(cumsum(exp(x)))`` along an axis without overflow."""
 
 def logical_and(a: _Array, b: _Array) -> Tensor:
     """Whether both operands are non-zero."""
@@ -554,6 +682,9 @@ def mean(
 ) -> Tensor:
     """Arithmetic mean over axes."""
 
+def median(x: _Array, axis: _Axis = None, keepdims: bool = False) -> Tensor:
+    """Middle element in order over axes, the mean of the two middle ones of an even number."""
+
 def meshgrid(
     *arrays: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy"
 ) -> tuple[Tensor, ...]:
@@ -568,6 +699,9 @@ def minimum(a: _Array, b: _Array) -> Tensor:
 def mod(a: _Array, b: _Array) -> Tensor:
     """Remainder of the quotient rounded down; it has the sign of the divisor."""
 
+def modf(x: _Array) -> tuple[Tensor, ...]:
+    """Fractional and whole parts of numbers, both with their sign."""
+
 def moveaxis(x: _Array, source: Any, destination: Any) -> Tensor:
     """Axes moved to other positions, the rest kept in order."""
 
@@ -579,8 +713,112 @@ def nan_to_num(
 ) -> Tensor:
     """The operand with NaN replaced by ``nan`` and infinities by the largest finite numbers."""
 
+def nanargmax(x: _Array, axis: _Axis = None, keepdims: bool = False) -> Tensor:
+    """Index of the first largest element that is not NaN along an axis, or of all."""
+
+def nanargmin(x: _Array, axis: _Axis = None, keepdims: bool = False) -> Tensor:
+    """Index of the first smallest element that is not NaN along an axis, or of all."""
+
+def nancumprod(x: _Array, axis: _Axis = None, dtype: DTypeLike | None = None) -> Tensor:
+    """``cumprod`` with NaN taken as one."""
+
+def nancumsum(x: _Array, axis: _Axis = None, dtype: DTypeLike | None = None) -> Tensor:
+    """``cumsum`` with NaN taken as zero."""
+
+def nanmax(
+    x: _Array, axis: _Axis = None, keepdims: bool = False, initial: Any = None, where: bool = True
+) -> Tensor:
+    """Largest element over axes that is not NaN; equal elements share the gradient."""
+
+def nanmean(
+    x: _Array,
+    axis: _Axis = None,
+    dtype: DTypeLike | None = None,
+    keepdims: bool = False,
+    where: bool = True,
+) -> Tensor:
+    """Arithmetic mean over axes of what is not NaN."""
+
+def nanmedian(x: _Array, axis: _Axis = None, keepdims: bool = False) -> Tensor:
+    """Median over axes of the elements that are not NaN; NaN where all are."""
+
+def nanmin(
+    x: _Array, axis: _Axis = None, keepdims: bool = False, initial: Any = None, where: bool = True
+) -> Tensor:
+    """Smallest element over axes that is not NaN; equal elements share the gradient."""
+
+def nanpercentile(
+    x: _Array,
+    q: _Array,
+    axis: _Axis = None,
+    method: str = "linear",
+    keepdims: bool = False,
+    weights: Any = None,
+) -> Tensor:
+    """``nanquantile`` for shares in percent."""
+
+def nanprod(
+    x: _Array,
+    axis: _Axis = None,
+    dtype: DTypeLike | None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: bool = True,
+) -> Tensor:
+    """Product over axes, NaN taken as one."""
+
+def nanquantile(
+    x: _Array,
+    q: _Array,
+    axis: _Axis = None,
+    method: str = "linear",
+    keepdims: bool = False,
+    weights: Any = None,
+) -> Tensor:
+    """``quantile`` of the elements that are not NaN; NaN where all are."""
+
+def nanstd(
+    x: _Array,
+    axis: _Axis = None,
+    dtype: DTypeLike | None = None,
+    ddof: Any = 0,
+    keepdims: bool = False,
+    where: bool = True,
+    mean: Any = None,
+    correction: Any = None,
+) -> Tensor:
+    """Standard deviation over axes of what is not NaN; a gradient of 0 where all are equal."""
+
+def nansum(
+    x: _Array,
+    axis: _Axis = None,
+    dtype: DTypeLike | None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: bool = True,
+) -> Tensor:
+    """Sum over axes, NaN taken as zero."""
+
+def nanvar(
+    x: _Array,
+    axis: _Axis = None,
+    dtype: DTypeLike | None = None,
+    ddof: Any = 0,
+    keepdims: bool = False,
+    where: bool = True,
+    mean: Any = None,
+    correction: Any = None,
+) -> Tensor:
+    """Variance over axes of what is not NaN; NaN where there are no more than ``ddof`` elements."""
+
 def negative(x: _Array) -> Tensor:
     """The operand with its sign changed."""
+
+def nextafter(a: _Array, b: _Array) -> Tensor:
+    """Next floating number after the first operand, towards the second; a gradient of 1 in it."""
+
+def nonzero(x: _Array) -> tuple[Tensor, ...]:
+    """Indices of the elements that are not zero, an array for each axis."""
 
 def norm(x: _Array, ord: Any = None, axis: _Axis = None, keepdims: bool = False) -> Tensor:
     """Norm of a vector, of a matrix, or of each of those along one or two axes."""
@@ -600,14 +838,51 @@ def pad(
 ) -> Tensor:
     """The operand with elements added at both ends of its axes."""
 
+def partition(x: _Array, kth: _Array, axis: _Axis = -1, kind: str = "introselect") -> Tensor:
+    """The operand with an element at the place it has in order, smaller ones before it."""
+
+def percentile(
+    x: _Array,
+    q: _Array,
+    axis: _Axis = None,
+    method: str = "linear",
+    keepdims: bool = False,
+    weights: Any = None,
+) -> Tensor:
+    """``quantile`` for shares in percent."""
+
 def permute(x: _Array, *args: _Axis, axes: _Axis = None) -> Tensor:
     """The axes in another order; without ``axes`` reversed."""
 
 def permute_dims(x: _Array, *args: _Axis, axes: _Axis = None) -> Tensor:
     """The axes in another order; without ``axes`` reversed."""
 
+def poly(x: _Array) -> Tensor:
+    """Coefficients of the polynomial with given roots, that of the highest power first."""
+
+def polyadd(a: _Array, b: _Array) -> Tensor:
+    """Coefficients of the sum of two polynomials, that of the highest power first."""
+
+def polyder(p: _Array, m: Any = 1) -> Tensor:
+    """Coefficients of the ``m``-th derivative of a polynomial, that of the highest power first."""
+
+def polydiv(a: _Array, b: _Array) -> tuple[Tensor, ...]:
+    """Coefficients of quotient and remainder of two polynomials, that of the highest power first."""
+
 def polygamma(n: _Array, x: _Array) -> Tensor:
     """Derivative of order ``n`` (an integer not below 0) of ``digamma``."""
+
+def polyint(p: _Array, m: Any = 1, k: Any = None) -> Tensor:
+    """Coefficients of an antiderivative of a polynomial, that of the highest power first."""
+
+def polymul(a: _Array, b: _Array) -> Tensor:
+    """Coefficients of the product of two polynomials, that of the highest power first."""
+
+def polysub(a: _Array, b: _Array) -> Tensor:
+    """Coefficients of the difference of two polynomials, that of the highest power first."""
+
+def polyval(p: _Array, x: _Array) -> Tensor:
+    """Value of a polynomial, with gradients in coefficients and in ``x``."""
 
 def positive(x: _Array) -> Tensor:
     """A copy of the operand."""
@@ -623,8 +898,21 @@ def prod(
 def psi(x: _Array) -> Tensor:
     """Derivative of ``gammaln``."""
 
+def ptp(x: _Array, axis: _Axis = None, keepdims: bool = False) -> Tensor:
+    """Largest minus smallest element over axes; equal elements share the gradient."""
+
 def put(x: _Array, indices: _Array, values: _Array, accumulate: bool = False) -> Tensor:
     """The operand with values written at indices into its elements in C order."""
+
+def quantile(
+    x: _Array,
+    q: _Array,
+    axis: _Axis = None,
+    method: str = "linear",
+    keepdims: bool = False,
+    weights: Any = None,
+) -> Tensor:
+    """Elements below which shares ``q`` of all lie, over axes; NaN if there is a NaN."""
 
 def rad2deg(x: _Array) -> Tensor:
     """Radians to degrees."""
@@ -637,6 +925,9 @@ def ravel(x: _Array, *args: _Axis, order: _Axis = None) -> Tensor:
 
 def real(x: _Array) -> Tensor:
     """Real part, as a view."""
+
+def real_if_close(x: _Array, tol: Any = 100) -> Tensor:
+    """Real parts if all imaginary parts are nearly zero, else the operand."""
 
 def reciprocal(x: _Array) -> Tensor:
     """One divided by the operand."""
@@ -674,8 +965,17 @@ def scatter(x: _Array, index: _Array, source: _Array, axis: _Axis, reduce: Any =
 def scatter_add(x: _Array, index: _Array, source: _Array, axis: _Axis) -> Tensor:
     """The operand with elements of another array added at one index each along an axis."""
 
+def searchsorted(a: _Array, v: _Array, side: str = "left", sorter: Any = None) -> Tensor:
+    """Indices at which values would be inserted into a sorted sequence, NaN being last."""
+
 def select_scatter(x: _Array, source: _Array, axis: _Axis, index: Any) -> Tensor:
     """The operand with an array written at one index of an axis."""
+
+def setdiff1d(a: _Array, b: _Array, assume_unique: bool = False) -> Tensor:
+    """Elements of the first operand that are not in the second, in order."""
+
+def setxor1d(a: _Array, b: _Array, assume_unique: bool = False) -> Tensor:
+    """Elements that are in exactly one of two operands, in order."""
 
 def sigmoid(x: _Array) -> Tensor:
     """Logistic function, ``1 / (1 + exp(-x))``."""
@@ -686,8 +986,14 @@ def sign(x: _Array) -> Tensor:
 def signbit(x: _Array) -> Tensor:
     """Whether the sign bit is set, as it is for -0.0."""
 
+def simpson(y: _Array, x: Any = None, dx: Any = ..., axis: _Axis = -1) -> Tensor:
+    """Integral along an axis of a function given by samples, by Simpson's rule."""
+
 def sin(x: _Array) -> Tensor:
     """Sine."""
+
+def sinc(x: _Array) -> Tensor:
+    """``sin(pi x) / (pi x)``, 1 at 0."""
 
 def sinh(x: _Array) -> Tensor:
     """Hyperbolic sine."""
@@ -702,6 +1008,17 @@ def softmax(x: _Array, axis: _Axis = -1) -> Tensor:
 
 def softplus(x: _Array) -> Tensor:
     """``log(1 + exp(x))`` without overflow."""
+
+def sort(
+    x: _Array, axis: _Axis = -1, kind: Any = None, stable: Any = None, descending: bool = False
+) -> Tensor:
+    """Elements in order along an axis, NaN last; without one, those of the flattened operand."""
+
+def sort_complex(x: _Array) -> Tensor:
+    """Elements in order along the last axis, as complex numbers."""
+
+def spacing(x: _Array) -> Tensor:
+    """Distance to the next floating number of larger magnitude; a gradient of 0."""
 
 def split(x: _Array, indices_or_sections: _Array, axis: _Axis = 0) -> tuple[Tensor, ...]:
     """Parts along an axis: a number of equal ones, or cut at the given indices."""
@@ -756,6 +1073,9 @@ def tensordot(a: _Array, b: _Array, axes: Any = 2) -> Tensor:
 def tile(x: _Array, reps: _Array) -> Tensor:
     """The operand repeated along each axis as often as ``reps`` says."""
 
+def topk(x: _Array, k: _Array, axis: _Axis = -1, largest: bool = True, sorted: bool = True) -> Any:
+    """The ``k`` largest elements along an axis, and their indices."""
+
 def trace(
     x: _Array, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: DTypeLike | None = None
 ) -> Tensor:
@@ -763,6 +1083,9 @@ def trace(
 
 def transpose(x: _Array, *args: _Axis, axes: _Axis = None) -> Tensor:
     """The axes in another order; without ``axes`` reversed."""
+
+def trapezoid(y: _Array, x: Any = None, dx: Any = ..., axis: _Axis = -1) -> Tensor:
+    """Integral along an axis of a function given by samples, by the trapezoidal rule."""
 
 def tril(x: _Array, k: Any = 0) -> Tensor:
     """Elements on and below the ``k``-th diagonal of the last two axes, else zero."""
@@ -779,11 +1102,43 @@ def trunc(x: _Array) -> Tensor:
 def unbind(x: _Array, axis: _Axis = 0) -> tuple[Tensor, ...]:
     """The slices along an axis, as a tuple of views."""
 
+def union1d(a: _Array, b: _Array) -> Tensor:
+    """Elements that are in one of two operands, in order."""
+
+def unique(
+    x: _Array,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: _Axis = None,
+    equal_nan: bool = True,
+    sorted: bool = True,
+) -> Tensor:
+    """Distinct elements in order, or distinct slices along an axis; the gradient as in a choice."""
+
+def unique_all(x: _Array) -> Any:
+    """Distinct elements, and all that ``unique`` can tell of them; every NaN is one of its own."""
+
+def unique_counts(x: _Array) -> Any:
+    """Distinct elements and how often they occur; every NaN is one of its own."""
+
+def unique_inverse(x: _Array) -> Any:
+    """Distinct elements and where each element is among them; every NaN is one of its own."""
+
+def unique_values(x: _Array) -> Tensor:
+    """Distinct elements in order; every NaN is one of its own."""
+
 def unsqueeze(x: _Array, axis: _Axis) -> Tensor:
     """New axes of length 1 at the given positions of the result."""
 
 def unstack(x: _Array, axis: _Axis = 0) -> tuple[Tensor, ...]:
     """The slices along an axis, as a tuple of views."""
+
+def unwrap(x: _Array, discont: Any = None, axis: _Axis = -1, period: Any = ...) -> Tensor:
+    """Angles along an axis with jumps of more than half a period made smaller by whole periods."""
+
+def vander(x: _Array, N: Any = None, increasing: bool = False) -> Tensor:
+    """Matrix of powers of the elements, a column for each power."""
 
 def var(
     x: _Array,

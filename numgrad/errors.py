@@ -11,7 +11,7 @@ __all__ = [
     "NumgradIndexError", "NumgradKeyError", "NumgradLinAlgError", "NumgradNotImplementedError",
     "NumgradRuntimeError",
     "NumgradTraceError", "NumgradTypeError", "NumgradValueError", "NumgradWarning",
-    "UnrolledLoopWarning",
+    "NumgradZeroDivisionError", "UnrolledLoopWarning",
 ]  # fmt: skip
 
 
@@ -46,6 +46,10 @@ class NumgradValueError(NumgradError, ValueError):
 
 class NumgradLinAlgError(NumgradValueError, _LinAlgError):
     """A matrix that an operation of linear algebra cannot take, such as a singular one."""
+
+
+class NumgradZeroDivisionError(NumgradError, ZeroDivisionError):
+    """A division by zero that has no result."""
 
 
 class NumgradIndexError(NumgradError, IndexError):

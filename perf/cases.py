@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ordering import CODES
+
 LIBRARIES = ("numgrad", "numpy", "torch", "autograd", "jax")
 HANDWRITTEN = "handwritten"
 
@@ -91,6 +93,18 @@ def cases() -> list[Case]:
                 contestants = _same("reduction", eager, function=function, axis=axis)
                 name = f"reduce/{function}/axis={axis}{note}"
                 found.append(Case(name, contestants, ("numpy",), target, threads=threads))
+    for function in CODES:
+        for gradient in (False, True)[: 1 if function == "argsort" else 2]:
+            libraries = ("numgrad", "torch") if gradient else eager
+            found.append(
+                Case(
+                    f"order/{function}{'/gradient' if gradient else ''}",
+                    _same("ordering", libraries, function=function, gradient=gradient),
+                    libraries[1:],
+                    1.0,
+                    recording=gradient,
+                )
+            )
     for parallel in ("kernel", "operation"):
         labels = {"numgrad": "both", "kernel": "kernel", "product": "product"}
         contestants = {

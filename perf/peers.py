@@ -14,6 +14,7 @@ import matrices
 import numpy as np
 import training
 from harness import Statement, serve
+from ordering import ordering
 from problems import PROBLEMS
 
 RANGES = {"sqrt": (0.0, 100.0), "log": (1e-3, 100.0), "sin": (-100.0, 100.0)} | {
@@ -92,6 +93,9 @@ class NumPy:
         names["stack"] = list(zip(names.pop("a"), names.pop("b"), strict=True))
         return Statement(f"[{code} for a, b in stack]", names)
 
+    def ordering(self, **params: Any) -> Statement:
+        return Statement(*ordering("numpy", np, **params))
+
 
 class Trained:
     """What ``training`` says once for the libraries that have optimizers and modules."""
@@ -160,6 +164,9 @@ class Numgrad(Trained):
     def reduction(self, function: str, axis: int | None) -> Statement:
         names = {"f": getattr(self.ng, function), "x": self.ng.tensor(numbers(1000, 1000))}
         return Statement(f"f(x, axis={axis})", names)
+
+    def ordering(self, **params: Any) -> Statement:
+        return Statement(*ordering("numgrad", self.ng, **params))
 
     def gradient(self, problem: str, **sizes: int) -> Statement:
         """A function with its gradient or Jacobian, as one kernel."""
@@ -272,6 +279,9 @@ class Torch(Trained):
         f = torch.amax if function == "max" else getattr(torch, function)
         axes = (0, 1) if axis is None else axis
         return Statement(f"f(x, {axes})", {"f": f, "x": torch.tensor(numbers(1000, 1000))})
+
+    def ordering(self, **params: Any) -> Statement:
+        return Statement(*ordering("torch", self.torch, **params))
 
     def gradient(self, problem: str, **sizes: int) -> Statement:
         """A function with its gradient, or its Jacobian by forward mode over all parameters."""

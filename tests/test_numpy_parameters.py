@@ -15,6 +15,7 @@ import numgrad as ng
 from numgrad.core.op import Op
 from numgrad.tensors import numpy_protocol
 from numgrad.tensors.numpy_ufuncs import title
+from tests import parameters_statistics
 from tests.quiet import quiet
 
 X = np.array([[0.5, -1.25, 2.0], [3.5, 0.75, -0.5]])
@@ -203,6 +204,7 @@ CASES: dict[Any, list[Call]] = {
     np.copy: [call(X), call(X, "C"), call(a=X, order="A", subok=True)],
 }  # fmt: skip
 CASES |= {np.around: CASES[np.round], np.amax: EXTREMA, np.amin: EXTREMA}
+CASES |= parameters_statistics.CASES
 
 REFUSED: dict[Any, dict[str, Call]] = {
     np.clip: {"kwargs": call(X, 0, 1, dtype=np.float32, casting="same_kind")},
@@ -217,8 +219,10 @@ REFUSED: dict[Any, dict[str, Call]] = {
     np.empty_like: {"shape": call(X, shape=(2,)), "order": call(X, order="F")},
 }
 """Parameters that Tensors do not take, with a call of each; NumPy takes it."""
+REFUSED |= parameters_statistics.REFUSED
 
 OTHERS = {np.put, np.empty_like}  # a write (tests of those); memory without values
+OTHERS |= parameters_statistics.OTHERS
 
 
 def answered() -> dict[Any, Any]:

@@ -263,6 +263,17 @@ class Tensor:
     def argmin(self, axis: _Axis = None, keepdims: bool = False) -> Tensor:
         """Index of the first smallest element along an axis, or in the flattened operand."""
 
+    def argpartition(self, kth: Any, axis: _Axis = -1, kind: str = "introselect") -> Tensor:
+        """Indices that put an element at the place it has in order, smaller ones before it."""
+
+    def argsort(
+        self, axis: _Axis = -1, kind: Any = None, stable: Any = None, descending: bool = False
+    ) -> Tensor:
+        """Indices that sort along an axis, NaN last; without one, those of the flattened operand."""
+
+    def argwhere(self) -> Tensor:
+        """Indices of the elements that are not zero, a row for each."""
+
     def around(self, decimals: Any = 0) -> Tensor:
         """The operand rounded to ``decimals`` decimal places, halves to even; integers stay so."""
 
@@ -403,6 +414,12 @@ class Tensor:
     @property
     def creator(self) -> Any:
         """Raise: see ``grad_fn``."""
+    def cummax(self, axis: _Axis = None, return_indices: bool = False) -> Tensor:
+        """Largest of all elements up to each one along an axis, NaN from a NaN on."""
+
+    def cummin(self, axis: _Axis = None, return_indices: bool = False) -> Tensor:
+        """Smallest of all elements up to each one along an axis, NaN from a NaN on."""
+
     def cumprod(self, axis: _Axis = None, dtype: DTypeLike | None = None) -> Tensor:
         """Product of all elements up to each one along an axis, or of the flattened operand."""
 
@@ -730,6 +747,9 @@ class Tensor:
         """In-place form of ``logaddexp2``; returns the tensor."""
     def logaddexp_(self, b: _Array) -> Tensor:
         """In-place form of ``logaddexp``; returns the tensor."""
+    def logcumsumexp(self, axis: _Axis = None) -> Tensor:
+        """``log(cumsum(exp(x)))`` along an axis without overflow."""
+
     def logical_and(self, b: _Array) -> Tensor:
         """Whether both operands are non-zero."""
 
@@ -792,6 +812,9 @@ class Tensor:
     ) -> Tensor:
         """Arithmetic mean over axes."""
 
+    def median(self, axis: _Axis = None, keepdims: bool = False) -> Tensor:
+        """Middle element in order over axes, the mean of the two middle ones of an even number."""
+
     def min(self, axis: _Axis = None, keepdims: bool = False) -> Tensor:
         """Smallest element over axes, NaN if there is one; equal elements share the gradient."""
 
@@ -824,6 +847,38 @@ class Tensor:
         self, copy: bool = True, nan: Any = ..., posinf: Any = None, neginf: Any = None
     ) -> Tensor:
         """In-place form of ``nan_to_num``; returns the tensor."""
+    def nanmean(
+        self,
+        axis: _Axis = None,
+        dtype: DTypeLike | None = None,
+        keepdims: bool = False,
+        where: bool = True,
+    ) -> Tensor:
+        """Arithmetic mean over axes of what is not NaN."""
+
+    def nanmedian(self, axis: _Axis = None, keepdims: bool = False) -> Tensor:
+        """Median over axes of the elements that are not NaN; NaN where all are."""
+
+    def nanquantile(
+        self,
+        q: _Array,
+        axis: _Axis = None,
+        method: str = "linear",
+        keepdims: bool = False,
+        weights: Any = None,
+    ) -> Tensor:
+        """``quantile`` of the elements that are not NaN; NaN where all are."""
+
+    def nansum(
+        self,
+        axis: _Axis = None,
+        dtype: DTypeLike | None = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: bool = True,
+    ) -> Tensor:
+        """Sum over axes, NaN taken as zero."""
+
     @property
     def nbytes(self) -> int:
         """Bytes of all elements."""
@@ -839,6 +894,9 @@ class Tensor:
 
     def negative_(self) -> Tensor:
         """In-place form of ``negative``; returns the tensor."""
+    def nonzero(self) -> tuple[Tensor, ...]:
+        """Indices of the elements that are not zero, an array for each axis."""
+
     def norm(self, ord: Any = None, axis: _Axis = None, keepdims: bool = False) -> Tensor:
         """Norm of a vector, of a matrix, or of each of those along one or two axes."""
 
@@ -860,6 +918,9 @@ class Tensor:
         reflect_type: Any = None,
     ) -> Tensor:
         """The operand with elements added at both ends of its axes."""
+
+    def partition(self, kth: _Array, axis: _Axis = -1, kind: str = "introselect") -> Tensor:
+        """The operand with an element at the place it has in order, smaller ones before it."""
 
     def permute(self, *args: _Axis, axes: _Axis = None) -> Tensor:
         """The axes in another order; without ``axes`` reversed."""
@@ -889,8 +950,21 @@ class Tensor:
 
     def psi_(self) -> Tensor:
         """In-place form of ``digamma``; returns the tensor."""
+    def ptp(self, axis: _Axis = None, keepdims: bool = False) -> Tensor:
+        """Largest minus smallest element over axes; equal elements share the gradient."""
+
     def put_(self, indices: _Array, values: _Array, accumulate: bool = False) -> Tensor:
         """In-place form of ``put``; returns the tensor."""
+    def quantile(
+        self,
+        q: _Array,
+        axis: _Axis = None,
+        method: str = "linear",
+        keepdims: bool = False,
+        weights: Any = None,
+    ) -> Tensor:
+        """Elements below which shares ``q`` of all lie, over axes; NaN if there is a NaN."""
+
     def rad2deg(self) -> Tensor:
         """Radians to degrees."""
 
@@ -977,6 +1051,9 @@ class Tensor:
 
     def scatter_add_(self, index: _Array, source: _Array, axis: _Axis) -> Tensor:
         """In-place form of ``scatter_add``; returns the tensor."""
+    def searchsorted(self, v: _Array, side: str = "left", sorter: Any = None) -> Tensor:
+        """Indices at which values would be inserted into a sorted sequence, NaN being last."""
+
     def select_scatter(self, source: _Array, axis: _Axis, index: Any) -> Tensor:
         """The operand with an array written at one index of an axis."""
 
@@ -1003,6 +1080,9 @@ class Tensor:
 
     def sin_(self) -> Tensor:
         """In-place form of ``sin``; returns the tensor."""
+    def sinc(self) -> Tensor:
+        """``sin(pi x) / (pi x)``, 1 at 0."""
+
     def sinh(self) -> Tensor:
         """Hyperbolic sine."""
 
@@ -1024,6 +1104,11 @@ class Tensor:
 
     def softplus_(self) -> Tensor:
         """In-place form of ``softplus``; returns the tensor."""
+    def sort(
+        self, axis: _Axis = -1, kind: Any = None, stable: Any = None, descending: bool = False
+    ) -> Tensor:
+        """Elements in order along an axis, NaN last; without one, those of the flattened operand."""
+
     def split(self, indices_or_sections: _Array, axis: _Axis = 0) -> tuple[Tensor, ...]:
         """Parts along an axis: a number of equal ones, or cut at the given indices."""
 
@@ -1088,6 +1173,9 @@ class Tensor:
 
     def tolist(self) -> Any:
         """The elements as nested lists of Python numbers, without their gradients."""
+    def topk(self, k: _Array, axis: _Axis = -1, largest: bool = True, sorted: bool = True) -> Any:
+        """The ``k`` largest elements along an axis, and their indices."""
+
     def trace(
         self, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: DTypeLike | None = None
     ) -> Tensor:

@@ -1,8 +1,8 @@
 """Kernels that read and write at integer indices.
 
 Operands are contiguous and seen as ``(o, n, r)``, the indexed axis in the middle, or flat. Each
-kernel returns the position of the first index out of range, or -1. Writes are serial: indices may
-repeat, and the order of additions decides the last bits.
+kernel returns the position of the first index out of range, or -1; what is before it may have been
+written. Writes are serial: indices may repeat, and the order of additions decides the last bits.
 """
 
 from __future__ import annotations
@@ -18,18 +18,21 @@ from numgrad.codegen.dtypes import short, type_name
 _GATHER = """
 def kernel(x, indices, out, o, n, r):
     m = indices.size
-    for k in range(m):
-        i = indices[k]
-        if i < -n or i >= n:
-            return k
-    if r == 1:
+    if r == 1 and o > 0:
         for a in range(o):
             row = x[a * n : a * n + n]
             part = out[a * m : a * m + m]
             for k in range(m):
                 i = indices[k]
-                part[k] = row[i + n if i < 0 else i]
+                i = i + n if i < 0 else i
+                if i < 0 or i >= n:
+                    return k
+                part[k] = row[i]
         return -1
+    for k in range(m):
+        i = indices[k]
+        if i < -n or i >= n:
+            return k
     for a in range(o):
         for k in range(m):
             i = indices[k]
@@ -44,18 +47,21 @@ def kernel(x, indices, out, o, n, r):
 _SCATTER = """
 def kernel(g, indices, out, o, n, r):
     m = indices.size
-    for k in range(m):
-        i = indices[k]
-        if i < -n or i >= n:
-            return k
-    if r == 1:
+    if r == 1 and o > 0:
         for a in range(o):
             row = out[a * n : a * n + n]
             part = g[a * m : a * m + m]
             for k in range(m):
                 i = indices[k]
-                row[i + n if i < 0 else i] += part[k]
+                i = i + n if i < 0 else i
+                if i < 0 or i >= n:
+                    return k
+                row[i] += part[k]
         return -1
+    for k in range(m):
+        i = indices[k]
+        if i < -n or i >= n:
+            return k
     for a in range(o):
         for k in range(m):
             i = indices[k]
@@ -69,6 +75,18 @@ def kernel(g, indices, out, o, n, r):
 
 _GATHER_ALONG = """
 def kernel(x, indices, out, o, n, m, r):
+    if r == 1 and o > 0:
+        for a in range(o):
+            row = x[a * n : a * n + n]
+            chosen = indices[a * m : a * m + m]
+            part = out[a * m : a * m + m]
+            for k in range(m):
+                i = chosen[k]
+                i = i + n if i < 0 else i
+                if i < 0 or i >= n:
+                    return a * m + k
+                part[k] = row[i]
+        return -1
     for k in range(indices.size):
         i = indices[k]
         if i < -n or i >= n:
@@ -85,6 +103,18 @@ def kernel(x, indices, out, o, n, m, r):
 
 _SCATTER_ALONG = """
 def kernel(g, indices, out, o, n, m, r):
+    if r == 1 and o > 0:
+        for a in range(o):
+            row = out[a * n : a * n + n]
+            chosen = indices[a * m : a * m + m]
+            part = g[a * m : a * m + m]
+            for k in range(m):
+                i = chosen[k]
+                i = i + n if i < 0 else i
+                if i < 0 or i >= n:
+                    return a * m + k
+                row[i] += part[k]
+        return -1
     for k in range(indices.size):
         i = indices[k]
         if i < -n or i >= n:

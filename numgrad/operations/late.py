@@ -13,12 +13,40 @@ import numpy as np
 from numgrad.core.op import OPS, Op
 
 _MODULES: dict[str, str] = {"linear_algebra.products": "cross matvec vecmat"}
+_MODULES: dict[str, str] = {
+    "calculus": "cumulative_trapezoid ediff1d gradient simpson trapezoid unwrap",
+    "convolve": "convolve correlate",
+    "elementary": "bitwise_count divmod fabs frexp gcd isneginf isposinf lcm ldexp modf nextafter "
+    "real_if_close sinc spacing",
+    "histogram": "histogram histogram2d histogram_bin_edges histogramdd",
+    "interpolation": "interp",
+    "nan_reductions": "nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod "
+    "nanstd nansum nanvar",
+    "order_statistics": "median nanmedian",
+    "polynomial": "poly polyadd polyder polydiv polyint polymul polysub polyval vander",
+    "quantiles": "nanpercentile nanquantile percentile quantile",
+    "running": "cummax cummin logcumsumexp",
+    "searching": "argwhere bincount digitize flatnonzero nonzero searchsorted",
+    "sets": "intersect1d isin setdiff1d setxor1d union1d unique unique_all unique_counts "
+    "unique_inverse unique_values",
+    "sorting": "argpartition argsort lexsort partition sort sort_complex topk",
+    "statistics": "average corrcoef cov ptp",
+}
 """Modules of this package -> public names that they declare."""
 
 LATE = {name: f"{__package__}.{home}" for home, names in _MODULES.items() for name in names.split()}
 """Public names of ``numgrad`` -> modules that declare them."""
 
-_METHODS: dict[str, str] = {}
+_METHODS: dict[str, str] = {
+    "elementary": "sinc",
+    "nan_reductions": "nanmean nansum",
+    "order_statistics": "median nanmedian",
+    "quantiles": "nanquantile quantile",
+    "running": "cummax cummin logcumsumexp",
+    "searching": "argwhere nonzero searchsorted",
+    "sorting": "argpartition argsort partition sort topk",
+    "statistics": "ptp",
+}
 """The same modules -> those of their names that are methods of Tensor too."""
 
 METHODS = frozenset(name for names in _METHODS.values() for name in names.split())

@@ -81,6 +81,11 @@ MORE = {
         (((2, 2, 3), INDICES), {"shape": (2, 3), "axis": -1}),
         (((4,), np.array(1)), {"shape": (3, 4), "axis": 0}),
     ],
+    "searchsorted_places": [((np.arange(3.0), (4,)), {"side": "left"})],
+    "digitize": [(((2, 3), np.zeros(2)), {"right": True})],
+    "argpartition": [(((2, 4),), {"kth": 1}), (((2, 3),), {"kth": (0, 4), "axis": None})],
+    "argtopk": [(((2, 9),), {"k": 1, "axis": 1, "largest": True, "ordered": True})],
+    "order_places": [(((2, 5), np.array([0, 3])), {})],
     "tril": [(((3,),), {})],
     "unstack": [(((3, 2),), {})],
 }  # fmt: skip

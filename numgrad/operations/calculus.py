@@ -1,0 +1,381 @@
+"""Derivatives and integrals of sampled functions, by finite differences and sums."""
+
+from __future__ import annotations
+
+from math import pi
+from typing import Any
+
+import numpy as np
+
+from numgrad.core.axis import normalize_axes
+from numgrad.core.declare import composite
+from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.operations.cumulative import cumsum, diff
+from numgrad.operations.index import getitem
+from numgrad.operations.join import concat
+from numgrad.operations.reduce import sum
+from numgrad.operations.shape import as_operand, broadcast_to, reshape
+
+
+def _cut(x: Any, axis: int, start: int | None, stop: int | None, step: int | None = None) -> Any:
+    return getitem(x, (slice(None),) * axis + (slice(start, stop, step),))
+
+
+def _along(spacing: Any, axis: int, ndim: int) -> Any:
+    """Numbers along ``axis`` of ``ndim``."""
+    return reshape(spacing, tuple([-1 if k == axis else 1 for k in range(ndim)]))
+
+
+def _intervals(name: str, y: Any, x: Any, dx: Any, axis: int) -> Any:
+    """Lengths of the intervals between samples, or the one length of all."""
+    if x is None:
+        return dx
+    x = as_operand(x)
+    d = diff(x) if len(x.shape) == 1 else diff(x, axis=axis - len(y.shape))
+    if len(x.shape) == 1:
+        if x.shape[0] != y.shape[axis]:
+            raise NumgradValueError(
+                f"{name}: {x.shape[0]} points for an axis of length {y.shape[axis]} of shape "
+                f"{tuple(y.shape)}; they must be as many"
+            )
+        return _along(d, axis, len(y.shape))
+    return d
+
+
+# ------------------------------------------------------------------------------------ derivatives
+
+
+@composite(ref=np.gradient, method=False, smooth=True)
+def gradient(f, *varargs, axis=None, edge_order=1):
+    """Derivatives along axes of a function given by samples, by differences of neighbours.
+
+    The samples and where they are have gradients themselves.
+
+    Parameters
+    ----------
+    f : array_like
+        Samples.
+    varargs
+        For each axis the distance of samples, or their coordinates; one distance for all.
+    edge_order : {1, 2}
+        Order of the differences at both ends.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``f``; a tuple with one for each axis if there are several.
+
+    Examples
+    --------
+    >>> ng.gradient(ng.tensor([1.0, 4.0, 9.0, 16.0]), 0.5)
+    tensor([ 6.,  8., 12., 14.])
+    """
+    f = as_operand(f)
+    ndim = len(f.shape)
+    if axis is None:
+        axes = tuple(range(ndim))
+    else:
+        normalize_axes("gradient", axis, ndim)
+        axes = tuple([a % ndim for a in (axis if isinstance(axis, tuple) else (axis,))])
+    if len(varargs) not in (0, 1, len(axes)):
+        raise NumgradTypeError(
+            f"gradient: {len(varargs)} spacings for {len(axes)} axes; give one, or one for each"
+        )
+    if edge_order not in (1, 2):
+        raise NumgradValueError(f"gradient: edge_order is 1 or 2, got {edge_order!r}")
+    spacings = [as_operand(v) for v in varargs] or [np.ones(())]
+    if len(spacings) == 1:
+        if len(spacings[0].shape) and len(axes) > 1:
+            raise NumgradTypeError("gradient: give coordinates for each of the axes")
+        spacings = spacings * len(axes)
+    if f.dtype.kind not in "fc":
+        f = f.astype(np.float64)
+    found = []
+    for a, h in zip(axes, spacings, strict=True):
+        n = f.shape[a]
+        if n < edge_order + 1:
+            raise NumgradValueError(
+                f"gradient: axis {a} of shape {tuple(f.shape)} has too few elements; "
+                f"edge_order={edge_order} needs {edge_order + 1}"
+            )
+        if len(h.shape) > 1 or (len(h.shape) == 1 and h.shape[0] != n):
+            raise NumgradValueError(
+                f"gradient: coordinates of shape {tuple(h.shape)} for axis {a} of length {n}"
+            )
+        uniform = not len(h.shape)
+        h = h.astype(f.dtype) if uniform and h.dtype != f.dtype and isinstance(h, np.ndarray) else h
+        found.append((_uniform if uniform else _uneven)(f, h, a, edge_order))
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+def _uniform(f: Any, h: Any, a: int, edge_order: int) -> Any:
+    parts = [(_cut(f, a, 2, None) - _cut(f, a, None, -2)) / (2 * h)]
+    if edge_order == 1:
+        first = (_cut(f, a, 1, 2) - _cut(f, a, 0, 1)) / h
+        last = (_cut(f, a, -1, None) - _cut(f, a, -2, -1)) / h
+    else:
+        first = (
+            -1.5 / h * _cut(f, a, 0, 1) + 2.0 / h * _cut(f, a, 1, 2) - 0.5 / h * _cut(f, a, 2, 3)
+        )
+        last = (
+            0.5 / h * _cut(f, a, -3, -2) - 2.0 / h * _cut(f, a, -2, -1)
+            + 1.5 / h * _cut(f, a, -1, None)
+        )  # fmt: skip
+    return concat(first, *parts, last, axis=a)
+
+
+def _uneven(f: Any, x: Any, a: int, edge_order: int) -> Any:
+    d = _along(diff(x * 1.0), a, len(f.shape))
+    before, after = _cut(d, a, None, -1), _cut(d, a, 1, None)
+    both = before + after
+    middle = (
+        -after / (before * both) * _cut(f, a, None, -2)
+        + (after - before) / (before * after) * _cut(f, a, 1, -1)
+        + before / (after * both) * _cut(f, a, 2, None)
+    )
+    if edge_order == 1:
+        first = (_cut(f, a, 1, 2) - _cut(f, a, 0, 1)) / _cut(d, a, 0, 1)
+        last = (_cut(f, a, -1, None) - _cut(f, a, -2, -1)) / _cut(d, a, -1, None)
+    else:
+        p, q = _cut(d, a, 0, 1), _cut(d, a, 1, 2)
+        first = (
+            -(2 * p + q) / (p * (p + q)) * _cut(f, a, 0, 1)
+            + (p + q) / (p * q) * _cut(f, a, 1, 2)
+            - p / (q * (p + q)) * _cut(f, a, 2, 3)
+        )
+        p, q = _cut(d, a, -2, -1), _cut(d, a, -1, None)
+        last = (
+            q / (p * (p + q)) * _cut(f, a, -3, -2)
+            - (p + q) / (p * q) * _cut(f, a, -2, -1)
+            + (2 * q + p) / (q * (p + q)) * _cut(f, a, -1, None)
+        )
+    return concat(first, middle, last, axis=a)
+
+
+gradient.calls = [
+    (((4,),), lambda f: gradient(f)),
+    (((2, 4),), lambda f: gradient(f, 0.5, axis=1, edge_order=2)),
+    (((2, 4), (4,)), lambda f, x: gradient(f, _ascending(x), axis=1, edge_order=2)),
+    (((4,), (4,)), lambda f, x: gradient(f, _ascending(x))),
+]
+
+
+def _ascending(x: Any) -> Any:
+    return cumsum(np.abs(x) + 0.5, axis=0)
+
+
+@composite(ref=np.ediff1d, method=False, smooth=True)
+def ediff1d(x, to_end=None, to_begin=None):
+    """Differences of neighbours of the flattened operand.
+
+    Parameters
+    ----------
+    to_end : array_like
+        What is put behind the differences.
+    to_begin : array_like
+        What is put before them.
+
+    Returns
+    -------
+    Tensor
+        With one axis.
+
+    Examples
+    --------
+    >>> ng.ediff1d(ng.tensor([1.0, 4.0, 9.0]), to_end=0.0)
+    tensor([3., 5., 0.])
+    """
+    x = reshape(as_operand(x), (-1,))
+    if x.dtype.kind == "b":
+        raise NumgradTypeError("ediff1d: bools have no difference; convert them with astype(int)")
+    parts = [diff(x) if x.shape[0] else x]
+    for given, place in ((to_begin, 0), (to_end, 2)):
+        if given is None:
+            continue
+        given = reshape(as_operand(given), (-1,))
+        if not np.can_cast(given.dtype, x.dtype, "same_kind"):
+            raise NumgradTypeError(
+                f"ediff1d: {('to_begin', '', 'to_end')[place]} of dtype {given.dtype} does not go "
+                f"into {x.dtype}"
+            )
+        parts.insert(place, given.astype(x.dtype))
+    return parts[0] if len(parts) == 1 else concat(*parts, axis=0)
+
+
+ediff1d.calls = [(((2, 3), (2,)), lambda x, e: ediff1d(x, e, 1.0))]
+
+
+@composite(ref=np.unwrap, method=False)
+def unwrap(x, discont=None, axis=-1, *, period=2 * pi):
+    """Angles along an axis with jumps of more than half a period made smaller by whole periods.
+
+    Parameters
+    ----------
+    discont : float
+        Largest jump that stays, by default (and at least) half a period.
+    period : float
+        What is added and taken off.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``x``.
+
+    Examples
+    --------
+    >>> ng.unwrap(ng.tensor([0.0, 3.0, 6.0 - 2 * np.pi]))
+    tensor([0., 3., 6.])
+    """
+    x = as_operand(x)
+    (axis,) = normalize_axes("unwrap", axis, len(x.shape))
+    if x.dtype.kind == "c":
+        raise NumgradTypeError("unwrap: takes real angles, got complex numbers; use angle()")
+    if discont is None:
+        discont = period / 2
+    whole = x.dtype.kind in "iu" and isinstance(period, int)
+    half = period // 2 if whole else period / 2
+    ambiguous = not whole or period % 2 == 0
+    d = diff(x, axis=axis)
+    turned = np.mod(d + half, period) - half
+    if ambiguous:
+        turned = np.where((turned == -half) & (d > 0), half, turned)
+    change = np.where(np.abs(d) < discont, 0, turned - d)
+    first = _cut(x, axis, 0, 1)
+    return concat(first, _cut(x, axis, 1, None) + cumsum(change, axis=axis), axis=axis)
+
+
+unwrap.calls = [(((2, 4),), lambda x: unwrap(x * 3, axis=1))]
+
+
+# -------------------------------------------------------------------------------------- integrals
+
+
+@composite(ref=np.trapezoid, method=False, smooth=True)
+def trapezoid(y, x=None, dx=1.0, axis=-1):
+    """Integral along an axis of a function given by samples, by the trapezoidal rule.
+
+    Parameters
+    ----------
+    y : array_like
+        Samples.
+    x : array_like
+        Where they are; without, they are ``dx`` apart.
+    dx : float
+        Distance of samples.
+
+    Returns
+    -------
+    Tensor
+        Without the axis.
+
+    Examples
+    --------
+    >>> ng.trapezoid([1.0, 2.0, 3.0], [0.0, 1.0, 3.0])
+    tensor(6.5)
+    """
+    y = as_operand(y)
+    (axis,) = normalize_axes("trapezoid", axis, len(y.shape))
+    d = _intervals("trapezoid", y, x, dx, axis)
+    return sum(d * (_cut(y, axis, 1, None) + _cut(y, axis, None, -1)) / 2.0, axis=axis)
+
+
+@composite(ref="scipy.integrate.cumulative_trapezoid", method=False, smooth=True)
+def cumulative_trapezoid(y, x=None, dx=1.0, axis=-1, initial=None):
+    """Integrals up to each sample but the first, by the trapezoidal rule.
+
+    Parameters
+    ----------
+    y : array_like
+        Samples.
+    x : array_like
+        Where they are; without, they are ``dx`` apart.
+    dx : float
+        Distance of samples.
+    initial : {None, 0}
+        0 puts a zero first, so that there are as many integrals as samples.
+
+    Returns
+    -------
+    Tensor
+        Shorter by one along the axis, without ``initial``.
+
+    Examples
+    --------
+    >>> ng.cumulative_trapezoid([1.0, 2.0, 3.0], initial=0)
+    tensor([0. , 1.5, 4. ])
+    """
+    y = as_operand(y)
+    (axis,) = normalize_axes("cumulative_trapezoid", axis, len(y.shape))
+    if not y.shape[axis]:
+        raise NumgradValueError("cumulative_trapezoid: needs at least one sample")
+    if initial is not None and initial != 0:
+        raise NumgradValueError(f"cumulative_trapezoid: initial is None or 0, got {initial!r}")
+    d = _intervals("cumulative_trapezoid", y, x, dx, axis)
+    found = cumsum(d * (_cut(y, axis, 1, None) + _cut(y, axis, None, -1)) / 2.0, axis=axis)
+    if initial is None:
+        return found
+    return concat(_cut(found, axis, 0, 1) * 0 if found.shape[axis] else _cut(y, axis, 0, 1) * 0.0,
+                  found, axis=axis)  # fmt: skip
+
+
+@composite(ref="scipy.integrate.simpson", method=False, smooth=True)
+def simpson(y, x=None, dx=1.0, axis=-1):
+    """Integral along an axis of a function given by samples, by Simpson's rule.
+
+    Of an even number of samples, the last interval is that of the parabola through the last three.
+
+    Parameters
+    ----------
+    y : array_like
+        Samples.
+    x : array_like
+        Where they are; without, they are ``dx`` apart.
+    dx : float
+        Distance of samples.
+
+    Returns
+    -------
+    Tensor
+        Without the axis.
+
+    Examples
+    --------
+    >>> ng.simpson([0.0, 1.0, 4.0, 9.0, 16.0])
+    tensor(21.33333333)
+    """
+    y = as_operand(y)
+    (axis,) = normalize_axes("simpson", axis, len(y.shape))
+    n = y.shape[axis]
+    if n < 3:
+        return trapezoid(y, x, dx, axis)
+    d = _intervals("simpson", y, x, dx, axis)
+    if x is None:
+        lengths = [n - 1 if k == axis else 1 for k in range(len(y.shape))]
+        d = broadcast_to(as_operand(d) * 1.0, lengths)
+    stop = n - 1 if n % 2 else n - 2  # intervals in pairs
+    h0, h1 = _cut(d, axis, 0, stop, 2), _cut(d, axis, 1, stop, 2)
+    both = h0 + h1
+    out = sum(
+        both / 6.0 * (
+            _cut(y, axis, 0, stop - 1, 2) * (2.0 - h1 / h0)
+            + _cut(y, axis, 1, stop, 2) * (both * both / (h0 * h1))
+            + _cut(y, axis, 2, stop + 1, 2) * (2.0 - h0 / h1)
+        ),
+        axis=axis,
+    )  # fmt: skip
+    if n % 2:
+        return out
+    h0, h1 = _cut(d, axis, -2, -1), _cut(d, axis, -1, None)
+    last = (
+        (2 * h1 * h1 + 3 * h0 * h1) / (6 * (h1 + h0)) * _cut(y, axis, -1, None)
+        + (h1 * h1 + 3 * h0 * h1) / (6 * h0) * _cut(y, axis, -2, -1)
+        - h1 * h1 * h1 / (6 * h0 * (h0 + h1)) * _cut(y, axis, -3, -2)
+    )
+    return out + sum(last, axis=axis)
+
+
+for _op in (trapezoid, cumulative_trapezoid, simpson):
+    _op.calls = [
+        (((2, 4),), lambda y, op=_op: op(y, dx=0.5)),
+        (((3, 2), (3,)), lambda y, x, op=_op: op(y, _ascending(x), axis=0)),
+    ]

@@ -1,0 +1,148 @@
+"""Convolution and correlation of sequences, as NumPy has them.
+
+Note [Sliding products]
+-----------------------
+Both are made of two operations with one mode each, which are each other's derivatives: the whole
+convolution, and the correlation where the sequences overlap completely.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from numgrad.codegen.dtypes import check_dtype
+from numgrad.core.declare import composite, primitive
+from numgrad.core.formula import Meta
+from numgrad.errors import NumgradValueError
+from numgrad.operations.arrangement import flip
+from numgrad.operations.index import getitem
+from numgrad.operations.shape import as_operand
+
+
+def _common(operation: str, a: Any, b: Any) -> np.dtype:
+    dtype = np.result_type(a.dtype, b.dtype)
+    check_dtype(operation, dtype)
+    return dtype
+
+
+@primitive(internal=True, method=False, bilinear=True, smooth=True)
+def convolve_whole(a, b):
+    """Sums of products of two sequences, one reversed, at all places where they overlap."""
+    return np.convolve(a, b, "full")
+
+
+convolve_whole.shape(lambda a, b: Meta((a.shape[0] + b.shape[0] - 1,), _common("convolve", a, b)))
+
+
+@primitive(internal=True, method=False, smooth=True)
+def correlate_inside(a, b):
+    """Sums of products of a sequence and the conjugate of a shorter one, where it lies inside."""
+    return np.correlate(a, b, "valid")
+
+
+correlate_inside.shape(
+    lambda a, b: Meta((a.shape[0] - b.shape[0] + 1,), _common("correlate", a, b))
+)
+convolve_whole.vjp(
+    a=lambda g, b: correlate_inside(g, b),
+    b=lambda g, a: correlate_inside(g, a),
+)
+correlate_inside.vjp(
+    a=lambda g, b: convolve_whole(g, b),
+    b=lambda g, a: correlate_inside(a, g),
+)
+convolve_whole.calls = [(((4,), (2,)), lambda a, b: convolve_whole(a, b))]
+correlate_inside.calls = [(((4,), (2,)), lambda a, b: correlate_inside(a, b))]
+
+
+def _operands(operation: str, a: Any, v: Any, mode: Any) -> tuple[Any, Any]:
+    a, v = as_operand(a), as_operand(v)
+    a, v = [x.reshape((1,)) if not len(x.shape) else x for x in (a, v)]
+    if len(a.shape) != 1 or len(v.shape) != 1:
+        raise NumgradValueError(
+            f"{operation}: takes sequences, got shapes {tuple(a.shape)} and {tuple(v.shape)}"
+        )
+    for x in (a, v):
+        if not x.shape[0]:
+            raise NumgradValueError(f"{operation}: a sequence has no elements")
+    if mode not in ("full", "same", "valid"):
+        raise NumgradValueError(f"{operation}: mode is 'full', 'same' or 'valid', got {mode!r}")
+    return a, v
+
+
+def _same(whole: Any, longer: Any, shorter: Any) -> Any:
+    """The middle of a whole convolution, as long as the longer sequence."""
+    start = (shorter.shape[0] - 1) // 2
+    return getitem(whole, slice(start, start + longer.shape[0]))
+
+
+@composite(ref=np.convolve, method=False, smooth=True)
+def convolve(a, v, mode="full"):
+    """Convolution of two sequences: sums of products with one reversed.
+
+    Parameters
+    ----------
+    v : array_like
+        Second sequence.
+    mode : {'full', 'same', 'valid'}
+        All places where they overlap; as many as the longer one has; where they do completely.
+
+    Returns
+    -------
+    Tensor
+        With one axis.
+
+    Examples
+    --------
+    >>> ng.convolve([1.0, 2.0, 3.0], [0.0, 1.0, 0.5])
+    tensor([0. , 1. , 2.5, 4. , 1.5])
+    """
+    a, v = _operands("convolve", a, v, mode)
+    if v.shape[0] > a.shape[0]:
+        a, v = v, a
+    if mode == "valid":
+        return correlate_inside(a, np.conj(flip(v)))
+    whole = convolve_whole(a, v)
+    return whole if mode == "full" else _same(whole, a, v)
+
+
+@composite(ref=np.correlate, method=False, smooth=True)
+def correlate(a, v, mode="valid"):
+    """Correlation of two sequences: sums of products with the conjugate of the second.
+
+    Parameters
+    ----------
+    v : array_like
+        Second sequence.
+    mode : {'full', 'same', 'valid'}
+        All places where they overlap; as many as the longer one has; where they do completely.
+
+    Returns
+    -------
+    Tensor
+        With one axis.
+
+    Examples
+    --------
+    >>> ng.correlate([1.0, 2.0, 3.0], [0.0, 1.0, 0.5], "same")
+    tensor([2. , 3.5, 3. ])
+    """
+    a, v = _operands("correlate", a, v, mode)
+    if v.shape[0] > a.shape[0]:
+        return np.conj(flip(correlate(v, a, mode)))
+    if mode == "valid":
+        return correlate_inside(a, v)
+    whole = convolve_whole(a, np.conj(flip(v)))
+    return whole if mode == "full" else _same(whole, a, v)
+
+
+convolve.calls = [
+    (((4,), (3,)), lambda a, v, mode=mode: convolve(a, v, mode))
+    for mode in ("full", "same", "valid")
+]
+correlate.calls = [
+    (((4,), (3,)), lambda a, v, mode=mode: correlate(a, v, mode))
+    for mode in ("full", "same", "valid")
+]

@@ -1,0 +1,24 @@
+"""Shape rules of what has a shape that only numbers decide."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from numgrad.errors import NumgradTraceError
+
+
+def no_shape(operation: str, remedy: str) -> Callable[..., Any]:
+    """A shape rule that raises: ``ng.jit`` cannot know how many elements there will be."""
+
+    def rule(*metas: Any, **params: Any) -> NoReturn:
+        raise NumgradTraceError(
+            f"{operation}: the shape of the result depends on the numbers of an operand, but "
+            f"ng.jit traces the function, where arrays have none yet; {remedy}"
+        )
+
+    return rule
+
+
+OUTSIDE = "call it outside of the compiled function and pass the result as an argument"
+"""What can always be done."""

@@ -1,0 +1,306 @@
+"""Quantiles: elements by their place in order, and what lies between two of them.
+
+The gradient is as Note [Gradient of order statistics] says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from numgrad.core.abstract import AbstractLength
+from numgrad.core.axis import normalize_axes
+from numgrad.core.declare import composite, primitive
+from numgrad.core.formula import Meta
+from numgrad.core.interpreter import state
+from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.operations.arrangement import moveaxis, permute_dims
+from numgrad.operations.order_statistics import as_number, found_at, lanes_of
+from numgrad.operations.reduce import sum
+from numgrad.operations.shape import as_operand, broadcast_to, reshape
+from numgrad.operations.take import take_along_axis
+
+_INT64 = np.dtype(np.int64)
+
+
+def _continuous(alpha: float, beta: float) -> Callable[..., Any]:
+    return lambda n, q: n * q + (alpha + q * (1 - alpha - beta)) - 1
+
+
+def _rounded(index: Any, stays: Callable[[Any, Any], Any]) -> Any:
+    """The place after ``index``, or that at it where ``stays`` says so of it and what is behind."""
+    floor = np.floor(index)
+    found = np.where(stays(index - floor, floor), floor, floor + 1)
+    return np.maximum(found, 0)
+
+
+_PLACES: dict[str, Callable[..., Any]] = {
+    "inverted_cdf": lambda n, q: _rounded(n * q - 1, lambda part, _: part == 0),
+    "averaged_inverted_cdf": lambda n, q: n * q - 1,
+    "closest_observation": lambda n, q: _rounded(
+        n * q - 1.5, lambda part, floor: (part == 0) & (floor % 2 == 1)
+    ),
+    "interpolated_inverted_cdf": _continuous(0, 1),
+    "hazen": _continuous(0.5, 0.5),
+    "weibull": _continuous(0, 0),
+    "linear": lambda n, q: (n - 1) * q,
+    "median_unbiased": _continuous(1 / 3, 1 / 3),
+    "normal_unbiased": _continuous(3 / 8, 3 / 8),
+    "lower": lambda n, q: np.floor((n - 1) * q),
+    "higher": lambda n, q: np.ceil((n - 1) * q),
+    "midpoint": lambda n, q: 0.5 * (np.floor((n - 1) * q) + np.ceil((n - 1) * q)),
+    "nearest": lambda n, q: np.round((n - 1) * q),
+}
+"""Methods -> place in order of a quantile of ``n`` elements, which may lie between two."""
+
+_WHOLE = {"inverted_cdf", "closest_observation", "lower", "higher", "nearest"}
+"""Methods whose places are those of elements."""
+
+
+def _weight(method: str, part: Any) -> Any:
+    """Share of the later of two elements, for a place that is ``part`` behind the earlier."""
+    if method == "averaged_inverted_cdf":
+        return np.where(part == 0, 0.5, 1.0).astype(part.dtype)
+    if method == "midpoint":
+        return np.where(part == 0, 0.0, 0.5).astype(part.dtype)
+    return part
+
+
+@primitive(internal=True, method=False, differentiable=False)
+def weighted_places(x, weights, q):
+    """Along the last axis, the first elements up to which a share ``q`` of the weights is."""
+    order = np.argsort(x, axis=-1, kind="stable")
+    share = np.cumsum(np.take_along_axis(weights, order, -1), axis=-1, dtype=np.float64)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share /= share[..., -1:]
+    if np.isnan(share[..., -1]).any() and not np.isnan(x).all(axis=-1).any():
+        raise NumgradValueError("quantile: weights are all zero, or NaN or infinite")
+    if q.dtype.kind == "f":
+        share = share.astype(q.dtype)
+    share[share == 0] = -1
+    found = np.empty((*x.shape[:-1], q.size), np.int64)
+    for lane in np.ndindex(x.shape[:-1]):
+        found[lane] = np.searchsorted(share[lane], q, side="left")
+    places = np.take_along_axis(order, np.minimum(found, x.shape[-1] - 1), -1)
+    if x.dtype.kind == "f":
+        last = order[..., -1:]
+        heeded = np.isnan(np.take_along_axis(x, last, -1))
+        heeded &= np.take_along_axis(weights, last, -1) != 0  # nanquantile gives NaN no weight
+        places = np.where(heeded, last, places)
+    return places
+
+
+weighted_places.shape(lambda x, weights, q: Meta((*x.shape[:-1], q.shape[0]), _INT64))
+
+
+def _weighted(name: str, x: Any, q: Any, weights: Any, axis: Any, method: str, ignore: bool) -> Any:
+    if method != "inverted_cdf":
+        raise NumgradValueError(
+            f"{name}: weights= goes with method='inverted_cdf' only, got {method!r}"
+        )
+    weights, shape = as_operand(weights), tuple(x.shape)
+    axes = normalize_axes(name, axis, len(shape))
+    if tuple(weights.shape) != shape:
+        lengths = tuple([shape[k] for k in axes])
+        if axis is None or tuple(weights.shape) != lengths:
+            raise NumgradValueError(
+                f"{name}: weights of shape {tuple(weights.shape)} for an operand of shape {shape}; "
+                "they have its shape, or that of its axes"
+            )
+        along = [1] * len(shape)
+        for k in axes:
+            along[k] = shape[k]
+        given = axis if isinstance(axis, tuple | list) else (axis,)
+        order = np.argsort([k % len(shape) for k in given]).tolist()
+        weights = broadcast_to(reshape(permute_dims(weights, order), along), shape)
+    known = state.ground.numbers(weights)
+    if known is not None and (known < 0).any():
+        raise NumgradValueError(f"{name}: weights must not be negative")
+    if ignore and x.dtype.kind == "f":
+        weights = np.where(np.isnan(x), 0, weights)
+    lanes, _, _ = lanes_of(name, x, axis)
+    w, _, _ = lanes_of(name, weights, axis)
+    return take_along_axis(lanes, weighted_places(lanes, w, q), axis=-1)
+
+
+def _quantiles(
+    name: str, x: Any, q: Any, axis: Any, method: str, keepdims: bool, weights: Any, percent: bool
+) -> Any:
+    ignore_nan = name.startswith("nan")
+    x = as_operand(x)
+    weak = type(q) in (int, float)
+    q = as_operand(q)
+    if percent:
+        q = q / 100
+    if x.dtype.kind == "c" or q.dtype.kind == "c":
+        raise NumgradTypeError(f"{name}: complex numbers have no order; use real() or abs()")
+    if x.dtype.kind == "b" and method not in _WHOLE and q.dtype.kind == "f":
+        raise NumgradTypeError(f"{name}: bools have no mean; convert them with astype(float)")
+    if method not in _PLACES:
+        raise NumgradValueError(
+            f"{name}: no method is called {method!r}; there are {', '.join(_PLACES)}"
+        )
+    if len(q.shape) > 2:
+        raise NumgradValueError(f"{name}: q has at most two axes, got shape {tuple(q.shape)}")
+    known = state.ground.numbers(q)
+    if known is not None and known.size and not (known.min() >= 0 and known.max() <= 1):
+        raise NumgradValueError(f"{name}: q must be from 0 to {100 if percent else 1}, got {known}")
+    asked = tuple(q.shape)
+    q = reshape(q, (-1,))
+    lanes, without, kept = lanes_of(name, x, axis)
+    if not isinstance(lanes.shape[-1], AbstractLength) and lanes.shape[-1] == 0:
+        raise NumgradValueError(f"{name}: no elements along axis {axis} of shape {tuple(x.shape)}")
+    if weights is not None:
+        y = _weighted(name, x, q, weights, axis, method, ignore_nan)
+    else:
+        y = _interpolated(lanes, q, method, ignore_nan, weak)
+    y = moveaxis(y, -1, 0) if len(y.shape) > 1 else y
+    return reshape(y, (*asked, *(kept if keepdims else without)))
+
+
+def _made(x: Any) -> Any:
+    """An array that follows from lengths and parameters alone is a constant of the program."""
+    if not state.ground.deferred or not isinstance(x, np.ndarray):
+        return x
+    return reshape(state.ground.made(x), x.shape)
+
+
+def _interpolated(x: Any, q: Any, method: str, ignore_nan: bool, weak: bool) -> Any:
+    n: Any = as_number(x.shape[-1])
+    last = n - 1
+    if ignore_nan and x.dtype.kind == "f":
+        n = sum(~np.isnan(x), axis=-1, keepdims=True)
+        n = n.astype(q.dtype) if q.dtype.kind == "f" else n
+    place = _PLACES[method](n, q)
+    whole = method in _WHOLE or (method == "linear" and q.dtype.kind in "iu")
+    if whole:
+        rank = np.minimum(np.maximum(place, 0), last).astype(np.int64)
+        return found_at(x, [_made(rank)], ignore_nan)[0]
+    behind, before = place < 0, place >= n - 1
+    floor = np.where(before, n - 1, np.where(behind, 0, np.floor(place)))
+    rank = np.minimum(np.maximum(floor, 0), last).astype(np.int64)
+    after = np.where(before | behind, rank, np.minimum(rank + 1, last)).astype(np.int64)
+    a, b = found_at(x, [_made(rank), _made(after)], ignore_nan)
+    part = _made(_weight(method, place - floor))
+    if weak and x.dtype.kind == "f":
+        part = part.astype(x.dtype)
+    d = b - a
+    return np.where(part >= 0.5, b - d * (1 - part), a + d * part)
+
+
+@composite(ref=np.quantile)
+def quantile(x, q, axis=None, *, method="linear", keepdims=False, weights=None):
+    """Elements below which shares ``q`` of all lie, over axes; NaN if there is a NaN.
+
+    Parameters
+    ----------
+    q : array_like
+        Shares from 0 to 1, whose gradient is that of interpolating.
+    method : str
+        One of NumPy's: "linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf",
+        "averaged_inverted_cdf", "closest_observation", "interpolated_inverted_cdf", "hazen",
+        "weibull", "median_unbiased", "normal_unbiased".
+    weights : array_like
+        How often each element counts, with ``method="inverted_cdf"``; without gradient.
+
+    Returns
+    -------
+    Tensor
+        The axes of ``q``, then those left of ``x``.
+
+    Examples
+    --------
+    >>> x = ng.tensor([1.0, 2.0, 4.0], requires_grad=True)
+    >>> y = ng.quantile(x, [0.25, 1.0])
+    >>> y.detach()
+    tensor([1.5, 4. ])
+    >>> y.sum().backward()
+    >>> x.grad
+    tensor([0.5, 0.5, 1. ])
+    """
+    return _quantiles("quantile", x, q, axis, method, keepdims, weights, False)
+
+
+@composite(ref=np.percentile, method=False)
+def percentile(x, q, axis=None, *, method="linear", keepdims=False, weights=None):
+    """``quantile`` for shares in percent.
+
+    Parameters
+    ----------
+    q : array_like
+        Shares from 0 to 100.
+    method, weights
+        As in ``quantile``.
+
+    Returns
+    -------
+    Tensor
+        The axes of ``q``, then those left of ``x``.
+
+    Examples
+    --------
+    >>> ng.percentile(ng.tensor([1.0, 2.0, 4.0]), 75)
+    tensor(3.)
+    """
+    return _quantiles("percentile", x, q, axis, method, keepdims, weights, True)
+
+
+@composite(ref=np.nanquantile)
+def nanquantile(x, q, axis=None, *, method="linear", keepdims=False, weights=None):
+    """``quantile`` of the elements that are not NaN; NaN where all are.
+
+    Parameters
+    ----------
+    q : array_like
+        Shares from 0 to 1.
+    method, weights
+        As in ``quantile``.
+
+    Returns
+    -------
+    Tensor
+        The axes of ``q``, then those left of ``x``.
+
+    Examples
+    --------
+    >>> ng.nanquantile(ng.tensor([1.0, np.nan, 4.0]), 0.5)
+    tensor(2.5)
+    """
+    return _quantiles("nanquantile", x, q, axis, method, keepdims, weights, False)
+
+
+@composite(ref=np.nanpercentile, method=False)
+def nanpercentile(x, q, axis=None, *, method="linear", keepdims=False, weights=None):
+    """``nanquantile`` for shares in percent.
+
+    Parameters
+    ----------
+    q : array_like
+        Shares from 0 to 100.
+    method, weights
+        As in ``quantile``.
+
+    Returns
+    -------
+    Tensor
+        The axes of ``q``, then those left of ``x``.
+
+    Examples
+    --------
+    >>> ng.nanpercentile(ng.tensor([1.0, np.nan, 4.0]), 50)
+    tensor(2.5)
+    """
+    return _quantiles("nanpercentile", x, q, axis, method, keepdims, weights, True)
+
+
+_SHARES = np.array([0.2, 0.7])
+quantile.calls = [
+    (((2, 5), ()), lambda x, q: quantile(x, np.abs(q) / 3 + 0.1, axis=1)),
+    (((2, 4),), lambda x: quantile(x, _SHARES, axis=0, method="hazen")),
+    (((2, 3),), lambda x: quantile(x, 0.4, method="nearest", keepdims=True)),
+]
+percentile.calls = [(((2, 5),), lambda x: percentile(x, 30, axis=1))]
+nanquantile.calls = [(((2, 5),), lambda x: nanquantile(x, _SHARES, axis=1))]
+nanpercentile.calls = [(((5,),), lambda x: nanpercentile(x, 30.0, method="weibull"))]
