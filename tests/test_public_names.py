@@ -24,7 +24,7 @@ column_stack complex128 complex64 concat concatenate config conj conjugate copy 
 count_nonzero cumprod cumsum cumulative_prod cumulative_sum custom_jvp custom_vjp data deg2rad
 degrees diag diagonal diagonal_scatter diff digamma divide dot dsplit dstack e einsum elementwise
 empty empty_like enable_grad equal erf erfc erfinv errors exp exp2 expand expand_dims expit expm1
-eye fill fix flatten flip fliplr flipud float32 float64 float_power floor floor_divide fmax fmin
+eye fft fill fix flatten flip fliplr flipud float32 float64 float_power floor floor_divide fmax fmin
 fmod from_numpy full full_like func gamma gammaln get_num_threads grad greater greater_equal
 heaviside hessian hsplit hstack hvp hypot imag index_add index_copy index_fill index_put inf
 inference_mode inner int16 int32 int64 int8 invert io is_grad_enabled is_inference_mode_enabled
@@ -46,7 +46,7 @@ zeros zeros_like zeta
 
 MODULES = """
 autograd autograd.forward_ad autograd.function autograd.functional autograd.graph config data
-errors func io nn nn.functional nn.init nn.utils optim optim.lr_scheduler optim.swa_utils random
+errors fft func io nn nn.functional nn.init nn.utils optim optim.lr_scheduler optim.swa_utils random
 testing tree viz
 """
 

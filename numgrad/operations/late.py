@@ -24,7 +24,9 @@ _METHODS: dict[str, str] = {}
 METHODS = frozenset(name for names in _METHODS.values() for name in names.split())
 """Names of methods of Tensor among them."""
 
-NAMESPACES: dict[str, str] = {}
+NAMESPACES: dict[str, str] = {
+    "numpy.fft": "numgrad.fft",
+}
 """Modules of NumPy and SciPy -> modules of ours, whose import declares what stands for theirs."""
 
 
