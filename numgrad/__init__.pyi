@@ -16,6 +16,7 @@ from numgrad import io as io
 from numgrad import nn as nn
 from numgrad import optim as optim
 from numgrad import random as random
+from numgrad import signal as signal
 from numgrad import testing as testing
 from numgrad import tree as tree
 from numgrad import viz as viz

@@ -36,7 +36,7 @@ minimum mod moveaxis multiply nan nan_to_num negative newaxis nn no_grad norm no
 ones_like ops optim outer pad permute permute_dims pi polygamma positive power primitive prod psi
 put rad2deg radians random ravel real reciprocal relu remainder repeat reshape right_shift rint
 roll rot90 round save scatter scatter_add select_scatter set_checkpoint_early_stop set_grad_enabled
-set_num_threads sigmoid sign signbit sin sinh slice_scatter softmax softplus split sqrt square
+set_num_threads sigmoid sign signal signbit sin sinh slice_scatter softmax softplus split sqrt square
 squeeze stack std stop_gradient subtract sum swapaxes take take_along_axis tan tanh tensor
 tensordot testing tile trace transpose tree tril triu true_divide trunc uint16 uint32 uint64 uint8
 unbind unsqueeze unstack value_and_grad var vdot vecdot vector_norm vhp viz vjp vsplit vstack where
@@ -47,7 +47,7 @@ zeros zeros_like zeta
 MODULES = """
 autograd autograd.forward_ad autograd.function autograd.functional autograd.graph config data
 errors fft func io nn nn.functional nn.init nn.utils optim optim.lr_scheduler optim.swa_utils random
-testing tree viz
+signal testing tree viz
 """
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.core.abstract import made
 from numgrad.core.declare import composite
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradValueError
@@ -481,7 +482,7 @@ def _frequencies(name: str, function: Any, n: Any, d: Any) -> Any:
     n = as_index(name, n, "the number of points")
     if n < 1:
         raise NumgradValueError(f"{name}: {n} points; there must be at least one")
-    return OPS["divide"](np.asarray(function(n)), d)
+    return OPS["divide"](made(function(n)), d)
 
 
 for _op, _calls in {

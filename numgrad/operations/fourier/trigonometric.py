@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen.dtypes import check_dtype
+from numgrad.core.abstract import made
 from numgrad.core.declare import composite, primitive
 from numgrad.core.formula import Meta
 from numgrad.core.op import OPS
@@ -89,7 +90,7 @@ def _at_edges(g: Any, sine: bool, type: int, axes: Sequence[int], factor: float)
         weights[-1 if sine else 0] = factor
         if type == 1:
             weights[-1] = factor
-        g = OPS["multiply"](g, weights.reshape(shape))
+        g = OPS["multiply"](g, made(weights.reshape(shape)))
     return g
 
 
