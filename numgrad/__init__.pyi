@@ -13,6 +13,7 @@ from numgrad import errors as errors
 from numgrad import fft as fft
 from numgrad import func as func
 from numgrad import io as io
+from numgrad import ndimage as ndimage
 from numgrad import nn as nn
 from numgrad import optim as optim
 from numgrad import random as random

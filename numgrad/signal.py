@@ -1,5 +1,6 @@
 """Convolutions, filters and spectra of signals: functions of ``scipy.signal``, with gradients."""
 
+from numgrad.operations.images.rank import medfilt as medfilt
 from numgrad.operations.signal.filters import filtfilt as filtfilt
 from numgrad.operations.signal.filters import lfilter as lfilter
 from numgrad.operations.signal.filters import lfilter_zi as lfilter_zi
@@ -22,6 +23,7 @@ __all__ = [
     "filtfilt",
     "lfilter",
     "lfilter_zi",
+    "medfilt",
     "oaconvolve",
     "sosfilt",
     "sosfilt_zi",

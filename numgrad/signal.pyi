@@ -40,6 +40,9 @@ def lfilter(b: _Array, a: _Array, x: _Array, axis: _Axis = -1, zi: Any = None) -
 def lfilter_zi(b: _Array, a: _Array) -> Tensor:
     """The state of a filter that makes a constant signal of ones come out without an onset."""
 
+def medfilt(volume: _Array, kernel_size: Any = 3) -> Tensor:
+    """The median of neighbours, beyond the edges of which are zeros."""
+
 def oaconvolve(in1: _Array, in2: _Array, mode: str = "full", axes: Any = None) -> Tensor:
     """The same as ``fftconvolve``, under the name that SciPy has for long signals."""
 

@@ -32,12 +32,12 @@ isclose isfinite isinf isnan jacfwd jacobian jacrev jit jit_stats jvp kron left_
 less_equal lgamma linear_recurrence linearize linspace load log log10 log1p log2 log_sigmoid
 log_softmax logaddexp logaddexp2 logical_and logical_not logical_or logical_xor logit logsumexp
 masked_fill masked_scatter matmul matrix_norm matrix_transpose max maximum mean meshgrid min
-minimum mod moveaxis multiply nan nan_to_num negative newaxis nn no_grad norm not_equal ones
+minimum mod moveaxis multiply nan nan_to_num ndimage negative newaxis nn no_grad norm not_equal ones
 ones_like ops optim outer pad permute permute_dims pi polygamma positive power primitive prod psi
 put rad2deg radians random ravel real reciprocal relu remainder repeat reshape right_shift rint
 roll rot90 round save scatter scatter_add select_scatter set_checkpoint_early_stop set_grad_enabled
-set_num_threads sigmoid sign signal signbit sin sinh slice_scatter softmax softplus split sqrt square
-squeeze stack std stop_gradient subtract sum swapaxes take take_along_axis tan tanh tensor
+set_num_threads sigmoid sign signal signbit sin sinh slice_scatter softmax softplus split sqrt
+square squeeze stack std stop_gradient subtract sum swapaxes take take_along_axis tan tanh tensor
 tensordot testing tile trace transpose tree tril triu true_divide trunc uint16 uint32 uint64 uint8
 unbind unsqueeze unstack value_and_grad var vdot vecdot vector_norm vhp viz vjp vsplit vstack where
 zeros zeros_like zeta
@@ -46,8 +46,8 @@ zeros zeros_like zeta
 
 MODULES = """
 autograd autograd.forward_ad autograd.function autograd.functional autograd.graph config data
-errors fft func io nn nn.functional nn.init nn.utils optim optim.lr_scheduler optim.swa_utils random
-signal testing tree viz
+errors fft func io ndimage nn nn.functional nn.init nn.utils optim optim.lr_scheduler
+optim.swa_utils random signal testing tree viz
 """
 
 

@@ -26,6 +26,7 @@ METHODS = frozenset(name for names in _METHODS.values() for name in names.split(
 
 NAMESPACES: dict[str, str] = {
     "numpy.fft": "numgrad.fft",
+    "scipy.ndimage": "numgrad.ndimage",
     "scipy.signal": "numgrad.signal",
 }
 """Modules of NumPy and SciPy -> modules of ours, whose import declares what stands for theirs."""

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from numgrad.core.declare import OPS
+import numpy as np
+
+from numgrad.core.abstract import made
 from numgrad.errors import NumgradValueError
-from numgrad.operations.extend import pad
+from numgrad.operations.extend import pad_constant
+from numgrad.operations.take import take
 
 MODES = {
     "reflect": "symmetric",
@@ -32,13 +35,13 @@ def extended(
     if 0 in x.shape:
         return x
     for axis, (width, mode) in enumerate(zip(widths, modes, strict=True)):
-        if tuple(width) == (0, 0):
+        if width == (0, 0):
             continue
-        here = [(0, 0)] * len(x.shape)
-        here[axis] = tuple(width)
-        kind = MODES[mode]
-        if kind == "constant":
-            x = pad(x, here, constant_values=OPS["astype"].compute((cval,), {"dtype": x.dtype}))
+        if MODES[mode] == "constant":
+            here = [(0, 0)] * len(x.shape)
+            here[axis] = width
+            x = pad_constant(x, widths=tuple(here), values=cval)
         else:
-            x = pad(x, here, kind)
+            places = np.pad(np.arange(x.shape[axis]), width, mode=MODES[mode])  # pyright: ignore
+            x = take(x, made(places), axis=axis)
     return x

@@ -106,7 +106,7 @@ def _by_transforms(a: np.ndarray, b: np.ndarray, axes: Sequence[int], mode: str)
             n = a.shape[k]
             cut[k] = slice(b.shape[k] - 1, n)
         sizes.append(scipy.fft.next_fast_len(n, real))
-    forth = scipy.fft.rfftn if real else scipy.fft.fftn
+    forth: Any = scipy.fft.rfftn if real else scipy.fft.fftn
     back: Any = scipy.fft.irfftn if real else scipy.fft.ifftn
     spectrum = forth(a, sizes, axes) * forth(b, sizes, axes)
     out = back(spectrum, sizes, axes)[tuple(cut)]
@@ -147,7 +147,8 @@ def _directly(a: np.ndarray, b: np.ndarray, axes: Sequence[int], mode: str) -> n
 
 def turned(x: Any, axes: Sequence[int]) -> Any:
     """The conjugate, turned round along axes."""
-    return flip(np.conj(x) if x.dtype.kind == "c" else x, axis=tuple(axes))
+    x = np.conj(x) if x.dtype.kind == "c" else x
+    return flip(x, axis=tuple(axes)) if len(axes) else x
 
 
 def _vjp_a(g, b, axes, mode, method):
