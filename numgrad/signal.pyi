@@ -26,6 +26,24 @@ def correlate2d(
 ) -> Tensor:
     """Correlation of images, the second one conjugated."""
 
+def csd(
+    x: _Array,
+    y: _Array,
+    fs: Any = ...,
+    window: str = "hann",
+    nperseg: Any = None,
+    noverlap: Any = None,
+    nfft: Any = None,
+    detrend: str = "constant",
+    return_onesided: bool = True,
+    scaling: str = "density",
+    axis: _Axis = -1,
+) -> Any:
+    """Cross spectral density of two signals, the mean of that of segments."""
+
+def detrend(data: _Array, axis: _Axis = -1, type: str = "linear", bp: Any = 0) -> Tensor:
+    """A signal without its straight line, or its mean."""
+
 def fftconvolve(in1: _Array, in2: _Array, mode: str = "full", axes: Any = None) -> Tensor:
     """Convolution by Fourier transforms; axes over which it does not work broadcast."""
 
@@ -33,6 +51,27 @@ def filtfilt(
     b: _Array, a: _Array, x: _Array, axis: _Axis = -1, padtype: str = "odd", padlen: Any = None
 ) -> Tensor:
     """The filter of ``lfilter`` forward and then backward, so that nothing is delayed."""
+
+def get_window(window: _Array, Nx: _Array, fftbins: bool = True) -> Tensor:
+    """The weights of a window, by its name."""
+
+def hilbert(x: _Array, N: Any = None, axis: _Axis = -1) -> Tensor:
+    """The analytic signal: without negative frequencies."""
+
+def istft(
+    Zxx: _Array,
+    fs: Any = ...,
+    window: str = "hann",
+    nperseg: Any = None,
+    noverlap: Any = None,
+    nfft: Any = None,
+    input_onesided: bool = True,
+    boundary: bool = True,
+    time_axis: Any = -1,
+    freq_axis: Any = -2,
+    scaling: str = "spectrum",
+) -> Any:
+    """The signal whose segments have given Fourier transforms: inverse of ``stft``."""
 
 def lfilter(b: _Array, a: _Array, x: _Array, axis: _Axis = -1, zi: Any = None) -> Tensor:
     """The filter with numerator ``b`` and denominator ``a``, along an axis."""
@@ -46,6 +85,43 @@ def medfilt(volume: _Array, kernel_size: Any = 3) -> Tensor:
 def oaconvolve(in1: _Array, in2: _Array, mode: str = "full", axes: Any = None) -> Tensor:
     """The same as ``fftconvolve``, under the name that SciPy has for long signals."""
 
+def periodogram(
+    x: _Array,
+    fs: Any = ...,
+    window: str = "boxcar",
+    nfft: Any = None,
+    detrend: str = "constant",
+    return_onesided: bool = True,
+    scaling: str = "density",
+    axis: _Axis = -1,
+) -> Any:
+    """Spectral density of a whole signal."""
+
+def resample(x: _Array, num: _Array, t: Any = None, axis: _Axis = 0) -> Tensor:
+    """A periodic signal at other, equally spaced points, by its Fourier transform."""
+
+def savgol_coeffs(
+    window_length: _Array,
+    polyorder: _Array,
+    deriv: Any = 0,
+    delta: Any = ...,
+    pos: Any = None,
+    use: str = "conv",
+) -> Tensor:
+    """Weights with which a convolution fits polynomials."""
+
+def savgol_filter(
+    x: _Array,
+    window_length: _Array,
+    polyorder: _Array,
+    deriv: Any = 0,
+    delta: Any = ...,
+    axis: _Axis = -1,
+    mode: str = "interp",
+    cval: Any = ...,
+) -> Tensor:
+    """Polynomials fitted around each place, or their derivatives."""
+
 def sosfilt(sos: _Array, x: _Array, axis: _Axis = -1, zi: Any = None) -> Tensor:
     """Filters of second order, one after the other, along an axis."""
 
@@ -56,3 +132,33 @@ def sosfiltfilt(
     sos: _Array, x: _Array, axis: _Axis = -1, padtype: str = "odd", padlen: Any = None
 ) -> Tensor:
     """The filters of ``sosfilt`` forward and then backward, so that nothing is delayed."""
+
+def stft(
+    x: _Array,
+    fs: Any = ...,
+    window: str = "hann",
+    nperseg: Any = 256,
+    noverlap: Any = None,
+    nfft: Any = None,
+    detrend: bool = False,
+    return_onesided: bool = True,
+    boundary: str = "zeros",
+    padded: bool = True,
+    axis: _Axis = -1,
+    scaling: str = "spectrum",
+) -> Any:
+    """Fourier transforms of the segments of a signal."""
+
+def welch(
+    x: _Array,
+    fs: Any = ...,
+    window: str = "hann",
+    nperseg: Any = None,
+    noverlap: Any = None,
+    nfft: Any = None,
+    detrend: str = "constant",
+    return_onesided: bool = True,
+    scaling: str = "density",
+    axis: _Axis = -1,
+) -> Any:
+    """Spectral density of a signal by Welch's method, the mean of that of segments."""

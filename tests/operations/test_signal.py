@@ -1,5 +1,7 @@
 """Convolutions, filters and spectra of signals against SciPy."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.linalg
@@ -110,6 +112,70 @@ def test_filters_in_sections_and_both_directions():
                 check("sosfiltfilt", sections, np.ascontiguousarray(x.T), 0, kind, length)
 
 
+@pytest.mark.parametrize("dtype", DTYPES[:3])
+def test_spectra(dtype):
+    for n in (40, 41):
+        x, y = draw((3, n), dtype), draw((3, n), dtype, 1)
+        for options in (
+            {"nperseg": 15, "noverlap": 4},
+            {"nperseg": 16, "nfft": 33, "detrend": "linear", "scaling": "spectrum", "fs": 3.0},
+            {"window": np.hamming(12)},
+            {"nperseg": 8, "detrend": False, "return_onesided": False},
+        ):
+            with warnings.catch_warnings(action="ignore"):  # of complex signals
+                check("welch", x, **options)
+                check("csd", x, y, **options)
+        with warnings.catch_warnings(action="ignore"):
+            check("periodogram", x, nfft=30)
+            check("periodogram", x, 2.0, "hann", 50, scaling="spectrum")
+            for options in (
+                {"nperseg": 15, "noverlap": 10, "fs": 2.0},
+                {"nperseg": 8, "boundary": None, "padded": False},
+                {"nperseg": 8, "boundary": "odd"},
+                {"nperseg": 8, "boundary": "even", "scaling": "psd", "fs": 3.0},
+            ):
+                check("stft", x, **options)
+            spectra = scipy.signal.stft(x, nperseg=8, nfft=12)[2]
+            one = x.dtype.kind != "c"
+            expected = scipy.signal.istft(spectra, nperseg=8, nfft=12, input_onesided=one)[1]
+            found = ng.signal.istft(ng.tensor(spectra), nperseg=8, nfft=12, input_onesided=one)
+            same(found[1], expected)
+            turned = ng.tensor(np.moveaxis(spectra, (1, 2), (0, 2)))
+            same(
+                ng.signal.istft(
+                    turned, nperseg=8, nfft=12, input_onesided=one, time_axis=2, freq_axis=0
+                )[1],
+                expected,
+            )
+
+
+def test_signals_resampled_and_without_trend():
+    for dtype in DTYPES[:3]:
+        for n in (40, 41):
+            x = draw((3, n), dtype)
+            for count in (20, 21, 39, 40, 41, 42, 80, 81):
+                check("resample", x, count, None, 1)
+                check("resample", x[0].copy(), count, np.arange(n) * 0.5)
+            for kind in ("linear", "constant"):
+                check("detrend", x, -1, kind)
+                check("detrend", x, -1, kind, [5, 20])
+            if dtype is not np.complex128:
+                check("hilbert", x)
+                check("hilbert", x, 30, 0)
+
+
+def test_polynomials_and_medians():
+    x = draw((3, 40))
+    for mode in ("interp", "mirror", "constant", "nearest", "wrap"):
+        for given in ((5, 2), (5, 2, 1, 0.5), (7, 3, 2), (4, 1), (6, 2, 1), (1, 0), (3, 1, 2)):
+            check("savgol_filter", x, *given, mode=mode)
+        check("savgol_filter", x.T.astype(np.float32), 5, 2, axis=0, mode=mode, cval=1.0)
+    check("savgol_coeffs", 5, 2, 1, 0.3)
+    check("get_window", ("kaiser", 4.0), 9)
+    check("get_window", "hann", 8, False)
+    check("medfilt", x, (1, 5))
+
+
 def test_gradients_of_filters():
     def tensor(values):
         return ng.tensor(values, requires_grad=True)
@@ -163,6 +229,14 @@ def test_jacobians_take_the_batch_at_once():
         (lambda s, x: s.lfilter([1.0, 1], [1.0], x, zi=[1, 2]), r"lfilter: zi of shape \(2,\)"),
         (lambda s, x: s.sosfilt(np.ones((1, 5)), x), r"sosfilt: sos of shape \(1, 5\)"),
         (lambda s, x: s.filtfilt([1.0], [1.0], x, padlen=4), "filtfilt: 4 elements .* padlen=4"),
+        (lambda s, x: s.welch(x, nperseg=4, noverlap=4), "welch: noverlap=4"),
+        (lambda s, x: s.stft(x, nperseg=4, nfft=3), "stft: nfft=3 is less"),
+        (lambda s, x: s.csd(x, ng.ones(5)), r"csd: signals of shapes \(4,\) and \(5,\)"),
+        (lambda s, x: s.get_window("square", 3), "get_window: no window 'square'"),
+        (lambda s, x: s.savgol_filter(x, 5, 2), "savgol_filter: window_length=5 is more"),
+        (lambda s, x: s.savgol_filter(x, 3, 3), "savgol_coeffs: 3 places.*order 3"),
+        (lambda s, x: s.resample(x, 0), "resample: 4 points to 0"),
+        (lambda s, x: s.detrend(x, bp=9), "detrend: bp=9"),
         (lambda s, x: s.medfilt(x, 2), "medfilt: kernel_size=2"),
     ],
 )
