@@ -39,8 +39,8 @@ roll rot90 round save scatter scatter_add select_scatter set_checkpoint_early_st
 set_num_threads sigmoid sign signal signbit sin sinh slice_scatter softmax softplus split sqrt
 square squeeze stack std stop_gradient subtract sum swapaxes take take_along_axis tan tanh tensor
 tensordot testing tile trace transpose tree tril triu true_divide trunc uint16 uint32 uint64 uint8
-unbind unsqueeze unstack value_and_grad var vdot vecdot vector_norm vhp viz vjp vsplit vstack where
-zeros zeros_like zeta
+unbind unsqueeze unstack value_and_grad var vdot vecdot vector_norm vhp viz vjp vmap vsplit vstack
+where zeros zeros_like zeta
 """
 """All names of ``numgrad``: whoever adds or removes one says so here."""
 
