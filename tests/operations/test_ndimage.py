@@ -103,15 +103,14 @@ def test_the_corners_of_a_zoomed_image_are_its_own():
 
 def test_gradients_of_coordinates():
     at = np.random.default_rng(2).uniform(-2, 6, (2, 5))
-    for mode in MODES:
-        for order in (1, 3):
-            operands = [ng.tensor(a, requires_grad=True) for a in (draw((4, 5)), at)]
-            assert gradcheck(
-                lambda x, at, order=order, mode=mode: ng.ndimage.map_coordinates(
-                    x, at, order=order, mode=mode, cval=0.3
-                ),
-                operands,
-            )
+    for order, mode in ((3, "constant"), (3, "mirror"), (2, "nearest"), (1, "wrap")):
+        operands = [ng.tensor(a, requires_grad=True) for a in (draw((4, 5)), at)]
+        assert gradcheck(
+            lambda x, at, order=order, mode=mode: ng.ndimage.map_coordinates(
+                x, at, order=order, mode=mode, cval=0.3
+            ),
+            operands,
+        )
 
 
 def test_gradients_of_parameters():

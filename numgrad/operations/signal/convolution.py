@@ -27,7 +27,7 @@ from numgrad.errors import NumgradValueError
 from numgrad.operations.arrangement import flip
 from numgrad.operations.index import getitem
 
-_DIRECT = 8
+_VECTORS, _IMAGES = 24, 3
 """Products for each element and doubling of the length from which Fourier transforms are faster."""
 
 
@@ -85,7 +85,8 @@ def _choose(a: np.ndarray, b: np.ndarray, axes: Sequence[int], mode: str) -> str
         taps = min(taps, prod([a.shape[k] - b.shape[k] + 1 for k in axes]))
     else:
         taps = min(n, taps)
-    return "direct" if taps <= _DIRECT * log2(n + 2) else "fft"
+    few = (_VECTORS if a.ndim == 1 else _IMAGES) * log2(n + 2)
+    return "direct" if taps <= few else "fft"
 
 
 def _by_transforms(a: np.ndarray, b: np.ndarray, axes: Sequence[int], mode: str) -> np.ndarray:
@@ -136,8 +137,10 @@ def _directly(a: np.ndarray, b: np.ndarray, axes: Sequence[int], mode: str) -> n
 
     ones = [1] * len(axes)
     if prod(taps) <= prod(places):
+        term = np.empty_like(out)
         for tap in product(*map(range, taps)):
-            out += a[part(tap, places)] * b[part(tap, ones)]
+            np.multiply(a[part(tap, places)], b[part(tap, ones)], out=term)
+            out += term
     else:
         for place in product(*map(range, places)):
             window = a[part(place, taps)] * b
