@@ -102,7 +102,7 @@ def correlated(
             )
         widths.append((before, n - 1 - before))
     x = extended(name, x, widths, each(name, mode, ndim, "mode"), cval)
-    axes = tuple(range(ndim))
+    axes = tuple([k for k in range(ndim) if weights.shape[k] > 1] or range(ndim))
     if not turn:
         weights = flip(weights, axis=axes) if axes else weights
     if not axes:

@@ -24,6 +24,7 @@ from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind
 from numgrad.core.op import Op
 from numgrad.errors import NumgradValueError
+from numgrad.kernels.taps import taps_kernel
 from numgrad.operations.arrangement import flip
 from numgrad.operations.index import getitem
 
@@ -126,6 +127,13 @@ def _directly(a: np.ndarray, b: np.ndarray, axes: Sequence[int], mode: str) -> n
     shape = list(np.broadcast_shapes(*[_without(x.shape, axes) for x in (a, b)]))
     for k, n in zip(axes, places, strict=True):
         shape[k] = n
+    if len(axes) == 1 and b.size == taps[0] and taps[0] <= places[0] and a.dtype.kind in "fc":
+        (axis,) = axes
+        x, out = np.ascontiguousarray(a), np.empty(shape, a.dtype)
+        sizes = prod(a.shape[:axis]), a.shape[axis], prod(a.shape[axis + 1 :])
+        weights = np.ascontiguousarray(b).ravel()
+        taps_kernel(a.dtype)(x.ravel(), weights, out.ravel(), *sizes, taps[0])
+        return out
     b = b[tuple([slice(None, None, -1) if k in axes else slice(None) for k in range(b.ndim)])]
     out = np.zeros(shape, a.dtype)
 
