@@ -10,6 +10,7 @@ from numgrad import autograd as autograd
 from numgrad import config as config
 from numgrad import data as data
 from numgrad import errors as errors
+from numgrad import fft as fft
 from numgrad import func as func
 from numgrad import io as io
 from numgrad import linalg as linalg

@@ -105,6 +105,10 @@ def cases() -> list[Case]:
                     recording=gradient,
                 )
             )
+    for threads, note in ((None, ""), (1, "/one thread")):
+        contestants = _same("spectrum", ("numgrad", "torch"), n=1_000_000)
+        name = f"rfft and irfft/1000000{note}"
+        found.append(Case(name, contestants, ("torch",), 1.2, threads=threads))
     for parallel in ("kernel", "operation"):
         labels = {"numgrad": "both", "kernel": "kernel", "product": "product"}
         contestants = {

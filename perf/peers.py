@@ -161,6 +161,11 @@ class Numgrad(Trained):
         names = {"f": f, "x": operands[0], "y": operands[-1]}
         return Statement("f(x, y)" if function == "pow" else "f(x)", names)
 
+    def spectrum(self, n: int) -> Statement:
+        names = self._leaves({"x": numbers(n)})
+        names |= {"rfft": self.ng.fft.rfft, "irfft": self.ng.fft.irfft}
+        return Statement(SPECTRUM, {**names, "w": numbers(n, seed=1), "n": n})
+
     def reduction(self, function: str, axis: int | None) -> Statement:
         names = {"f": getattr(self.ng, function), "x": self.ng.tensor(numbers(1000, 1000))}
         return Statement(f"f(x, axis={axis})", names)
@@ -233,6 +238,7 @@ class Numgrad(Trained):
 
 
 CHAIN = "total(exp(tanh(a * b) + a)).backward(); a.grad = None; b.grad = None"
+SPECTRUM = "(irfft(rfft(x), n) * w).sum().backward(); x.grad = None"
 
 
 class Torch(Trained):
@@ -273,6 +279,12 @@ class Torch(Trained):
         operands = [self.torch.tensor(x) for x in arguments(function, n, dtype)]
         names = {"f": getattr(self.torch, function), "x": operands[0], "y": operands[-1]}
         return Statement("f(x, y)" if function == "pow" else "f(x)", names)
+
+    def spectrum(self, n: int) -> Statement:
+        torch = self.torch
+        names = self._leaves({"x": numbers(n)})
+        names |= {"rfft": torch.fft.rfft, "irfft": torch.fft.irfft}
+        return Statement(SPECTRUM, {**names, "w": torch.tensor(numbers(n, seed=1)), "n": n})
 
     def reduction(self, function: str, axis: int | None) -> Statement:
         torch = self.torch

@@ -45,6 +45,14 @@ PARAMETERS = {
     "indices": ("array_like of int", "Indices; negative ones count from the end."),
     "index": ("array_like of int", "Indices along the axis; negative ones count from the end."),
     "indices_or_sections": ("int or sequence of ints", "Number of parts, or where parts begin."),
+    "n=None": ("int", "Number of points: the operand is cut or filled up with zeros."),
+    "s=None": ("sequence of ints", "Numbers of points along the axes, each as ``n`` of one axis."),
+    "axes=None": ("sequence of ints", "Axes; by default all, or the last ones if ``s`` is given."),
+    "axes=(-2, -1)": ("sequence of ints", "The two axes."),
+    "norm=None": (
+        "{'backward', 'ortho', 'forward'}",
+        "Which direction divides by the number of points; both by its root with ``'ortho'``.",
+    ),
     "include_initial": ("", "Whether the result starts with the value of no elements."),
 }
 """Type and meaning of parameters that are the same everywhere; ``name=default`` goes first."""

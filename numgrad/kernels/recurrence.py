@@ -1,4 +1,4 @@
-"""Kernel of the linear recurrence ``y[k] = a[k] y[k-1] + b[k]`` along one axis."""
+"""Kernels of linear recurrences along one axis, ``y[k] = a[k] y[k-1] + b[k]`` the first of them."""
 
 from __future__ import annotations
 
@@ -39,4 +39,39 @@ def recurrence_kernel(dtype: np.dtype) -> Callable[..., None]:
         f"recurrence_{short(dtype)}",
         _SOURCE.format(type=name),
         f"void({name}[::1], {name}[::1], {name}[::1], int64, int64, int64, boolean)",
+    ).entry
+
+
+_ALL_POLE = """
+from numba import {type}
+
+def kernel(x, a, out, outer, length, inner, order, reverse):
+    step = -inner if reverse else inner
+    for block in range(outer):
+        start = block * length * inner
+        if reverse:
+            start += (length - 1) * inner
+        for k in range(length):
+            lo = start + k * step
+            before = min(k, order)
+            for j in range(lo, lo + inner):
+                total = x[j]
+                for i in range(before):
+                    total = {type}(total - {type}(a[i] * out[j - (i + 1) * step]))
+                out[j] = total
+"""
+
+
+@cache
+def all_pole_kernel(dtype: np.dtype) -> Callable[..., None]:
+    """The recurrence ``y[k] = x[k] - sum(a[i] y[k-1-i])`` along one axis.
+
+    Entry point for raveled x, a, out of shape (outer, length, inner), those sizes, the length of a,
+    reverse, with which it starts at the end.
+    """
+    name = type_name(dtype)
+    return compile_kernel(
+        f"all_pole_{short(dtype)}",
+        _ALL_POLE.format(type=name),
+        f"void({name}[::1], {name}[::1], {name}[::1], int64, int64, int64, int64, boolean)",
     ).entry

@@ -55,6 +55,9 @@ METHODS = frozenset(name for names in _METHODS.values() for name in names.split(
 NAMESPACES: dict[str, str] = {
     "numpy.linalg": "numgrad.linalg",
     "scipy.special": "numgrad.special",
+    "numpy.fft": "numgrad.fft",
+    "scipy.ndimage": "numgrad.ndimage",
+    "scipy.signal": "numgrad.signal",
 }
 """Modules of NumPy and SciPy -> modules of ours, whose import declares what stands for theirs."""
 

@@ -1,0 +1,1 @@
+"""Discrete Fourier, cosine and sine transforms."""

@@ -1,0 +1,151 @@
+"""The three transforms that all others are written with, by SciPy's pocketfft.
+
+Note [Adjoints of Fourier transforms]
+-------------------------------------
+The gradient of a linear map is its adjoint. That of the transform of complex numbers is the one in
+the other direction with the same scale, which ``norm`` counts from the other end. The spectrum of
+real numbers is kept in half: each frequency but 0 and that of Nyquist stands for two, and counts
+twice where real numbers are made of it. ``middle`` is a factor of these frequencies, with which the
+spectrum of real numbers and real numbers from a spectrum are each other's adjoints, so that
+gradients of any order are one transform each.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from numgrad.codegen.dtypes import check_dtype
+from numgrad.core.batching import BatchOperand, with_parameters
+from numgrad.core.declare import primitive
+from numgrad.core.formula import Meta
+from numgrad.errors import NumgradTypeError
+
+ADJOINT_NORM = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
+"""The norm of the transform in the other direction that scales by the same."""
+
+
+def pocketfft(name: str, x: Any, axes: tuple[int, ...], **options: Any) -> Any:
+    """Call a function of ``scipy.fft``, or of several axes, which take 10 us longer."""
+    import scipy.fft
+
+    if len(axes) == 1:
+        return getattr(scipy.fft, name)(x, axis=axes[0], **options)
+    n = options.pop("n", None)
+    if n is not None:
+        options["s"] = (*[x.shape[axis] for axis in axes[:-1]], n)
+    return getattr(scipy.fft, f"{name}n")(x, axes=axes, **options)
+
+
+def floating(dtype: np.dtype) -> np.dtype:
+    """The floating or complex dtype that a transform of operands of a dtype computes in."""
+    return dtype if dtype.kind in "fc" else np.dtype(np.float64)
+
+
+def _complex(dtype: np.dtype) -> np.dtype:
+    return np.result_type(floating(dtype), np.complex64)
+
+
+@primitive(
+    internal=True,
+    linear=True,
+    method=False,
+    samples=[(((3, 4),), {"axes": (1,)}), (((3, 4),), {"axes": (1, 0), "forward": False})],
+)
+def fourier(x, *, axes, norm="backward", forward=True):
+    """Fourier transform along axes; backward with ``forward=False``."""
+    check_dtype("fft", x.dtype)
+    if x.size == 0:
+        return np.empty(x.shape, _complex(x.dtype))
+    return pocketfft("fft" if forward else "ifft", x, axes, norm=norm)
+
+
+fourier.shape(lambda x, *, axes, norm, forward: Meta(x.shape, _complex(x.dtype)))
+fourier.vjp(
+    x=lambda g, axes, norm, forward: fourier(
+        g, axes=axes, norm=ADJOINT_NORM[norm], forward=not forward
+    )
+)
+
+
+@with_parameters
+def along_axes(x: BatchOperand, size: int, axes: Any, **params: Any) -> dict[str, Any]:
+    """The rule of a transform along ``axes``."""
+    return {"axes": x.axes(axes)}
+
+
+fourier.batch(along_axes)
+
+
+@primitive(
+    internal=True,
+    linear=True,
+    real=True,
+    method=False,
+    samples=[(((3, 4),), {"axes": (0, 1)}), (((5, 2),), {"axes": (0,), "middle": 2.0})],
+)
+def half_spectrum(x, *, axes, norm="backward", forward=True, middle=1.0):
+    """Fourier transform of real numbers, without the half that follows from the other one."""
+    check_dtype("rfft", x.dtype)
+    if x.dtype.kind == "c":
+        raise NumgradTypeError(
+            "rfft: the operand is complex, its spectrum has no symmetry; use fft, or real() first"
+        )
+    n = x.shape[axes[-1]]
+    if x.size == 0:
+        shape = list(x.shape)
+        shape[axes[-1]] = n // 2 + 1
+        return np.empty(shape, _complex(x.dtype))
+    y = pocketfft("rfft" if forward else "ihfft", x, axes, norm=norm)
+    if middle != 1:
+        _middle(y, n, axes[-1])[...] *= middle
+    return y
+
+
+def _middle(spectrum: np.ndarray, n: int, axis: int) -> np.ndarray:
+    """The part of half a spectrum in which every frequency stands for two, as a view."""
+    return spectrum[(slice(None),) * axis + (slice(1, (n + 1) // 2),)]
+
+
+half_spectrum.vjp(
+    x=lambda g, meta_x, axes, norm, forward, middle: real_signal(
+        g,
+        axes=axes,
+        n=meta_x.shape[axes[-1]],
+        norm=ADJOINT_NORM[norm],
+        forward=not forward,
+        middle=middle / 2,
+    )
+)
+half_spectrum.batch(along_axes)
+
+
+@primitive(
+    internal=True,
+    linear=True,
+    method=False,
+    samples=[
+        (((3, 4),), {"axes": (0, 1), "n": 7}),
+        (((3, 4),), {"axes": (0,), "n": 4, "middle": 0.5}),
+    ],
+)
+def real_signal(x, *, axes, n, norm="backward", forward=False, middle=1.0):
+    """``n`` real numbers from half a spectrum along the last of the axes."""
+    check_dtype("irfft", x.dtype)
+    if x.size == 0:
+        shape = list(x.shape)
+        shape[axes[-1]] = n
+        return np.empty(shape, _complex(x.dtype).type(0).real.dtype)
+    if middle != 1:
+        x = np.array(x, _complex(x.dtype))
+        _middle(x, n, axes[-1])[...] *= middle
+    return pocketfft("hfft" if forward else "irfft", x, axes, n=n, norm=norm)
+
+
+real_signal.vjp(
+    x=lambda g, axes, norm, forward, middle: half_spectrum(
+        g, axes=axes, norm=ADJOINT_NORM[norm], forward=not forward, middle=2 * middle
+    )
+)
+real_signal.batch(along_axes)

@@ -1,0 +1,1 @@
+"""Filters and interpolation of images of any number of axes."""

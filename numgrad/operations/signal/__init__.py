@@ -1,0 +1,1 @@
+"""Convolutions, recursive filters and spectra of signals."""

@@ -1,0 +1,448 @@
+"""Recursive filters, forward and in both directions."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from numgrad.codegen.dtypes import check_dtype
+from numgrad.core.axis import normalize_axes
+from numgrad.core.batching import BatchOperand
+from numgrad.core.declare import composite, primitive
+from numgrad.core.formula import Meta
+from numgrad.core.interpreter import bind
+from numgrad.core.op import OPS
+from numgrad.errors import NumgradValueError
+from numgrad.kernels.recurrence import all_pole_kernel
+from numgrad.operations.arrangement import flip
+from numgrad.operations.extend import pad, pad_constant
+from numgrad.operations.index import getitem
+from numgrad.operations.join import concat, stack
+from numgrad.operations.shape import as_index, as_operand, reshape
+from numgrad.operations.signal.convolution import discrete_convolution, turned
+
+
+@primitive(
+    internal=True,
+    method=False,
+    smooth=True,
+    domain=(-0.6, 0.6),
+    samples=[
+        (((3, 5), (2,)), {"axis": 1}),
+        (((5, 2), (3,)), {"axis": 0, "reverse": True}),
+        (((2,), (4,)), {}),
+    ],
+)
+def all_pole(x, a, *, axis=-1, reverse=False):
+    """The recurrence ``y[k] = x[k] - sum(a[i] y[k-1-i])`` along an axis, or from its end."""
+    dtype = _all_pole_result(x, a, axis=axis, reverse=reverse).dtype
+    (axis,) = normalize_axes("lfilter", axis, x.ndim)
+    x, a = np.ascontiguousarray(x, dtype), np.ascontiguousarray(a, dtype)
+    out = np.empty(x.shape, dtype)
+    if out.size:
+        sizes = prod(x.shape[:axis]), x.shape[axis], prod(x.shape[axis + 1 :])
+        all_pole_kernel(dtype)(x.ravel(), a, out.ravel(), *sizes, a.size, reverse)
+    return out
+
+
+@all_pole.shape
+def _all_pole_result(x, a, *, axis, reverse):
+    check_dtype("lfilter", x.dtype)
+    check_dtype("lfilter", a.dtype)
+    normalize_axes("lfilter", axis, x.ndim)
+    return Meta(x.shape, np.result_type(x.dtype, a.dtype, np.float32))
+
+
+def _vjp_x(g, a, axis, reverse):
+    return all_pole(g, np.conj(a), axis=axis, reverse=not reverse)
+
+
+def _vjp_a(g, a, y, meta_a, axis, reverse):
+    axis, order = axis % len(y.shape), meta_a.shape[0]
+    u = _vjp_x(g, a, axis, reverse)
+    if reverse:
+        u, y = flip(u, axis=axis), flip(y, axis=axis)
+    u = _along(u, axis, 1, None, after=order)
+    found = discrete_convolution(u, turned(y, (axis,)), axes=(axis,), mode="valid", method="direct")
+    others = tuple([k for k in range(len(y.shape)) if k != axis])
+    return -OPS["sum"](found, axis=others) if others else -found
+
+
+all_pole.vjp(x=_vjp_x, a=_vjp_a)
+
+
+@all_pole.batch
+def _batched_all_pole(op: Any, operands: Any, params: dict[str, Any], size: int) -> Any:
+    x, a = operands
+    if a.batched:
+        return NotImplemented
+    assert isinstance(x, BatchOperand)
+    return bind(op, (x.value, a.value), {**params, "axis": x.axes(params["axis"])})
+
+
+def _along(x: Any, axis: int, start: Any, stop: Any, *, after: int = 0, before: int = 0) -> Any:
+    """A part of an array along an axis, and zeros put before and after it."""
+    if start is not None or stop is not None:
+        x = getitem(x, (slice(None),) * axis + (slice(start, stop),))
+    if after or before:
+        widths = [(0, 0)] * len(x.shape)
+        widths[axis] = (before, after)
+        x = pad_constant(x, widths=tuple(widths))
+    return x
+
+
+def _coefficients(name: str, b: Any, a: Any) -> tuple[Any, Any]:
+    """Numerator and denominator, the first coefficient of which is 1."""
+    b, a = as_operand(b), as_operand(a)
+    b, a = (reshape(c, (1,)) if not len(c.shape) else c for c in (b, a))
+    for title, c in (("b", b), ("a", a)):
+        if len(c.shape) != 1 or c.shape[0] == 0:
+            raise NumgradValueError(
+                f"{name}: {title} of shape {tuple(c.shape)}; coefficients are a 1-d array that is "
+                "not empty"
+            )
+    known = getattr(a, "_array", a)
+    if isinstance(known, np.ndarray) and known[0] == 0:
+        raise NumgradValueError(f"{name}: the first coefficient in a is 0; it divides the others")
+    first = getitem(a, (slice(0, 1),))
+    return OPS["divide"](b, first), OPS["divide"](a, first)
+
+
+@composite(ref="scipy.signal.lfilter", method=False, smooth=True, domain=(0.3, 0.6))
+def lfilter(b, a, x, axis=-1, zi=None):
+    """The filter with numerator ``b`` and denominator ``a``, along an axis.
+
+    Parameters
+    ----------
+    b
+        Coefficients of the numerator, of what comes in.
+    a
+        Coefficients of the denominator, of what came out before; the first one divides all others.
+    x
+        Signal.
+    zi : array_like
+        State before the first element, of length ``max(len(a), len(b)) - 1`` along the axis.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``x``; with ``zi`` a pair of that and the state after the last element.
+
+    Examples
+    --------
+    >>> x = ng.tensor([1.0, 0.0, 0.0, 0.0], requires_grad=True)
+    >>> y = ng.signal.lfilter([1.0], [1.0, -0.5], x)
+    >>> y.detach()
+    tensor([1.   , 0.5  , 0.25 , 0.125])
+    >>> y[-1].backward()
+    >>> x.grad
+
+    """
+    b, a = _coefficients("lfilter", b, a)
+    x = as_operand(x)
+    (axis,) = normalize_axes("lfilter", axis, len(x.shape))
+    n, order = x.shape[axis], max(a.shape[0], b.shape[0]) - 1
+    shape = [1] * len(x.shape)
+
+    def laid(c: Any) -> Any:
+        shape[axis] = c.shape[0]
+        return reshape(c, tuple(shape))
+
+    driven = discrete_convolution(x, laid(b), axes=(axis,), mode="full", method="direct")
+    tail = getitem(a, (slice(1, None),))
+    if zi is None:
+        driven = _along(driven, axis, None, n)
+        return all_pole(driven, tail, axis=axis) if a.shape[0] > 1 else driven
+    zi = as_operand(zi)
+    expected = (*x.shape[:axis], order, *x.shape[axis + 1 :])
+    fits = len(zi.shape) == len(expected) and all(
+        m in (n, 1) if k != axis else m == n
+        for k, (m, n) in enumerate(zip(zi.shape, expected, strict=True))
+    )
+    if not fits:
+        raise NumgradValueError(
+            f"lfilter: zi of shape {tuple(zi.shape)}; it must be {expected} for b and a of lengths "
+            f"{b.shape[0]} and {a.shape[0]}, and x of shape {tuple(x.shape)}"
+        )
+    driven = _along(driven, axis, None, None, after=n + order - driven.shape[axis])
+    driven = OPS["add"](driven, _along(zi, axis, None, None, after=n))
+    out = _along(driven, axis, None, n)
+    state = _along(driven, axis, n, None)
+    if a.shape[0] > 1:
+        out = all_pole(out, tail, axis=axis)
+        fed = discrete_convolution(out, laid(tail), axes=(axis,), mode="full", method="direct")
+        fed = _along(fed, axis, None, None, after=n + order - fed.shape[axis], before=1)
+        state = OPS["subtract"](state, _along(fed, axis, n, n + order))
+    return out, state
+
+
+@composite(ref="scipy.signal.lfilter_zi", method=False, smooth=True, domain=(0.3, 0.6))
+def lfilter_zi(b, a):
+    """The state of a filter that makes a constant signal of ones come out without an onset.
+
+    Parameters
+    ----------
+    b
+        Coefficients of the numerator.
+    a
+        Coefficients of the denominator.
+
+    Returns
+    -------
+    Tensor
+        Of length ``max(len(a), len(b)) - 1``.
+
+    Examples
+    --------
+    >>> ng.signal.lfilter_zi([0.5, 0.5], ng.tensor([1.0, 0.0]))
+    tensor([0.5])
+    """
+    b, a = _coefficients("lfilter_zi", b, a)
+    n = max(a.shape[0], b.shape[0])
+    a, b = (_along(c, 0, None, None, after=n - c.shape[0]) for c in (a, b))
+    add, multiply, subtract = OPS["add"], OPS["multiply"], OPS["subtract"]
+    later = getitem(a, (slice(1, None),))
+    pushed = subtract(getitem(b, (slice(1, None),)), multiply(later, getitem(b, (slice(0, 1),))))
+    first = OPS["divide"](OPS["sum"](pushed), OPS["sum"](a))
+    before = OPS["cumsum"](getitem(a, (slice(0, n - 1),)))
+    came = subtract(OPS["cumsum"](pushed), pushed)
+    return add(multiply(before, first), -came)
+
+
+def _sections(name: str, sos: Any) -> tuple[Any, list[tuple[Any, Any]]]:
+    """Filters of second order as pairs of numerators and denominators."""
+    sos = as_operand(sos)
+    if len(sos.shape) != 2 or sos.shape[1] != 6:
+        raise NumgradValueError(
+            f"{name}: sos of shape {tuple(sos.shape)}; it has a row of 6 coefficients for each "
+            "section"
+        )
+    rows = range(sos.shape[0])
+    return sos, [(getitem(sos, (k, slice(0, 3))), getitem(sos, (k, slice(3, 6)))) for k in rows]
+
+
+@composite(ref="scipy.signal.sosfilt", method=False, smooth=True, domain=(0.3, 0.6))
+def sosfilt(sos, x, axis=-1, zi=None):
+    """Filters of second order, one after the other, along an axis.
+
+    Parameters
+    ----------
+    sos
+        A row for each filter, three coefficients of the numerator and three of the denominator.
+    x
+        Signal.
+    zi : array_like
+        State of each filter before the first element, of the shape of ``x`` with length 2 along the
+        axis.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``x``; with ``zi`` a pair of that and the states after the last element.
+
+    Examples
+    --------
+    >>> ng.signal.sosfilt([[1.0, 0.0, 0.0, 1.0, -0.5, 0.0]], ng.tensor([1.0, 0.0, 0.0]))
+    tensor([1.  , 0.5 , 0.25])
+    """
+    _, sections = _sections("sosfilt", sos)
+    x = as_operand(x)
+    if zi is None:
+        for b, a in sections:
+            x = lfilter(b, a, x, axis=axis)
+        return x
+    zi = as_operand(zi)
+    if len(zi.shape) != len(x.shape) + 1 or zi.shape[0] != len(sections):
+        raise NumgradValueError(
+            f"sosfilt: zi of shape {tuple(zi.shape)} for {len(sections)} sections and x of shape "
+            f"{tuple(x.shape)}; it has a state like x, of length 2 along the axis, for each section"
+        )
+    states = []
+    for k, (b, a) in enumerate(sections):
+        x, state = lfilter(b, a, x, axis=axis, zi=getitem(zi, (k,)))
+        states.append(state)
+    return x, stack(states)
+
+
+@composite(ref="scipy.signal.sosfilt_zi", method=False, smooth=True, domain=(0.3, 0.6))
+def sosfilt_zi(sos):
+    """The states of filters that make a constant signal of ones come out without an onset.
+
+    Parameters
+    ----------
+    sos
+        A row for each filter, three coefficients of the numerator and three of the denominator.
+
+    Returns
+    -------
+    Tensor
+        Two numbers for each filter.
+
+    Examples
+    --------
+    >>> ng.signal.sosfilt_zi(ng.tensor([[0.5, 0.5, 0.0, 1.0, 0.0, 0.0]]))
+    tensor([[0.5, 0. ]])
+    """
+    _, sections = _sections("sosfilt_zi", sos)
+    scale: Any = 1.0
+    states = []
+    for b, a in sections:
+        states.append(OPS["multiply"](lfilter_zi(b, a), scale))
+        scale = OPS["multiply"](scale, OPS["divide"](OPS["sum"](b), OPS["sum"](a)))
+    return stack(states)
+
+
+def _forth_and_back(
+    name: str, run: Any, start: Any, x: Any, axis: int, padtype: str | None, padlen: Any, taps: int
+) -> Any:
+    """A filter run forward, then backward, over a signal continued at both ends."""
+    x = as_operand(x)
+    (axis,) = normalize_axes(name, axis, len(x.shape))
+    if padtype not in ("odd", "even", "constant", None):
+        raise NumgradValueError(
+            f"{name}: padtype is 'odd', 'even', 'constant' or None, got {padtype!r}"
+        )
+    edge = 3 * taps if padlen is None else as_index(name, padlen, "padlen")
+    edge = 0 if padtype is None else edge
+    if edge < 0 or x.shape[axis] <= edge:
+        raise NumgradValueError(
+            f"{name}: {x.shape[axis]} elements along axis {axis}; there must be more than padlen="
+            f"{edge}, which must not be negative"
+        )
+    n = x.shape[axis]
+    if edge:
+        widths = [(0, 0)] * len(x.shape)
+        widths[axis] = (edge, edge)
+        longer = pad(x, widths, "edge" if padtype == "constant" else "reflect")
+        if padtype == "odd":
+            turn = pad(x, widths, "edge") * 2 - longer
+            parts = [_along(turn, axis, None, edge), x, _along(turn, axis, edge + n, None)]
+            longer = concat(*parts, axis=axis)
+        x = longer
+    for _ in range(2):
+        first = _along(x, axis, 0, 1)
+        x = flip(run(x, axis, OPS["multiply"](start(axis, len(x.shape)), first))[0], axis=axis)
+    return _along(x, axis, edge, edge + n) if edge else x
+
+
+@composite(ref="scipy.signal.filtfilt", method=False, smooth=True, domain=(0.3, 0.6))
+def filtfilt(b, a, x, axis=-1, padtype="odd", padlen=None):
+    """The filter of ``lfilter`` forward and then backward, so that nothing is delayed.
+
+    Parameters
+    ----------
+    b
+        Coefficients of the numerator.
+    a
+        Coefficients of the denominator.
+    x
+        Signal.
+    padtype : {'odd', 'even', 'constant', None}
+        How the signal is continued at its ends: turned about its last point, mirrored, or by that.
+    padlen : int
+        How far; by default three times the length of ``a`` or ``b``.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``x``.
+
+    Examples
+    --------
+    >>> ng.signal.filtfilt([0.5, 0.5], [1.0], ng.arange(8.0)).round(12)
+    tensor([0., 1., 2., 3., 4., 5., 6., 7.])
+    """
+    b, a = as_operand(b), as_operand(a)
+    taps = max(prod(b.shape), prod(a.shape))
+
+    def start(axis: int, ndim: int) -> Any:
+        shape = [1] * ndim
+        shape[axis] = taps - 1
+        return reshape(lfilter_zi(b, a), tuple(shape))
+
+    def run(x: Any, axis: int, zi: Any) -> Any:
+        return lfilter(b, a, x, axis=axis, zi=zi)
+
+    return _forth_and_back("filtfilt", run, start, x, axis, padtype, padlen, taps)
+
+
+@composite(ref="scipy.signal.sosfiltfilt", method=False, smooth=True, domain=(0.3, 0.6))
+def sosfiltfilt(sos, x, axis=-1, padtype="odd", padlen=None):
+    """The filters of ``sosfilt`` forward and then backward, so that nothing is delayed.
+
+    Parameters
+    ----------
+    sos
+        A row for each filter, three coefficients of the numerator and three of the denominator.
+    x
+        Signal.
+    padtype : {'odd', 'even', 'constant', None}
+        How the signal is continued at its ends: turned about its last point, mirrored, or by that.
+    padlen : int
+        How far; by default about six times the number of filters.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of ``x``.
+
+    Examples
+    --------
+    >>> section = [[0.5, 0.5, 0.0, 1.0, 0.0, 0.0]]
+    >>> ng.signal.sosfiltfilt(section, ng.arange(8.0)).round(12)
+    tensor([0., 1., 2., 3., 4., 5., 6., 7.])
+    """
+    sos, sections = _sections("sosfiltfilt", sos)
+    known = getattr(sos, "_array", sos)
+    taps = 2 * len(sections) + 1
+    if isinstance(known, np.ndarray):
+        taps -= int(min((known[:, 2] == 0).sum(), (known[:, 5] == 0).sum()))
+
+    def start(axis: int, ndim: int) -> Any:
+        shape = [1] * ndim
+        shape[axis] = 2
+        return reshape(sosfilt_zi(sos), (len(sections), *shape))
+
+    def run(x: Any, axis: int, zi: Any) -> Any:
+        return sosfilt(sos, x, axis=axis, zi=zi)
+
+    return _forth_and_back("sosfiltfilt", run, start, x, axis, padtype, padlen, taps)
+
+
+def _coefficients_near(a: Any) -> Any:
+    """A stable denominator near 1."""
+    return concat(np.ones(1), a * 0.5, axis=0)
+
+
+lfilter.calls = [
+    (((2,), (2,), (2, 4)), lambda b, a, x: lfilter(b, _coefficients_near(a), x)),
+    (
+        ((3,), (1,), (4, 1), (2, 1)),
+        lambda b, a, x, z: concat(*lfilter(b, _coefficients_near(a), x, 0, z), axis=0),
+    ),
+    (((2,), (1,), (0,)), lambda b, a, x: lfilter(b, _coefficients_near(a), x)),
+]
+lfilter_zi.calls = [(((3,), (1,)), lambda b, a: lfilter_zi(b, _coefficients_near(a)))]
+sosfilt.calls = [
+    (((2, 3), (2, 2), (4,)), lambda b, a, x: sosfilt(_rows(b, a), x)),
+    (
+        ((1, 3), (1, 2), (4,), (1, 2)),
+        lambda b, a, x, z: sosfilt(_rows(b, a), x, zi=z)[1],
+    ),
+]
+sosfilt_zi.calls = [(((2, 3), (2, 2)), lambda b, a: sosfilt_zi(_rows(b, a)))]
+filtfilt.calls = [
+    (((2,), (1,), (5,)), lambda b, a, x: filtfilt(b, _coefficients_near(a), x, padlen=2))
+]
+sosfiltfilt.calls = [
+    (
+        ((1, 3), (1, 2), (5,)),
+        lambda b, a, x: sosfiltfilt(_rows(b, a), x, padtype="even", padlen=2),
+    )
+]
+
+
+def _rows(b: Any, a: Any) -> Any:
+    return concat(b, np.ones((b.shape[0], 1)), a * 0.5, axis=1)
