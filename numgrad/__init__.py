@@ -102,12 +102,12 @@ from numgrad.tensors.creation import eye as eye
 from numgrad.tensors.creation import from_numpy as from_numpy
 from numgrad.tensors.creation import full as full
 from numgrad.tensors.creation import full_like as full_like
-from numgrad.tensors.creation import linspace as linspace
 from numgrad.tensors.creation import ones as ones
 from numgrad.tensors.creation import ones_like as ones_like
 from numgrad.tensors.creation import tensor as tensor
 from numgrad.tensors.creation import zeros as zeros
 from numgrad.tensors.creation import zeros_like as zeros_like
+from numgrad.tensors.ranges import linspace as linspace
 from numgrad.tensors.tensor import Tensor as Tensor
 from numgrad.transforms import custom_jvp as custom_jvp
 from numgrad.transforms import custom_vjp as custom_vjp
@@ -138,10 +138,17 @@ _SUBPACKAGES = ("data", "func", "io", "nn", "optim", "testing", "tree", "viz")
 _SUBPACKAGES += tuple(sorted({_home.partition(".")[2] for _home in _NAMESPACES.values()}))
 _ON_FIRST_USE = {
     **{name: f"numgrad.{name}" for name in _SUBPACKAGES},
+    "apply_along_axis": "numgrad.tensors.applying",
+    "apply_over_axes": "numgrad.tensors.applying",
+    "c_": "numgrad.tensors.concatenators",
+    "geomspace": "numgrad.tensors.ranges",
     "jit": "numgrad.compiler.api",
     "jit_stats": "numgrad.compiler.inspect.stats",
     "load": "numgrad.io",
+    "logspace": "numgrad.tensors.ranges",
     **dict.fromkeys(("elementwise", "ops", "primitive"), "numgrad.nn.operations"),
+    "piecewise": "numgrad.tensors.applying",
+    "r_": "numgrad.tensors.concatenators",
     "save": "numgrad.io",
     **_LATE,
 }

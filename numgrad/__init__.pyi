@@ -45,9 +45,14 @@ from numgrad.io import save as save
 from numgrad.nn.operations import elementwise as elementwise
 from numgrad.nn.operations import ops as ops
 from numgrad.nn.operations import primitive as primitive
+from numgrad.tensors.applying import apply_along_axis as apply_along_axis
+from numgrad.tensors.applying import apply_over_axes as apply_over_axes
+from numgrad.tensors.applying import piecewise as piecewise
 from numgrad.tensors.checkpoint import checkpoint as checkpoint
 from numgrad.tensors.checkpoint import checkpoint_sequential as checkpoint_sequential
 from numgrad.tensors.checkpoint import set_checkpoint_early_stop as set_checkpoint_early_stop
+from numgrad.tensors.concatenators import c_ as c_
+from numgrad.tensors.concatenators import r_ as r_
 from numgrad.tensors.creation import arange as arange
 from numgrad.tensors.creation import asarray as asarray
 from numgrad.tensors.creation import empty as empty
@@ -56,12 +61,14 @@ from numgrad.tensors.creation import eye as eye
 from numgrad.tensors.creation import from_numpy as from_numpy
 from numgrad.tensors.creation import full as full
 from numgrad.tensors.creation import full_like as full_like
-from numgrad.tensors.creation import linspace as linspace
 from numgrad.tensors.creation import ones as ones
 from numgrad.tensors.creation import ones_like as ones_like
 from numgrad.tensors.creation import tensor as tensor
 from numgrad.tensors.creation import zeros as zeros
 from numgrad.tensors.creation import zeros_like as zeros_like
+from numgrad.tensors.ranges import geomspace as geomspace
+from numgrad.tensors.ranges import linspace as linspace
+from numgrad.tensors.ranges import logspace as logspace
 from numgrad.tensors.tensor import Tensor as Tensor
 from numgrad.transforms import custom_jvp as custom_jvp
 from numgrad.transforms import custom_vjp as custom_vjp
@@ -134,6 +141,9 @@ def angle(x: _Array) -> Tensor:
 
 def any(x: _Array, axis: _Axis = None, keepdims: bool = False) -> Tensor:
     """Whether an element over axes is non-zero."""
+
+def append(x: _Array, values: _Array, axis: _Axis = None) -> Tensor:
+    """One array after another along an axis; without one both are flattened."""
 
 def arccos(x: _Array) -> Tensor:
     """Inverse cosine."""
@@ -216,6 +226,9 @@ def bitwise_right_shift(a: _Array, b: _Array) -> Tensor:
 def bitwise_xor(a: _Array, b: _Array) -> Tensor:
     """Bits set in exactly one operand."""
 
+def block(arrays: _Array) -> Tensor:
+    """An array of nested lists of blocks: the innermost lists run along the last axis."""
+
 def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
     """The operands broadcast against each other."""
 
@@ -231,6 +244,9 @@ def cbrt(x: _Array) -> Tensor:
 def ceil(x: _Array) -> Tensor:
     """Smallest integer not below the operand."""
 
+def choose(x: _Array, choices: _Array, mode: str = "raise") -> Tensor:
+    """Of several arrays, at each place the element of the one whose number stands there."""
+
 def clamp(x: _Array, min: Any = None, max: Any = None) -> Tensor:
     """The operand limited to the interval from ``min`` to ``max``, either of which may be None."""
 
@@ -239,6 +255,9 @@ def clip(x: _Array, min: Any = None, max: Any = None) -> Tensor:
 
 def column_stack(*arrays: Any) -> Tensor:
     """Arrays one after another along the second axis; those of one axis become columns."""
+
+def compress(condition: _Array, x: _Array, axis: _Axis = None) -> Tensor:
+    """The parts along an axis at which a condition holds; without an axis, of all elements."""
 
 def concat(*inputs: Any, axis: _Axis = 0) -> Tensor:
     """Arrays one after another along an axis they have; with ``axis=None`` all flattened."""
@@ -289,8 +308,17 @@ def deg2rad(x: _Array) -> Tensor:
 def degrees(x: _Array) -> Tensor:
     """Radians to degrees."""
 
+def delete(x: _Array, obj: _Array, axis: _Axis = None) -> Tensor:
+    """The operand without the elements at indices of an axis; without one, flattened."""
+
 def diag(x: _Array, k: Any = 0) -> Tensor:
     """The ``k``-th diagonal of a matrix; of a vector, the matrix that has it there."""
+
+def diag_embed(x: _Array, offset: Any = 0, axis1: Any = -2, axis2: Any = -1) -> Tensor:
+    """Matrices with the last axis of the operand on a diagonal, else zero."""
+
+def diagflat(x: _Array, k: Any = 0) -> Tensor:
+    """The matrix with all elements of the operand, flattened, on its ``k``-th diagonal."""
 
 def diagonal(x: _Array, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Tensor:
     """Elements whose indices along two axes differ by ``offset``; they become the last axis."""
@@ -319,6 +347,9 @@ def dsplit(x: _Array, indices_or_sections: _Array) -> tuple[Tensor, ...]:
 
 def dstack(*arrays: Any) -> Tensor:
     """Arrays one after another along the third axis."""
+
+def ediff1d(x: _Array, to_end: Any = None, to_begin: Any = None) -> Tensor:
+    """Differences of neighbours of the flattened operand, with numbers before and after."""
 
 def einsum(subscripts: Any, *operands: Any, optimize: bool = True) -> Tensor:
     """Sum of products of elements whose axes are named by ``subscripts``, as ``"ij,jk->ik"``."""
@@ -352,6 +383,12 @@ def expit(x: _Array) -> Tensor:
 
 def expm1(x: _Array) -> Tensor:
     """``exp(x) - 1``, accurate near zero."""
+
+def extract(condition: _Array, x: _Array) -> Tensor:
+    """The elements where a condition of the same size holds, in C order."""
+
+def fabs(x: _Array) -> Tensor:
+    """Absolute value as a floating number; at 0 the gradient is 0."""
 
 def fill(x: _Array, value: _Array) -> Tensor:
     """An array of the shape and dtype of the operand, all elements equal to a number."""
@@ -388,6 +425,9 @@ def fmin(a: _Array, b: _Array) -> Tensor:
 
 def fmod(a: _Array, b: _Array) -> Tensor:
     """Remainder of the quotient rounded towards zero; it has the sign of the dividend."""
+
+def frexp(x: _Array) -> tuple[Tensor, ...]:
+    """Mantissa between 0.5 and 1 and exponent, so that ``x == mantissa * 2**exponent``."""
 
 def gamma(x: _Array) -> Tensor:
     """Gamma function."""
@@ -431,6 +471,9 @@ def index_put(x: _Array, values: _Array, index: Any, accumulate: bool = False) -
 def inner(a: _Array, b: _Array) -> Tensor:
     """Sum of products over the last axes of both operands."""
 
+def insert(x: _Array, obj: _Array, values: _Array, axis: _Axis = None) -> Tensor:
+    """The operand with values inserted before indices of an axis; without one, flattened."""
+
 def invert(x: _Array) -> Tensor:
     """All bits changed; for bool, negation."""
 
@@ -447,6 +490,9 @@ def isinf(x: _Array) -> Tensor:
 
 def isnan(x: _Array) -> Tensor:
     """Whether an element is NaN."""
+
+def ix_(*arrays: Any) -> tuple[Tensor, ...]:
+    """Vectors shaped so that together they index a grid; booleans become indices."""
 
 def kron(a: _Array, b: _Array) -> Tensor:
     """Every element of ``a`` times the whole of ``b``, laid out in blocks."""
@@ -523,6 +569,9 @@ def matrix_norm(x: _Array, keepdims: bool = False, ord: str = "fro") -> Tensor:
 def matrix_transpose(x: _Array) -> Tensor:
     """The last two axes exchanged."""
 
+def matvec(a: _Array, b: _Array) -> Tensor:
+    """Products of the matrices in the last two axes with the vectors in the last one."""
+
 def max(x: _Array, axis: _Axis = None, keepdims: bool = False) -> Tensor:
     """Largest element over axes, NaN if there is one; equal elements share the gradient."""
 
@@ -576,7 +625,10 @@ def pad(
     pad_width: _Array,
     mode: str = "constant",
     constant_values: Any = None,
+    end_values: Any = None,
     reflect_type: Any = None,
+    stat_length: Any = None,
+    options: Any = None,
 ) -> Tensor:
     """The operand with elements added at both ends of its axes."""
 
@@ -633,6 +685,9 @@ def repeat(x: _Array, repeats: _Array, axis: _Axis = None) -> Tensor:
 def reshape(x: _Array, *args: _Axis, shape: _Axis = None, order: str = "C") -> Tensor:
     """The same elements in another shape; one length may be -1, meaning what is left."""
 
+def resize(x: _Array, new_shape: _Array) -> Tensor:
+    """The elements in C order in an array of another size, begun again where they end."""
+
 def right_shift(a: _Array, b: _Array) -> Tensor:
     """Bits moved towards the low end."""
 
@@ -641,6 +696,9 @@ def rint(x: _Array) -> Tensor:
 
 def roll(x: _Array, shift: Any, axis: _Axis = None) -> Tensor:
     """Elements moved along axes, those beyond the end coming back at the start."""
+
+def rollaxis(x: _Array, axis: _Array, start: Any = 0) -> Tensor:
+    """An axis moved back until it lies before another; ``moveaxis`` says it more plainly."""
 
 def rot90(x: _Array, k: Any = 1, axes: Any = ...) -> Tensor:
     """Rotated by 90 degrees ``k`` times, from the first towards the second of ``axes``."""
@@ -653,6 +711,14 @@ def scatter(x: _Array, index: _Array, source: _Array, axis: _Axis, reduce: Any =
 
 def scatter_add(x: _Array, index: _Array, source: _Array, axis: _Axis) -> Tensor:
     """The operand with elements of another array added at one index each along an axis."""
+
+def scatter_reduce(
+    x: _Array, index: _Array, source: _Array, axis: _Axis, reduce: Any, include_self: bool = True
+) -> Tensor:
+    """The operand with a reduction of those elements of another array that an index sends there."""
+
+def select(condlist: _Array, choicelist: _Array, default: Any = 0) -> Tensor:
+    """Elements of the first choice whose condition holds, else the default."""
 
 def select_scatter(x: _Array, source: _Array, axis: _Axis, index: Any) -> Tensor:
     """The operand with an array written at one index of an axis."""
@@ -676,6 +742,9 @@ def slice_scatter(
     x: _Array, source: _Array, axis: _Axis = 0, start: Any = None, end: Any = None, step: Any = 1
 ) -> Tensor:
     """The operand with an array written into a slice of an axis."""
+
+def sliding_window_view(x: _Array, window_shape: _Array, axis: _Axis = None) -> Tensor:
+    """All windows of a shape, one beside the next; a gradient adds up what overlaps."""
 
 def softmax(x: _Array, axis: _Axis = -1) -> Tensor:
     """Exponentials divided by their sum over axes."""
@@ -747,6 +816,9 @@ def transpose(x: _Array, *args: _Axis, axes: _Axis = None) -> Tensor:
 def tril(x: _Array, k: Any = 0) -> Tensor:
     """Elements on and below the ``k``-th diagonal of the last two axes, else zero."""
 
+def trim_zeros(x: _Array, trim: str = "fb", axis: _Axis = None) -> Tensor:
+    """The operand without zeros at the front and back of its axes."""
+
 def triu(x: _Array, k: Any = 0) -> Tensor:
     """Elements on and above the ``k``-th diagonal of the last two axes, else zero."""
 
@@ -758,6 +830,9 @@ def trunc(x: _Array) -> Tensor:
 
 def unbind(x: _Array, axis: _Axis = 0) -> tuple[Tensor, ...]:
     """The slices along an axis, as a tuple of views."""
+
+def unfold(x: _Array, axis: _Array, size: _Array, step: Any = 1) -> Tensor:
+    """Windows along an axis, ``step`` apart; their elements become a new last axis."""
 
 def unsqueeze(x: _Array, axis: _Axis) -> Tensor:
     """New axes of length 1 at the given positions of the result."""
@@ -779,6 +854,9 @@ def vdot(a: _Array, b: _Array) -> Tensor:
 
 def vecdot(a: _Array, b: _Array, axis: _Axis = -1) -> Tensor:
     """Sum of products over one axis, the first operand conjugated; other axes broadcast."""
+
+def vecmat(a: _Array, b: _Array) -> Tensor:
+    """Products of the conjugated vectors in the last axis with matrices in the last two."""
 
 def vector_norm(x: _Array, axis: _Axis = None, keepdims: bool = False, ord: Any = 2) -> Tensor:
     """Norm of all elements along the axes, taken as one vector; without axes, of all elements."""

@@ -447,6 +447,9 @@ class Tensor:
     def diag(self, k: Any = 0) -> Tensor:
         """The ``k``-th diagonal of a matrix; of a vector, the matrix that has it there."""
 
+    def diag_embed(self, offset: Any = 0, axis1: Any = -2, axis2: Any = -1) -> Tensor:
+        """Matrices with the last axis of the operand on a diagonal, else zero."""
+
     def diagonal(self, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Tensor:
         """Elements whose indices along two axes differ by ``offset``; they become the last axis."""
 
@@ -857,7 +860,10 @@ class Tensor:
         pad_width: _Array,
         mode: str = "constant",
         constant_values: Any = None,
+        end_values: Any = None,
         reflect_type: Any = None,
+        stat_length: Any = None,
+        options: Any = None,
     ) -> Tensor:
         """The operand with elements added at both ends of its axes."""
 
@@ -977,6 +983,11 @@ class Tensor:
 
     def scatter_add_(self, index: _Array, source: _Array, axis: _Axis) -> Tensor:
         """In-place form of ``scatter_add``; returns the tensor."""
+    def scatter_reduce(
+        self, index: _Array, source: _Array, axis: _Axis, reduce: Any, include_self: bool = True
+    ) -> Tensor:
+        """The operand with a reduction of those elements of another array that an index sends there."""
+
     def select_scatter(self, source: _Array, axis: _Axis, index: Any) -> Tensor:
         """The operand with an array written at one index of an axis."""
 
@@ -1118,6 +1129,9 @@ class Tensor:
         """In-place form of ``trunc``; returns the tensor."""
     def unbind(self, axis: _Axis = 0) -> tuple[Tensor, ...]:
         """The slices along an axis, as a tuple of views."""
+
+    def unfold(self, axis: _Array, size: _Array, step: Any = 1) -> Tensor:
+        """Windows along an axis, ``step`` apart; their elements become a new last axis."""
 
     def unsqueeze(self, axis: _Axis) -> Tensor:
         """New axes of length 1 at the given positions of the result."""

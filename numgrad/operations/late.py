@@ -12,17 +12,31 @@ import numpy as np
 
 from numgrad.core.op import OPS, Op
 
-_MODULES: dict[str, str] = {}
+_MODULES: dict[str, str] = {
+    "assembling": "append block delete ediff1d insert ix_ resize trim_zeros",
+    "diagonal_matrices": "diag_embed diagflat rollaxis",
+    "parts": "fabs frexp matvec vecmat",
+    "scatter_reduce": "scatter_reduce",
+    "selecting": "choose compress extract select",
+    "windows": "sliding_window_view unfold",
+}
 """Modules of this package -> public names that they declare."""
 
 LATE = {name: f"{__package__}.{home}" for home, names in _MODULES.items() for name in names.split()}
 """Public names of ``numgrad`` -> modules that declare them."""
 
-_METHODS: dict[str, str] = {}
+_METHODS: dict[str, str] = {
+    "diagonal_matrices": "diag_embed",
+    "scatter_reduce": "scatter_reduce",
+    "windows": "unfold",
+}
 """The same modules -> those of their names that are methods of Tensor too."""
 
 METHODS = frozenset(name for names in _METHODS.values() for name in names.split())
 """Names of methods of Tensor among them."""
+
+_AT_HOME = ("numpy", "numpy.lib.stride_tricks")
+"""Modules of NumPy whose functions have their operations under names of ``numgrad`` itself."""
 
 NAMESPACES: dict[str, str] = {}
 """Modules of NumPy and SciPy -> modules of ours, whose import declares what stands for theirs."""
@@ -40,7 +54,7 @@ def declare_for(function: Any) -> bool:
     home = getattr(function, "__module__", None) or "numpy"
     if isinstance(function, np.ufunc):
         home = "numpy" if getattr(np, name, None) is function else "scipy.special"
-    module = LATE.get(name) if home == "numpy" else NAMESPACES.get(home)
+    module = LATE.get(name) if home in _AT_HOME else NAMESPACES.get(home)
     known = len(OPS)
     if module is not None:
         import_module(module)

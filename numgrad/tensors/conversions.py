@@ -18,8 +18,8 @@ from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueEr
 from numgrad.tensors.operators import acceptable
 
 _KEEPS_ARRAY = (
-    "np.stack or ng.asarray makes a Tensor of several, ng.zeros one to write into, operations take "
-    "Tensors as they are, and .detach()"
+    "np.stack or ng.asarray makes a Tensor of several, ng.r_ joins them as np.r_ does, ng.zeros "
+    "makes one to write into, operations take Tensors as they are, and .detach()"
 )
 _KEEPS_NUMBER = (
     "np.sqrt and its like take Tensors where math.sqrt does not, ng.zeros makes a Tensor to write "

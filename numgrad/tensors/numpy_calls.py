@@ -282,7 +282,13 @@ def _outer(op: Op, a: Any, b: Any) -> Any:
     return op(a, b)
 
 
-_ALWAYS = (_last_axes, _outer)
+def _pad(op: Op, x: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> Any:
+    if callable(mode):
+        options = {"options": options}
+    return op(x, pad_width, mode, **options)
+
+
+_ALWAYS = (_last_axes, _outer, _pad)
 """Translations that are needed whatever the arguments are."""
 
 _TRANSLATED: dict[Any, Callable[..., Any]] = {
@@ -296,5 +302,6 @@ _TRANSLATED: dict[Any, Callable[..., Any]] = {
     np.linalg.diagonal: _last_axes,
     np.linalg.trace: _last_axes,
     np.linalg.outer: _outer,
+    np.pad: _pad,
 }
 """By NumPy function or name of an operation."""

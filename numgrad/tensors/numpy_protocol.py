@@ -14,6 +14,7 @@ import inspect
 import sys
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 from math import prod
 from typing import Any
 
@@ -28,6 +29,7 @@ from numgrad.tensors.creation import empty_like, full_like, ones_like, zeros_lik
 from numgrad.tensors.numpy_calls import NOT_GIVEN, Translation
 from numgrad.tensors.numpy_ufuncs import call, scipy_ufuncs, title
 from numgrad.tensors.numpy_writes import WRITES, requires_grad
+from numgrad.tensors.ranges import geomspace, linspace, logspace
 from numgrad.tensors.tensor import Tensor
 
 _by_function: dict[Any, Op] = {}
@@ -202,6 +204,25 @@ def _text(function: Callable[..., str]) -> Callable[..., str]:
     )
 
 
+def _linspace(
+    start: Any, stop: Any, num: Any = 50, endpoint: bool = True, retstep: bool = False,
+    dtype: Any = None, axis: int = 0, *, device: Any = None,
+) -> Any:  # fmt: skip
+    return linspace(start, stop, num, endpoint, dtype, retstep=retstep, axis=axis)
+
+
+def _real_if_close(a: Any, tol: float = 100) -> Tensor:
+    kept = np.real_if_close(state.ground.lift(a), tol).dtype == a.dtype
+    return a if kept else OPS["real"](a)
+
+
+def _imported(name: str) -> Callable[..., Any]:
+    """A function of a module that is imported when it is first called."""
+    return lambda *args, **kwargs: getattr(import_module("numgrad.tensors.applying"), name)(
+        *args, **kwargs
+    )
+
+
 _PLAIN: dict[Any, Callable[..., Any]] = {
     np.shape: lambda a: a.shape,
     np.ndim: lambda a: a.ndim,
@@ -218,6 +239,13 @@ _PLAIN: dict[Any, Callable[..., Any]] = {
     np.array_repr: _text(np.array_repr),
     np.array_str: _text(np.array_str),
     np.copy: _copy,
+    np.linspace: _linspace,
+    np.logspace: logspace,
+    np.geomspace: geomspace,
+    np.apply_along_axis: _imported("apply_along_axis"),
+    np.apply_over_axes: _imported("apply_over_axes"),
+    np.real_if_close: _real_if_close,
+    np.piecewise: _imported("piecewise"),
 }
 """Questions about shapes and dtypes, which a trace answers too, and creation."""
 
