@@ -45,7 +45,10 @@ SUMS = [*AXES, call(X, dtype=np.float32), call(I), call(I, 0, np.float64), call(
 EXTREMA = [*AXES, call(I, 1), call(X, initial=0.0), call(X, axis=1, where=M, initial=-9.0),
            call(I, axis=0, initial=2.75, where=M)]  # fmt: skip
 SPREADS = [*AXES, call(X, 0, ddof=1), call(X, 1, None, None, 1), call(X, correction=1),
-           call(X, dtype=np.float32), call(I, axis=1)]  # fmt: skip
+           call(X, dtype=np.float32), call(I, axis=1), call(X, where=M, ddof=1), call(I, 1, where=M),
+           call(X, axis=0, where=M[0], keepdims=True), call(C, where=[True, False, True]),
+           call(X, 1, mean=np.mean(X, 1, keepdims=True)), call(X, mean=V, dtype=np.float32),
+           call(X, 1, mean=W[:2, None], where=M, correction=0.5, keepdims=True)]  # fmt: skip
 TRUTHS = [*AXES, call(M, 0), call(X, where=M), call(M, axis=1, where=[True, False, True])]
 CUMULATED = [*ONE_AXIS, call(X, 1, np.float32), call(I), call(I, axis=1, dtype=float)]
 CUMULATIVE = [call(V), call(X, axis=1), call(X, axis=-2, include_initial=True),
@@ -77,7 +80,9 @@ def scaled(v: Any, a: float, *, by: float) -> Any:
 CASES: dict[Any, list[Call]] = {
     np.clip: [call(X, 0, 1), call(X), call(X, a_min=0.5, a_max=None),
               call(X, min=-1, max=0.5), call(X, max=1), call(I, 2, 4), call(I, 1.5, None),
-              call(X, None, V), call(X, np.nan, 1.0)],
+              call(X, None, V), call(X, np.nan, 1.0),
+              call(X, 0, 1, dtype=np.float32, casting="same_kind"), call(I, 2, None, dtype=float),
+              call(I, V, 4, casting="unsafe", dtype=int)],
     np.fix: [call(X), call(x=X)],
     np.round: [call(X), call(X, 1), call(I), call(I, 2), call(I * 5, -1), call(X * 9, decimals=-1),
                call(C * 1.26, 1)],
@@ -230,10 +235,13 @@ CASES: dict[Any, list[Call]] = {
     np.shape: [call(X), call(a=X)],
     np.ndim: [call(X), call(a=X)],
     np.size: [call(X), call(X, 1), call(B, axis=(0, -1)), call(a=X, axis=-2)],
-    np.zeros_like: [call(X), call(X, np.float32), call(a=X, dtype=int, subok=False, device="cpu")],
-    np.ones_like: [call(X), call(X, np.float32), call(a=X, dtype=int, subok=False, device="cpu")],
+    np.zeros_like: [call(X), call(X, np.float32), call(a=X, dtype=int, subok=False, device="cpu"),
+                   call(X, shape=(2, 1)), call(X, np.float32, "K", True, 3)],
+    np.ones_like: [call(X), call(X, np.float32), call(a=X, dtype=int, subok=False, device="cpu"),
+                   call(X, shape=(2, 1)), call(X, np.float32, "K", True, 3)],
     np.full_like: [call(X, 2), call(X, 2.5, np.float32),
-                   call(a=I, fill_value=3, dtype=float, subok=False, device="cpu")],
+                   call(a=I, fill_value=3, dtype=float, subok=False, device="cpu"),
+                   call(X, 2, shape=(2,)), call(X, 2.5, np.float32, "K", True, 3)],
     np.iscomplexobj: [call(X), call(x=C)],
     np.isrealobj: [call(X), call(x=C)],
     np.result_type: [call(X, np.float32), call(I, 2.0)],
@@ -244,15 +252,12 @@ CASES: dict[Any, list[Call]] = {
 CASES |= {np.around: CASES[np.round], np.amax: EXTREMA, np.amin: EXTREMA}
 
 REFUSED: dict[Any, dict[str, Call]] = {
-    np.clip: {"kwargs": call(X, 0, 1, dtype=np.float32, casting="same_kind")},
-    np.nan_to_num: {"copy": call(N, copy=False)},
+    np.nan_to_num: {"copy": call(N.copy(), copy=False)},
     np.einsum: {"kwargs": call("ij->i", X, dtype=np.complex128)},
-    np.var: {"where": call(X, where=M), "mean": call(X, mean=np.mean(X))},
-    np.std: {"where": call(X, where=M), "mean": call(X, mean=np.mean(X))},
-    np.zeros_like: {"shape": call(X, shape=(2,)), "order": call(X, order="F")},
-    np.ones_like: {"shape": call(X, shape=(2,)), "order": call(X, order="F")},
-    np.full_like: {"shape": call(X, 2, shape=(2,)), "order": call(X, 2, order="F")},
-    np.empty_like: {"shape": call(X, shape=(2,)), "order": call(X, order="F")},
+    np.zeros_like: {"order": call(X, order="F")},
+    np.ones_like: {"order": call(X, order="F")},
+    np.full_like: {"order": call(X, 2, order="F")},
+    np.empty_like: {"order": call(X, order="F")},
     np.linalg.norm: {"ord": call(X, 2)},
 }
 """Parameters that Tensors do not take, with a call of each; NumPy takes it."""
@@ -393,6 +398,12 @@ def test_out_is_a_tensor_that_nothing_is_recorded_of(name):
     assert_same(array, expected, name)
     with pytest.raises(TypeError, match="requires grad"):
         function(*followed[0], **followed[1], out=array)
+
+
+def test_nan_to_num_writes_if_it_may_not_copy():
+    x = ng.tensor(N)
+    assert np.nan_to_num(x, copy=False, nan=2.0) is x
+    np.testing.assert_array_equal(x.numpy(), np.nan_to_num(N, nan=2.0))
 
 
 WRITES: dict[Any, list[Call]] = {

@@ -172,7 +172,7 @@ _signature = cache(inspect.signature)
 
 def _like(function: Callable[..., Any], create: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """``np.zeros_like`` and its kin, by ours."""
-    taken = {"order": ("K", "C"), "subok": (True, False), "shape": (None,), "device": (None, "cpu")}
+    taken = {"order": ("K", "C"), "subok": (True, False), "device": (None, "cpu")}
 
     def like(*args: Any, **kwargs: Any) -> Tensor:
         given = dict(_signature(function).bind(*args, **kwargs).arguments)
@@ -183,6 +183,10 @@ def _like(function: Callable[..., Any], create: Callable[..., Tensor]) -> Callab
                     f"np.{create.__name__}: {name}={value!r} is not taken on Tensors; use "
                     f"ng.{create.__name__.removesuffix('_like')}(shape, dtype=...)"
                 )
+        shape = given.pop("shape", None)
+        if shape is not None:
+            x = next(iter(given.values()))
+            given[next(iter(given))] = np.broadcast_to(np.empty((), x.dtype), shape)
         return create(*given.values())  # in the order of the signature, which is ours
 
     return like
