@@ -30,6 +30,7 @@ Where to look:
 ``ng.tree``             nested containers of arrays: ``map``, ``flatten``, ``ravel``, ``register``
 ``ng.jit``              compiles a function; ``jit_stats`` says what it did
 ``ng.autograd``         ``backward``, ``grad``, hooks, graphs, forward mode, ``Function``
+``ng.array_api``        the namespace of the Array API standard
 ``ng.nn``               modules; ``ng.nn.functional``: layers, activations and losses as functions
 ``ng.optim``            optimizers, schedules of learning rates, ``minimize``
 ``ng.random``           Tensors of random numbers from NumPy's generators
@@ -134,7 +135,7 @@ from numgrad.tensors import numpy_protocol as _numpy_protocol  # noqa: F401 (for
 
 __version__ = "0.1.0"
 
-_SUBPACKAGES = ("data", "func", "io", "nn", "optim", "testing", "tree", "viz")
+_SUBPACKAGES = ("array_api", "data", "func", "io", "nn", "optim", "testing", "tree", "viz")
 _SUBPACKAGES += tuple(sorted({_home.partition(".")[2] for _home in _NAMESPACES.values()}))
 _ON_FIRST_USE = {
     **{name: f"numgrad.{name}" for name in _SUBPACKAGES},
