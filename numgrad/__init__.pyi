@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 from numpy.typing import ArrayLike, DTypeLike
 
+from numgrad import array_api as array_api
 from numgrad import autograd as autograd
 from numgrad import config as config
 from numgrad import data as data

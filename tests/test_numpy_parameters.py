@@ -45,7 +45,8 @@ SUMS = [*AXES, call(X, dtype=np.float32), call(I), call(I, 0, np.float64), call(
 EXTREMA = [*AXES, call(I, 1), call(X, initial=0.0), call(X, axis=1, where=M, initial=-9.0),
            call(I, axis=0, initial=2.75, where=M)]  # fmt: skip
 SPREADS = [*AXES, call(X, 0, ddof=1), call(X, 1, None, None, 1), call(X, correction=1),
-           call(X, dtype=np.float32), call(I, axis=1), call(X, where=M, ddof=1), call(I, 1, where=M),
+           call(X, dtype=np.float32), call(I, axis=1), call(X, where=M, ddof=1),
+           call(I, 1, where=M),
            call(X, axis=0, where=M[0], keepdims=True), call(C, where=[True, False, True]),
            call(X, 1, mean=np.mean(X, 1, keepdims=True)), call(X, mean=V, dtype=np.float32),
            call(X, 1, mean=W[:2, None], where=M, correction=0.5, keepdims=True)]  # fmt: skip

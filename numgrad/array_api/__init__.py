@@ -14,7 +14,7 @@ tensor([-0.70710678,  0.70710678])
 from importlib import import_module as _import_module
 from typing import Any as _Any
 
-from numpy import bool_ as bool
+from numpy import bool_ as bool  # noqa: F401 (a name of the standard)
 from numpy import complex64 as complex64
 from numpy import complex128 as complex128
 from numpy import e as e
@@ -85,7 +85,7 @@ maximum mean min minimum moveaxis multiply negative nextafter not_equal permute_
 real reciprocal remainder roll round sign signbit sin sinh sqrt square subtract sum take
 take_along_axis tan tanh tensordot tril triu trunc unique_all unique_counts unique_inverse
 unique_values vecdot where
-""".split()
+"""
 """Functions of ``ng`` that are those of the standard."""
 
 _RENAMED = {"pow": "power"}
@@ -95,12 +95,12 @@ _EXTENSIONS = ("fft", "linalg")
 def __getattr__(name: str) -> _Any:
     if name in _EXTENSIONS:
         value: _Any = _import_module(f"{__name__}.{name}")
-    elif name in _SAME or name in _RENAMED:
+    elif name in __all__:
         value = getattr(_ng, _RENAMED.get(name, name))
     else:
         raise _ng.NumgradAttributeError(
-            f"the Array API standard {__array_api_version__} has no {name!r}; ng.{name}, or NumPy's "
-            "function on the Tensor, may be what is meant"
+            f"the Array API standard {__array_api_version__} has no {name!r}; ng.{name}, or the "
+            "function of NumPy's, may be what is meant"
         )
     globals()[name] = value
     return value
@@ -112,5 +112,5 @@ def __dir__() -> list[str]:
 
 __all__ = sorted(  # pyright: ignore[reportUnsupportedDunderAll]
     {name for name in globals() if name[0] != "_"} - {"creation", "dtypes", "functions"}
-    | {*_SAME, *_RENAMED, *_EXTENSIONS}
+    | {*_RENAMED, *_EXTENSIONS, *(set(_SAME.split()) & set(_ng.__all__))}
 )

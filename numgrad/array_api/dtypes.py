@@ -67,8 +67,8 @@ def finfo(type: Any, /) -> FloatLimits:
     32
     """
     found = np.finfo(_dtype(type))
-    numbers = (found.eps, found.max, found.min, found.smallest_normal)
-    return FloatLimits(found.bits, *map(float, numbers), found.dtype)
+    eps, most, least = float(found.eps), float(found.max), float(found.min)
+    return FloatLimits(found.bits, eps, most, least, float(found.smallest_normal), found.dtype)
 
 
 def iinfo(type: Any, /) -> Any:

@@ -10,7 +10,12 @@ import numgrad as _ng
 from numgrad.array_api.creation import check_device as _check_device
 from numgrad.errors import NumgradAttributeError as _NumgradAttributeError
 
-_SAME = "fft fftn fftshift hfft ifft ifftn ifftshift ihfft irfft irfftn rfft rfftn".split()
+_SAME = """
+fft fftn fftshift hfft ifft ifftn ifftshift ihfft irfft irfftn rfft rfftn
+"""
+_OURS: set[str] = set()
+if _find_spec("numgrad.fft") is not None:
+    _OURS = set(_SAME.split()) & set(_import_module("numgrad.fft").__all__)
 
 
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Any:
@@ -40,13 +45,13 @@ def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _SAME or _find_spec("numgrad.fft") is None:
+    if name not in _OURS:
         raise _NumgradAttributeError(f"array_api.fft: there is no {name!r}")
     value = globals()[name] = getattr(_import_module("numgrad.fft"), name)
     return value
 
 
-__all__ = sorted(["fftfreq", "rfftfreq", *_SAME])  # pyright: ignore
+__all__ = sorted(["fftfreq", "rfftfreq", *_OURS])  # pyright: ignore
 
 
 def __dir__() -> list[str]:

@@ -12,8 +12,13 @@ from numgrad.operations.shape import as_operand as _as_operand
 _SAME = """
 cholesky cross det eig eigh eigvals eigvalsh inv matrix_power matrix_rank pinv qr slogdet solve svd
 svdvals
-""".split()
-_OF_THE_NAMESPACE = "matmul matrix_norm matrix_transpose tensordot vecdot vector_norm".split()
+"""
+_OF_THE_NAMESPACE = """
+matmul matrix_norm matrix_transpose tensordot vecdot vector_norm
+"""
+_OURS: set[str] = set()
+if _find_spec("numgrad.linalg") is not None:
+    _OURS = set(_SAME.split()) & set(_import_module("numgrad.linalg").__all__)
 
 
 def diagonal(x: Any, /, *, offset: int = 0) -> Any:
@@ -44,9 +49,9 @@ def _matrices(name: str, x: Any) -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    if name in _OF_THE_NAMESPACE:
+    if name in _OF_THE_NAMESPACE.split():
         value = _OPS[name]
-    elif name in _SAME and _find_spec("numgrad.linalg") is not None:
+    elif name in _OURS:
         value = getattr(_import_module("numgrad.linalg"), name)
     else:
         raise _NumgradAttributeError(f"array_api.linalg: there is no {name!r}")
@@ -54,7 +59,7 @@ def __getattr__(name: str) -> Any:
     return value
 
 
-__all__ = sorted(["diagonal", "outer", "trace", *_SAME, *_OF_THE_NAMESPACE])  # pyright: ignore
+__all__ = sorted(["diagonal", "outer", "trace", *_OURS, *_OF_THE_NAMESPACE.split()])  # pyright: ignore
 
 
 def __dir__() -> list[str]:

@@ -97,6 +97,7 @@ class Tensor:
         self, func: Callable[..., Any], types: Any, args: tuple, kwargs: dict[str, Any]
     ) -> Any:
         """NumPy's call of a function with a Tensor among its arguments."""
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any: ...
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """NumPy's call of a ufunc with a Tensor among its arguments."""
     def __bool__(self) -> bool: ...
@@ -105,6 +106,15 @@ class Tensor:
     def __copy__(self) -> Tensor: ...
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor: ...
     def __divmod__(self, other: Any) -> tuple: ...
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[Any, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
     def __eq__(self, other: _Array, /) -> Tensor: ...  # pyright: ignore[reportIncompatibleMethodOverride]
     def __float__(self) -> float: ...
     def __floordiv__(self, other: _Array, /) -> Tensor: ...
@@ -444,6 +454,9 @@ class Tensor:
         """A tensor over the same memory that no graph leads to."""
     def detach_(self) -> Tensor:
         """Cut the tensor off from the graph that made it: it becomes a leaf."""
+    @property
+    def device(self) -> str:
+        """Where the numbers are: on the CPU."""
     def diag(self, k: Any = 0) -> Tensor:
         """The ``k``-th diagonal of a matrix; of a vector, the matrix that has it there."""
 
@@ -1097,6 +1110,8 @@ class Tensor:
     def tile(self, reps: _Array) -> Tensor:
         """The operand repeated along each axis as often as ``reps`` says."""
 
+    def to_device(self, device: Any, *, stream: Any = None) -> Tensor:
+        """The tensor itself: there is one device."""
     def tolist(self) -> Any:
         """The elements as nested lists of Python numbers, without their gradients."""
     def trace(
