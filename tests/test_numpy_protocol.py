@@ -155,6 +155,7 @@ METHODS = {
     "conjugate": ([""], []),
     "tolist": ([""], []),
     "item": ([], []),
+    "to_device": (["'cpu'"], []),
 }
 
 

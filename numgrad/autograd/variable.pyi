@@ -542,6 +542,8 @@ class Tensor:
         """In-place form of ``expm1``; returns the tensor."""
     def fill_(self, value: Any) -> Tensor:
         """Store one number (or 0-d tensor) everywhere."""
+    def fill_diagonal_(self, value: Any, wrap: bool = False) -> Tensor:
+        """Store numbers where all indices are equal, as ``np.fill_diagonal``; returns the tensor."""
     def fix(self) -> Tensor:
         """The operand without its fractional part."""
 

@@ -150,3 +150,16 @@ def test_diagonals_and_windows_are_those_of_torch():
         ng.diag_embed(x, 0, 1, 1)
     with pytest.raises(ValueError, match="window of 9"):
         ng.unfold(x, 1, 9)
+
+
+def test_a_diagonal_is_filled_in_place():
+    v = leaf(V)
+    x = v * np.ones((5, 2))
+    assert x.fill_diagonal_(v[0], wrap=True) is x
+    expected = V * np.ones((5, 2))
+    np.fill_diagonal(expected, V[0], wrap=True)
+    np.testing.assert_array_equal(x.numpy(force=True), expected)
+    x.sum().backward()
+    np.testing.assert_array_equal(v.grad.numpy(), [3 + 4, 3])
+    with pytest.raises(ValueError, match="fill_diagonal_"):
+        ng.zeros(3).fill_diagonal_(1.0)
