@@ -26,6 +26,7 @@ Where to look:
                         ``primitive`` declare more
 ``ng.grad``, ...        derivatives of functions: ``value_and_grad``, ``jacobian``, ``hessian``;
                         their products with vectors: ``vjp``, ``jvp``, ``linearize``, ``hvp``
+``ng.vmap``             functions of one example for whole batches
 ``ng.func``             these by themselves
 ``ng.tree``             nested containers of arrays: ``map``, ``flatten``, ``ravel``, ``register``
 ``ng.jit``              compiles a function; ``jit_stats`` says what it did
@@ -124,6 +125,7 @@ from numgrad.transforms import stop_gradient as stop_gradient
 from numgrad.transforms import value_and_grad as value_and_grad
 from numgrad.transforms import vhp as vhp
 from numgrad.transforms import vjp as vjp
+from numgrad.transforms import vmap as vmap
 
 # isort: split
 from numgrad.core.op import OPS as _OPS

@@ -85,6 +85,7 @@ from numgrad.transforms import stop_gradient as stop_gradient
 from numgrad.transforms import value_and_grad as value_and_grad
 from numgrad.transforms import vhp as vhp
 from numgrad.transforms import vjp as vjp
+from numgrad.transforms import vmap as vmap
 from numpy import complex128 as complex128
 from numpy import complex64 as complex64
 from numpy import e as e

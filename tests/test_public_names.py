@@ -42,8 +42,8 @@ scatter_reduce select select_scatter set_checkpoint_early_stop set_grad_enabled 
 sigmoid sign signbit sin sinh slice_scatter sliding_window_view softmax softplus split sqrt square
 squeeze stack std stop_gradient subtract sum swapaxes take take_along_axis tan tanh tensor tensordot
 testing tile trace transpose tree tril trim_zeros triu true_divide trunc uint16 uint32 uint64 uint8
-unbind unfold unsqueeze unstack value_and_grad var vdot vecdot vecmat vector_norm vhp viz vjp vsplit
-vstack where zeros zeros_like zeta
+unbind unfold unsqueeze unstack value_and_grad var vdot vecdot vecmat vector_norm vhp viz vjp vmap
+vsplit vstack where zeros zeros_like zeta
 """
 """All names of ``numgrad``: whoever adds or removes one says so here."""
 
