@@ -107,14 +107,14 @@ def choose(x, choices, mode="raise"):
         x = remainder(x, count)
     elif mode == "clip":
         x = clip(x, 0, count - 1)
-    elif not hasattr(x._array, "refuse") and x.size and int(x._array.min()) < 0:
-        raise NumgradValueError(
-            f"choose: {int(x._array.min())} is no number of one of {count} choices"
-        )
+    else:  # negative ones do not count from the end
+        x = where(x < 0, count, x)
     try:
         return take_along_axis(stack(*found), expand_dims(x, 0), axis=0)[0]
     except NumgradIndexError as error:
-        raise NumgradValueError(f"choose: of {count} choices: {error}") from None
+        raise NumgradValueError(
+            f"choose: a number is not one of {count} choices, negative ones included: {error}"
+        ) from None
 
 
 choose.calls = [

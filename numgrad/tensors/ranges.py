@@ -147,7 +147,7 @@ def geomspace(
     for end in (start, stop):
         known = as_operand(end)
         known = getattr(known, "_array", known)
-        if not hasattr(known, "refuse") and (known == 0).any():
+        if isinstance(known, np.ndarray | np.generic) and (known == 0).any():
             raise NumgradValueError("geomspace: numbers in proportion cannot begin or end with 0")
         if known.dtype.kind not in "biufc":
             raise NumgradTypeError(f"geomspace: ends are numbers, got dtype {known.dtype}")
