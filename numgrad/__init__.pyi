@@ -350,9 +350,6 @@ def dsplit(x: _Array, indices_or_sections: _Array) -> tuple[Tensor, ...]:
 def dstack(*arrays: Any) -> Tensor:
     """Arrays one after another along the third axis."""
 
-def ediff1d(x: _Array, to_end: Any = None, to_begin: Any = None) -> Tensor:
-    """Differences of neighbours of the flattened operand, with numbers before and after."""
-
 def einsum(subscripts: Any, *operands: Any, optimize: bool = True) -> Tensor:
     """Sum of products of elements whose axes are named by ``subscripts``, as ``"ij,jk->ik"``."""
 
@@ -389,9 +386,6 @@ def expm1(x: _Array) -> Tensor:
 def extract(condition: _Array, x: _Array) -> Tensor:
     """The elements where a condition of the same size holds, in C order."""
 
-def fabs(x: _Array) -> Tensor:
-    """Absolute value as a floating number; at 0 the gradient is 0."""
-
 def fill(x: _Array, value: _Array) -> Tensor:
     """An array of the shape and dtype of the operand, all elements equal to a number."""
 
@@ -427,9 +421,6 @@ def fmin(a: _Array, b: _Array) -> Tensor:
 
 def fmod(a: _Array, b: _Array) -> Tensor:
     """Remainder of the quotient rounded towards zero; it has the sign of the dividend."""
-
-def frexp(x: _Array) -> tuple[Tensor, ...]:
-    """Mantissa between 0.5 and 1 and exponent, so that ``x == mantissa * 2**exponent``."""
 
 def gamma(x: _Array) -> Tensor:
     """Gamma function."""
@@ -570,9 +561,6 @@ def matrix_norm(x: _Array, keepdims: bool = False, ord: str = "fro") -> Tensor:
 
 def matrix_transpose(x: _Array) -> Tensor:
     """The last two axes exchanged."""
-
-def matvec(a: _Array, b: _Array) -> Tensor:
-    """Products of the matrices in the last two axes with the vectors in the last one."""
 
 def max(x: _Array, axis: _Axis = None, keepdims: bool = False) -> Tensor:
     """Largest element over axes, NaN if there is one; equal elements share the gradient."""
@@ -856,9 +844,6 @@ def vdot(a: _Array, b: _Array) -> Tensor:
 
 def vecdot(a: _Array, b: _Array, axis: _Axis = -1) -> Tensor:
     """Sum of products over one axis, the first operand conjugated; other axes broadcast."""
-
-def vecmat(a: _Array, b: _Array) -> Tensor:
-    """Products of the conjugated vectors in the last axis with matrices in the last two."""
 
 def vector_norm(x: _Array, axis: _Axis = None, keepdims: bool = False, ord: Any = 2) -> Tensor:
     """Norm of all elements along the axes, taken as one vector; without axes, of all elements."""

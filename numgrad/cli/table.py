@@ -29,7 +29,7 @@ MODULES = ("numpy", "numpy.linalg", "numpy.fft", "numpy.lib.stride_tricks", "sci
 COLUMNS = ("function", "value", "gradient", "second", "forward", "ng.jit", "reason")
 _COMPOSED = (
     np.copy, np.linspace, np.logspace, np.geomspace, np.apply_along_axis, np.apply_over_axes,
-    np.piecewise, np.real_if_close, np.full_like,
+    np.piecewise, np.full_like,
 )  # fmt: skip
 """Functions without an operation of their own that are composed of others."""
 

@@ -13,12 +13,10 @@ from numgrad.core.axis import normalize_axes
 from numgrad.core.declare import composite
 from numgrad.core.view import checked
 from numgrad.errors import NumgradTypeError, NumgradValueError
-from numgrad.operations.cumulative import diff
 from numgrad.operations.index import getitem
 from numgrad.operations.join import concat
 from numgrad.operations.shape import as_operand, astype, copy, ravel, reshape
 from numgrad.operations.take import take
-from numgrad.operations.write import converted
 
 
 def numbers_of(operation: str, x: Any) -> np.ndarray:
@@ -288,41 +286,6 @@ def block(arrays):
 block.calls = [
     (((2, 2), (2,)), lambda a, b: block([[a, a * 2], [b, b]])),
     (((2,), ()), lambda a, b: block([a, b])),
-]
-
-
-@composite(ref=np.ediff1d, method=False, smooth=True)
-def ediff1d(x, to_end=None, to_begin=None):
-    """Differences of neighbours of the flattened operand, with numbers before and after.
-
-    Parameters
-    ----------
-    to_end : array_like
-        What comes after the differences, of a dtype that goes into that of ``x``.
-    to_begin : array_like
-        What comes before them.
-
-    Returns
-    -------
-    Tensor
-        With one axis, of the dtype of ``x``.
-
-    Examples
-    --------
-    >>> ng.ediff1d(ng.tensor([1.0, 2.0, 4.0]), to_begin=0.0)
-    tensor([0., 1., 2.])
-    """
-    x = ravel(as_operand(x))
-    ends = [
-        None if end is None else ravel(converted("ediff1d", as_operand(end), x.dtype))
-        for end in (to_begin, to_end)
-    ]
-    parts = (ends[0], diff(x), ends[1])
-    return concat([part for part in parts if part is not None])
-
-
-ediff1d.calls = [
-    (((2, 2), (2,)), lambda x, v: ediff1d(x, to_begin=v)),
 ]
 
 

@@ -13,9 +13,8 @@ import numpy as np
 from numgrad.core.op import OPS, Op
 
 _MODULES: dict[str, str] = {
-    "assembling": "append block delete ediff1d insert ix_ resize trim_zeros",
+    "assembling": "append block delete insert ix_ resize trim_zeros",
     "diagonal_matrices": "diag_embed diagflat rollaxis",
-    "parts": "fabs frexp matvec vecmat",
     "scatter_reduce": "scatter_reduce",
     "selecting": "choose compress extract select",
     "windows": "sliding_window_view unfold",

@@ -218,11 +218,6 @@ def _linspace(
     return linspace(start, stop, num, endpoint, dtype, retstep=retstep, axis=axis)
 
 
-def _real_if_close(a: Any, tol: float = 100) -> Tensor:
-    kept = np.real_if_close(state.ground.lift(a), tol).dtype == a.dtype
-    return a if kept else OPS["real"](a)
-
-
 def _imported(name: str) -> Callable[..., Any]:
     """A function of a module that is imported when it is first called."""
     return lambda *args, **kwargs: getattr(import_module("numgrad.tensors.applying"), name)(
@@ -251,7 +246,6 @@ _PLAIN: dict[Any, Callable[..., Any]] = {
     np.geomspace: geomspace,
     np.apply_along_axis: _imported("apply_along_axis"),
     np.apply_over_axes: _imported("apply_over_axes"),
-    np.real_if_close: _real_if_close,
     np.piecewise: _imported("piecewise"),
 }
 """Questions about shapes and dtypes, which a trace answers too, and creation."""

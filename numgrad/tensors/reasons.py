@@ -46,11 +46,12 @@ _REASONS = {
             nested_iters printoptions set_printoptions setbufsize seterr seterrcall show_config
             show_runtime test""",
         "joins rows as vstack does": "row_stack",
-        _AWAITED: """argpartition argsort argwhere average bincount convolve corrcoef correlate cov
-            cross digitize divmod flatnonzero gradient histogram histogram2d histogramdd i0 interp
-            intersect1d isin ldexp lexsort median modf nan* nextafter nonzero partition percentile
-            poly* ptp quantile roots searchsorted setdiff1d setxor1d sinc sort sort_complex
-            trapezoid union1d unique* unwrap vander""",
+        _AWAITED: """argpartition argsort argwhere average bincount convolve corrcoef correlate
+            cov cross digitize divmod ediff1d fabs flatnonzero frexp gradient histogram
+            histogram2d histogramdd i0 interp intersect1d isin ldexp lexsort matvec
+            median modf nan* nextafter nonzero partition percentile poly* ptp quantile
+            real_if_close roots searchsorted setdiff1d setxor1d sinc sort sort_complex
+            trapezoid union1d unique* unwrap vander vecmat""",
     },
     "numpy.linalg": {
         _NUMPYS: "test",

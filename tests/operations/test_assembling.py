@@ -22,7 +22,6 @@ def leaf(value):
         lambda a, b: np.geomspace(a, b, 4),
         lambda a, b: np.logspace(a, b, 3, base=1.5),
         lambda a, b: np.logspace(0.5, a, 3, base=b),
-        lambda a, b: np.frexp(a * b)[0],
         lambda a, b: np.pad(np.stack([a, b]), 3, "reflect", reflect_type="odd"),
         lambda a, b: np.pad(np.stack([a, b]), (2, 1), "median"),
         lambda a, b: np.pad(np.stack([a, a]), (2, 1), "linear_ramp", end_values=[a, b]),
