@@ -33,6 +33,7 @@ Where to look:
 ``ng.tree``             nested containers of arrays: ``map``, ``flatten``, ``ravel``, ``register``
 ``ng.jit``              compiles a function; ``jit_stats`` says what it did
 ``ng.autograd``         ``backward``, ``grad``, hooks, graphs, forward mode, ``Function``
+``ng.array_api``        the namespace of the Array API standard
 ``ng.nn``               modules; ``ng.nn.functional``: layers, activations and losses as functions
 ``ng.optim``            optimizers, schedules of learning rates, ``minimize``
 ``ng.random``           Tensors of random numbers from NumPy's generators
@@ -106,12 +107,12 @@ from numgrad.tensors.creation import eye as eye
 from numgrad.tensors.creation import from_numpy as from_numpy
 from numgrad.tensors.creation import full as full
 from numgrad.tensors.creation import full_like as full_like
-from numgrad.tensors.creation import linspace as linspace
 from numgrad.tensors.creation import ones as ones
 from numgrad.tensors.creation import ones_like as ones_like
 from numgrad.tensors.creation import tensor as tensor
 from numgrad.tensors.creation import zeros as zeros
 from numgrad.tensors.creation import zeros_like as zeros_like
+from numgrad.tensors.ranges import linspace as linspace
 from numgrad.tensors.tensor import Tensor as Tensor
 from numgrad.transforms import associative_scan as associative_scan
 from numgrad.transforms import cond as cond
@@ -146,14 +147,22 @@ from numgrad.tensors import numpy_protocol as _numpy_protocol  # noqa: F401 (for
 
 __version__ = "0.1.0"
 
-_SUBPACKAGES = ("data", "func", "io", "nn", "optim", "stats", "testing", "tree", "viz")
+_SUBPACKAGES = ("array_api", "data", "func", "io", "nn", "optim", "stats", "testing", "tree")
+_SUBPACKAGES += ("viz",)
 _SUBPACKAGES += tuple(sorted({_home.partition(".")[2] for _home in _NAMESPACES.values()}))
 _ON_FIRST_USE = {
     **{name: f"numgrad.{name}" for name in _SUBPACKAGES},
+    "apply_along_axis": "numgrad.tensors.applying",
+    "apply_over_axes": "numgrad.tensors.applying",
+    "c_": "numgrad.tensors.concatenators",
+    "geomspace": "numgrad.tensors.ranges",
     "jit": "numgrad.compiler.api",
     "jit_stats": "numgrad.compiler.inspect.stats",
     "load": "numgrad.io",
+    "logspace": "numgrad.tensors.ranges",
     **dict.fromkeys(("elementwise", "ops", "primitive"), "numgrad.nn.operations"),
+    "piecewise": "numgrad.tensors.applying",
+    "r_": "numgrad.tensors.concatenators",
     "save": "numgrad.io",
     **_LATE,
 }

@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 from numpy.typing import ArrayLike, DTypeLike
 
+from numgrad import array_api as array_api
 from numgrad import autograd as autograd
 from numgrad import config as config
 from numgrad import data as data
@@ -50,9 +51,14 @@ from numgrad.io import save as save
 from numgrad.nn.operations import elementwise as elementwise
 from numgrad.nn.operations import ops as ops
 from numgrad.nn.operations import primitive as primitive
+from numgrad.tensors.applying import apply_along_axis as apply_along_axis
+from numgrad.tensors.applying import apply_over_axes as apply_over_axes
+from numgrad.tensors.applying import piecewise as piecewise
 from numgrad.tensors.checkpoint import checkpoint as checkpoint
 from numgrad.tensors.checkpoint import checkpoint_sequential as checkpoint_sequential
 from numgrad.tensors.checkpoint import set_checkpoint_early_stop as set_checkpoint_early_stop
+from numgrad.tensors.concatenators import c_ as c_
+from numgrad.tensors.concatenators import r_ as r_
 from numgrad.tensors.creation import arange as arange
 from numgrad.tensors.creation import asarray as asarray
 from numgrad.tensors.creation import empty as empty
@@ -61,12 +67,14 @@ from numgrad.tensors.creation import eye as eye
 from numgrad.tensors.creation import from_numpy as from_numpy
 from numgrad.tensors.creation import full as full
 from numgrad.tensors.creation import full_like as full_like
-from numgrad.tensors.creation import linspace as linspace
 from numgrad.tensors.creation import ones as ones
 from numgrad.tensors.creation import ones_like as ones_like
 from numgrad.tensors.creation import tensor as tensor
 from numgrad.tensors.creation import zeros as zeros
 from numgrad.tensors.creation import zeros_like as zeros_like
+from numgrad.tensors.ranges import geomspace as geomspace
+from numgrad.tensors.ranges import linspace as linspace
+from numgrad.tensors.ranges import logspace as logspace
 from numgrad.tensors.tensor import Tensor as Tensor
 from numgrad.transforms import associative_scan as associative_scan
 from numgrad.transforms import cond as cond
@@ -147,6 +155,9 @@ def angle(x: _Array) -> Tensor:
 
 def any(x: _Array, axis: _Axis = None, keepdims: bool = False) -> Tensor:
     """Whether an element over axes is non-zero."""
+
+def append(x: _Array, values: _Array, axis: _Axis = None) -> Tensor:
+    """One array after another along an axis; without one both are flattened."""
 
 def arccos(x: _Array) -> Tensor:
     """Inverse cosine."""
@@ -255,6 +266,9 @@ def bitwise_right_shift(a: _Array, b: _Array) -> Tensor:
 def bitwise_xor(a: _Array, b: _Array) -> Tensor:
     """Bits set in exactly one operand."""
 
+def block(arrays: _Array) -> Tensor:
+    """An array of nested lists of blocks: the innermost lists run along the last axis."""
+
 def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
     """The operands broadcast against each other."""
 
@@ -270,6 +284,9 @@ def cbrt(x: _Array) -> Tensor:
 def ceil(x: _Array) -> Tensor:
     """Smallest integer not below the operand."""
 
+def choose(x: _Array, choices: _Array, mode: str = "raise") -> Tensor:
+    """Of several arrays, at each place the element of the one whose number stands there."""
+
 def clamp(x: _Array, min: Any = None, max: Any = None) -> Tensor:
     """The operand limited to the interval from ``min`` to ``max``, either of which may be None."""
 
@@ -278,6 +295,9 @@ def clip(x: _Array, min: Any = None, max: Any = None) -> Tensor:
 
 def column_stack(*arrays: Any) -> Tensor:
     """Arrays one after another along the second axis; those of one axis become columns."""
+
+def compress(condition: _Array, x: _Array, axis: _Axis = None) -> Tensor:
+    """The parts along an axis at which a condition holds; without an axis, of all elements."""
 
 def concat(*inputs: Any, axis: _Axis = 0) -> Tensor:
     """Arrays one after another along an axis they have; with ``axis=None`` all flattened."""
@@ -349,8 +369,17 @@ def deg2rad(x: _Array) -> Tensor:
 def degrees(x: _Array) -> Tensor:
     """Radians to degrees."""
 
+def delete(x: _Array, obj: _Array, axis: _Axis = None) -> Tensor:
+    """The operand without the elements at indices of an axis; without one, flattened."""
+
 def diag(x: _Array, k: Any = 0) -> Tensor:
     """The ``k``-th diagonal of a matrix; of a vector, the matrix that has it there."""
+
+def diag_embed(x: _Array, offset: Any = 0, axis1: Any = -2, axis2: Any = -1) -> Tensor:
+    """Matrices with the last axis of the operand on a diagonal, else zero."""
+
+def diagflat(x: _Array, k: Any = 0) -> Tensor:
+    """The matrix with all elements of the operand, flattened, on its ``k``-th diagonal."""
 
 def diagonal(x: _Array, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Tensor:
     """Elements whose indices along two axes differ by ``offset``; they become the last axis."""
@@ -835,7 +864,10 @@ def pad(
     pad_width: _Array,
     mode: str = "constant",
     constant_values: Any = None,
+    end_values: Any = None,
     reflect_type: Any = None,
+    stat_length: Any = None,
+    options: Any = None,
 ) -> Tensor:
     """The operand with elements added at both ends of its axes."""
 
@@ -945,6 +977,9 @@ def repeat(x: _Array, repeats: _Array, axis: _Axis = None) -> Tensor:
 def reshape(x: _Array, *args: _Axis, shape: _Axis = None, order: str = "C") -> Tensor:
     """The same elements in another shape; one length may be -1, meaning what is left."""
 
+def resize(x: _Array, new_shape: _Array) -> Tensor:
+    """The elements in C order in an array of another size, begun again where they end."""
+
 def right_shift(a: _Array, b: _Array) -> Tensor:
     """Bits moved towards the low end."""
 
@@ -953,6 +988,9 @@ def rint(x: _Array) -> Tensor:
 
 def roll(x: _Array, shift: Any, axis: _Axis = None) -> Tensor:
     """Elements moved along axes, those beyond the end coming back at the start."""
+
+def rollaxis(x: _Array, axis: _Array, start: Any = 0) -> Tensor:
+    """An axis moved back until it lies before another; ``moveaxis`` says it more plainly."""
 
 def rot90(x: _Array, k: Any = 1, axes: Any = ...) -> Tensor:
     """Rotated by 90 degrees ``k`` times, from the first towards the second of ``axes``."""
@@ -1003,6 +1041,9 @@ def slice_scatter(
     x: _Array, source: _Array, axis: _Axis = 0, start: Any = None, end: Any = None, step: Any = 1
 ) -> Tensor:
     """The operand with an array written into a slice of an axis."""
+
+def sliding_window_view(x: _Array, window_shape: _Array, axis: _Axis = None) -> Tensor:
+    """All windows of a shape, one beside the next; a gradient adds up what overlaps."""
 
 def softmax(x: _Array, axis: _Axis = -1) -> Tensor:
     """Exponentials divided by their sum over axes."""
@@ -1090,6 +1131,9 @@ def trapezoid(y: _Array, x: Any = None, dx: Any = ..., axis: _Axis = -1) -> Tens
 
 def tril(x: _Array, k: Any = 0) -> Tensor:
     """Elements on and below the ``k``-th diagonal of the last two axes, else zero."""
+
+def trim_zeros(x: _Array, trim: str = "fb", axis: _Axis = None) -> Tensor:
+    """The operand without zeros at the front and back of its axes."""
 
 def triu(x: _Array, k: Any = 0) -> Tensor:
     """Elements on and above the ``k``-th diagonal of the last two axes, else zero."""

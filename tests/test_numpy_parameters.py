@@ -47,7 +47,11 @@ SUMS = [*AXES, call(X, dtype=np.float32), call(I), call(I, 0, np.float64), call(
 EXTREMA = [*AXES, call(I, 1), call(X, initial=0.0), call(X, axis=1, where=M, initial=-9.0),
            call(I, axis=0, initial=2.75, where=M)]  # fmt: skip
 SPREADS = [*AXES, call(X, 0, ddof=1), call(X, 1, None, None, 1), call(X, correction=1),
-           call(X, dtype=np.float32), call(I, axis=1)]  # fmt: skip
+           call(X, dtype=np.float32), call(I, axis=1), call(X, where=M, ddof=1),
+           call(I, 1, where=M),
+           call(X, axis=0, where=M[0], keepdims=True), call(C, where=[True, False, True]),
+           call(X, 1, mean=np.mean(X, 1, keepdims=True)), call(X, mean=V, dtype=np.float32),
+           call(X, 1, mean=W[:2, None], where=M, correction=0.5, keepdims=True)]  # fmt: skip
 TRUTHS = [*AXES, call(M, 0), call(X, where=M), call(M, axis=1, where=[True, False, True])]
 CUMULATED = [*ONE_AXIS, call(X, 1, np.float32), call(I), call(I, axis=1, dtype=float)]
 CUMULATIVE = [call(V), call(X, axis=1), call(X, axis=-2, include_initial=True),
@@ -58,10 +62,30 @@ POINTS = [*ONE_AXIS, call(X, axis=1, keepdims=True), call(I, 0)]
 TOLERANCES = [call(X, X), call(X, X + 1e-6), call(X, X * 1.2, 0.3), call(X, X + 0.1, atol=0.2),
               call(X, X + 0.1, rtol=0.5, atol=0), call(N, N, equal_nan=True)]  # fmt: skip
 
+sliding_window_view = np.lib.stride_tricks.sliding_window_view
+
+
+def reach(vector: Any, width: Any, axis: int, options: dict[str, Any]) -> None:
+    if width[0]:
+        vector[: width[0]] = vector[width[0]] * options.get("width", axis)
+    if width[1]:
+        vector[-width[1] :] = vector[-width[1] - 1]
+
+
+def outer_square(v: Any) -> Any:
+    return v[:2, None] * v
+
+
+def scaled(v: Any, a: float, *, by: float) -> Any:
+    return v * a * by
+
+
 CASES: dict[Any, list[Call]] = {
     np.clip: [call(X, 0, 1), call(X), call(X, a_min=0.5, a_max=None),
               call(X, min=-1, max=0.5), call(X, max=1), call(I, 2, 4), call(I, 1.5, None),
-              call(X, None, V), call(X, np.nan, 1.0)],
+              call(X, None, V), call(X, np.nan, 1.0),
+              call(X, 0, 1, dtype=np.float32, casting="same_kind"), call(I, 2, None, dtype=float),
+              call(I, V, 4, casting="unsafe", dtype=int)],
     np.fix: [call(X), call(x=X)],
     np.round: [call(X), call(X, 1), call(I), call(I, 2), call(I * 5, -1), call(X * 9, decimals=-1),
                call(C * 1.26, 1)],
@@ -105,7 +129,50 @@ CASES: dict[Any, list[Call]] = {
     np.repeat: [call(X, 2), call(X, [1, 0, 2], 1), call(X, repeats=2, axis=-2), call(V, [2])],
     np.pad: [call(X, 1), call(X, ((1, 0), (0, 2)), "edge"), call(X, (1, 2), mode="reflect"),
              call(X, 1, constant_values=2.5), call(X, 1, constant_values=((1, 2), (3, 4))),
-             call(V, (2, 1), "symmetric"), call(V, {0: (1, 2)}, "wrap")],
+             call(V, (2, 1), "symmetric"), call(V, {0: (1, 2)}, "wrap"),
+             call(X, ((1, 2), (3, 0)), "linear_ramp", end_values=((1.0, 2.0), (3.0, 4.0))),
+             call(I, 2, "linear_ramp", end_values=9), call(X, 2, "maximum", stat_length=1),
+             call(B, 1, "median"), call(I, (3, 2), "mean", stat_length=((1, 2), (2, 1))),
+             call(X, ((3, 9), (8, 7)), "reflect", reflect_type="odd"), call(X, 2, "minimum"),
+             call(X, ((3, 9), (8, 7)), "symmetric", reflect_type="odd"),
+             call(X, 2, reach, width=3.0), call(V, (1, 0), reach)],
+    np.append: [call(X, V), call(X, [[1.0], [2.0]], 1), call(arr=X, values=X, axis=-2)],
+    np.insert: [call(X, 1, 5.0), call(X, [0, 2], [1.0, 2.0], 1), call(X, 1, V, axis=0),
+                call(arr=V, obj=slice(0, 2), values=W[:2], axis=None),
+                call(I, np.array([True, False]), 2.5, 0),
+                call(X, -1, [[1.0], [2.0]], axis=1)],
+    np.delete: [call(X, 1), call(X, [0, -1], 1), call(arr=X, obj=slice(1), axis=0),
+                call(X, [True, False, True], axis=-1)],
+    np.resize: [call(X, (3, 3)), call(a=X, new_shape=2), call(X[:0], (2, 2))],
+    np.trim_zeros: [call(np.pad(V, 2)), call(np.pad(V, 2), "f"), call(np.pad(V, 2), trim="b"),
+                    call(filt=np.pad(X, 1), axis=1), call(np.pad(X, 1), "b", (0, 1)),
+                    call(0 * V, "f")],
+    np.block: [call([[X, X], [V, W]]), call([V, W]), call(X), call(arrays=[[X], [V]])],
+    np.ix_: [call(K, I[0] > 1), call(V, W)],
+    np.diagflat: [call(X), call(v=V, k=-1)],
+    np.rollaxis: [call(B, 2), call(B, 0, 3), call(a=B, axis=-2, start=-1), call(B, 1, start=1)],
+    np.select: [call([M, ~M], [X, X * 2]), call([M], [I], 2.5), call([M[0]], choicelist=[X]),
+                call(condlist=[M, M], choicelist=[1, X], default=V)],
+    np.choose: [call([1, 0, 1], [V, W]), call(K, [V, W, X], mode="clip"),
+                call(I, choices=[V, W], mode="wrap"), call(K[:2] // 2, X.T[:2])],
+    np.compress: [call([False, True], X, 0), call(M[0], X), call(condition=M[0], a=X, axis=-1)],
+    np.extract: [call(M, X), call(condition=[1, 0, 1], arr=V)],
+    sliding_window_view: [call(V, 2), call(X, (2, 2)), call(x=B, window_shape=2, axis=-1),
+                          call(X, (2, 1, 2), (1, 0, 1), subok=False, writeable=False)],
+    np.linspace: [call(V, W), call(V, 2, 5, False), call(0.5, W, 4, True, True),
+                  call(start=V, stop=W, num=3, dtype=int, axis=1, device="cpu"), call(V, W, 1),
+                  call(V, W, 0), call(V, 3.0, 4, endpoint=False, retstep=True)],
+    np.logspace: [call(V, W, 5), call(V, W, 4, False, 2.0), call(V, 1.0, num=3, base=W**2, axis=1),
+                  call(start=0.5, stop=V, num=2, endpoint=True, dtype=np.float32)],
+    np.geomspace: [call(V**2, W**2, 5), call(V**2, 9.0, 4, False), call(C, 2j, num=3),
+                   call(start=1.0, stop=W**2, num=4, endpoint=True, dtype=np.float32, axis=-1)],
+    np.apply_along_axis: [call(np.sum, 0, X), call(func1d=outer_square, axis=1, arr=X),
+                          call(np.multiply, 1, X, 2.0),
+                          call(np.sum, axis=1, arr=X, keepdims=True)],
+    np.apply_over_axes: [call(np.sum, X, 0), call(func=np.max, a=B, axes=(0, -1))],
+    np.piecewise: [call(X, [M, ~M], [np.square, 1.5]), call(X[0], M, [np.square, np.negative]),
+                   call(x=X, condlist=[M], funclist=[np.square, np.exp]), call(I, [M], [0.5, 7]),
+                   call(X, [M], [scaled, scaled], 2.0, by=3.0)],
     np.concatenate: [*JOINED, call((X, X), 1), call((X, V), axis=None), call((X, X), axis=-1)],
     np.stack: [*JOINED, call((X, X), 1), call([X, X], axis=-1)],
     np.hstack: [*JOINED, call((V, W))],
@@ -192,10 +259,13 @@ CASES: dict[Any, list[Call]] = {
     np.shape: [call(X), call(a=X)],
     np.ndim: [call(X), call(a=X)],
     np.size: [call(X), call(X, 1), call(B, axis=(0, -1)), call(a=X, axis=-2)],
-    np.zeros_like: [call(X), call(X, np.float32), call(a=X, dtype=int, subok=False, device="cpu")],
-    np.ones_like: [call(X), call(X, np.float32), call(a=X, dtype=int, subok=False, device="cpu")],
+    np.zeros_like: [call(X), call(X, np.float32), call(a=X, dtype=int, subok=False, device="cpu"),
+                   call(X, shape=(2, 1)), call(X, np.float32, "K", True, 3)],
+    np.ones_like: [call(X), call(X, np.float32), call(a=X, dtype=int, subok=False, device="cpu"),
+                   call(X, shape=(2, 1)), call(X, np.float32, "K", True, 3)],
     np.full_like: [call(X, 2), call(X, 2.5, np.float32),
-                   call(a=I, fill_value=3, dtype=float, subok=False, device="cpu")],
+                   call(a=I, fill_value=3, dtype=float, subok=False, device="cpu"),
+                   call(X, 2, shape=(2,)), call(X, 2.5, np.float32, "K", True, 3)],
     np.iscomplexobj: [call(X), call(x=C)],
     np.isrealobj: [call(X), call(x=C)],
     np.result_type: [call(X, np.float32), call(I, 2.0)],
@@ -207,16 +277,12 @@ CASES |= {np.around: CASES[np.round], np.amax: EXTREMA, np.amin: EXTREMA}
 CASES |= parameters_statistics.CASES
 
 REFUSED: dict[Any, dict[str, Call]] = {
-    np.clip: {"kwargs": call(X, 0, 1, dtype=np.float32, casting="same_kind")},
-    np.nan_to_num: {"copy": call(N, copy=False)},
-    np.pad: {"kwargs": call(X, 1, "mean", stat_length=1)},
+    np.nan_to_num: {"copy": call(N.copy(), copy=False)},
     np.einsum: {"kwargs": call("ij->i", X, dtype=np.complex128)},
-    np.var: {"where": call(X, where=M), "mean": call(X, mean=np.mean(X))},
-    np.std: {"where": call(X, where=M), "mean": call(X, mean=np.mean(X))},
-    np.zeros_like: {"shape": call(X, shape=(2,)), "order": call(X, order="F")},
-    np.ones_like: {"shape": call(X, shape=(2,)), "order": call(X, order="F")},
-    np.full_like: {"shape": call(X, 2, shape=(2,)), "order": call(X, 2, order="F")},
-    np.empty_like: {"shape": call(X, shape=(2,)), "order": call(X, order="F")},
+    np.zeros_like: {"order": call(X, order="F")},
+    np.ones_like: {"order": call(X, order="F")},
+    np.full_like: {"order": call(X, 2, order="F")},
+    np.empty_like: {"order": call(X, order="F")},
 }
 """Parameters that Tensors do not take, with a call of each; NumPy takes it."""
 REFUSED |= parameters_statistics.REFUSED
@@ -358,6 +424,12 @@ def test_out_is_a_tensor_that_nothing_is_recorded_of(name):
     assert_same(array, expected, name)
     with pytest.raises(TypeError, match="requires grad"):
         function(*followed[0], **followed[1], out=array)
+
+
+def test_nan_to_num_writes_if_it_may_not_copy():
+    x = ng.tensor(N)
+    assert np.nan_to_num(x, copy=False, nan=2.0) is x
+    np.testing.assert_array_equal(x.numpy(), np.nan_to_num(N, nan=2.0))
 
 
 WRITES: dict[Any, list[Call]] = {

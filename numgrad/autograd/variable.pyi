@@ -97,6 +97,7 @@ class Tensor:
         self, func: Callable[..., Any], types: Any, args: tuple, kwargs: dict[str, Any]
     ) -> Any:
         """NumPy's call of a function with a Tensor among its arguments."""
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any: ...
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """NumPy's call of a ufunc with a Tensor among its arguments."""
     def __bool__(self) -> bool: ...
@@ -105,6 +106,15 @@ class Tensor:
     def __copy__(self) -> Tensor: ...
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor: ...
     def __divmod__(self, other: Any) -> tuple: ...
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[Any, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
     def __eq__(self, other: _Array, /) -> Tensor: ...  # pyright: ignore[reportIncompatibleMethodOverride]
     def __float__(self) -> float: ...
     def __floordiv__(self, other: _Array, /) -> Tensor: ...
@@ -461,8 +471,14 @@ class Tensor:
         """A tensor over the same memory that no graph leads to."""
     def detach_(self) -> Tensor:
         """Cut the tensor off from the graph that made it: it becomes a leaf."""
+    @property
+    def device(self) -> str:
+        """Where the numbers are: on the CPU."""
     def diag(self, k: Any = 0) -> Tensor:
         """The ``k``-th diagonal of a matrix; of a vector, the matrix that has it there."""
+
+    def diag_embed(self, offset: Any = 0, axis1: Any = -2, axis2: Any = -1) -> Tensor:
+        """Matrices with the last axis of the operand on a diagonal, else zero."""
 
     def diagonal(self, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Tensor:
         """Elements whose indices along two axes differ by ``offset``; they become the last axis."""
@@ -543,6 +559,8 @@ class Tensor:
         """In-place form of ``expm1``; returns the tensor."""
     def fill_(self, value: Any) -> Tensor:
         """Store one number (or 0-d tensor) everywhere."""
+    def fill_diagonal_(self, value: Any, wrap: bool = False) -> Tensor:
+        """Store numbers where all indices are equal, as ``np.fill_diagonal``; returns the tensor."""
     def fix(self) -> Tensor:
         """The operand without its fractional part."""
 
@@ -915,7 +933,10 @@ class Tensor:
         pad_width: _Array,
         mode: str = "constant",
         constant_values: Any = None,
+        end_values: Any = None,
         reflect_type: Any = None,
+        stat_length: Any = None,
+        options: Any = None,
     ) -> Tensor:
         """The operand with elements added at both ends of its axes."""
 
@@ -1171,6 +1192,8 @@ class Tensor:
     def tile(self, reps: _Array) -> Tensor:
         """The operand repeated along each axis as often as ``reps`` says."""
 
+    def to_device(self, device: Any, *, stream: Any = None) -> Tensor:
+        """The tensor itself: there is one device."""
     def tolist(self) -> Any:
         """The elements as nested lists of Python numbers, without their gradients."""
     def topk(self, k: _Array, axis: _Axis = -1, largest: bool = True, sorted: bool = True) -> Any:
@@ -1206,6 +1229,9 @@ class Tensor:
         """In-place form of ``trunc``; returns the tensor."""
     def unbind(self, axis: _Axis = 0) -> tuple[Tensor, ...]:
         """The slices along an axis, as a tuple of views."""
+
+    def unfold(self, axis: _Array, size: _Array, step: Any = 1) -> Tensor:
+        """Windows along an axis, ``step`` apart; their elements become a new last axis."""
 
     def unsqueeze(self, axis: _Axis) -> Tensor:
         """New axes of length 1 at the given positions of the result."""

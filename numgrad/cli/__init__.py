@@ -1,4 +1,4 @@
-"""The command line: ``python -m numgrad {demo,cache,doctor,stubs,warmup}``.
+"""The command line: ``python -m numgrad {demo,cache,doctor,stubs,table,warmup}``.
 
 Each command is a module with ``HELP``, ``add_arguments(parser)`` and ``run(arguments)``, which
 returns the exit status.
@@ -7,11 +7,18 @@ returns the exit status.
 import argparse
 from collections.abc import Sequence
 
-from numgrad.cli import cache, demo, doctor, stubs, warmup
+from numgrad.cli import cache, demo, doctor, stubs, table, warmup
 
 __all__ = ["main"]
 
-COMMANDS = {"demo": demo, "cache": cache, "doctor": doctor, "stubs": stubs, "warmup": warmup}
+COMMANDS = {
+    "demo": demo,
+    "cache": cache,
+    "doctor": doctor,
+    "stubs": stubs,
+    "table": table,
+    "warmup": warmup,
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

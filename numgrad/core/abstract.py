@@ -153,6 +153,11 @@ def filled(shape: tuple[Any, ...], number: Any, dtype: Any) -> Any:
     return state.ground.filled(shape, number, dtype)
 
 
+def made(array: np.ndarray) -> Any:
+    """An array of numbers that an operation made itself, which a trace takes as they are."""
+    return state.ground.made(array)
+
+
 def zeros(shape: tuple[Any, ...], dtype: Any) -> Any:
     """An array of zeros."""
     return state.ground.zeros(shape, dtype)

@@ -35,6 +35,8 @@ def complete(op: Any, args: tuple, params: dict[str, Any]) -> tuple[tuple, dict[
             missing = op.inputs[len(args) :]
             given = []
             for position, name in enumerate(missing, start=len(args)):
+                if name not in params:
+                    name = op.spellings.get(name, name)
                 if name in params:
                     params = dict(params)
                     given.append(params.pop(name))
@@ -44,12 +46,8 @@ def complete(op: Any, args: tuple, params: dict[str, Any]) -> tuple[tuple, dict[
                     raise NumgradTypeError(f"{op.name}: input {name!r} is missing")
             args = (*args, *given)
     if params:
-        for name in params:
-            if name not in op.params:
-                raise NumgradTypeError(
-                    f"{op.name}: no parameter is called {name!r}; it has "
-                    f"{', '.join(op.params) or 'none'}"
-                )
+        if not params.keys() <= op.params.keys():
+            params = _as_ours(op, params)
         params = {**op.params, **params}
     else:
         params = dict(op.params)
@@ -57,3 +55,17 @@ def complete(op: Any, args: tuple, params: dict[str, Any]) -> tuple[tuple, dict[
         if value is REQUIRED:
             raise NumgradTypeError(f"{op.name}: parameter {name!r} is missing")
     return args, params
+
+
+def _as_ours(op: Any, params: dict[str, Any]) -> dict[str, Any]:
+    """Parameters by the names they have here, of which some are given by NumPy's."""
+    ours = {theirs: name for name, theirs in op.spellings.items()}
+    renamed = {ours.get(name, name): value for name, value in params.items()}
+    for name in renamed:
+        if name not in op.params or len(renamed) < len(params):
+            unknown = next(n for n in params if n not in op.params)
+            raise NumgradTypeError(
+                f"{op.name}: no parameter is called {unknown!r}; it has "
+                f"{', '.join(op.params) or 'none'}"
+            )
+    return renamed

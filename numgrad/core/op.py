@@ -167,6 +167,19 @@ class Op(Documented):
         pairs = zip(self.params, theirs, strict=False)
         return tuple([ours for ours, name in takewhile(lambda pair: pair[0] == pair[1], pairs)])
 
+    @cached_property
+    def spellings(self) -> dict[str, str]:
+        """Inputs and parameters -> names that NumPy has for those at the same place."""
+        if not callable(self.ref) or isinstance(self.ref, np.ufunc):
+            return {}
+        theirs = inspect.signature(self.ref).parameters.values()
+        ours = (*self.inputs, *self.params)
+        return {
+            name: p.name
+            for name, p in zip(ours, theirs, strict=False)
+            if p.kind is p.POSITIONAL_OR_KEYWORD and p.name not in ours
+        }
+
     def __call__(self, *args: Any, **params: Any) -> Any:
         # Note [Calling an operation]: the first call replaces ``__call__`` by the eager entry
         # point, in a class of the operation's own, since Python looks it up on the class. That

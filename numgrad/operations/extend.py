@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.core.abstract import made
 from numgrad.core.axis import normalize_axes
 from numgrad.core.batching import BatchOperand, with_parameters
 from numgrad.core.declare import composite, primitive
@@ -100,7 +101,7 @@ def repeat(x, repeats, axis=None):
             f"repeat: repeats of shape {counts.shape} for axis {axis} of shape {tuple(x.shape)}; "
             f"give one number or {n} of them"
         )
-    return take(x, np.repeat(np.arange(n), counts), axis=axis)
+    return take(x, made(np.repeat(np.arange(n), counts)), axis=axis)
 
 
 repeat.calls = [
@@ -170,26 +171,43 @@ def _padding(x: BatchOperand, size: int, widths: Any, values: Any) -> Any:
     return NotImplemented if np.ndim(values) else {"widths": ((0, 0), *widths)}
 
 
-_MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
+_COPIED = ("edge", "reflect", "symmetric", "wrap")
+_MODES = ("constant", "empty", *_COPIED, "linear_ramp", "maximum", "mean", "median", "minimum")
 
 
-@composite(ref=np.pad, smooth=True)
-def pad(x, pad_width, mode="constant", *, constant_values=None, reflect_type=None):
+@composite(ref=np.pad)
+def pad(
+    x,
+    pad_width,
+    mode="constant",
+    *,
+    constant_values=None,
+    end_values=None,
+    reflect_type=None,
+    stat_length=None,
+    options=None,
+):
     """The operand with elements added at both ends of its axes.
-
-    ``mode`` is ``"constant"`` (``constant_values``, numbers without gradient), ``"edge"``,
-    ``"reflect"``, ``"symmetric"`` or ``"wrap"``; ``pad_width`` as in NumPy.
 
     Parameters
     ----------
     pad_width : int, pair of ints or sequence of pairs
         Numbers of elements before and after, for all axes or for each.
-    mode : str
-        ``"constant"``, ``"edge"``, ``"reflect"``, ``"symmetric"`` or ``"wrap"``.
+    mode : str or callable
+        ``"constant"``, ``"edge"``, ``"empty"`` (zeros here), ``"linear_ramp"``, ``"maximum"``,
+        ``"mean"``, ``"median"``, ``"minimum"``, ``"reflect"``, ``"symmetric"``, ``"wrap"``; or a
+        function of a vector, its pair of widths, the axis and ``options``, which fills the ends of
+        the vector in place.
     constant_values : array_like
-        What is added in the mode ``"constant"``, without a gradient; 0 by default.
-    reflect_type : str
-        ``"even"``, in the modes ``"reflect"`` and ``"symmetric"``.
+        What is added in the mode ``"constant"``, a number or pairs; 0 by default.
+    end_values : array_like
+        Where the lines of ``"linear_ramp"`` end, a number or pairs; 0 by default.
+    reflect_type : {'even', 'odd'}
+        Whether ``"reflect"`` and ``"symmetric"`` mirror at a line or at the point of the edge.
+    stat_length : int or pairs of ints
+        How many elements at the edge the statistic is of; by default all.
+    options : dict
+        What a function is called with.
 
     Returns
     -------
@@ -203,48 +221,60 @@ def pad(x, pad_width, mode="constant", *, constant_values=None, reflect_type=Non
     tensor([0., 1., 2., 3., 0., 0.])
     >>> ng.pad(x, 1, mode="reflect")
     tensor([2., 1., 2., 3., 2.])
+    >>> ng.pad(x, (0, 2), mode="linear_ramp", end_values=7.0)
+    tensor([1., 2., 3., 5., 7.])
     """
+    from numgrad.operations import pad_modes
+
     x = as_operand(x)
-    if mode not in _MODES:
-        raise NumgradValueError(f"pad: mode {mode!r} is not available; use one of {_MODES}")
-    for parameter, value, modes in (
-        ("constant_values", constant_values, ("constant",)),
-        ("reflect_type", reflect_type, ("reflect", "symmetric")),
-    ):
-        if value is not None and mode not in modes:
-            raise NumgradValueError(
-                f"pad: {parameter} has no meaning in mode {mode!r}; leave it out"
-            )
-    if reflect_type not in (None, "even"):
-        raise NumgradValueError(f"pad: reflect_type {reflect_type!r} is not available; use 'even'")
     widths = _widths(pad_width, len(x.shape))
+    if callable(mode):
+        return pad_modes.by_function(x, widths, mode, options or {})
+    pad_modes.check_mode(mode, _MODES)
+    given = {
+        "constant_values": constant_values,
+        "end_values": end_values,
+        "reflect_type": reflect_type,
+        "stat_length": stat_length,
+        "options": options,
+    }
+    pad_modes.check_options(mode, given)
     if not widths:  # there is no axis to extend
         return copy(x)
-    if mode == "constant":
+    if mode in ("constant", "empty"):
         values = 0 if constant_values is None else constant_values
+        values = as_operand(values) if isinstance(values, list | tuple) else values
         if hasattr(values, "grad_fn"):
-            if getattr(values, "_requires_grad", False):
-                raise NumgradTypeError(
-                    "pad: constant_values has no gradient; pass a number, or use concat"
-                )
-            values = values._array  # pyright: ignore
+            return pad_modes.fill(x, widths, values)
         return pad_constant(x, widths=widths, values=values)
     if all(width == (0, 0) for width in widths):
         return copy(x)
     for axis, width in enumerate(widths):
-        n = x.shape[axis]
-        if width == (0, 0):
-            continue
-        if n == 0:
+        if width != (0, 0) and x.shape[axis] == 0:
             raise NumgradValueError(
                 f"pad: axis {axis} of shape {tuple(x.shape)} is empty, there is nothing to extend "
                 f"it with in mode {mode!r}; use mode 'constant'"
             )
-        x = take(x, np.pad(np.arange(n), width, mode=mode), axis=axis)
+    if mode == "linear_ramp":
+        return pad_modes.ramp(x, widths, 0 if end_values is None else end_values)
+    if mode in pad_modes.STATISTICS:
+        return pad_modes.statistics(x, widths, mode, stat_length)
+    if reflect_type == "odd":
+        return pad_modes.odd_reflection(x, widths, mode)
+    for axis, width in enumerate(widths):
+        if width != (0, 0):
+            x = take(x, made(np.pad(np.arange(x.shape[axis]), width, mode=mode)), axis=axis)  # pyright: ignore
     return x
 
 
 pad.calls = [
-    *[(((2, 3),), lambda x, mode=mode: pad(x, ((1, 2), (0, 1)), mode)) for mode in _MODES],
+    *[
+        (((2, 3),), lambda x, mode=mode: pad(x, ((1, 2), (0, 1)), mode))
+        for mode in ("constant", *_COPIED)
+    ],
+    (((2, 3),), lambda x: pad(x, ((1, 2), (0, 1)), "linear_ramp", end_values=1.5)),
+    (((2, 3),), lambda x: pad(x, ((1, 2), (0, 1)), "mean", stat_length=2)),
+    (((2, 3),), lambda x: pad(x, ((1, 2), (0, 4)), "reflect", reflect_type="odd")),
+    (((2,), ()), lambda x, v: pad(x, 1, constant_values=v)),
     (((0, 2),), lambda x: pad(x, 1)),
 ]

@@ -31,6 +31,11 @@ _MODULES: dict[str, str] = {
     "unique_inverse unique_values",
     "sorting": "argpartition argsort lexsort partition sort sort_complex topk",
     "statistics": "average corrcoef cov ptp",
+    "assembling": "append block delete insert ix_ resize trim_zeros",
+    "diagonal_matrices": "diag_embed diagflat rollaxis",
+    "scatter_reduce": "scatter_reduce",
+    "selecting": "choose compress extract select",
+    "windows": "sliding_window_view unfold",
 }
 """Modules of this package -> public names that they declare."""
 
@@ -46,6 +51,9 @@ _METHODS: dict[str, str] = {
     "searching": "argwhere nonzero searchsorted",
     "sorting": "argpartition argsort partition sort topk",
     "statistics": "ptp",
+    "diagonal_matrices": "diag_embed",
+    "scatter_reduce": "scatter_reduce",
+    "windows": "unfold",
 }
 """The same modules -> those of their names that are methods of Tensor too."""
 
@@ -59,6 +67,10 @@ NAMESPACES: dict[str, str] = {
     "scipy.ndimage": "numgrad.ndimage",
     "scipy.signal": "numgrad.signal",
 }
+_AT_HOME = ("numpy", "numpy.lib.stride_tricks")
+"""Modules of NumPy whose functions have their operations under names of ``numgrad`` itself."""
+
+NAMESPACES: dict[str, str] = {}
 """Modules of NumPy and SciPy -> modules of ours, whose import declares what stands for theirs."""
 
 
@@ -74,7 +86,7 @@ def declare_for(function: Any) -> bool:
     home = getattr(function, "__module__", None) or "numpy"
     if isinstance(function, np.ufunc):
         home = "numpy" if getattr(np, name, None) is function else "scipy.special"
-    module = LATE.get(name) if home == "numpy" else NAMESPACES.get(home)
+    module = LATE.get(name) if home in _AT_HOME else NAMESPACES.get(home)
     known = len(OPS)
     if module is not None:
         import_module(module)

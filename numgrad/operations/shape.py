@@ -62,7 +62,7 @@ class Spread(View):
         if len(args) > 1 and isinstance(args[-1], str) and "order" in self.params:
             args, params = args[:-1], {**params, "order": args[-1]}
         if params.get("order") in ("A", "K"):
-            x = args[0] if args else params.get("x")
+            x = args[0] if args else params.get("x", params.get(self.spellings.get("x", "x")))
             params["order"] = _memory_order(self.name, x, params["order"])
         return bind(self, args, params)
 

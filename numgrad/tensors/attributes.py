@@ -312,6 +312,7 @@ class TensorAttributes(Tensor):
     detach_ = methods.detach_
     copy_ = methods.copy_
     fill_ = methods.fill_
+    fill_diagonal_ = methods.fill_diagonal_
     zero_ = methods.zero_
     __setitem__ = methods.setitem
     __getitem__ = subscript

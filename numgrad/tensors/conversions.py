@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib import import_module
 from operator import index as as_index
 from typing import Any
 
@@ -18,8 +19,8 @@ from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueEr
 from numgrad.tensors.operators import acceptable
 
 _KEEPS_ARRAY = (
-    "np.stack or ng.asarray makes a Tensor of several, ng.zeros one to write into, operations take "
-    "Tensors as they are, and .detach()"
+    "np.stack or ng.asarray makes a Tensor of several, ng.r_ joins them as np.r_ does, ng.zeros "
+    "makes one to write into, operations take Tensors as they are, and .detach()"
 )
 _KEEPS_NUMBER = (
     "np.sqrt and its like take Tensors where math.sqrt does not, ng.zeros makes a Tensor to write "
@@ -58,6 +59,52 @@ class TensorConversions(Tensor):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         _refuse_loss(self, "conversion to an ndarray", "an ndarray", _KEEPS_ARRAY)
         return np.array(self._array, dtype=dtype, copy=copy)
+
+    @property
+    def device(self) -> str:
+        """Where the numbers are: on the CPU."""
+        return "cpu"
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
+        """The tensor itself: there is one device.
+
+        Examples
+        --------
+        >>> import numgrad as ng
+        >>> ng.tensor([1.0]).to_device("cpu")
+        tensor([1.])
+        """
+        if device != "cpu":
+            raise NumgradValueError(f"to_device: device {device!r} is not available; it is 'cpu'")
+        if stream is not None:
+            raise NumgradValueError("to_device: a CPU has no streams; leave stream out")
+        return self
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12"):
+            raise NumgradValueError(
+                f"__array_namespace__: version {api_version!r} of the standard is not available; "
+                "the newest is 2025.12"
+            )
+        return import_module("numgrad.array_api")
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[Any, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        _refuse_loss(self, "__dlpack__", "another library's array", _KEEPS_ARRAY)
+        if isinstance(self._array, AbstractArray):
+            self._array.refuse("__dlpack__()", NDARRAY)
+        return self._array.__dlpack__(
+            stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
+        )
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0  # kDLCPU
 
     def item(self) -> Any:
         """The one element as a Python number, without its gradient.

@@ -335,26 +335,6 @@ def _copied(name: str, data: Any, dtype: Any, requires_grad: bool) -> Tensor:
     return _finish(name, state.ground.lift(out).copy(), requires_grad)
 
 
-def linspace(
-    start: Any,
-    stop: Any,
-    num: int = 50,
-    endpoint: bool = True,
-    dtype: Any = None,
-    requires_grad: bool = False,
-) -> Tensor:
-    """``num`` evenly spaced numbers from ``start`` to ``stop``, with or without the latter.
-
-    Examples
-    --------
-    >>> import numgrad as ng
-    >>> ng.linspace(0, 1, 5)
-    tensor([0.  , 0.25, 0.5 , 0.75, 1.  ])
-    """
-    array = _made("linspace", np.linspace, start, stop, num, endpoint=endpoint, dtype=dtype)
-    return _finish("linspace", array, requires_grad)
-
-
 def _like(name: str, x: Any, dtype: Any) -> tuple[tuple[int, ...], np.dtype]:
     array = x if isinstance(x, Tensor) else _made(name, state.ground.lift, x)
     return array.shape, _made(name, np.dtype, dtype) if dtype is not None else array.dtype

@@ -112,12 +112,12 @@ def as_values(name: str, value: Any, dtype: np.dtype) -> Any:
     """``value`` as a Tensor or ndarray, if it can be converted to the dtype of a target."""
     try:
         value = as_operand(value)
+        check_array_kind(name, value)
         value = value if isinstance(value, Tensor) else np.asarray(value)
     except NumgradError:
         raise
     except ValueError as error:
         raise NumgradValueError(f"{name}: cannot make an array of the values: {error}") from None
-    check_array_kind(name, value)
     if value.dtype.kind not in "biufc":
         raise NumgradTypeError(f"{name}: values of dtype {value.dtype} are not numeric")
     if value.dtype.kind == "c" and dtype.kind != "c":

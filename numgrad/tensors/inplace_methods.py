@@ -12,6 +12,7 @@ from numgrad.autograd.variable import Tensor, root
 from numgrad.core.documentation import DESCRIBERS
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.op import OPS, Op
+from numgrad.core.view import checked
 from numgrad.errors import NumgradRuntimeError, NumgradValueError
 from numgrad.operations.index import is_basic, is_basic_part
 from numgrad.tensors.inplace import as_values, assign, inplace
@@ -139,6 +140,23 @@ def zero_(self: Tensor) -> Tensor:
     tensor([0., 0.])
     """
     return assign("zero_", self, 0)
+
+
+def fill_diagonal_(self: Tensor, value: Any, wrap: bool = False) -> Tensor:
+    """Store numbers where all indices are equal, as ``np.fill_diagonal``; returns the tensor.
+
+    ``wrap`` goes on below the square part of a matrix with more rows than columns.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.zeros((2, 3)).fill_diagonal_(5.0)
+    tensor([[5., 0., 0.],
+            [0., 5., 0.]])
+    """
+    chosen = np.zeros(self.shape, bool)
+    checked("fill_diagonal_", chosen, np.fill_diagonal, chosen, True, wrap)
+    return inplace(OPS["put"], "fill_diagonal_", self, (np.flatnonzero(chosen), value), {})
 
 
 def detach_(self: Tensor) -> Tensor:

@@ -93,6 +93,8 @@ class Translation:
         self.arity = len(op.inputs)
         if self.special is not None:
             self.arity = self.special.__code__.co_argcount - 1 or 1
+        if self.special in _ALWAYS:
+            self.direct, self.same = -1, frozenset()
 
     def __call__(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """The result, or NotImplemented if it goes into an ndarray."""
@@ -105,7 +107,7 @@ class Translation:
         out = given.pop("out", None)
         operands, params = self._arguments(given)
         compute = self.op
-        if self.special is not None and self.taken & params.keys():
+        if self.special is not None and (self.special in _ALWAYS or self.taken & params.keys()):
             compute = partial(self.special, self.op)
         if out is None:
             return compute(*operands, **params)
@@ -156,7 +158,6 @@ def _is_default(value: Any, default: Any) -> bool:
 _REMEDIES = {
     "order": "; results are in C order, so leave it out",
     "where": "; use np.where on the operand",
-    "mean": "; leave it out, it is computed",
 }
 
 
@@ -214,14 +215,51 @@ def _mean(op: Op, x: Any, *, where: Any = True, **params: Any) -> Any:
     return total / OPS["astype"](OPS["count_nonzero"](mask, **params), dtype=total.real.dtype)
 
 
-def _variance(op: Op, x: Any, *, correction: Any = None, **params: Any) -> Any:
+def _variance(
+    op: Op, x: Any, *, correction: Any = None, where: Any = True, mean: Any = None, **params: Any
+) -> Any:
     if correction is not None:
         if params.get("ddof", 0) != 0:
             raise NumgradValueError(
                 f"{op.name}: ddof and correction are two names of one thing; give one"
             )
         params["ddof"] = correction
-    return op(x, **params)
+    if where is True and mean is None:
+        return op(x, **params)
+    ddof, dtype = params.pop("ddof", 0), params.pop("dtype", None)
+    x = as_operand(x)
+    if dtype is not None or x.dtype.kind not in "fc":
+        x = OPS["astype"](x, dtype=dtype or np.float64)
+    if mean is None:
+        mean = _mean(OPS["mean"], x, where=where, **params | {"keepdims": True})
+    distances = OPS["absolute"](x - mean) if x.dtype.kind == "c" else x - mean
+    mask = mask_of(op.name, where, x.shape)
+    total = OPS["sum"](OPS["where"](mask, OPS["square"](distances), 0), dtype=dtype, **params)
+    count = OPS["maximum"](OPS["count_nonzero"](mask, **params) - ddof, 0)
+    out = total / OPS["astype"](count, dtype=total.dtype)
+    return OPS["sqrt"](out) if op.name == "std" else out
+
+
+def _clip(
+    op: Op, x: Any, *, dtype: Any = None, casting: str = "same_kind", **params: Any
+) -> Any:  # fmt: skip
+    bounds = {k: v for k, v in params.items() if v is not None}
+    given = [x, *bounds.values()]
+    kinds = [v if type(v) in (int, float, complex) else as_operand(v).dtype for v in given]
+    wanted = np.dtype(dtype or np.result_type(*kinds))
+    for v, kind in zip(given, kinds, strict=True):
+        if type(v) not in (int, float, complex) and not np.can_cast(kind, wanted, casting):  # pyright: ignore
+            raise NumgradTypeError(
+                f"clip: dtype {kind} does not go into {wanted} with casting={casting!r}"
+            )
+    x, *ends = [OPS["astype"](as_operand(v), dtype=wanted, copy=False) for v in given]
+    return op(x, **dict(zip(bounds, ends, strict=True)))
+
+
+def _nan_to_num(op: Op, x: Any, *, copy: bool = True, **params: Any) -> Any:
+    if copy:
+        return op(x, **params)
+    return x.nan_to_num_(**params)  # pyright: ignore
 
 
 def _reshape(op: Op, x: Any, *, copy: bool | None = None, **params: Any) -> Any:
@@ -263,13 +301,25 @@ def _angle(op: Op, x: Any, *, deg: bool = False) -> Any:
     return OPS["rad2deg"](op(x)) if deg else op(x)
 
 
+def _pad(op: Op, x: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> Any:
+    if callable(mode):
+        options = {"options": options}
+    return op(x, pad_width, mode, **options)
+
+
+_ALWAYS = (_pad,)
+"""Translations that are needed whatever the arguments are."""
+
 _TRANSLATED: dict[Any, Callable[..., Any]] = {
     **dict.fromkeys(("sum", "prod", "max", "min", "any", "all"), _reduction),
     **dict.fromkeys(("concat", "stack", "hstack", "vstack"), _joined),
     **dict.fromkeys(("var", "std"), _variance),
+    "clip": _clip,
     "mean": _mean,
+    "nan_to_num": _nan_to_num,
     "reshape": _reshape,
     "take": _take,
     "angle": _angle,
+    np.pad: _pad,
 }
 """By NumPy function or name of an operation."""

@@ -14,6 +14,7 @@ import inspect
 import sys
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 from math import prod
 from typing import Any
 
@@ -28,6 +29,8 @@ from numgrad.tensors.creation import empty_like, full_like, ones_like, zeros_lik
 from numgrad.tensors.numpy_calls import NOT_GIVEN, Translation
 from numgrad.tensors.numpy_ufuncs import call, scipy_ufuncs, title
 from numgrad.tensors.numpy_writes import WRITES, requires_grad
+from numgrad.tensors.ranges import geomspace, linspace, logspace
+from numgrad.tensors.reasons import nearest
 from numgrad.tensors.tensor import Tensor
 
 _by_function: dict[Any, Op] = {}
@@ -108,9 +111,11 @@ def _without_operation(name: str, function: Callable[..., Any], args: Any, kwarg
             f"{name}: an argument requires grad, and out= is an ndarray, which carries no gradient;"
             " leave out= away, write a = a + t rather than a += t, or detach() the argument"
         )
+    operation = nearest(function.__name__)
+    hint = "no operation comes near it" if operation is None else f"the nearest is ng.{operation}"
     raise NumgradTypeError(
-        f"{name}: has no gradient here and an argument requires grad; use operations that have "
-        "one (ng.ops lists them), or detach() the argument to do without"
+        f"{name}: has no gradient here and an argument requires grad; of the operations that have "
+        f"one (ng.ops lists them) {hint}; or detach() the argument to do without"
     )
 
 
@@ -175,7 +180,7 @@ _signature = cache(inspect.signature)
 
 def _like(function: Callable[..., Any], create: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """``np.zeros_like`` and its kin, by ours."""
-    taken = {"order": ("K", "C"), "subok": (True, False), "shape": (None,), "device": (None, "cpu")}
+    taken = {"order": ("K", "C"), "subok": (True, False), "device": (None, "cpu")}
 
     def like(*args: Any, **kwargs: Any) -> Tensor:
         given = dict(_signature(function).bind(*args, **kwargs).arguments)
@@ -186,6 +191,10 @@ def _like(function: Callable[..., Any], create: Callable[..., Tensor]) -> Callab
                     f"np.{create.__name__}: {name}={value!r} is not taken on Tensors; use "
                     f"ng.{create.__name__.removesuffix('_like')}(shape, dtype=...)"
                 )
+        shape = given.pop("shape", None)
+        if shape is not None:
+            x = next(iter(given.values()))
+            given[next(iter(given))] = np.broadcast_to(np.empty((), x.dtype), shape)
         return create(*given.values())  # in the order of the signature, which is ours
 
     return like
@@ -207,6 +216,20 @@ def _text(function: Callable[..., str]) -> Callable[..., str]:
     )
 
 
+def _linspace(
+    start: Any, stop: Any, num: Any = 50, endpoint: bool = True, retstep: bool = False,
+    dtype: Any = None, axis: int = 0, *, device: Any = None,
+) -> Any:  # fmt: skip
+    return linspace(start, stop, num, endpoint, dtype, retstep=retstep, axis=axis)
+
+
+def _imported(name: str) -> Callable[..., Any]:
+    """A function of a module that is imported when it is first called."""
+    return lambda *args, **kwargs: getattr(import_module("numgrad.tensors.applying"), name)(
+        *args, **kwargs
+    )
+
+
 _PLAIN: dict[Any, Callable[..., Any]] = {
     np.shape: lambda a: a.shape,
     np.ndim: lambda a: a.ndim,
@@ -223,6 +246,12 @@ _PLAIN: dict[Any, Callable[..., Any]] = {
     np.array_repr: _text(np.array_repr),
     np.array_str: _text(np.array_str),
     np.copy: _copy,
+    np.linspace: _linspace,
+    np.logspace: logspace,
+    np.geomspace: geomspace,
+    np.apply_along_axis: _imported("apply_along_axis"),
+    np.apply_over_axes: _imported("apply_over_axes"),
+    np.piecewise: _imported("piecewise"),
 }
 """Questions about shapes and dtypes, which a trace answers too, and creation."""
 

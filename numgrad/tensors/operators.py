@@ -14,6 +14,10 @@ from numgrad.core.op import Op
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 
 
+LABELLED = ("pandas", "polars", "xarray")
+"""Libraries of labelled arrays, which operators with a Tensor take without their labels."""
+
+
 def operator(op: Op) -> Callable[..., Any]:
     """``a <op> b``, which leaves the right operand its say if it is no number or array."""
     enter = op.entry
@@ -42,4 +46,4 @@ def acceptable(value: Any) -> bool:
     return isinstance(
         value,
         Tensor | np.ndarray | int | float | complex | np.generic | list | tuple | AbstractLength,
-    ) or hasattr(value, "__pandas_priority__")
+    ) or (type(value).__module__.partition(".")[0] in LABELLED and hasattr(value, "__array__"))

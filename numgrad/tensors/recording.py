@@ -99,6 +99,10 @@ def _expanded(op: Composite, args: tuple, params: dict[str, Any]) -> Any:
         try:
             op.__signature__.bind(*args, **params)
         except TypeError as mismatch:
+            ours = {theirs: name for name, theirs in op.spellings.items()}
+            renamed = {ours.get(name, name): value for name, value in params.items()}
+            if renamed.keys() != params.keys() and len(renamed) == len(params):
+                return _expanded(op, args, renamed)
             raise NumgradTypeError(f"{op.name}: {mismatch}") from error
         raise
 

@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.slow,  # kernels are the same for every Python
 ]
 
-LOOKS_AT_INDICES = {"multiply_at"}
+LOOKS_AT_INDICES = {"multiply_at", "trim_zeros"}
 """Operations whose formula looks at the numbers of indices, which a trace refuses."""
 PLACES = {"region", "region_backward", "copy_slices"}
 """Operations of the tape's own, called with another description of a place in a trace."""

@@ -26,6 +26,7 @@ from numgrad.codegen.dtypes import check_dtype
 from numgrad.compiler.call.methods import WeakMethod
 from numgrad.core.tree import Nesting, flatten, paths, unflatten
 from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.tensors.eager import check_array_kind
 
 DEEPEST = 64
 """How deep containers may be in one another: each level is read, and made, at every call."""
@@ -356,6 +357,7 @@ def _leaf(function: str, path: str, value: Any, donated: bool) -> Leaf:
         refresh(value)
         return Leaf(TENSOR, value, value, path, donated)
     if isinstance(value, np.ndarray):
+        check_array_kind(f"jit: the argument {path} of {function}", value)
         array = np.asarray(value)
         if not array.dtype.isnative:
             array = array.astype(array.dtype.type)

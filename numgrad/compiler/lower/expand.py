@@ -215,23 +215,28 @@ lowering("real")(_part("real"))
 lowering("imag")(_part("imag"))
 
 
+_FORMS: tuple[tuple[type[Op], str, str], ...] = (
+    (Elementwise, "in the loop", "an element of a loop, together with its neighbours"),
+    (AxisOp, "in the loop", "loops along its axes, together with its neighbours"),
+    (Composite, "its parts", "the operations it is written with"),
+    (View, "in the loop", "a change of indices in the loops that read it"),
+)
+"""Family, what it becomes in a word, and in a sentence."""
+
+
+def form(op: Op) -> tuple[str, str]:
+    """What an operation becomes in a compiled function, in a word and in a sentence."""
+    for family, word, sentence in _FORMS:
+        if isinstance(op, family):
+            return word, sentence
+    if op.name in LOWERINGS or op.lowering:
+        return "kernel call", "loops of its own"
+    return "segment", "a call between two kernels"
+
+
 def _describe(op: Op) -> str:
     """What an operation becomes, for its documentation."""
-    if isinstance(op, Elementwise):
-        form = "an element of a loop, together with its neighbours"
-    elif isinstance(op, AxisOp):
-        form = "loops along its axes, together with its neighbours"
-    elif isinstance(op, Composite):
-        form = "the operations it is written with"
-    elif isinstance(op, View):
-        form = "a change of indices in the loops that read it"
-    else:
-        form = (
-            "loops of its own"
-            if op.name in LOWERINGS or op.lowering
-            else "a call between two kernels"
-        )
-    return f"Under ``ng.jit``: {form}."
+    return f"Under ``ng.jit``: {form(op)[1]}."
 
 
 DESCRIBERS.append(_describe)

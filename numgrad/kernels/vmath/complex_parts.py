@@ -86,12 +86,12 @@ def absolute_c64(z):
 
 @outlined
 def sign_c128(z):
-    """``z / |z|``; of an infinite part alone its sign, of two NaN."""
+    """``z / |z|``; of any zero 0, of an infinite part alone its sign, of two NaN."""
     x, y = z.real, z.imag
     a, b = fabs(x), fabs(y)
     most = larger(a, b)
     if a == D_ZERO and b == D_ZERO:
-        return z
+        return complex(D_ZERO, D_ZERO)
     if (a == D_INF) != (b == D_INF):
         x = select(a == D_INF, copysign(D_ONE, x), D_ZERO)
         return complex(x, select(b == D_INF, copysign(D_ONE, y), D_ZERO))

@@ -1,0 +1,127 @@
+"""Print what Tensors do in every function of NumPy and ``scipy.special``, or why they do not.
+
+A line for each function: the operation behind it; whether there is a gradient, a second and a
+forward derivative; what it becomes under ``ng.jit``; or the reason why there is no operation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from numgrad.compiler.lower.expand import form
+from numgrad.core.composite import Composite
+from numgrad.core.op import OPS, Op
+from numgrad.operations.late import NAMESPACES, declare_all
+from numgrad.tensors import numpy_protocol
+from numgrad.tensors.numpy_writes import WRITES
+from numgrad.tensors.reasons import reason
+
+HELP = "print which functions of NumPy and SciPy have gradients"
+MODULES = ("numpy", "numpy.linalg", "numpy.fft", "numpy.lib.stride_tricks", "scipy.special")
+COLUMNS = ("function", "value", "gradient", "second", "forward", "ng.jit", "reason")
+_COMPOSED = (
+    np.copy, np.linspace, np.logspace, np.geomspace, np.apply_along_axis, np.apply_over_axes,
+    np.piecewise, np.full_like,
+)  # fmt: skip
+"""Functions without an operation of their own that are composed of others."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """What is known about one function."""
+
+    function: str
+    value: str = ""
+    gradient: str = ""
+    second: str = ""
+    forward: str = ""
+    jit: str = ""
+    reason: str = ""
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The columns in order."""
+        return (
+            self.function, self.value, self.gradient, self.second, self.forward, self.jit,
+            self.reason,
+        )  # fmt: skip
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``table``."""
+    parser.add_argument("--module", choices=MODULES, help="only the functions of this module")
+    parser.add_argument("--output", type=Path, help="write the table, in Markdown, to this file")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print or write the table."""
+    text = markdown([arguments.module] if arguments.module else MODULES)
+    if arguments.output:
+        arguments.output.write_text(text)
+    else:
+        print(text, end="")
+    return 0
+
+
+def markdown(modules: Any = MODULES) -> str:
+    """The table in Markdown."""
+    lines = []
+    for module in modules:
+        lines += [f"## {module}", "", f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|"]
+        lines += [f"| {' | '.join(row.cells)} |" for row in rows(module)]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def rows(module: str) -> Iterator[Row]:
+    """A row for each public function of a module."""
+    declare_all()
+    home = importlib.import_module(module)
+    for name in sorted(dir(home)):
+        function = getattr(home, name)
+        if name[0] == "_" or isinstance(function, type | ModuleType) or not callable(function):
+            continue
+        yield _row(module, name, function)
+
+
+def _row(module: str, name: str, function: Any) -> Row:
+    known = numpy_protocol._operation(function) if hasattr(function, "__name__") else None
+    op = known or _ours(module, name)
+    if function in WRITES:
+        return Row(name, "in place", "yes", "yes", "yes", "in the loop")
+    if op is not None:
+        return _of_operation(name, op)
+    if function in _COMPOSED:
+        return Row(name, "yes", "yes", "yes", "yes", "its parts")
+    if function in numpy_protocol._PLAIN:
+        return Row(name, "yes", reason="answered from shape and dtype alone")
+    dispatched = isinstance(function, np.ufunc) or hasattr(function, "_implementation")
+    return Row(name, "NumPy's" if dispatched else "", reason=reason(module, name) or "")
+
+
+def _ours(module: str, name: str) -> Op | None:
+    """Our operation for a function that knows no Tensors: ``ng.special.zeta``."""
+    ours = NAMESPACES.get(module)
+    found = getattr(importlib.import_module(ours), name, None) if ours else None
+    if found is None:
+        found = next((op for op in OPS.values() if op.ref == f"{module}.{name}"), None)
+    return found if isinstance(found, Op) else None
+
+
+def _of_operation(name: str, op: Op) -> Row:
+    value = "yes" if name in op.names else f"yes, {op.name}"
+    if not op.differentiable:
+        return Row(name, value, jit=form(op)[0], reason="has no derivative by its nature")
+    if not (isinstance(op, Composite) or op.formulas):
+        return Row(name, value, "no", "no", "no", form(op)[0], "has no gradient formula")
+    # formulas are written in operations, so what they give has derivatives too; forward mode
+    # reads them, or transposes them
+    return Row(name, value, "yes", "yes", "yes", form(op)[0])

@@ -1,0 +1,321 @@
+"""Arrays with elements added, left out or repeated: NumPy says where each element goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from numgrad.core.abstract import made
+from numgrad.core.axis import normalize_axes
+from numgrad.core.declare import composite
+from numgrad.core.view import checked
+from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.operations.index import getitem
+from numgrad.operations.join import concat
+from numgrad.operations.shape import as_operand, astype, copy, ravel, reshape
+from numgrad.operations.take import take
+
+
+def numbers_of(operation: str, x: Any) -> np.ndarray:
+    """The numbers of what decides on shapes or places, which a trace does not know."""
+    array = getattr(x, "_array", x)
+    if hasattr(array, "refuse"):
+        array.refuse(
+            f"{operation} at places that are computed",
+            "compute them outside of the function, or pass them as a static argument "
+            "(static_argnums)",
+        )
+    return np.asarray(array)
+
+
+def rearranged(operation: str, move: Callable[..., np.ndarray], *operands: Any) -> Any:
+    """Elements of operands where ``move``, which gets arrays of their numbers, puts these."""
+    starts = [sum(prod(a.shape) for a in operands[:k]) for k in range(len(operands))]
+    numbered = [
+        np.arange(start, start + prod(a.shape)).reshape(a.shape)
+        for start, a in zip(starts, operands, strict=True)
+    ]
+    positions = checked(operation, operands[0], move, *numbered)
+    flat = [ravel(a) for a in operands]
+    return take(flat[0] if len(flat) == 1 else concat(*flat), made(positions))
+
+
+@composite(ref=np.append, method=False, smooth=True)
+def append(x, values, axis=None):
+    """One array after another along an axis; without one both are flattened.
+
+    Parameters
+    ----------
+    values : array_like
+        What comes after.
+
+    Returns
+    -------
+    Tensor
+        Of the dtype both promote to.
+
+    Examples
+    --------
+    >>> ng.append(ng.tensor([1.0, 2.0]), 3.0)
+    tensor([1., 2., 3.])
+    """
+    x, values = as_operand(x), as_operand(values)
+    if axis is None:
+        return concat(ravel(x), ravel(values))
+    return concat(x, values, axis=axis)
+
+
+append.calls = [
+    (((2, 3), (2,)), lambda x, v: append(x, v)),
+    (((2, 3), (2, 1)), lambda x, v: append(x, v, axis=1)),
+    (((0,), (2,)), lambda x, v: append(x, v)),
+]
+
+
+@composite(ref=np.insert, method=False, smooth=True, keeps_dtype=True)
+def insert(x, obj, values, axis=None):
+    """The operand with values inserted before indices of an axis; without one, flattened.
+
+    Parameters
+    ----------
+    obj : int, slice, sequence of ints or of bools
+        Before which elements of the operand.
+    values : array_like
+        What is inserted, converted to the dtype of ``x``.
+
+    Returns
+    -------
+    Tensor
+        Longer along the axis, of the dtype of ``x``.
+
+    Examples
+    --------
+    >>> ng.insert(ng.tensor([1.0, 2.0, 3.0]), [1, 3], [10.0, 20.0])
+    tensor([ 1., 10.,  2.,  3., 20.])
+    """
+    x, values = as_operand(x), as_operand(values)
+    if values.dtype.kind == "c" and x.dtype.kind != "c":
+        raise NumgradTypeError(
+            f"insert: complex values do not go into an array of dtype {x.dtype}; convert it first"
+        )
+    if values.dtype != x.dtype:
+        values = astype(values, dtype=x.dtype)
+    if not isinstance(obj, slice):
+        obj = numbers_of("insert", obj)
+    return rearranged("insert", lambda a, b: np.insert(a, obj, b, axis), x, values)
+
+
+insert.calls = [
+    (((2, 3), (2,)), lambda x, v: insert(x, 1, v, axis=1)),
+    (((3,), (2,)), lambda x, v: insert(x, [2, 0], v)),
+    (((3,), ()), lambda x, v: insert(x, slice(0, 2), v)),
+]
+
+
+@composite(ref=np.delete, method=False, smooth=True, keeps_dtype=True)
+def delete(x, obj, axis=None):
+    """The operand without the elements at indices of an axis; without one, flattened.
+
+    Parameters
+    ----------
+    obj : int, slice, sequence of ints or of bools
+        What is left out.
+
+    Returns
+    -------
+    Tensor
+        Shorter along the axis, of the dtype of ``x``.
+
+    Examples
+    --------
+    >>> ng.delete(ng.tensor([1.0, 2.0, 3.0]), [0, -1])
+    tensor([2.])
+    """
+    x = as_operand(x)
+    if axis is None:
+        x, axis = ravel(x), 0
+    (axis,) = normalize_axes("delete", axis, len(x.shape))
+    if not isinstance(obj, slice):
+        obj = numbers_of("delete", obj)
+    kept = checked("delete", x, np.delete, np.arange(x.shape[axis]), obj)
+    return take(x, made(kept), axis=axis)
+
+
+delete.calls = [
+    (((2, 3),), lambda x: delete(x, [0, -1], axis=1)),
+    (((4,),), lambda x: delete(x, slice(None, None, 2))),
+]
+
+
+@composite(ref=np.resize, method=False, smooth=True, keeps_dtype=True)
+def resize(x, new_shape):
+    """The elements in C order in an array of another size, begun again where they end.
+
+    Parameters
+    ----------
+    new_shape : int or tuple of ints
+        Lengths of the axes of the result.
+
+    Returns
+    -------
+    Tensor
+        Of that shape and the dtype of ``x``; zeros if ``x`` has no elements.
+
+    Examples
+    --------
+    >>> ng.resize(ng.tensor([1.0, 2.0, 3.0]), (2, 2))
+    tensor([[1., 2.],
+            [3., 1.]])
+    """
+    x = as_operand(x)
+    lengths = new_shape if isinstance(new_shape, tuple | list) else (new_shape,)
+    if not prod(x.shape):
+        return concat(ravel(x), np.zeros(prod(lengths), x.dtype)).reshape(tuple(lengths))
+    return rearranged("resize", lambda a: np.resize(a, new_shape), x)
+
+
+resize.calls = [
+    (((2, 3),), lambda x: resize(x, (2, 5))),
+    (((2, 3),), lambda x: resize(x, 4)),
+    (((0,),), lambda x: resize(x, 2)),
+]
+
+
+@composite(ref=np.trim_zeros, method=False, keeps_dtype=True)
+def trim_zeros(x, trim="fb", axis=None):
+    """The operand without zeros at the front and back of its axes.
+
+    Parameters
+    ----------
+    trim : {'fb', 'f', 'b'}
+        Where to trim: front, back or both.
+    axis : int or sequence of ints
+        Axes to trim; by default all.
+
+    Returns
+    -------
+    Tensor
+        A view of the rest.
+
+    Examples
+    --------
+    >>> ng.trim_zeros(ng.tensor([0.0, 0.0, 1.0, 0.0, 2.0, 0.0]))
+    tensor([1., 0., 2.])
+    """
+    x = as_operand(x)
+    sides = trim.lower() if isinstance(trim, str) else trim
+    if sides not in ("fb", "bf", "f", "b"):
+        raise NumgradValueError(f"trim_zeros: trim is 'f', 'b' or 'fb', got {trim!r}")
+    axes = normalize_axes("trim_zeros", axis, len(x.shape))
+    places = np.argwhere(numbers_of("trim_zeros", x))
+    parts = [slice(None)] * len(x.shape)
+    for k in axes:
+        if len(places):
+            low, high = int(places[:, k].min()), int(places[:, k].max()) + 1
+        else:  # nothing but zeros: trimmed from the back, or from the front, all are gone
+            low, high = (x.shape[k], x.shape[k]) if sides == "f" else (0, 0)
+        parts[k] = slice(low if "f" in sides else None, high if "b" in sides else None)
+    return getitem(x, tuple(parts))
+
+
+trim_zeros.calls = [
+    (((2, 3),), lambda x: trim_zeros(concat(x * 0, x, axis=0))),
+]
+
+
+def _depth(arrays: Any) -> int:
+    """How deeply lists are nested, which must be the same everywhere."""
+    if isinstance(arrays, tuple):
+        raise NumgradTypeError(
+            "block: a tuple in the nesting; give lists of arrays, and as arrays no tuples"
+        )
+    if not isinstance(arrays, list):
+        return 0
+    if not arrays:
+        raise NumgradValueError("block: an empty list in the nesting has no shape")
+    depths = {_depth(part) for part in arrays}
+    if len(depths) > 1:
+        raise NumgradValueError(
+            f"block: lists are nested to depths {sorted(depths)}; every array must be as deep"
+        )
+    return depths.pop() + 1
+
+
+def _assembled(arrays: Any, rank: int, level: int) -> Any:
+    if not isinstance(arrays, list):
+        array = as_operand(arrays)
+        return reshape(array, (1,) * (rank - len(array.shape)) + tuple(array.shape))
+    parts = [_assembled(part, rank, level - 1) for part in arrays]
+    return parts[0] if len(parts) == 1 else concat(*parts, axis=-level)
+
+
+def _ranks(arrays: Any) -> list[int]:
+    if isinstance(arrays, list):
+        return [rank for part in arrays for rank in _ranks(part)]
+    return [len(as_operand(arrays).shape)]
+
+
+@composite(ref=np.block, method=False, smooth=True)
+def block(arrays):
+    """An array of nested lists of blocks: the innermost lists run along the last axis.
+
+    Parameters
+    ----------
+    arrays : nested list of array_like
+        Blocks, all nested equally deep.
+
+    Returns
+    -------
+    Tensor
+        With as many axes as lists are deep, or as the blocks have.
+
+    Examples
+    --------
+    >>> a = ng.tensor([[1.0]])
+    >>> ng.block([[a, 2 * a], [3 * a, 4 * a]])
+    tensor([[1., 2.],
+            [3., 4.]])
+    """
+    depth = _depth(arrays)
+    return copy(_assembled(arrays, max(depth, *_ranks(arrays)), depth))
+
+
+block.calls = [
+    (((2, 2), (2,)), lambda a, b: block([[a, a * 2], [b, b]])),
+    (((2,), ()), lambda a, b: block([a, b])),
+]
+
+
+@composite(ref=np.ix_, method=False, aliases=("ix_",))
+def ix_(*arrays):
+    """Vectors shaped so that together they index a grid; booleans become indices.
+
+    Returns
+    -------
+    tuple of Tensors
+
+    Examples
+    --------
+    >>> rows, columns = ng.ix_([0, 1], [True, False, True])
+    >>> rows.shape, columns
+    ((2, 1), tensor([[0, 2]]))
+    """
+    found = []
+    for k, array in enumerate(arrays):
+        a = as_operand(array)
+        if len(a.shape) != 1:
+            raise NumgradValueError(f"ix_: operand {k} has shape {tuple(a.shape)}; give vectors")
+        if a.dtype.kind == "b":
+            a = numbers_of("ix_", a).nonzero()[0]
+        elif not isinstance(array, np.ndarray) and a.shape[0] == 0:
+            a = np.zeros(0, np.int64)
+        found.append(reshape(a, (1,) * k + (-1,) + (1,) * (len(arrays) - k - 1)))
+    return tuple(found)
+
+
+ix_.calls = [
+    (((2,), (3,)), lambda a, b: ix_(a, b)),
+]

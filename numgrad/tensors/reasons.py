@@ -1,0 +1,113 @@
+"""Why a function of NumPy's or SciPy's has no operation, and what comes nearest to it.
+
+Note [Reasons]
+--------------
+Every public function of ``numpy``, ``numpy.linalg``, ``numpy.fft`` and ``scipy.special`` is an
+operation, or handled on Tensors otherwise, or stands here; a test holds us to it, and ``python -m
+numgrad table`` prints it. A reason counts for as long as there is no operation.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+
+from numgrad.core.op import OPS
+from numgrad.operations.late import LATE
+
+_DISCRETE = "returns integers, booleans, dtypes or text, which have no derivative"
+_MAKES = (
+    "makes arrays of numbers; on a Tensor that requires grad it raises: use ng.asarray and ng.r_"
+)
+_FILES = "writes or reads files; use ng.save and ng.load"
+_NUMPYS = "is about the library itself"
+_NODES = "makes polynomials, nodes or zeros of integer orders, which have no derivative"
+_WHOLE = "is of integers; gamma, gammaln and binom take real numbers"
+_AWAITED = "has no operation yet"
+_RARE = "has no operation: custom_vjp and custom_jvp give a function derivatives of your own"
+
+_REASONS = {
+    "numpy": {
+        _DISCRETE: """array2string array_equal array_equiv base_repr binary_repr bitwise_count
+            broadcast_shapes busday_count busday_offset can_cast common_type datetime_as_string
+            datetime_data diag_indices diag_indices_from einsum_path format_float_positional
+            format_float_scientific gcd histogram_bin_edges indices is_busday iscomplex isdtype
+            isfortran isnat isneginf isposinf isreal isscalar issubdtype iterable lcm mask_indices
+            may_share_memory min_scalar_type mintypecode packbits promote_types ravel_multi_index
+            shares_memory spacing tril_indices tril_indices_from triu_indices triu_indices_from
+            typename unpackbits unravel_index""",
+        _MAKES: """arange array asanyarray asarray asarray_chkfinite ascontiguousarray
+            asfortranarray asmatrix bartlett blackman bmat empty eye from_dlpack frombuffer
+            fromfunction fromiter fromstring full hamming hanning identity kaiser ones require tri
+            zeros""",
+        _FILES: """fromfile fromregex genfromtxt load loadtxt save savetxt savez
+            savez_compressed""",
+        _NUMPYS: """frompyfunc get_include get_printoptions getbufsize geterr geterrcall info
+            nested_iters printoptions set_printoptions setbufsize seterr seterrcall show_config
+            show_runtime test""",
+        "joins rows as vstack does": "row_stack",
+        _AWAITED: """argpartition argsort argwhere average bincount convolve corrcoef correlate
+            cov cross digitize divmod ediff1d fabs flatnonzero frexp gradient histogram
+            histogram2d histogramdd i0 interp intersect1d isin ldexp lexsort matvec
+            median modf nan* nextafter nonzero partition percentile poly* ptp quantile
+            real_if_close roots searchsorted setdiff1d setxor1d sinc sort sort_complex
+            trapezoid union1d unique* unwrap vander vecmat""",
+    },
+    "numpy.linalg": {
+        _NUMPYS: "test",
+        _AWAITED: """cholesky cond cross det eig eigh eigvals eigvalsh inv lstsq matrix_power
+            matrix_rank multi_dot pinv qr slogdet solve svd svdvals tensorinv tensorsolve""",
+    },
+    "numpy.fft": {
+        _NUMPYS: "test",
+        "makes arrays of numbers; array_api.fft makes Tensors of them": "fftfreq rfftfreq",
+        _AWAITED: """fft fft2 fftn fftshift hfft ifft ifft2 ifftn ifftshift ihfft irfft irfft2
+            irfftn rfft rfft2 rfftn""",
+    },
+    "numpy.lib.stride_tricks": {
+        "shows memory several times; use sliding_window_view or unfold": "as_strided",
+    },
+    "scipy.special": {
+        _NUMPYS: "geterr seterr errstate test",
+        _NODES: """*_zeros *_roots roots_* bernoulli euler legendre chebyt chebyu chebyc chebys
+            jacobi laguerre genlaguerre hermite hermitenorm gegenbauer sh_legendre sh_chebyt
+            sh_chebyu sh_jacobi jnjnp_zeros *_seq mathieu_even_coef mathieu_odd_coef""",
+        _WHOLE: "comb factorial factorial2 factorialk perm stirling2 gammasgn",
+        _RARE: """agm airy airye assoc_laguerre assoc_legendre_p* bdtr* bei* ber* besselpoly beta
+            betainc* betaln binom boxcox* btdtri* chdtr* chndtr* cosdg cosm1 cotdg dawsn diric
+            ellip* entr erfcinv erfcx erfi eval_* exp1 exp10 expi expn exprel fdtr* fresnel
+            gammainc* gdtr* h1vp h2vp hankel* huber hyp* i0 i0e i1 i1e inv_boxcox* it* iv ive ivp
+            j0 j1 jn jv jve jvp k0 k0e k1 k1e kei* kelvin ker* kl_div kn kolmog* kv kve kvp
+            lambertw legendre_p* lmbda log_ndtr log_wright_bessel loggamma lpmv lqmn lqn mathieu_*
+            modfresnel* modstruve multigammaln nbdtr* ncf* nctdtr* ndtri* nrdtr* obl_* owens_t pbdv
+            pbvv pbwa pdtr* poch powm1 pro_* pseudo_huber radian rel_entr rgamma riccati_* shichi
+            sici sindg smirnov* spence sph_harm_y* sph_legendre_p* spherical_* stdtr* struve tandg
+            tklmbda voigt_profile wofz wright* xlog1py xlogy y0 y1 yn yv yve yvp zetac sinc
+            softplus""",
+    },
+}
+"""Module -> reason -> names, or patterns of names."""
+
+_NEAREST = {
+    "array_equal": "equal", "array_equiv": "equal", "as_strided": "sliding_window_view",
+    "row_stack": "vstack",
+}  # fmt: skip
+"""Functions whose nearest operation has no similar name."""
+
+
+def reason(home: str, name: str) -> str | None:
+    """Why a function of a module has no operation; None if nothing says so."""
+    for text, names in _REASONS.get(home, {}).items():
+        if any(fnmatchcase(name, pattern) for pattern in names.split()):
+            return text
+    return None
+
+
+def nearest(name: str) -> str | None:
+    """The operation that comes nearest to a function without one, if any does."""
+    known = {n for op in OPS.values() if not op.internal for n in op.names} | LATE.keys()
+    for candidate in (_NEAREST.get(name), name.removeprefix("nan"), name.removesuffix("1d")):
+        if candidate in known:
+            return candidate
+    close = get_close_matches(name, sorted(known), 1, 0.8)
+    return close[0] if close else None

@@ -1,0 +1,71 @@
+"""The table of functions: nothing of NumPy's or ``scipy.special`` is missing silently."""
+
+import numpy as np
+import pytest
+import scipy.special
+
+import numgrad as ng
+from numgrad.cli import main, table
+from numgrad.tensors import reasons
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return {module: list(table.rows(module)) for module in table.MODULES}
+
+
+def test_every_function_is_an_operation_or_has_a_reason(rows):
+    missing = [
+        f"{module}.{row.function}"
+        for module in table.MODULES
+        for row in rows[module]
+        if row.gradient != "yes" and not row.reason
+    ]
+    assert not missing
+
+
+def test_what_the_table_says_is_so(rows):
+    found = {row.function: row for row in rows["numpy"]}
+    assert found["exp"].cells[1:6] == ("yes", "yes", "yes", "yes", "in the loop")
+    assert found["concatenate"].value == "yes"
+    assert found["multiply"].gradient == "yes"
+    assert found["argmax"].gradient == ""
+    assert found["argmax"].reason == "has no derivative by its nature"
+    assert found["put"].value == "in place"
+    assert found["linspace"].jit == "its parts"
+    assert "integers" in found["gcd"].reason
+    special = {row.function: row for row in rows["scipy.special"]}
+    assert special["expit"].gradient == "yes"
+    x = ng.tensor([0.5, 1.5], requires_grad=True)
+    for row in rows["numpy"]:  # one operand will do for those of NumPy's ufuncs that have one
+        ufunc = getattr(np, row.function)
+        if isinstance(ufunc, np.ufunc) and (ufunc.nin, ufunc.nout) == (1, 1) and row.gradient:
+            out = ufunc(np.tanh(x)) if row.function != "arccosh" else ufunc(x + 1)
+            assert out.requires_grad or out.dtype.kind != "f", row
+
+
+def test_every_reason_is_about_something():
+    import importlib
+
+    for module, found in reasons._REASONS.items():
+        names = dir(importlib.import_module(module))
+        for patterns in found.values():
+            for pattern in patterns.split():
+                assert any(reasons.fnmatchcase(name, pattern) for name in names), pattern
+
+
+def test_the_nearest_operation_is_named():
+    x = ng.tensor([1.0, 2.0], requires_grad=True)
+    with pytest.raises(TypeError, match=r"tklmbda: has no gradient.*no operation comes near"):
+        scipy.special.tklmbda(x, 1.0)
+    assert reasons.nearest("nansum") in ("nansum", "sum")
+    assert reasons.nearest("hstacks") == "hstack"
+    assert reasons.nearest("busday_count") is None
+
+
+def test_the_command_writes_the_table(tmp_path, capsys):
+    target = tmp_path / "table.md"
+    assert main(["table", "--module", "numpy.linalg", "--output", str(target)]) == 0
+    assert "| matmul | yes | yes |" in target.read_text()
+    assert main(["table", "--module", "numpy.lib.stride_tricks"]) == 0
+    assert "| sliding_window_view | yes |" in capsys.readouterr().out
