@@ -35,6 +35,15 @@ from numgrad.nn.activation.module import Softmin as Softmin
 from numgrad.nn.activation.module import Softplus as Softplus
 from numgrad.nn.activation.module import Softsign as Softsign
 from numgrad.nn.activation.module import Tanh as Tanh
+from numgrad.nn.activation.piecewise_module import GLU as GLU
+from numgrad.nn.activation.piecewise_module import Hardshrink as Hardshrink
+from numgrad.nn.activation.piecewise_module import Hardsigmoid as Hardsigmoid
+from numgrad.nn.activation.piecewise_module import Hardswish as Hardswish
+from numgrad.nn.activation.piecewise_module import RReLU as RReLU
+from numgrad.nn.activation.piecewise_module import Softmax2d as Softmax2d
+from numgrad.nn.activation.piecewise_module import Softshrink as Softshrink
+from numgrad.nn.activation.piecewise_module import Tanhshrink as Tanhshrink
+from numgrad.nn.activation.piecewise_module import Threshold as Threshold
 from numgrad.nn.attention.module import MultiheadAttention as MultiheadAttention
 from numgrad.nn.container.flatten import Flatten as Flatten
 from numgrad.nn.container.flatten import Unflatten as Unflatten
@@ -47,9 +56,12 @@ from numgrad.nn.convolution.module import Conv1d as Conv1d
 from numgrad.nn.convolution.module import Conv2d as Conv2d
 from numgrad.nn.convolution.module import ConvTranspose1d as ConvTranspose1d
 from numgrad.nn.convolution.module import ConvTranspose2d as ConvTranspose2d
+from numgrad.nn.dropout.module import AlphaDropout as AlphaDropout
 from numgrad.nn.dropout.module import Dropout as Dropout
 from numgrad.nn.dropout.module import Dropout1d as Dropout1d
 from numgrad.nn.dropout.module import Dropout2d as Dropout2d
+from numgrad.nn.dropout.module import Dropout3d as Dropout3d
+from numgrad.nn.dropout.module import FeatureAlphaDropout as FeatureAlphaDropout
 from numgrad.nn.embedding.module import Embedding as Embedding
 from numgrad.nn.linear.module import Bilinear as Bilinear
 from numgrad.nn.linear.module import Identity as Identity
@@ -98,6 +110,21 @@ from numgrad.nn.normalization.module import BatchNorm2d as BatchNorm2d
 from numgrad.nn.normalization.module import GroupNorm as GroupNorm
 from numgrad.nn.normalization.module import LayerNorm as LayerNorm
 from numgrad.nn.normalization.module import RMSNorm as RMSNorm
+from numgrad.nn.padding.module import CircularPad1d as CircularPad1d
+from numgrad.nn.padding.module import CircularPad2d as CircularPad2d
+from numgrad.nn.padding.module import CircularPad3d as CircularPad3d
+from numgrad.nn.padding.module import ConstantPad1d as ConstantPad1d
+from numgrad.nn.padding.module import ConstantPad2d as ConstantPad2d
+from numgrad.nn.padding.module import ConstantPad3d as ConstantPad3d
+from numgrad.nn.padding.module import ReflectionPad1d as ReflectionPad1d
+from numgrad.nn.padding.module import ReflectionPad2d as ReflectionPad2d
+from numgrad.nn.padding.module import ReflectionPad3d as ReflectionPad3d
+from numgrad.nn.padding.module import ReplicationPad1d as ReplicationPad1d
+from numgrad.nn.padding.module import ReplicationPad2d as ReplicationPad2d
+from numgrad.nn.padding.module import ReplicationPad3d as ReplicationPad3d
+from numgrad.nn.padding.module import ZeroPad1d as ZeroPad1d
+from numgrad.nn.padding.module import ZeroPad2d as ZeroPad2d
+from numgrad.nn.padding.module import ZeroPad3d as ZeroPad3d
 from numgrad.nn.pooling.module import AdaptiveAvgPool1d as AdaptiveAvgPool1d
 from numgrad.nn.pooling.module import AdaptiveAvgPool2d as AdaptiveAvgPool2d
 from numgrad.nn.pooling.module import AvgPool1d as AvgPool1d
@@ -112,21 +139,26 @@ from numgrad.nn.recurrent.module import LSTM as LSTM
 from numgrad.nn.recurrent.module import RNN as RNN
 
 __all__ = [
-    "CELU", "ELU", "GELU", "GRU", "LSTM", "RNN", "SELU", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d",
-    "AvgPool1d", "AvgPool2d", "BCELoss", "BCEWithLogitsLoss", "BatchNorm1d", "BatchNorm2d",
-    "Bilinear", "Buffer", "Conv1d", "Conv2d", "ConvTranspose1d", "ConvTranspose2d",
-    "CosineEmbeddingLoss", "CrossEntropyLoss", "Dropout", "Dropout1d", "Dropout2d", "Embedding",
-    "Flatten", "GRUCell", "GaussianNLLLoss", "GroupNorm", "Hardtanh", "HuberLoss", "Identity",
-    "KLDivLoss", "L1Loss", "LSTMCell", "LayerNorm", "LeakyReLU", "Linear", "LogSigmoid",
-    "LogSoftmax", "MSELoss", "MaxPool1d", "MaxPool2d", "Mish", "Module", "ModuleDict", "ModuleList",
-    "MultiheadAttention", "NLLLoss", "PReLU", "Parameter", "ParameterDict", "ParameterList",
-    "PoissonNLLLoss", "RMSNorm", "RNNCell", "ReLU", "ReLU6", "Sequential", "SiLU", "Sigmoid",
-    "SmoothL1Loss", "Softmax", "Softmin", "Softplus", "Softsign", "Tanh", "TripletMarginLoss",
-    "Unflatten", "functional", "functional_call", "init",
-    "register_module_buffer_registration_hook", "register_module_forward_hook",
-    "register_module_forward_pre_hook", "register_module_full_backward_hook",
-    "register_module_full_backward_pre_hook", "register_module_module_registration_hook",
-    "register_module_parameter_registration_hook", "stack_module_state", "utils",
+    "CELU", "ELU", "GELU", "GLU", "GRU", "LSTM", "RNN", "SELU", "AdaptiveAvgPool1d",
+    "AdaptiveAvgPool2d", "AlphaDropout", "AvgPool1d", "AvgPool2d", "BCELoss", "BCEWithLogitsLoss",
+    "BatchNorm1d", "BatchNorm2d", "Bilinear", "Buffer", "CircularPad1d", "CircularPad2d",
+    "CircularPad3d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "Conv1d", "Conv2d",
+    "ConvTranspose1d", "ConvTranspose2d", "CosineEmbeddingLoss", "CrossEntropyLoss", "Dropout",
+    "Dropout1d", "Dropout2d", "Dropout3d", "Embedding", "FeatureAlphaDropout", "Flatten", "GRUCell",
+    "GaussianNLLLoss", "GroupNorm", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh",
+    "HuberLoss", "Identity", "KLDivLoss", "L1Loss", "LSTMCell", "LayerNorm", "LeakyReLU", "Linear",
+    "LogSigmoid", "LogSoftmax", "MSELoss", "MaxPool1d", "MaxPool2d", "Mish", "Module", "ModuleDict",
+    "ModuleList", "MultiheadAttention", "NLLLoss", "PReLU", "Parameter", "ParameterDict",
+    "ParameterList", "PoissonNLLLoss", "RMSNorm", "RNNCell", "RReLU", "ReLU", "ReLU6",
+    "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d",
+    "ReplicationPad3d", "Sequential", "SiLU", "Sigmoid", "SmoothL1Loss", "Softmax", "Softmax2d",
+    "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink", "Threshold",
+    "TripletMarginLoss", "Unflatten", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d", "functional",
+    "functional_call", "init", "register_module_buffer_registration_hook",
+    "register_module_forward_hook", "register_module_forward_pre_hook",
+    "register_module_full_backward_hook", "register_module_full_backward_pre_hook",
+    "register_module_module_registration_hook", "register_module_parameter_registration_hook",
+    "stack_module_state", "utils",
 ]  # fmt: skip
 
 

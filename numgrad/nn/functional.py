@@ -24,6 +24,15 @@ from numgrad.nn.activation.functional import softmin as softmin
 from numgrad.nn.activation.functional import softplus as softplus
 from numgrad.nn.activation.functional import softsign as softsign
 from numgrad.nn.activation.functional import tanh as tanh
+from numgrad.nn.activation.piecewise import glu as glu
+from numgrad.nn.activation.piecewise import gumbel_softmax as gumbel_softmax
+from numgrad.nn.activation.piecewise import hardshrink as hardshrink
+from numgrad.nn.activation.piecewise import hardsigmoid as hardsigmoid
+from numgrad.nn.activation.piecewise import hardswish as hardswish
+from numgrad.nn.activation.piecewise import rrelu as rrelu
+from numgrad.nn.activation.piecewise import softshrink as softshrink
+from numgrad.nn.activation.piecewise import tanhshrink as tanhshrink
+from numgrad.nn.activation.piecewise import threshold as threshold
 from numgrad.nn.attention.functional import (
     scaled_dot_product_attention as scaled_dot_product_attention,
 )
@@ -31,9 +40,12 @@ from numgrad.nn.convolution.functional import conv1d as conv1d
 from numgrad.nn.convolution.functional import conv2d as conv2d
 from numgrad.nn.convolution.functional import conv_transpose1d as conv_transpose1d
 from numgrad.nn.convolution.functional import conv_transpose2d as conv_transpose2d
+from numgrad.nn.dropout.functional import alpha_dropout as alpha_dropout
 from numgrad.nn.dropout.functional import dropout as dropout
 from numgrad.nn.dropout.functional import dropout1d as dropout1d
 from numgrad.nn.dropout.functional import dropout2d as dropout2d
+from numgrad.nn.dropout.functional import dropout3d as dropout3d
+from numgrad.nn.dropout.functional import feature_alpha_dropout as feature_alpha_dropout
 from numgrad.nn.embedding.functional import embedding as embedding
 from numgrad.nn.embedding.functional import one_hot as one_hot
 from numgrad.nn.linear.functional import bilinear as bilinear
@@ -69,15 +81,18 @@ from numgrad.nn.pooling.functional import max_pool1d as max_pool1d
 from numgrad.nn.pooling.functional import max_pool2d as max_pool2d
 
 __all__ = [
-    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "avg_pool1d", "avg_pool2d", "batch_norm",
-    "bilinear", "binary_cross_entropy", "binary_cross_entropy_with_logits", "celu", "conv1d",
-    "conv2d", "conv_transpose1d", "conv_transpose2d", "cosine_embedding_loss", "cosine_similarity",
-    "cross_entropy", "dropout", "dropout1d", "dropout2d", "elu", "embedding", "gaussian_nll_loss",
-    "gelu", "group_norm", "hardtanh", "huber_loss", "kl_div", "l1_loss", "layer_norm", "leaky_relu",
-    "linear", "log_softmax", "logsigmoid", "max_pool1d", "max_pool2d", "mish", "mse_loss",
-    "nll_loss", "normalize", "one_hot", "pad", "pairwise_distance", "poisson_nll_loss", "prelu",
-    "relu", "relu6", "rms_norm", "scaled_dot_product_attention", "selu", "sigmoid", "silu",
-    "smooth_l1_loss", "softmax", "softmin", "softplus", "softsign", "tanh", "triplet_margin_loss",
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "alpha_dropout", "avg_pool1d", "avg_pool2d",
+    "batch_norm", "bilinear", "binary_cross_entropy", "binary_cross_entropy_with_logits", "celu",
+    "conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d", "cosine_embedding_loss",
+    "cosine_similarity", "cross_entropy", "dropout", "dropout1d", "dropout2d", "dropout3d", "elu",
+    "embedding", "feature_alpha_dropout", "gaussian_nll_loss", "gelu", "glu", "group_norm",
+    "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "huber_loss", "kl_div",
+    "l1_loss", "layer_norm", "leaky_relu", "linear", "log_softmax", "logsigmoid", "max_pool1d",
+    "max_pool2d", "mish", "mse_loss", "nll_loss", "normalize", "one_hot", "pad",
+    "pairwise_distance", "poisson_nll_loss", "prelu", "relu", "relu6", "rms_norm", "rrelu",
+    "scaled_dot_product_attention", "selu", "sigmoid", "silu", "smooth_l1_loss", "softmax",
+    "softmin", "softplus", "softshrink", "softsign", "tanh", "tanhshrink", "threshold",
+    "triplet_margin_loss",
 ]  # fmt: skip
 
 
