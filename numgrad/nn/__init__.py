@@ -66,6 +66,17 @@ from numgrad.nn.embedding.module import Embedding as Embedding
 from numgrad.nn.linear.module import Bilinear as Bilinear
 from numgrad.nn.linear.module import Identity as Identity
 from numgrad.nn.linear.module import Linear as Linear
+from numgrad.nn.loss.margin_module import CosineSimilarity as CosineSimilarity
+from numgrad.nn.loss.margin_module import HingeEmbeddingLoss as HingeEmbeddingLoss
+from numgrad.nn.loss.margin_module import MarginRankingLoss as MarginRankingLoss
+from numgrad.nn.loss.margin_module import MultiLabelMarginLoss as MultiLabelMarginLoss
+from numgrad.nn.loss.margin_module import MultiLabelSoftMarginLoss as MultiLabelSoftMarginLoss
+from numgrad.nn.loss.margin_module import MultiMarginLoss as MultiMarginLoss
+from numgrad.nn.loss.margin_module import PairwiseDistance as PairwiseDistance
+from numgrad.nn.loss.margin_module import SoftMarginLoss as SoftMarginLoss
+from numgrad.nn.loss.margin_module import (
+    TripletMarginWithDistanceLoss as TripletMarginWithDistanceLoss,
+)
 from numgrad.nn.loss.module import BCELoss as BCELoss
 from numgrad.nn.loss.module import BCEWithLogitsLoss as BCEWithLogitsLoss
 from numgrad.nn.loss.module import CosineEmbeddingLoss as CosineEmbeddingLoss
@@ -143,22 +154,24 @@ __all__ = [
     "AdaptiveAvgPool2d", "AlphaDropout", "AvgPool1d", "AvgPool2d", "BCELoss", "BCEWithLogitsLoss",
     "BatchNorm1d", "BatchNorm2d", "Bilinear", "Buffer", "CircularPad1d", "CircularPad2d",
     "CircularPad3d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "Conv1d", "Conv2d",
-    "ConvTranspose1d", "ConvTranspose2d", "CosineEmbeddingLoss", "CrossEntropyLoss", "Dropout",
-    "Dropout1d", "Dropout2d", "Dropout3d", "Embedding", "FeatureAlphaDropout", "Flatten", "GRUCell",
-    "GaussianNLLLoss", "GroupNorm", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh",
-    "HuberLoss", "Identity", "KLDivLoss", "L1Loss", "LSTMCell", "LayerNorm", "LeakyReLU", "Linear",
-    "LogSigmoid", "LogSoftmax", "MSELoss", "MaxPool1d", "MaxPool2d", "Mish", "Module", "ModuleDict",
-    "ModuleList", "MultiheadAttention", "NLLLoss", "PReLU", "Parameter", "ParameterDict",
-    "ParameterList", "PoissonNLLLoss", "RMSNorm", "RNNCell", "RReLU", "ReLU", "ReLU6",
-    "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d",
-    "ReplicationPad3d", "Sequential", "SiLU", "Sigmoid", "SmoothL1Loss", "Softmax", "Softmax2d",
-    "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink", "Threshold",
-    "TripletMarginLoss", "Unflatten", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d", "functional",
-    "functional_call", "init", "register_module_buffer_registration_hook",
-    "register_module_forward_hook", "register_module_forward_pre_hook",
-    "register_module_full_backward_hook", "register_module_full_backward_pre_hook",
-    "register_module_module_registration_hook", "register_module_parameter_registration_hook",
-    "stack_module_state", "utils",
+    "ConvTranspose1d", "ConvTranspose2d", "CosineEmbeddingLoss", "CosineSimilarity",
+    "CrossEntropyLoss", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Embedding",
+    "FeatureAlphaDropout", "Flatten", "GRUCell", "GaussianNLLLoss", "GroupNorm", "Hardshrink",
+    "Hardsigmoid", "Hardswish", "Hardtanh", "HingeEmbeddingLoss", "HuberLoss", "Identity",
+    "KLDivLoss", "L1Loss", "LSTMCell", "LayerNorm", "LeakyReLU", "Linear", "LogSigmoid",
+    "LogSoftmax", "MSELoss", "MarginRankingLoss", "MaxPool1d", "MaxPool2d", "Mish", "Module",
+    "ModuleDict", "ModuleList", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss",
+    "MultiMarginLoss", "MultiheadAttention", "NLLLoss", "PReLU", "PairwiseDistance", "Parameter",
+    "ParameterDict", "ParameterList", "PoissonNLLLoss", "RMSNorm", "RNNCell", "RReLU", "ReLU",
+    "ReLU6", "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d",
+    "ReplicationPad2d", "ReplicationPad3d", "Sequential", "SiLU", "Sigmoid", "SmoothL1Loss",
+    "SoftMarginLoss", "Softmax", "Softmax2d", "Softmin", "Softplus", "Softshrink", "Softsign",
+    "Tanh", "Tanhshrink", "Threshold", "TripletMarginLoss", "TripletMarginWithDistanceLoss",
+    "Unflatten", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d", "functional", "functional_call", "init",
+    "register_module_buffer_registration_hook", "register_module_forward_hook",
+    "register_module_forward_pre_hook", "register_module_full_backward_hook",
+    "register_module_full_backward_pre_hook", "register_module_module_registration_hook",
+    "register_module_parameter_registration_hook", "stack_module_state", "utils",
 ]  # fmt: skip
 
 

@@ -67,6 +67,15 @@ from numgrad.nn.loss.functional import smooth_l1_loss as smooth_l1_loss
 from numgrad.nn.loss.likelihood import gaussian_nll_loss as gaussian_nll_loss
 from numgrad.nn.loss.likelihood import kl_div as kl_div
 from numgrad.nn.loss.likelihood import poisson_nll_loss as poisson_nll_loss
+from numgrad.nn.loss.margin import hinge_embedding_loss as hinge_embedding_loss
+from numgrad.nn.loss.margin import margin_ranking_loss as margin_ranking_loss
+from numgrad.nn.loss.margin import multi_margin_loss as multi_margin_loss
+from numgrad.nn.loss.margin import multilabel_margin_loss as multilabel_margin_loss
+from numgrad.nn.loss.margin import multilabel_soft_margin_loss as multilabel_soft_margin_loss
+from numgrad.nn.loss.margin import soft_margin_loss as soft_margin_loss
+from numgrad.nn.loss.margin import (
+    triplet_margin_with_distance_loss as triplet_margin_with_distance_loss,
+)
 from numgrad.nn.normalization.functional import batch_norm as batch_norm
 from numgrad.nn.normalization.functional import group_norm as group_norm
 from numgrad.nn.normalization.functional import layer_norm as layer_norm
@@ -86,13 +95,15 @@ __all__ = [
     "conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d", "cosine_embedding_loss",
     "cosine_similarity", "cross_entropy", "dropout", "dropout1d", "dropout2d", "dropout3d", "elu",
     "embedding", "feature_alpha_dropout", "gaussian_nll_loss", "gelu", "glu", "group_norm",
-    "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "huber_loss", "kl_div",
-    "l1_loss", "layer_norm", "leaky_relu", "linear", "log_softmax", "logsigmoid", "max_pool1d",
-    "max_pool2d", "mish", "mse_loss", "nll_loss", "normalize", "one_hot", "pad",
-    "pairwise_distance", "poisson_nll_loss", "prelu", "relu", "relu6", "rms_norm", "rrelu",
-    "scaled_dot_product_attention", "selu", "sigmoid", "silu", "smooth_l1_loss", "softmax",
-    "softmin", "softplus", "softshrink", "softsign", "tanh", "tanhshrink", "threshold",
-    "triplet_margin_loss",
+    "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hinge_embedding_loss",
+    "huber_loss", "kl_div", "l1_loss", "layer_norm", "leaky_relu", "linear", "log_softmax",
+    "logsigmoid", "margin_ranking_loss", "max_pool1d", "max_pool2d", "mish", "mse_loss",
+    "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss", "nll_loss",
+    "normalize", "one_hot", "pad", "pairwise_distance", "poisson_nll_loss", "prelu", "relu",
+    "relu6", "rms_norm", "rrelu", "scaled_dot_product_attention", "selu", "sigmoid", "silu",
+    "smooth_l1_loss", "soft_margin_loss", "softmax", "softmin", "softplus", "softshrink",
+    "softsign", "tanh", "tanhshrink", "threshold", "triplet_margin_loss",
+    "triplet_margin_with_distance_loss",
 ]  # fmt: skip
 
 
