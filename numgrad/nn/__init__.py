@@ -148,6 +148,11 @@ from numgrad.nn.recurrent.cells import RNNCell as RNNCell
 from numgrad.nn.recurrent.module import GRU as GRU
 from numgrad.nn.recurrent.module import LSTM as LSTM
 from numgrad.nn.recurrent.module import RNN as RNN
+from numgrad.nn.transformer.layer import TransformerDecoderLayer as TransformerDecoderLayer
+from numgrad.nn.transformer.layer import TransformerEncoderLayer as TransformerEncoderLayer
+from numgrad.nn.transformer.module import Transformer as Transformer
+from numgrad.nn.transformer.module import TransformerDecoder as TransformerDecoder
+from numgrad.nn.transformer.module import TransformerEncoder as TransformerEncoder
 
 __all__ = [
     "CELU", "ELU", "GELU", "GLU", "GRU", "LSTM", "RNN", "SELU", "AdaptiveAvgPool1d",
@@ -166,12 +171,14 @@ __all__ = [
     "ReLU6", "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d",
     "ReplicationPad2d", "ReplicationPad3d", "Sequential", "SiLU", "Sigmoid", "SmoothL1Loss",
     "SoftMarginLoss", "Softmax", "Softmax2d", "Softmin", "Softplus", "Softshrink", "Softsign",
-    "Tanh", "Tanhshrink", "Threshold", "TripletMarginLoss", "TripletMarginWithDistanceLoss",
-    "Unflatten", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d", "functional", "functional_call", "init",
-    "register_module_buffer_registration_hook", "register_module_forward_hook",
-    "register_module_forward_pre_hook", "register_module_full_backward_hook",
-    "register_module_full_backward_pre_hook", "register_module_module_registration_hook",
-    "register_module_parameter_registration_hook", "stack_module_state", "utils",
+    "Tanh", "Tanhshrink", "Threshold", "Transformer", "TransformerDecoder",
+    "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer", "TripletMarginLoss",
+    "TripletMarginWithDistanceLoss", "Unflatten", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d",
+    "functional", "functional_call", "init", "register_module_buffer_registration_hook",
+    "register_module_forward_hook", "register_module_forward_pre_hook",
+    "register_module_full_backward_hook", "register_module_full_backward_pre_hook",
+    "register_module_module_registration_hook", "register_module_parameter_registration_hook",
+    "stack_module_state", "utils",
 ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""A call held to PyTorch's, and to itself under transforms: values, gradients, seconds, tangents."""
+"""A call held to PyTorch's, and to itself in forward mode, in batches and compiled."""
 
 from __future__ import annotations
 

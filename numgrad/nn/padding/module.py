@@ -49,7 +49,7 @@ class _Pad(Module):
 def _widths(name: str, padding: Any, rank: int) -> tuple[int, ...]:
     """A width for both ends of each axis, the last one first."""
     several = isinstance(padding, tuple | list) or getattr(padding, "ndim", 0) == 1
-    given = tuple(padding) if several else (padding,) * (2 * rank)
+    given: tuple[Any, ...] = tuple(padding) if several else (padding,) * (2 * rank)
     try:
         given = tuple([n.__index__() for n in given])
     except (AttributeError, TypeError):
