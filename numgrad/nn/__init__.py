@@ -62,6 +62,7 @@ from numgrad.nn.dropout.module import Dropout1d as Dropout1d
 from numgrad.nn.dropout.module import Dropout2d as Dropout2d
 from numgrad.nn.dropout.module import Dropout3d as Dropout3d
 from numgrad.nn.dropout.module import FeatureAlphaDropout as FeatureAlphaDropout
+from numgrad.nn.embedding.bag_module import EmbeddingBag as EmbeddingBag
 from numgrad.nn.embedding.module import Embedding as Embedding
 from numgrad.nn.linear.module import Bilinear as Bilinear
 from numgrad.nn.linear.module import Identity as Identity
@@ -161,9 +162,9 @@ __all__ = [
     "CircularPad3d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "Conv1d", "Conv2d",
     "ConvTranspose1d", "ConvTranspose2d", "CosineEmbeddingLoss", "CosineSimilarity",
     "CrossEntropyLoss", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Embedding",
-    "FeatureAlphaDropout", "Flatten", "GRUCell", "GaussianNLLLoss", "GroupNorm", "Hardshrink",
-    "Hardsigmoid", "Hardswish", "Hardtanh", "HingeEmbeddingLoss", "HuberLoss", "Identity",
-    "KLDivLoss", "L1Loss", "LSTMCell", "LayerNorm", "LeakyReLU", "Linear", "LogSigmoid",
+    "EmbeddingBag", "FeatureAlphaDropout", "Flatten", "GRUCell", "GaussianNLLLoss", "GroupNorm",
+    "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "HingeEmbeddingLoss", "HuberLoss",
+    "Identity", "KLDivLoss", "L1Loss", "LSTMCell", "LayerNorm", "LeakyReLU", "Linear", "LogSigmoid",
     "LogSoftmax", "MSELoss", "MarginRankingLoss", "MaxPool1d", "MaxPool2d", "Mish", "Module",
     "ModuleDict", "ModuleList", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss",
     "MultiMarginLoss", "MultiheadAttention", "NLLLoss", "PReLU", "PairwiseDistance", "Parameter",
