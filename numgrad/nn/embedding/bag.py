@@ -184,7 +184,7 @@ def _added(rows: Tensor, counted: Any, factors: Any, bags: Any, number: int, mod
     total = added(rows)
     if mode == "sum":
         return total
-    ones = np.ones_like(rows[:, :1]) if counted is None else expand_dims(counted, -1)
+    ones: Any = np.ones_like(rows[:, :1]) if counted is None else expand_dims(counted, -1)
     return total / np.maximum(added(ones.detach().astype(rows.dtype)), 1.0)
 
 
