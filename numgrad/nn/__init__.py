@@ -64,6 +64,9 @@ from numgrad.nn.dropout.module import Dropout3d as Dropout3d
 from numgrad.nn.dropout.module import FeatureAlphaDropout as FeatureAlphaDropout
 from numgrad.nn.embedding.bag_module import EmbeddingBag as EmbeddingBag
 from numgrad.nn.embedding.module import Embedding as Embedding
+from numgrad.nn.interpolation.module import Upsample as Upsample
+from numgrad.nn.interpolation.module import UpsamplingBilinear2d as UpsamplingBilinear2d
+from numgrad.nn.interpolation.module import UpsamplingNearest2d as UpsamplingNearest2d
 from numgrad.nn.linear.module import Bilinear as Bilinear
 from numgrad.nn.linear.module import Identity as Identity
 from numgrad.nn.linear.module import Linear as Linear
@@ -139,10 +142,13 @@ from numgrad.nn.padding.module import ZeroPad2d as ZeroPad2d
 from numgrad.nn.padding.module import ZeroPad3d as ZeroPad3d
 from numgrad.nn.pooling.module import AdaptiveAvgPool1d as AdaptiveAvgPool1d
 from numgrad.nn.pooling.module import AdaptiveAvgPool2d as AdaptiveAvgPool2d
+from numgrad.nn.pooling.module import AdaptiveAvgPool3d as AdaptiveAvgPool3d
 from numgrad.nn.pooling.module import AvgPool1d as AvgPool1d
 from numgrad.nn.pooling.module import AvgPool2d as AvgPool2d
+from numgrad.nn.pooling.module import AvgPool3d as AvgPool3d
 from numgrad.nn.pooling.module import MaxPool1d as MaxPool1d
 from numgrad.nn.pooling.module import MaxPool2d as MaxPool2d
+from numgrad.nn.pooling.module import MaxPool3d as MaxPool3d
 from numgrad.nn.rearrangement.module import ChannelShuffle as ChannelShuffle
 from numgrad.nn.rearrangement.module import Fold as Fold
 from numgrad.nn.rearrangement.module import PixelShuffle as PixelShuffle
@@ -162,29 +168,30 @@ from numgrad.nn.transformer.module import TransformerEncoder as TransformerEncod
 
 __all__ = [
     "CELU", "ELU", "GELU", "GLU", "GRU", "LSTM", "RNN", "SELU", "AdaptiveAvgPool1d",
-    "AdaptiveAvgPool2d", "AlphaDropout", "AvgPool1d", "AvgPool2d", "BCELoss", "BCEWithLogitsLoss",
-    "BatchNorm1d", "BatchNorm2d", "Bilinear", "Buffer", "ChannelShuffle", "CircularPad1d",
-    "CircularPad2d", "CircularPad3d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "Conv1d",
-    "Conv2d", "ConvTranspose1d", "ConvTranspose2d", "CosineEmbeddingLoss", "CosineSimilarity",
-    "CrossEntropyLoss", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Embedding",
-    "EmbeddingBag", "FeatureAlphaDropout", "Flatten", "Fold", "GRUCell", "GaussianNLLLoss",
-    "GroupNorm", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "HingeEmbeddingLoss",
-    "HuberLoss", "Identity", "KLDivLoss", "L1Loss", "LSTMCell", "LayerNorm", "LeakyReLU", "Linear",
-    "LogSigmoid", "LogSoftmax", "MSELoss", "MarginRankingLoss", "MaxPool1d", "MaxPool2d", "Mish",
-    "Module", "ModuleDict", "ModuleList", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss",
-    "MultiMarginLoss", "MultiheadAttention", "NLLLoss", "PReLU", "PairwiseDistance", "Parameter",
-    "ParameterDict", "ParameterList", "PixelShuffle", "PixelUnshuffle", "PoissonNLLLoss", "RMSNorm",
-    "RNNCell", "RReLU", "ReLU", "ReLU6", "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d",
-    "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d", "Sequential", "SiLU", "Sigmoid",
-    "SmoothL1Loss", "SoftMarginLoss", "Softmax", "Softmax2d", "Softmin", "Softplus", "Softshrink",
-    "Softsign", "Tanh", "Tanhshrink", "Threshold", "Transformer", "TransformerDecoder",
-    "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer", "TripletMarginLoss",
-    "TripletMarginWithDistanceLoss", "Unflatten", "Unfold", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d",
-    "functional", "functional_call", "init", "register_module_buffer_registration_hook",
-    "register_module_forward_hook", "register_module_forward_pre_hook",
-    "register_module_full_backward_hook", "register_module_full_backward_pre_hook",
-    "register_module_module_registration_hook", "register_module_parameter_registration_hook",
-    "stack_module_state", "utils",
+    "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AlphaDropout", "AvgPool1d", "AvgPool2d", "AvgPool3d",
+    "BCELoss", "BCEWithLogitsLoss", "BatchNorm1d", "BatchNorm2d", "Bilinear", "Buffer",
+    "ChannelShuffle", "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d",
+    "ConstantPad2d", "ConstantPad3d", "Conv1d", "Conv2d", "ConvTranspose1d", "ConvTranspose2d",
+    "CosineEmbeddingLoss", "CosineSimilarity", "CrossEntropyLoss", "Dropout", "Dropout1d",
+    "Dropout2d", "Dropout3d", "Embedding", "EmbeddingBag", "FeatureAlphaDropout", "Flatten", "Fold",
+    "GRUCell", "GaussianNLLLoss", "GroupNorm", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh",
+    "HingeEmbeddingLoss", "HuberLoss", "Identity", "KLDivLoss", "L1Loss", "LSTMCell", "LayerNorm",
+    "LeakyReLU", "Linear", "LogSigmoid", "LogSoftmax", "MSELoss", "MarginRankingLoss", "MaxPool1d",
+    "MaxPool2d", "MaxPool3d", "Mish", "Module", "ModuleDict", "ModuleList", "MultiLabelMarginLoss",
+    "MultiLabelSoftMarginLoss", "MultiMarginLoss", "MultiheadAttention", "NLLLoss", "PReLU",
+    "PairwiseDistance", "Parameter", "ParameterDict", "ParameterList", "PixelShuffle",
+    "PixelUnshuffle", "PoissonNLLLoss", "RMSNorm", "RNNCell", "RReLU", "ReLU", "ReLU6",
+    "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d",
+    "ReplicationPad3d", "Sequential", "SiLU", "Sigmoid", "SmoothL1Loss", "SoftMarginLoss",
+    "Softmax", "Softmax2d", "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink",
+    "Threshold", "Transformer", "TransformerDecoder", "TransformerDecoderLayer",
+    "TransformerEncoder", "TransformerEncoderLayer", "TripletMarginLoss",
+    "TripletMarginWithDistanceLoss", "Unflatten", "Unfold", "Upsample", "UpsamplingBilinear2d",
+    "UpsamplingNearest2d", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d", "functional", "functional_call",
+    "init", "register_module_buffer_registration_hook", "register_module_forward_hook",
+    "register_module_forward_pre_hook", "register_module_full_backward_hook",
+    "register_module_full_backward_pre_hook", "register_module_module_registration_hook",
+    "register_module_parameter_registration_hook", "stack_module_state", "utils",
 ]  # fmt: skip
 
 

@@ -49,6 +49,10 @@ from numgrad.nn.dropout.functional import feature_alpha_dropout as feature_alpha
 from numgrad.nn.embedding.bag import embedding_bag as embedding_bag
 from numgrad.nn.embedding.functional import embedding as embedding
 from numgrad.nn.embedding.functional import one_hot as one_hot
+from numgrad.nn.interpolation.functional import interpolate as interpolate
+from numgrad.nn.interpolation.functional import upsample as upsample
+from numgrad.nn.interpolation.functional import upsample_bilinear as upsample_bilinear
+from numgrad.nn.interpolation.functional import upsample_nearest as upsample_nearest
 from numgrad.nn.linear.functional import bilinear as bilinear
 from numgrad.nn.linear.functional import linear as linear
 from numgrad.nn.loss.distance import cosine_embedding_loss as cosine_embedding_loss
@@ -89,6 +93,9 @@ from numgrad.nn.pooling.functional import avg_pool1d as avg_pool1d
 from numgrad.nn.pooling.functional import avg_pool2d as avg_pool2d
 from numgrad.nn.pooling.functional import max_pool1d as max_pool1d
 from numgrad.nn.pooling.functional import max_pool2d as max_pool2d
+from numgrad.nn.pooling.volume import adaptive_avg_pool3d as adaptive_avg_pool3d
+from numgrad.nn.pooling.volume import avg_pool3d as avg_pool3d
+from numgrad.nn.pooling.volume import max_pool3d as max_pool3d
 from numgrad.nn.rearrangement.functional import channel_shuffle as channel_shuffle
 from numgrad.nn.rearrangement.functional import fold as fold
 from numgrad.nn.rearrangement.functional import pixel_shuffle as pixel_shuffle
@@ -96,20 +103,22 @@ from numgrad.nn.rearrangement.functional import pixel_unshuffle as pixel_unshuff
 from numgrad.nn.rearrangement.functional import unfold as unfold
 
 __all__ = [
-    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "alpha_dropout", "avg_pool1d", "avg_pool2d",
-    "batch_norm", "bilinear", "binary_cross_entropy", "binary_cross_entropy_with_logits", "celu",
-    "channel_shuffle", "conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d",
-    "cosine_embedding_loss", "cosine_similarity", "cross_entropy", "dropout", "dropout1d",
-    "dropout2d", "dropout3d", "elu", "embedding", "embedding_bag", "feature_alpha_dropout", "fold",
-    "gaussian_nll_loss", "gelu", "glu", "group_norm", "gumbel_softmax", "hardshrink", "hardsigmoid",
-    "hardswish", "hardtanh", "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss",
-    "layer_norm", "leaky_relu", "linear", "log_softmax", "logsigmoid", "margin_ranking_loss",
-    "max_pool1d", "max_pool2d", "mish", "mse_loss", "multi_margin_loss", "multilabel_margin_loss",
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "alpha_dropout",
+    "avg_pool1d", "avg_pool2d", "avg_pool3d", "batch_norm", "bilinear", "binary_cross_entropy",
+    "binary_cross_entropy_with_logits", "celu", "channel_shuffle", "conv1d", "conv2d",
+    "conv_transpose1d", "conv_transpose2d", "cosine_embedding_loss", "cosine_similarity",
+    "cross_entropy", "dropout", "dropout1d", "dropout2d", "dropout3d", "elu", "embedding",
+    "embedding_bag", "feature_alpha_dropout", "fold", "gaussian_nll_loss", "gelu", "glu",
+    "group_norm", "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh",
+    "hinge_embedding_loss", "huber_loss", "interpolate", "kl_div", "l1_loss", "layer_norm",
+    "leaky_relu", "linear", "log_softmax", "logsigmoid", "margin_ranking_loss", "max_pool1d",
+    "max_pool2d", "max_pool3d", "mish", "mse_loss", "multi_margin_loss", "multilabel_margin_loss",
     "multilabel_soft_margin_loss", "nll_loss", "normalize", "one_hot", "pad", "pairwise_distance",
     "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss", "prelu", "relu", "relu6", "rms_norm",
     "rrelu", "scaled_dot_product_attention", "selu", "sigmoid", "silu", "smooth_l1_loss",
     "soft_margin_loss", "softmax", "softmin", "softplus", "softshrink", "softsign", "tanh",
     "tanhshrink", "threshold", "triplet_margin_loss", "triplet_margin_with_distance_loss", "unfold",
+    "upsample", "upsample_bilinear", "upsample_nearest",
 ]  # fmt: skip
 
 
