@@ -54,8 +54,10 @@ from numgrad.nn.container.parameters import ParameterDict as ParameterDict
 from numgrad.nn.container.parameters import ParameterList as ParameterList
 from numgrad.nn.convolution.module import Conv1d as Conv1d
 from numgrad.nn.convolution.module import Conv2d as Conv2d
+from numgrad.nn.convolution.module import Conv3d as Conv3d
 from numgrad.nn.convolution.module import ConvTranspose1d as ConvTranspose1d
 from numgrad.nn.convolution.module import ConvTranspose2d as ConvTranspose2d
+from numgrad.nn.convolution.module import ConvTranspose3d as ConvTranspose3d
 from numgrad.nn.dropout.module import AlphaDropout as AlphaDropout
 from numgrad.nn.dropout.module import Dropout as Dropout
 from numgrad.nn.dropout.module import Dropout1d as Dropout1d
@@ -120,8 +122,13 @@ from numgrad.nn.module.module_hooks import (
 )
 from numgrad.nn.module.parameter import Buffer as Buffer
 from numgrad.nn.module.parameter import Parameter as Parameter
+from numgrad.nn.normalization.instance_module import InstanceNorm1d as InstanceNorm1d
+from numgrad.nn.normalization.instance_module import InstanceNorm2d as InstanceNorm2d
+from numgrad.nn.normalization.instance_module import InstanceNorm3d as InstanceNorm3d
+from numgrad.nn.normalization.instance_module import LocalResponseNorm as LocalResponseNorm
 from numgrad.nn.normalization.module import BatchNorm1d as BatchNorm1d
 from numgrad.nn.normalization.module import BatchNorm2d as BatchNorm2d
+from numgrad.nn.normalization.module import BatchNorm3d as BatchNorm3d
 from numgrad.nn.normalization.module import GroupNorm as GroupNorm
 from numgrad.nn.normalization.module import LayerNorm as LayerNorm
 from numgrad.nn.normalization.module import RMSNorm as RMSNorm
@@ -169,23 +176,24 @@ from numgrad.nn.transformer.module import TransformerEncoder as TransformerEncod
 __all__ = [
     "CELU", "ELU", "GELU", "GLU", "GRU", "LSTM", "RNN", "SELU", "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AlphaDropout", "AvgPool1d", "AvgPool2d", "AvgPool3d",
-    "BCELoss", "BCEWithLogitsLoss", "BatchNorm1d", "BatchNorm2d", "Bilinear", "Buffer",
-    "ChannelShuffle", "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d",
-    "ConstantPad2d", "ConstantPad3d", "Conv1d", "Conv2d", "ConvTranspose1d", "ConvTranspose2d",
-    "CosineEmbeddingLoss", "CosineSimilarity", "CrossEntropyLoss", "Dropout", "Dropout1d",
-    "Dropout2d", "Dropout3d", "Embedding", "EmbeddingBag", "FeatureAlphaDropout", "Flatten", "Fold",
-    "GRUCell", "GaussianNLLLoss", "GroupNorm", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh",
-    "HingeEmbeddingLoss", "HuberLoss", "Identity", "KLDivLoss", "L1Loss", "LSTMCell", "LayerNorm",
-    "LeakyReLU", "Linear", "LogSigmoid", "LogSoftmax", "MSELoss", "MarginRankingLoss", "MaxPool1d",
-    "MaxPool2d", "MaxPool3d", "Mish", "Module", "ModuleDict", "ModuleList", "MultiLabelMarginLoss",
-    "MultiLabelSoftMarginLoss", "MultiMarginLoss", "MultiheadAttention", "NLLLoss", "PReLU",
-    "PairwiseDistance", "Parameter", "ParameterDict", "ParameterList", "PixelShuffle",
-    "PixelUnshuffle", "PoissonNLLLoss", "RMSNorm", "RNNCell", "RReLU", "ReLU", "ReLU6",
-    "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d",
-    "ReplicationPad3d", "Sequential", "SiLU", "Sigmoid", "SmoothL1Loss", "SoftMarginLoss",
-    "Softmax", "Softmax2d", "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink",
-    "Threshold", "Transformer", "TransformerDecoder", "TransformerDecoderLayer",
-    "TransformerEncoder", "TransformerEncoderLayer", "TripletMarginLoss",
+    "BCELoss", "BCEWithLogitsLoss", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "Bilinear",
+    "Buffer", "ChannelShuffle", "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d",
+    "ConstantPad2d", "ConstantPad3d", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d",
+    "ConvTranspose2d", "ConvTranspose3d", "CosineEmbeddingLoss", "CosineSimilarity",
+    "CrossEntropyLoss", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Embedding",
+    "EmbeddingBag", "FeatureAlphaDropout", "Flatten", "Fold", "GRUCell", "GaussianNLLLoss",
+    "GroupNorm", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "HingeEmbeddingLoss",
+    "HuberLoss", "Identity", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "KLDivLoss",
+    "L1Loss", "LSTMCell", "LayerNorm", "LeakyReLU", "Linear", "LocalResponseNorm", "LogSigmoid",
+    "LogSoftmax", "MSELoss", "MarginRankingLoss", "MaxPool1d", "MaxPool2d", "MaxPool3d", "Mish",
+    "Module", "ModuleDict", "ModuleList", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss",
+    "MultiMarginLoss", "MultiheadAttention", "NLLLoss", "PReLU", "PairwiseDistance", "Parameter",
+    "ParameterDict", "ParameterList", "PixelShuffle", "PixelUnshuffle", "PoissonNLLLoss", "RMSNorm",
+    "RNNCell", "RReLU", "ReLU", "ReLU6", "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d",
+    "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d", "Sequential", "SiLU", "Sigmoid",
+    "SmoothL1Loss", "SoftMarginLoss", "Softmax", "Softmax2d", "Softmin", "Softplus", "Softshrink",
+    "Softsign", "Tanh", "Tanhshrink", "Threshold", "Transformer", "TransformerDecoder",
+    "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer", "TripletMarginLoss",
     "TripletMarginWithDistanceLoss", "Unflatten", "Unfold", "Upsample", "UpsamplingBilinear2d",
     "UpsamplingNearest2d", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d", "functional", "functional_call",
     "init", "register_module_buffer_registration_hook", "register_module_forward_hook",

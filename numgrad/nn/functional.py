@@ -40,6 +40,8 @@ from numgrad.nn.convolution.functional import conv1d as conv1d
 from numgrad.nn.convolution.functional import conv2d as conv2d
 from numgrad.nn.convolution.functional import conv_transpose1d as conv_transpose1d
 from numgrad.nn.convolution.functional import conv_transpose2d as conv_transpose2d
+from numgrad.nn.convolution.volume import conv3d as conv3d
+from numgrad.nn.convolution.volume import conv_transpose3d as conv_transpose3d
 from numgrad.nn.dropout.functional import alpha_dropout as alpha_dropout
 from numgrad.nn.dropout.functional import dropout as dropout
 from numgrad.nn.dropout.functional import dropout1d as dropout1d
@@ -83,7 +85,9 @@ from numgrad.nn.loss.margin import (
 )
 from numgrad.nn.normalization.functional import batch_norm as batch_norm
 from numgrad.nn.normalization.functional import group_norm as group_norm
+from numgrad.nn.normalization.functional import instance_norm as instance_norm
 from numgrad.nn.normalization.functional import layer_norm as layer_norm
+from numgrad.nn.normalization.functional import local_response_norm as local_response_norm
 from numgrad.nn.normalization.functional import normalize as normalize
 from numgrad.nn.normalization.functional import rms_norm as rms_norm
 from numgrad.nn.padding.functional import pad as pad
@@ -105,20 +109,21 @@ from numgrad.nn.rearrangement.functional import unfold as unfold
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "alpha_dropout",
     "avg_pool1d", "avg_pool2d", "avg_pool3d", "batch_norm", "bilinear", "binary_cross_entropy",
-    "binary_cross_entropy_with_logits", "celu", "channel_shuffle", "conv1d", "conv2d",
-    "conv_transpose1d", "conv_transpose2d", "cosine_embedding_loss", "cosine_similarity",
-    "cross_entropy", "dropout", "dropout1d", "dropout2d", "dropout3d", "elu", "embedding",
-    "embedding_bag", "feature_alpha_dropout", "fold", "gaussian_nll_loss", "gelu", "glu",
-    "group_norm", "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh",
-    "hinge_embedding_loss", "huber_loss", "interpolate", "kl_div", "l1_loss", "layer_norm",
-    "leaky_relu", "linear", "log_softmax", "logsigmoid", "margin_ranking_loss", "max_pool1d",
-    "max_pool2d", "max_pool3d", "mish", "mse_loss", "multi_margin_loss", "multilabel_margin_loss",
-    "multilabel_soft_margin_loss", "nll_loss", "normalize", "one_hot", "pad", "pairwise_distance",
-    "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss", "prelu", "relu", "relu6", "rms_norm",
-    "rrelu", "scaled_dot_product_attention", "selu", "sigmoid", "silu", "smooth_l1_loss",
-    "soft_margin_loss", "softmax", "softmin", "softplus", "softshrink", "softsign", "tanh",
-    "tanhshrink", "threshold", "triplet_margin_loss", "triplet_margin_with_distance_loss", "unfold",
-    "upsample", "upsample_bilinear", "upsample_nearest",
+    "binary_cross_entropy_with_logits", "celu", "channel_shuffle", "conv1d", "conv2d", "conv3d",
+    "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_embedding_loss",
+    "cosine_similarity", "cross_entropy", "dropout", "dropout1d", "dropout2d", "dropout3d", "elu",
+    "embedding", "embedding_bag", "feature_alpha_dropout", "fold", "gaussian_nll_loss", "gelu",
+    "glu", "group_norm", "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh",
+    "hinge_embedding_loss", "huber_loss", "instance_norm", "interpolate", "kl_div", "l1_loss",
+    "layer_norm", "leaky_relu", "linear", "local_response_norm", "log_softmax", "logsigmoid",
+    "margin_ranking_loss", "max_pool1d", "max_pool2d", "max_pool3d", "mish", "mse_loss",
+    "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss", "nll_loss",
+    "normalize", "one_hot", "pad", "pairwise_distance", "pixel_shuffle", "pixel_unshuffle",
+    "poisson_nll_loss", "prelu", "relu", "relu6", "rms_norm", "rrelu",
+    "scaled_dot_product_attention", "selu", "sigmoid", "silu", "smooth_l1_loss", "soft_margin_loss",
+    "softmax", "softmin", "softplus", "softshrink", "softsign", "tanh", "tanhshrink", "threshold",
+    "triplet_margin_loss", "triplet_margin_with_distance_loss", "unfold", "upsample",
+    "upsample_bilinear", "upsample_nearest",
 ]  # fmt: skip
 
 
