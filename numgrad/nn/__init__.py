@@ -156,6 +156,15 @@ from numgrad.nn.pooling.module import AvgPool3d as AvgPool3d
 from numgrad.nn.pooling.module import MaxPool1d as MaxPool1d
 from numgrad.nn.pooling.module import MaxPool2d as MaxPool2d
 from numgrad.nn.pooling.module import MaxPool3d as MaxPool3d
+from numgrad.nn.pooling.places_module import AdaptiveMaxPool1d as AdaptiveMaxPool1d
+from numgrad.nn.pooling.places_module import AdaptiveMaxPool2d as AdaptiveMaxPool2d
+from numgrad.nn.pooling.places_module import AdaptiveMaxPool3d as AdaptiveMaxPool3d
+from numgrad.nn.pooling.places_module import LPPool1d as LPPool1d
+from numgrad.nn.pooling.places_module import LPPool2d as LPPool2d
+from numgrad.nn.pooling.places_module import LPPool3d as LPPool3d
+from numgrad.nn.pooling.places_module import MaxUnpool1d as MaxUnpool1d
+from numgrad.nn.pooling.places_module import MaxUnpool2d as MaxUnpool2d
+from numgrad.nn.pooling.places_module import MaxUnpool3d as MaxUnpool3d
 from numgrad.nn.rearrangement.module import ChannelShuffle as ChannelShuffle
 from numgrad.nn.rearrangement.module import Fold as Fold
 from numgrad.nn.rearrangement.module import PixelShuffle as PixelShuffle
@@ -175,18 +184,20 @@ from numgrad.nn.transformer.module import TransformerEncoder as TransformerEncod
 
 __all__ = [
     "CELU", "ELU", "GELU", "GLU", "GRU", "LSTM", "RNN", "SELU", "AdaptiveAvgPool1d",
-    "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AlphaDropout", "AvgPool1d", "AvgPool2d", "AvgPool3d",
-    "BCELoss", "BCEWithLogitsLoss", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "Bilinear",
-    "Buffer", "ChannelShuffle", "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d",
+    "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d",
+    "AdaptiveMaxPool3d", "AlphaDropout", "AvgPool1d", "AvgPool2d", "AvgPool3d", "BCELoss",
+    "BCEWithLogitsLoss", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "Bilinear", "Buffer",
+    "ChannelShuffle", "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d",
     "ConstantPad2d", "ConstantPad3d", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d",
     "ConvTranspose2d", "ConvTranspose3d", "CosineEmbeddingLoss", "CosineSimilarity",
     "CrossEntropyLoss", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Embedding",
     "EmbeddingBag", "FeatureAlphaDropout", "Flatten", "Fold", "GRUCell", "GaussianNLLLoss",
     "GroupNorm", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "HingeEmbeddingLoss",
     "HuberLoss", "Identity", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "KLDivLoss",
-    "L1Loss", "LSTMCell", "LayerNorm", "LeakyReLU", "Linear", "LocalResponseNorm", "LogSigmoid",
-    "LogSoftmax", "MSELoss", "MarginRankingLoss", "MaxPool1d", "MaxPool2d", "MaxPool3d", "Mish",
-    "Module", "ModuleDict", "ModuleList", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss",
+    "L1Loss", "LPPool1d", "LPPool2d", "LPPool3d", "LSTMCell", "LayerNorm", "LeakyReLU", "Linear",
+    "LocalResponseNorm", "LogSigmoid", "LogSoftmax", "MSELoss", "MarginRankingLoss", "MaxPool1d",
+    "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d", "Mish", "Module",
+    "ModuleDict", "ModuleList", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss",
     "MultiMarginLoss", "MultiheadAttention", "NLLLoss", "PReLU", "PairwiseDistance", "Parameter",
     "ParameterDict", "ParameterList", "PixelShuffle", "PixelUnshuffle", "PoissonNLLLoss", "RMSNorm",
     "RNNCell", "RReLU", "ReLU", "ReLU6", "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d",

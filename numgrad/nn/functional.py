@@ -97,6 +97,15 @@ from numgrad.nn.pooling.functional import avg_pool1d as avg_pool1d
 from numgrad.nn.pooling.functional import avg_pool2d as avg_pool2d
 from numgrad.nn.pooling.functional import max_pool1d as max_pool1d
 from numgrad.nn.pooling.functional import max_pool2d as max_pool2d
+from numgrad.nn.pooling.places import adaptive_max_pool1d as adaptive_max_pool1d
+from numgrad.nn.pooling.places import adaptive_max_pool2d as adaptive_max_pool2d
+from numgrad.nn.pooling.places import adaptive_max_pool3d as adaptive_max_pool3d
+from numgrad.nn.pooling.places import lp_pool1d as lp_pool1d
+from numgrad.nn.pooling.places import lp_pool2d as lp_pool2d
+from numgrad.nn.pooling.places import lp_pool3d as lp_pool3d
+from numgrad.nn.pooling.places import max_unpool1d as max_unpool1d
+from numgrad.nn.pooling.places import max_unpool2d as max_unpool2d
+from numgrad.nn.pooling.places import max_unpool3d as max_unpool3d
 from numgrad.nn.pooling.volume import adaptive_avg_pool3d as adaptive_avg_pool3d
 from numgrad.nn.pooling.volume import avg_pool3d as avg_pool3d
 from numgrad.nn.pooling.volume import max_pool3d as max_pool3d
@@ -107,8 +116,9 @@ from numgrad.nn.rearrangement.functional import pixel_unshuffle as pixel_unshuff
 from numgrad.nn.rearrangement.functional import unfold as unfold
 
 __all__ = [
-    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "alpha_dropout",
-    "avg_pool1d", "avg_pool2d", "avg_pool3d", "batch_norm", "bilinear", "binary_cross_entropy",
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
+    "adaptive_max_pool2d", "adaptive_max_pool3d", "alpha_dropout", "avg_pool1d", "avg_pool2d",
+    "avg_pool3d", "batch_norm", "bilinear", "binary_cross_entropy",
     "binary_cross_entropy_with_logits", "celu", "channel_shuffle", "conv1d", "conv2d", "conv3d",
     "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_embedding_loss",
     "cosine_similarity", "cross_entropy", "dropout", "dropout1d", "dropout2d", "dropout3d", "elu",
@@ -116,7 +126,8 @@ __all__ = [
     "glu", "group_norm", "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh",
     "hinge_embedding_loss", "huber_loss", "instance_norm", "interpolate", "kl_div", "l1_loss",
     "layer_norm", "leaky_relu", "linear", "local_response_norm", "log_softmax", "logsigmoid",
-    "margin_ranking_loss", "max_pool1d", "max_pool2d", "max_pool3d", "mish", "mse_loss",
+    "lp_pool1d", "lp_pool2d", "lp_pool3d", "margin_ranking_loss", "max_pool1d", "max_pool2d",
+    "max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d", "mish", "mse_loss",
     "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss", "nll_loss",
     "normalize", "one_hot", "pad", "pairwise_distance", "pixel_shuffle", "pixel_unshuffle",
     "poisson_nll_loss", "prelu", "relu", "relu6", "rms_norm", "rrelu",

@@ -121,7 +121,7 @@ class AvgPool2d(_Pool):
     divisor_override: int | None = None
 
 
-class _AdaptivePool(Applied):
+class AdaptivePool(Applied):
     """What layers with parts have in common."""
 
     rank = 2
@@ -131,7 +131,7 @@ class _AdaptivePool(Applied):
 
 
 @applies(F.adaptive_avg_pool1d)
-class AdaptiveAvgPool1d(_AdaptivePool):
+class AdaptiveAvgPool1d(AdaptivePool):
     """Means of a given number of parts of sequences, as ``functional.adaptive_avg_pool1d``.
 
     Examples
@@ -146,7 +146,7 @@ class AdaptiveAvgPool1d(_AdaptivePool):
 
 
 @applies(F.adaptive_avg_pool2d)
-class AdaptiveAvgPool2d(_AdaptivePool):
+class AdaptiveAvgPool2d(AdaptivePool):
     """Means of a given number of rows and columns, as ``functional.adaptive_avg_pool2d``.
 
     Examples
@@ -200,7 +200,7 @@ class AvgPool3d(_Pool):
 
 
 @applies(V.adaptive_avg_pool3d, like=F.adaptive_avg_pool2d)
-class AdaptiveAvgPool3d(_AdaptivePool):
+class AdaptiveAvgPool3d(AdaptivePool):
     """Means of given numbers of parts of volumes, as ``functional.adaptive_avg_pool3d``.
 
     Examples
