@@ -1,5 +1,9 @@
-"""Gradients and parameters of a model as a whole: their norm, their clipping, one vector of all."""
+"""Gradients and parameters of a model as a whole: their norm, their clipping, one vector of all.
 
+``rnn`` pads and packs sequences of different lengths.
+"""
+
+from numgrad.nn.utils import rnn as rnn
 from numgrad.nn.utils.clip_grad import clip_grad_norm_ as clip_grad_norm_
 from numgrad.nn.utils.clip_grad import clip_grad_value_ as clip_grad_value_
 from numgrad.nn.utils.clip_grad import clip_grads_with_norm_ as clip_grads_with_norm_
@@ -9,7 +13,7 @@ from numgrad.nn.utils.convert_parameters import vector_to_parameters as vector_t
 
 __all__ = [
     "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm",
-    "parameters_to_vector", "vector_to_parameters",
+    "parameters_to_vector", "rnn", "vector_to_parameters",
 ]  # fmt: skip
 
 
