@@ -122,7 +122,9 @@ class _Recurrent(Module):
         return [(k, f"l{k}{end}") for k in range(self.num_layers) for end in ends]
 
     def _parameter(self, kind: str, suffix: str) -> Any:
-        return self._parameters.get(f"{kind}_{suffix}")
+        name = f"{kind}_{suffix}"
+        found = self._parameters.get(name)
+        return getattr(self, name, None) if found is None else found
 
     @property
     def all_weights(self) -> list[list[Any]]:
