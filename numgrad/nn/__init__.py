@@ -87,6 +87,7 @@ from numgrad.nn.loss.module import BCELoss as BCELoss
 from numgrad.nn.loss.module import BCEWithLogitsLoss as BCEWithLogitsLoss
 from numgrad.nn.loss.module import CosineEmbeddingLoss as CosineEmbeddingLoss
 from numgrad.nn.loss.module import CrossEntropyLoss as CrossEntropyLoss
+from numgrad.nn.loss.module import CTCLoss as CTCLoss
 from numgrad.nn.loss.module import GaussianNLLLoss as GaussianNLLLoss
 from numgrad.nn.loss.module import HuberLoss as HuberLoss
 from numgrad.nn.loss.module import KLDivLoss as KLDivLoss
@@ -187,7 +188,7 @@ __all__ = [
     "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d",
     "AdaptiveMaxPool3d", "AlphaDropout", "AvgPool1d", "AvgPool2d", "AvgPool3d", "BCELoss",
     "BCEWithLogitsLoss", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "Bilinear", "Buffer",
-    "ChannelShuffle", "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d",
+    "CTCLoss", "ChannelShuffle", "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d",
     "ConstantPad2d", "ConstantPad3d", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d",
     "ConvTranspose2d", "ConvTranspose3d", "CosineEmbeddingLoss", "CosineSimilarity",
     "CrossEntropyLoss", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Embedding",

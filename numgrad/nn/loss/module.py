@@ -8,7 +8,7 @@ from typing import Any
 from numgrad.core.options import option
 from numgrad.errors import NumgradValueError
 from numgrad.nn.applied import Applied, applies
-from numgrad.nn.loss import distance, likelihood
+from numgrad.nn.loss import ctc, distance, likelihood
 from numgrad.nn.loss import functional as F
 from numgrad.nn.loss.functional import REDUCTIONS, check_reduction
 from numgrad.tensors.creation import asarray
@@ -259,3 +259,20 @@ class TripletMarginLoss(Loss):
         margin = options["margin"]
         if not margin > 0:
             raise NumgradValueError(f"TripletMarginLoss: margin must be positive, got {margin}")
+
+
+@applies(ctc.ctc_loss)
+class CTCLoss(Loss):
+    """Negative log-likelihood of labels, summed over all times at which they may be.
+
+    Examples
+    --------
+    >>> import numpy as np, numgrad as ng
+    >>> log_probs = ng.tensor(np.log(np.full((2, 1, 2), 0.5)))
+    >>> round(ng.nn.CTCLoss()(log_probs, np.array([[1]]), [2], [1]).item(), 9)
+    0.287682072
+    """
+
+    blank: int = 0
+    reduction: str = "mean"
+    zero_infinity: bool = False
