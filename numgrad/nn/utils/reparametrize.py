@@ -61,7 +61,7 @@ def _removed(kind: type[_BeforeCall], module: Module, name: str) -> Any:
     raise NumgradValueError(f"{kind.word}: {type(module).__name__} has none on {name!r}")
 
 
-class _WeightNorm(_BeforeCall):
+class _NormBeforeCall(_BeforeCall):
     word = "weight_norm"
 
     def __init__(self, name: str, dim: int | None) -> None:
@@ -107,7 +107,7 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
         norms = norm_except(weight, dim)
     module.register_parameter(f"{name}_g", Parameter(norms.detach()))
     module.register_parameter(f"{name}_v", Parameter(weight.detach()))
-    hook = _WeightNorm(name, dim)
+    hook = _NormBeforeCall(name, dim)
     setattr(module, name, hook.compute(module))
     return hook.hang_up(module)
 
@@ -127,7 +127,7 @@ def remove_weight_norm(module: Module, name: str = "weight") -> Module:
     >>> list(ng.nn.utils.remove_weight_norm(layer).state_dict())
     ['bias', 'weight']
     """
-    hook = _removed(_WeightNorm, module, name)
+    hook = _removed(_NormBeforeCall, module, name)
     with no_grad():
         weight = hook.compute(module)
     for member in (name, f"{name}_g", f"{name}_v"):
@@ -136,7 +136,7 @@ def remove_weight_norm(module: Module, name: str = "weight") -> Module:
     return module
 
 
-class _SpectralNorm(PowerIteration, _BeforeCall):
+class _SpectralBeforeCall(PowerIteration, _BeforeCall):
     word = "spectral_norm"
     from_right = False
 
@@ -183,7 +183,7 @@ def spectral_norm(
     check_iterations(n_power_iterations)
     _refuse_second("spectral_norm", module, f"{name}_orig")
     weight = _parameter("spectral_norm", module, name)
-    hook = _SpectralNorm(name, n_power_iterations, rows_axis(module, dim), eps)
+    hook = _SpectralBeforeCall(name, n_power_iterations, rows_axis(module, dim), eps)
     u, v = hook.started(weight)
     delattr(module, name)
     module.register_parameter(f"{name}_orig", weight)
@@ -208,7 +208,7 @@ def remove_spectral_norm(module: Module, name: str = "weight") -> Module:
     >>> list(ng.nn.utils.remove_spectral_norm(layer).state_dict())
     ['bias', 'weight']
     """
-    hook: Any = _removed(_SpectralNorm, module, name)
+    hook: Any = _removed(_SpectralBeforeCall, module, name)
     with no_grad():
         weight = getattr(module, f"{name}_orig")
         u, v = (getattr(module, f"{name}_{end}") for end in "uv")
