@@ -50,7 +50,7 @@ def ctc_loss(
     NumgradTypeError
         If ``log_probs`` is not floating, or labels or lengths are no integers.
     NumgradValueError
-        If shapes do not fit, a length is too large, or a label is no class.
+        If shapes do not fit, a length is too large, or a label is no class or the blank.
 
     Notes
     -----
@@ -160,3 +160,5 @@ def _check_ranges(x: Tensor, labels: Tensor, times: Tensor, lengths: Tensor, bla
                 f"{_NAME}: targets run from {used.min()} to {used.max()}, and classes from 0 to "
                 f"{classes - 1}"
             )
+        if (used == blank).any():
+            raise NumgradValueError(f"{_NAME}: the blank, {blank}, cannot be a label")
