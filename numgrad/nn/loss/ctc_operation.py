@@ -15,12 +15,16 @@ slopes of all logarithms along. It is made of operations, and has derivatives in
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from numgrad.codegen import threads
+from numgrad.codegen.dtypes import check_dtype
 from numgrad.core.declare import primitive
 from numgrad.core.formula import Meta
+from numgrad.kernels.ctc import likelihood_kernel, shares_kernel
 from numgrad.operations.arrangement import swapaxes
 from numgrad.operations.choice import where
 from numgrad.operations.compare import equal
@@ -145,10 +149,43 @@ def _shares(
     return swapaxes(matmul(swapaxes(found, axis1=0, axis2=1), classes), axis1=0, axis2=1)
 
 
+_STATE_NS = 40.0  # two logarithms and six exponentials
+
+
+def _launched(
+    kernel: Any, x: np.ndarray, targets: Any, times: Any, lengths: Any, blank: int, *results: Any
+) -> None:
+    """Run a kernel on all examples."""
+    steps, examples, classes = x.shape
+    states = np.full((examples, 2 * targets.shape[1] + 1), blank, np.int64)
+    states[:, 1::2] = targets
+    skips = np.zeros(states.shape, np.int64)
+    skips[:, 3::2] = targets[:, 1:] != targets[:, :-1]
+    if not examples:
+        return
+    # classes that padding stands for are not looked at, but read
+    states = np.where(np.arange(states.shape[1]) < 2 * lengths[:, np.newaxis] + 1, states, blank)
+    entry = threads.choose(
+        partial(kernel, x.dtype, False),
+        partial(kernel, x.dtype, True),
+        _STATE_NS * steps * states.size if examples > 1 else 0.0,
+    )
+    alpha = np.empty((examples, max(steps, 1) * states.shape[1]), x.dtype)
+    entry(
+        np.ascontiguousarray(x).ravel(), states, skips, times.astype(np.int64),
+        2 * lengths.astype(np.int64), alpha, *results, examples * classes, classes,
+    )  # fmt: skip
+
+
 @primitive(internal=True, method=False, real=True, smooth=True)
 def ctc_shares(x, targets, times, lengths, *, blank, zero_infinity):
     """Probabilities of classes at each time, given the labels: Note [Paths of labels]."""
-    return _shares(x, targets, times, lengths, blank, zero_infinity)
+    check_dtype("ctc_loss", x.dtype)
+    out = np.zeros(x.shape, x.dtype)
+    beta = np.empty((x.shape[1], 2 * (2 * targets.shape[1] + 1)), x.dtype)
+    kernel = partial(shares_kernel, zeros=zero_infinity)
+    _launched(kernel, x, targets, times, lengths, blank, beta, out.ravel())
+    return out
 
 
 ctc_shares.shape(lambda x, targets, times, lengths, **_: Meta(x.shape, x.dtype))
@@ -162,12 +199,9 @@ ctc_shares.vjp(
 @primitive(internal=True, method=False, real=True, smooth=True)
 def ctc(x, targets, times, lengths, *, blank, zero_infinity):
     """Negative log-likelihood of labels, for each example: Note [Paths of labels]."""
-    paths = _Paths(x, targets, lengths, blank)
-    alpha = np.stack(paths.alpha()[0]) if x.shape[0] else np.zeros((1, *paths.end.shape), x.dtype)
-    final = alpha[np.maximum(times - 1, 0), np.arange(len(times))]
-    final = np.where(paths.end, final, NEVER)
-    likelihood = np.logaddexp.reduce(final, axis=1)
-    likelihood = np.where(times == 0, np.where(lengths == 0, 0.0, NEVER), likelihood)
+    check_dtype("ctc_loss", x.dtype)
+    likelihood = np.empty(x.shape[1], x.dtype)
+    _launched(likelihood_kernel, x, targets, times, lengths, blank, likelihood)
     instead = 0.0 if zero_infinity else np.inf
     return np.where(_impossible(likelihood), instead, -likelihood).astype(x.dtype)
 
