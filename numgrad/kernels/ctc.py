@@ -17,6 +17,7 @@ from numgrad.codegen.compile import compile_kernel
 from numgrad.codegen.dtypes import short, type_name
 
 _STEPS = """
+import numpy as np
 from numba import {type}, int64, prange
 from numgrad.codegen.device import outlined
 from numgrad.codegen.intrinsics import maximum
@@ -24,7 +25,7 @@ from numgrad.kernels.vmath.exponential import exp_{bits} as exp
 from numgrad.kernels.vmath.logarithm import log_{bits} as log
 
 NEVER = {type}(-1e30)
-ZERO = {type}(0)
+ZERO, NAN = {type}(0), {type}(np.nan)
 
 @outlined
 def either(a, b, c):
@@ -35,7 +36,7 @@ def either(a, b, c):
 def forward(x, states, skips, time, last, alpha, step):
     # the likelihood; alpha has a row of states for each time
     count = states.size
-    for s in range(count):
+    for s in range(last + 1):
         alpha[s] = NEVER
     alpha[0] = maximum(x[states[0]], NEVER)
     if last > 0:
@@ -44,7 +45,7 @@ def forward(x, states, skips, time, last, alpha, step):
         before = alpha[(t - 1) * count : t * count]
         now = alpha[t * count : (t + 1) * count]
         seen = x[t * step :]
-        for s in range(count):
+        for s in range(last + 1):
             one, two = NEVER, NEVER
             if s > 0:
                 one = before[s - 1]
@@ -64,7 +65,7 @@ def backward(x, states, skips, time, last, alpha, beta, likelihood, out, step):
     # adds probabilities of states to those of their classes
     count = states.size
     here, now = beta[:count], beta[count:]
-    for s in range(count):
+    for s in range(last + 1):
         now[s] = NEVER
     now[last] = ZERO
     if last > 0:
@@ -73,14 +74,14 @@ def backward(x, states, skips, time, last, alpha, beta, likelihood, out, step):
         t = time - 1 - back
         seen = x[t * step :]
         row, found = alpha[t * count :], out[t * step :]
-        for s in range(count):
+        for s in range(last + 1):
             found[states[s]] += exp(row[s] + now[s] - likelihood)
             here[s] = now[s] + maximum(seen[states[s]], NEVER)
-        for s in range(count):
+        for s in range(last + 1):
             one, two = NEVER, NEVER
-            if s + 1 < count:
+            if s < last:
                 one = here[s + 1]
-            if s + 2 < count:
+            if s + 1 < last:
                 if skips[s + 2] != 0:
                     two = here[s + 2]
             now[s] = either(here[s], one, two)
@@ -109,7 +110,7 @@ def kernel(x, states, skips, times, lasts, alpha, beta, out, step, classes):
         else:
             for t in range(times[n]):
                 for c in range(classes):
-                    out[t * step + n * classes + c] = {type}({nan})
+                    out[t * step + n * classes + c] = {nan}
 """
 
 
@@ -130,7 +131,7 @@ def shares_kernel(dtype: np.dtype, parallel: bool, zeros: bool) -> Callable[...,
     gets zeros or NaN.
     """
     kind = "ctc_zeros" if zeros else "ctc_shares"
-    source = _SHARES.replace("{nan}", "0.0" if zeros else 'float("nan")')
+    source = _SHARES.replace("{nan}", "ZERO" if zeros else "NAN")
     return _compile(kind, source, "{0}[:,::1], {0}[::1], int64, int64", dtype, parallel)
 
 

@@ -24,6 +24,7 @@ from numgrad.codegen import threads
 from numgrad.codegen.dtypes import check_dtype
 from numgrad.core.declare import primitive
 from numgrad.core.formula import Meta
+from numgrad.errors import NumgradTypeError
 from numgrad.kernels.ctc import likelihood_kernel, shares_kernel
 from numgrad.operations.arrangement import swapaxes
 from numgrad.operations.choice import where
@@ -149,6 +150,14 @@ def _shares(
     return swapaxes(matmul(swapaxes(found, axis1=0, axis2=1), classes), axis1=0, axis2=1)
 
 
+def _check_real(x: np.ndarray) -> None:
+    check_dtype("ctc_loss", x.dtype)
+    if x.dtype.kind != "f":
+        raise NumgradTypeError(
+            f"ctc_loss: logarithms of probabilities are real floating numbers, got {x.dtype}"
+        )
+
+
 _STATE_NS = 40.0  # two logarithms and six exponentials
 
 
@@ -180,7 +189,7 @@ def _launched(
 @primitive(internal=True, method=False, real=True, smooth=True)
 def ctc_shares(x, targets, times, lengths, *, blank, zero_infinity):
     """Probabilities of classes at each time, given the labels: Note [Paths of labels]."""
-    check_dtype("ctc_loss", x.dtype)
+    _check_real(x)
     out = np.zeros(x.shape, x.dtype)
     beta = np.empty((x.shape[1], 2 * (2 * targets.shape[1] + 1)), x.dtype)
     kernel = partial(shares_kernel, zeros=zero_infinity)
@@ -199,7 +208,7 @@ ctc_shares.vjp(
 @primitive(internal=True, method=False, real=True, smooth=True)
 def ctc(x, targets, times, lengths, *, blank, zero_infinity):
     """Negative log-likelihood of labels, for each example: Note [Paths of labels]."""
-    check_dtype("ctc_loss", x.dtype)
+    _check_real(x)
     likelihood = np.empty(x.shape[1], x.dtype)
     _launched(likelihood_kernel, x, targets, times, lengths, blank, likelihood)
     instead = 0.0 if zero_infinity else np.inf
