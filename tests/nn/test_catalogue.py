@@ -62,6 +62,7 @@ def unpool(size=None):
 
 TABLE, SEQUENCE, IMAGE, VOLUME = R(5, 3), R(2, 3, 7), R(1, 2, 5, 6), R(1, 2, 3, 4, 5)
 ROUGH, BLOCK = np.round(R(2, 3, 5, 7)), R(2, 4, 5, 4, 6)
+GRID = 1.3 * R(2, 3, 4, 2)
 SIGNS = np.where(RNG.random((4, 3)) < 0.5, -1, 1)
 CASES = [
     ("embedding_bag", bag(BAGS, OFFSETS, padding_idx=2), [TABLE]),
@@ -90,6 +91,13 @@ CASES = [
       for mode in ("nearest", "bilinear", "bicubic") for again in (False, True)],
     *[(f"{mode}-antialias-{size}", F("interpolate", size=size, mode=mode, antialias=True), [IMAGE])
       for mode in ("bilinear", "bicubic") for size in ((3, 4), (2, 9))],
+    *[(f"grid-{mode}-{pad}-{align}", F("grid_sample", mode, pad, align), [R(2, 3, 4, 5), GRID])
+      for mode, pad, align in (
+          ("bilinear", "zeros", False), ("bilinear", "reflection", True),
+          ("nearest", "border", False), ("bicubic", "reflection", False))],
+    ("grid-volume", F("grid_sample", padding_mode="border", align_corners=False),
+     [R(1, 2, 3, 4, 5), R(1, 2, 3, 2, 3)]),
+    ("affine_grid", F("affine_grid", (2, 3, 4, 5), align_corners=True), [R(2, 2, 3)]),
     ("fold", F("fold", (6, 5), (3, 2), (1, 2), (1, 0), 2), [R(2, 18, 6)]),
     ("unfold-one", F("unfold", 2), [R(3, 6, 5)]),
     ("pixel_shuffle", F("pixel_shuffle", 2), [R(2, 8, 2, 3)]),
@@ -294,6 +302,9 @@ nn, f = ng.nn, ng.nn.functional
         (lambda: f.interpolate(IMAGE, scale_factor=-1.0), "a positive number or a tuple of 2"),
         (lambda: f.interpolate(IMAGE, 0), "size must be an integer, or a tuple of 2"),
         (lambda: nn.Upsample(scale_factor="a"), "Upsample: scale_factor is a number"),
+        (lambda: f.grid_sample(IMAGE, R(2, 3, 3, 2)), "and a grid of shape .* do not fit"),
+        (lambda: f.grid_sample(IMAGE, R(1, 3, 3, 2), "cubic"), "mode 'cubic' is not available"),
+        (lambda: f.affine_grid(R(2, 2, 3), (1, 1, 4, 4)), r"theta of shape \(2, 2, 3\)"),
         (lambda: f.unfold(IMAGE, 9), r"a kernel of shape \(9, 9\) .* is larger than"),
         (lambda: f.fold(np.ones((2, 9, 4)), 4, 2), r"needs shape \(N, C \* 4, 9\)"),
         (lambda: f.pixel_shuffle(IMAGE, 2), "2 channels .* are no multiple of 4"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import floor
+from typing import Any
 
 import numpy as np
 
@@ -46,31 +47,31 @@ def linear(n: int, m: int, scale: float | None, align_corners: bool) -> Taps:
     return ((low, 1 - part), (np.minimum(low + 1, n - 1), part))
 
 
-def _inner(x: np.ndarray, a: float) -> np.ndarray:
+def _inner(x: Any, a: float) -> Any:
+    """Weight of a neighbour at a distance ``x`` up to 1."""
     return ((a + 2) * x - (a + 3)) * x * x + 1
 
 
-def _outer(x: np.ndarray, a: float) -> np.ndarray:
+def _outer(x: Any, a: float) -> Any:
+    """Weight of a neighbour at a distance ``x`` from 1 to 2."""
     return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+
+
+def cubic_weights(t: Any) -> tuple[Any, ...]:
+    """Weights of four neighbours of a place ``t`` behind the second of them."""
+    a = _SHARPNESS
+    return _outer(t + 1, a), _inner(t, a), _inner(1 - t, a), _outer(2 - t, a)
 
 
 @lru_cache(256)
 def cubic(n: int, m: int, scale: float | None, align_corners: bool) -> Taps:
     """Four neighbours, those outside replaced by the ends."""
-    taps, weights = cubic_taps(_centers(n, m, scale, align_corners))
-    return tuple(
-        (np.clip(tap, 0, n - 1).astype(np.int64), weight)
-        for tap, weight in zip(taps, weights, strict=True)
-    )
-
-
-def cubic_taps(at: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Four neighbours of places, and their weights."""
+    at = _centers(n, m, scale, align_corners)
     low = np.floor(at)
-    t = at - low
-    a = _SHARPNESS
-    weights = [_outer(t + 1, a), _inner(t, a), _inner(1 - t, a), _outer(2 - t, a)]
-    return [low - 1, low, low + 1, low + 2], weights
+    return tuple(
+        (np.clip(low + (k - 1), 0, n - 1).astype(np.int64), weight)
+        for k, weight in enumerate(cubic_weights(at - low))
+    )
 
 
 @lru_cache(64)
