@@ -1,7 +1,8 @@
 """Datasets, and loaders that give their rows in batches.
 
 A ``DataLoader`` takes anything with a length and an index, such as ``TensorDataset``, or arrays of
-equal length; ``random_split`` cuts a dataset into parts.
+equal length; ``random_split`` cuts a dataset into parts, ``ConcatDataset`` and ``StackDataset`` put
+several together. Samplers such as ``WeightedRandomSampler`` say which samples come.
 
 >>> import numpy as np
 >>> import numgrad as ng
@@ -11,13 +12,28 @@ equal length; ``random_split`` cuts a dataset into parts.
 """
 
 from numgrad.data.collate import default_collate as default_collate
+from numgrad.data.combined import ChainDataset as ChainDataset
+from numgrad.data.combined import ConcatDataset as ConcatDataset
+from numgrad.data.combined import IterableDataset as IterableDataset
+from numgrad.data.combined import StackDataset as StackDataset
 from numgrad.data.dataset import Dataset as Dataset
 from numgrad.data.dataset import Subset as Subset
 from numgrad.data.dataset import TensorDataset as TensorDataset
 from numgrad.data.dataset import random_split as random_split
 from numgrad.data.loader import DataLoader as DataLoader
+from numgrad.data.sampler import BatchSampler as BatchSampler
+from numgrad.data.sampler import RandomSampler as RandomSampler
+from numgrad.data.sampler import Sampler as Sampler
+from numgrad.data.sampler import SequentialSampler as SequentialSampler
+from numgrad.data.sampler import SubsetRandomSampler as SubsetRandomSampler
+from numgrad.data.sampler import WeightedRandomSampler as WeightedRandomSampler
 
-__all__ = ["DataLoader", "Dataset", "Subset", "TensorDataset", "default_collate", "random_split"]
+__all__ = [
+    "BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "IterableDataset",
+    "RandomSampler", "Sampler", "SequentialSampler", "StackDataset", "Subset",
+    "SubsetRandomSampler", "TensorDataset", "WeightedRandomSampler", "default_collate",
+    "random_split",
+]  # fmt: skip
 
 
 def __dir__() -> list[str]:

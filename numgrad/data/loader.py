@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from typing import Any
@@ -13,6 +13,8 @@ import numpy as np
 from numgrad.autograd.modes import is_grad_enabled, set_grad_enabled
 from numgrad.data.collate import default_collate
 from numgrad.data.columns import Columns, samples_of
+from numgrad.data.combined import IterableDataset
+from numgrad.data.sampler import BatchSampler, RandomSampler, SequentialSampler, check_number
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.random import Generator, generator_of
 
@@ -24,12 +26,18 @@ class DataLoader:
     ----------
     dataset
         A Tensor or ndarray, whose rows are the samples; a tuple or dict of these with equal
-        numbers of rows; a ``TensorDataset``; a ``Subset``; or anything with ``__getitem__`` and
-        ``__len__``. Arrays are indexed once per batch, others asked for sample by sample.
+        numbers of rows; a ``TensorDataset``; a ``Subset``; anything with ``__getitem__`` and
+        ``__len__``; or an ``IterableDataset``. Arrays are indexed once per batch, others asked for
+        sample by sample.
     batch_size : int
         Number of samples in a batch; the last has what is left.
     shuffle : bool
         Draw a new random order each time.
+    sampler
+        What gives the numbers of samples, instead of ``shuffle``.
+    batch_sampler
+        What gives lists of these, one for each batch, instead of ``batch_size``, ``shuffle``,
+        ``sampler`` and ``drop_last``.
     num_workers : int
         Threads that make batches ahead; batches come in the same order. With 0 the caller's thread
         makes each when it is wanted.
@@ -79,6 +87,8 @@ class DataLoader:
         dataset: Any,
         batch_size: int = 1,
         shuffle: bool = False,
+        sampler: Iterable[Any] | None = None,
+        batch_sampler: Iterable[Sequence[Any]] | None = None,
         *,
         num_workers: int = 0,
         collate_fn: Callable[[list[Any]], Any] | None = None,
@@ -89,9 +99,9 @@ class DataLoader:
         pin_memory: bool = False,
         persistent_workers: bool = False,
     ) -> None:
-        _check_number("batch_size", batch_size, 1)
-        _check_number("num_workers", num_workers, 0)
-        _check_number("prefetch_factor", prefetch_factor, 1)
+        check_number("DataLoader", "batch_size", batch_size, 1)
+        check_number("DataLoader", "num_workers", num_workers, 0)
+        check_number("DataLoader", "prefetch_factor", prefetch_factor, 1)
         if collate_fn is not None and not callable(collate_fn):
             raise NumgradTypeError(
                 f"DataLoader: collate_fn is a function, got {type(collate_fn).__name__}"
@@ -105,11 +115,23 @@ class DataLoader:
         self.batch_size, self.shuffle, self.drop_last = batch_size, shuffle, drop_last
         self.num_workers, self.prefetch_factor = num_workers, prefetch_factor
         self.collate_fn, self.generator = collate_fn, generator
-        self._samples = samples_of(dataset)
+        iterated = isinstance(dataset, IterableDataset)
+        _check_together(iterated, batch_size, shuffle, drop_last, sampler, batch_sampler)
+        self._samples: Any = dataset if iterated else samples_of(dataset)
+        if sampler is None:
+            if iterated:
+                sampler = self._samples
+            elif shuffle:
+                sampler = RandomSampler(self._samples, generator=generator)
+            else:
+                sampler = SequentialSampler(self._samples)
+        self.sampler: Any = sampler
+        self.batch_sampler: Any = batch_sampler
+        if batch_sampler is None:
+            self.batch_sampler = BatchSampler(self.sampler, batch_size, bool(drop_last))
 
     def __len__(self) -> int:
-        count = len(self._samples)
-        return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
+        return len(self.batch_sampler)
 
     def __iter__(self) -> Iterator[Any]:
         batches = self._batches()  # the order is drawn now, not with the first batch
@@ -118,28 +140,27 @@ class DataLoader:
         # A generator: what iterates over a ``map`` takes a StopIteration in it for the end.
         return (self._fetch(batch) for batch in batches)
 
-    def _batches(self) -> Iterator[np.ndarray]:
-        """Numbers of the samples of each batch."""
-        count = len(self._samples)
-        if self.shuffle:
-            order = generator_of("DataLoader", self.generator).permutation(count)
-        else:
-            order = np.arange(count)
-        starts = range(0, len(self) * self.batch_size, self.batch_size)
-        return (order[start : start + self.batch_size] for start in starts)
+    def _batches(self) -> Iterator[Any]:
+        """Numbers of the samples of each batch, or the samples where these have no numbers."""
+        if isinstance(self.batch_sampler, BatchSampler):
+            return self.batch_sampler.batches()
+        return iter(self.batch_sampler)
 
-    def _fetch(self, indices: np.ndarray) -> Any:
+    def _fetch(self, batch: Any) -> Any:
         """One batch."""
         if isinstance(self._samples, Columns) and self.collate_fn is None:
-            return self._samples.batch(indices)
+            return self._samples.batch(np.asarray(batch, np.intp))
         collate = default_collate if self.collate_fn is None else self.collate_fn
-        return collate([self._samples[index] for index in indices.tolist()])
+        if isinstance(self._samples, IterableDataset):
+            return collate(batch)
+        indices = batch.tolist() if isinstance(batch, np.ndarray) else batch
+        return collate([self._samples[index] for index in indices])
 
     def _ahead(self, batches: Iterator[np.ndarray]) -> Iterator[Any]:
         """The batches in order, made by threads that end when no more are wanted."""
         recording = is_grad_enabled()  # modes belong to threads
 
-        def fetch(indices: np.ndarray) -> Any:
+        def fetch(indices: Any) -> Any:
             with set_grad_enabled(recording):
                 return self._fetch(indices)
 
@@ -156,8 +177,19 @@ class DataLoader:
             workers.shutdown(wait=False, cancel_futures=True)
 
 
-def _check_number(name: str, value: Any, least: int) -> None:
-    if not isinstance(value, int | np.integer) or isinstance(value, bool):
-        raise NumgradTypeError(f"DataLoader: {name} is an integer, got {value!r}")
-    if value < least:
-        raise NumgradValueError(f"DataLoader: {name} is at least {least}, got {value}")
+def _check_together(
+    iterated: bool, batch_size: int, shuffle: bool, drop_last: bool, sampler: Any, batches: Any
+) -> None:
+    """Raise where one of the arguments leaves nothing for another."""
+    if iterated and (shuffle or sampler is not None or batches is not None):
+        raise NumgradValueError(
+            "DataLoader: an IterableDataset gives its samples in its own order; leave shuffle, "
+            "sampler and batch_sampler out"
+        )
+    if sampler is not None and shuffle:
+        raise NumgradValueError("DataLoader: takes a sampler or shuffle=True, not both")
+    if batches is not None and (batch_size != 1 or shuffle or drop_last or sampler is not None):
+        raise NumgradValueError(
+            "DataLoader: a batch_sampler says all of batch_size, shuffle, sampler and drop_last; "
+            "leave these out"
+        )

@@ -35,6 +35,15 @@ from numgrad.nn.activation.module import Softmin as Softmin
 from numgrad.nn.activation.module import Softplus as Softplus
 from numgrad.nn.activation.module import Softsign as Softsign
 from numgrad.nn.activation.module import Tanh as Tanh
+from numgrad.nn.activation.piecewise_module import GLU as GLU
+from numgrad.nn.activation.piecewise_module import Hardshrink as Hardshrink
+from numgrad.nn.activation.piecewise_module import Hardsigmoid as Hardsigmoid
+from numgrad.nn.activation.piecewise_module import Hardswish as Hardswish
+from numgrad.nn.activation.piecewise_module import RReLU as RReLU
+from numgrad.nn.activation.piecewise_module import Softmax2d as Softmax2d
+from numgrad.nn.activation.piecewise_module import Softshrink as Softshrink
+from numgrad.nn.activation.piecewise_module import Tanhshrink as Tanhshrink
+from numgrad.nn.activation.piecewise_module import Threshold as Threshold
 from numgrad.nn.attention.module import MultiheadAttention as MultiheadAttention
 from numgrad.nn.container.flatten import Flatten as Flatten
 from numgrad.nn.container.flatten import Unflatten as Unflatten
@@ -45,19 +54,40 @@ from numgrad.nn.container.parameters import ParameterDict as ParameterDict
 from numgrad.nn.container.parameters import ParameterList as ParameterList
 from numgrad.nn.convolution.module import Conv1d as Conv1d
 from numgrad.nn.convolution.module import Conv2d as Conv2d
+from numgrad.nn.convolution.module import Conv3d as Conv3d
 from numgrad.nn.convolution.module import ConvTranspose1d as ConvTranspose1d
 from numgrad.nn.convolution.module import ConvTranspose2d as ConvTranspose2d
+from numgrad.nn.convolution.module import ConvTranspose3d as ConvTranspose3d
+from numgrad.nn.dropout.module import AlphaDropout as AlphaDropout
 from numgrad.nn.dropout.module import Dropout as Dropout
 from numgrad.nn.dropout.module import Dropout1d as Dropout1d
 from numgrad.nn.dropout.module import Dropout2d as Dropout2d
+from numgrad.nn.dropout.module import Dropout3d as Dropout3d
+from numgrad.nn.dropout.module import FeatureAlphaDropout as FeatureAlphaDropout
+from numgrad.nn.embedding.bag_module import EmbeddingBag as EmbeddingBag
 from numgrad.nn.embedding.module import Embedding as Embedding
+from numgrad.nn.interpolation.module import Upsample as Upsample
+from numgrad.nn.interpolation.module import UpsamplingBilinear2d as UpsamplingBilinear2d
+from numgrad.nn.interpolation.module import UpsamplingNearest2d as UpsamplingNearest2d
 from numgrad.nn.linear.module import Bilinear as Bilinear
 from numgrad.nn.linear.module import Identity as Identity
 from numgrad.nn.linear.module import Linear as Linear
+from numgrad.nn.loss.margin_module import CosineSimilarity as CosineSimilarity
+from numgrad.nn.loss.margin_module import HingeEmbeddingLoss as HingeEmbeddingLoss
+from numgrad.nn.loss.margin_module import MarginRankingLoss as MarginRankingLoss
+from numgrad.nn.loss.margin_module import MultiLabelMarginLoss as MultiLabelMarginLoss
+from numgrad.nn.loss.margin_module import MultiLabelSoftMarginLoss as MultiLabelSoftMarginLoss
+from numgrad.nn.loss.margin_module import MultiMarginLoss as MultiMarginLoss
+from numgrad.nn.loss.margin_module import PairwiseDistance as PairwiseDistance
+from numgrad.nn.loss.margin_module import SoftMarginLoss as SoftMarginLoss
+from numgrad.nn.loss.margin_module import (
+    TripletMarginWithDistanceLoss as TripletMarginWithDistanceLoss,
+)
 from numgrad.nn.loss.module import BCELoss as BCELoss
 from numgrad.nn.loss.module import BCEWithLogitsLoss as BCEWithLogitsLoss
 from numgrad.nn.loss.module import CosineEmbeddingLoss as CosineEmbeddingLoss
 from numgrad.nn.loss.module import CrossEntropyLoss as CrossEntropyLoss
+from numgrad.nn.loss.module import CTCLoss as CTCLoss
 from numgrad.nn.loss.module import GaussianNLLLoss as GaussianNLLLoss
 from numgrad.nn.loss.module import HuberLoss as HuberLoss
 from numgrad.nn.loss.module import KLDivLoss as KLDivLoss
@@ -93,37 +123,92 @@ from numgrad.nn.module.module_hooks import (
 )
 from numgrad.nn.module.parameter import Buffer as Buffer
 from numgrad.nn.module.parameter import Parameter as Parameter
+from numgrad.nn.normalization.instance_module import InstanceNorm1d as InstanceNorm1d
+from numgrad.nn.normalization.instance_module import InstanceNorm2d as InstanceNorm2d
+from numgrad.nn.normalization.instance_module import InstanceNorm3d as InstanceNorm3d
+from numgrad.nn.normalization.instance_module import LocalResponseNorm as LocalResponseNorm
 from numgrad.nn.normalization.module import BatchNorm1d as BatchNorm1d
 from numgrad.nn.normalization.module import BatchNorm2d as BatchNorm2d
+from numgrad.nn.normalization.module import BatchNorm3d as BatchNorm3d
 from numgrad.nn.normalization.module import GroupNorm as GroupNorm
 from numgrad.nn.normalization.module import LayerNorm as LayerNorm
 from numgrad.nn.normalization.module import RMSNorm as RMSNorm
+from numgrad.nn.padding.module import CircularPad1d as CircularPad1d
+from numgrad.nn.padding.module import CircularPad2d as CircularPad2d
+from numgrad.nn.padding.module import CircularPad3d as CircularPad3d
+from numgrad.nn.padding.module import ConstantPad1d as ConstantPad1d
+from numgrad.nn.padding.module import ConstantPad2d as ConstantPad2d
+from numgrad.nn.padding.module import ConstantPad3d as ConstantPad3d
+from numgrad.nn.padding.module import ReflectionPad1d as ReflectionPad1d
+from numgrad.nn.padding.module import ReflectionPad2d as ReflectionPad2d
+from numgrad.nn.padding.module import ReflectionPad3d as ReflectionPad3d
+from numgrad.nn.padding.module import ReplicationPad1d as ReplicationPad1d
+from numgrad.nn.padding.module import ReplicationPad2d as ReplicationPad2d
+from numgrad.nn.padding.module import ReplicationPad3d as ReplicationPad3d
+from numgrad.nn.padding.module import ZeroPad1d as ZeroPad1d
+from numgrad.nn.padding.module import ZeroPad2d as ZeroPad2d
+from numgrad.nn.padding.module import ZeroPad3d as ZeroPad3d
 from numgrad.nn.pooling.module import AdaptiveAvgPool1d as AdaptiveAvgPool1d
 from numgrad.nn.pooling.module import AdaptiveAvgPool2d as AdaptiveAvgPool2d
+from numgrad.nn.pooling.module import AdaptiveAvgPool3d as AdaptiveAvgPool3d
 from numgrad.nn.pooling.module import AvgPool1d as AvgPool1d
 from numgrad.nn.pooling.module import AvgPool2d as AvgPool2d
+from numgrad.nn.pooling.module import AvgPool3d as AvgPool3d
 from numgrad.nn.pooling.module import MaxPool1d as MaxPool1d
 from numgrad.nn.pooling.module import MaxPool2d as MaxPool2d
+from numgrad.nn.pooling.module import MaxPool3d as MaxPool3d
+from numgrad.nn.pooling.places_module import AdaptiveMaxPool1d as AdaptiveMaxPool1d
+from numgrad.nn.pooling.places_module import AdaptiveMaxPool2d as AdaptiveMaxPool2d
+from numgrad.nn.pooling.places_module import AdaptiveMaxPool3d as AdaptiveMaxPool3d
+from numgrad.nn.pooling.places_module import LPPool1d as LPPool1d
+from numgrad.nn.pooling.places_module import LPPool2d as LPPool2d
+from numgrad.nn.pooling.places_module import LPPool3d as LPPool3d
+from numgrad.nn.pooling.places_module import MaxUnpool1d as MaxUnpool1d
+from numgrad.nn.pooling.places_module import MaxUnpool2d as MaxUnpool2d
+from numgrad.nn.pooling.places_module import MaxUnpool3d as MaxUnpool3d
+from numgrad.nn.rearrangement.module import ChannelShuffle as ChannelShuffle
+from numgrad.nn.rearrangement.module import Fold as Fold
+from numgrad.nn.rearrangement.module import PixelShuffle as PixelShuffle
+from numgrad.nn.rearrangement.module import PixelUnshuffle as PixelUnshuffle
+from numgrad.nn.rearrangement.module import Unfold as Unfold
 from numgrad.nn.recurrent.cells import GRUCell as GRUCell
 from numgrad.nn.recurrent.cells import LSTMCell as LSTMCell
 from numgrad.nn.recurrent.cells import RNNCell as RNNCell
 from numgrad.nn.recurrent.module import GRU as GRU
 from numgrad.nn.recurrent.module import LSTM as LSTM
 from numgrad.nn.recurrent.module import RNN as RNN
+from numgrad.nn.transformer.layer import TransformerDecoderLayer as TransformerDecoderLayer
+from numgrad.nn.transformer.layer import TransformerEncoderLayer as TransformerEncoderLayer
+from numgrad.nn.transformer.module import Transformer as Transformer
+from numgrad.nn.transformer.module import TransformerDecoder as TransformerDecoder
+from numgrad.nn.transformer.module import TransformerEncoder as TransformerEncoder
 
 __all__ = [
-    "CELU", "ELU", "GELU", "GRU", "LSTM", "RNN", "SELU", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d",
-    "AvgPool1d", "AvgPool2d", "BCELoss", "BCEWithLogitsLoss", "BatchNorm1d", "BatchNorm2d",
-    "Bilinear", "Buffer", "Conv1d", "Conv2d", "ConvTranspose1d", "ConvTranspose2d",
-    "CosineEmbeddingLoss", "CrossEntropyLoss", "Dropout", "Dropout1d", "Dropout2d", "Embedding",
-    "Flatten", "GRUCell", "GaussianNLLLoss", "GroupNorm", "Hardtanh", "HuberLoss", "Identity",
-    "KLDivLoss", "L1Loss", "LSTMCell", "LayerNorm", "LeakyReLU", "Linear", "LogSigmoid",
-    "LogSoftmax", "MSELoss", "MaxPool1d", "MaxPool2d", "Mish", "Module", "ModuleDict", "ModuleList",
-    "MultiheadAttention", "NLLLoss", "PReLU", "Parameter", "ParameterDict", "ParameterList",
-    "PoissonNLLLoss", "RMSNorm", "RNNCell", "ReLU", "ReLU6", "Sequential", "SiLU", "Sigmoid",
-    "SmoothL1Loss", "Softmax", "Softmin", "Softplus", "Softsign", "Tanh", "TripletMarginLoss",
-    "Unflatten", "functional", "functional_call", "init",
-    "register_module_buffer_registration_hook", "register_module_forward_hook",
+    "CELU", "ELU", "GELU", "GLU", "GRU", "LSTM", "RNN", "SELU", "AdaptiveAvgPool1d",
+    "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d",
+    "AdaptiveMaxPool3d", "AlphaDropout", "AvgPool1d", "AvgPool2d", "AvgPool3d", "BCELoss",
+    "BCEWithLogitsLoss", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "Bilinear", "Buffer",
+    "CTCLoss", "ChannelShuffle", "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d",
+    "ConstantPad2d", "ConstantPad3d", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d",
+    "ConvTranspose2d", "ConvTranspose3d", "CosineEmbeddingLoss", "CosineSimilarity",
+    "CrossEntropyLoss", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Embedding",
+    "EmbeddingBag", "FeatureAlphaDropout", "Flatten", "Fold", "GRUCell", "GaussianNLLLoss",
+    "GroupNorm", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "HingeEmbeddingLoss",
+    "HuberLoss", "Identity", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "KLDivLoss",
+    "L1Loss", "LPPool1d", "LPPool2d", "LPPool3d", "LSTMCell", "LayerNorm", "LeakyReLU", "Linear",
+    "LocalResponseNorm", "LogSigmoid", "LogSoftmax", "MSELoss", "MarginRankingLoss", "MaxPool1d",
+    "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d", "Mish", "Module",
+    "ModuleDict", "ModuleList", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss",
+    "MultiMarginLoss", "MultiheadAttention", "NLLLoss", "PReLU", "PairwiseDistance", "Parameter",
+    "ParameterDict", "ParameterList", "PixelShuffle", "PixelUnshuffle", "PoissonNLLLoss", "RMSNorm",
+    "RNNCell", "RReLU", "ReLU", "ReLU6", "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d",
+    "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d", "Sequential", "SiLU", "Sigmoid",
+    "SmoothL1Loss", "SoftMarginLoss", "Softmax", "Softmax2d", "Softmin", "Softplus", "Softshrink",
+    "Softsign", "Tanh", "Tanhshrink", "Threshold", "Transformer", "TransformerDecoder",
+    "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer", "TripletMarginLoss",
+    "TripletMarginWithDistanceLoss", "Unflatten", "Unfold", "Upsample", "UpsamplingBilinear2d",
+    "UpsamplingNearest2d", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d", "functional", "functional_call",
+    "init", "register_module_buffer_registration_hook", "register_module_forward_hook",
     "register_module_forward_pre_hook", "register_module_full_backward_hook",
     "register_module_full_backward_pre_hook", "register_module_module_registration_hook",
     "register_module_parameter_registration_hook", "stack_module_state", "utils",

@@ -11,6 +11,7 @@ from numgrad.nn.dropout import operation as dropout  # noqa: F401
 from numgrad.nn.embedding import operation as embedding  # noqa: F401
 from numgrad.nn.linear import operation as linear  # noqa: F401
 from numgrad.nn.loss import cross_entropy as loss_cross_entropy  # noqa: F401
+from numgrad.nn.loss import ctc_operation as loss_ctc  # noqa: F401
 from numgrad.nn.loss import operation as loss  # noqa: F401
 from numgrad.nn.normalization import batch_operation as normalization_batch_operation  # noqa: F401
 from numgrad.nn.normalization import operation as normalization  # noqa: F401

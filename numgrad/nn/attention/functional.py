@@ -13,7 +13,7 @@ from numgrad.nn.dropout.functional import dropout
 from numgrad.operations.arrangement import matrix_transpose
 from numgrad.operations.matmul import matmul
 from numgrad.operations.reduce import softmax
-from numgrad.tensors.creation import asarray
+from numgrad.tensors.creation import arange, asarray
 
 
 def scaled_dot_product_attention(
@@ -84,9 +84,14 @@ def scaled_dot_product_attention(
     if is_causal:
         if attn_mask is not None:
             raise NumgradValueError(f"{name}: pass attn_mask or is_causal, not both")
-        attn_mask = np.tri(query.shape[-2], key.shape[-2], dtype=np.bool_)
+        attn_mask = up_to_own_position(query.shape[-2], key.shape[-2])
     weights = attention_weights(query, key, attn_mask, scale)
     return matmul(dropout(weights, dropout_p) if dropout_p > 0 else weights, value)
+
+
+def up_to_own_position(targets: int, sources: int) -> Any:
+    """The mask that allows each target the sources up to its own position."""
+    return np.expand_dims(arange(targets), 1) >= arange(sources)
 
 
 def attention_weights(query: Any, key: Any, mask: Any, scale: float | None = None) -> Any:

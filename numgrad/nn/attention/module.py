@@ -9,7 +9,7 @@ import numpy as np
 from numgrad.autograd.variable import Tensor
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.nn import init
-from numgrad.nn.attention.functional import attention_weights
+from numgrad.nn.attention.functional import attention_weights, up_to_own_position
 from numgrad.nn.dropout.functional import dropout
 from numgrad.nn.linear.functional import linear
 from numgrad.nn.linear.module import Linear
@@ -185,7 +185,7 @@ class MultiheadAttention(Module):
         q, k, v = projected  # (batch, length, features)
         batch, targets, sources = q.shape[0], q.shape[1], k.shape[1]
         if is_causal and attn_mask is None:
-            attn_mask = ~np.tri(targets, sources, dtype=np.bool_)
+            attn_mask = np.logical_not(up_to_own_position(targets, sources))
         added = 0
         if self.bias_k is not None:
             shape = (batch, 1, self.embed_dim)

@@ -58,7 +58,7 @@ def same_padding(
     return tuple((t // 2, t - t // 2) for t in total)
 
 
-def _batched(operation: str, rank: int, x: Any, w: Any, b: Any) -> tuple[Any, Any, Any, bool]:
+def as_batch(operation: str, rank: int, x: Any, w: Any, b: Any) -> tuple[Any, Any, Any, bool]:
     """Input, weight and bias as operands, the input with samples, and whether it had them."""
     x, w, b = as_operand(x), as_operand(w), None if b is None else as_operand(b)
     if len(w.shape) != rank + 2 or len(x.shape) not in (rank + 1, rank + 2):
@@ -79,23 +79,33 @@ def _batched(operation: str, rank: int, x: Any, w: Any, b: Any) -> tuple[Any, An
     return x, w, b, True
 
 
+def pairs_of(
+    operation: str,
+    padding: Any,
+    kernel: tuple[int, ...],
+    stride: tuple[int, ...],
+    dilation: tuple[int, ...],
+) -> tuple[tuple[int, int], ...]:
+    """Padding before and behind each axis; it may be given by a word."""
+    if padding == "same":
+        return same_padding(operation, kernel, stride, dilation)
+    if padding == "valid":
+        return ((0, 0),) * len(kernel)
+    if isinstance(padding, str):
+        raise NumgradValueError(
+            f"{operation}: padding {padding!r} is not available; use numbers, 'same' or 'valid'"
+        )
+    return tuple((p, p) for p in along_axes(operation, "padding", padding, len(kernel), 0))
+
+
 def _convolve(
     rank: int, x: Any, w: Any, b: Any, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Tensor:
     name = f"conv{rank}d"
-    x, w, b, batched = _batched(name, rank, x, w, b)
+    x, w, b, batched = as_batch(name, rank, x, w, b)
     stride = along_axes(name, "stride", stride, rank, 1)
     dilation = along_axes(name, "dilation", dilation, rank, 1)
-    if padding == "same":
-        pairs = same_padding(name, tuple(w.shape[2:]), stride, dilation)
-    elif padding == "valid":
-        pairs = ((0, 0),) * rank
-    elif isinstance(padding, str):
-        raise NumgradValueError(
-            f"{name}: padding {padding!r} is not available; use numbers, 'same' or 'valid'"
-        )
-    else:
-        pairs = tuple((p, p) for p in along_axes(name, "padding", padding, rank, 0))
+    pairs = pairs_of(name, padding, tuple(w.shape[2:]), stride, dilation)
     y = convolution(x, w, b, stride=stride, padding=pairs, dilation=dilation, groups=groups)
     return y if batched else squeeze(y, axis=0)
 
@@ -177,6 +187,22 @@ def conv2d(
     return _convolve(2, input, weight, bias, stride, padding, dilation, groups)
 
 
+def check_transposed(operation: str, x: Any, w: Any, b: Any, groups: int) -> None:
+    """Raise unless channels and bias of a transposed convolution fit its weight."""
+    if groups < 1 or x.shape[1] != w.shape[0] or w.shape[0] % groups:
+        raise NumgradValueError(
+            f"{operation}: {x.shape[1]} channels of an input of shape {tuple(x.shape)} and a "
+            f"weight of shape {tuple(w.shape)} do not fit for groups={groups}; the weight needs a "
+            "shape (channels, outputs / groups, *kernel), channels divisible by groups"
+        )
+    outputs = w.shape[1] * groups
+    if b is not None and b.shape != (outputs,):
+        raise NumgradValueError(
+            f"{operation}: a bias of shape {tuple(b.shape)} does not fit a weight of shape "
+            f"{tuple(w.shape)}; it needs a number for each of the {outputs} outputs"
+        )
+
+
 def _transposed(
     rank: int,
     x: Any,
@@ -189,18 +215,13 @@ def _transposed(
     dilation: Any,
 ) -> Tensor:
     name = f"conv_transpose{rank}d"
-    x, w, b, batched = _batched(name, rank, x, w, b)
+    x, w, b, batched = as_batch(name, rank, x, w, b)
     stride = along_axes(name, "stride", stride, rank, 1)
     dilation = along_axes(name, "dilation", dilation, rank, 1)
     padding = along_axes(name, "padding", padding, rank, 0)
     extra = along_axes(name, "output_padding", output_padding, rank, 0)
     check_output_padding(name, extra, stride, dilation)
-    if groups < 1 or x.shape[1] != w.shape[0] or w.shape[0] % groups:
-        raise NumgradValueError(
-            f"{name}: {x.shape[1]} channels of an input of shape {tuple(x.shape)} and a weight of "
-            f"shape {tuple(w.shape)} do not fit for groups={groups}; the weight needs a shape "
-            "(channels, outputs / groups, *kernel), channels divisible by groups"
-        )
+    check_transposed(name, x, w, b, groups)
     kernel = w.shape[2:]
     shape = tuple(
         (n - 1) * s - 2 * p + d * (k - 1) + e + 1
@@ -223,13 +244,7 @@ def _transposed(
         groups=groups,
     )
     if b is not None:
-        outputs = w.shape[1] * groups
-        if b.shape != (outputs,):
-            raise NumgradValueError(
-                f"{name}: a bias of shape {tuple(b.shape)} does not fit a weight of shape "
-                f"{tuple(w.shape)}; it needs a number for each of the {outputs} outputs"
-            )
-        y = y + reshape(b, (outputs, *(1,) * rank))
+        y = y + reshape(b, (*b.shape, *(1,) * rank))
     return y if batched else squeeze(y, axis=0)
 
 

@@ -10,11 +10,14 @@ from numgrad.errors import NumgradValueError
 from numgrad.nn import init
 from numgrad.nn.convolution import functional
 from numgrad.nn.convolution.functional import along_axes, check_output_padding, same_padding
+from numgrad.nn.convolution.volume import conv3d, conv_transpose3d
 from numgrad.nn.module.module import Module
 from numgrad.nn.module.options import checked
 from numgrad.nn.module.parameter import empty_parameter
 from numgrad.nn.padding.functional import MODES, pad
 
+_CONVOLVE = (functional.conv1d, functional.conv2d, conv3d)
+_TRANSPOSE = (functional.conv_transpose1d, functional.conv_transpose2d, conv_transpose3d)
 _PADDING_MODES = ("zeros", *(mode for mode in MODES if mode != "constant"))
 
 
@@ -124,7 +127,7 @@ class _Forward(_Convolution):
 
     def forward(self, input: Any) -> Tensor:
         """Apply the layer."""
-        convolve = functional.conv1d if self.rank == 1 else functional.conv2d
+        convolve = _CONVOLVE[self.rank - 1]
         padding = self.padding
         if self.padding_mode != "zeros":
             input = pad(input, self._widths(), mode=self.padding_mode)
@@ -212,6 +215,19 @@ class Conv2d(_Forward):
     rank = 2
 
 
+class Conv3d(_Forward):
+    """Convolution of volumes: as ``Conv2d``, along three axes.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.nn.Conv3d(3, 8, (1, 3, 3), padding=(0, 1, 1))(ng.ones((2, 3, 4, 5, 6))).shape
+    (2, 8, 4, 5, 6)
+    """
+
+    rank = 3
+
+
 class _Transposed(_Convolution):
     """A transposed convolution."""
 
@@ -248,7 +264,7 @@ class _Transposed(_Convolution):
         extra = self.output_padding
         if output_size is not None:
             extra = self._output_padding(input.shape, tuple(output_size))
-        transpose = functional.conv_transpose1d if self.rank == 1 else functional.conv_transpose2d
+        transpose = _TRANSPOSE[self.rank - 1]
         return transpose(
             input, self.weight, self.bias, self.stride, self.padding, extra, self.groups,
             self.dilation,
@@ -325,3 +341,16 @@ class ConvTranspose2d(_Transposed):
     """
 
     rank = 2
+
+
+class ConvTranspose3d(_Transposed):
+    """Transposed convolution of volumes: as ``ConvTranspose2d``, along three axes.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.nn.ConvTranspose3d(4, 2, 2, stride=2)(ng.ones((1, 4, 3, 4, 5))).shape
+    (1, 2, 6, 8, 10)
+    """
+
+    rank = 3

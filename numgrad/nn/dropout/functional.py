@@ -7,14 +7,18 @@ batched computation (``vmap``) share them.
 
 from __future__ import annotations
 
+import math
 from math import prod
 from typing import Any
+
+import numpy as np
 
 from numgrad.core.options import Option
 from numgrad.errors import NumgradValueError
 from numgrad.nn.dropout.operation import dropout as _dropout
 from numgrad.random import draw_seed
 from numgrad.tensors.creation import asarray
+from numgrad.tensors.inplace import assign
 from numgrad.tensors.inplace import inplace as write
 from numgrad.tensors.tensor import Tensor
 
@@ -91,6 +95,94 @@ def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
     True
     """
     return _of_channels("dropout2d", input, p, training, inplace, 2)
+
+
+def dropout3d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """``dropout`` of whole channels of shape ``(batch, channels, *lengths)``, batch optional.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> y = ng.nn.functional.dropout3d(ng.ones((4, 3, 2, 5, 5)))
+    >>> bool((y.min(axis=(2, 3, 4)) == y.max(axis=(2, 3, 4))).all())
+    True
+    """
+    return _of_channels("dropout3d", input, p, training, inplace, 3)
+
+
+def alpha_dropout(
+    input: Any, p: float = 0.5, training: bool = False, inplace: bool = False
+) -> Tensor:
+    """Dropout that keeps mean 0 and variance 1, for networks of ``selu``.
+
+    Dropped elements take the limit of ``selu`` on the left, and all are scaled and moved.
+
+    Parameters
+    ----------
+    input
+        Real floating array.
+    p
+        Probability of being dropped.
+    training
+        Otherwise the input is returned as it is.
+    inplace
+        Write to the input.
+
+    Raises
+    ------
+    NumgradValueError
+        If ``p`` lies outside of 0 to 1.
+
+    References
+    ----------
+    G. Klambauer et al., "Self-normalizing neural networks", NeurIPS 2017.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.random.manual_seed(0)
+    >>> y = ng.nn.functional.alpha_dropout(ng.ones(1000), 0.2, training=True)
+    >>> len(set(y.tolist()))
+    2
+    """
+    return _alpha("alpha_dropout", input, p, training, inplace, 1)
+
+
+def feature_alpha_dropout(
+    input: Any, p: float = 0.5, training: bool = False, inplace: bool = False
+) -> Tensor:
+    """``alpha_dropout`` of whole channels of shape ``(batch, channels, ...)``; arguments as there.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> y = ng.nn.functional.feature_alpha_dropout(ng.ones((4, 3, 5)), training=True)
+    >>> bool((y.min(axis=2) == y.max(axis=2)).all())
+    True
+    """
+    shape = tuple(asarray(input).shape)
+    if len(shape) < 2:
+        raise NumgradValueError(
+            f"feature_alpha_dropout: takes (batch, channels, ...), got shape {shape}"
+        )
+    return _alpha("feature_alpha_dropout", input, p, training, inplace, prod(shape[2:]))
+
+
+_LIMIT = -1.7580993408473766
+"""What ``selu`` tends to on the left."""
+
+
+def _alpha(name: str, input: Any, p: float, training: bool, inplace: bool, group: int) -> Tensor:
+    PROBABILITY.check(name, p)
+    x = asarray(input)
+    if not training or p == 0:
+        return x
+    kept = _dropout(np.ones(x.shape, x.dtype), draw_seed(), p=float(p), group=group) * (1.0 - p)
+    scale = 0.0 if p == 1 else 1 / math.sqrt((1 - p) * (1 + p * _LIMIT**2))
+    shift = (1.0 - kept) * (_LIMIT * scale) - p * scale * _LIMIT
+    # x enters by a product alone, whose gradient needs nothing of it: it may be written to
+    y = x * (kept * scale) + shift
+    return assign(f"{name}_", x, y) if inplace else y
 
 
 def _of_channels(

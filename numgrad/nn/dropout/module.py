@@ -64,3 +64,49 @@ class Dropout2d(_Dropout):
 
     p: float = option(default=0.5, at_least=0, at_most=1)
     inplace: bool = False
+
+
+@applies(F.dropout3d, like=F.dropout)
+class Dropout3d(_Dropout):
+    """``Dropout`` of whole channels of shape ``(batch, channels, *lengths)``, batch optional.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.nn.Dropout3d(1.0)(ng.ones((1, 1, 1, 1, 3)))
+    tensor([[[[[0., 0., 0.]]]]])
+    """
+
+    p: float = option(default=0.5, at_least=0, at_most=1)
+    inplace: bool = False
+
+
+@applies(F.alpha_dropout)
+class AlphaDropout(_Dropout):
+    """Dropout that keeps mean 0 and variance 1, for networks of ``SELU``.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.nn.AlphaDropout(0.2).eval()(ng.tensor([1.0, 2.0]))
+    tensor([1., 2.])
+    """
+
+    p: float = option(default=0.5, at_least=0, at_most=1)
+    inplace: bool = False
+
+
+@applies(F.feature_alpha_dropout, like=F.alpha_dropout)
+class FeatureAlphaDropout(_Dropout):
+    """``AlphaDropout`` of whole channels of shape ``(batch, channels, ...)``.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> y = ng.nn.FeatureAlphaDropout()(ng.ones((4, 3, 5)))
+    >>> bool((y.min(axis=2) == y.max(axis=2)).all())
+    True
+    """
+
+    p: float = option(default=0.5, at_least=0, at_most=1)
+    inplace: bool = False

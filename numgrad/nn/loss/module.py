@@ -8,13 +8,13 @@ from typing import Any
 from numgrad.core.options import option
 from numgrad.errors import NumgradValueError
 from numgrad.nn.applied import Applied, applies
-from numgrad.nn.loss import distance, likelihood
+from numgrad.nn.loss import ctc, distance, likelihood
 from numgrad.nn.loss import functional as F
 from numgrad.nn.loss.functional import REDUCTIONS, check_reduction
 from numgrad.tensors.creation import asarray
 
 
-class _Loss(Applied):
+class Loss(Applied):
     """What losses have in common; weights are buffers."""
 
     reductions = REDUCTIONS
@@ -31,7 +31,7 @@ class _Loss(Applied):
 
 
 @applies(F.mse_loss)
-class MSELoss(_Loss):
+class MSELoss(Loss):
     """Squares of the differences.
 
     Examples
@@ -46,7 +46,7 @@ class MSELoss(_Loss):
 
 
 @applies(F.l1_loss, like=F.mse_loss)
-class L1Loss(_Loss):
+class L1Loss(Loss):
     """Magnitudes of the differences.
 
     Examples
@@ -61,7 +61,7 @@ class L1Loss(_Loss):
 
 
 @applies(F.smooth_l1_loss)
-class SmoothL1Loss(_Loss):
+class SmoothL1Loss(Loss):
     """Magnitudes of the differences, squares below ``beta``.
 
     Examples
@@ -77,7 +77,7 @@ class SmoothL1Loss(_Loss):
 
 
 @applies(F.huber_loss)
-class HuberLoss(_Loss):
+class HuberLoss(Loss):
     """Half the squares of the differences up to ``delta``, linear above.
 
     Examples
@@ -92,7 +92,7 @@ class HuberLoss(_Loss):
 
 
 @applies(F.cross_entropy)
-class CrossEntropyLoss(_Loss):
+class CrossEntropyLoss(Loss):
     """Negative logarithm of the ``softmax`` of logits at the classes of a target.
 
     Examples
@@ -110,7 +110,7 @@ class CrossEntropyLoss(_Loss):
 
 
 @applies(F.nll_loss, like=F.cross_entropy)
-class NLLLoss(_Loss):
+class NLLLoss(Loss):
     """Negative of logarithms of probabilities at class indices.
 
     Examples
@@ -127,7 +127,7 @@ class NLLLoss(_Loss):
 
 
 @applies(F.binary_cross_entropy)
-class BCELoss(_Loss):
+class BCELoss(Loss):
     """Negative log-likelihood of probabilities for targets between 0 and 1.
 
     Examples
@@ -143,7 +143,7 @@ class BCELoss(_Loss):
 
 
 @applies(F.binary_cross_entropy_with_logits)
-class BCEWithLogitsLoss(_Loss):
+class BCEWithLogitsLoss(Loss):
     """``BCELoss`` of ``sigmoid(input)``, accurate for large logits.
 
     Examples
@@ -160,7 +160,7 @@ class BCEWithLogitsLoss(_Loss):
 
 
 @applies(likelihood.kl_div)
-class KLDivLoss(_Loss):
+class KLDivLoss(Loss):
     """Kullback-Leibler divergence; ``reduction="batchmean"`` gives what mathematics calls so.
 
     Examples
@@ -179,7 +179,7 @@ class KLDivLoss(_Loss):
 
 
 @applies(likelihood.poisson_nll_loss)
-class PoissonNLLLoss(_Loss):
+class PoissonNLLLoss(Loss):
     """Negative log-likelihood of counts that have a Poisson distribution.
 
     Examples
@@ -197,7 +197,7 @@ class PoissonNLLLoss(_Loss):
 
 
 @applies(likelihood.gaussian_nll_loss)
-class GaussianNLLLoss(_Loss):
+class GaussianNLLLoss(Loss):
     """Negative log-likelihood of normal variables with given means and variances.
 
     Examples
@@ -214,7 +214,7 @@ class GaussianNLLLoss(_Loss):
 
 
 @applies(distance.cosine_embedding_loss)
-class CosineEmbeddingLoss(_Loss):
+class CosineEmbeddingLoss(Loss):
     """``1 - cos`` of pairs of vectors that belong together, else ``max(cos - margin, 0)``.
 
     Examples
@@ -231,7 +231,7 @@ class CosineEmbeddingLoss(_Loss):
 
 
 @applies(distance.triplet_margin_loss)
-class TripletMarginLoss(_Loss):
+class TripletMarginLoss(Loss):
     """How far the positive is from being nearer to the anchor than the negative by a margin.
 
     Raises
@@ -259,3 +259,20 @@ class TripletMarginLoss(_Loss):
         margin = options["margin"]
         if not margin > 0:
             raise NumgradValueError(f"TripletMarginLoss: margin must be positive, got {margin}")
+
+
+@applies(ctc.ctc_loss)
+class CTCLoss(Loss):
+    """Negative log-likelihood of labels, summed over all times at which they may be.
+
+    Examples
+    --------
+    >>> import numpy as np, numgrad as ng
+    >>> log_probs = ng.tensor(np.log(np.full((2, 1, 2), 0.5)))
+    >>> round(ng.nn.CTCLoss()(log_probs, np.array([[1]]), [2], [1]).item(), 9)
+    0.287682072
+    """
+
+    blank: int = 0
+    reduction: str = "mean"
+    zero_infinity: bool = False

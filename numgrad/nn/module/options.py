@@ -19,11 +19,12 @@ COMMON: dict[str, Option] = {
     **dict.fromkeys(
         [
             *("in1_features", "hidden_size", "num_layers", "embed_dim", "num_heads"),
-            *("groups", "num_groups", "num_parameters"),
+            *("groups", "num_groups", "num_parameters", "d_model", "nhead", "dim_feedforward"),
+            *("num_encoder_layers", "num_decoder_layers"),
         ],
         _COUNT,
     ),
-    "eps": Option(at_least=0),
+    **dict.fromkeys(["eps", "layer_norm_eps"], Option(at_least=0)),
     "dropout": Option(at_least=0, at_most=1),
 }
 """The vocabulary: Note [Declared options]."""

@@ -15,7 +15,8 @@ from numgrad.nn.normalization.batch_operation import batch_normalize, normalize_
 from numgrad.nn.normalization.operation import group_norm as _group_norm
 from numgrad.nn.normalization.operation import layer_norm as _layer_norm
 from numgrad.nn.normalization.operation import rms_norm as _rms_norm
-from numgrad.operations.shape import broadcast_to
+from numgrad.nn.padding.functional import pad
+from numgrad.operations.shape import as_index, broadcast_to
 from numgrad.tensors.creation import asarray
 
 
@@ -216,6 +217,127 @@ def group_norm(
     tensor([[-1.,  1., -1.,  1.]])
     """
     return _group_norm(input, num_groups, weight, bias, eps)
+
+
+def instance_norm(
+    input: Any,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Any = None,
+    bias: Any = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Each channel of each example, normalized, ``* weight + bias``.
+
+    Parameters
+    ----------
+    input
+        Of shape (examples, channels, ...), at least three axes.
+    running_mean, running_var
+        Of shape (channels,), or None. With ``use_input_stats`` they are written to, with the means
+        of the examples' statistics; otherwise they are what is normalized by.
+    weight, bias
+        Of shape (channels,), or None.
+    use_input_stats
+        Normalize by mean and (biased) variance of each channel of the input.
+    momentum
+        Weight of the newest statistics.
+    eps
+        Added to variances.
+
+    Raises
+    ------
+    NumgradValueError
+        If shapes do not fit, a channel has but one element, or running statistics are missing.
+
+    References
+    ----------
+    D. Ulyanov, A. Vedaldi, V. Lempitsky, "Instance normalization", arXiv:1607.08022 (2016).
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.nn.functional.instance_norm(ng.tensor([[[1.0, 3.0], [0.0, 8.0]]]), eps=0.0)
+    tensor([[[-1.,  1.],
+             [-1.,  1.]]])
+    """
+    input = asarray(input)
+    shape = input.shape
+    if not use_input_stats:
+        if running_mean is None or running_var is None:
+            raise NumgradValueError(
+                "instance_norm: without use_input_stats running_mean and running_var are needed"
+            )
+        return normalize_by(input, running_mean, running_var, weight, bias, eps=eps)
+    count = prod(shape[2:])
+    if len(shape) < 3 or count == 1:
+        raise NumgradValueError(
+            f"instance_norm: an input of shape {shape} needs shape (examples, channels, ...), with "
+            "more than one element in a channel"
+        )
+    _check_running(shape, running_mean, running_var)
+    if running_mean is not None or running_var is not None:
+        values, axes = input.detach(), tuple(range(2, len(shape)))
+        new = {
+            "mean": np.mean(values, axis=axes).mean(axis=0),
+            "var": np.var(values, axis=axes, ddof=1).mean(axis=0),
+        }
+        with no_grad():
+            for running, newest in ((running_mean, new["mean"]), (running_var, new["var"])):
+                if running is not None:
+                    running.copy_((1 - momentum) * running + momentum * newest)
+    return _group_norm(input, shape[1], weight, bias, eps)
+
+
+def local_response_norm(
+    input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+) -> Tensor:
+    """``x / (k + alpha * mean of squares of neighbouring channels) ** beta``.
+
+    Parameters
+    ----------
+    input
+        Of shape (examples, channels, ...), at least three axes.
+    size
+        Number of neighbouring channels, this one in their middle; what is missing at the ends
+        counts as 0.
+    alpha, beta, k
+        Numbers of the formula.
+
+    Raises
+    ------
+    NumgradValueError
+        If the input has fewer axes, or ``size`` is not positive.
+
+    References
+    ----------
+    A. Krizhevsky, I. Sutskever, G. Hinton, "ImageNet classification with deep convolutional neural
+    networks", NeurIPS 2012.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> x = ng.tensor([[[1.0], [2.0], [3.0]]])
+    >>> ng.nn.functional.local_response_norm(x, 2, alpha=2.0, beta=1.0)[0, :, 0]
+    tensor([0.5       , 0.33333333, 0.21428571])
+    """
+    name = "local_response_norm"
+    input = asarray(input)
+    size = as_index(name, size, "size")
+    if input.ndim < 3 or size < 1:
+        raise NumgradValueError(
+            f"{name}: needs an input (examples, channels, ...) and a positive size; got shape "
+            f"{tuple(input.shape)} and size {size}"
+        )
+    channels = input.shape[1]
+    widths = (0, 0) * (input.ndim - 2) + (size // 2, (size - 1) // 2)
+    squares = pad(input * input, widths)
+    total = squares[:, :channels]
+    for start in range(1, size):
+        total = total + squares[:, start : start + channels]
+    return input / (total * (alpha / size) + k) ** beta
 
 
 def normalize(

@@ -39,8 +39,8 @@ class _Affine(Module):
 # --------------------------------------------------------------------------- of a whole batch
 
 
-class _BatchNorm(_Affine):
-    """What the layers that normalize by statistics of a batch have in common."""
+class ChannelNorm(_Affine):
+    """What the layers that normalize channels, and learn their statistics, have in common."""
 
     ranks: tuple[int, ...]
     expected: str
@@ -135,7 +135,7 @@ class _BatchNorm(_Affine):
         )
 
 
-class BatchNorm1d(_BatchNorm):
+class BatchNorm1d(ChannelNorm):
     """Normalize each channel by its statistics over a batch.
 
     Parameters
@@ -179,7 +179,7 @@ class BatchNorm1d(_BatchNorm):
     expected = "(examples, channels) or (examples, channels, length)"
 
 
-class BatchNorm2d(_BatchNorm):
+class BatchNorm2d(ChannelNorm):
     """Normalize each channel of images by its statistics over a batch.
 
     Takes inputs of shape (examples, channels, height, width); parameters are those of
@@ -194,6 +194,23 @@ class BatchNorm2d(_BatchNorm):
 
     ranks = (4,)
     expected = "(examples, channels, height, width)"
+
+
+class BatchNorm3d(ChannelNorm):
+    """Normalize each channel of volumes by its statistics over a batch.
+
+    Takes inputs of shape (examples, channels, depth, height, width); parameters are those of
+    ``BatchNorm1d``.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.nn.BatchNorm3d(3)(ng.ones((2, 3, 4, 4, 4))).shape
+    (2, 3, 4, 4, 4)
+    """
+
+    ranks = (5,)
+    expected = "(examples, channels, depth, height, width)"
 
 
 # --------------------------------------------------------------------------- of each example

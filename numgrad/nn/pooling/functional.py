@@ -15,7 +15,8 @@ from numgrad.operations.shape import as_index, as_operand
 from numgrad.tensors.tensor import Tensor
 
 
-def _image(operation: str, rank: int, x: Any) -> Any:
+def as_image(operation: str, rank: int, x: Any) -> Any:
+    """``x`` as an operand, with channels and ``rank`` axes of positions."""
     x = as_operand(x)
     if len(x.shape) not in (rank + 1, rank + 2):
         raise NumgradValueError(
@@ -25,9 +26,10 @@ def _image(operation: str, rank: int, x: Any) -> Any:
     return x
 
 
-def _window(
+def windows_along(
     operation: str, rank: int, kernel_size: Any, stride: Any, padding: Any
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """Kernel, stride and padding along each axis."""
     kernel = along_axes(operation, "kernel_size", kernel_size, rank, 1)
     given = kernel if stride is None else along_axes(operation, "stride", stride, rank, 1)
     return kernel, given, along_axes(operation, "padding", padding, rank, 0)
@@ -58,8 +60,8 @@ def _max_pool(
     return_indices: bool,
 ) -> Any:
     name = f"max_pool{rank}d"
-    x = _image(name, rank, x)
-    kernel, stride, padding = _window(name, rank, kernel_size, stride, padding)
+    x = as_image(name, rank, x)
+    kernel, stride, padding = windows_along(name, rank, kernel_size, stride, padding)
     dilation = along_axes(name, "dilation", dilation, rank, 1)
     check_padding(name, padding, spans(kernel, dilation))
     options = {
@@ -151,7 +153,7 @@ def max_pool2d(
 
 
 @lru_cache(1024)
-def _averaged(
+def windows_of_average(
     name: str,
     lengths: tuple[int, ...],
     kernel: tuple[int, ...],
@@ -193,12 +195,12 @@ def _avg_pool(
     divisor: int | None,
 ) -> Tensor:
     name = f"avg_pool{rank}d"
-    x = _image(name, rank, x)
-    kernel, stride, padding = _window(name, rank, kernel_size, stride, padding)
+    x = as_image(name, rank, x)
+    kernel, stride, padding = windows_along(name, rank, kernel_size, stride, padding)
     check_padding(name, padding, kernel)
     check_divisor(name, divisor)
     lengths = tuple(x.shape[-rank:])
-    windows = _averaged(
+    windows = windows_of_average(
         name, lengths, kernel, stride, padding, bool(ceil_mode), bool(count_include_pad), divisor
     )
     return ops.average_windows(x, windows=windows)
@@ -277,7 +279,7 @@ def avg_pool2d(
 
 
 @lru_cache(1024)
-def _divided(lengths: tuple[int, ...], output: tuple[int, ...]) -> tuple[ops.Axis, ...]:
+def divided(lengths: tuple[int, ...], output: tuple[int, ...]) -> tuple[ops.Axis, ...]:
     """Windows that divide each axis into parts of equal length, as nearly as can be."""
     return tuple(
         tuple(
@@ -299,14 +301,14 @@ def parts(operation: str, output_size: Any, lengths: tuple[int, ...]) -> tuple[i
 
 def _adaptive_avg_pool(rank: int, x: Any, output_size: Any) -> Tensor:
     name = f"adaptive_avg_pool{rank}d"
-    x = _image(name, rank, x)
+    x = as_image(name, rank, x)
     lengths = tuple(x.shape[-rank:])
     output = parts(name, output_size, lengths)
     if 0 in lengths:
         raise NumgradValueError(
             f"{name}: an input of shape {tuple(x.shape)} has nothing to average"
         )
-    return ops.average_windows(x, windows=_divided(lengths, output))
+    return ops.average_windows(x, windows=divided(lengths, output))
 
 
 def adaptive_avg_pool1d(input: Any, output_size: Any) -> Tensor:

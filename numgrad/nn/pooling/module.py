@@ -8,6 +8,7 @@ from numgrad.core.options import option
 from numgrad.nn.applied import Applied, applies
 from numgrad.nn.convolution.functional import along_axes
 from numgrad.nn.pooling import functional as F
+from numgrad.nn.pooling import volume as V
 
 _LEAST = {"kernel_size": 1, "stride": 1, "padding": 0, "dilation": 1}
 
@@ -120,7 +121,7 @@ class AvgPool2d(_Pool):
     divisor_override: int | None = None
 
 
-class _AdaptivePool(Applied):
+class AdaptivePool(Applied):
     """What layers with parts have in common."""
 
     rank = 2
@@ -130,7 +131,7 @@ class _AdaptivePool(Applied):
 
 
 @applies(F.adaptive_avg_pool1d)
-class AdaptiveAvgPool1d(_AdaptivePool):
+class AdaptiveAvgPool1d(AdaptivePool):
     """Means of a given number of parts of sequences, as ``functional.adaptive_avg_pool1d``.
 
     Examples
@@ -145,7 +146,7 @@ class AdaptiveAvgPool1d(_AdaptivePool):
 
 
 @applies(F.adaptive_avg_pool2d)
-class AdaptiveAvgPool2d(_AdaptivePool):
+class AdaptiveAvgPool2d(AdaptivePool):
     """Means of a given number of rows and columns, as ``functional.adaptive_avg_pool2d``.
 
     Examples
@@ -156,3 +157,58 @@ class AdaptiveAvgPool2d(_AdaptivePool):
     """
 
     output_size: Any
+
+
+@applies(V.max_pool3d, like=F.max_pool2d)
+class MaxPool3d(_MaxPool):
+    """Largest element of windows that slide over volumes: as ``MaxPool2d``, along three axes.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.nn.MaxPool3d(2)(ng.ones((5, 3, 8, 8, 6))).shape
+    (5, 3, 4, 4, 3)
+    """
+
+    rank = 3
+    kernel_size: Any
+    stride: Any = None
+    padding: Any = 0
+    dilation: Any = 1
+    return_indices: bool = False
+    ceil_mode: bool = False
+
+
+@applies(V.avg_pool3d, like=F.avg_pool2d)
+class AvgPool3d(_Pool):
+    """Mean of windows that slide over volumes.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.nn.AvgPool3d(2)(ng.ones((5, 3, 8, 8, 6))).shape
+    (5, 3, 4, 4, 3)
+    """
+
+    rank = 3
+    kernel_size: Any
+    stride: Any = None
+    padding: Any = 0
+    ceil_mode: bool = False
+    count_include_pad: bool = True
+    divisor_override: int | None = None
+
+
+@applies(V.adaptive_avg_pool3d, like=F.adaptive_avg_pool2d)
+class AdaptiveAvgPool3d(AdaptivePool):
+    """Means of given numbers of parts of volumes, as ``functional.adaptive_avg_pool3d``.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.nn.AdaptiveAvgPool3d((1, None, 2))(ng.ones((5, 3, 7, 7, 8))).shape
+    (5, 3, 1, 7, 2)
+    """
+
+    rank = 3
+    output_size: Any = option(doc="Numbers of parts along the axes, one for all; None keeps one.")

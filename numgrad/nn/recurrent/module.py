@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -16,8 +19,11 @@ from numgrad.nn.module.module import Module
 from numgrad.nn.module.options import checked
 from numgrad.nn.module.parameter import empty_parameter
 from numgrad.nn.recurrent.operation import gru_sequence, lstm_sequence, rnn_sequence
+from numgrad.nn.recurrent.packed import PackedSequence
 from numgrad.operations.join import concat, stack
-from numgrad.tensors.creation import asarray
+from numgrad.operations.shape import reshape
+from numgrad.operations.take import take
+from numgrad.tensors.creation import asarray, tensor
 
 
 def check_nonlinearity(layer: str, nonlinearity: str) -> None:
@@ -38,6 +44,17 @@ def starting_state(layer: str, state: Any, expected: tuple[int, ...], dtype: np.
             f"{layer}: a state of shape {state.shape} for this input; expected {expected}"
         )
     return state
+
+
+def blocks_of(packed: PackedSequence) -> list[tuple[int, int, int]]:
+    """Stretches of time in which as many sequences go on: first row, times, sequences."""
+    blocks: list[tuple[int, int, int]] = []
+    start = 0
+    for size, times in groupby(packed.batch_sizes.tolist()):
+        count = len(list(times))
+        blocks.append((start, count, size))
+        start += count * size
+    return blocks
 
 
 class _Recurrent(Module):
@@ -105,7 +122,9 @@ class _Recurrent(Module):
         return [(k, f"l{k}{end}") for k in range(self.num_layers) for end in ends]
 
     def _parameter(self, kind: str, suffix: str) -> Any:
-        return self._parameters.get(f"{kind}_{suffix}")
+        name = f"{kind}_{suffix}"
+        found = self._parameters.get(name)
+        return getattr(self, name, None) if found is None else found
 
     @property
     def all_weights(self) -> list[list[Any]]:
@@ -123,25 +142,26 @@ class _Recurrent(Module):
     def flatten_parameters(self) -> None:
         """Do nothing: parameters need not lie side by side here."""
 
-    def forward(self, input: Any, hx: Any = None) -> tuple[Tensor, Any]:
+    def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
         """Return the states of the last layer at all times, and the last ones of all layers.
 
         Parameters
         ----------
         input
             Of shape (time, batch, input_size), with ``batch_first`` (batch, time, input_size),
-            or without a batch (time, input_size).
+            without a batch (time, input_size), or a ``PackedSequence``, as which the states at
+            all times come back then.
         hx
             First states of all layers and directions, (layers * directions, batch, hidden_size);
             by default zeros.
 
         Raises
         ------
-        NumgradTypeError
-            For a packed sequence.
         NumgradValueError
             If shapes do not fit.
         """
+        if isinstance(input, PackedSequence):
+            return self._forward_packed(input, hx)
         input = self._checked(input)
         batched = input.ndim == 3
         if not batched:
@@ -149,6 +169,17 @@ class _Recurrent(Module):
         elif self.batch_first:
             input = np.swapaxes(input, 0, 1)
         states = self._first_states(hx, input.shape[1], batched)
+        y, finals = self._through_layers(input, states, self._through_time)
+        if not batched:
+            y, finals = y[:, 0], [state[:, 0] for state in finals]
+        elif self.batch_first:
+            y = np.swapaxes(y, 0, 1)
+        return y, finals[0] if len(finals) == 1 else tuple(finals)
+
+    def _through_layers(
+        self, input: Tensor, states: list[Tensor], through: Callable[..., Any]
+    ) -> tuple[Any, list[Any]]:
+        """States of the last layer at all times, and the last ones of all layers."""
         last: list[list[Any]] = [[] for _ in states]
         ends: list[Any] = []
         for place, (layer, suffix) in enumerate(self._places()):
@@ -157,24 +188,63 @@ class _Recurrent(Module):
                 if self.dropout:
                     input = dropout(input, self.dropout, self.training)
                 ends = []
-            y, *final = self._through_time(input, suffix, *(state[place] for state in states))
+            a = linear(
+                input, self._parameter("weight_ih", suffix), self._parameter("bias_ih", suffix)
+            )
+            y, *final = through(a, suffix, *(state[place] for state in states))
             ends.append(y)
             for found, state in zip(last, final, strict=True):
                 found.append(state)
         y = concat(*ends, axis=-1) if len(ends) > 1 else ends[0]
-        finals = [stack(found) for found in last]
-        if not batched:
-            y, finals = y[:, 0], [state[:, 0] for state in finals]
-        elif self.batch_first:
-            y = np.swapaxes(y, 0, 1)
-        return y, finals[0] if len(finals) == 1 else tuple(finals)
+        return y, [stack(found) for found in last]
 
-    def _through_time(self, input: Tensor, suffix: str, *states: Tensor) -> tuple[Tensor, ...]:
+    def _through_time(self, a: Tensor, suffix: str, *states: Tensor) -> tuple[Tensor, ...]:
         """One layer in one direction: its states at all times, and the last ones."""
         reverse = suffix.endswith("_reverse")
-        a = linear(input, self._parameter("weight_ih", suffix), self._parameter("bias_ih", suffix))
         y, *final = self._run(a, suffix, reverse, *states)
         return y, y[0 if reverse else -1], *final
+
+    def _forward_packed(self, packed: PackedSequence, hx: Any) -> tuple[Any, Any]:
+        """``forward`` of a packed sequence."""
+        data = asarray(packed.data)
+        if data.ndim != 2 or data.shape[-1] != self.input_size:
+            raise NumgradValueError(
+                f"{type(self).__name__}: packed data of shape {data.shape}; expected (elements, "
+                f"input_size={self.input_size})"
+            )
+        blocks = blocks_of(packed)
+        states = self._first_states(hx, blocks[0][2], True)
+        if packed.sorted_indices is not None:
+            order = tensor(packed.sorted_indices)
+            states = [take(state, order, axis=1) for state in states]
+        y, finals = self._through_layers(data, states, partial(self._through_blocks, blocks))
+        if packed.unsorted_indices is not None:
+            places = tensor(packed.unsorted_indices)
+            finals = [take(state, places, axis=1) for state in finals]
+        return packed._replace(data=y), finals[0] if len(finals) == 1 else tuple(finals)
+
+    def _through_blocks(
+        self, blocks: list[tuple[int, int, int]], a: Tensor, suffix: str, *states: Tensor
+    ) -> tuple[Tensor, ...]:
+        """``_through_time`` of blocks of time in which as many sequences go on."""
+        reverse = suffix.endswith("_reverse")
+        found: list[Any] = []
+        ended: list[tuple[Tensor, ...]] = []
+        now = tuple(state[: blocks[-1][2]] for state in states) if reverse else states
+        for start, times, size in reversed(blocks) if reverse else blocks:
+            going = now[0].shape[0]
+            if going < size:  # backwards in time, more begin
+                now = tuple(concat(n, s[going:size]) for n, s in zip(now, states, strict=True))
+            elif going > size:
+                ended.append(tuple(state[size:] for state in now))
+                now = tuple(state[:size] for state in now)
+            block = reshape(a[start : start + times * size], (times, size, a.shape[-1]))
+            y, *now = self._through_time(block, suffix, *now)
+            found.append(reshape(y, (times * size, y.shape[-1])))
+        if ended:  # the longest come first
+            parts = zip(now, *reversed(ended), strict=True)
+            now = tuple(concat(*part) for part in parts)
+        return concat(*(found[::-1] if reverse else found)), *now
 
     def _run(self, a: Tensor, suffix: str, reverse: bool, *states: Tensor) -> tuple[Tensor, ...]:
         """States at all times, and the last cell state of an LSTM."""
@@ -182,11 +252,6 @@ class _Recurrent(Module):
 
     def _checked(self, input: Any) -> Tensor:
         name = type(self).__name__
-        if hasattr(input, "batch_sizes"):
-            raise NumgradTypeError(
-                f"{name}: packed sequences are not accepted; pass a Tensor or an ndarray of shape "
-                "(time, batch, input_size), shorter sequences padded at their end"
-            )
         input = asarray(input)
         batch_first = "(batch, time, input_size)" if self.batch_first else None
         expected = f"{batch_first or '(time, batch, input_size)'} or (time, input_size)"

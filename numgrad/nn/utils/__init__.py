@@ -1,15 +1,27 @@
-"""Gradients and parameters of a model as a whole: their norm, their clipping, one vector of all."""
+"""Gradients and parameters of a model as a whole: their norm, their clipping, one vector of all.
 
+``rnn`` pads and packs sequences of different lengths, ``parametrize`` makes parameters functions of
+others.
+"""
+
+from numgrad.nn.utils import parametrizations as parametrizations
+from numgrad.nn.utils import parametrize as parametrize
+from numgrad.nn.utils import rnn as rnn
 from numgrad.nn.utils.clip_grad import clip_grad_norm_ as clip_grad_norm_
 from numgrad.nn.utils.clip_grad import clip_grad_value_ as clip_grad_value_
 from numgrad.nn.utils.clip_grad import clip_grads_with_norm_ as clip_grads_with_norm_
 from numgrad.nn.utils.clip_grad import get_total_norm as get_total_norm
 from numgrad.nn.utils.convert_parameters import parameters_to_vector as parameters_to_vector
 from numgrad.nn.utils.convert_parameters import vector_to_parameters as vector_to_parameters
+from numgrad.nn.utils.reparametrize import remove_spectral_norm as remove_spectral_norm
+from numgrad.nn.utils.reparametrize import remove_weight_norm as remove_weight_norm
+from numgrad.nn.utils.reparametrize import spectral_norm as spectral_norm
+from numgrad.nn.utils.reparametrize import weight_norm as weight_norm
 
 __all__ = [
     "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm",
-    "parameters_to_vector", "vector_to_parameters",
+    "parameters_to_vector", "parametrizations", "parametrize", "remove_spectral_norm",
+    "remove_weight_norm", "rnn", "spectral_norm", "vector_to_parameters", "weight_norm",
 ]  # fmt: skip
 
 

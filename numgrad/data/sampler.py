@@ -1,0 +1,280 @@
+"""Samplers: which samples come, in which order, and which of them together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence, Sized
+from itertools import chain, islice
+from typing import Any, Protocol
+
+import numpy as np
+
+from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.random import Generator, generator_of
+from numgrad.tensors.tensor import Tensor
+
+
+def check_number(owner: str, name: str, value: Any, least: int) -> None:
+    """Raise unless ``value`` is an integer of at least ``least``."""
+    if not isinstance(value, int | np.integer) or isinstance(value, bool):
+        raise NumgradTypeError(f"{owner}: {name} is an integer, got {value!r}")
+    if value < least:
+        raise NumgradValueError(f"{owner}: {name} is at least {least}, got {value}")
+
+
+class Sampler(Protocol):
+    """What gives numbers of samples each time it is iterated over; a length is welcome."""
+
+    def __iter__(self) -> Iterator[Any]:
+        """Numbers of samples."""
+        ...
+
+
+class _Ordered:
+    """A sampler that knows the whole order when an iteration begins."""
+
+    def order(self) -> np.ndarray:
+        """Numbers of samples, drawn anew where they are random."""
+        raise NotImplementedError
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.order().tolist())
+
+
+class SequentialSampler(_Ordered):
+    """All samples in their order.
+
+    Parameters
+    ----------
+    data_source
+        Anything with a length.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> list(ng.data.SequentialSampler("abc"))
+    [0, 1, 2]
+    """
+
+    def __init__(self, data_source: Sized) -> None:
+        self.data_source = data_source
+
+    def order(self) -> np.ndarray:
+        """All numbers."""
+        return np.arange(len(self.data_source))
+
+    def __len__(self) -> int:
+        return len(self.data_source)
+
+
+class RandomSampler(_Ordered):
+    """Samples in random order, or drawn one by one.
+
+    Parameters
+    ----------
+    data_source
+        Anything with a length.
+    replacement
+        Draw each independently, so that one can come several times.
+    num_samples
+        How many to draw, by default as many as there are; more of them are several random orders
+        one after another.
+    generator : generator of ``ng.random`` or NumPy, optional
+        By default NumPy's global one.
+
+    Raises
+    ------
+    NumgradValueError
+        If ``num_samples`` is not positive.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> sampler = ng.data.RandomSampler("abcd", generator=ng.random.default_rng(0))
+    >>> list(sampler), list(sampler)
+    ([2, 0, 1, 3], [3, 2, 1, 0])
+    """
+
+    def __init__(
+        self,
+        data_source: Sized,
+        replacement: bool = False,
+        num_samples: int | None = None,
+        generator: Generator | np.random.Generator | None = None,
+    ) -> None:
+        if not isinstance(replacement, bool):
+            raise NumgradTypeError(
+                f"RandomSampler: replacement is True or False, got {replacement!r}"
+            )
+        if num_samples is not None:
+            check_number("RandomSampler", "num_samples", num_samples, 1)
+        generator_of("RandomSampler", generator)
+        self.data_source, self.replacement, self.generator = data_source, replacement, generator
+        self._num_samples = num_samples
+
+    @property
+    def num_samples(self) -> int:
+        """How many samples an iteration gives."""
+        return len(self.data_source) if self._num_samples is None else self._num_samples
+
+    def order(self) -> np.ndarray:
+        """Numbers drawn."""
+        rng = generator_of("RandomSampler", self.generator)
+        count, wanted = len(self.data_source), self.num_samples
+        if self.replacement:
+            return rng.integers(count, size=wanted)
+        if not count or wanted == count:
+            return rng.permutation(count)
+        orders = [rng.permutation(count) for _ in range(-(-wanted // count))]
+        return np.concatenate(orders)[:wanted]
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+
+class SubsetRandomSampler(_Ordered):
+    """Given numbers in random order.
+
+    Parameters
+    ----------
+    indices : sequence of int
+        Numbers of samples.
+    generator : generator of ``ng.random`` or NumPy, optional
+        By default NumPy's global one.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> sorted(ng.data.SubsetRandomSampler([5, 8, 3]))
+    [3, 5, 8]
+    """
+
+    def __init__(
+        self,
+        indices: Sequence[int] | np.ndarray,
+        generator: Generator | np.random.Generator | None = None,
+    ) -> None:
+        generator_of("SubsetRandomSampler", generator)
+        self.indices, self.generator = indices, generator
+
+    def order(self) -> np.ndarray:
+        """The numbers, shuffled."""
+        rng = generator_of("SubsetRandomSampler", self.generator)
+        return np.asarray(self.indices, np.intp)[rng.permutation(len(self.indices))]
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+class WeightedRandomSampler(_Ordered):
+    """Samples drawn with probabilities that weights are in proportion to.
+
+    Parameters
+    ----------
+    weights
+        A number for each sample, not negative, not all zero.
+    num_samples
+        How many to draw.
+    replacement
+        Whether one can come several times.
+    generator : generator of ``ng.random`` or NumPy, optional
+        By default NumPy's global one.
+
+    Raises
+    ------
+    NumgradValueError
+        If the weights are none, or leave fewer samples than are to be drawn without replacement.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> sampler = ng.data.WeightedRandomSampler([0.0, 3.0, 0.0], 4)
+    >>> list(sampler)
+    [1, 1, 1, 1]
+    """
+
+    def __init__(
+        self,
+        weights: Any,
+        num_samples: int,
+        replacement: bool = True,
+        generator: Generator | np.random.Generator | None = None,
+    ) -> None:
+        name = "WeightedRandomSampler"
+        check_number(name, "num_samples", num_samples, 1)
+        if not isinstance(replacement, bool):
+            raise NumgradTypeError(f"{name}: replacement is True or False, got {replacement!r}")
+        generator_of(name, generator)
+        found = weights.detach().numpy() if isinstance(weights, Tensor) else weights
+        self.weights = np.asarray(found, np.float64)
+        if self.weights.ndim != 1 or not (np.isfinite(self.weights) & (self.weights >= 0)).all():
+            raise NumgradValueError(
+                f"{name}: weights are finite numbers of at least 0 along one axis; got shape "
+                f"{self.weights.shape}, {self.weights}"
+            )
+        possible = np.count_nonzero(self.weights)
+        if possible < (1 if replacement else num_samples):
+            raise NumgradValueError(
+                f"{name}: {num_samples} samples are to be drawn, and {possible} have a weight "
+                "above 0"
+            )
+        self.num_samples, self.replacement, self.generator = num_samples, replacement, generator
+
+    def order(self) -> np.ndarray:
+        """Numbers drawn."""
+        rng = generator_of("WeightedRandomSampler", self.generator)
+        chances = self.weights / self.weights.sum()
+        return rng.choice(len(chances), self.num_samples, self.replacement, chances)
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+
+class BatchSampler:
+    """What a sampler gives, in lists of equal length.
+
+    Parameters
+    ----------
+    sampler
+        A sampler, or anything to iterate over.
+    batch_size
+        Numbers in a list; the last has what is left.
+    drop_last
+        Leave out a last list that is not full.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> list(ng.data.BatchSampler(range(5), batch_size=2, drop_last=False))
+    [[0, 1], [2, 3], [4]]
+    """
+
+    def __init__(self, sampler: Iterable[Any], batch_size: int, drop_last: bool) -> None:
+        check_number("BatchSampler", "batch_size", batch_size, 1)
+        if not isinstance(drop_last, bool):
+            raise NumgradTypeError(f"BatchSampler: drop_last is True or False, got {drop_last!r}")
+        self.sampler, self.batch_size, self.drop_last = sampler, batch_size, drop_last
+
+    def __iter__(self) -> Iterator[list[Any]]:
+        for batch in self.batches():
+            yield batch if isinstance(batch, list) else batch.tolist()
+
+    def batches(self) -> Iterator[Any]:
+        """The lists, as arrays where the order is known; random ones are drawn now."""
+        if isinstance(self.sampler, _Ordered):
+            order = self.sampler.order()
+            starts = range(0, self._count(len(order)) * self.batch_size, self.batch_size)
+            return (order[start : start + self.batch_size] for start in starts)
+        return self._collected(iter(self.sampler))
+
+    def _collected(self, numbers: Iterator[Any]) -> Iterator[list[Any]]:
+        for first in numbers:
+            batch = list(islice(chain([first], numbers), self.batch_size))
+            if len(batch) == self.batch_size or not self.drop_last:
+                yield batch
+
+    def _count(self, samples: int) -> int:
+        return samples // self.batch_size if self.drop_last else -(-samples // self.batch_size)
+
+    def __len__(self) -> int:
+        sampler: Any = self.sampler
+        return self._count(len(sampler))

@@ -1,0 +1,1 @@
+"""Interpolation: images of another size, or seen through a grid."""

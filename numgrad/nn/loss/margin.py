@@ -1,0 +1,324 @@
+"""Losses that ask for a margin: of pairs, of one class or several against the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.nn.loss import operation as ops
+from numgrad.nn.loss.distance import pairwise_distance
+from numgrad.nn.loss.functional import check_reduction, reduced
+from numgrad.operations.choice import clip, where
+from numgrad.operations.real import log_sigmoid, relu
+from numgrad.operations.shape import expand_dims
+from numgrad.operations.special import softplus
+from numgrad.operations.take import take_along_axis
+from numgrad.tensors.creation import arange, asarray
+from numgrad.tensors.tensor import Tensor
+
+
+def margin_ranking_loss(
+    input1: Any, input2: Any, target: Any, margin: float = 0.0, *, reduction: str = "mean"
+) -> Tensor:
+    """``max(margin - target * (input1 - input2), 0)``.
+
+    Parameters
+    ----------
+    input1, input2
+        Arrays of equally many axes.
+    target
+        1 where the first is to be larger, -1 where the second is.
+    margin
+        By how much.
+    reduction
+        ``"mean"``, ``"sum"`` or ``"none"``.
+
+    Raises
+    ------
+    NumgradValueError
+        If the arrays have different numbers of axes.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> x, y = ng.tensor([3.0, 1.0]), ng.tensor([1.0, 2.0])
+    >>> ng.nn.functional.margin_ranking_loss(x, y, ng.ones(2)).item()
+    0.5
+    """
+    name = "margin_ranking_loss"
+    check_reduction(name, reduction)
+    input1, input2, target = asarray(input1), asarray(input2), asarray(target)
+    if not input1.ndim == input2.ndim == target.ndim:
+        raise NumgradValueError(
+            f"{name}: inputs of shapes {tuple(input1.shape)} and {tuple(input2.shape)} and target "
+            f"of shape {tuple(target.shape)} must have equally many axes"
+        )
+    return reduced(clip(margin - target * (input1 - input2), 0, None), reduction)
+
+
+def hinge_embedding_loss(
+    input: Any, target: Any, margin: float = 1.0, *, reduction: str = "mean"
+) -> Tensor:
+    """Distances where pairs belong together, else ``max(margin - input, 0)``.
+
+    Parameters
+    ----------
+    input
+        Distances.
+    target
+        1 for pairs that belong together, -1 for others.
+    margin
+        Distance that others are to have.
+    reduction
+        ``"mean"``, ``"sum"`` or ``"none"``.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.nn.functional.hinge_embedding_loss(ng.tensor([0.5, 0.5]), [1, -1]).item()
+    0.5
+    """
+    check_reduction("hinge_embedding_loss", reduction)
+    input, target = asarray(input), asarray(target)
+    apart = where(target != 1, clip(margin - input, 0, None), 0.0)
+    return reduced(apart + where(target != -1, input, 0.0), reduction)
+
+
+def soft_margin_loss(input: Any, target: Any, *, reduction: str = "mean") -> Tensor:
+    """``log(1 + exp(-target * input))`` of targets 1 or -1, accurate for large inputs.
+
+    Parameters
+    ----------
+    input
+        Scores, positive for what is thought to be of class 1.
+    target
+        1 or -1.
+    reduction
+        ``"mean"``, ``"sum"`` or ``"none"``.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.nn.functional.soft_margin_loss(ng.tensor([0.0, 1000.0]), [1, -1], reduction="none")
+    tensor([6.93147181e-01, 1.00000000e+03])
+    """
+    check_reduction("soft_margin_loss", reduction)
+    return reduced(softplus(-asarray(target) * asarray(input)), reduction)
+
+
+def _rows(name: str, input: Any, target: Any, like: str) -> tuple[Tensor, Tensor, bool]:
+    """Scores as (examples, classes), targets with the same first axis, and whether it was there."""
+    input, target = asarray(input), asarray(target)
+    if target.dtype.kind not in "iu":
+        raise NumgradTypeError(f"{name}: targets are classes, integers; got dtype {target.dtype}")
+    single = input.ndim < 2
+    expected = tuple(input.shape) if like == "classes" else tuple(input.shape[:-1])
+    fits = tuple(target.shape) == expected or (
+        single and like == "examples" and tuple(target.shape) == (1,)
+    )
+    if input.ndim > 2 or not fits or 0 in input.shape[-1:]:
+        raise NumgradValueError(
+            f"{name}: input of shape {tuple(input.shape)} and target of shape "
+            f"{tuple(target.shape)} do not fit; the input needs shape (examples, classes) or "
+            f"(classes,), and the target then {expected}"
+        )
+    if single:
+        input = input.reshape((1, -1))
+        target = target.reshape((1, -1) if like == "classes" else (1,))
+    return input, target, single
+
+
+def multi_margin_loss(
+    input: Any,
+    target: Any,
+    p: int = 1,
+    margin: float = 1.0,
+    weight: Any = None,
+    *,
+    reduction: str = "mean",
+) -> Tensor:
+    """``sum over k of max(margin - x[class] + x[k], 0)**p``, by the number of classes.
+
+    Parameters
+    ----------
+    input
+        Scores, (examples, classes) or (classes,).
+    target
+        The class of each example.
+    p
+        1 or 2.
+    margin
+        By how much the score of the class is to exceed the others.
+    weight
+        A factor for each class, that of the target counts.
+    reduction
+        ``"mean"``, ``"sum"`` or ``"none"``.
+
+    Raises
+    ------
+    NumgradValueError
+        If shapes do not fit, ``p`` is another number, or a target is no class.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> scores = ng.tensor([[0.1, 0.2, 0.4, 0.8]])
+    >>> round(ng.nn.functional.multi_margin_loss(scores, [3]).item(), 9)
+    0.325
+    """
+    name = "multi_margin_loss"
+    check_reduction(name, reduction)
+    if p not in (1, 2):
+        raise NumgradValueError(f"{name}: p is {p!r}; it must be 1 or 2")
+    input, target, single = _rows(name, input, target, "examples")
+    classes = input.shape[1]
+    ops.require_between(
+        target, low=0, high=classes - 1, problem=f"{name}: targets must be below {classes}"
+    )
+    own = expand_dims(target, 1)
+    missing = relu(margin - take_along_axis(input, own, axis=1) + input)
+    losses = missing if p == 1 else missing * missing
+    if weight is not None:
+        weight = asarray(weight)
+        if tuple(weight.shape) != (classes,):
+            raise NumgradValueError(
+                f"{name}: weight of shape {tuple(weight.shape)}; it needs a number for each of the "
+                f"{classes} classes"
+            )
+        losses = losses * expand_dims(weight[target], 1)
+    losses = where(arange(classes) == own, 0.0, losses).sum(axis=1) / classes
+    return reduced(losses[0] if single else losses, reduction)
+
+
+def multilabel_margin_loss(input: Any, target: Any, *, reduction: str = "mean") -> Tensor:
+    """``sum over classes k and others j of max(1 - x[k] + x[j], 0)``, by the number of classes.
+
+    Parameters
+    ----------
+    input
+        Scores, (examples, classes) or (classes,).
+    target
+        Of the same shape: the classes of each example, and -1 behind the last.
+    reduction
+        ``"mean"``, ``"sum"`` or ``"none"``.
+
+    Raises
+    ------
+    NumgradValueError
+        If shapes do not fit, or a target is no class.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> scores = ng.tensor([[0.1, 0.2, 0.4, 0.8]])
+    >>> round(ng.nn.functional.multilabel_margin_loss(scores, [[3, 0, -1, 1]]).item(), 9)
+    0.85
+    """
+    name = "multilabel_margin_loss"
+    check_reduction(name, reduction)
+    input, target, single = _rows(name, input, target, "classes")
+    classes = input.shape[1]
+    ops.require_between(
+        target, low=-1, high=classes - 1, problem=f"{name}: targets must be below {classes}"
+    )
+    given = (target < 0).astype(np.int64).cumsum(axis=1) == 0  # up to the first -1
+    labels = where(given, target, 0)
+    chosen = np.logical_and(expand_dims(labels, 2) == arange(classes), expand_dims(given, 2))
+    others = np.logical_not(chosen.any(axis=1))
+    own = expand_dims(take_along_axis(input, labels, axis=1), 2)
+    counted = np.logical_and(expand_dims(given, 2), expand_dims(others, 1))
+    missing = where(counted, relu(1.0 - own + expand_dims(input, 1)), 0.0)
+    losses = missing.sum(axis=(1, 2)) / classes
+    return reduced(losses[0] if single else losses, reduction)
+
+
+def multilabel_soft_margin_loss(
+    input: Any, target: Any, weight: Any = None, *, reduction: str = "mean"
+) -> Tensor:
+    """Mean over classes of the binary cross entropy of logits, for each example.
+
+    Parameters
+    ----------
+    input
+        Logits, (..., classes).
+    target
+        1 for the classes of an example, else 0.
+    weight
+        A factor for each class.
+    reduction
+        ``"mean"``, ``"sum"`` or ``"none"``.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> loss = ng.nn.functional.multilabel_soft_margin_loss(ng.zeros((1, 3)), ng.ones((1, 3)))
+    >>> round(loss.item(), 9)
+    0.693147181
+    """
+    check_reduction("multilabel_soft_margin_loss", reduction)
+    input, target = asarray(input), asarray(target)
+    losses = -(target * log_sigmoid(input) + (1 - target) * log_sigmoid(-input))
+    if weight is not None:
+        losses = losses * asarray(weight)
+    return reduced(losses.mean(axis=-1), reduction)
+
+
+def check_margin(name: str, margin: float) -> None:
+    """Raise unless the margin is positive."""
+    if not 0 < margin < inf:
+        raise NumgradValueError(f"{name}: margin must be positive, got {margin}")
+
+
+def triplet_margin_with_distance_loss(
+    anchor: Any,
+    positive: Any,
+    negative: Any,
+    *,
+    distance_function: Callable[[Any, Any], Any] | None = None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:
+    """``triplet_margin_loss`` with a distance of one's own.
+
+    Parameters
+    ----------
+    anchor, positive, negative
+        What the distance takes.
+    distance_function
+        A function of two of these, by default ``pairwise_distance``.
+    margin
+        How much nearer the positive has to be.
+    swap
+        Take the distance of positive and negative where it is smaller than the anchor's.
+    reduction
+        ``"mean"``, ``"sum"`` or ``"none"``.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> anchor, near, far = ng.zeros((1, 2)), ng.tensor([[0.0, 1.0]]), ng.tensor([[0.0, 1.5]])
+    >>> loss = ng.nn.functional.triplet_margin_with_distance_loss(
+    ...     anchor, near, far, distance_function=lambda x, y: abs(x - y).sum(axis=-1)
+    ... )
+    >>> loss.item()
+    0.5
+    """
+    name = "triplet_margin_with_distance_loss"
+    check_reduction(name, reduction)
+    check_margin(name, margin)
+    anchor, positive, negative = asarray(anchor), asarray(positive), asarray(negative)
+    if not anchor.ndim == positive.ndim == negative.ndim:
+        raise NumgradValueError(
+            f"{name}: anchor, positive and negative have {anchor.ndim}, {positive.ndim} and "
+            f"{negative.ndim} axes and must have equally many"
+        )
+    distance = pairwise_distance if distance_function is None else distance_function
+    near, far = distance(anchor, positive), distance(anchor, negative)
+    if swap:
+        far = np.minimum(far, distance(positive, negative))
+    return reduced(clip(margin + near - far, 0, None), reduction)

@@ -1,0 +1,1 @@
+"""Rearrangement: elements of images moved between places and channels."""

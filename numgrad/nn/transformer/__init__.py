@@ -1,0 +1,1 @@
+"""Transformers: layers of attention and feed-forward networks."""

@@ -1,0 +1,222 @@
+"""Parametrizations: by norm and direction, by the largest singular value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from numgrad.autograd.modes import no_grad
+from numgrad.autograd.variable import Tensor
+from numgrad.errors import NumgradValueError
+from numgrad.nn.convolution.module import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+from numgrad.nn.module.module import Module
+from numgrad.nn.normalization.functional import normalize
+from numgrad.nn.utils.parametrize import register_parametrization
+from numgrad.operations.arrangement import moveaxis
+from numgrad.operations.norm import vector_norm
+from numgrad.operations.shape import reshape
+from numgrad.random import Generator, generator_of
+from numgrad.tensors.creation import asarray
+
+__all__ = ["spectral_norm", "weight_norm"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def norm_except(v: Any, dim: int | None) -> Any:
+    """Norms of the parts of ``v`` along an axis, or the norm of all of it."""
+    if dim is None or dim == -1:
+        return vector_norm(v)
+    axes = tuple(k for k in range(v.ndim) if k != dim % v.ndim)
+    return vector_norm(v, axis=axes, keepdims=True) if axes else np.abs(v)
+
+
+def directed(g: Any, v: Any, dim: int | None) -> Any:
+    """``v`` with the norms ``g``."""
+    return v * (g / norm_except(v, dim))
+
+
+class _WeightNorm(Module):
+    """``g * v / norm(v)``."""
+
+    def __init__(self, dim: int | None) -> None:
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, weight_g: Any, weight_v: Any) -> Any:
+        """The weight."""
+        return directed(weight_g, weight_v, self.dim)
+
+    def right_inverse(self, weight: Any) -> tuple[Any, Any]:
+        """Norm and direction."""
+        return norm_except(weight, self.dim), weight
+
+
+def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
+    """Learn the norm of a weight and its direction by themselves: ``g * v / norm(v)``.
+
+    Parameters
+    ----------
+    module
+        A module with a parameter of that name.
+    name
+        The parameter; ``original0`` of its parametrization is ``g`` and ``original1`` is ``v``.
+    dim
+        The axis along which there is a norm for each element; None for one norm of all.
+
+    Returns
+    -------
+    Module
+        ``module``, with what ``register_parametrization`` does.
+
+    References
+    ----------
+    T. Salimans, D. Kingma, "Weight normalization", NeurIPS 2016.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> layer = ng.nn.utils.parametrizations.weight_norm(ng.nn.Linear(20, 40))
+    >>> layer.parametrizations.weight.original0.shape
+    (40, 1)
+    """
+    return register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
+
+
+class PowerIteration:
+    """The largest singular value of a weight seen as a matrix, by steps from call to call."""
+
+    dim: int
+    eps: float
+    from_right = True
+    """Whether a step begins with the right vector; PyTorch's two forms differ."""
+
+    def as_matrix(self, weight: Any) -> Any:
+        """Rows along one axis, all others in them."""
+        moved = moveaxis(weight, source=self.dim, destination=0) if self.dim else weight
+        return reshape(moved, (moved.shape[0], -1))
+
+    def started(self, weight: Any) -> tuple[Tensor, Tensor]:
+        """Random vectors after some steps."""
+        rng = Generator(generator_of("spectral_norm", None))
+        with no_grad():
+            matrix = self.as_matrix(weight)
+            u, v = (
+                normalize(rng.standard_normal(n).astype(weight.dtype), dim=0, eps=self.eps)
+                for n in matrix.shape
+            )
+            return self.stepped(matrix, u, v, 15)
+
+    def stepped(self, matrix: Any, u: Any, v: Any, steps: int) -> tuple[Any, Any]:
+        """Vectors nearer to the first singular ones."""
+        with no_grad():
+            for _ in range(steps):
+                if self.from_right:
+                    u = normalize(np.matmul(matrix, v), dim=0, eps=self.eps)
+                v = normalize(np.matmul(matrix.T, u), dim=0, eps=self.eps)
+                if not self.from_right:
+                    u = normalize(np.matmul(matrix, v), dim=0, eps=self.eps)
+        return u, v
+
+    @staticmethod
+    def value(matrix: Any, u: Any, v: Any) -> Any:
+        """The singular value that vectors stand for."""
+        return (u * np.matmul(matrix, v)).sum()
+
+
+def rows_axis(module: Module, dim: int | None) -> int:
+    """The axis of the outputs of a layer's weight, unless another is given."""
+    if dim is not None:
+        return dim
+    return int(isinstance(module, ConvTranspose1d | ConvTranspose2d | ConvTranspose3d))
+
+
+def check_iterations(n_power_iterations: int) -> None:
+    """Raise unless there are any."""
+    if n_power_iterations < 1:
+        raise NumgradValueError(
+            f"spectral_norm: n_power_iterations is {n_power_iterations}; it must be positive"
+        )
+
+
+class _SpectralNorm(PowerIteration, Module):
+    """The weight over its largest singular value."""
+
+    def __init__(self, weight: Any, n_power_iterations: int, dim: int, eps: float) -> None:
+        super().__init__()
+        self.dim = dim % weight.ndim if weight.ndim else 0
+        self.eps, self.n_power_iterations = eps, n_power_iterations
+        if weight.ndim > 1:
+            u, v = self.started(weight)
+            self.register_buffer("_u", u)
+            self.register_buffer("_v", v)
+
+    def forward(self, weight: Any) -> Any:
+        """The weight; in training the vectors make steps."""
+        if weight.ndim == 1:
+            return normalize(weight, dim=0, eps=self.eps)
+        matrix = self.as_matrix(weight)
+        u, v = self._u, self._v
+        if self.training:
+            new = self.stepped(matrix, u, v, self.n_power_iterations)
+            with no_grad():
+                for vector, values in zip((u, v), new, strict=True):
+                    vector.copy_(values)
+            u, v = new
+        return weight / self.value(matrix, u.detach().clone(), v.detach().clone())
+
+    def right_inverse(self, value: Any) -> Any:
+        """The value: its norm is divided out again."""
+        return value
+
+
+def spectral_norm(
+    module: Module,
+    name: str = "weight",
+    n_power_iterations: int = 1,
+    eps: float = 1e-12,
+    dim: int | None = None,
+) -> Module:
+    """Divide a weight by its largest singular value.
+
+    Parameters
+    ----------
+    module
+        A module with a parameter of that name.
+    name
+        The parameter.
+    n_power_iterations
+        Steps towards the singular value at each use in training.
+    eps
+        Smallest norm to divide by.
+    dim
+        The axis of the rows, when the weight is seen as a matrix; by default 0, of transposed
+        convolutions 1.
+
+    Returns
+    -------
+    Module
+        ``module``, with what ``register_parametrization`` does.
+
+    References
+    ----------
+    T. Miyato et al., "Spectral normalization for generative adversarial networks", ICLR 2018.
+
+    Examples
+    --------
+    >>> import numpy as np, numgrad as ng
+    >>> layer = ng.nn.utils.parametrizations.spectral_norm(ng.nn.Linear(4, 5), "weight", 50)
+    >>> round(float(np.linalg.svd(layer.weight.detach().numpy())[1][0]), 6)
+    1.0
+    """
+    check_iterations(n_power_iterations)
+    weight = module._parameters.get(name)
+    if weight is None:
+        raise NumgradValueError(f"spectral_norm: {type(module).__name__} has no parameter {name!r}")
+    parametrization = _SpectralNorm(
+        asarray(weight), n_power_iterations, rows_axis(module, dim), eps
+    )
+    return register_parametrization(module, name, parametrization)
