@@ -48,7 +48,7 @@ def emulated(graph: Graph, options: Options | None = None) -> KernelProgram:
     kernels = [step for step in program.steps if isinstance(step, KernelStep)]
     for number, step in enumerate(kernels):
         names[f"k{number}"] = functools.partial(run_kernel, step.written, False)
-        names[f"launch{number}"] = lambda work, *given, step=step: run_kernel(
+        names[f"launch{number}"] = lambda work, moved, *given, step=step: run_kernel(
             step.written, True, *given
         )
     names["empty"] = unwritten

@@ -22,6 +22,7 @@ import numpy as np
 from numgrad.codegen import threads
 from numgrad.codegen.compile import Kernel, compile_kernel
 from numgrad.codegen.dtypes import BOOL
+from numgrad.codegen.estimate import MEMORY_NS, serial_ns
 from numgrad.compiler.graph import evaluate
 from numgrad.compiler.graph.evaluate import compute
 from numgrad.compiler.graph.graph import CALL, Graph, TracedNode
@@ -94,9 +95,9 @@ class KernelStep:
             self.seconds += time.perf_counter() - begin
         return found
 
-    def launch(self, work_ns: float, *arguments: Any) -> None:
+    def launch(self, work_ns: float, moved: float, *arguments: Any) -> None:
         """Run with as many threads as are worth while."""
-        used = threads.worth(work_ns)
+        used = threads.worth(serial_ns(work_ns, moved))
         if used < 2:
             self.kernel(nogil=True).entry(*arguments)
         else:
@@ -355,16 +356,17 @@ class KernelProgram:
         self._namespace[f"launch{number}"] = step.launch
         limit = 2 * threads.WORK_PER_THREAD_NS
         work = written.work
-        if self.options.parallel is False or work == "0":
+        if self.options.parallel is False or not work.picoseconds:
             lines.append(f"    {entry}({arguments})")
         elif self.options.parallel is True:
-            lines.append(f"    launch{number}(1e18, {arguments})")
-        else:
-            lines.append(f"    work = {work}")
-            lines.append(f"    if work < {limit:.6g}:")
+            lines.append(f"    launch{number}(1e18, 0, {arguments})")
+        else:  # what is small is so wherever its arrays are
+            taken = f"1e-3 * ({self._text(work.picoseconds)})"
+            lines.append(f"    work, moved = {taken}, {self._text(work.moved)}")
+            lines.append(f"    if work + moved * {MEMORY_NS} < {limit:.6g}:")
             lines.append(f"        {entry}({arguments})")
             lines.append("    else:")
-            lines.append(f"        launch{number}(work, {arguments})")
+            lines.append(f"        launch{number}(work, moved, {arguments})")
         return lines
 
     def _allocated(self, term: Term) -> str:
@@ -456,7 +458,7 @@ def _read_directly(term: Term, stored: Container[int]) -> Iterator[Term]:
 
 def _first_call(step: KernelStep, namespace: dict[str, Any], name: str, *arguments: Any) -> None:
     """Compile the serial variant and replace this function by its entry point."""
-    entry = namespace[name] = step.kernel().entry
+    entry = namespace[name] = step.kernel(nogil=step.written.long).entry
     entry(*arguments)
 
 
