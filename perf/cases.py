@@ -8,6 +8,8 @@ from typing import Any
 
 LIBRARIES = ("numgrad", "numpy", "torch", "autograd", "jax")
 HANDWRITTEN = "handwritten"
+FORCED = ("serial", "parallel")
+"""numgrad with one thread, and with as many as allowed whatever the work."""
 
 Contestant = tuple[str, str, dict[str, Any]]
 """Library, the method of ``peers`` that builds the statement, and its parameters."""
@@ -99,7 +101,7 @@ def cases() -> list[Case]:
         }
         name = f"alternate/{parallel} with 500x500 matmul"
         found.append(Case(name, contestants, ("kernel", "product"), 1.2, add=True, rounds=2.0))
-    return [*found, *training_cases(), *compiled_cases()]
+    return [*found, *training_cases(), *compiled_cases(), *thread_cases()]
 
 
 def training_cases() -> list[Case]:
@@ -160,6 +162,37 @@ def training_cases() -> list[Case]:
         case("train/MLP 10-32-1/float64", 1 / 2.5, "mlp", **small),
         case("train/CNN epoch/float32", 1.5, "cnn", samples=1437, batch=64),
     ]
+
+
+def thread_cases() -> list[Case]:
+    """numgrad as it is against itself with one thread and with several."""
+    found: list[Case] = []
+
+    def case(name: str, kind: str, **params: Any) -> None:
+        contestants = _same(kind, ("numgrad", *FORCED), **params)
+        found.append(Case(f"threads/{name}", contestants, FORCED, 1.1, recording=False))
+
+    for exponent in range(2, 8):
+        n = 10**exponent
+        case(f"a*b/{n}", "operation", code="a * b", shapes={"a": [n], "b": [n]})
+        for function in ("exp", "sum"):
+            case(f"{function}/{n}", "call", function=function, shape=[n])
+        case(f"softmax/{n}", "call", function="softmax", shape=[n // 10, 10], axis=1)
+        case(f"jit chain/{n}", "gradient", problem="chain", n=n)
+        case(f"step Adam/{n}", "optimizer", algorithm="Adam", tensors=f"1 x {n}", dtype="float64",
+             options={})  # fmt: skip
+    for n in (10, 30, 100, 300, 1000):
+        case(f"a@b/{n} x {n}", "operation", code="a @ b", shapes={"a": [n, n], "b": [n, n]})
+    for layers, batch in (([32] * 9, 64), ([64] * 9, 256), ([64, 256, 256, 10], 128)):
+        case(
+            f"jit MLP {len(layers) - 1} x {layers[1]}/{batch}",
+            "gradient",
+            problem="mlp",
+            batch=batch,
+            layers=layers,
+        )
+    case("jit mixture/d=10 K=25", "gradient", problem="mixture", n=1000, d=10, components=25)
+    return found
 
 
 def compiled_cases() -> list[Case]:

@@ -16,6 +16,7 @@ SHAPES = {
     "4 x (256x256 + 256)": [(256, 256), (256,)] * 4,
     "8 x 1024x1024": [(1024, 1024)] * 8,
     "4 x 256x256": [(256, 256)] * 4,
+    **{f"1 x {10**k}": [(10**k,)] for k in range(2, 8)},
 }
 IMPLEMENTATIONS = dict.fromkeys(("Adam", "AdamW", "SGD"), "fused")
 """What of torch's is timed; where nothing is said, ``foreach``."""
