@@ -332,6 +332,7 @@ def _finish(step: Callable, part: np.ndarray, chunks: int, columns: int, fold: i
 _FUNCTIONS: dict[str, Callable] = {
     "add_any_order": _same(operator.add),
     "multiply_any_order": _same(operator.mul),
+    "add_product": lambda total, a, b: _same(operator.add)(total, _same(operator.mul)(a, b)),
     "i_select": _select,
     "select": _select,
     "finish_sum": functools.partial(_finish, operator.add),

@@ -33,6 +33,9 @@ PART = "part"
 SCATTER, SCAN = "scatter", "scan"
 """Sums at indices that are computed, and along an axis everything up to an element."""
 
+FUSED = "fused"
+"""Detail of products that are added up without being rounded before, as in products of matrices."""
+
 _NO_MAPS = frozenset(
     (BUFFER, SCALAR, OPAQUE, CONSTANT, SIZE, REDUCE, VIEW, CHOOSE, GATHER, IOTA, SCATTER, SCAN)
 ) | {PART, PRODUCT}
