@@ -7,6 +7,13 @@ a call of a Python function. Everything that does not wait for such a *segment* 
 kernel, then come the segments whose operands are ready, then the next kernel. The function that
 calls them in order is generated, so that a call decides nothing but whether the work is worth
 several threads.
+
+Note [Threads on demand]
+------------------------
+The first call compiles one variant, for one thread. That for several is compiled when what it would
+have saved by then is a quarter of what compiling the first took: what has been called so often will
+be called again, and a function that is called a few times does not wait for it. ``parallel=True``
+compiles it at once.
 """
 
 from __future__ import annotations
@@ -65,12 +72,14 @@ class KernelStep:
         The variants so far, by ``(parallel, nogil)``.
     seconds
         What compiling them, or loading them from disk, took.
+    missed
+        Seconds that several threads would have saved: Note [Threads on demand].
     """
 
     def __init__(self, name: str, written: Written, keep: bool = True) -> None:
         self.name, self.written, self.keep = name, written, keep
         self.kernels: dict[tuple[bool, bool], Kernel] = {}
-        self.seconds = 0.0
+        self.seconds = self.missed = 0.0
 
     def kernel(self, parallel: bool = False, nogil: bool = False) -> Kernel:
         """A variant."""
@@ -97,7 +106,19 @@ class KernelStep:
 
     def launch(self, work_ns: float, moved: float, *arguments: Any) -> None:
         """Run with as many threads as are worth while."""
-        used = threads.worth(serial_ns(work_ns, moved))
+        work_ns = serial_ns(work_ns, moved)
+        used = threads.worth(work_ns)
+        if used > 1 and (True, True) not in self.kernels:
+            self.missed += 1e-9 * (work_ns - work_ns / used)
+            if not self.kernels or 4 * self.missed < self.seconds:
+                used = 1
+        self._run(used, arguments)
+
+    def share(self, work_ns: float, moved: float, *arguments: Any) -> None:
+        """Run with all threads."""
+        self._run(threads.worth(work_ns), arguments)
+
+    def _run(self, used: int, arguments: tuple) -> None:
         if used < 2:
             self.kernel(nogil=True).entry(*arguments)
         else:
@@ -353,12 +374,13 @@ class KernelProgram:
         arguments = ", ".join([*given, *written.lengths])
         entry = f"k{number}"
         self._namespace[entry] = partial(_first_call, step, self._namespace, entry)
-        self._namespace[f"launch{number}"] = step.launch
+        everywhere = self.options.parallel is True
+        self._namespace[f"launch{number}"] = step.share if everywhere else step.launch
         limit = 2 * threads.WORK_PER_THREAD_NS
         work = written.work
         if self.options.parallel is False or not work.picoseconds:
             lines.append(f"    {entry}({arguments})")
-        elif self.options.parallel is True:
+        elif everywhere:
             lines.append(f"    launch{number}(1e18, 0, {arguments})")
         else:  # what is small is so wherever its arrays are
             taken = f"1e-3 * ({self._text(work.picoseconds)})"
