@@ -23,7 +23,8 @@ import sys
 import time
 import timeit
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -162,6 +163,16 @@ def serve(library: Any) -> None:
 
 
 # ---------------------------------------------------------------------------------- the parent
+
+
+@contextmanager
+def busy_cpu() -> Iterator[None]:
+    """Keep one CPU busy inside the block."""
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as process:
+        try:
+            yield
+        finally:
+            process.kill()
 
 
 def wait_until_quiet(patience: float) -> tuple[float, float]:

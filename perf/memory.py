@@ -1,4 +1,4 @@
-"""Peak memory of a forward and a backward: ``python perf/memory.py`` prints a table.
+"""Peak memory of a forward and a backward, or of a training step: ``python perf/memory.py``.
 
 The unit is one array of a million elements; the leaf, which exists before, is not counted, its
 gradient is. Every figure is the growth of the peak of resident memory in a fresh process, in which
@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import training
 from harness import environment
 
 SIZE = 1_000_000
@@ -35,7 +36,8 @@ class Case:
     """A chain: ``step`` is applied ``length`` times, then the elements are summed.
 
     ``manner`` says what becomes of the saved tensors: they are kept, written to disk, or computed
-    again, in segments of ten steps.
+    again, in segments of ten steps. ``training`` is a step of training a perceptron instead, on
+    batches of ``length``.
     """
 
     step: str
@@ -51,9 +53,11 @@ CASES = {
     "exp": Case("exp(-x)", 50),
     "mixed": Case("tanh(sin(x) * 1.25 + x)", 25),
     "checkpoint": Case("sin(x)", 100, "checkpoint"),
+    "training": Case("256-2048-2048-10, float32", 4096, "training"),
     "disk": Case("sin(x)", 20, "disk", limit=4.0),
 }
-"""Chains of a hundred operations, but for the last, which would fill 800 MB of disk."""
+"""Chains of a hundred operations, but for the last, which would fill 800 MB of disk, and a
+perceptron with Adam."""
 
 # ---------------------------------------------------------------------------------- the worker
 
@@ -129,6 +133,22 @@ def run(library: Any, case: Case, x: Any, length: int) -> None:
         chain(x).sum().backward()
 
 
+def trained(library: Any) -> Callable[[int], None]:
+    """A step of training on a batch of the given length; its gradients are gone afterwards."""
+    module = library.module
+    model = training.perceptron(module, [256, 2048, 2048, 10], "float32")
+    optimizer = module.optim.Adam(model.parameters())
+
+    def step(batch: int) -> None:
+        x = module.ones((batch, 256), dtype=module.float32)
+        target = module.zeros((batch,), dtype=module.int64)
+        module.nn.functional.cross_entropy(model(x), target).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    return step
+
+
 def resident(field: str) -> int:
     """A figure of this process in bytes: ``VmRSS``, or its peak ``VmHWM``."""
     text = Path("/proc/self/status").read_text()
@@ -139,18 +159,25 @@ def resident(field: str) -> int:
 def measure(name: str, case: Case) -> tuple[float, float | None]:
     """Peaks in arrays: of resident memory, and of what tracemalloc sees."""
     library = NumgradChain() if name == "numgrad" else TorchChain()
-    x = library.leaf(SIZE)
-    run(library, case, x, 10)  # compiles
-    x.grad = None
+    if case.manner == "training":
+        go = trained(library)
+    else:
+        x = library.leaf(SIZE)
+
+        def go(length: int) -> None:
+            run(library, case, x, length)
+            x.grad = None
+
+    go(10)  # compiles
+    go(10)
     before = resident("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
-    run(library, case, x, case.length)
+    go(case.length)
     peak = (resident("VmHWM") - before) / ARRAY
     if name != "numgrad":
         return peak, None
-    x.grad = None
     tracemalloc.start()
-    run(library, case, x, case.length)
+    go(case.length)
     return peak, tracemalloc.get_traced_memory()[1] / ARRAY
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from functools import partial
 from typing import Any
 
 import matrices
@@ -173,6 +174,11 @@ class Numgrad(Trained):
     def ordering(self, **params: Any) -> Statement:
         return Statement(*ordering("numgrad", self.ng, **params))
 
+    def call(self, function: str, shape: list[int], **params: Any) -> Statement:
+        """One function of a tensor."""
+        f = partial(getattr(self.ng, function), **params)
+        return Statement("f(x)", {"f": f, "x": self.ng.tensor(numbers(*shape))})
+
     def gradient(self, problem: str, **sizes: int) -> Statement:
         """A function with its gradient or Jacobian, as one kernel."""
         ng, stated = self.ng, PROBLEMS[problem]
@@ -235,6 +241,23 @@ class Numgrad(Trained):
         )
         x, y = numbers(20_000), np.empty(20_000)
         return lambda: threads.launch(kernel.entry, 2, x, y)
+
+
+class Serial(Numgrad):
+    """numgrad with one thread."""
+
+    def configure(self, threads: int, recording: bool) -> None:
+        super().configure(1, recording)
+
+
+class Parallel(Numgrad):
+    """numgrad with as many threads as allowed, whatever the work."""
+
+    def configure(self, threads: int, recording: bool) -> None:
+        super().configure(threads, recording)
+        decisions = importlib.import_module("numgrad.codegen.threads")
+        decisions.WORK_PER_THREAD_NS = 1e-3
+        decisions.PATIENCE = 0
 
 
 CHAIN = "total(exp(tanh(a * b) + a)).backward(); a.grad = None; b.grad = None"
@@ -471,6 +494,8 @@ LIBRARIES = {
     "autograd": Autograd,
     "jax": Jax,
     "handwritten": Handwritten,
+    "serial": Serial,
+    "parallel": Parallel,
 }
 if __name__ == "__main__":
     serve(LIBRARIES[sys.argv[1]]())

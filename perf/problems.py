@@ -190,10 +190,10 @@ def _mlp(np: Any, logsumexp: Any, **sizes: int) -> Callable:
     loss = _cross_entropy(np, logsumexp)
 
     def f(params: Any, x: Any, labels: Any) -> Any:
-        w1, b1, w2, b2, w3, b3 = params
-        hidden = np.maximum(x @ w1 + b1, 0)
-        hidden = np.maximum(hidden @ w2 + b2, 0)
-        return loss(hidden @ w3 + b3, labels)
+        *hidden, weight, bias = params
+        for w, b in zip(hidden[::2], hidden[1::2], strict=True):
+            x = np.maximum(x @ w + b, 0)
+        return loss(x @ weight + bias, labels)
 
     return f
 

@@ -16,6 +16,7 @@ SHAPES = {
     "4 x (256x256 + 256)": [(256, 256), (256,)] * 4,
     "8 x 1024x1024": [(1024, 1024)] * 8,
     "4 x 256x256": [(256, 256)] * 4,
+    **{f"1 x {10**k}": [(10**k,)] for k in range(2, 8)},
 }
 IMPLEMENTATIONS = dict.fromkeys(("Adam", "AdamW", "SGD"), "fused")
 """What of torch's is timed; where nothing is said, ``foreach``."""
@@ -83,7 +84,7 @@ def sparse_adam(library: Any, rows: int, columns: int, touched: int) -> Statemen
     return Statement("step()", {"step": library.optim.SparseAdam([table]).step})
 
 
-def _perceptron(library: Any, sizes: list[int], dtype: str) -> Any:
+def perceptron(library: Any, sizes: list[int], dtype: str) -> Any:
     nn, of = library.nn, getattr(library, dtype)
     layers: list[Any] = []
     for inputs, outputs in pairwise(sizes):
@@ -97,7 +98,7 @@ def _labels(library: Any, classes: int, batch: int) -> Any:
 
 def mlp(library: Any, sizes: list[int], batch: int, dtype: str, loss: str) -> Statement:
     """A training step: forward, loss, backward, Adam."""
-    model = _perceptron(library, sizes, dtype)
+    model = perceptron(library, sizes, dtype)
     x = library.tensor(_draw(0, batch, sizes[0], dtype=dtype))
     if loss == "cross_entropy":
         target = _labels(library, sizes[-1], batch)
@@ -108,7 +109,7 @@ def mlp(library: Any, sizes: list[int], batch: int, dtype: str, loss: str) -> St
 
 def compiled_mlp(library: Any, sizes: list[int], batch: int, dtype: str) -> Statement:
     """The same with cross-entropy as one compiled function, which changes the model in place."""
-    model = _perceptron(library, sizes, dtype)
+    model = perceptron(library, sizes, dtype)
     made = library.optim.Adam(model.parameters())
     cross_entropy = library.nn.functional.cross_entropy
 

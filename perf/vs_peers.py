@@ -14,13 +14,14 @@ import platform
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import first_calls
 import processes
-from cases import HANDWRITTEN, LIBRARIES, Case, cases
-from harness import Samples, Team, WorkerError
+from cases import FORCED, HANDWRITTEN, LIBRARIES, Case, cases
+from harness import Samples, Team, WorkerError, busy_cpu
 
 BUSY = 0.25
 """Share of the CPUs in other hands from which a figure is in doubt."""
@@ -59,6 +60,9 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         default=",".join(PEERS),
         metavar="A,B",
         help=f"peers to time besides numgrad (default: {','.join(PEERS)})",
+    )
+    parser.add_argument(
+        "--busy", action="store_true", help="keep one CPU busy with a process that does nothing"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every figure to FILE")
     return parser.parse_args(argv)
@@ -139,13 +143,13 @@ def complain(text: str) -> None:
 
 def run_cases(chosen: Sequence[Case], options: argparse.Namespace) -> tuple[list[dict], dict]:
     """Time the cases in worker processes; the lines and the libraries' versions."""
-    wanted = {"numgrad", *options.libraries.split(",")}
+    wanted = {"numgrad", *FORCED, *options.libraries.split(",")}
     used = {library for case in chosen for library, _, _ in case.contestants.values()}
     present = [
         library
-        for library in (*LIBRARIES, HANDWRITTEN)
+        for library in (*LIBRARIES, HANDWRITTEN, *FORCED)
         if library in wanted & used
-        and (library == "numgrad" or importlib.util.find_spec(library) is not None)
+        and (library in ("numgrad", *FORCED) or importlib.util.find_spec(library) is not None)
     ]
     missing = sorted(wanted & used - set(present))
     if missing:
@@ -203,7 +207,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     }
     rows: list[dict[str, Any]] = []
     if chosen:
-        rows, report["versions"] = run_cases(chosen, options)
+        with busy_cpu() if options.busy else nullcontext():
+            rows, report["versions"] = run_cases(chosen, options)
     failed = [row["name"] for row in rows if not row["times"].get("numgrad")]
     for name, measure in measures.items():
         try:

@@ -136,7 +136,8 @@ class Emitter:
         if op == "cast":
             return cast_text(args[0], symbol.args[0].dtype, dtype)
         cost = _COST_NS.get(op, 1.0 if op in LIBRARY else 0.05)
-        self.cost_ns += 4.0 * cost if dtype.kind == "c" else cost
+        # complex numbers take several operations, and vectors hold twice as many float32
+        self.cost_ns += cost * (4.0 if dtype.kind == "c" else 0.5 if dtype == FLOAT32 else 1.0)
         if op in self.scalar_functions:
             local = op.replace(":", "_")
             self.namespace[local] = self.scalar_functions[op]

@@ -79,6 +79,14 @@ def add_any_order(a, b):
 
 
 @instruction
+def add_product(total, a, b):
+    """``total + a * b`` in one rounding where the CPU can: a step of a product of matrices.
+
+    LLVM may take the steps in any order.
+    """
+
+
+@instruction
 def multiply_any_order(a, b):
     """``a * b`` that LLVM may reassociate with its like: the accumulation step of a product."""
 

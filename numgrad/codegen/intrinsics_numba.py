@@ -125,6 +125,19 @@ def mul_add(typingctx, a, b, c):
     return a(a, a, a), codegen
 
 
+def add_product(typingctx, total, a, b):
+    if not (a == b == total and isinstance(a, types.Float)):
+        return None
+
+    def codegen(context, builder, signature, args):
+        total, a, b = args
+        if HAS_FMA:
+            return builder.fma(a, b, total)
+        return builder.fadd(total, builder.fmul(a, b), flags=("reassoc",))
+
+    return a(a, a, a), codegen
+
+
 def _scoped(builder: Any, access: Any, scope: int, scopes: int) -> None:
     module = builder.module
     domain = module.add_metadata([ir.MetaDataString(module, "numgrad arrays")])

@@ -21,6 +21,7 @@ from numgrad.codegen import threads
 from numgrad.codegen.compile import Kernel
 from numgrad.codegen.dtypes import FLOAT32, FLOAT64, check_dtype, kernel_dtype
 from numgrad.codegen.emitter import Emitter
+from numgrad.codegen.estimate import serial_ns
 from numgrad.codegen.symbols import AXIS, Reader, Symbol
 from numgrad.core.backward_source import axis_backward
 from numgrad.core.call import Call
@@ -31,7 +32,7 @@ from numgrad.core.op import OPS, Op
 from numgrad.core.plan import LARGE, Plan, remember
 from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueError
 
-_MEMORY_NS = 0.15
+_PASS_NS = 0.05  # an element added, or compared
 
 
 class AxisOp(Op):
@@ -351,7 +352,11 @@ class AxisPlan(AxisCall, Plan):
             _elementwise_parts(result),
             {reader.input(name, dtype): name for name, dtype in dtypes.items()},
         )
-        work = prod(self.counts) * (emitter.cost_ns + _MEMORY_NS)
+        size = prod(self.counts)
+        moved = sum([dtypes[name].itemsize for name in names if roles[name] == "full"])
+        if out_role == "full":
+            moved += result.dtype.itemsize
+        work = serial_ns(size * (emitter.cost_ns + _PASS_NS), size * moved)
         variants = [partial(entry, *v) for v in ((False, False), (True, True), (False, True))]
         return threads.choose(variants[0], variants[1], work, variants[2])
 

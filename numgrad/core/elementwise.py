@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from numgrad.codegen import threads
 from numgrad.codegen.compile import Kernel
 from numgrad.codegen.dtypes import BOOL, check_dtype, kernel_dtype, resolve
 from numgrad.codegen.emitter import Emitter, has_scalar
+from numgrad.codegen.estimate import serial_ns
 from numgrad.codegen.loops import (
     LoopOperand,
     broadcast_shape,
@@ -28,7 +30,7 @@ from numgrad.core.plan import LARGE, Plan, Planned, remember
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels.vmath import library as _library  # noqa: F401 (what formulas may call)
 
-_MEMORY_NS = 0.15  # reading and writing one element, besides computing it
+_SMALL = 4096  # elements for which one thread is enough, whatever the formula
 
 
 class ReadingInterpreter(Interpreter):
@@ -84,7 +86,7 @@ class Elementwise(Planned):
         if kernel is not None:
             USER_KERNELS[self.name] = kernel
         self.plans: dict[tuple, ElementwisePlan] = {}
-        self._kernels: dict[tuple, tuple[Kernel, float]] = {}
+        self._kernels: dict[tuple, Kernel] = {}
         self._cost: dict[tuple, float] = {}
         self._reads_once: dict[tuple, bool] = {}
 
@@ -156,7 +158,7 @@ class Elementwise(Planned):
 
     def kernels(self) -> list[Kernel]:
         """The kernels compiled so far, forward and backward."""
-        return [kernel for kernel, _ in self._kernels.values()]
+        return list(self._kernels.values())
 
     def warm(self, dtype: Any) -> Iterator[str]:
         """Compile the flat forward and backward kernels for a dtype, naming each when ready."""
@@ -303,19 +305,28 @@ class ElementwisePlan(Plan):
                     nogil=nogil,
                     accumulate=accumulate,
                 )
-                found = kernels[(*key, parallel, nogil)] = kernel, emitter.cost_ns
-                self.op._cost[key] = found[1]
-            return found[0].entry
+                found = kernels[(*key, parallel, nogil)] = kernel
+            return found.entry
 
         size = self.layout.size
-        work = size * (self.op._cost.get(key, 0.0) + _MEMORY_NS)
-        if key not in self.op._cost and size * 0.3 > threads.WORK_PER_THREAD_NS / 4:
-            reader, emitter = Reader(), self.op.emitter()
-            symbols = {reader.input(o.name, o.dtype): o.name for o in operands}
-            emitter.block([self.op.read(reader, list(symbols))], symbols)
-            work = size * (emitter.cost_ns + _MEMORY_NS)
+        if size <= _SMALL:
+            return entry(False, False)
+        cost = self.op._cost.get(key)
+        if cost is None:
+            symbols, emitter = read(Reader()), self.op.emitter()
+            emitter.block(
+                [symbols[o.name] for o in outputs], {symbols[o.name]: o.name for o in inputs}
+            )
+            cost = self.op._cost[key] = emitter.cost_ns
+        moved = sum([self._extent(o.mask) * o.dtype.itemsize for o in (*inputs, *outputs)])
+        work = serial_ns(size * cost, moved)
         variants = [partial(entry, *v) for v in ((False, False), (True, True), (False, True))]
         return threads.choose(variants[0], variants[1], work, variants[2])
+
+    def _extent(self, mask: str) -> int:
+        """How many elements an operand has."""
+        lengths = self.layout.dims
+        return prod([n for n, varies in zip(lengths, mask, strict=False) if varies == "1"])
 
     def compute(self, args: Sequence[Any], out: np.ndarray | None = None) -> np.ndarray:
         """The result for operands this plan was made for, in contiguous ``out`` if given."""

@@ -26,6 +26,7 @@ import numpy as np
 from numgrad.codegen.compile import compile_kernel
 from numgrad.codegen.dtypes import BOOL, FLOAT64, type_name
 from numgrad.codegen.emitter import Emitter
+from numgrad.codegen.estimate import serial_ns
 from numgrad.codegen.symbols import Reader, Symbol, in_order
 
 TASK = 4096
@@ -77,7 +78,7 @@ class UpdateKernel:
 
     The entry points take pointers, starts, and each hyper-parameter as a float; ``pointers[r, t]``
     is the address of array ``r`` of tensor ``t``: elements first, then uniform values. ``cost_ns``
-    is about what one element takes.
+    is what the arithmetic of one element takes, and ``moved`` how many bytes it reads and writes.
     """
 
     name: str
@@ -85,6 +86,11 @@ class UpdateKernel:
     signature: str
     externals: frozenset[str]
     cost_ns: float
+    moved: int
+
+    def work_ns(self, count: int) -> float:
+        """About what ``count`` elements take in one thread."""
+        return serial_ns(count * self.cost_ns, count * self.moved)
 
     @cache  # noqa: B019 (kernels live as long as the process)
     def entry(self, parallel: bool = False, nogil: bool = False) -> Callable[..., Any]:
@@ -146,7 +152,8 @@ def update_kernel(
         emitter.header() + "\n".join(lines) + "\n",
         f"void({signature})",
         frozenset(emitter.externals),
-        emitter.cost_ns + 0.1 * len(elements),
+        emitter.cost_ns,
+        (2 * len(elements) - 1) * dtype.itemsize,  # all are read, all but the gradient written
     )
 
 

@@ -17,11 +17,12 @@ from numgrad.codegen import threads
 from numgrad.codegen.addresses import addresses, copied_addresses
 from numgrad.codegen.compile import compile_kernel
 from numgrad.codegen.dtypes import type_name
+from numgrad.codegen.estimate import serial_ns
 from numgrad.kernels.multi_tensor import MAX_TASKS, TASK
 
 LANES = 8
-COST_NS = 0.2
-"""Nanoseconds an element takes, about."""
+_COST_NS = 0.1
+"""Nanoseconds an element takes besides reading it, about."""
 
 
 def sum_of_squares(arrays: Sequence[np.ndarray], dtype: np.dtype, factor: float = 1.0) -> float:
@@ -41,7 +42,10 @@ def sum_of_squares(arrays: Sequence[np.ndarray], dtype: np.dtype, factor: float 
     found = addresses(*call) or copied_addresses(*call)
     entry = partial(_entry, np.finfo(dtype).dtype)
     run = threads.choose(
-        entry, partial(entry, parallel=True), found.total * COST_NS, partial(entry, nogil=True)
+        entry,
+        partial(entry, parallel=True),
+        serial_ns(found.total * _COST_NS, found.total * np.dtype(dtype).itemsize),
+        partial(entry, nogil=True),
     )
     return run(found.pointers, found.starts, factor)
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from numgrad.codegen import threads
 from numgrad.codegen.dtypes import check_dtype
+from numgrad.codegen.estimate import serial_ns
 from numgrad.core.abstract import broadcast_lengths
 from numgrad.core.call import conform
 from numgrad.core.formula import Meta
@@ -27,7 +28,7 @@ from numgrad.errors import NumgradValueError
 from numgrad.kernels.products import linalg
 
 MULTIPLY_NS = 0.05  # one multiplication and addition inside BLAS
-_VECTOR_NS = 0.3  # the same in a product with a vector, which reads memory
+_VECTOR_NS = 0.1  # the same in a product with a vector, besides reading the matrix
 NOGIL_NS = 100_000.0
 
 
@@ -212,7 +213,7 @@ class ProductPlan(Plan):
             else:
                 choice = partial(linalg.batched_backward_kernel, dtype, mask, ta, tb, shared, tiny)
             return _choose(choice, self.work * MULTIPLY_NS * 2 if small else 0.0)
-        work = self.work * _VECTOR_NS
+        work = serial_ns(self.work * _VECTOR_NS, self.work * dtype.itemsize)
         if self.form == "dot":
             return linalg.dot_kernel(dtype)
         rows = (self.form == "mv") != (ta or tb)

@@ -97,7 +97,7 @@ def _launch(
     run = threads.choose(
         kernel.entry,
         partial(kernel.entry, True),
-        found.total * kernel.cost_ns,
+        kernel.work_ns(found.total),
         partial(kernel.entry, False, True),
     )
     values = [v if type(v) is float else as_float(v) for v in numbers.values()]

@@ -55,7 +55,7 @@ def update_rows(
     run = threads.choose(
         kernel.entry,
         partial(kernel.entry, True),
-        reals * kernel.cost_ns,
+        kernel.work_ns(reals),
         partial(kernel.entry, False, True),
     )
     run(pointers, each * (reals // rows.size), *numbers)

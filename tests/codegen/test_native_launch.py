@@ -113,3 +113,56 @@ def test_one_pool_for_native_kernels_and_numbas(layer: str, part: str) -> None:
     if layer == "omp" and "No threading layer could be loaded" in done.stderr:
         pytest.skip("there is no OpenMP")
     assert done.returncode == 0, done.stderr
+
+
+WAITS = '''
+import ctypes
+import numpy as np
+from numgrad.codegen import threads
+from numgrad.codegen.native import entry, launch
+
+# task 0 waits until all others have run: whoever has time must take those of its share
+BODY = """
+declare i32 @numgrad_parallel_for(ptr, ptr, i64)
+define private void @task(i64 %k, ptr %a) {
+  %p = getelementptr inbounds i64, ptr %a, i64 %k
+  %others = icmp ne i64 %k, 0
+  br i1 %others, label %count, label %wait
+count:
+  store i64 1, ptr %p
+  %older = atomicrmw add ptr %a, i64 1 seq_cst
+  ret void
+wait:
+  %seen = load atomic i64, ptr %a seq_cst, align 8
+  %more = icmp slt i64 %seen, 99
+  br i1 %more, label %wait, label %done
+done:
+  ret void
+}
+define i32 @body(ptr %a, i64 %n, ptr %r) {
+  store i64 0, ptr %r
+  %failed = call i32 @numgrad_parallel_for(ptr @task, ptr %a, i64 %n)
+  ret i32 %failed
+}
+"""
+threads.prepare_pool()
+kernel = entry.bind(entry.assemble(BODY, "int64(int64[::1])", "waits", verify=True),
+                    "waits", "int64(int64[::1])", nogil=True).entry
+x = np.zeros(100, "i8")
+launch.set_num_threads(2)
+kernel(x)
+assert x[0] == 99 and (x[1:] == 1).all()
+lost, overhead = launch.losses()
+assert (lost == 0.0 and overhead == 0.0) or overhead >= lost > 0.0
+assert launch.losses() == (0.0, 0.0)
+'''
+
+
+@pytest.mark.parametrize("layer", ["omp", "workqueue"])
+def test_a_thread_takes_tasks_of_one_that_is_held_up(layer: str) -> None:
+    environment = {**os.environ, "NUMBA_THREADING_LAYER": layer, "NUMBA_NUM_THREADS": "2"}
+    command = [sys.executable, "-W", "ignore", "-c", WAITS]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=100)
+    if layer == "omp" and "No threading layer could be loaded" in done.stderr:
+        pytest.skip("there is no OpenMP")
+    assert done.returncode == 0, done.stderr

@@ -49,7 +49,7 @@ def emulated(graph: Graph, options: Options | None = None) -> KernelProgram:
     kernels = [step for step in program.steps if isinstance(step, KernelStep)]
     for number, step in enumerate(kernels):
         names[f"k{number}"] = functools.partial(run_kernel, step.written, False)
-        names[f"launch{number}"] = lambda work, *given, step=step: run_kernel(
+        names[f"launch{number}"] = lambda work, moved, *given, step=step: run_kernel(
             step.written, True, *given
         )
     names["empty"] = unwritten
@@ -334,6 +334,7 @@ def _finish(step: Callable, part: np.ndarray, chunks: int, columns: int, fold: i
 _FUNCTIONS: dict[str, Callable] = {
     "add_any_order": _same(operator.add),
     "multiply_any_order": _same(operator.mul),
+    "add_product": lambda total, a, b: _same(operator.add)(total, _same(operator.mul)(a, b)),
     "i_select": _select,
     "select": _select,
     "finish_sum": functools.partial(_finish, operator.add),

@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 import numgrad as ng
+from numgrad.codegen.intrinsics import HAS_FMA
 from numgrad.compiler.graph import evaluate
 from numgrad.compiler.passes import optimize
 from numgrad.compiler.run.program import KernelProgram, Options, Segment, compile_graph
 from numgrad.compiler.trace.interpreter import TraceInterpreter
 from numgrad.compiler.trace.tracer import Tracer
+from tests.compiler.emulator import emulating
 
 pytestmark = pytest.mark.slow  # kernels are the same for every Python
 
@@ -338,3 +340,49 @@ def test_dropout(dtype):
         return OPS["dropout"](x, seed, p=0.4), OPS["dropout"](x * 2, seed + 1, p=0.3, group=3)
 
     check(f, (normal(6, 9, dtype=dtype), np.array(12345)), (normal(4, 3, dtype=dtype), np.array(7)))
+
+
+@pytest.mark.parametrize("f", [ng.logsumexp, ng.log_softmax], ids=["logsumexp", "log_softmax"])
+def test_a_gradient_takes_the_exponentials_of_the_value(f):
+    def loss(x, w):
+        return np.sum(f(x, axis=1).T * w)
+
+    x = np.random.default_rng(0).normal(size=(6, 5)) * 3
+    w = np.arange(6.0)
+    fast = ng.jit(ng.value_and_grad(loss))
+    value, gradient = fast(x, w)
+    expected, wanted = ng.value_and_grad(loss)(x, w)
+    np.testing.assert_allclose(value, expected, rtol=1e-14)
+    np.testing.assert_allclose(gradient, wanted, rtol=1e-13)
+    assert fast.source.count("= exp_f64(") == 1
+    for row in ([-np.inf, 0.0], [-np.inf, -np.inf], [800.0, -800.0], [np.inf, 1.0], [np.nan, 1.0]):
+        given = np.array([row]), w[1:2]
+        with np.errstate(all="ignore"):
+            np.testing.assert_allclose(fast(*given)[1], ng.value_and_grad(loss)(*given)[1], 1e-13)
+
+
+def test_products_of_matrices_are_added_up_in_one_rounding():
+    e = 2.0**-30
+    x, y = np.array([[1.0, 1.0 + e]] * 300), np.array([[-1.0 - 2 * e], [1.0 + e]])
+    found = ng.jit(lambda x, y: x @ y)(x, y)
+    np.testing.assert_array_equal(found, np.full((300, 1), e * e if HAS_FMA else 0.0))
+    # as it is written, a product is rounded before it is added
+    found = ng.jit(lambda x, y: np.sum(x * y.T, axis=1))(x, y)
+    np.testing.assert_array_equal(found, np.zeros(300))
+
+
+@pytest.mark.parametrize("rows", [1, 5, 130, 300])
+def test_products_fused_with_sums_over_lanes(rows):
+    def loss(w, x):
+        return np.sum(np.tanh(np.einsum("kij,nkj->nki", w, x)))
+
+    draw = np.random.default_rng(rows)
+    w, x = draw.normal(size=(2, 11, 5)), draw.normal(size=(rows, 2, 5))
+    with emulating():
+        emulated_value, emulated_gradient = ng.jit(ng.value_and_grad(loss))(w, x)
+    value, gradient = ng.jit(ng.value_and_grad(loss))(w, x)
+    expected, wanted = ng.value_and_grad(loss)(w, x)
+    for found in (value, emulated_value):
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+    for found in (gradient, emulated_gradient):
+        np.testing.assert_allclose(found, wanted, rtol=1e-11, atol=1e-12)

@@ -6,6 +6,10 @@ import numpy as np
 import pytest
 
 import numgrad as ng
+from numgrad.codegen import threads
+from numgrad.compiler.run.options import Options
+from numgrad.compiler.run.program import compile_graph
+from tests.compiler.tracing import trace
 
 RNG = np.random.default_rng(0)
 
@@ -41,3 +45,28 @@ def test_without_cache_nothing_is_kept(folder: Path):
     files = [path for path in folder.iterdir() if path.name != ".lock"]
     assert {path.suffix for path in files} == {".py", ".bin"}
     assert not any("<" in path.name for path in files)  # Windows has no such files
+
+
+def test_the_variant_for_threads_is_compiled_when_it_would_have_paid(folder: Path, monkeypatch):
+    monkeypatch.setattr(threads, "PATIENCE", 0)
+    monkeypatch.setattr(threads, "_overhead_ns", 0.0)
+    before = ng.get_num_threads()
+    ng.set_num_threads(2)
+    try:
+        x = RNG.random(100_000)
+        program = compile_graph(trace(lambda x: np.exp(np.tanh(x) * 1.25), x))
+        (step,) = program.steps
+        expected = program.run(x)
+        assert list(step.kernels) == [(False, True)]
+        step.missed = 0.0
+        step.seconds = 1e3
+        program.run(x)
+        assert 0.0 < step.missed < 1.0
+        step.missed = 1e3
+        np.testing.assert_array_equal(program.run(x), expected)
+        assert list(step.kernels) == [(False, True), (True, True)]
+        whole = compile_graph(program.graph, Options(parallel=True))
+        np.testing.assert_array_equal(whole.run(x), expected)
+        assert list(whole.steps[0].kernels) == [(True, True)]
+    finally:
+        ng.set_num_threads(before)

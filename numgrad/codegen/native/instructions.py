@@ -143,6 +143,11 @@ def _add_any_order(body: InstructionContext, a: Number, b: Number) -> Number:
     return do.binary(body.f, "+", a, b)
 
 
+@_instruction("add_product")
+def _add_product(body: InstructionContext, total: Number, a: Number, b: Number) -> Number:
+    return _mul_add(body, a, b, total)
+
+
 @_instruction("multiply_any_order")
 def _multiply_any_order(body: InstructionContext, a: Number, b: Number) -> Number:
     return do.binary(body.f, "*", a, b)

@@ -17,74 +17,16 @@ import importlib.machinery
 import importlib.util
 import os
 import sys
+import time
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from numgrad.codegen.native.driver import DRIVER
 from numgrad.errors import NumgradRuntimeError
 
 _LIBRARIES = {"tbb": "tbbpool", "omp": "omppool", "workqueue": "workqueue"}
 _TBB = {"win32": "tbb12.dll", "darwin": "libtbb.12.dylib"}
 _OLDEST_TBB = 12060
-
-_DRIVER = """\
-declare i32 @numgrad_layer_get_num_threads()
-declare void @numgrad_layer_parallel_for(ptr, ptr, ptr, ptr, ptr, i64, i64, i64)
-
-define private void @piece(ptr %args, ptr %lengths, ptr %steps, ptr %data) #0 {
-start:
-  %function = load ptr, ptr %data
-  %context_at = getelementptr inbounds ptr, ptr %data, i64 1
-  %context = load ptr, ptr %context_at
-  %first_at = load ptr, ptr %args
-  %first = ptrtoint ptr %first_at to i64
-  %length = load i64, ptr %lengths
-  %end = add i64 %first, %length
-  br label %check
-check:
-  %task = phi i64 [ %first, %start ], [ %next, %loop ]
-  %more = icmp slt i64 %task, %end
-  br i1 %more, label %loop, label %done
-loop:
-  call void %function(i64 %task, ptr %context)
-  %next = add i64 %task, 1
-  br label %check
-done:
-  ret void
-}
-
-define i32 @parallel_for(ptr %function, ptr %context, i64 %tasks) #0 {
-start:
-  %args = alloca ptr
-  %lengths = alloca i64
-  %steps = alloca i64
-  %data = alloca [2 x ptr]
-  store ptr null, ptr %args
-  store i64 %tasks, ptr %lengths
-  store i64 1, ptr %steps
-  store ptr %function, ptr %data
-  %context_at = getelementptr inbounds ptr, ptr %data, i64 1
-  store ptr %context, ptr %context_at
-  %threads = call i64 @thread_limit()
-  %one = icmp slt i64 %threads, 2
-  %few = icmp slt i64 %tasks, 2
-  %alone = or i1 %one, %few
-  br i1 %alone, label %here, label %launch
-here:
-  call void @piece(ptr %args, ptr %lengths, ptr %steps, ptr %data)
-  ret i32 0
-launch:
-  call void @numgrad_layer_parallel_for(ptr @piece, ptr %args, ptr %lengths, ptr %steps, ptr %data,
-                                        i64 0, i64 1, i64 %threads)
-  ret i32 0
-}
-
-define i64 @thread_limit() #0 {
-  %threads = call i32 @numgrad_layer_get_num_threads()
-  %wide = sext i32 %threads to i64
-  ret i64 %wide
-}
-"""
-"""A piece of the loop is as many tasks as the layer likes: its argument is their first, an address
-that the layer moves by one byte a task."""
 
 
 class _ThreadPool(NamedTuple):
@@ -95,6 +37,10 @@ class _ThreadPool(NamedTuple):
 
 _layer: _ThreadPool | None = None
 _set_num_threads: Any = None
+_lost: Callable[[], int] = int
+_overhead: Callable[[], int] = int
+_cycles: Callable[[], int] = int
+_started = 0, 0
 
 
 def prepare() -> None:
@@ -102,7 +48,7 @@ def prepare() -> None:
 
     The caller holds ``locks.KERNELS``.
     """
-    global _layer, _set_num_threads
+    global _layer, _set_num_threads, _lost, _overhead, _cycles, _started
     if _layer is not None:
         return
     from llvmlite import binding
@@ -114,8 +60,12 @@ def prepare() -> None:
     _set_num_threads = ctypes.PYFUNCTYPE(None, ctypes.c_int)(library.set_num_threads)
     for function in ("get_num_threads", "parallel_for"):
         binding.add_symbol(f"numgrad_layer_{function}", getattr(library, function))
-    for name, address in machine.load_shared("launch", _DRIVER).items():
-        binding.add_symbol(f"numgrad_{name}", address)
+    found = machine.load_shared("launch", DRIVER)
+    for name in ("parallel_for", "thread_limit"):
+        binding.add_symbol(f"numgrad_{name}", found[name])
+    counter = ctypes.PYFUNCTYPE(ctypes.c_int64)
+    _lost, _overhead, _cycles = (counter(found[k]) for k in ("lost", "overhead", "cycles"))
+    _started = _cycles(), time.perf_counter_ns()
     _layer = chosen
 
 
@@ -132,6 +82,19 @@ def thread_count() -> int:
 def set_num_threads(count: int) -> None:
     """Let launches by this Python thread use at most so many threads."""
     _set_num_threads(count)
+
+
+def losses() -> tuple[float, float]:
+    """Nanoseconds that launches since the last call lost, and their overhead: Note [Shares].
+
+    Both are 0 if they have lost nothing.
+    """
+    lost, overhead = _lost(), _overhead()
+    if lost <= 0:
+        return 0.0, 0.0
+    begin, moment = _started
+    cycle = (time.perf_counter_ns() - moment) / max(_cycles() - begin, 1)
+    return lost * cycle, overhead * cycle
 
 
 def _prepared() -> _ThreadPool:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -137,6 +138,8 @@ class Total:
 
     Attributes
     ----------
+    value
+        An expression; the two factors of ``add_product``, whose step is to add.
     step
         Puts two partial results together.
     first
@@ -312,16 +315,21 @@ def _total(body: FunctionBody, statement: ast.stmt) -> Total | None:
         isinstance(statement, ast.Assign)
         and isinstance(statement.targets[0], ast.Name)
         and isinstance(statement.value, ast.Call)
-        and len(statement.value.args) == 2
+        and len(statement.value.args) in (2, 3)
     ):
         return None
     name = statement.targets[0].id
-    first, value = statement.value.args
+    first, *values = statement.value.args
     if not (isinstance(first, ast.Name) and first.id == name):
         return None
     called = body.value(statement.value.func)
     function = called.value if isinstance(called, Known) else None
     known = getattr(function, "__name__", "") or getattr(function, "_name", "")
+    if len(values) == 2:
+        both = ast.Tuple(values, ast.Load())
+        plus = INSTRUCTIONS["add_any_order"]
+        return Total(name, both, partial(plus, body), -0.0) if known == "add_product" else None
+    (value,) = values
     if known in _INSTRUCTED:
         return Total(name, value, lambda a, b: INSTRUCTIONS[known](body, a, b), _INSTRUCTED[known])
     if known in _LIBRARY or known in _INTEGERS:
@@ -352,12 +360,16 @@ def _add_to_total(body: FunctionBody, total: Total, lanes: Lanes) -> None:
     f = body.f
     kind = f"<{lanes.count} x {scalar_type(total.dtype)}>"
     before = Number(total.dtype, (f.value(f"load {kind}, ptr {total.slots[0]}"),), lanes.count)
-    value = body.number(total.value)
-    if value.dtype != total.dtype:
-        if value.dtype.kind == "f" or total.dtype.kind == "f":
-            raise NotVector("a total of another type")
-        value = do.cast(f, value, total.dtype)
-    after = do.cast(f, total.step(before, in_lanes(value, lanes.count, f)), total.dtype)
+    if isinstance(total.value, ast.Tuple):
+        factors = [in_lanes(body.number(x), lanes.count, f) for x in total.value.elts]
+        after = INSTRUCTIONS["add_product"](body, before, *factors)
+    else:
+        value = body.number(total.value)
+        if value.dtype != total.dtype:
+            if value.dtype.kind == "f" or total.dtype.kind == "f":
+                raise NotVector("a total of another type")
+            value = do.cast(f, value, total.dtype)
+        after = do.cast(f, total.step(before, in_lanes(value, lanes.count, f)), total.dtype)
     text = after.part
     if lanes.mask:
         text = f.value(

@@ -23,8 +23,11 @@ import llvmlite
 import numpy as np
 from llvmlite import binding
 
-EXPORTS = ("body", "packed", "numba_entry", "entry", "parallel_for", "thread_limit")
-"""What modules may define for others: see ``entry`` and ``launch``."""
+EXPORTS = (
+    "body", "packed", "numba_entry", "entry", "parallel_for", "thread_limit", "lost", "overhead",
+    "cycles",
+)  # fmt: skip
+"""What modules may define for others: see ``entry`` and ``driver``."""
 
 PYTHON_OBJECTS = {
     "numgrad_py_ndarray": np.ndarray,

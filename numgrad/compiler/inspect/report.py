@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from numgrad.codegen import threads
+from numgrad.codegen.estimate import serial_ns
 from numgrad.codegen.vector_loops import VectorLoop, vector_loops
 from numgrad.compiler.call.closure import IDENTITY, Place
 from numgrad.compiler.call.layout import CallLayout, Input
@@ -172,19 +173,19 @@ def _of_kernel(step: KernelStep, program: KernelProgram, names: _Names) -> Lines
 
 def _of_threads(step: KernelStep, program: KernelProgram, names: _Names) -> Lines:
     work = step.written.work
-    if program.options.parallel is not True and (not program.options.parallel or work == "0"):
+    if not program.options.parallel or not work.picoseconds:
         yield "threads: one"
         return
-    lengths = {name: names.hint(int(name[1:])) for name in step.written.lengths}
-    nanoseconds = eval(work, {"max": max, "min": min}, lengths)
+    hint = names.terms.sizes.hint_of
+    nanoseconds = serial_ns(hint(work.picoseconds) / 1000, hint(work.moved))
     if program.options.parallel is True:
         yield "threads: as many as allowed"
         return
     limit = 2 * threads.WORK_PER_THREAD_NS
     used = threads.worth(nanoseconds) if nanoseconds >= limit else 1
     yield (
-        f"threads: one below {limit / 1000:.0f} us of estimated work; here "
-        f"{nanoseconds / 1000:.3g} us, so {used}"
+        f"threads: one if no loop has {limit / 1000:.0f} us of estimated work; here the longest "
+        f"has {nanoseconds / 1000:.3g} us, so {used}"
     )
 
 

@@ -41,6 +41,9 @@ class Accumulating(SourceWriter):
         self.number, self.top, self.hint, self.contract = number, loop, hint, contract
         self.aside: list[tuple[str, Length, np.dtype]] = []
         self.copy = ""
+        self.unrolled: int | None = None  # the loop of which several iterations are written
+        self.chains: dict[int, str] = {}  # what statements have added up in these so far
+        self.last_copy = True
         self.work_ps: Length = ()
         self.statements = loop.statements()
         self.produced = {s.term.number for s in self.statements}
@@ -61,7 +64,7 @@ class Accumulating(SourceWriter):
         """Add to an element whose place is computed."""
         value, place = self.bodies.body(s).args
         value, _ = self.values(depth, [value, place])
-        self._add_to_storage(depth, s, value, self.bodies.target(s, place))
+        self._add_to_storage(depth, s, value, index=self.bodies.target(s, place))
 
     def _scan(self, depth: int, s: Statement) -> None:
         """Go on from the element before, a variable if the loop is innermost, else in memory."""
@@ -145,8 +148,16 @@ class Accumulating(SourceWriter):
     def _identity(self, term: Term) -> str:
         return self.emitter.constant(identity(term.detail[0], term.dtype), term.dtype)
 
-    def _accumulate(self, depth: int, s: Statement, name: str, value: str) -> None:
-        self.put(depth, f"{name} = {self._step(s.term)}({name}, {value})")
+    def _accumulate(self, depth: int, s: Statement, name: str, *value: str) -> None:
+        self.put(depth, f"{name} = {self._stepped(s.term, name, *value)}")
+
+    def _stepped(self, term: Term, before: str, *value: str) -> str:
+        """A partial result with one more value, or with the product of two factors."""
+        if len(value) == 2:
+            step = self.use("add_product", "codegen.intrinsics")
+        else:
+            step = self._step(term)
+        return f"{step}({', '.join([before, *value])})"
 
     def _step(self, term: Term) -> str:
         kind = term.detail[0]
@@ -175,20 +186,29 @@ class Accumulating(SourceWriter):
         self.store(depth, s, self._identity(term))
 
     def _add_to_storage(
-        self, depth: int, s: Statement, value: str, index: Index | None = None
+        self, depth: int, s: Statement, *value: str, index: Index | None = None
     ) -> None:
         index = s.index if index is None else index
         name = f"b{s.term.number}_{self.counter}"
         self.counter += 1
-        self.put(depth, f"{name} = {self.read(s.term, index)}")
-        step = step_of(s.term.detail[0], s.term.dtype)
-        if s.term.dtype.kind == "f" and step in ("sum", "multiply"):
-            new = f"{name} {'+' if step == 'sum' else '*'} {value}"
+        chained = self.unrolled in self._reduced_loops(s)
+        if chained and id(s) in self.chains:
+            name = self.chains[id(s)]
         else:
-            new = f"{self._step(s.term)}({name}, {value})"
+            self.put(depth, f"{name} = {self.read(s.term, index)}")
+        step = step_of(s.term.detail[0], s.term.dtype)
+        if s.term.dtype.kind == "f" and step in ("sum", "multiply") and len(value) == 1:
+            new = f"{name} {'+' if step == 'sum' else '*'} {value[0]}"
+        else:
+            new = self._stepped(s.term, name, *value)
             if s.term.dtype.kind in "iu":  # which arithmetic widens
                 new = f"{type_name(s.term.dtype)}({new})"
-        self.store(depth, s, new, index=index)
+        if chained and not self.last_copy:
+            self.chains[id(s)] = f"b{s.term.number}_{self.counter}"
+            self.counter += 1
+            self.put(depth, f"{self.chains[id(s)]} = {new}")
+        else:
+            self.store(depth, s, new, index=index)
 
     def _settled(self, depth: int, s: Statement) -> None:
         """A reduction that a variable accumulated is complete."""

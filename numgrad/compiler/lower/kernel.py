@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from numgrad.codegen.dtypes import type_name
 from numgrad.codegen.emitter import Emitter
+from numgrad.codegen.estimate import L3_NS
 from numgrad.codegen.reduction_loops import numpy_name
 from numgrad.codegen.reduction_plan import step_of
-from numgrad.compiler.graph.polynomial import constant, multiply, value_of
+from numgrad.compiler.graph.polynomial import Terms as Length
+from numgrad.compiler.graph.polynomial import add, constant, multiply, value_of
 from numgrad.compiler.lower.accumulate import paths
 from numgrad.compiler.lower.elements import elements
 from numgrad.compiler.lower.nest import MAX_TASKS, TASK, Nest, NestWriter
@@ -37,8 +39,24 @@ from numgrad.kernels.products import gemm as products
 
 ROWS_NS = 20_000.0
 """Work of a block of rows of a matrix product, at least."""
-MOST_ADDED = 100
-"""Expressions that a sum in the source has at most."""
+LONG_NS = 100_000.0
+"""From which time on other Python threads run beside a kernel."""
+
+
+@dataclass
+class Work:
+    """What one loop, or matrix product, takes.
+
+    Attributes
+    ----------
+    picoseconds
+        Of arithmetic in one thread.
+    moved
+        Bytes of the arrays that it reads and writes.
+    """
+
+    picoseconds: Length = ()
+    moved: Length = ()
 
 
 @dataclass
@@ -50,7 +68,9 @@ class Written:
     arrays, scalars, lengths
         What the entry point takes: terms in memory (results last), numbers, axes of ``sizes``.
     work
-        Nanoseconds of serial work, as an expression of lengths.
+        What the loop takes that has most to do: threads share the iterations of one loop.
+    long
+        Whether other Python threads are to run beside it.
     writer
         Who wrote it, with bodies and storage of all statements, for reports.
     """
@@ -61,7 +81,8 @@ class Written:
     results: list[Term]
     scalars: list[Term]
     lengths: list[str]
-    work: str
+    work: Work
+    long: bool
     nests: list[Nest]
     writer: KernelWriter
 
@@ -229,7 +250,8 @@ class KernelWriter(SourceWriter):
 
     def write(self) -> Written:
         """The kernel."""
-        functions, nests, work, kept = self._write_items()
+        functions, nests, works, kept = self._write_items()
+        guessed = [self._guess_ns(work) for work in works]
         head = [*self._temporaries(kept), *self._addresses()]
         body = [*functions, f"def kernel({', '.join(self._parameters())}):", *head, *self.lines]
         kept += self.blocks.names()
@@ -239,21 +261,21 @@ class KernelWriter(SourceWriter):
         source = "\n".join(body).replace("@SCOPES@", str(len(self.scopes))) + "\n"
         return Written(
             source, self.emitter, self.arrays, self.results, self.scalars,
-            self.lengths, _sum(work), nests, self,
+            self.lengths, works[guessed.index(max(guessed))], sum(guessed) > LONG_NS, nests, self,
         )  # fmt: skip
 
-    def _write_items(self) -> tuple[list[str], list[Nest], list[str], list[str]]:
-        """Write what is computed: functions, nests, expressions of their work, arrays in use."""
+    def _write_items(self) -> tuple[list[str], list[Nest], list[Work], list[str]]:
+        """Write what is computed: functions, nests, their work, arrays in use."""
         nests: list[Nest] = []
         functions: list[str] = []
-        work: list[str] = []
+        works: list[Work] = [Work()]
         kept: list[str] = []
         for item in self.runs:
             if isinstance(item, list):
                 self._run(item, functions)
                 continue
             if isinstance(item, Statement):
-                self._statement(item, work)
+                self._statement(item, works)
                 continue
             writer = NestWriter(
                 len(nests), item, self.bodies, self.storage, self.emitter, self.hint, self.contract
@@ -261,8 +283,17 @@ class KernelWriter(SourceWriter):
             nest = writer.write()
             nests.append(nest)
             functions += [*nest.lines, "", ""]
-            work.append(self._call(nest, kept))
-        return functions, nests, work, kept
+            works.append(self._call(nest, kept))
+        return functions, nests, works, kept
+
+    def _bytes(self, numbers: Iterable[int]) -> Length:
+        """What the arrays of some terms hold, each once."""
+        total: Length = ()
+        for term in {n: self.terms.get(n) or self.outside.get(n) for n in numbers}.values():
+            if term is not None:
+                size = multiply(count(term.shape), constant(term.dtype.itemsize))
+                total = add(total, size)
+        return total
 
     def _parameters(self) -> list[str]:
         names = list(self.arguments)
@@ -314,18 +345,21 @@ class KernelWriter(SourceWriter):
         self.counter, self.pieces = writer.counter, self.pieces + len(writer.calls)
         self.arguments.update((name, None) for name in writer.needed if not name.startswith("s_"))
 
-    def _statement(self, statement: Statement, work: list[str]) -> None:
+    def _guess_ns(self, work: Work) -> float:
+        return self.hint(work.picoseconds) / 1000 + self.hint(work.moved) * L3_NS
+
+    def _statement(self, statement: Statement, works: list[Work]) -> None:
         """A number, computed between the nests, or a matrix product."""
         if statement.term.op == PRODUCT:
-            work.append(self._product(statement.term))
+            works.append(self._product(statement.term))
             return
         (value,) = self.values(1, [self.bodies.body(statement)])
         number = statement.term.number
         self.put(1, f"r{number} = {value}")
         self._hand_out(number, f"r{number}")
 
-    def _product(self, term: Term) -> str:
-        """Multiply matrices, blocks of rows in turn; returns the expression of its work."""
+    def _product(self, term: Term) -> Work:
+        """Multiply matrices, blocks of rows in turn."""
         k, sizes = term.number, term.detail
         addresses = []
         for x in (*term.args, term):
@@ -366,8 +400,10 @@ class KernelWriter(SourceWriter):
         ]  # fmt: skip
         self.put(2, f"{self.use('gemm', 'kernels.products.blas')}({', '.join(given)})")
         self.emitter.externals.add(products.external("gemm", term.dtype.name))
-        cost = products.MULTIPLY_NS[term.dtype.name]
-        return f"{cost:.3g} * ({text(sizes.batch)}) * ({rows}) * ({columns}) * ({inner})"
+        time = constant(round(1000 * products.MULTIPLY_NS[term.dtype.name]))
+        for length in (sizes.batch, sizes.m, sizes.n, sizes.k):
+            time = multiply(time, length)
+        return Work(time, self._bytes([x.number for x in (*term.args, term)]))
 
     def _hand_out(self, number: int, value: str) -> None:
         """A number is known."""
@@ -383,8 +419,8 @@ class KernelWriter(SourceWriter):
             first = ", ".join(["0"] * max(len(term.shape), 1))
             self.put(1, f"x{number}[{first}] = {value}")
 
-    def _call(self, nest: Nest, kept: list[str]) -> str:
-        """Run a nest; returns the expression of its work."""
+    def _call(self, nest: Nest, kept: list[str]) -> Work:
+        """Run a nest."""
         k, loop = nest.number, nest.loop
         produced = {s.term.number for s in loop.statements()}
         rows = {f"a{s.term.number}": s for s in nest.rows}
@@ -439,8 +475,8 @@ class KernelWriter(SourceWriter):
             self._finish(depth, s, k, s in nest.rows)
         for s in nest.scalars:
             self._hand_out(s.term.number, f"r{s.term.number}")
-        self.need(nest.work_ps)
-        return f"1e-3 * ({total}) * ({text(nest.work_ps)})"
+        moved = self._bytes([int(name[1:]) for name in nest.arguments if name[0] == "a"])
+        return Work(multiply(loop.length, nest.work_ps), moved)
 
     def _task(
         self, nest: Nest, results: list[str], start: str, stop: str, given: Sequence[str]
@@ -466,14 +502,6 @@ class KernelWriter(SourceWriter):
             self.put(depth + 1, f"f{n}[e] = p{n}[0, e]")
         else:
             self.put(depth, f"r{n} = p{n}[0, 0]")
-
-
-def _sum(parts: list[str]) -> str:
-    """The sum of expressions, of very many in groups: Python's parser recurses into a sum."""
-    while len(parts) > MOST_ADDED:
-        starts = range(0, len(parts), MOST_ADDED)
-        parts = [f"({' + '.join(parts[k : k + MOST_ADDED])})" for k in starts]
-    return " + ".join(parts) or "0"
 
 
 def arrange(terms: Terms, stored: Sequence[Term]) -> tuple[Bodies, list[Statement], list[Item]]:

@@ -33,7 +33,7 @@ from numgrad.compiler.graph.polynomial import add, constant, multiply, value_of
 from numgrad.compiler.lower.access import loop_index
 from numgrad.compiler.lower.accumulate import Accumulating
 from numgrad.compiler.lower.statements import Statement, expensive, loads
-from numgrad.compiler.lower.terms import ONE, REDUCE, SCAN, SCATTER, count, ravel
+from numgrad.compiler.lower.terms import FUSED, ONE, REDUCE, SCAN, SCATTER, count, ravel
 from numgrad.compiler.lower.tree import LANES, Item, Loop, coefficient
 from numgrad.compiler.lower.write import text
 
@@ -42,6 +42,8 @@ TASK = 4096
 MAX_TASKS = 1024
 MOST_UNROLLED, OF_ANY_LENGTH = 12, 4
 """Iterations of a loop around lanes done at a time, if its length is fixed and if it may change."""
+MOST_TOTALS = 4
+"""The same of loops that add up over lanes: each total takes registers."""
 FEW = 4
 """Iterations of a loop from which on what they share is kept."""
 MEMORY_NS, BLOCK_NS = 0.3, 0.05
@@ -189,7 +191,9 @@ class NestWriter(Accumulating):
         length = value_of(loop.length)
         if length is None:
             return OF_ANY_LENGTH if self.hint(loop.length) >= 2 * OF_ANY_LENGTH else 1
-        return -(-length // max(-(-length // MOST_UNROLLED), 1))
+        totals = any(self.lane in s.reduced.values() for s in run)
+        most = MOST_TOTALS if totals else MOST_UNROLLED
+        return -(-length // max(-(-length // most), 1))
 
     def _unrolled(self, depth: int, loop: Loop, unit: int, path: list[Loop]) -> None:
         """A loop around lanes, several iterations at a time."""
@@ -197,6 +201,7 @@ class NestWriter(Accumulating):
         k, length = loop.loop, value_of(loop.length)
         stop = str(length // unit * unit) if length else f"({text(loop.length)}) // {unit} * {unit}"
         self.put(depth, f"for k{k} in range(0, {stop}, {unit}):")
+        self.unrolled = k
         self._run(depth + 1, run, path, [f"i{k} = k{k} + {u}" for u in range(unit)])
         work = self.work_ps
         if length is None:
@@ -204,6 +209,7 @@ class NestWriter(Accumulating):
             self._run(depth + 1, run, path)
         elif length % unit:
             rest = range(length // unit * unit, length)
+            self.unrolled = k
             self._run(depth, run, path, [f"i{k} = {place}" for place in rest])
         self.work_ps = work
 
@@ -229,13 +235,15 @@ class NestWriter(Accumulating):
                 self.put(depth, f"lane{s.term.number}{copy} = {self._identity(s.term)}")
         self.put(depth, "for lane in range(width):")
         self.put(depth + 1, f"i{self.lane} = base + lane")
-        for self.copy, place in copies:
+        self.chains = {}
+        for number, (self.copy, place) in enumerate(copies, start=1):
+            self.last_copy = number == len(copies)
             if self.copy:
                 self.names, self.emitter.cost_ns = dict(before), cost
             self.put(depth + 1, *place)
             for s in run:
                 self._statement(depth + 1, s)
-        self.names = before
+        self.names, self.unrolled = before, None
         for copy, place in copies if over else ():
             self.put(depth, *place)
             for s in over:
@@ -261,7 +269,14 @@ class NestWriter(Accumulating):
         if term.op == SCAN:
             self._scan(depth, s)
             return
-        (value,) = self.values(depth, [self.bodies.body(s)])
+        body = self.bodies.body(s)
+        fused = (
+            body.detail == FUSED
+            and term.op == REDUCE
+            and bool(self._reduced_loops(s))
+            and body not in self.names
+        )
+        value, *factor = self.values(depth, list(body.args) if fused else [body])
         if term.op != REDUCE:
             symbol = self.bodies.load(term, s.index)
             if value.isidentifier():
@@ -272,15 +287,15 @@ class NestWriter(Accumulating):
             if self.storage[term.number].memory:
                 self.store(depth, s, self.names[symbol])
         elif self._side_by_side(s) and self.lane in s.reduced.values():
-            self._accumulate(depth, s, f"lane{term.number}{self.copy}", value)
+            self._accumulate(depth, s, f"lane{term.number}{self.copy}", value, *factor)
         elif not self._reduced_loops(s):
             self.names[self.bodies.load(term, s.index)] = value
             if self.storage[term.number].memory:
                 self.store(depth, s, value)
         elif self._partial_from(s) is not None:
-            self._accumulate(depth, s, f"acc{term.number}", value)
+            self._accumulate(depth, s, f"acc{term.number}", value, *factor)
         else:
-            self._add_to_storage(depth, s, value)
+            self._add_to_storage(depth, s, value, *factor)
 
     def _set_aside(self, depth: int, loop: Loop) -> None:
         """Compute what is the same in each iteration of a loop: Note [Kept in lanes]."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from numgrad.compiler.graph.graph import TracedNode
 from numgrad.compiler.graph.polynomial import Terms as Length
 from numgrad.compiler.lower.lowering import lowering
-from numgrad.compiler.lower.terms import ONE, PRODUCT, VIEW, Term, Terms, count
+from numgrad.compiler.lower.terms import FUSED, ONE, PRODUCT, VIEW, Term, Terms, count
 
 SMALL_PRODUCT = 8
 """Rows, columns or terms of a sum up to which a matrix product is written as loops."""
@@ -73,6 +73,7 @@ def _in_loops(terms: Terms, a: Term, b: Term) -> Term:
             terms.insert(swapped(terms, b), (len(b.shape) - 2,)),
         ],
         a.dtype,
+        FUSED if a.dtype.kind == "f" else None,
     )
     return terms.reduce("sum", pairs, (len(pairs.shape) - 1,))
 

@@ -33,6 +33,9 @@ PART = "part"
 SCATTER, SCAN = "scatter", "scan"
 """Sums at indices that are computed, and along an axis everything up to an element."""
 
+FUSED = "fused"
+"""Detail of products that are added up without being rounded before, as in products of matrices."""
+
 _NO_MAPS = frozenset(
     (BUFFER, SCALAR, OPAQUE, CONSTANT, SIZE, REDUCE, VIEW, CHOOSE, GATHER, IOTA, SCATTER, SCAN)
 ) | {PART, PRODUCT}
@@ -113,9 +116,7 @@ class Terms:
         shape: tuple[Length, ...] = (),
     ) -> Term:
         """A term; ``detail`` is hashable."""
-        kind = type(detail)
-        # -0.0 equals 0.0 and nan does not equal itself
-        key = (op, tuple([a.number for a in args]), dtype, kind, repr(detail), shape)
+        key = _key(op, args, dtype, detail, shape)
         found = self._interned.get(key)
         if found is None:
             found = self._interned[key] = Term(op, args, dtype, detail, shape, self.count)
@@ -147,7 +148,44 @@ class Terms:
                 return self.broadcast(args[0], shape)
             if one[0] and op == "multiply":
                 return self.broadcast(args[1], shape)
+        if op == "exp" and dtype.kind == "f":
+            share = self._share(args[0])
+            if share is not None:
+                return share
         return self.make(op, tuple(args), dtype, detail, shape)
+
+    def _share(self, x: Term) -> Term | None:
+        """``exp(d - log(s))`` where ``exp(d)`` is known, of which ``s`` is the sum.
+
+        Gradients of log_softmax ask for it, and those of logsumexp, where ``d`` is ``x - m`` and
+        ``log(s) + m`` is subtracted; one exponential is enough.
+        """
+        if x.op != "subtract":
+            return None
+        difference, logarithm = x.args
+        if logarithm.op == "add":
+            logarithm, m = logarithm.args
+            difference = self._known("subtract", (difference, m), x)
+        if difference is None or logarithm.op != "log":
+            return None
+        known = self._known("exp", (difference,), x)
+        (s,) = logarithm.args
+        total = s.args[0] if s.op == VIEW and s.detail[0] == "insert" else s
+        if (
+            known is None
+            or total.args != (known,)
+            or total.op != REDUCE
+            or total.detail[0] != "sum"
+        ):
+            return None
+        one = self.constant(1, x.dtype)
+        return self.map("multiply", (known, self.map("divide", (one, s), x.dtype)), x.dtype)
+
+    def _known(self, op: str, args: tuple[Term, ...], like: Term) -> Term | None:
+        """A map that has been made before, with the dtype and shape of another term."""
+        if broadcast([a.shape for a in args]) != like.shape:
+            return None
+        return self._interned.get(_key(op, args, like.dtype, None, like.shape))
 
     def cast(self, x: Term, dtype: np.dtype) -> Term:
         """The elements converted."""
@@ -196,6 +234,8 @@ class Terms:
 
     def insert(self, x: Term, axes: tuple[int, ...]) -> Term:
         """``x`` with axes of length 1 at these places of the result."""
+        if x.op == VIEW and x.detail == ("drop", axes):
+            return x.args[0]
         rest = iter(x.shape)
         shape = tuple([ONE if a in axes else next(rest) for a in range(len(x.shape) + len(axes))])
         return self.view("insert", x, axes, shape) if axes else x
@@ -215,6 +255,12 @@ class Terms:
             bare = self.drop(x, tuple([a for a, n in enumerate(x.shape) if n == ONE]))
             return self.insert(bare, tuple([a for a, n in enumerate(shape) if n == ONE]))
         return self.view("reshape", x, None, shape)
+
+
+def _key(op: str, args: tuple[Term, ...], dtype: np.dtype, detail: Any, shape: tuple) -> tuple:
+    """What equal terms have in common."""
+    # -0.0 equals 0.0 and nan does not equal itself
+    return op, tuple([a.number for a in args]), dtype, type(detail), repr(detail), shape
 
 
 def broadcast(shapes: Sequence[tuple[Length, ...]]) -> tuple[Length, ...]:

@@ -7,6 +7,13 @@ a call of a Python function. Everything that does not wait for such a *segment* 
 kernel, then come the segments whose operands are ready, then the next kernel. The function that
 calls them in order is generated, so that a call decides nothing but whether the work is worth
 several threads.
+
+Note [Threads on demand]
+------------------------
+The first call compiles one variant, for one thread. That for several is compiled when what it would
+have saved by then is a quarter of what compiling the first took: what has been called so often will
+be called again, and a function that is called a few times does not wait for it. ``parallel=True``
+compiles it at once.
 """
 
 from __future__ import annotations
@@ -22,6 +29,7 @@ import numpy as np
 from numgrad.codegen import threads
 from numgrad.codegen.compile import Kernel, compile_kernel
 from numgrad.codegen.dtypes import BOOL
+from numgrad.codegen.estimate import MEMORY_NS, serial_ns
 from numgrad.compiler.graph import evaluate
 from numgrad.compiler.graph.evaluate import compute
 from numgrad.compiler.graph.graph import CALL, Graph, TracedNode
@@ -64,12 +72,14 @@ class KernelStep:
         The variants so far, by ``(parallel, nogil)``.
     seconds
         What compiling them, or loading them from disk, took.
+    missed
+        Seconds that several threads would have saved: Note [Threads on demand].
     """
 
     def __init__(self, name: str, written: Written, keep: bool = True) -> None:
         self.name, self.written, self.keep = name, written, keep
         self.kernels: dict[tuple[bool, bool], Kernel] = {}
-        self.seconds = 0.0
+        self.seconds = self.missed = 0.0
 
     def kernel(self, parallel: bool = False, nogil: bool = False) -> Kernel:
         """A variant."""
@@ -94,9 +104,21 @@ class KernelStep:
             self.seconds += time.perf_counter() - begin
         return found
 
-    def launch(self, work_ns: float, *arguments: Any) -> None:
+    def launch(self, work_ns: float, moved: float, *arguments: Any) -> None:
         """Run with as many threads as are worth while."""
+        work_ns = serial_ns(work_ns, moved)
         used = threads.worth(work_ns)
+        if used > 1 and (True, True) not in self.kernels:
+            self.missed += 1e-9 * (work_ns - work_ns / used)
+            if not self.kernels or 4 * self.missed < self.seconds:
+                used = 1
+        self._run(used, arguments)
+
+    def share(self, work_ns: float, moved: float, *arguments: Any) -> None:
+        """Run with all threads."""
+        self._run(threads.worth(work_ns), arguments)
+
+    def _run(self, used: int, arguments: tuple) -> None:
         if used < 2:
             self.kernel(nogil=True).entry(*arguments)
         else:
@@ -352,19 +374,21 @@ class KernelProgram:
         arguments = ", ".join([*given, *written.lengths])
         entry = f"k{number}"
         self._namespace[entry] = partial(_first_call, step, self._namespace, entry)
-        self._namespace[f"launch{number}"] = step.launch
+        everywhere = self.options.parallel is True
+        self._namespace[f"launch{number}"] = step.share if everywhere else step.launch
         limit = 2 * threads.WORK_PER_THREAD_NS
         work = written.work
-        if self.options.parallel is False or work == "0":
+        if self.options.parallel is False or not work.picoseconds:
             lines.append(f"    {entry}({arguments})")
-        elif self.options.parallel is True:
-            lines.append(f"    launch{number}(1e18, {arguments})")
-        else:
-            lines.append(f"    work = {work}")
-            lines.append(f"    if work < {limit:.6g}:")
+        elif everywhere:
+            lines.append(f"    launch{number}(1e18, 0, {arguments})")
+        else:  # what is small is so wherever its arrays are
+            taken = f"1e-3 * ({self._text(work.picoseconds)})"
+            lines.append(f"    work, moved = {taken}, {self._text(work.moved)}")
+            lines.append(f"    if work + moved * {MEMORY_NS} < {limit:.6g}:")
             lines.append(f"        {entry}({arguments})")
             lines.append("    else:")
-            lines.append(f"        launch{number}(work, {arguments})")
+            lines.append(f"        launch{number}(work, moved, {arguments})")
         return lines
 
     def _allocated(self, term: Term) -> str:
@@ -456,7 +480,7 @@ def _read_directly(term: Term, stored: Container[int]) -> Iterator[Term]:
 
 def _first_call(step: KernelStep, namespace: dict[str, Any], name: str, *arguments: Any) -> None:
     """Compile the serial variant and replace this function by its entry point."""
-    entry = namespace[name] = step.kernel().entry
+    entry = namespace[name] = step.kernel(nogil=step.written.long).entry
     entry(*arguments)
 
 

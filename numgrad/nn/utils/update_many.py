@@ -60,7 +60,7 @@ def update_many(
         run = threads.choose(
             kernel.entry,
             partial(kernel.entry, True),
-            found.total * kernel.cost_ns,
+            kernel.work_ns(found.total),
             partial(kernel.entry, False, True),
         )
         run(found.pointers, found.starts, number)
