@@ -74,9 +74,13 @@ class NativeCode:
         return machine.assembly(self.translated(), "inspected")
 
 
+LONG = 40_000
+"""Characters of a text from which on its functions are called and not written in place."""
+
+
 def translate(source: str, signature: Signature, *, has_fma: bool, parallel: bool = False) -> str:
     """The module of a kernel whose text defines ``kernel``: its body is ``@body``."""
-    module = ModuleText()
+    module = ModuleText(long=len(source) > LONG)
     kernel = KernelText(source).functions["kernel"]
     write_body(module, kernel, signature, write_loop, has_fma=has_fma, parallel=parallel)
     return module.text()
