@@ -8,6 +8,9 @@ from typing import Any
 
 from numgrad.errors import NumgradError
 
+LONG = 400
+"""Instructions of a function from which on LLVM translates it as it stands, if the text is long:
+half the time to compile, up to a fifth more to run."""
 MOST_SCOPES = 64
 """Arrays up to which LLVM is told that they lie apart: each access names all others."""
 
@@ -21,12 +24,13 @@ class ModuleText:
 
     Attributes
     ----------
-    long
-        Whether little is to be written twice, because LLVM would take long.
+    long, very_long
+        Whether little is to be written twice, because LLVM would take long; and whether it is to
+        translate long functions as they stand.
     """
 
-    def __init__(self, *, long: bool = False) -> None:
-        self.long = long
+    def __init__(self, *, long: bool = False, very_long: bool = False) -> None:
+        self.long, self.very_long = long, very_long
         self.declarations: dict[str, str] = {}
         self.functions: list[str] = []
         self.constants: dict[str, str] = {}
@@ -208,7 +212,10 @@ class FunctionWriter:
     def text(self, result: str, linkage: str = "private ") -> str:
         """The function."""
         given = ", ".join(f"{kind} {name}" for kind, name in self.parameters)
-        head = f"define {linkage}{result} @{self.name}({given}) #0 {self.flags}{{\nentry:"
+        flags = self.flags
+        if self.module.very_long and len(self.lines) > LONG:
+            flags = "noinline optnone "
+        head = f"define {linkage}{result} @{self.name}({given}) #0 {flags}{{\nentry:"
         body = self.lines
         if not self.ended:
             body = [*body, "  unreachable"]

@@ -18,7 +18,6 @@ from numgrad.compiler.lower.statements import (
     Bodies,
     Statement,
     expensive,
-    loads,
     make_statements,
 )
 from numgrad.compiler.lower.terms import (
@@ -142,7 +141,7 @@ class KernelWriter(SourceWriter):
         readers: dict[int, list[Statement]] = {}
         self._searched: set[int] = set()  # read at places that are computed
         for statement in self.statements:
-            for symbol in loads(self.bodies.body(statement)):
+            for symbol in self.bodies.loads(statement):
                 readers.setdefault(symbol.detail[0], []).append(statement)
                 if symbol.args:
                     self._searched.add(symbol.detail[0])
