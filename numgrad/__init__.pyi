@@ -11,14 +11,11 @@ from numgrad import autograd as autograd
 from numgrad import config as config
 from numgrad import data as data
 from numgrad import errors as errors
-from numgrad import fft as fft
 from numgrad import func as func
 from numgrad import io as io
-from numgrad import linalg as linalg
 from numgrad import nn as nn
 from numgrad import optim as optim
 from numgrad import random as random
-from numgrad import special as special
 from numgrad import stats as stats
 from numgrad import testing as testing
 from numgrad import tree as tree
@@ -337,10 +334,23 @@ def cosh(x: _Array) -> Tensor:
 def count_nonzero(x: _Array, axis: _Axis = None, keepdims: bool = False) -> Tensor:
     """Number of non-zero elements over axes."""
 
-def cross(
-    a: _Array, b: _Array, axisa: Any = -1, axisb: Any = -1, axisc: Any = -1, axis: _Axis = None
+def cov(
+    x: _Array,
+    y: Any = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: Any = None,
+    fweights: Any = None,
+    aweights: Any = None,
+    dtype: DTypeLike | None = None,
 ) -> Tensor:
-    """Cross products of vectors of three elements, or two, of which the third counts as zero."""
+    """Covariances of variables, of which each row of ``x`` has the observations."""
+
+def cummax(x: _Array, axis: _Axis = None, return_indices: bool = False) -> Tensor:
+    """Largest of all elements up to each one along an axis, NaN from a NaN on."""
+
+def cummin(x: _Array, axis: _Axis = None, return_indices: bool = False) -> Tensor:
+    """Smallest of all elements up to each one along an axis, NaN from a NaN on."""
 
 def cumprod(x: _Array, axis: _Axis = None, dtype: DTypeLike | None = None) -> Tensor:
     """Product of all elements up to each one along an axis, or of the flattened operand."""
@@ -450,6 +460,9 @@ def expit(x: _Array) -> Tensor:
 
 def expm1(x: _Array) -> Tensor:
     """``exp(x) - 1``, accurate near zero."""
+
+def extract(condition: _Array, x: _Array) -> Tensor:
+    """The elements where a condition of the same size holds, in C order."""
 
 def fabs(x: _Array) -> Tensor:
     """Magnitudes of real numbers, as floating numbers."""
@@ -569,6 +582,9 @@ def index_put(x: _Array, values: _Array, index: Any, accumulate: bool = False) -
 def inner(a: _Array, b: _Array) -> Tensor:
     """Sum of products over the last axes of both operands."""
 
+def insert(x: _Array, obj: _Array, values: _Array, axis: _Axis = None) -> Tensor:
+    """The operand with values inserted before indices of an axis; without one, flattened."""
+
 def interp(
     x: _Array, xp: _Array, fp: _Array, left: Any = None, right: Any = None, period: Any = None
 ) -> Tensor:
@@ -610,6 +626,9 @@ def isneginf(x: _Array) -> Tensor:
 
 def isposinf(x: _Array) -> Tensor:
     """Whether elements are positive infinities."""
+
+def ix_(*arrays: Any) -> tuple[Tensor, ...]:
+    """Vectors shaped so that together they index a grid; booleans become indices."""
 
 def kron(a: _Array, b: _Array) -> Tensor:
     """Every element of ``a`` times the whole of ``b``, laid out in blocks."""
@@ -697,9 +716,6 @@ def matrix_norm(x: _Array, keepdims: bool = False, ord: str = "fro") -> Tensor:
 
 def matrix_transpose(x: _Array) -> Tensor:
     """The last two axes exchanged."""
-
-def matvec(a: _Array, b: _Array) -> Tensor:
-    """Products of matrices with vectors, the last axes; other axes broadcast."""
 
 def max(x: _Array, axis: _Axis = None, keepdims: bool = False) -> Tensor:
     """Largest element over axes, NaN if there is one; equal elements share the gradient."""
@@ -1004,8 +1020,16 @@ def scatter(x: _Array, index: _Array, source: _Array, axis: _Axis, reduce: Any =
 def scatter_add(x: _Array, index: _Array, source: _Array, axis: _Axis) -> Tensor:
     """The operand with elements of another array added at one index each along an axis."""
 
+def scatter_reduce(
+    x: _Array, index: _Array, source: _Array, axis: _Axis, reduce: Any, include_self: bool = True
+) -> Tensor:
+    """The operand with a reduction of those elements of another array that an index sends there."""
+
 def searchsorted(a: _Array, v: _Array, side: str = "left", sorter: Any = None) -> Tensor:
     """Indices at which values would be inserted into a sorted sequence, NaN being last."""
+
+def select(condlist: _Array, choicelist: _Array, default: Any = 0) -> Tensor:
+    """Elements of the first choice whose condition holds, else the default."""
 
 def select_scatter(x: _Array, source: _Array, axis: _Axis, index: Any) -> Tensor:
     """The operand with an array written at one index of an axis."""
@@ -1147,6 +1171,9 @@ def trunc(x: _Array) -> Tensor:
 def unbind(x: _Array, axis: _Axis = 0) -> tuple[Tensor, ...]:
     """The slices along an axis, as a tuple of views."""
 
+def unfold(x: _Array, axis: _Array, size: _Array, step: Any = 1) -> Tensor:
+    """Windows along an axis, ``step`` apart; their elements become a new last axis."""
+
 def union1d(a: _Array, b: _Array) -> Tensor:
     """Elements that are in one of two operands, in order."""
 
@@ -1199,9 +1226,6 @@ def vdot(a: _Array, b: _Array) -> Tensor:
 
 def vecdot(a: _Array, b: _Array, axis: _Axis = -1) -> Tensor:
     """Sum of products over one axis, the first operand conjugated; other axes broadcast."""
-
-def vecmat(a: _Array, b: _Array) -> Tensor:
-    """Products of vectors, the last axes, conjugated, with matrices; other axes broadcast."""
 
 def vector_norm(x: _Array, axis: _Axis = None, keepdims: bool = False, ord: Any = 2) -> Tensor:
     """Norm of all elements along the axes, taken as one vector; without axes, of all elements."""

@@ -1072,6 +1072,11 @@ class Tensor:
 
     def scatter_add_(self, index: _Array, source: _Array, axis: _Axis) -> Tensor:
         """In-place form of ``scatter_add``; returns the tensor."""
+    def scatter_reduce(
+        self, index: _Array, source: _Array, axis: _Axis, reduce: Any, include_self: bool = True
+    ) -> Tensor:
+        """The operand with a reduction of those elements of another array that an index sends there."""
+
     def searchsorted(self, v: _Array, side: str = "left", sorter: Any = None) -> Tensor:
         """Indices at which values would be inserted into a sorted sequence, NaN being last."""
 

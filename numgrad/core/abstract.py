@@ -166,8 +166,3 @@ def zeros(shape: tuple[Any, ...], dtype: Any) -> Any:
 def ones(shape: tuple[Any, ...], dtype: Any) -> Any:
     """An array of ones."""
     return state.ground.ones(shape, dtype)
-
-
-def made(array: np.ndarray) -> Any:
-    """An array that an operation computed from its parameters: a constant for a trace."""
-    return state.ground.made(array)

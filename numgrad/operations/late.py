@@ -12,7 +12,6 @@ import numpy as np
 
 from numgrad.core.op import OPS, Op
 
-_MODULES: dict[str, str] = {"linear_algebra.products": "cross matvec vecmat"}
 _MODULES: dict[str, str] = {
     "calculus": "cumulative_trapezoid ediff1d gradient simpson trapezoid unwrap",
     "convolve": "convolve correlate",
@@ -20,6 +19,7 @@ _MODULES: dict[str, str] = {
     "real_if_close sinc spacing",
     "histogram": "histogram histogram2d histogram_bin_edges histogramdd",
     "interpolation": "interp",
+    "linear_algebra.products": "cross matvec vecmat",
     "nan_reductions": "nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod "
     "nanstd nansum nanvar",
     "order_statistics": "median nanmedian",
@@ -67,11 +67,10 @@ NAMESPACES: dict[str, str] = {
     "scipy.ndimage": "numgrad.ndimage",
     "scipy.signal": "numgrad.signal",
 }
+"""Modules of NumPy and SciPy -> modules of ours, whose import declares what stands for theirs."""
+
 _AT_HOME = ("numpy", "numpy.lib.stride_tricks")
 """Modules of NumPy whose functions have their operations under names of ``numgrad`` itself."""
-
-NAMESPACES: dict[str, str] = {}
-"""Modules of NumPy and SciPy -> modules of ours, whose import declares what stands for theirs."""
 
 
 def declared(name: str) -> Op:

@@ -224,3 +224,42 @@ def kernel(x, y, n):
     )
     assert isinstance(kernel.code, NativeCode)
     machine.compile_ir(kernel.code.translated(), "verified", verify=True)
+
+
+LONG = """
+import numpy as np
+from numgrad.kernels.vmath.trigonometric import sin_f64, sin_rare_f64, sin_slow_f64
+from numgrad.codegen.intrinsics import add_any_order
+
+
+def kernel(x, y):
+    total = 0.0
+    for k in range(x.size):
+        a = x[k]
+        b = sin_slow_f64(a) if sin_rare_f64(a) else sin_f64(a)
+        c = sin_slow_f64(b) if sin_rare_f64(b) else sin_f64(b)
+        y[k] = c
+        total = add_any_order(total, c)
+    z = np.empty(3, np.float64)
+    z[1] = sin_slow_f64(total) if sin_rare_f64(total) else sin_f64(total)
+    return z[1]
+"""
+
+
+def test_a_long_text_is_written_once_and_has_the_bits_of_a_short_one(monkeypatch):
+    kernels = []
+    for long in (10**9, 0):
+        monkeypatch.setattr("numgrad.codegen.native.kernel.LONG", long)
+        monkeypatch.setattr("numgrad.codegen.native.loops.MOST_TWICE", long)
+        kernel = compiler.compile_kernel(
+            "long", LONG, "float64(float64[::1], float64[::1])", keep=False
+        )
+        assert ("@choice" in NativeCode(kernel).translated()) == (long == 0)
+        kernels.append(kernel.entry)
+    for length in (0, 1, 7, 8, 9, 31, 100):
+        x = np.random.default_rng(length).normal(size=length)
+        x[::5] *= 1e9
+        (y, z) = (np.full(length + 2, 7.0) for _ in range(2))
+        assert kernels[0](x, y[1:-1]) == kernels[1](x, z[1:-1])
+        assert y.tolist() == z.tolist()
+        assert z[0] == z[-1] == 7.0

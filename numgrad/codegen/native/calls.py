@@ -188,9 +188,36 @@ class CallWriter(ExpressionWriter):
         """Whether to write a function where the text calls it."""
         if function.size > SMALL or function.whole_size > LARGE:
             return False
+        if function.whole_size > SMALL and self.f.module.long:
+            return False
         written = self.f.module.written
         written[function] = written.get(function, 0) + 1
         return function.whole_size <= SMALL or written[function] <= OFTEN
+
+    def _of_IfExp(self, node: ast.IfExp) -> Value:
+        operands = _operands(node)
+        if not operands or self.function.library or not self.f.module.long:
+            return super()._of_IfExp(node)
+        return self._outlined(node, operands)
+
+    def _outlined(self, node: ast.IfExp, operands: list[ast.Name]) -> Value:
+        """A choice between calls of the library, as a call of a function that makes it."""
+        text = ast.dump(node)
+        parameters = dict.fromkeys(name.id for name in operands)
+        for number, name in enumerate(parameters):
+            text = text.replace(f"Name(id='{name}'", f"Name(id='@{number}'")
+        known = self.f.module.outlined
+        function = known.get(text)
+        if function is None:
+            (tree,) = ast.parse(f"def choice({', '.join(parameters)}): pass").body
+            assert isinstance(tree, ast.FunctionDef)
+            tree.body = [ast.Return(node)]
+            function = known[text] = SourceFunction(
+                "choice", tree, self.function.look_up, True, self.function.contract
+            )
+        values = [self.value(ast.Name(name, ast.Load())) for name in parameters]
+        vector = any(isinstance(v, Number) and v.lanes for v in values)
+        return call(self, function, values, lanes=vector)
 
     def _inline(self, function: SourceFunction, arguments: list[Value]) -> Value:
         f = self.f
@@ -199,6 +226,18 @@ class CallWriter(ExpressionWriter):
             return self.inlined_body(function).translated(arguments)
         finally:
             f.contract = around
+
+
+def _operands(node: ast.IfExp) -> list[ast.Name]:
+    """The operands of a choice between calls by name whose operands all are names, else none."""
+    found: list[ast.Name] = []
+    for part in (node.test, node.body, node.orelse):
+        if not isinstance(part, ast.Call) or not isinstance(part.func, ast.Name):
+            return []
+        if not all(isinstance(a, ast.Name) for a in part.args):
+            return []
+        found += part.args  # pyright: ignore
+    return found
 
 
 def _words(text: str) -> list[str]:

@@ -27,6 +27,9 @@ from numgrad.codegen.native.values import (
     vector_type,
 )
 
+ON_STACK = 4096
+"""Bytes up to which an array of fixed size lies on the stack."""
+
 LoopWriter = Callable[["FunctionBody", ast.For], None]
 """Translates a loop over a range."""
 
@@ -59,7 +62,7 @@ class FunctionBody(CallWriter):
         self.inlined = False
         self.result: Any = None
         self.returns: Any = None
-        self.owned: list[str] = []
+        self.owned = 0
         self.fails = False
         self.loops: list[tuple[str, str]] = []
         f.contract = " contract" if function.contract else f.contract
@@ -246,10 +249,13 @@ class FunctionBody(CallWriter):
         total = integer(dtype.itemsize)
         for length in numbers:
             total = do.binary(f, "*", total, length)
+        if not zero and total.literal is not None and total.literal <= ON_STACK:
+            data = f.slot(f"[{max(total.literal, 1)} x i8], align 64")
+            return Array(dtype, data, numbers, None, data)
         size = do.binary(f, "+", total, integer(64))
         free = f.module.declare("free", "void", ["ptr"])
-        slot = f.slot("ptr", "null")
-        self.owned.append(slot)
+        slot = f.value(f"getelementptr ptr, ptr %owned, i64 {self.owned}")
+        self.owned += 1
         f.effect(f"call void {free}(ptr {f.value(f'load ptr, ptr {slot}')})")
         if zero:
             name = f.module.declare("calloc", "ptr", ["i64", "i64"])
@@ -316,22 +322,50 @@ class FunctionBody(CallWriter):
         if len(texts) > 1:
             result = "{" + ", ".join(texts) + "}"
         f = self.f
-        free = []
-        for k, slot in enumerate(self.owned):
-            free += [
-                f"  %free@N@.{k} = load ptr, ptr {slot}",
-                f"  call void @free(ptr %free@N@.{k})",
-            ]
+        free: list[str] = []
+        if self.owned:
+            kind = f"[{self.owned} x ptr]"
+            f.slots.insert(
+                0, f"  %owned = alloca {kind}\n  store {kind} zeroinitializer, ptr %owned"
+            )
+            free = [f"  call void {_release(f.module)}(ptr %owned, i64 {self.owned})"]
         lines = []
-        for number, line in enumerate(f.lines):
+        for line in f.lines:
             if line == "  @LEAVE@":
-                lines += [text.replace("@N@", str(number)) for text in free]
+                lines += free
             elif line == "  @NOTHING@":
                 lines.append("  ret void" if result == "void" else f"  ret {result} poison")
             else:
                 lines.append(line)
         f.lines = lines
         return result, (kinds, several)
+
+
+_RELEASE = """define private void @release(ptr %owned, i64 %count) #0 noinline {
+entry:
+  br label %each
+each:
+  %k = phi i64 [ 0, %entry ], [ %next, %each ]
+  %slot = getelementptr ptr, ptr %owned, i64 %k
+  %memory = load ptr, ptr %slot
+  call void @free(ptr %memory)
+  %next = add i64 %k, 1
+  %more = icmp slt i64 %next, %count
+  br i1 %more, label %each, label %done
+done:
+  ret void
+}"""
+
+
+def _release(module: ModuleText) -> str:
+    """The function that gives back the memory that a function owns.
+
+    Were each piece of memory a variable, LLVM would look at all of them wherever one is missing.
+    """
+    if _RELEASE not in module.functions:
+        module.functions.append(_RELEASE)
+        module.unique("release")
+    return "@release"
 
 
 def write_body(

@@ -8,21 +8,36 @@ from typing import Any
 
 from numgrad.errors import NumgradError
 
+LONG = 400
+"""Instructions of a function from which on LLVM translates it as it stands, if the text is long:
+half the time to compile, up to a fifth more to run."""
+MOST_SCOPES = 64
+"""Arrays up to which LLVM is told that they lie apart: each access names all others."""
+
 
 class Unsupported(NumgradError):
     """What the native compiler does not translate; Numba does."""
 
 
 class ModuleText:
-    """Functions, what they declare, and constants."""
+    """Functions, what they declare, and constants.
 
-    def __init__(self) -> None:
+    Attributes
+    ----------
+    long, very_long
+        Whether little is to be written twice, because LLVM would take long; and whether it is to
+        translate long functions as they stand.
+    """
+
+    def __init__(self, *, long: bool = False, very_long: bool = False) -> None:
+        self.long, self.very_long = long, very_long
         self.declarations: dict[str, str] = {}
         self.functions: list[str] = []
         self.constants: dict[str, str] = {}
         self.metadata: list[str] = []
         self.known_functions: dict[Any, Any] = {}
         self.written: dict[Any, int] = {}
+        self.outlined: dict[str, Any] = {}
         self._names: dict[str, int] = {}
 
     def unique(self, stem: str) -> str:
@@ -76,6 +91,7 @@ class FunctionWriter:
         self._labels = 0
         self._domain: str | None = None
         self._scopes: dict[int, str] = {}
+        self._accesses: dict[int, str] = {}
 
     # ---------------------------------------------------------------------------- instructions
 
@@ -174,6 +190,14 @@ class FunctionWriter:
 
     def scope(self, number: int, count: int) -> str:
         """Metadata of an access to one of ``count`` arrays that do not overlap."""
+        found = self._accesses.get(number)
+        if found is None:
+            found = self._accesses[number] = self._access(number, count)
+        return found
+
+    def _access(self, number: int, count: int) -> str:
+        if count > MOST_SCOPES:
+            return ""
         module = self.module
         if self._domain is None:
             self._domain = module.node(f'distinct !{{!"{self.name}"}}')
@@ -188,7 +212,10 @@ class FunctionWriter:
     def text(self, result: str, linkage: str = "private ") -> str:
         """The function."""
         given = ", ".join(f"{kind} {name}" for kind, name in self.parameters)
-        head = f"define {linkage}{result} @{self.name}({given}) #0 {self.flags}{{\nentry:"
+        flags = self.flags
+        if self.module.very_long and len(self.lines) > LONG:
+            flags = "noinline optnone "
+        head = f"define {linkage}{result} @{self.name}({given}) #0 {flags}{{\nentry:"
         body = self.lines
         if not self.ended:
             body = [*body, "  unreachable"]

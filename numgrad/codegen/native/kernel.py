@@ -74,9 +74,14 @@ class NativeCode:
         return machine.assembly(self.translated(), "inspected")
 
 
+LONG, VERY_LONG = 40_000, 100_000
+"""Characters of a text from which on functions are called and not written in place, and from which
+on LLVM is to take less time."""
+
+
 def translate(source: str, signature: Signature, *, has_fma: bool, parallel: bool = False) -> str:
     """The module of a kernel whose text defines ``kernel``: its body is ``@body``."""
-    module = ModuleText()
+    module = ModuleText(long=len(source) > LONG, very_long=len(source) > VERY_LONG)
     kernel = KernelText(source).functions["kernel"]
     write_body(module, kernel, signature, write_loop, has_fma=has_fma, parallel=parallel)
     return module.text()

@@ -47,6 +47,8 @@ from numgrad.codegen.native.values import (
 
 LANE_BYTES = 64
 """Bytes that the lanes of a loop's widest type take."""
+MOST_TWICE = 200
+"""Statements up to which the body of a loop is written twice, for what is left over with a mask."""
 SUMS = 4
 """How many times as many lanes a loop has that only adds up one sum, and would wait for itself."""
 
@@ -227,6 +229,11 @@ def _in_lanes(body: FunctionBody, node: ast.For, start: Number, stop: Number, ap
         _start_total(body, total, count)
     counter = f.slot("i64")
     f.effect(f"store i64 {start.part}, ptr {counter}")
+    if f.module.long and len(node.body) > MOST_TWICE:
+        _masked(body, node, totals, stop, count, counter, apart)
+        for total in totals.values():
+            _end_total(body, total, count)
+        return
     head, full, rest, last, after = (f.label(x) for x in ("lanes", "full", "rest", "last", "after"))
     names = dict(body.names)
     f.start(head)
@@ -244,16 +251,48 @@ def _in_lanes(body: FunctionBody, node: ast.For, start: Number, stop: Number, ap
         index = f.value(f"load i64, ptr {counter}")
         f.branch(f.value(f"icmp slt i64 {index}, {stop.part}"), last, after)
         f.begin(last)
-        left = f.value(f"sub i64 {stop.part}, {index}")
-        vector = in_lanes(Number(INT64, (left,)), count, f).part
-        places = ", ".join(f"i64 {k}" for k in range(count))
-        mask = f.value(f"icmp slt <{count} x i64> <{places}>, {vector}")
+        mask = _within(f, index, stop, count)
         _body_in_lanes(body, node, totals, Lanes(count, mask, apart), index)
         f.jump(after)
     body.names = names
     f.begin(after)
     for total in totals.values():
         _end_total(body, total, count)
+
+
+def _masked(
+    body: FunctionBody,
+    node: ast.For,
+    totals: dict[int, Total],
+    stop: Number,
+    count: int,
+    counter: str,
+    apart: bool,
+) -> None:
+    """A long loop, whose body is written once, with a mask for what is beyond its end."""
+    f = body.f
+    head, inner, after = (f.label(x) for x in ("lanes", "masked", "after"))
+    names = dict(body.names)
+    f.start(head)
+    with f.inside():
+        index = f.value(f"load i64, ptr {counter}")
+        f.branch(f.value(f"icmp slt i64 {index}, {stop.part}"), inner, after)
+        f.begin(inner)
+        mask = _within(f, index, stop, count)
+        _body_in_lanes(body, node, totals, Lanes(count, mask, apart), index)
+        following = f.value(f"add i64 {index}, {count}")
+        f.effect(f"store i64 {following}, ptr {counter}")
+        f.jump(head)
+    body.names = names
+    f.begin(after)
+
+
+def _within(f: FunctionWriter, index: str, stop: Number, count: int) -> str:
+    """Which lanes from an index on are before the end."""
+    left = f.value(f"sub i64 {stop.part}, {index}")
+    vector = in_lanes(Number(INT64, (left,)), count, f).part
+    places = ", ".join(f"i64 {k}" for k in range(count))
+    return f.value(f"icmp slt <{count} x i64> <{places}>, {vector}")
 
 
 def _body_in_lanes(

@@ -20,6 +20,8 @@ Path = tuple[tuple[int, int], ...]
 
 def variables(function: ast.FunctionDef) -> frozenset[str]:
     """The names of a function that need memory."""
+    if is_straight(function.body):
+        return frozenset()
     stored: dict[str, list[Path]] = {}
     loaded: dict[str, list[Path]] = {}
     for argument in function.args.args:

@@ -27,6 +27,7 @@ _TYPES = {
     )
 }  # fmt: skip
 _CONSTRUCTORS = {name: dtype.type for name, dtype in _TYPES.items()}
+_ALLOCATING = ("empty", "zeros", "empty_like")
 PRANGE = object()
 """What the text calls ``prange``."""
 THREADS = object()
@@ -45,6 +46,8 @@ class SourceFunction:
         The value of a name that is not local.
     library
         Whether it belongs to the kernel library and not to the kernel's text.
+    text
+        What it is written as, if it is of the kernel's text.
     """
 
     name: str
@@ -52,6 +55,7 @@ class SourceFunction:
     look_up: Callable[[str], Any]
     library: bool
     contract: bool = False
+    text: str = ""
 
     @cached_property
     def statements(self) -> list[ast.stmt]:
@@ -92,10 +96,10 @@ class SourceFunction:
     @cached_property
     def allocates(self) -> bool:
         """Whether it makes arrays of its own."""
-        return any(
-            isinstance(node, ast.Attribute) and node.attr in ("empty", "zeros", "empty_like")
-            for node in nodes(self.tree)
-        )
+        if self.text:  # which may be long
+            return any(f".{name}(" in self.text for name in _ALLOCATING)
+        attributes = (node for node in nodes(self.tree) if isinstance(node, ast.Attribute))
+        return any(node.attr in _ALLOCATING for node in attributes)
 
 
 @cache
@@ -143,6 +147,7 @@ class KernelText:
         self._imported: dict[str, tuple[str, str]] = {}
         self._constants: dict[str, Any] = {"np": np}
         self.functions: dict[str, SourceFunction] = {}
+        self._lines = text.splitlines()
         for node in ast.parse(text).body:
             self._take(node)
 
@@ -166,8 +171,9 @@ class KernelText:
             contract = any(
                 isinstance(d, ast.Name) and d.id == "contracted" for d in node.decorator_list
             )
+            lines = "\n".join(self._lines[node.lineno - 1 : node.end_lineno])
             self.functions[node.name] = SourceFunction(
-                node.name, node, self.look_up, False, contract
+                node.name, node, self.look_up, False, contract, lines
             )
         elif not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
             raise Unsupported(type(node).__name__)

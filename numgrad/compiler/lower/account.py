@@ -12,7 +12,7 @@ from numgrad.compiler.graph.graph import TracedNode
 from numgrad.compiler.graph.polynomial import Terms as Length
 from numgrad.compiler.graph.polynomial import add, constant, multiply
 from numgrad.compiler.lower.accumulate import paths
-from numgrad.compiler.lower.statements import Statement, loads, loops_behind
+from numgrad.compiler.lower.statements import Statement, loops_behind
 from numgrad.compiler.lower.terms import PART, PRODUCT, REDUCE, SCAN, SCATTER, Term, count
 from numgrad.compiler.lower.tree import Item, Loop
 from numgrad.compiler.lower.write import SourceWriter, Storage
@@ -129,7 +129,7 @@ def _count_bytes(
     out: Account, statement: Statement, path: Sequence[Loop], study: SourceWriter, counted: set
 ) -> None:
     bodies, term = study.bodies, statement.term
-    for symbol in loads(bodies.body(statement)):
+    for symbol in bodies.loads(statement):
         number, index = symbol.detail
         read, place = bodies.terms[number], study.storage.get(number)
         if place is None or not (place.whole and place.memory):

@@ -168,7 +168,11 @@ class Elements:
 
     def _mapped(self, term: Term) -> np.ndarray:
         shape = extents(term.shape)
-        args = [np.broadcast_to(self.of(x), shape).ravel() for x in term.args]  # pyright: ignore
+        assert shape is not None
+        args = []
+        for x in map(self.of, term.args):
+            full = x if x.shape == shape else np.broadcast_to(x, shape)
+            args.append(full.ravel().tolist())
         make, op, dtype, detail = self.make, term.op, term.dtype, term.detail
         return _array([make(op, given, dtype, detail) for given in zip(*args, strict=True)], shape)
 

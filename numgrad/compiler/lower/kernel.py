@@ -20,7 +20,6 @@ from numgrad.compiler.lower.statements import (
     Bodies,
     Statement,
     expensive,
-    loads,
     make_statements,
 )
 from numgrad.compiler.lower.terms import (
@@ -163,7 +162,7 @@ class KernelWriter(SourceWriter):
         readers: dict[int, list[Statement]] = {}
         self._searched: set[int] = set()  # read at places that are computed
         for statement in self.statements:
-            for symbol in loads(self.bodies.body(statement)):
+            for symbol in self.bodies.loads(statement):
                 readers.setdefault(symbol.detail[0], []).append(statement)
                 if symbol.args:
                     self._searched.add(symbol.detail[0])
@@ -459,20 +458,29 @@ class KernelWriter(SourceWriter):
             self.put(2, self._task(nest, results, "0", f"total{k}", nest.arguments))
             self.put(1, "else:")
             depth = 2
-        for s in partial:
-            n = s.term.number
-            size = text(count(s.term.shape)) if s in nest.rows else "1"
-            dtype = numpy_name(s.term.dtype)
+        alike: dict[tuple[str, str], list[Statement]] = {}
+        for s in nest.scalars:
+            kind = step_of(s.term.detail[0], s.term.dtype), numpy_name(s.term.dtype)
+            alike.setdefault(kind, []).append(s)
+        place = {
+            s.term.number: (f"p{group[0].term.number}", column)
+            for group in alike.values()
+            for column, s in enumerate(group)
+        }
+        for group in (*alike.values(), *([s] for s in nest.rows)):
+            n, dtype = group[0].term.number, numpy_name(group[0].term.dtype)
+            size = self._columns(group, nest)
             self.put(depth, f"p{n} = np.empty((tasks{k} + 1, {size}), {dtype})")
-            if s in nest.rows:
+            if group[0] in nest.rows:
                 self.put(depth, f"q{n} = int64(p{n}.ctypes.data)")
         self.put(depth, f"for task{k} in @RANGE@(tasks{k}):")
         given = [self._row(rows[a].term, k) if a in rows else a for a in nest.arguments]
-        results = [f"p{s.term.number}[task{k}, 0]" for s in nest.scalars]
+        of_task = [place[s.term.number] for s in nest.scalars]
+        results = [f"{name}[task{k}, {column}]" for name, column in of_task]
         stop = f"min(task{k} * step{k} + step{k}, total{k})"
         self.put(depth + 1, self._task(nest, results, f"task{k} * step{k}", stop, given))
-        for s in partial:
-            self._finish(depth, s, k, s in nest.rows)
+        for group in (*alike.values(), *([s] for s in nest.rows)):
+            self._finish(depth, group, k, nest)
         for s in nest.scalars:
             self._hand_out(s.term.number, f"r{s.term.number}")
         moved = self._bytes([int(name[1:]) for name in nest.arguments if name[0] == "a"])
@@ -490,18 +498,23 @@ class KernelWriter(SourceWriter):
         size = text(multiply(count(term.shape), constant(term.dtype.itemsize)))
         return f"q{term.number} + task{k} * ({size})"
 
-    def _finish(self, depth: int, s: Statement, k: int, row: bool) -> None:
+    def _columns(self, group: Sequence[Statement], nest: Nest) -> str:
+        """How many numbers a task keeps of results that are put together in the same way."""
+        return text(count(group[0].term.shape)) if group[0] in nest.rows else str(len(group))
+
+    def _finish(self, depth: int, group: Sequence[Statement], k: int, nest: Nest) -> None:
         """Put the partial results of tasks together."""
-        n, term = s.term.number, s.term
-        size = text(count(term.shape)) if row else "1"
+        term = group[0].term
+        n, size = term.number, self._columns(group, nest)
         function = self.use(f"finish_{step_of(term.detail[0], term.dtype)}", "codegen.accumulation")
         self.put(depth, f"{function}(p{n}, tasks{k}, {size}, 1)")
-        if row:
+        if group[0] in nest.rows:
             whole = f"x{n}.reshape({size})" if n in self.exported else f"x{n}"
             self.put(depth, f"f{n} = {whole}", f"for e in range({size}):")
             self.put(depth + 1, f"f{n}[e] = p{n}[0, e]")
-        else:
-            self.put(depth, f"r{n} = p{n}[0, 0]")
+            return
+        for column, s in enumerate(group):
+            self.put(depth, f"r{s.term.number} = p{n}[0, {column}]")
 
 
 def arrange(terms: Terms, stored: Sequence[Term]) -> tuple[Bodies, list[Statement], list[Item]]:

@@ -143,6 +143,7 @@ class Bodies:
         self.computed: dict[int, Symbol] = {}
         self._numbers: dict[Symbol, int] = {}
         self._bodies: dict[int, Symbol] = {}
+        self._loads: dict[int, list[Symbol]] = {}
         self.elements = Elements(self.reader, self.stored, self.load, self.inside)
 
     def body(self, statement: Statement) -> Symbol:
@@ -155,6 +156,14 @@ class Bodies:
         found = self._bodies.get(number)
         if found is None:
             found = self._bodies[number] = self._read(statement)
+        return found
+
+    def loads(self, statement: Statement) -> list[Symbol]:
+        """The reads of memory in the body of a statement."""
+        number = statement.term.number
+        found = self._loads.get(number)
+        if found is None:
+            found = self._loads[number] = loads(self.body(statement))
         return found
 
     def _read(self, statement: Statement) -> Symbol:
@@ -386,7 +395,8 @@ def align(statements: Sequence[Statement], bodies: Bodies, loops: Loops) -> None
     walks: dict[tuple[int, int], int] = {}
     accesses: list[tuple[int, Any]] = []
     for statement in statements:
-        accesses += [symbol.detail for symbol in loads(bodies.body(statement))]
+        if not statement.small:
+            accesses += [symbol.detail for symbol in bodies.loads(statement)]
     for number, index in accesses:
         producer = of_term.get(number)
         if producer is None or index[:1] == ("flat",):

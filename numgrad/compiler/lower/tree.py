@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from numgrad.compiler.graph.polynomial import Terms as Length
 from numgrad.compiler.graph.polynomial import multiply, value_of
 from numgrad.compiler.lower.access import Index, loop_index, loops_in, single_loop
-from numgrad.compiler.lower.statements import Bodies, Loops, Statement, expensive, loads
+from numgrad.compiler.lower.statements import Bodies, Loops, Statement, expensive
 from numgrad.compiler.lower.terms import ONE, SCAN, SCATTER, Term, ravel
 
 LANES = 128
@@ -95,7 +95,7 @@ def study(statements: Sequence[Statement], bodies: Bodies, loops: Loops) -> Read
         waited: dict[int, set[int]] = {}
         steps: dict[int, int] = {}
         touched = [(statement.term, statement.index)]
-        for symbol in loads(bodies.body(statement)):
+        for symbol in bodies.loads(statement):
             number, index = symbol.detail
             if number in place:
                 k = place[number]

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen import threads
+from numgrad.codegen.collection import collection_later
 from numgrad.codegen.compile import Kernel, compile_kernel
 from numgrad.codegen.dtypes import BOOL
 from numgrad.codegen.estimate import MEMORY_NS, serial_ns
@@ -60,7 +61,8 @@ from numgrad.errors import NumgradAssertionError
 
 def compile_graph(graph: Graph, options: Options | None = None) -> KernelProgram:
     """The program that computes ``graph``; kernels are compiled when they are first called."""
-    return KernelProgram(graph, options or Options())
+    with collection_later():
+        return KernelProgram(graph, options or Options())
 
 
 class KernelStep:
@@ -90,6 +92,7 @@ class KernelStep:
             with (
                 announced(f"compiling {self.name}"),
                 no_internal_error(f"it compiled the kernel {self.name}", KernelStep),
+                collection_later(),
             ):
                 found = self.kernels[parallel, nogil] = compile_kernel(
                     self.name,
