@@ -11,11 +11,16 @@ from numgrad import autograd as autograd
 from numgrad import config as config
 from numgrad import data as data
 from numgrad import errors as errors
+from numgrad import fft as fft
 from numgrad import func as func
 from numgrad import io as io
+from numgrad import linalg as linalg
+from numgrad import ndimage as ndimage
 from numgrad import nn as nn
 from numgrad import optim as optim
 from numgrad import random as random
+from numgrad import signal as signal
+from numgrad import special as special
 from numgrad import stats as stats
 from numgrad import testing as testing
 from numgrad import tree as tree
@@ -345,6 +350,11 @@ def cov(
     dtype: DTypeLike | None = None,
 ) -> Tensor:
     """Covariances of variables, of which each row of ``x`` has the observations."""
+
+def cross(
+    a: _Array, b: _Array, axisa: Any = -1, axisb: Any = -1, axisc: Any = -1, axis: _Axis = None
+) -> Tensor:
+    """Cross products of vectors of three elements, or two, of which the third counts as zero."""
 
 def cummax(x: _Array, axis: _Axis = None, return_indices: bool = False) -> Tensor:
     """Largest of all elements up to each one along an axis, NaN from a NaN on."""
@@ -716,6 +726,9 @@ def matrix_norm(x: _Array, keepdims: bool = False, ord: str = "fro") -> Tensor:
 
 def matrix_transpose(x: _Array) -> Tensor:
     """The last two axes exchanged."""
+
+def matvec(a: _Array, b: _Array) -> Tensor:
+    """Products of matrices with vectors, the last axes; other axes broadcast."""
 
 def max(x: _Array, axis: _Axis = None, keepdims: bool = False) -> Tensor:
     """Largest element over axes, NaN if there is one; equal elements share the gradient."""
@@ -1226,6 +1239,9 @@ def vdot(a: _Array, b: _Array) -> Tensor:
 
 def vecdot(a: _Array, b: _Array, axis: _Axis = -1) -> Tensor:
     """Sum of products over one axis, the first operand conjugated; other axes broadcast."""
+
+def vecmat(a: _Array, b: _Array) -> Tensor:
+    """Products of vectors, the last axes, conjugated, with matrices; other axes broadcast."""
 
 def vector_norm(x: _Array, axis: _Axis = None, keepdims: bool = False, ord: Any = 2) -> Tensor:
     """Norm of all elements along the axes, taken as one vector; without axes, of all elements."""
