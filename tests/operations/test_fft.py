@@ -55,6 +55,7 @@ def test_values_along_one_axis(name):
                     check(getattr(ng.fft, name)(x, n, axis, norm), expected)
 
 
+@pytest.mark.slow(cases=6)
 @pytest.mark.parametrize("name", [*ONE, *SEVERAL])
 def test_values_and_gradients_are_pytorchs(name):
     torch = pytest.importorskip("torch")
@@ -77,6 +78,7 @@ def test_values_and_gradients_are_pytorchs(name):
             check(ours.grad, theirs.grad.resolve_conj().numpy())
 
 
+@pytest.mark.slow(cases=4)
 @pytest.mark.parametrize("name", TRIGONOMETRIC)
 def test_cosines_and_sines(name):
     for kind in (1, 2, 3, 4):

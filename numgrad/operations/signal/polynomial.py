@@ -23,7 +23,7 @@ def _coefficients(window_length: Any, polyorder: Any, deriv: Any, *more: Any) ->
     import scipy.signal
 
     try:
-        return scipy.signal.savgol_coeffs(window_length, polyorder, deriv, *more)
+        return np.asarray(scipy.signal.savgol_coeffs(window_length, polyorder, deriv, *more))
     except ValueError as error:
         raise NumgradValueError(
             f"savgol_coeffs: {window_length} places, a polynomial of order {polyorder}: {error}"
