@@ -275,6 +275,16 @@ CASES: dict[Any, list[Call]] = {
 }  # fmt: skip
 CASES |= {np.around: CASES[np.round], np.amax: EXTREMA, np.amin: EXTREMA}
 CASES |= parameters_statistics.CASES
+CASES |= {
+    getattr(np.fft, name): [call(X), call(a=X, n=3, axis=0, norm="ortho")]
+    for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
+}
+CASES |= {
+    getattr(np.fft, name): [call(B), call(a=B, s=(2, 2), axes=(0, 1), norm="forward")]
+    for name in ("fft2", "ifft2", "rfft2", "irfft2", "fftn", "ifftn", "rfftn", "irfftn")
+}
+CASES[np.i0] = [call(X)]
+CASES |= {getattr(np.fft, n): [call(X), call(x=X, axes=0)] for n in ("fftshift", "ifftshift")}
 
 REFUSED: dict[Any, dict[str, Call]] = {
     np.nan_to_num: {"copy": call(N.copy(), copy=False)},
@@ -398,7 +408,10 @@ def test_a_parameter_that_is_not_taken_raises(name):
             function(*args, **kwargs)
 
 
-OUT = {title(f): f for f in CASES if "out" in inspect.signature(f).parameters}
+FORGETFUL = {np.fft.hfft, np.fft.ifft2, np.fft.irfft2}  # NumPy's own ignore out=
+OUT = {
+    title(f): f for f in CASES if "out" in inspect.signature(f).parameters and f not in FORGETFUL
+}
 
 
 @pytest.mark.parametrize("name", OUT)

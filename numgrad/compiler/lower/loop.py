@@ -128,7 +128,7 @@ class LoopWriter(KernelWriter):
 
     # ----------------------------------------------------------------------------------- memory
 
-    def _bytes(self, term: Term) -> str:
+    def _row_bytes(self, term: Term) -> str:
         return f"({text(self._size(term))}) * {term.dtype.itemsize}"
 
     def _size(self, term: Term) -> Length:
@@ -183,7 +183,7 @@ class LoopWriter(KernelWriter):
             if k < self.carries:
                 lines += self._read(k, f"a_c{k}")
             else:
-                lines += self._read(k, f"g{k} + k * {self._bytes(self.inputs[k])}")
+                lines += self._read(k, f"g{k} + k * {self._row_bytes(self.inputs[k])}")
         for number, place in self._direct().items():
             lines.append(f"    a{number} = {place}")
         return lines
@@ -208,7 +208,7 @@ class LoopWriter(KernelWriter):
     def _target(self, k: int) -> str:
         if k < self.carries:
             return f"a_d{k}"
-        return f"h{k} + k * {self._bytes(self.returned[k])}"
+        return f"h{k} + k * {self._row_bytes(self.returned[k])}"
 
     def _results(self) -> list[str]:
         """Bring the results of a step to their places; then the new carry is the carry."""
