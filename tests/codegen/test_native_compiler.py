@@ -188,6 +188,16 @@ def test_what_is_not_in_the_language_goes_to_numba():
     assert x[0] == pytest.approx(np.sinh(1.0))
 
 
+def test_what_llvm_does_not_take_goes_to_numba(monkeypatch):
+    monkeypatch.setattr(NativeCode, "translated", lambda self: "define nonsense")
+    text = "def kernel(x):\n    x[0] = 2.0 * x[1]\n"
+    kernel = compiler.compile_kernel("refused", text, "void(float64[::1])", keep=False)
+    assert "LLVM does not take" in kernel.hosted
+    x = np.array([0.0, 1.0])
+    kernel.entry(x)
+    assert x[0] == 2.0
+
+
 def test_no_memory_is_an_error_that_says_so():
     kernel = native(
         """

@@ -48,7 +48,11 @@ class NativeCode:
 
     def compile(self, unique: str) -> bytes:
         """Make the object."""
-        return machine.compile_ir(self.translated(), unique.replace("-", "_"))
+        text = self.translated()
+        try:
+            return machine.compile_ir(text, unique.replace("-", "_"))
+        except RuntimeError as error:
+            raise Unsupported(f"LLVM does not take its code: {error}") from error
 
     def load(self, payload: bytes) -> Callable[..., Any]:
         """The Python function of an object."""
@@ -74,7 +78,7 @@ class NativeCode:
         return machine.assembly(self.translated(), "inspected")
 
 
-LONG, VERY_LONG = 40_000, 100_000
+LONG, VERY_LONG = 60_000, 100_000
 """Characters of a text from which on functions are called and not written in place, and from which
 on LLVM is to take less time."""
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from numgrad.codegen.native.syntax import found_once, nodes
+from numgrad.codegen.native.syntax import found_once
 
 Path = tuple[tuple[int, int], ...]
 """Where a statement stands: each list of statements around it, with the place there."""
@@ -76,8 +76,22 @@ def _names(node: ast.AST, path: Path) -> Iterator[tuple[Path, str, bool]]:
 
 @found_once
 def used_names(node: ast.AST) -> tuple[ast.Name, ...]:
-    """The names in a piece of syntax."""
-    return tuple(each for each in nodes(node) if isinstance(each, ast.Name))
+    """The names in a piece of syntax, outermost first."""
+    found, rest = [], [node]
+    for each in rest:  # which grows
+        if isinstance(each, ast.Name):
+            found.append(each)
+        elif not isinstance(each, ast.Constant):
+            for field in each._fields:
+                value = getattr(each, field, None)
+                if isinstance(value, list):
+                    rest += [part for part in value if isinstance(part, ast.AST)]
+                elif isinstance(value, _PARTS):
+                    rest.append(value)
+    return tuple(found)
+
+
+_PARTS = (ast.expr, ast.stmt)
 
 
 def assigned(statements: Sequence[ast.stmt]) -> list[str]:
