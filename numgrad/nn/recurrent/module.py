@@ -112,7 +112,9 @@ class _Recurrent(Module):
     def _parameter(self, kind: str, suffix: str) -> Any:
         name = f"{kind}_{suffix}"
         found = self._parameters.get(name)
-        return getattr(self, name, None) if found is None else found
+        if found is None and "parametrizations" in self.__dict__:
+            found = getattr(self, name, None)  # Note [Parametrized modules]
+        return found
 
     @property
     def all_weights(self) -> list[list[Any]]:
