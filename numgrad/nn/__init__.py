@@ -1,9 +1,10 @@
 """Neural networks: modules are functions with parameters, made of one another.
 
 Derive from ``Module`` or put modules together with ``Sequential``; ``parameters()`` goes to an
-optimizer of ``ng.optim``. Layers: ``Linear``, ``Conv2d``, ``LSTM``, ``MultiheadAttention``,
-``LayerNorm``, ``Dropout``, ``Embedding`` and their kin; losses end with ``Loss``. ``functional``
-has the same as functions of their parameters, ``init`` fills parameters, ``utils`` clips gradients.
+optimizer of ``ng.optim``. Layers: ``Linear``, ``Conv2d``, ``LSTM``, ``Transformer``, ``LayerNorm``,
+``Dropout``, ``Embedding``, ``MaxPool2d``, ``Upsample`` and their kin; losses end with ``Loss``.
+``functional`` has the same as functions of their parameters, ``init`` fills parameters, ``utils``
+clips gradients, parametrizes modules and packs sequences.
 
 >>> import numgrad as ng
 >>> model = ng.nn.Sequential(ng.nn.Linear(3, 8), ng.nn.Tanh(), ng.nn.Linear(8, 1))

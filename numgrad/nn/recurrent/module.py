@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from numgrad.nn.module.module import Module
 from numgrad.nn.module.options import checked
 from numgrad.nn.module.parameter import empty_parameter
 from numgrad.nn.recurrent.operation import gru_sequence, lstm_sequence, rnn_sequence
-from numgrad.nn.recurrent.packed import PackedSequence
+from numgrad.nn.recurrent.packed import PackedSequence, blocks_of
 from numgrad.operations.join import concat, stack
 from numgrad.operations.shape import reshape
 from numgrad.operations.take import take
@@ -44,17 +43,6 @@ def starting_state(layer: str, state: Any, expected: tuple[int, ...], dtype: np.
             f"{layer}: a state of shape {state.shape} for this input; expected {expected}"
         )
     return state
-
-
-def blocks_of(packed: PackedSequence) -> list[tuple[int, int, int]]:
-    """Stretches of time in which as many sequences go on: first row, times, sequences."""
-    blocks: list[tuple[int, int, int]] = []
-    start = 0
-    for size, times in groupby(packed.batch_sizes.tolist()):
-        count = len(list(times))
-        blocks.append((start, count, size))
-        start += count * size
-    return blocks
 
 
 class _Recurrent(Module):
@@ -124,7 +112,9 @@ class _Recurrent(Module):
     def _parameter(self, kind: str, suffix: str) -> Any:
         name = f"{kind}_{suffix}"
         found = self._parameters.get(name)
-        return getattr(self, name, None) if found is None else found
+        if found is None and "parametrizations" in self.__dict__:
+            found = getattr(self, name, None)  # Note [Parametrized modules]
+        return found
 
     @property
     def all_weights(self) -> list[list[Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from operator import index
 from typing import Any, NamedTuple
 
@@ -46,6 +47,17 @@ class PackedSequence(NamedTuple):
     batch_sizes: np.ndarray
     sorted_indices: np.ndarray | None = None
     unsorted_indices: np.ndarray | None = None
+
+
+def blocks_of(packed: PackedSequence) -> list[tuple[int, int, int]]:
+    """Stretches of time in which as many sequences go on: first row, times, sequences."""
+    blocks: list[tuple[int, int, int]] = []
+    start = 0
+    for size, times in groupby(packed.batch_sizes.tolist()):
+        count = len(list(times))
+        blocks.append((start, count, size))
+        start += count * size
+    return blocks
 
 
 def _integers(name: str, what: str, given: Any) -> np.ndarray:
