@@ -6,7 +6,7 @@ stand above those of ``lower``.
 """
 
 from numgrad.codegen.device import outlined
-from numgrad.codegen.intrinsics import sqrt
+from numgrad.codegen.intrinsics import select, sqrt
 
 
 @outlined
@@ -20,19 +20,18 @@ def factor(a, pivots):
         best = abs(row[k])
         for j in range(k + 1, n):
             size = abs(row[j])
-            if size > best:
-                best = size
-                p = j
+            larger = size > best  # no branch, which would be guessed wrong
+            best = select(larger, size, best)
+            p = select(larger, j, p)
         pivots[k] = p + 1
         if best == 0.0:
             if info == 0:
                 info = k + 1
         else:
-            if p != k:
-                for i in range(n):
-                    other = a[i, p]
-                    a[i, p] = a[i, k]
-                    a[i, k] = other
+            for i in range(n):
+                other = a[i, p]
+                a[i, p] = a[i, k]
+                a[i, k] = other
             d = row[k]
             for j in range(k + 1, n):
                 row[j] = row[j] / d

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -11,26 +12,32 @@ from numgrad.core.abstract import broadcast_lengths
 from numgrad.core.call import sum_to_shape
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
+from numgrad.core.op import OPS
 from numgrad.errors import NumgradLinAlgError, NumgradTypeError, NumgradValueError
 from numgrad.operations.arrangement import matrix_transpose
 from numgrad.operations.matmul import matmul
 from numgrad.operations.shape import reshape
 
+_BOOL = np.dtype(bool)
 _SMALL = 32**3
 """Multiplications for which NumPy's product takes one thread."""
-_DTYPES = ("float32", "float64", "complex64", "complex128")
+_DTYPES = {np.dtype(name) for name in ("float32", "float64", "complex64", "complex128")}
 
 
 def computing_dtype(operation: str, *operands: Any) -> np.dtype:
     """The dtype that arrays are computed in: theirs if floating, else float64."""
-    dtype = np.result_type(*[x.dtype for x in operands])
+    dtype = operands[0].dtype
+    for x in operands[1:]:
+        if x.dtype != dtype:
+            dtype = np.result_type(dtype, x.dtype)
+    if dtype in _DTYPES:
+        return dtype
     if dtype.kind in "biu":
         return np.dtype(np.float64)
-    if dtype.name not in _DTYPES:
-        raise NumgradTypeError(
-            f"{operation}: no kernels for dtype {dtype}; convert to one of {', '.join(_DTYPES)}"
-        )
-    return dtype
+    raise NumgradTypeError(
+        f"{operation}: no kernels for dtype {dtype}; convert to one of "
+        f"{', '.join(sorted(d.name for d in _DTYPES))}"
+    )
 
 
 def real_dtype(dtype: np.dtype) -> np.dtype:
@@ -135,7 +142,22 @@ def constant(array: np.ndarray) -> Any:
 
 def identity(n: Any, dtype: np.dtype) -> Any:
     """Ones on the diagonal."""
-    return constant(np.eye(n.__index__(), dtype=dtype))
+    return constant(_eye(n.__index__(), dtype))
+
+
+@lru_cache(maxsize=16)
+def _eye(n: int, dtype: np.dtype) -> np.ndarray:
+    ones = np.eye(n, dtype=dtype)
+    ones.flags.writeable = False
+    return ones
+
+
+def on_diagonal(w: Any, others: Any) -> Any:
+    """Matrices with ``w`` on their diagonals, and other elements of given ones."""
+    own = _eye(w.shape[-1].__index__(), _BOOL)
+    if type(others) is np.ndarray:
+        return np.where(own, w[..., None, :], others)
+    return OPS["where"](constant(own), w[..., None, :], others)
 
 
 def hermitian(x: Any) -> Any:

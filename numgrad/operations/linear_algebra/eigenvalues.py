@@ -17,7 +17,6 @@ import numpy as np
 
 from numgrad.core.declare import composite, primitive
 from numgrad.core.formula import Meta
-from numgrad.core.op import OPS
 from numgrad.errors import NumgradLinAlgError, NumgradValueError
 from numgrad.kernels.matrices import spectral
 from numgrad.operations.batch_rules import of_matrices
@@ -26,9 +25,9 @@ from numgrad.operations.linear_algebra.checks import (
     check_converged,
     check_square,
     computing_dtype,
-    constant,
     hermitian,
     identity,
+    on_diagonal,
     product,
     real_dtype,
     stacked,
@@ -54,14 +53,6 @@ class EigResult(NamedTuple):
 def differences(w: Any) -> Any:
     """``w[j] - w[i]`` as matrices, 1 on their diagonals."""
     return w[..., None, :] - w[..., :, None] + identity(w.shape[-1], w.dtype)
-
-
-def on_diagonal(w: Any, others: Any) -> Any:
-    """Matrices with ``w`` on their diagonals, and other elements of given ones."""
-    own = np.eye(w.shape[-1].__index__(), dtype=bool)
-    if type(others) is np.ndarray:
-        return np.where(own, w[..., None, :], others)
-    return OPS["where"](constant(own), w[..., None, :], others)
 
 
 @primitive(internal=True, method=False, outputs=True, materializes=False, smooth=True)

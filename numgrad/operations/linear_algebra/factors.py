@@ -210,7 +210,7 @@ def packed_lu(a):
     if k:
         from scipy.linalg.lapack import get_lapack_funcs
 
-        getrf = get_lapack_funcs("getrf", (a,))
+        (getrf,) = get_lapack_funcs(("getrf",), (a,))
         for place in np.ndindex(*batch):
             packed[place], pivots[place], _ = getrf(a[place])
             own = order[place]

@@ -22,11 +22,12 @@ from numgrad.operations.linear_algebra.checks import (
     check_square,
     computing_dtype,
     identity,
+    on_diagonal,
     product,
     real_dtype,
     stacked,
 )
-from numgrad.operations.linear_algebra.eigenvalues import differences, on_diagonal
+from numgrad.operations.linear_algebra.eigenvalues import differences
 from numgrad.operations.linear_algebra.systems import inv
 from numgrad.operations.matmul import matmul
 from numgrad.operations.norm import norm

@@ -258,7 +258,7 @@ def _cholesky_backward(call, mask, g, y: Any = None):
         g, y = adjoint(g), adjoint(y)
     n = y.shape[-1]
     if y.size and systems.is_small(y):
-        out = np.tril(np.asarray(g, y.dtype)).reshape(-1, n, n)
+        out = stacked(g, y.dtype)  # of which the lower triangle is read
         systems.cholesky_backward(np.ascontiguousarray(y).reshape(-1, n, n), out)
         return [out.reshape(y.shape)]
     inner = np.ascontiguousarray((product(adjoint(y), g)) * _half_triangle(n, y.dtype))
