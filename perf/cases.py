@@ -89,6 +89,11 @@ def cases() -> list[Case]:
                         threads=1,
                     )
                 )
+    for dtype in ("float64", "float32"):
+        for function in ("gammaln", "digamma", "erfinv", "ndtri", "i0e"):
+            contestants = _same("elementary", eager, function=function, n=1_000_000, dtype=dtype)
+            name = f"special/{function}/{dtype}"
+            found.append(Case(name, contestants, ("numpy", "torch"), 1.0, threads=1))
     for threads, note, target in ((None, "", 1.0), (1, "/one thread", None)):
         for function in ("sum", "mean", "max", "logsumexp"):
             for axis in (0, 1, None):

@@ -25,8 +25,17 @@ RANGES = {"sqrt": (0.0, 100.0), "log": (1e-3, 100.0), "sin": (-100.0, 100.0)} | 
     "erf": (-4.0, 4.0),
     "sigmoid": (-10.0, 10.0),
     "pow": (0.01, 10.0),
+    "gammaln": (0.1, 50.0),
+    "digamma": (0.1, 50.0),
+    "erfinv": (-0.999, 0.999),
+    "ndtri": (0.001, 0.999),
+    "i0e": (-30.0, 30.0),
 }
 """Where the arguments of elementary functions are drawn from."""
+
+
+SPECIAL = ("gammaln", "digamma", "erfinv", "ndtri", "i0e")
+"""Those of them that are in a namespace of special functions."""
 
 
 def numbers(*shape: int, low: float = -1.0, high: float = 1.0, seed: int = 0) -> np.ndarray:
@@ -78,8 +87,8 @@ class NumPy:
     def _function(name: str) -> Any:
         from scipy import special
 
-        own = {"pow": np.power, "erf": special.erf, "sigmoid": special.expit}
-        return own.get(name) or getattr(np, name)
+        own = {"pow": np.power, "sigmoid": special.expit}
+        return own.get(name) or getattr(np, name, None) or getattr(special, name)
 
     def reduction(self, function: str, axis: int | None) -> Statement:
         from scipy.special import logsumexp
@@ -158,7 +167,8 @@ class Numgrad(Trained):
 
     def elementary(self, function: str, n: int, dtype: str) -> Statement:
         operands = [self.ng.tensor(x) for x in arguments(function, n, dtype)]
-        f = getattr(self.ng, "power" if function == "pow" else function)
+        home = self.ng.special if function in SPECIAL else self.ng
+        f = getattr(home, "power" if function == "pow" else function)
         names = {"f": f, "x": operands[0], "y": operands[-1]}
         return Statement("f(x, y)" if function == "pow" else "f(x)", names)
 
@@ -300,7 +310,8 @@ class Torch(Trained):
 
     def elementary(self, function: str, n: int, dtype: str) -> Statement:
         operands = [self.torch.tensor(x) for x in arguments(function, n, dtype)]
-        names = {"f": getattr(self.torch, function), "x": operands[0], "y": operands[-1]}
+        home = self.torch.special if function in SPECIAL else self.torch
+        names = {"f": getattr(home, function), "x": operands[0], "y": operands[-1]}
         return Statement("f(x, y)" if function == "pow" else "f(x)", names)
 
     def spectrum(self, n: int) -> Statement:

@@ -111,7 +111,13 @@ erfc.vjp(x=lambda g, x: g * (-2 / math.sqrt(math.pi) * exp_product(-x, x)))
 erfc.kink(x=([np.inf, -np.inf, 1e200], [0, 0, 0]))
 
 
-@elementwise(ref="scipy.special.erfinv", scalar="erfinv", domain=(-0.9, 0.9), real=True)
+@elementwise(
+    ref="scipy.special.erfinv",
+    scalar="erfinv",
+    domain=(-0.9, 0.9),
+    real=True,
+    signed_zeros=False,
+)
 def erfinv(x):
     """Inverse of the error function.
 

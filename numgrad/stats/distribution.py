@@ -54,33 +54,33 @@ class Distribution:
 
     # What subclasses define, for location 0 and scale 1.
 
-    def _valid(self, *shapes: Any) -> Any:
+    def _valid(self, *shapes: Any, **_: Any) -> Any:
         """Where the parameters are ones of the family; all are positive by default."""
         return [a > 0 for a in shapes]
 
-    def _support(self, *shapes: Any) -> tuple[Any, Any]:
+    def _support(self, *shapes: Any, **_: Any) -> tuple[Any, Any]:
         """The ends of the support."""
         return -math.inf, math.inf
 
-    def _cdf(self, y: Any, *shapes: Any) -> Any:
+    def _cdf(self, *given: Any, **_: Any) -> Any:
         raise self._lacking("cdf")
 
-    def _sf(self, y: Any, *shapes: Any) -> Any:
-        return 1 - self._cdf(y, *shapes)
+    def _sf(self, *given: Any, **_: Any) -> Any:
+        return 1 - self._cdf(*given)
 
-    def _logcdf(self, y: Any, *shapes: Any) -> Any:
-        return _log(self._cdf(y, *shapes), self._sf(y, *shapes))
+    def _logcdf(self, *given: Any, **_: Any) -> Any:
+        return _log(self._cdf(*given), self._sf(*given))
 
-    def _logsf(self, y: Any, *shapes: Any) -> Any:
-        return _log(self._sf(y, *shapes), self._cdf(y, *shapes))
+    def _logsf(self, *given: Any, **_: Any) -> Any:
+        return _log(self._sf(*given), self._cdf(*given))
 
-    def _mean(self, *shapes: Any) -> Any:
+    def _mean(self, *shapes: Any, **_: Any) -> Any:
         raise self._lacking("mean")
 
-    def _var(self, *shapes: Any) -> Any:
+    def _var(self, *shapes: Any, **_: Any) -> Any:
         raise self._lacking("var")
 
-    def _entropy(self, *shapes: Any) -> Any:
+    def _entropy(self, *shapes: Any, **_: Any) -> Any:
         raise self._lacking("entropy")
 
     def _lacking(self, what: str) -> Exception:
@@ -144,13 +144,14 @@ class Continuous(Distribution):
 
     common = (("loc", 0.0), ("scale", 1.0))
 
-    def _logpdf(self, y: Any, *shapes: Any) -> Any:
+    def _logpdf(self, *given: Any, **_: Any) -> Any:
         raise NotImplementedError
 
-    def _ppf(self, q: Any, *shapes: Any) -> Any:
+    def _ppf(self, *given: Any, **_: Any) -> Any:
         raise self._lacking("ppf")
 
-    def _isf(self, q: Any, *shapes: Any) -> Any:
+    def _isf(self, *given: Any, **_: Any) -> Any:
+        q, *shapes = given
         return self._ppf(1 - q, *shapes)
 
     def _at(self, what: str, x: Any, args: tuple, named: dict[str, Any]) -> Any:
@@ -163,7 +164,7 @@ class Continuous(Distribution):
         inner = self._inner(low, high)
         return np.where(below | above, inner, y), below, above, ok, shapes, scale
 
-    def _inner(self, low: Any, high: Any) -> Any:
+    def _inner(self, *ends: Any, **_: Any) -> Any:
         """A number between the ends of a support."""
         return self.inside
 
@@ -205,7 +206,8 @@ class Continuous(Distribution):
     def _quantile(
         self, what: str, formula: Callable[..., Any], q: Any, reverse: bool, given: tuple
     ) -> Any:
-        q, shapes, (loc, scale) = self._given(what, *given, q)
+        args, named = given
+        q, shapes, (loc, scale) = self._given(what, args, named, q)
         ok, shapes, scale = self._safe(shapes, scale)
         inside = (q > 0) & (q < 1)
         ends = self._support(*shapes)
@@ -253,7 +255,7 @@ class Discrete(Distribution):
     common = (("loc", 0.0),)
     inside = 1.0
 
-    def _logpmf(self, k: Any, *shapes: Any) -> Any:
+    def _logpmf(self, *given: Any, **_: Any) -> Any:
         raise NotImplementedError
 
     def _at(self, what: str, x: Any, args: tuple, named: dict[str, Any]) -> Any:

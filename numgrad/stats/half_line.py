@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +34,7 @@ from numgrad.stats.line import EULER, LOG_ROOT_TWO_PI
 class Positive(Continuous):
     """A family on the positive half-line."""
 
-    def _support(self, *shapes):
+    def _support(self, *shapes: Any, **_: Any) -> tuple[Any, Any]:
         return 0.0, math.inf
 
 

@@ -42,8 +42,8 @@ class _Elliptical:
         lengths = {a.shape[-1] for a in known if len(a.shape)}
         if len(lengths) > 1:
             raise NumgradValueError(
-                f"multivariate_{self.name}.{what}: location of shape {np.shape(loc)} and matrix of "
-                f"shape {tuple(matrix.shape)} are of different dimensions"
+                f"multivariate_{self.name}.{what}: location of shape {tuple(known[-1].shape)} and "
+                f"matrix of shape {tuple(matrix.shape)} are of different dimensions"
             )
         length = lengths.pop() if lengths else 1
         if length == 1 and (len(x.shape) < 1 or x.shape[-1] != 1 or len(x.shape) == 1):

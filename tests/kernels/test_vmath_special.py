@@ -126,3 +126,50 @@ def test_poles_of_the_gamma_functions():
     assert np.isnan(ng.digamma(poles).numpy()).all()
     np.testing.assert_array_equal(ng.digamma(ng.tensor([0.0, -0.0])).numpy(), [-np.inf, np.inf])
     np.testing.assert_array_equal(ng.gammaln(ng.tensor([1.0, 2.0, np.inf])).numpy(), [0, 0, np.inf])
+
+
+def inverse(complement):
+    """Where erfc is ``complement``, by Newton's method on its logarithm."""
+    y = mpmath.sqrt(-mpmath.log(complement)) * mpmath.mpf("0.95")
+    if complement > 0.3:
+        return mpmath.erfinv(1 - complement)
+    for _ in range(12):
+        e = mpmath.erfc(y)
+        y += (
+            (mpmath.log(e) - mpmath.log(complement))
+            * e
+            * mpmath.exp(y * y)
+            * mpmath.sqrt(mpmath.pi)
+            / 2
+        )
+    return y
+
+
+def quantile(p):
+    root = mpmath.sqrt(2)
+    return -root * inverse(2 * p) if p < 0.5 else root * inverse(2 * (1 - p))
+
+
+BOTH = np.concatenate([np.linspace(0.03, 11, 40), np.geomspace(1e-20, 1e12, 20)])
+FAST = [  # forms of few instructions, on both sides of where they begin
+    ("erfinv", lambda x: mpmath.sign(x) * inverse(1 - abs(x)),
+     np.concatenate([np.linspace(-0.999, 0.9995, 40), 1 - np.geomspace(1e-15, 1e-3, 20)])),
+    ("ndtri", quantile,
+     np.concatenate([np.linspace(0.001, 0.999, 20), np.geomspace(1e-300, 1e-3, 16)])),
+    ("erfcinv", lambda y: inverse(y) if y < 1 else -inverse(2 - y), np.geomspace(1e-300, 1.9, 20)),
+    ("gammaln", log_gamma, BOTH),
+    ("digamma", mpmath.digamma,
+     np.concatenate([BOTH, 1.4616321449683622 + np.linspace(-1, 1, 9) / 1e3])),
+    ("i0e", lambda x: mpmath.besseli(0, x) * EXP(-x), np.geomspace(1e-8, 1e4, 60)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [np.float64, pytest.param(np.float32, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("row", FAST, ids=[row[0] for row in FAST])
+def test_forms_of_few_instructions(row, dtype):
+    name, truth, x = row
+    if dtype is np.float32:
+        x = x[(x > 1e-30) & (x.astype(dtype) < (1 if name in ("erfinv", "ndtri") else 1e9))]
+    x = x.astype(dtype)
+    y = getattr(ng.special, name)(ng.tensor(x)).numpy()
+    assert_ulp(y, truth, x, limit=5, precision=200)

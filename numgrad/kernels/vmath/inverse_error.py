@@ -6,7 +6,8 @@ With ``w = -log(1 - x**2)``, ``erfinv(x) / x`` is smooth in ``w`` up to 6.25 and
 from there on (Giles, 2010); far out, where only a probability gets and no ``x`` below 1, erfinv is
 ``s`` times a polynomial in ``1 / s``. ``1 - x**2`` is ``4 p (1 - p)`` of a probability ``p``, and
 ``y (2 - y)`` for ``y = 1 - x``, so the tails of ndtri and erfcinv lose nothing. Errors of the
-polynomials relative to the function: 2**-56 (float64), 2**-27 (float32).
+polynomials relative to the function: 2**-56 (float64), 2**-27 (float32). Arguments from
+``abs(x) = 0.999`` on are rare ones: Note [Rare arguments] in ``loops``.
 """
 
 import numpy as np
@@ -104,30 +105,32 @@ _FAR_F64 = (  # erfinv / s in 1 / s between 1 / 27.5 and 1 / 6
     np.float64(-2.3907669674668247e-10),
     np.float64(1.3831077065052069e-10),
 )
-_CENTRE_F32 = (  # erfinv(x) / x in (w - 2.5) / 2.5
-    np.float32(1.5014094114303589),
-    np.float32(0.6166006922721863),
-    np.float32(-0.02610870636999607),
-    np.float32(-0.01957385055720806),
-    np.float32(0.008529272861778736),
-    np.float32(-0.00048558786511421204),
-    np.float32(-0.0008456995128653944),
-    np.float32(0.00028572470182552934),
-    np.float32(3.560785989975557e-05),
-    np.float32(-3.4072592825395986e-05),
+_CENTRE_F32 = (  # erfinv(x) / x in (w - 3.125) / 3.125
+    np.float32(1.6536545753479004),
+    np.float32(0.7504943013191223),
+    np.float32(-0.05892295390367508),
+    np.float32(-0.02260430157184601),
+    np.float32(0.017812905833125114),
+    np.float32(-0.0041390457190573215),
+    np.float32(-0.0012911827070638537),
+    np.float32(0.0012401178246363997),
+    np.float32(-0.00022648746380582452),
+    np.float32(-0.00013252552889753133),
+    np.float32(5.930168481427245e-05),
+    np.float32(6.543455697283207e-07),
 )
-_TAIL_F32 = (  # erfinv(x) / x in s between sqrt(5) and 4.25
-    np.float32(3.076883316040039),
-    np.float32(1.0121856927871704),
-    np.float32(0.005526304244995117),
-    np.float32(-0.0039022641722112894),
-    np.float32(0.002621357562020421),
-    np.float32(-0.001786735956557095),
-    np.float32(0.0010196903022006154),
-    np.float32(-0.00038323234184645116),
-    np.float32(3.6150393043499207e-06),
-    np.float32(9.183774091070518e-05),
-    np.float32(-3.61088132194709e-05),
+_TAIL_F32 = (  # erfinv(x) / x in s between 2.5 and 4.25
+    np.float32(3.209620237350464),
+    np.float32(0.8806380033493042),
+    np.float32(0.0031911854166537523),
+    np.float32(-0.0018326948629692197),
+    np.float32(0.0009590050322003663),
+    np.float32(-0.000554156897123903),
+    np.float32(0.0002972710062749684),
+    np.float32(-0.00012495586997829378),
+    np.float32(2.450769898132421e-05),
+    np.float32(1.2814989531761967e-05),
+    np.float32(-7.711274520261213e-06),
 )
 _FAR_F32 = (  # erfinv in s between 4 and 10.25
     np.float32(6.995086193084717),
@@ -145,23 +148,29 @@ _FAR_F32 = (  # erfinv in s between 4 and 10.25
 _LOW, _HIGH = 1 / 27.5, 1 / 6.0
 _FAR_CENTRE, _FAR_SCALE = np.float64(0.5 * (_LOW + _HIGH)), np.float64(2 / (_HIGH - _LOW))
 _ROOT_2 = np.float64(1.4142135623730951)
-_ROOT_5 = 5.0**0.5
-_TAIL_CENTRE_F32 = np.float32(0.5 * (_ROOT_5 + 4.25))
-_TAIL_SCALE_F32 = np.float32(2 / (4.25 - _ROOT_5))
+_LEAST_F64, _LEAST_F32 = np.float64(0.00194), np.float32(0.00194)  # of rest, up to w = 6.25
 _0f, _1f, _2f, _4f = np.float32(0), np.float32(1), np.float32(2), np.float32(4)
-_2_5f, _5f, _10f = np.float32(2.5), np.float32(5), np.float32(10.25)
-_7f, _3f, _half_f = np.float32(7.125), np.float32(3.125), np.float32(0.5)
-_ROOT_2f = np.float32(1.4142135623730951)
+_half_f, _ROOT_2f = np.float32(0.5), np.float32(1.4142135623730951)
+
+
+@device
+def _centre_f64(x, w):
+    return x * estrin((w - 3.125) * 0.32, _CENTRE_F64)
+
+
+@device
+def _near_f64(x, rest):
+    """The inverse at ``x``, where ``rest`` is ``1 - x**2`` and not small."""
+    return _centre_f64(x, -log_f64(rest))
 
 
 @device
 def _inverse_f64(x, rest):
-    """The inverse at ``x``, where ``rest`` is ``1 - x**2``."""
+    """The same for any ``x``."""
     w = -log_f64(rest)
     s = sqrt(maximum(w, 1.0))
-    centre = estrin((minimum(w, 6.25) - 3.125) * 0.32, _CENTRE_F64)
-    tail = estrin((minimum(s, 6.25) - 4.375) * (1.0 / 1.875), _TAIL_F64)
-    near = x * select(w < 6.25, centre, tail)
+    tail = x * estrin((minimum(s, 6.25) - 4.375) * (1.0 / 1.875), _TAIL_F64)
+    near = select(rest > _LEAST_F64, _centre_f64(x, w), tail)
     inverse = maximum(1.0 / s, _LOW)
     far = s * estrin((minimum(inverse, _HIGH) - _FAR_CENTRE) * _FAR_SCALE, _FAR_F64)
     far = select(x < 0.0, -far, far)
@@ -170,54 +179,134 @@ def _inverse_f64(x, rest):
 
 
 @device
-def erfinv_f64(x):
-    """Inverse error function."""
-    a = fabs(x)
-    return _inverse_f64(x, (1.0 - a) * (1.0 + a))
+def _centre_f32(x, w):
+    return x * estrin((w - np.float32(3.125)) * np.float32(0.32), _CENTRE_F32)
 
 
 @device
-def erfcinv_f64(x):
-    """Inverse of the complementary error function."""
-    return _inverse_f64(1.0 - x, x * (2.0 - x))
-
-
-@device
-def ndtri_f64(p):
-    """Quantile of the standard normal distribution."""
-    x = (p - 0.5) * 2.0
-    return _ROOT_2 * _inverse_f64(x, 4.0 * (p * (1.0 - p)))
+def _near_f32(x, rest):
+    """The inverse at ``x``, where ``rest`` is ``1 - x**2`` and not small."""
+    return _centre_f32(x, -log_f32(rest))
 
 
 @device
 def _inverse_f32(x, rest):
-    """The inverse at ``x``, where ``rest`` is ``1 - x**2``."""
+    """The same for any ``x``."""
     w = -log_f32(rest)
     s = sqrt(maximum(w, _1f))
-    centre = estrin((minimum(w, _5f) - _2_5f) * np.float32(0.4), _CENTRE_F32)
-    tail = estrin((minimum(s, np.float32(4.25)) - _TAIL_CENTRE_F32) * _TAIL_SCALE_F32, _TAIL_F32)
-    near = x * select(w < _5f, centre, tail)
-    far = estrin((minimum(s, _10f) - _7f) * np.float32(0.32), _FAR_F32)
+    place = minimum(s, np.float32(4.25)) - np.float32(3.375)
+    tail = x * estrin(place * np.float32(1 / 0.875), _TAIL_F32)
+    near = select(rest > _LEAST_F32, _centre_f32(x, w), tail)
+    place = minimum(s, np.float32(10.25)) - np.float32(7.125)
+    far = estrin(place * np.float32(0.32), _FAR_F32)
     far = select(x < _0f, -far, far)
     found = select(s > np.float32(4.2), far, near)
     return select(rest == _0f, x * np.float32(np.inf), found)
 
 
 @device
+def erfinv_rare_f64(x):
+    """Whether the fast form does not hold."""
+    return not ((1.0 - fabs(x)) * (1.0 + fabs(x)) > _LEAST_F64)
+
+
+@device
+def erfinv_f64(x):
+    """Inverse error function."""
+    return _near_f64(x, (1.0 - fabs(x)) * (1.0 + fabs(x)))
+
+
+@device
+def erfinv_slow_f64(x):
+    """The same of any argument."""
+    return _inverse_f64(x, (1.0 - fabs(x)) * (1.0 + fabs(x)))
+
+
+@device
+def erfinv_rare_f32(x):
+    """Whether the fast form does not hold."""
+    return not ((_1f - fabs(x)) * (_1f + fabs(x)) > _LEAST_F32)
+
+
+@device
 def erfinv_f32(x):
     """Inverse error function."""
-    a = fabs(x)
-    return _inverse_f32(x, (_1f - a) * (_1f + a))
+    return _near_f32(x, (_1f - fabs(x)) * (_1f + fabs(x)))
+
+
+@device
+def erfinv_slow_f32(x):
+    """The same of any argument."""
+    return _inverse_f32(x, (_1f - fabs(x)) * (_1f + fabs(x)))
+
+
+@device
+def erfcinv_rare_f64(x):
+    """Whether the fast form does not hold."""
+    return not (x * (2.0 - x) > _LEAST_F64)
+
+
+@device
+def erfcinv_f64(x):
+    """Inverse of the complementary error function."""
+    return _near_f64(1.0 - x, x * (2.0 - x))
+
+
+@device
+def erfcinv_slow_f64(x):
+    """The same of any argument."""
+    return _inverse_f64(1.0 - x, x * (2.0 - x))
+
+
+@device
+def erfcinv_rare_f32(x):
+    """Whether the fast form does not hold."""
+    return not (x * (_2f - x) > _LEAST_F32)
 
 
 @device
 def erfcinv_f32(x):
     """Inverse of the complementary error function."""
+    return _near_f32(_1f - x, x * (_2f - x))
+
+
+@device
+def erfcinv_slow_f32(x):
+    """The same of any argument."""
     return _inverse_f32(_1f - x, x * (_2f - x))
 
 
 @device
-def ndtri_f32(p):
+def ndtri_rare_f64(x):
+    """Whether the fast form does not hold."""
+    return not (4.0 * (x * (1.0 - x)) > _LEAST_F64)
+
+
+@device
+def ndtri_f64(x):
     """Quantile of the standard normal distribution."""
-    x = (p - _half_f) * _2f
-    return _ROOT_2f * _inverse_f32(x, (_4f * p) * (_1f - p))
+    return _ROOT_2 * _near_f64((x - 0.5) * 2.0, 4.0 * (x * (1.0 - x)))
+
+
+@device
+def ndtri_slow_f64(x):
+    """The same of any argument."""
+    return _ROOT_2 * _inverse_f64((x - 0.5) * 2.0, 4.0 * (x * (1.0 - x)))
+
+
+@device
+def ndtri_rare_f32(x):
+    """Whether the fast form does not hold."""
+    return not ((_4f * x) * (_1f - x) > _LEAST_F32)
+
+
+@device
+def ndtri_f32(x):
+    """Quantile of the standard normal distribution."""
+    return _ROOT_2f * _near_f32((x - _half_f) * _2f, (_4f * x) * (_1f - x))
+
+
+@device
+def ndtri_slow_f32(x):
+    """The same of any argument."""
+    return _ROOT_2f * _inverse_f32((x - _half_f) * _2f, (_4f * x) * (_1f - x))

@@ -76,6 +76,9 @@ _EXTERNALS = {
 
 library.LIBRARY.update({name: (f"{_KERNELS}.{m}", f) for name, (m, f) in _REAL.items()})
 library.COMPLEX_LIBRARY.update({name: f"{_KERNELS}.{m}" for name, m in _COMPLEX.items()})
-library.WITH_RARE.update({"sin", "cos", "tan", "power", "float_power", "gammaln", "digamma"})
-library.SLOW_FOR_ALL.update({"power", "float_power"})
+_INVERSE = {"erfinv", "erfcinv", "ndtri"}
+library.WITH_RARE.update(
+    {"sin", "cos", "tan", "power", "float_power", "gammaln", "digamma"} | _INVERSE
+)
+library.SLOW_FOR_ALL.update({"power", "float_power"} | _INVERSE)
 library.EXTERNALS.update(_EXTERNALS)
