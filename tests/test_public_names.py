@@ -17,37 +17,38 @@ GradcheckError NumgradAssertionError NumgradAttributeError NumgradError NumgradI
 NumgradKeyError NumgradNotImplementedError NumgradRuntimeError NumgradTraceError NumgradTypeError
 NumgradValueError RowSparseTensor Tensor abs absolute acos acosh add all allclose amax amin angle
 any arange arccos arccosh arcsin arcsinh arctan arctan2 arctanh argmax argmin argpartition argsort
-argwhere around array_split asarray asin asinh astype atan atan2 atanh atleast_1d atleast_2d
-atleast_3d autograd average bincount bitwise_and bitwise_count bitwise_invert bitwise_left_shift
-bitwise_not bitwise_or bitwise_right_shift bitwise_xor broadcast_arrays broadcast_to cat cbrt ceil
-checkpoint checkpoint_sequential clamp clip column_stack complex128 complex64 concat concatenate
-config conj conjugate convolve copy copysign corrcoef correlate cos cosh count_nonzero cov cummax
-cummin cumprod cumsum cumulative_prod cumulative_sum cumulative_trapezoid custom_jvp custom_vjp data
-deg2rad degrees diag diagonal diagonal_scatter diff digamma digitize divide divmod dot dsplit dstack
-e ediff1d einsum elementwise empty empty_like enable_grad equal erf erfc erfinv errors exp exp2
-expand expand_dims expit expm1 eye fabs fill fix flatnonzero flatten flip fliplr flipud float32
-float64 float_power floor floor_divide fmax fmin fmod frexp from_numpy full full_like func gamma
-gammaln gcd get_num_threads grad gradient greater greater_equal heaviside hessian histogram
-histogram2d histogram_bin_edges histogramdd hsplit hstack hvp hypot imag index_add index_copy
-index_fill index_put inf inference_mode inner int16 int32 int64 int8 interp intersect1d invert io
-is_grad_enabled is_inference_mode_enabled isclose isfinite isin isinf isnan isneginf isposinf jacfwd
-jacobian jacrev jit jit_stats jvp kron lcm ldexp left_shift less less_equal lexsort lgamma
-linear_recurrence linearize linspace load log log10 log1p log2 log_sigmoid log_softmax logaddexp
-logaddexp2 logcumsumexp logical_and logical_not logical_or logical_xor logit logsumexp masked_fill
-masked_scatter matmul matrix_norm matrix_transpose max maximum mean median meshgrid min minimum mod
-modf moveaxis multiply nan nan_to_num nanargmax nanargmin nancumprod nancumsum nanmax nanmean
-nanmedian nanmin nanpercentile nanprod nanquantile nanstd nansum nanvar negative newaxis nextafter
-nn no_grad nonzero norm not_equal ones ones_like ops optim outer pad partition percentile permute
-permute_dims pi poly polyadd polyder polydiv polygamma polyint polymul polysub polyval positive
-power primitive prod psi ptp put quantile rad2deg radians random ravel real real_if_close reciprocal
-relu remainder repeat reshape right_shift rint roll rot90 round save scatter scatter_add
-searchsorted select_scatter set_checkpoint_early_stop set_grad_enabled set_num_threads setdiff1d
-setxor1d sigmoid sign signbit simpson sin sinc sinh slice_scatter softmax softplus sort sort_complex
-spacing split sqrt square squeeze stack std stop_gradient subtract sum swapaxes take take_along_axis
-tan tanh tensor tensordot testing tile topk trace transpose trapezoid tree tril triu true_divide
-trunc uint16 uint32 uint64 uint8 unbind union1d unique unique_all unique_counts unique_inverse
-unique_values unsqueeze unstack unwrap value_and_grad vander var vdot vecdot vector_norm vhp viz vjp
-vsplit vstack where zeros zeros_like zeta
+argwhere around array_split asarray asin asinh associative_scan astype atan atan2 atanh atleast_1d
+atleast_2d atleast_3d autograd average bincount bitwise_and bitwise_count bitwise_invert
+bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor broadcast_arrays
+broadcast_to cat cbrt ceil checkpoint checkpoint_sequential clamp clip column_stack complex128
+complex64 concat concatenate cond config conj conjugate convolve copy copysign corrcoef correlate
+cos cosh count_nonzero cov cummax cummin cumprod cumsum cumulative_prod cumulative_sum
+cumulative_trapezoid custom_jvp custom_vjp data deg2rad degrees diag diagonal diagonal_scatter diff
+digamma digitize divide divmod dot dsplit dstack e ediff1d einsum elementwise empty empty_like
+enable_grad equal erf erfc erfinv errors exp exp2 expand expand_dims expit expm1 eye fabs fill fix
+flatnonzero flatten flip fliplr flipud float32 float64 float_power floor floor_divide fmax fmin fmod
+fori_loop frexp from_numpy full full_like func gamma gammaln gcd get_num_threads grad gradient
+greater greater_equal heaviside hessian histogram histogram2d histogram_bin_edges histogramdd hsplit
+hstack hvp hypot imag index_add index_copy index_fill index_put inf inference_mode inner int16 int32
+int64 int8 interp intersect1d invert io is_grad_enabled is_inference_mode_enabled isclose isfinite
+isin isinf isnan isneginf isposinf jacfwd jacobian jacrev jit jit_stats jvp kron lcm ldexp
+left_shift less less_equal lexsort lgamma linear_recurrence linearize linspace load log log10 log1p
+log2 log_sigmoid log_softmax logaddexp logaddexp2 logcumsumexp logical_and logical_not logical_or
+logical_xor logit logsumexp map masked_fill masked_scatter matmul matrix_norm matrix_transpose max
+maximum mean median meshgrid min minimum mod modf moveaxis multiply nan nan_to_num nanargmax
+nanargmin nancumprod nancumsum nanmax nanmean nanmedian nanmin nanpercentile nanprod nanquantile
+nanstd nansum nanvar negative newaxis nextafter nn no_grad nonzero norm not_equal ones ones_like ops
+optim outer pad partition percentile permute permute_dims pi poly polyadd polyder polydiv polygamma
+polyint polymul polysub polyval positive power primitive prod psi ptp put quantile rad2deg radians
+random ravel real real_if_close reciprocal relu remainder repeat reshape right_shift rint roll rot90
+round save scan scatter scatter_add searchsorted select_scatter set_checkpoint_early_stop
+set_grad_enabled set_num_threads setdiff1d setxor1d sigmoid sign signbit simpson sin sinc sinh
+slice_scatter softmax softplus sort sort_complex spacing split sqrt square squeeze stack std
+stop_gradient subtract sum swapaxes switch take take_along_axis tan tanh tensor tensordot testing
+tile topk trace transpose trapezoid tree tril triu true_divide trunc uint16 uint32 uint64 uint8
+unbind union1d unique unique_all unique_counts unique_inverse unique_values unsqueeze unstack unwrap
+value_and_grad vander var vdot vecdot vector_norm vhp viz vjp vmap vsplit vstack where while_loop
+zeros zeros_like zeta
 """
 """All names of ``numgrad``: whoever adds or removes one says so here."""
 
