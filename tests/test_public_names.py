@@ -38,10 +38,10 @@ logical_xor logit logsumexp map masked_fill masked_scatter matmul matrix_norm ma
 maximum mean median meshgrid min minimum mod modf moveaxis multiply nan nan_to_num nanargmax
 nanargmin nancumprod nancumsum nanmax nanmean nanmedian nanmin nanpercentile nanprod nanquantile
 nanstd nansum nanvar negative newaxis nextafter nn no_grad nonzero norm not_equal ones ones_like ops
-optim outer pad partition percentile permute permute_dims pi poly polyadd polyder polydiv polygamma
-polyint polymul polysub polyval positive power primitive prod psi ptp put quantile rad2deg radians
-random ravel real real_if_close reciprocal relu remainder repeat reshape right_shift rint roll rot90
-round save scan scatter scatter_add searchsorted select_scatter set_checkpoint_early_stop
+optim outer pad partition percentile permute permute_dims pi poly polyadd polyder polydiv polyfit
+polygamma polyint polymul polysub polyval positive power primitive prod psi ptp put quantile rad2deg
+radians random ravel real real_if_close reciprocal relu remainder repeat reshape right_shift rint
+roll rot90 round save scan scatter scatter_add searchsorted select_scatter set_checkpoint_early_stop
 set_grad_enabled set_num_threads setdiff1d setxor1d sigmoid sign signbit simpson sin sinc sinh
 slice_scatter softmax softplus sort sort_complex spacing split sqrt square squeeze stack std
 stop_gradient subtract sum swapaxes switch take take_along_axis tan tanh tensor tensordot testing
