@@ -931,6 +931,17 @@ def polyder(p: _Array, m: Any = 1) -> Tensor:
 def polydiv(a: _Array, b: _Array) -> tuple[Tensor, ...]:
     """Coefficients of quotient and remainder of two polynomials, that of the highest power first."""
 
+def polyfit(
+    x: _Array,
+    y: _Array,
+    deg: _Array,
+    rcond: Any = None,
+    full: bool = False,
+    w: Any = None,
+    cov: bool = False,
+) -> Tensor:
+    """Coefficients of the polynomial nearest to points, with gradients in points and weights."""
+
 def polygamma(n: _Array, x: _Array) -> Tensor:
     """Derivative of order ``n`` (an integer not below 0) of ``digamma``."""
 

@@ -147,6 +147,9 @@ CASES: dict[Any, list[Call]] = {
     np.polyder: [call(P), call(p=P, m=2), call(K, 0)],
     np.polyint: [call(P), call(p=P, m=2), call(P, 2, k=3.0), call(P, 2, [1.0, 2.0])],
     np.poly: [call(V), call(seq_of_zeros=C), call(np.array([1j, -1j])), call(K)],
+    np.polyfit: [call(P, V[[0, 1, 2, 0]], 1), call(P, X[0, [0, 1, 2, 1]], deg=2, w=P + 1),
+                 call(P, B[0, 0], 1, rcond=1e-10, cov=True), call(P, B[0].T, 1),
+                 call(P, B[0, 0], 1, None, False, P + 1, "unscaled"), call(P, B[1].T, 1, cov=True)],
     np.vander: [call(V), call(V, 2), call(x=K, N=3, increasing=True), call(V, 0)],
     np.sinc: [call(X), call(x=I), call(C), call(X * 1e-3), call(F)],
     np.isposinf: [call(N), call(x=np.array([np.inf, -np.inf]))],
@@ -155,6 +158,7 @@ CASES: dict[Any, list[Call]] = {
 }  # fmt: skip
 
 REFUSED: dict[Any, dict[str, Call]] = {
+    np.polyfit: {"full": call(P, P, 1, full=True)},
     np.median: {"overwrite_input": call(X.copy(), overwrite_input=True)},
     np.nanmedian: {"overwrite_input": call(X.copy(), overwrite_input=True)},
     np.quantile: {"overwrite_input": call(X.copy(), 0.5, overwrite_input=True)},

@@ -42,9 +42,9 @@ matrix_transpose matvec max maximum mean median meshgrid min minimum mod modf mo
 nan_to_num nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmedian nanmin nanpercentile
 nanprod nanquantile nanstd nansum nanvar ndimage negative newaxis nextafter nn no_grad nonzero norm
 not_equal ones ones_like ops optim outer pad partition percentile permute permute_dims pi piecewise
-poly polyadd polyder polydiv polygamma polyint polymul polysub polyval positive power primitive
-prod psi ptp put quantile r_ rad2deg radians random ravel real real_if_close reciprocal relu
-remainder repeat reshape resize right_shift rint roll rollaxis rot90 round save scan scatter
+poly polyadd polyder polydiv polyfit polygamma polyint polymul polysub polyval positive power
+primitive prod psi ptp put quantile r_ rad2deg radians random ravel real real_if_close reciprocal
+relu remainder repeat reshape resize right_shift rint roll rollaxis rot90 round save scan scatter
 scatter_add scatter_reduce searchsorted select select_scatter set_checkpoint_early_stop
 set_grad_enabled set_num_threads setdiff1d setxor1d sigmoid sign signal signbit simpson sin sinc
 sinh slice_scatter sliding_window_view softmax softplus sort sort_complex spacing special split

@@ -24,6 +24,7 @@ _MODULES: dict[str, str] = {
     "nanstd nansum nanvar",
     "order_statistics": "median nanmedian",
     "polynomial": "poly polyadd polyder polydiv polyint polymul polysub polyval vander",
+    "polynomial_fit": "polyfit",
     "quantiles": "nanpercentile nanquantile percentile quantile",
     "running": "cummax cummin logcumsumexp",
     "searching": "argwhere bincount digitize flatnonzero nonzero searchsorted",

@@ -21,6 +21,7 @@ from numgrad.core.arguments import REQUIRED
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.op import OPS, Op
 from numgrad.errors import NumgradTypeError
+from numgrad.operations.late import declared
 from numgrad.operations.shape import as_operand
 from numgrad.tensors.numpy_calls import NOT_GIVEN, Translation, mask_of
 from numgrad.tensors.numpy_writes import store, ufunc_at
@@ -35,6 +36,7 @@ _REDUCTIONS = {
     np.logical_or: np.any,
 }
 _ACCUMULATIONS = {np.add: np.cumsum, np.multiply: np.cumprod}
+_RUNNING = {np.maximum: "cummax", np.minimum: "cummin", np.logaddexp: "logcumsumexp"}
 _DEFAULTS = {"where": True, "casting": "same_kind", "order": "K", "subok": True, "dtype": None,
              "signature": None, "axes": None, "axis": None, "keepdims": False}  # fmt: skip
 _SCIPY = {"round": "rint"}
@@ -75,6 +77,10 @@ def call(ufunc: np.ufunc, method: str, op: Op | None, inputs: tuple, kwargs: dic
     functions = {"reduce": _REDUCTIONS, "accumulate": _ACCUMULATIONS}.get(method, {})
     if ufunc in functions:
         return _method(f"{name}.{method}", functions[ufunc], inputs, kwargs)
+    if method == "accumulate" and ufunc in _RUNNING:
+        given = _METHODS[method] | dict(zip(_METHODS[method], inputs, strict=False)) | kwargs
+        if given["dtype"] is None and given["out"] is None:
+            return declared(_RUNNING[ufunc])(given["array"], axis=given["axis"])
     if op is None:
         return NotImplemented
     if method == "outer" and len(inputs) == 2:

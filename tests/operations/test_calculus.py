@@ -107,6 +107,9 @@ def test_polynomials():
     assert gradcheck(lambda p: ng.polyint(ng.polyder(p), 2, 1.0), (p,))
     assert gradcheck(lambda x: ng.poly(x[:4]), (x,))
     assert gradgradcheck(lambda x: ng.vander(x, 3), (x,))
+    points = np.arange(5.0)
+    assert gradcheck(lambda y, w: ng.polyfit(points, y, 2, w=w + 3), (p, x))
+    assert gradgradcheck(lambda x, y: ng.polyfit(x + points, y, 1), (leaf(X[2] * 0.1), p))
     compiled = ng.jit(lambda p, x: ng.polyval(ng.polymul(p, ng.polyder(p)), x))
     expected = np.polyval(np.polymul(X[0], np.polyder(X[0])), X[1])
     np.testing.assert_allclose(compiled(X[0], X[1]), expected)
@@ -193,6 +196,8 @@ def test_gradients_of_parts():
         (lambda: ng.polyval(X, 1.0), ValueError, "polyval: coefficients"),
         (lambda: ng.polyder(X[0], -1), ValueError, "polyder: the order"),
         (lambda: ng.polyint(X[0], 3, [1.0, 2.0]), ValueError, "polyint: 2 constants"),
+        (lambda: ng.polyfit(X[0], X[1], -1), ValueError, "polyfit: the degree"),
+        (lambda: ng.polyfit(X[0], X[1, :3], 1), TypeError, "polyfit: 5 points and values"),
         (lambda: ng.unwrap(X * 1j), TypeError, "unwrap: .*complex"),
         (lambda: ng.ediff1d([1, 2], 0.5), TypeError, "ediff1d: to_end of dtype float64"),
         (lambda: ng.gcd(1.5, 2), TypeError, "gcd: not defined for float64"),

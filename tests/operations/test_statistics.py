@@ -145,6 +145,16 @@ def test_running_extremes():
         np.testing.assert_array_equal(ours.grad.numpy(), theirs.grad.numpy())
 
 
+def test_ufuncs_accumulate():
+    t = leaf(X)
+    for ufunc in (np.maximum, np.minimum, np.logaddexp):
+        for keywords in ({}, {"axis": 1}):
+            y = ufunc.accumulate(t, **keywords)
+            assert y.requires_grad
+            same(y, ufunc.accumulate(X, **keywords))
+        same(ufunc.accumulate(t.detach(), dtype=np.float32), ufunc.accumulate(X, dtype=np.float32))
+
+
 def test_logcumsumexp():
     t = leaf(X)
     for axis in (0, 1, None):
