@@ -105,12 +105,18 @@ def test_order_a_follows_the_memory_of_the_operand():
 # Methods with the name of one of ndarray's, and calls that mean the same to both; the second list
 # is refused, since an argument by position would mean something else.
 METHODS = {
-    "sum": (["0", "axis=1, keepdims=True", "0, float"], ["0, None, None, True"]),
+    "sum": (
+        ["0", "axis=1, keepdims=True", "0, float", "0, where=[True, False], initial=2"],
+        ["0, None, None, True"],
+    ),
     "prod": (["0, float"], ["0, None, None, True"]),
-    "mean": (["0", "axis=(0, 1)"], ["0, None, None, True"]),
-    "var": (["0", "ddof=1"], ["0, None, None, 1"]),
+    "mean": (["0", "axis=(0, 1)", "1, where=[True, False]"], ["0, None, None, True"]),
+    "var": (
+        ["0", "ddof=1", "1, mean=a.mean(1, keepdims=True)"],
+        ["0, None, None, 1"],
+    ),
     "std": (["1", "ddof=1, keepdims=True"], ["0, None, None, 1"]),
-    "max": (["0", "axis=1, keepdims=True"], ["0, None, True"]),
+    "max": (["0", "axis=1, keepdims=True", "initial=9.0"], ["0, None, True"]),
     "min": (["0"], ["0, None, True"]),
     "any": (["0", "axis=1, keepdims=True"], ["0, None, True"]),
     "all": (["0"], ["0, None, True"]),
@@ -124,13 +130,13 @@ METHODS = {
     "cumprod": (["0", ""], ["0, None, None"]),
     "round": (["", "1", "decimals=1"], ["1, None"]),
     "clip": (["0.3, 0.8", "max=0.6", "min=0.6"], ["0, 1, None"]),
-    "reshape": (["4", "2, 2", "(4,)", "(1, 4), order='F'", "-1"], ["(4,), copy=True"]),
+    "reshape": (["4", "2, 2", "(4,)", "(1, 4), order='F'", "-1", "(4,), copy=True"], []),
     "ravel": (["", "'F'", "order='C'"], []),
     "flatten": (["", "'F'"], []),
     "transpose": (["", "1, 0", "(1, 0)"], []),
     "swapaxes": (["0, 1"], []),
     "squeeze": ([""], []),
-    "take": (["[0, 3]", "[1], 0", "[0], axis=1"], ["[0], 0, None", "[9], mode='clip'"]),
+    "take": (["[0, 3]", "[9], mode='clip'", "[1], 0", "[0], axis=1"], ["[0], 0, None"]),
     "repeat": (["2", "[1, 2], 0", "2, axis=1"], []),
     "diagonal": (["", "1", "0, 1, 0"], []),
     "trace": (["", "1", "0, 0, 1", "dtype=complex"], ["0, 0, 1, None, None"]),
@@ -150,7 +156,7 @@ def test_a_method_means_what_that_of_ndarray_means(name):
     x = leaf()
     for arguments in METHODS[name][0]:
         expected = eval(f"a.{name}({arguments})", {"a": x.numpy(force=True)})
-        found = eval(f"x.{name}({arguments})")
+        found = eval(f"x.{name}({arguments})", {"a": x, "x": x})
         if isinstance(expected, np.ndarray | np.generic):
             assert (found.dtype, found.shape) == (expected.dtype, expected.shape), arguments
             found = found.numpy(force=True)
@@ -158,6 +164,29 @@ def test_a_method_means_what_that_of_ndarray_means(name):
     for arguments in METHODS[name][1]:
         with pytest.raises(TypeError, match=rf"{name}"):
             eval(f"x.{name}({arguments})")
+
+
+def test_parameters_that_only_numpy_has_are_answered_by_its_function():
+    x = leaf()
+    mask = x.numpy(force=True) > 0.4
+    expected = np.sum(x.numpy(force=True), where=mask)
+    found = ng.grad(lambda x: ng.sum(x, where=mask))(x)
+    np.testing.assert_array_equal(found.numpy(), mask)
+    np.testing.assert_allclose(ng.sum(x, where=mask).item(), expected, rtol=1e-15)
+    assert ng.jit(lambda x: ng.sum(x, where=mask))(x.detach()).item() == pytest.approx(expected)
+    assert ng.stack([x, x], dtype=np.float32).dtype == np.float32
+    assert ng.clip(x, 0, 1, dtype=np.float32, casting="same_kind").dtype == np.float32
+    target = ng.zeros(())
+    assert ng.sum(x.detach(), out=target) is target
+    for call in (
+        lambda: ng.sum(x, wher=mask),
+        lambda: ng.tile(x, 2, wher=1),
+        lambda: ng.softmax(x, where=mask),
+        lambda: x.sum(wher=mask),
+        lambda: np.clip(x, 0, 1, where=mask),
+    ):
+        with pytest.raises(ng.NumgradTypeError, match="whe"):
+            call()
 
 
 def test_every_method_shared_with_ndarray_is_tried():

@@ -2,12 +2,63 @@
 
 from __future__ import annotations
 
+import inspect
+import threading
 from typing import Any
+
+import numpy as np
 
 from numgrad.errors import NumgradTypeError
 
 REQUIRED: Any = object()
 """Default of a parameter that has none."""
+
+
+_OF_UFUNCS = {"out", "where", "dtype", "casting", "order", "subok"}
+
+
+_of_thread = threading.local()
+"""``asked``: the operations whose NumPy functions are being called."""
+
+
+class UnknownParameter(NumgradTypeError):
+    """A call of an operation with a parameter that it has not.
+
+    The NumPy function that it stands for may have it, ``where=`` of a sum for instance: called with
+    a Tensor that says how the parameter is computed with operations.
+    """
+
+    def __init__(self, op: Any, message: str) -> None:
+        super().__init__(message)
+        self.op = op
+
+    def as_numpy(self, op: Any, args: tuple, params: dict[str, Any]) -> Any:
+        """The result of NumPy's function if it has the parameter; else raise."""
+        function = op.ref
+        asked = _of_thread.__dict__.setdefault("asked", [])
+        if self.op is not op or not callable(function) or op in asked:
+            raise self
+        theirs = {} if isinstance(function, np.ufunc) else inspect.signature(function).parameters
+        known = set(theirs)
+        if not theirs or any(p.kind is p.VAR_KEYWORD for p in theirs.values()):
+            known |= _OF_UFUNCS
+        unknown = params.keys() - {*op.params, *op.inputs, *op.spellings.values()}
+        of_tensors = any(hasattr(a, "grad_fn") for a in args)
+        if not (of_tensors and unknown and unknown <= known):
+            raise self
+        if theirs and next(iter(theirs)) in ("arrays", "tup"):
+            args = (list(args),)
+        elif not hasattr(args[0], "grad_fn"):  # NumPy asks the first operand
+            raise self
+        asked.append(op)
+        try:
+            return function(*args, **params)
+        except TypeError as error:
+            if isinstance(error, NumgradTypeError):
+                raise
+            raise self from error
+        finally:
+            asked.pop()
 
 
 def complete(op: Any, args: tuple, params: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
@@ -64,8 +115,9 @@ def _as_ours(op: Any, params: dict[str, Any]) -> dict[str, Any]:
     for name in renamed:
         if name not in op.params or len(renamed) < len(params):
             unknown = next(n for n in params if n not in op.params)
-            raise NumgradTypeError(
+            raise UnknownParameter(
+                op,
                 f"{op.name}: no parameter is called {unknown!r}; it has "
-                f"{', '.join(op.params) or 'none'}"
+                f"{', '.join(op.params) or 'none'}",
             )
     return renamed

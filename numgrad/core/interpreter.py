@@ -27,6 +27,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from numgrad.core.arguments import UnknownParameter
 from numgrad.errors import NumgradRuntimeError
 
 
@@ -263,7 +264,10 @@ def install_eager(active: Any) -> None:
 def bind(op: Any, args: tuple, params: dict[str, Any]) -> Any:
     """Apply ``op`` under the current interpreter."""
     stack = state.interpreters
-    return (stack[-1] if stack else state.ground).bind(op, args, params)
+    try:
+        return (stack[-1] if stack else state.ground).bind(op, args, params)
+    except UnknownParameter as error:
+        return error.as_numpy(op, args, params)
 
 
 def bind_recorded(op: Any, args: tuple, params: dict[str, Any]) -> tuple[Any, Any]:

@@ -172,12 +172,12 @@ class Op(Documented):
         """Inputs and parameters -> names that NumPy has for those at the same place."""
         if not callable(self.ref) or isinstance(self.ref, np.ufunc):
             return {}
-        theirs = inspect.signature(self.ref).parameters.values()
+        theirs = inspect.signature(self.ref).parameters
         ours = (*self.inputs, *self.params)
         return {
             name: p.name
-            for name, p in zip(ours, theirs, strict=False)
-            if p.kind is p.POSITIONAL_OR_KEYWORD and p.name not in ours
+            for name, p in zip(ours, theirs.values(), strict=False)
+            if p.kind is p.POSITIONAL_OR_KEYWORD and p.name not in ours and name not in theirs
         }
 
     def __call__(self, *args: Any, **params: Any) -> Any:

@@ -30,7 +30,6 @@ from numgrad.tensors.numpy_calls import NOT_GIVEN, Translation
 from numgrad.tensors.numpy_ufuncs import call, scipy_ufuncs, title
 from numgrad.tensors.numpy_writes import WRITES, requires_grad
 from numgrad.tensors.ranges import geomspace, linspace, logspace
-from numgrad.tensors.reasons import nearest
 from numgrad.tensors.tensor import Tensor
 
 _by_function: dict[Any, Op] = {}
@@ -111,7 +110,8 @@ def _without_operation(name: str, function: Callable[..., Any], args: Any, kwarg
             f"{name}: an argument requires grad, and out= is an ndarray, which carries no gradient;"
             " leave out= away, write a = a + t rather than a += t, or detach() the argument"
         )
-    operation = nearest(function.__name__)
+    reasons = import_module("numgrad.tensors.reasons")  # for errors only
+    operation = reasons.nearest(function.__name__)
     hint = "no operation comes near it" if operation is None else f"the nearest is ng.{operation}"
     raise NumgradTypeError(
         f"{name}: has no gradient here and an argument requires grad; of the operations that have "

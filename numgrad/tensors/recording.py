@@ -14,13 +14,12 @@ from numgrad.autograd.history import record
 from numgrad.autograd.node import Node
 from numgrad.autograd.saved import keep
 from numgrad.autograd.variable import INFERENCE, NO_GRAD_VIEW, Tensor, Version, root
-from numgrad.core.arguments import complete
+from numgrad.core.arguments import UnknownParameter, complete
 from numgrad.core.call import Call
 from numgrad.core.composite import Composite
 from numgrad.core.interpreter import Ground, state
 from numgrad.core.op import Op
 from numgrad.core.view import View
-from numgrad.errors import NumgradTypeError
 
 
 class RecordingInterpreter(Ground):
@@ -103,7 +102,7 @@ def _expanded(op: Composite, args: tuple, params: dict[str, Any]) -> Any:
             renamed = {ours.get(name, name): value for name, value in params.items()}
             if renamed.keys() != params.keys() and len(renamed) == len(params):
                 return _expanded(op, args, renamed)
-            raise NumgradTypeError(f"{op.name}: {mismatch}") from error
+            raise UnknownParameter(op, f"{op.name}: {mismatch}") from error
         raise
 
 
