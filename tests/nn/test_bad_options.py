@@ -16,6 +16,8 @@ LAYERS = {
     nn.ConvTranspose2d: (2, 4, 3), nn.BatchNorm1d: (3,), nn.BatchNorm2d: (3,), nn.LayerNorm: (3,),
     nn.GroupNorm: (2, 4), nn.Embedding: (5, 2), nn.RNN: (3, 2), nn.LSTM: (3, 2), nn.GRU: (3, 2),
     nn.LSTMCell: (3, 2), nn.GRUCell: (3, 2), nn.MultiheadAttention: (4, 2), nn.PReLU: (),
+    nn.Conv3d: (2, 4, 3), nn.InstanceNorm1d: (3,), nn.EmbeddingBag: (5, 2),
+    nn.TransformerEncoderLayer: (4, 2, 8), nn.Transformer: (4, 2, 1, 1, 8),
 }  # fmt: skip
 SIZES = [
     (layer, needed, name)
