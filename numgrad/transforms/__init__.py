@@ -21,4 +21,4 @@ from numgrad.transforms.products import linearize as linearize
 from numgrad.transforms.products import stop_gradient as stop_gradient
 from numgrad.transforms.products import vhp as vhp
 from numgrad.transforms.products import vjp as vjp
-from numgrad.transforms.vmap import vmap as vmap
+from numgrad.transforms.mapping import vmap as vmap

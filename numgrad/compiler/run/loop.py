@@ -175,7 +175,7 @@ def _array_of(x: Any) -> Any:
     return x._array if isinstance(x, Tensor) else x
 
 
-class _Gradients:
+class _OfOneCall:
     """The gradients of all operands of one call, asked for one by one."""
 
     def __init__(self) -> None:
@@ -197,7 +197,7 @@ class _Gradients:
         return known[1][index]
 
 
-_gradients = _Gradients()
+_gradients = _OfOneCall()
 scan.implied = ("index",)
 scan.vjp(
     inputs=lambda g, inputs, y, index, body, length, reverse: _gradients(
