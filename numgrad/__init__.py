@@ -27,6 +27,8 @@ Where to look:
 ``ng.grad``, ...        derivatives of functions: ``value_and_grad``, ``jacobian``, ``hessian``;
                         their products with vectors: ``vjp``, ``jvp``, ``linearize``, ``hvp``
 ``ng.vmap``             functions of one example for whole batches
+``ng.scan``, ...        loops as functions: ``fori_loop``, ``while_loop``, ``map``,
+                        ``associative_scan``; branches: ``cond``, ``switch``
 ``ng.func``             these by themselves
 ``ng.tree``             nested containers of arrays: ``map``, ``flatten``, ``ravel``, ``register``
 ``ng.jit``              compiles a function; ``jit_stats`` says what it did
@@ -111,8 +113,11 @@ from numgrad.tensors.creation import tensor as tensor
 from numgrad.tensors.creation import zeros as zeros
 from numgrad.tensors.creation import zeros_like as zeros_like
 from numgrad.tensors.tensor import Tensor as Tensor
+from numgrad.transforms import associative_scan as associative_scan
+from numgrad.transforms import cond as cond
 from numgrad.transforms import custom_jvp as custom_jvp
 from numgrad.transforms import custom_vjp as custom_vjp
+from numgrad.transforms import fori_loop as fori_loop
 from numgrad.transforms import grad as grad
 from numgrad.transforms import hessian as hessian
 from numgrad.transforms import hvp as hvp
@@ -121,11 +126,15 @@ from numgrad.transforms import jacobian as jacobian
 from numgrad.transforms import jacrev as jacrev
 from numgrad.transforms import jvp as jvp
 from numgrad.transforms import linearize as linearize
+from numgrad.transforms import map as map
+from numgrad.transforms import scan as scan
 from numgrad.transforms import stop_gradient as stop_gradient
+from numgrad.transforms import switch as switch
 from numgrad.transforms import value_and_grad as value_and_grad
 from numgrad.transforms import vhp as vhp
 from numgrad.transforms import vjp as vjp
 from numgrad.transforms import vmap as vmap
+from numgrad.transforms import while_loop as while_loop
 
 # isort: split
 from numgrad.core.op import OPS as _OPS

@@ -272,6 +272,13 @@ def bind_recorded(op: Any, args: tuple, params: dict[str, Any]) -> tuple[Any, An
     return (stack[-1] if stack else state.ground).recorded(op, args, params)
 
 
+def above_ground() -> int:
+    """How many interpreters lie below the first that a trace on top of them sees."""
+    stack = state.interpreters
+    grounds = (k + 1 for k in reversed(range(len(stack))) if isinstance(stack[k], Ground))
+    return next(grounds, 0)
+
+
 def drawn(*given: Any, **options: Any) -> Any:
     """``Ground.drawn`` by who says what a random number is here."""
     levels = (each for each in reversed(state.interpreters) if each.draws)

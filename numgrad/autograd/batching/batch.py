@@ -30,6 +30,7 @@ from numgrad.core.batching import BatchOperand, apply, by_example, find_rule, fi
 from numgrad.core.composite import Composite
 from numgrad.core.interpreter import (
     Interpreter,
+    above_ground,
     bind,
     bind_recorded,
     drawn,
@@ -356,8 +357,8 @@ def below_examples() -> int:
 
     What follows derivatives belongs there, since the tape has whole batches.
     """
-    stack = state.interpreters
-    places = (k for k, each in enumerate(stack) if getattr(each, "examples", False))
+    stack, first = state.interpreters, above_ground()
+    places = (k for k in range(first, len(stack)) if getattr(stack[k], "examples", False))
     return next(places, len(stack))
 
 

@@ -12,15 +12,15 @@ from typing import Any, TypeGuard
 from numgrad.autograd.batching.batch import Batched, BatchingInterpreter
 from numgrad.autograd.variable import Tensor
 from numgrad.core.batching import BatchOperand, apply
-from numgrad.core.interpreter import state
+from numgrad.core.interpreter import above_ground, state
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradIndexError
 
 
 def levels() -> list[BatchingInterpreter]:
-    """The levels of examples in this thread, the outermost first."""
-    found = [each for each in state.interpreters if isinstance(each, BatchingInterpreter)]
-    return [each for each in found if each.examples]
+    """The levels of examples that code in this thread is in, the outermost first."""
+    stack = state.interpreters[above_ground() :]
+    return [each for each in stack if isinstance(each, BatchingInterpreter) and each.examples]
 
 
 def levels_of(x: Tensor) -> list[BatchingInterpreter]:

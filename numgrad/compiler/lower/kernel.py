@@ -11,7 +11,9 @@ from numgrad.codegen.reduction_loops import numpy_name
 from numgrad.codegen.reduction_plan import step_of
 from numgrad.compiler.graph.polynomial import constant, multiply, value_of
 from numgrad.compiler.lower.accumulate import paths
+from numgrad.compiler.lower.elements import elements
 from numgrad.compiler.lower.nest import MAX_TASKS, TASK, Nest, NestWriter
+from numgrad.compiler.lower.pieces import Blocks, RunWriter, runs
 from numgrad.compiler.lower.statements import (
     Bodies,
     Statement,
@@ -117,14 +119,18 @@ class KernelWriter(SourceWriter):
         self.exported, self.terms = exported, bodies.stored
         kernels = {f"user:{name}": kernel for name, kernel in USER_KERNELS.items()}
         super().__init__(bodies, {}, Emitter(scalar_functions=kernels), {})
+        self.blocks, self.pieces = Blocks(), 0
+        self.runs = runs(self.items)
         self.loops_of: dict[int, tuple[int, list[Loop]]] = {}
         self._place_statements()
         self.outside: dict[int, Term] = {}
         self._find_storage()
 
     def _place_statements(self) -> None:
-        for number, item in enumerate(self.items):
-            if isinstance(item, Statement):
+        for number, item in enumerate(self.runs):
+            if isinstance(item, list):
+                self.loops_of.update({s.term.number: (number, []) for s in item})
+            elif isinstance(item, Statement):
                 self.loops_of[item.term.number] = (number, [])
             else:
                 for statement, path in paths(item):
@@ -134,9 +140,12 @@ class KernelWriter(SourceWriter):
 
     def _find_storage(self) -> None:
         readers: dict[int, list[Statement]] = {}
+        self._searched: set[int] = set()  # read at places that are computed
         for statement in self.statements:
             for symbol in loads(self.bodies.body(statement)):
                 readers.setdefault(symbol.detail[0], []).append(statement)
+                if symbol.args:
+                    self._searched.add(symbol.detail[0])
         for number, term in self.bodies.terms.items():
             if number not in self.terms:
                 self.outside[number] = term
@@ -156,14 +165,26 @@ class KernelWriter(SourceWriter):
         if term.op in (PART, PRODUCT):
             owner = term.detail[0] if term.op == PART else number
             return Storage(f"a{owner}", everything, whole=True)
+        elsewhere = any(self.loops_of[r.term.number][0] != item for r in readers)
+        if statement.small and number not in self.exported:
+            return self._storage_of_small(term, elsewhere)
         over_top = bool(path) and not {*path[0].merged}.isdisjoint(statement.reduced.values())
         looped = any(loop is not None for loop in statement.loops)
-        if not path or (over_top and not looped):
+        if not (path or statement.small) or (over_top and not looped):
             return Storage(f"r{number}", (), whole=True, memory=False)
-        elsewhere = any(self.loops_of[r.term.number][0] != item for r in readers)
         if number in self.exported or elsewhere or over_top:
             return Storage(f"a{number}", everything, whole=True)
         return self._storage_in_nest(statement, readers, path)
+
+    def _storage_of_small(self, term: Term, elsewhere: bool) -> Storage:
+        """A place in a block for what a nest, another run or a computed index reads."""
+        everything = tuple(range(len(term.shape)))
+        memory = elsewhere or term.number in self._searched
+        length = elements(term.shape)
+        if not memory or not length:
+            return Storage(f"r{term.number}", everything, memory=False)
+        name, first = self.blocks.take(term.dtype, length)
+        return Storage(name, everything, whole=True, first=first)
 
     def _storage_in_nest(
         self, statement: Statement, readers: list[Statement], path: list[Loop]
@@ -208,11 +229,29 @@ class KernelWriter(SourceWriter):
 
     def write(self) -> Written:
         """The kernel."""
+        functions, nests, work, kept = self._write_items()
+        head = [*self._temporaries(kept), *self._addresses()]
+        body = [*functions, f"def kernel({', '.join(self._parameters())}):", *head, *self.lines]
+        kept += self.blocks.names()
+        body += [f"    {self.use('touch', 'codegen.accumulation')}({name})" for name in kept]
+        if len(body) == len(functions) + 1:
+            body.append("    pass")
+        source = "\n".join(body).replace("@SCOPES@", str(len(self.scopes))) + "\n"
+        return Written(
+            source, self.emitter, self.arrays, self.results, self.scalars,
+            self.lengths, _sum(work), nests, self,
+        )  # fmt: skip
+
+    def _write_items(self) -> tuple[list[str], list[Nest], list[str], list[str]]:
+        """Write what is computed: functions, nests, expressions of their work, arrays in use."""
         nests: list[Nest] = []
         functions: list[str] = []
         work: list[str] = []
         kept: list[str] = []
-        for item in self.items:
+        for item in self.runs:
+            if isinstance(item, list):
+                self._run(item, functions)
+                continue
             if isinstance(item, Statement):
                 self._statement(item, work)
                 continue
@@ -223,16 +262,7 @@ class KernelWriter(SourceWriter):
             nests.append(nest)
             functions += [*nest.lines, "", ""]
             work.append(self._call(nest, kept))
-        head = self._addresses(kept)
-        body = [*functions, f"def kernel({', '.join(self._parameters())}):", *head, *self.lines]
-        body += [f"    {self.use('touch', 'codegen.accumulation')}({name})" for name in kept]
-        if len(body) == len(functions) + 1:
-            body.append("    pass")
-        source = "\n".join(body).replace("@SCOPES@", str(len(self.scopes))) + "\n"
-        return Written(
-            source, self.emitter, self.arrays, self.results, self.scalars,
-            self.lengths, _sum(work), nests, self,
-        )  # fmt: skip
+        return functions, nests, work, kept
 
     def _parameters(self) -> list[str]:
         names = list(self.arguments)
@@ -248,21 +278,41 @@ class KernelWriter(SourceWriter):
         given = [f"x{t.number}" for t in (*self.arrays, *self.results)]
         return [*given, *(f"r{t.number}" for t in self.scalars), *self.lengths]
 
-    def _addresses(self, kept: list[str]) -> list[str]:
-        lines = []
+    def _temporaries(self, kept: list[str]) -> list[str]:
+        """Lines that make the arrays of the kernel's own."""
+        lines = self.blocks.allocations()
         for number, term in self.terms.items():
             place = self.storage[number]
+            if place.name.startswith("s_"):
+                continue
             if term.op != PART and place.whole and place.memory and number not in self.exported:
                 size = count(term.shape)
                 self.need(size)
                 lines.append(f"    x{number} = np.empty({text(size)}, {numpy_name(term.dtype)})")
                 lines.append(f"    a{number} = int64(x{number}.ctypes.data)")
                 kept.append(f"x{number}")
+        return lines
+
+    def _addresses(self) -> list[str]:
+        """Lines that find the addresses of arguments."""
+        lines = []
         self._parameters()
         for term in (*self.arrays, *self.results):
             if term in self.joined or self.storage[term.number].memory:
                 lines.append(f"    a{term.number} = int64(x{term.number}.ctypes.data)")
         return lines
+
+    def _run(self, run: list[Statement], functions: list[str]) -> None:
+        """Small arrays, element by element."""
+        writer = RunWriter(
+            self.bodies, self.storage, self.emitter, self.blocks,
+            first=self.pieces, counter=self.counter,
+        )  # fmt: skip
+        writer.write(run, contract=self.contract)
+        functions += writer.functions
+        self.lines += writer.calls
+        self.counter, self.pieces = writer.counter, self.pieces + len(writer.calls)
+        self.arguments.update((name, None) for name in writer.needed if not name.startswith("s_"))
 
     def _statement(self, statement: Statement, work: list[str]) -> None:
         """A number, computed between the nests, or a matrix product."""
@@ -339,6 +389,8 @@ class KernelWriter(SourceWriter):
         produced = {s.term.number for s in loop.statements()}
         rows = {f"a{s.term.number}": s for s in nest.rows}
         for name in nest.arguments:
+            if name.startswith("s_"):
+                continue
             number = int(name[1:])
             inside = number in produced and number not in self.exported
             if name.startswith("n") or not (name in rows or inside):
