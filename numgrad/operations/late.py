@@ -102,5 +102,5 @@ def of_namespace(function: Any) -> Op | None:
 
 def declare_all() -> None:
     """Declare all operations of both tables."""
-    for module in {*LATE.values(), *NAMESPACES.values()}:
+    for module in dict.fromkeys((*LATE.values(), *NAMESPACES.values())):  # in one order
         import_module(module)

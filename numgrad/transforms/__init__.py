@@ -15,10 +15,10 @@ from numgrad.transforms.loops import fori_loop as fori_loop
 from numgrad.transforms.loops import map as map
 from numgrad.transforms.loops import scan as scan
 from numgrad.transforms.loops import while_loop as while_loop
+from numgrad.transforms.mapping import vmap as vmap
 from numgrad.transforms.products import hvp as hvp
 from numgrad.transforms.products import jvp as jvp
 from numgrad.transforms.products import linearize as linearize
 from numgrad.transforms.products import stop_gradient as stop_gradient
 from numgrad.transforms.products import vhp as vhp
 from numgrad.transforms.products import vjp as vjp
-from numgrad.transforms.mapping import vmap as vmap
