@@ -26,6 +26,9 @@ Where to look:
                         ``primitive`` declare more
 ``ng.grad``, ...        derivatives of functions: ``value_and_grad``, ``jacobian``, ``hessian``;
                         their products with vectors: ``vjp``, ``jvp``, ``linearize``, ``hvp``
+``ng.vmap``             functions of one example for whole batches
+``ng.scan``, ...        loops as functions: ``fori_loop``, ``while_loop``, ``map``,
+                        ``associative_scan``; branches: ``cond``, ``switch``
 ``ng.func``             these by themselves
 ``ng.tree``             nested containers of arrays: ``map``, ``flatten``, ``ravel``, ``register``
 ``ng.jit``              compiles a function; ``jit_stats`` says what it did
@@ -109,8 +112,11 @@ from numgrad.tensors.creation import tensor as tensor
 from numgrad.tensors.creation import zeros as zeros
 from numgrad.tensors.creation import zeros_like as zeros_like
 from numgrad.tensors.tensor import Tensor as Tensor
+from numgrad.transforms import associative_scan as associative_scan
+from numgrad.transforms import cond as cond
 from numgrad.transforms import custom_jvp as custom_jvp
 from numgrad.transforms import custom_vjp as custom_vjp
+from numgrad.transforms import fori_loop as fori_loop
 from numgrad.transforms import grad as grad
 from numgrad.transforms import hessian as hessian
 from numgrad.transforms import hvp as hvp
@@ -119,19 +125,28 @@ from numgrad.transforms import jacobian as jacobian
 from numgrad.transforms import jacrev as jacrev
 from numgrad.transforms import jvp as jvp
 from numgrad.transforms import linearize as linearize
+from numgrad.transforms import map as map
+from numgrad.transforms import scan as scan
 from numgrad.transforms import stop_gradient as stop_gradient
+from numgrad.transforms import switch as switch
 from numgrad.transforms import value_and_grad as value_and_grad
 from numgrad.transforms import vhp as vhp
 from numgrad.transforms import vjp as vjp
+from numgrad.transforms import vmap as vmap
+from numgrad.transforms import while_loop as while_loop
 
 # isort: split
 from numgrad.core.op import OPS as _OPS
 from numgrad.errors import NumgradAttributeError as _NumgradAttributeError
+from numgrad.operations.late import LATE as _LATE
+from numgrad.operations.late import NAMESPACES as _NAMESPACES
+from numgrad.operations.late import declared as _declared
 from numgrad.tensors import numpy_protocol as _numpy_protocol  # noqa: F401 (for what it attaches)
 
 __version__ = "0.1.0"
 
 _SUBPACKAGES = ("data", "func", "io", "nn", "optim", "testing", "tree", "viz")
+_SUBPACKAGES += tuple(sorted({_home.partition(".")[2] for _home in _NAMESPACES.values()}))
 _ON_FIRST_USE = {
     **{name: f"numgrad.{name}" for name in _SUBPACKAGES},
     "jit": "numgrad.compiler.api",
@@ -139,6 +154,7 @@ _ON_FIRST_USE = {
     "load": "numgrad.io",
     **dict.fromkeys(("elementwise", "ops", "primitive"), "numgrad.nn.operations"),
     "save": "numgrad.io",
+    **_LATE,
 }
 """Where to find what is loaded when it is first asked for: most programs need a part of it."""
 
@@ -151,8 +167,12 @@ def __getattr__(name: str) -> _Any:
             name=name,
             obj=_sys.modules[__name__],
         )
-    module = _import_module(_ON_FIRST_USE[name])
-    value = globals()[name] = module if name in _SUBPACKAGES else getattr(module, name)
+    if name in _LATE:
+        value = _declared(name)
+    else:
+        module = _import_module(_ON_FIRST_USE[name])
+        value = module if name in _SUBPACKAGES else getattr(module, name)
+    globals()[name] = value
     return value
 
 

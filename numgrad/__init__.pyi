@@ -63,8 +63,11 @@ from numgrad.tensors.creation import tensor as tensor
 from numgrad.tensors.creation import zeros as zeros
 from numgrad.tensors.creation import zeros_like as zeros_like
 from numgrad.tensors.tensor import Tensor as Tensor
+from numgrad.transforms import associative_scan as associative_scan
+from numgrad.transforms import cond as cond
 from numgrad.transforms import custom_jvp as custom_jvp
 from numgrad.transforms import custom_vjp as custom_vjp
+from numgrad.transforms import fori_loop as fori_loop
 from numgrad.transforms import grad as grad
 from numgrad.transforms import hessian as hessian
 from numgrad.transforms import hvp as hvp
@@ -73,10 +76,15 @@ from numgrad.transforms import jacobian as jacobian
 from numgrad.transforms import jacrev as jacrev
 from numgrad.transforms import jvp as jvp
 from numgrad.transforms import linearize as linearize
+from numgrad.transforms import map as map
+from numgrad.transforms import scan as scan
 from numgrad.transforms import stop_gradient as stop_gradient
+from numgrad.transforms import switch as switch
 from numgrad.transforms import value_and_grad as value_and_grad
 from numgrad.transforms import vhp as vhp
 from numgrad.transforms import vjp as vjp
+from numgrad.transforms import vmap as vmap
+from numgrad.transforms import while_loop as while_loop
 from numpy import complex128 as complex128
 from numpy import complex64 as complex64
 from numpy import e as e

@@ -16,6 +16,7 @@ from numgrad.transforms import (
     value_and_grad,
     vhp,
     vjp,
+    vmap,
 )
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "value_and_grad",
     "vhp",
     "vjp",
+    "vmap",
 ]
 
 

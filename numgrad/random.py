@@ -21,7 +21,7 @@ import numpy as np
 
 from numgrad.autograd.forward_ad import has_tangent as _has_tangent
 from numgrad.core.abstract import AbstractLength
-from numgrad.core.interpreter import state
+from numgrad.core.interpreter import drawn, state
 from numgrad.core.op import OPS
 from numgrad.errors import (
     NumgradError,
@@ -76,7 +76,7 @@ class Generator:
 
     def permutation(self, x: Any, axis: int = 0) -> Tensor:
         """The rows of ``x``, or the integers below ``x``, in random order."""
-        if not state.ground.deferred:
+        if _at_once():
             return _drawn(self.generator.permutation, _plain(x), axis)
         if isinstance(x, int | AbstractLength):
             return _places(self.generator.permutation, x)
@@ -88,7 +88,7 @@ class Generator:
         shuffle: bool = True,
     ) -> Tensor:  # fmt: skip
         """Random rows of ``a``, or integers below ``a``, with probabilities ``p``."""
-        if not state.ground.deferred:
+        if _at_once():
             return _drawn(self.generator.choice, _plain(a), size, replace, _plain(p), axis, shuffle)
         rows = None if isinstance(a, int | AbstractLength) else _as_operand(a)
         count = a if rows is None else rows.shape[axis]
@@ -98,8 +98,8 @@ class Generator:
             given = rest[0] if weights else None
             return self.generator.choice(int(count), rest[-1], replace, given, 0, shuffle)
 
-        found = state.ground.drawn(
-            choose, (count, *weights), () if size is None else size, np.int64
+        found = drawn(
+            choose, (count, *weights), () if size is None else size, np.int64, apart=False
         )
         return found if rows is None else OPS["take"](rows, found, axis=axis)
 
@@ -296,19 +296,30 @@ def draw_seed() -> Any:
     >>> 0 <= ng.random.draw_seed() < 2**53
     True
     """
+    if any(each.draws for each in state.interpreters):
+        return drawn(_seeds, (), (), np.int64)
     return state.ground.seed()
+
+
+def _seeds(size: Any) -> np.ndarray:
+    return np.asarray(np.random.random_sample(size) * 2**53).astype(np.int64)
+
+
+def _at_once() -> bool:
+    """Whether what NumPy draws now is the result."""
+    return not (state.ground.deferred or any(each.draws for each in state.interpreters))
 
 
 def _places(permutation: Callable[..., Any], count: Any) -> Tensor:
     """The integers below ``count`` in random order."""
-    return state.ground.drawn(lambda n, _: permutation(int(n)), (count,), count, np.int64)
+    return drawn(lambda n, _: permutation(int(n)), (count,), count, np.int64, apart=False)
 
 
 def _draw(method: Callable[..., Any], bounds: tuple, size: Any, dtype: Any = None) -> Tensor:
     """Numbers between bounds, in an array of a size or of the shape that these broadcast to."""
     draw = method if dtype is None else lambda *given: method(*given, dtype)
     operands = [_checked(bound) for bound in bounds]
-    return _named(method, state.ground.drawn, draw, operands, size, np.dtype(dtype or np.float64))
+    return _named(method, drawn, draw, operands, size, np.dtype(dtype or np.float64))
 
 
 def _checked(value: Any) -> Any:

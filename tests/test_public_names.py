@@ -17,30 +17,30 @@ GradcheckError NumgradAssertionError NumgradAttributeError NumgradError NumgradI
 NumgradKeyError NumgradNotImplementedError NumgradRuntimeError NumgradTraceError NumgradTypeError
 NumgradValueError RowSparseTensor Tensor abs absolute acos acosh add all allclose amax amin angle
 any arange arccos arccosh arcsin arcsinh arctan arctan2 arctanh argmax argmin around array_split
-asarray asin asinh astype atan atan2 atanh atleast_1d atleast_2d atleast_3d autograd bitwise_and
-bitwise_invert bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor
-broadcast_arrays broadcast_to cat cbrt ceil checkpoint checkpoint_sequential clamp clip
-column_stack complex128 complex64 concat concatenate config conj conjugate copy copysign cos cosh
-count_nonzero cumprod cumsum cumulative_prod cumulative_sum custom_jvp custom_vjp data deg2rad
+asarray asin asinh associative_scan astype atan atan2 atanh atleast_1d atleast_2d atleast_3d
+autograd bitwise_and bitwise_invert bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift
+bitwise_xor broadcast_arrays broadcast_to cat cbrt ceil checkpoint checkpoint_sequential clamp clip
+column_stack complex128 complex64 concat concatenate cond config conj conjugate copy copysign cos
+cosh count_nonzero cumprod cumsum cumulative_prod cumulative_sum custom_jvp custom_vjp data deg2rad
 degrees diag diagonal diagonal_scatter diff digamma divide dot dsplit dstack e einsum elementwise
 empty empty_like enable_grad equal erf erfc erfinv errors exp exp2 expand expand_dims expit expm1
 eye fill fix flatten flip fliplr flipud float32 float64 float_power floor floor_divide fmax fmin
-fmod from_numpy full full_like func gamma gammaln get_num_threads grad greater greater_equal
-heaviside hessian hsplit hstack hvp hypot imag index_add index_copy index_fill index_put inf
-inference_mode inner int16 int32 int64 int8 invert io is_grad_enabled is_inference_mode_enabled
-isclose isfinite isinf isnan jacfwd jacobian jacrev jit jit_stats jvp kron left_shift less
-less_equal lgamma linear_recurrence linearize linspace load log log10 log1p log2 log_sigmoid
-log_softmax logaddexp logaddexp2 logical_and logical_not logical_or logical_xor logit logsumexp
-masked_fill masked_scatter matmul matrix_norm matrix_transpose max maximum mean meshgrid min
-minimum mod moveaxis multiply nan nan_to_num negative newaxis nn no_grad norm not_equal ones
-ones_like ops optim outer pad permute permute_dims pi polygamma positive power primitive prod psi
-put rad2deg radians random ravel real reciprocal relu remainder repeat reshape right_shift rint
-roll rot90 round save scatter scatter_add select_scatter set_checkpoint_early_stop set_grad_enabled
-set_num_threads sigmoid sign signbit sin sinh slice_scatter softmax softplus split sqrt square
-squeeze stack std stop_gradient subtract sum swapaxes take take_along_axis tan tanh tensor
-tensordot testing tile trace transpose tree tril triu true_divide trunc uint16 uint32 uint64 uint8
-unbind unsqueeze unstack value_and_grad var vdot vecdot vector_norm vhp viz vjp vsplit vstack where
-zeros zeros_like zeta
+fmod fori_loop from_numpy full full_like func gamma gammaln get_num_threads grad greater
+greater_equal heaviside hessian hsplit hstack hvp hypot imag index_add index_copy index_fill
+index_put inf inference_mode inner int16 int32 int64 int8 invert io is_grad_enabled
+is_inference_mode_enabled isclose isfinite isinf isnan jacfwd jacobian jacrev jit jit_stats jvp
+kron left_shift less less_equal lgamma linear_recurrence linearize linspace load log log10 log1p
+log2 log_sigmoid log_softmax logaddexp logaddexp2 logical_and logical_not logical_or logical_xor
+logit logsumexp map masked_fill masked_scatter matmul matrix_norm matrix_transpose max maximum mean
+meshgrid min minimum mod moveaxis multiply nan nan_to_num negative newaxis nn no_grad norm
+not_equal ones ones_like ops optim outer pad permute permute_dims pi polygamma positive power
+primitive prod psi put rad2deg radians random ravel real reciprocal relu remainder repeat reshape
+right_shift rint roll rot90 round save scan scatter scatter_add select_scatter
+set_checkpoint_early_stop set_grad_enabled set_num_threads sigmoid sign signbit sin sinh
+slice_scatter softmax softplus split sqrt square squeeze stack std stop_gradient subtract sum
+swapaxes switch take take_along_axis tan tanh tensor tensordot testing tile trace transpose tree
+tril triu true_divide trunc uint16 uint32 uint64 uint8 unbind unsqueeze unstack value_and_grad var
+vdot vecdot vector_norm vhp viz vjp vmap vsplit vstack where while_loop zeros zeros_like zeta
 """
 """All names of ``numgrad``: whoever adds or removes one says so here."""
 

@@ -6,7 +6,8 @@ Entering a level pushes a ``ForwardInterpreter``, so that code outside pays noth
 below compute the result, reverse mode included, and then the tangent of the result, which is kept
 beside it in ``Extra.tangents`` under the level's interpreter. Since tangents are computed below the
 level too, they have a graph and tangents of the outer levels: reverse over forward, forward over
-reverse and nested levels need nothing more. No tangent at all stands for zero.
+reverse and nested levels need nothing more. No tangent at all stands for zero. Inside ``vmap`` a
+level is put below those of examples, where the tape is: duals there are whole batches.
 
 Some formulas read the record of the call, which the tape alone makes, on bare arrays. It is asked
 for by ``bind_recorded``, level by level: one that were passed over would lose what it follows.
@@ -21,6 +22,8 @@ from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 
+from numgrad.autograd.batching.batch import below_examples
+from numgrad.autograd.batching.examples import beneath, levels_of, lowered, raised, spread
 from numgrad.autograd.forward.rules import pushforward, reads_call, takes_tangent
 from numgrad.autograd.node import Node
 from numgrad.autograd.variable import Extra, Tensor, extra, root, shared_version
@@ -53,7 +56,7 @@ class ForwardInterpreter(Interpreter):
     """One dual level: what operations mean inside it."""
 
     def __init__(self) -> None:
-        self._below = state.interpreters
+        self._below = state.interpreters[: below_examples()]
         self._holders: WeakSet[Extra] = WeakSet()
         # A node saves its own result as a bare array, and hooks pack whatever it saves. What a
         # recorded backward makes of that has its place in the graph, by which its tangent is
@@ -203,7 +206,7 @@ def _levels() -> list[ForwardInterpreter]:
 
 def has_tangent(tensor: Tensor) -> bool:
     """Whether a tensor has a tangent at a level of this thread, which an array cannot carry."""
-    return any(level.tangent(tensor) is not None for level in _levels())
+    return any(level.tangent(beneath(tensor)) is not None for level in _levels())
 
 
 def share_tangents(original: Tensor, twin: Tensor) -> None:
@@ -242,7 +245,8 @@ def enter_dual_level() -> int:
     0
     >>> ng.autograd.forward_ad.exit_dual_level(level=level)
     """
-    state.set(interpreters=(*state.interpreters, ForwardInterpreter()))
+    stack, place = state.interpreters, below_examples()
+    state.set(interpreters=(*stack[:place], ForwardInterpreter(), *stack[place:]))
     return len(_levels()) - 1
 
 
@@ -266,11 +270,12 @@ def exit_dual_level(*, level: int | None = None) -> None:
             f"exit_dual_level: level {level} is not the innermost, which is "
             f"{len(_levels()) - 1}; leave that first"
         )
-    if state.interpreters[-1] is not innermost:
+    stack, place = state.interpreters, below_examples()
+    if stack[place - 1] is not innermost:
         raise NumgradRuntimeError(
             "exit_dual_level: something entered inside the level is still active; leave that first"
         )
-    state.set(interpreters=state.interpreters[:-1])
+    state.set(interpreters=(*stack[: place - 1], *stack[place:]))
     innermost.close()
 
 
@@ -338,6 +343,10 @@ def make_dual(primal: Any, tangent: Any, *, level: int | None = None) -> Tensor:
             "another level"
         )
     primal, tangent = _tensor("make_dual", primal), _tensor("make_dual", tangent)
+    over = sorted({*levels_of(primal), *levels_of(tangent)}, key=state.interpreters.index)
+    if over and primal.shape == tangent.shape:  # else the error is that of one example
+        primal = beneath(spread(primal, over))
+        return raised(make_dual(primal, lowered(tangent, over), level=level), over)
     for what, x in (("primal", primal), ("tangent", tangent)):
         if x.dtype.kind not in "fc":
             raise NumgradRuntimeError(
@@ -390,6 +399,10 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     UnpackedDualTensor(primal=tensor(2.), tangent=None)
     """
     tensor = _tensor("unpack_dual", tensor)
+    if over := levels_of(tensor):
+        primal, tangent = unpack_dual(beneath(tensor), level=level)
+        moved = None if tangent is None else raised(tangent, over)
+        return UnpackedDualTensor(raised(primal, over), moved)
     levels = _levels()
     if not levels and level is None:
         return UnpackedDualTensor(tensor, None)

@@ -1,8 +1,9 @@
 """Write the stubs (.pyi) that show editors and type checkers what the operation table adds.
 
 ``ng.exp`` and ``Tensor.sum`` are attached at import from the table of operations, where no type
-checker looks. Two generated files say them in full: ``numgrad/__init__.pyi``, and
-``numgrad/autograd/variable.pyi``, of the module that defines Tensor, so that there is one Tensor.
+checker looks. Generated files say them in full: ``numgrad/__init__.pyi``, one for each namespace
+of operations, such as ``numgrad/linalg.pyi``, and ``numgrad/autograd/variable.pyi``, of the module
+that defines Tensor, so that there is one Tensor.
 """
 
 import argparse
@@ -11,6 +12,7 @@ import inspect
 import sys
 from collections.abc import Iterator
 from functools import lru_cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,6 +22,7 @@ from numgrad.core.documentation import returned, summary
 from numgrad.core.op import OPS, Op
 from numgrad.errors import PACKAGE
 from numgrad.nn import operations as _operations  # noqa: F401 (completes the table)
+from numgrad.operations.late import LATE, NAMESPACES
 from numgrad.operations.shape import Spread
 from numgrad.tensors.inplace_methods import has_inplace_form, inplace_names
 from numgrad.tensors.tensor import Tensor
@@ -154,6 +157,10 @@ def stubs() -> dict[Path, str]:
     """The text of every generated file."""
     return {
         Path(PACKAGE, "__init__.pyi"): functions_stub(),
+        **{
+            Path(import_module(name).__file__ or "").with_suffix(".pyi"): namespace_stub(name)
+            for name in NAMESPACES.values()
+        },
         Path(PACKAGE, "autograd", "variable.pyi"): tensor_stub(),
     }
 
@@ -163,22 +170,50 @@ def stubs() -> dict[Path, str]:
 
 def functions_stub() -> str:
     """The stub of ``numgrad``: its static names, then a function for each operation."""
-    homes: dict[str, Any] = {}
-    tree = ast.parse(Path(PACKAGE, "__init__.py").read_text())
-    for node in [n for n in tree.body if isinstance(n, ast.ImportFrom)]:
-        homes |= {alias.name: node.module for alias in node.names if alias.name == alias.asname}
+    homes = _imported(ng)
     for name, home in vars(ng)["_ON_FIRST_USE"].items():
-        homes[name] = home.removesuffix(f".{name}")
+        if name not in LATE:
+            homes[name] = home.removesuffix(f".{name}")
+    return _functions(ng, homes, "__version__: str\n\n")
+
+
+def namespace_stub(module: str) -> str:
+    """The stub of a namespace of operations, which re-exports them and functions beside them."""
+    namespace = import_module(module)
+    operations = _operations_of(namespace)
+    homes = _imported(namespace).items()
+    return _functions(namespace, {name: home for name, home in homes if name not in operations})
+
+
+def _imported(module: Any) -> dict[str, str]:
+    """What a module re-exports -> where it comes from."""
+    tree = ast.parse(inspect.getsource(module))
+    return {
+        alias.name: str(node.module)
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if alias.name == alias.asname
+    }
+
+
+def _functions(module: Any, homes: dict[str, str], first: str = "") -> str:
+    """A stub that imports names from their homes and writes the module's operations out."""
     # only this form is re-exported by a stub
     imports = [f"from {home} import {name} as {name}" for name, home in homes.items()]
     functions = [
         _function(name, _parameters(op), _result(op), summary(op))
-        for name, op in sorted(_table().items())
-        if getattr(ng, name, None) is op
+        for name, op in _operations_of(module).items()
     ]
     imports.sort(key=lambda line: line.lower())
     head = HEAD.format(abstract="Sequence", imports="\n".join([NUMPY, "", *imports]))
-    return "".join([head, "\n__version__: str\n\n", "\n".join(functions)])
+    return "".join([head, "\n", first, "\n".join(functions)])
+
+
+def _operations_of(module: Any) -> dict[str, Op]:
+    """The operations that a module shows, by their names there."""
+    names = sorted(set(dir(module)))
+    return {name: op for name in names if isinstance(op := getattr(module, name), Op)}
 
 
 def _table() -> dict[str, Op]:

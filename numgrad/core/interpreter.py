@@ -33,6 +33,9 @@ from numgrad.errors import NumgradRuntimeError
 class Interpreter(ABC):
     """Says what operations mean: Note [Interpreters]."""
 
+    draws: bool = False
+    """Whether it says what a random number is, with ``drawn``."""
+
     @abstractmethod
     def bind(self, op: Any, args: tuple, params: dict[str, Any]) -> Any:
         """What a call of an operation gives."""
@@ -73,6 +76,7 @@ raw = RawInterpreter()
 class Ground(Interpreter):
     """Says what arrays are as well; what lies under all other interpreters."""
 
+    draws = True
     deferred: bool = False
     """Whether what is computed has numbers only later, each time that a compiled function runs."""
 
@@ -183,11 +187,18 @@ class Ground(Interpreter):
 
     @abstractmethod
     def drawn(
-        self, function: Callable[..., Any], operands: Sequence[Any], size: Any, dtype: Any
+        self,
+        function: Callable[..., Any],
+        operands: Sequence[Any],
+        size: Any,
+        dtype: Any,
+        apart: bool = True,
     ) -> Any:
         """A Tensor of what ``function(*operands, size)`` draws from a generator.
 
         ``size`` is that of the result; for None, it has the shape to which the operands broadcast.
+        ``apart`` says that its elements do not depend on each other, so that one call may draw
+        them for many examples.
         """
 
     @abstractmethod
@@ -259,6 +270,19 @@ def bind_recorded(op: Any, args: tuple, params: dict[str, Any]) -> tuple[Any, An
     """``bind``, and the record of the call: ``Interpreter.recorded``."""
     stack = state.interpreters
     return (stack[-1] if stack else state.ground).recorded(op, args, params)
+
+
+def above_ground() -> int:
+    """How many interpreters lie below the first that a trace on top of them sees."""
+    stack = state.interpreters
+    grounds = (k + 1 for k in reversed(range(len(stack))) if isinstance(stack[k], Ground))
+    return next(grounds, 0)
+
+
+def drawn(*given: Any, **options: Any) -> Any:
+    """``Ground.drawn`` by who says what a random number is here."""
+    levels = (each for each in reversed(state.interpreters) if each.draws)
+    return next(levels, state.ground).drawn(*given, **options)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.autograd.batching.examples import as_examples
 from numgrad.autograd.forward_ad import has_tangent
 from numgrad.autograd.modes import no_grad
 from numgrad.autograd.variable import INFERENCE, Version
@@ -355,7 +356,7 @@ def linspace(
 
 
 def _like(name: str, x: Any, dtype: Any) -> tuple[tuple[int, ...], np.dtype]:
-    array = _made(name, state.ground.lift, x)
+    array = x if isinstance(x, Tensor) else _made(name, state.ground.lift, x)
     return array.shape, _made(name, np.dtype, dtype) if dtype is not None else array.dtype
 
 
@@ -368,7 +369,8 @@ def zeros_like(x: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor
     >>> ng.zeros_like([1, 2])
     tensor([0, 0])
     """
-    return _finish("zeros_like", state.ground.zeros(*_like("zeros_like", x, dtype)), requires_grad)
+    made = state.ground.zeros(*_like("zeros_like", x, dtype))
+    return as_examples(_finish("zeros_like", made, requires_grad), x)
 
 
 def ones_like(x: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
@@ -380,7 +382,8 @@ def ones_like(x: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     >>> ng.ones_like([0.5, 2.0])
     tensor([1., 1.])
     """
-    return _finish("ones_like", state.ground.ones(*_like("ones_like", x, dtype)), requires_grad)
+    made = state.ground.ones(*_like("ones_like", x, dtype))
+    return as_examples(_finish("ones_like", made, requires_grad), x)
 
 
 def empty_like(x: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
@@ -393,7 +396,7 @@ def empty_like(x: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor
     dtype('int64')
     """
     shape, kind = _like("empty_like", x, dtype)
-    return _finish("empty_like", state.ground.empty(shape, kind), requires_grad)
+    return as_examples(_finish("empty_like", state.ground.empty(shape, kind), requires_grad), x)
 
 
 def full_like(x: Any, fill_value: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
@@ -406,4 +409,4 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, requires_grad: bool = 
     tensor([7., 7.])
     """
     shape, kind = _like("full_like", x, dtype)
-    return _full("full_like", shape, fill_value, kind, requires_grad)
+    return as_examples(_full("full_like", shape, fill_value, kind, requires_grad), x)

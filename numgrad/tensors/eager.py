@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.autograd.batching.examples import example_index
 from numgrad.autograd.function.record import run as run_function
 from numgrad.autograd.variable import Tensor, refresh
 from numgrad.core.call import Call
@@ -99,7 +100,8 @@ class EagerInterpreter(RecordingInterpreter):
     # ---------------------------------------------------------------------------------- indices
 
     def index_part(self, part: Any, shape: tuple) -> Any:
-        return index_array(part, shape)
+        found = example_index(part)
+        return index_array(part, shape) if found is None else found
 
     def selected_shape(self, operation: str, shape: tuple, index: tuple) -> tuple:
         whole = np.broadcast_to(0, shape)
@@ -127,8 +129,9 @@ class EagerInterpreter(RecordingInterpreter):
     # ---------------------------------------------------------------------------------- numbers
 
     def drawn(
-        self, function: Callable[..., Any], operands: Sequence[Any], size: Any, dtype: Any
-    ) -> Tensor:
+        self, function: Callable[..., Any], operands: Sequence[Any], size: Any, dtype: Any,
+        apart: bool = True,
+    ) -> Tensor:  # fmt: skip
         given = [a._array if isinstance(a, Tensor) else a for a in operands]
         return Tensor(np.asarray(function(*given, size)))
 

@@ -23,6 +23,7 @@ from numgrad.core.axis import normalize_axes
 from numgrad.core.interpreter import state
 from numgrad.core.op import FOUND, OPS, Op
 from numgrad.errors import NumgradTypeError
+from numgrad.operations.late import declare_for
 from numgrad.tensors.creation import empty_like, full_like, ones_like, zeros_like
 from numgrad.tensors.numpy_calls import NOT_GIVEN, Translation
 from numgrad.tensors.numpy_ufuncs import call, scipy_ufuncs, title
@@ -52,6 +53,14 @@ def _function_table() -> dict[Any, Op]:
             _by_function.setdefault(function, op)
         _known = known
     return _by_function
+
+
+def _operation(function: Any) -> Op | None:
+    """What computes a function of NumPy's or SciPy's on Tensors."""
+    op = _function_table().get(function)
+    if op is None and declare_for(function):
+        op = _function_table().get(function)
+    return op
 
 
 # ---------------------------------------------------------------------- without an operation
@@ -118,7 +127,7 @@ def _array_ufunc(self: Tensor, ufunc: np.ufunc, method: str, *inputs: Any, **kwa
         op = _by_function.get(ufunc)
         if op is not None:
             return op(*inputs)
-    result = call(ufunc, method, _function_table().get(ufunc), inputs, kwargs)
+    result = call(ufunc, method, _operation(ufunc), inputs, kwargs)
     if result is not NotImplemented:
         return result
     name = title(ufunc) + ("" if method == "__call__" else f".{method}")
@@ -135,7 +144,7 @@ def _array_function(
             return _PLAIN[func](*args, **kwargs)
         if func in WRITES:
             return WRITES[func](*args, **kwargs)
-        op = _function_table().get(func)
+        op = _operation(func)
         if op is None:
             return _without_operation(title(func), func, args, kwargs)
         translation = _translations[func] = Translation(title(func), func, op)

@@ -12,6 +12,7 @@ from numgrad.autograd.variable import Tensor
 from numgrad.core.documentation import Page
 from numgrad.core.interpreter import install_eager
 from numgrad.core.op import OPS, Op
+from numgrad.operations import late
 from numgrad.tensors import inplace_methods as methods
 from numgrad.tensors.attributes import TensorAttributes
 from numgrad.tensors.conversions import TensorConversions
@@ -28,6 +29,8 @@ def _complete() -> None:
     """Attach everything to ``Tensor``: methods of the table first, then what is special."""
     for op in list(OPS.values()):
         attach(op)
+    for name in late.METHODS:
+        setattr(Tensor, name, _late_method(name))
     for body in (TensorAttributes, TensorConversions):
         for name, member in vars(body).items():
             if name in _OF_A_CLASS:
@@ -68,12 +71,23 @@ def _method(op: Op) -> Callable[..., Any]:
     return method
 
 
+def _late_method(name: str) -> Callable[..., Any]:
+    """The method of an operation that is not declared yet, which its own will replace."""
+
+    def method(self: Tensor, *args: Any, **params: Any) -> Any:
+        return late.declared(name)(self, *args, **params)
+
+    method.__name__ = method.__qualname__ = name
+    return method
+
+
 class _Eager(EagerInterpreter):
     """The eager interpreter, which gives Tensor the methods of operations that users register."""
 
     def attach(self, op: Op, before: Op | None) -> None:
         method = getattr(Tensor, op.name, None)
-        if method is None or (before and getattr(method, "__wrapped__", None) is before):
+        replaced = before is not None and getattr(method, "__wrapped__", None) is before
+        if method is None or replaced or op.name in late.METHODS:
             attach(op)
 
 

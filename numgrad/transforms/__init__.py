@@ -1,5 +1,7 @@
-"""Functions that turn functions into their derivatives."""
+"""Functions of functions: derivatives, batches, loops."""
 
+from numgrad.transforms.branches import cond as cond
+from numgrad.transforms.branches import switch as switch
 from numgrad.transforms.custom import custom_jvp as custom_jvp
 from numgrad.transforms.custom import custom_vjp as custom_vjp
 from numgrad.transforms.derivatives import grad as grad
@@ -8,9 +10,15 @@ from numgrad.transforms.derivatives import jacfwd as jacfwd
 from numgrad.transforms.derivatives import jacobian as jacobian
 from numgrad.transforms.derivatives import jacrev as jacrev
 from numgrad.transforms.derivatives import value_and_grad as value_and_grad
+from numgrad.transforms.loops import associative_scan as associative_scan
+from numgrad.transforms.loops import fori_loop as fori_loop
+from numgrad.transforms.loops import map as map
+from numgrad.transforms.loops import scan as scan
+from numgrad.transforms.loops import while_loop as while_loop
 from numgrad.transforms.products import hvp as hvp
 from numgrad.transforms.products import jvp as jvp
 from numgrad.transforms.products import linearize as linearize
 from numgrad.transforms.products import stop_gradient as stop_gradient
 from numgrad.transforms.products import vhp as vhp
 from numgrad.transforms.products import vjp as vjp
+from numgrad.transforms.vmap import vmap as vmap

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.autograd.batching.examples import beneath, levels, levels_of, raised, spread
 from numgrad.autograd.engine.task import leads_elsewhere
 from numgrad.autograd.forward_ad import has_tangent
 from numgrad.autograd.modes import no_grad
@@ -66,7 +67,8 @@ class TransformedCall:
         ]
         self.recorded, self.records = recorded, state.grad_enabled
         self.tensors = [_own(name, leaf) for leaf in given]
-        self.own = [t for t in self.tensors if recorded and t._grad_fn is None]
+        known = map(beneath, self.tensors)
+        self.own = [t for t in known if recorded and t._grad_fn is None]
         if chosen.holomorphic:
             _check_complex(name, "an argument", self.tensors)
         self.as_tensors = bool(
@@ -153,9 +155,7 @@ class TransformedCall:
     def look_outside(self, values: Sequence[Tensor]) -> None:
         """Find out whether values depend on anything that may be differentiated outside."""
         found = [*values, *(leaf for leaf in leaves(self.aux) if isinstance(leaf, Tensor))]
-        self.outside = state.ground.deferred or (
-            self.records and leads_elsewhere(found, self.tensors)
-        )
+        self.outside = state.ground.deferred or (self.records and self.leads_outside(found))
 
     # -------------------------------------------------------------------------- the derivative
 
@@ -184,7 +184,11 @@ class TransformedCall:
     def follow(self, vectors: Iterable[Tensor | None]) -> None:
         """Take note of vectors of a product: what they are computed from may be outside."""
         given = [v for v in vectors if v is not None]
-        self.outside |= self.records and leads_elsewhere(given, self.tensors)
+        self.outside |= self.records and self.leads_outside(given)
+
+    def leads_outside(self, values: Iterable[Tensor]) -> bool:
+        """Whether values depend on a leaf that requires grad and is none of this call's."""
+        return leads_elsewhere(map(beneath, values), list(map(beneath, self.tensors)))
 
     @contextmanager
     def following(self, given: Any, vectors: Iterable[Tensor | None]) -> Iterator[None]:
@@ -233,7 +237,8 @@ def _own(name: str, leaf: Any) -> Tensor:
     if floating and ((leaf.requires_grad and state.grad_enabled) or has_tangent(leaf)):
         own = OPS["positive"](leaf)
     else:
-        own = state.ground.differentiable(leaf)
+        own = state.ground.differentiable(beneath(leaf))
+        own = raised(own, levels_of(leaf))
     if own.dtype.kind not in "fc":
         raise NumgradTypeError(
             f"{name}: an argument of dtype {own.dtype} cannot be differentiated; pass floating or "
@@ -241,7 +246,8 @@ def _own(name: str, leaf: Any) -> Tensor:
         )
     if not floating:
         check_dtype(name, own.dtype)
-    return own
+    # Note [Derivatives by example] in ``linearization``
+    return spread(own, levels())
 
 
 def _numbers(name: str, what: str, value: Any) -> Any:

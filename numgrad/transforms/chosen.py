@@ -100,7 +100,7 @@ def check_function(name: str, f: Any) -> None:
     """Raise if there is nothing to call."""
     if not callable(f):
         raise NumgradTypeError(
-            f"{name}: differentiates a function, got a {type(f).__name__}; give the function and "
+            f"{name}: takes a function, got a {type(f).__name__}; give the function and "
             f"call what is returned, as in ng.{name}(f)(x)"
         )
 

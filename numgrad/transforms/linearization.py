@@ -19,6 +19,13 @@ A row costs a backward. Many at once are a batch (Note [Batched values] in
 where an operation refuses batches, and where code of the user's takes part in the backward (a
 ``Function``, a hook), which may look at numbers. Such code may also leave the tape, so columns by
 the transposed map are chosen only where there are operations of the table and nothing else.
+
+Note [Derivatives by example]
+-----------------------------
+Inside ``vmap`` arguments and results stand for examples, and the tape has whole batches. Every
+example gets arguments of its own (``spread``), also of what all share, so that examples never meet
+and the gradient of a sum over the batch has the gradients of all. The engine is asked below the
+levels: what goes there is ``lowered``, what comes from there ``raised``.
 """
 
 from __future__ import annotations
@@ -30,6 +37,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from numgrad.autograd.batching.batch import BatchingInterpreter
+from numgrad.autograd.batching.examples import beneath, levels_of, lowered, raised
 from numgrad.autograd.engine.backward import dense_grad
 from numgrad.autograd.engine.task import edge_of, reachable
 from numgrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
@@ -66,6 +74,7 @@ class Linearization:
         self, y: Sequence[Tensor | None], x: Sequence[Tensor], create_graph: bool = False
     ) -> None:
         self.y, self.x, self.create_graph = y, x, create_graph
+        self.levels = levels_of(x[0]) if x else []
 
     def pull(
         self, w: Sequence[Tensor | None], *, last: bool = False, create_graph: bool | None = None
@@ -84,31 +93,44 @@ class Linearization:
 
     def _walk(
         self,
-        roots: Tensor | Sequence[Tensor],
-        weights: Tensor | Sequence[Tensor] | None,
+        roots: Sequence[Tensor],
+        weights: Sequence[Tensor] | None,
         retain_graph: bool | None,
         create_graph: bool,
-        **options: Any,
+        is_grads_batched: bool = False,
     ) -> Product:
         if not self.x:
             return []
+        x, levels = self.x, self.levels
+        if levels:  # Note [Derivatives by example]
+            given = map(one, roots) if weights is None else weights
+            weights = [lowered(w, levels) for w in given]
+            if is_grads_batched:
+                weights = [OPS["moveaxis"](w, len(levels), 0) for w in weights]
+            roots, x = list(map(beneath, roots)), list(map(beneath, x))
         found = dense_grad(
-            roots, self.x, weights, retain_graph, create_graph, allow_unused=True, **options
-        )
-        return list(found)
+            roots, x, weights, retain_graph, create_graph,
+            allow_unused=True, is_grads_batched=is_grads_batched,
+        )  # fmt: skip
+        if not levels:
+            return list(found)
+        if is_grads_batched:
+            found = [None if g is None else OPS["moveaxis"](g, 0, len(levels)) for g in found]
+        return [None if g is None else raised(g, levels) for g in found]
 
     def gradient(self) -> Product:
         """The gradient of ``y``, one number; nothing more is asked for."""
         (y,) = self.y
         if y is None or not y.requires_grad:
             return [None] * len(self.x)
-        weight = one(y) if y.dtype.kind == "c" else None
-        return self._walk(y, weight, None, self.create_graph)
+        weights = [one(y)] if y.dtype.kind == "c" else None
+        return self._walk([y], weights, None, self.create_graph)
 
     @cached_property
     def transposed(self) -> Linearization:
         """``w -> w J`` as a recorded function: Note [The transposed map]."""
-        w = [Tensor(zeros(t.shape, t.dtype), True) for t in self.y if t is not None]
+        whole = [beneath(t) for t in self.y if t is not None]
+        w = [raised(Tensor(zeros(t.shape, t.dtype), True), self.levels) for t in whole]
         pulled = self.pull(w, create_graph=True)
         return Linearization(pulled, w, self.create_graph)
 
@@ -121,7 +143,7 @@ class Linearization:
     def freeze(self, frozen: bool = True) -> None:
         """Let nothing that was returned lead to leaves of the transposed map; or use it again."""
         if "transposed" in vars(self):
-            for weight in self.transposed.x:
+            for weight in map(beneath, self.transposed.x):
                 weight._requires_grad = not frozen
 
     # ------------------------------------------------------------------------------------- matrix
@@ -177,7 +199,7 @@ class Linearization:
         """For each input a list of rows."""
         found: list[Any] = [None] * len(self.x)
         for place in range(count):
-            row = self._walk(y, unit(y, place), True, self.create_graph)
+            row = self._walk([y], [unit(y, place)], True, self.create_graph)
             for p, (g, t) in enumerate(zip(row, self.x, strict=True)):
                 if g is None:
                     continue
@@ -192,7 +214,7 @@ class Linearization:
         unit = np.zeros(y._array.shape, y._array.dtype)
         for place in range(count):
             unit.flat[place] = 1
-            row = self._walk(y, Tensor(unit), True, False)
+            row = self._walk([y], [Tensor(unit)], True, False)
             unit.flat[place] = 0
             for p, g in enumerate(row):
                 if g is None:
@@ -244,13 +266,19 @@ def _along(function: Function, x: Sequence[Tensor], k: int, directions: Tensor) 
         try:
             with BatchingInterpreter(count) as batch:
                 found = tangents(batch.wrap(directions))
-                return [None if t is None else batch.unwrap(t) for t in found]
+                return [None if t is None else _unwrapped(batch, t) for t in found]
         except NumgradError:  # what is wrong not only in batches shows in turn
             pass
     rows = [tangents(directions[place]) for place in range(count)]
     return [
         None if column[0] is None else OPS["stack"](column) for column in zip(*rows, strict=True)
     ]
+
+
+def _unwrapped(batch: BatchingInterpreter, t: Tensor) -> Tensor:
+    """The results of all directions along the first axis of an example."""
+    levels = levels_of(t)
+    return raised(OPS["moveaxis"](batch.unwrap(beneath(t)), 0, len(levels)), levels)
 
 
 # ----------------------------------------------------------------------------------------- arrays
@@ -287,13 +315,13 @@ def one(like: Tensor) -> Tensor:
 
 def uses_user_code(y: Sequence[Tensor]) -> bool:
     """Whether a backward calls a ``Function`` or hooks."""
-    edges = [edge_of(part) for part in y]
+    edges = [edge_of(beneath(part)) for part in y]
     return any(node.extras is not None or node.call.opaque for node in reachable(edges).values())
 
 
 def is_of_the_table(y: Sequence[Tensor]) -> bool:
     """Whether a backward consists of operations of the table only."""
-    edges = [edge_of(part) for part in y]
+    edges = [edge_of(beneath(part)) for part in y]
     return all(
         node.extras is None and OPS.get(node.call.op.name) is node.call.op
         for node in reachable(edges).values()

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from numgrad.autograd.batching.examples import beneath, levels, spread
 from numgrad.autograd.forward_ad import has_tangent
 from numgrad.autograd.modes import enable_grad
 from numgrad.autograd.variable import Tensor, Version
@@ -125,13 +126,14 @@ class Request:
 
     def _own(self, given: Tensor, *, requires_grad: bool) -> Tensor:
         """A Tensor with the same numbers, connected to ``given`` if that is asked for."""
+        over = levels() if requires_grad else []  # Note [Derivatives by example]
         if self.create_graph and given.requires_grad:
-            return given.reshape(given.shape)
+            return spread(given.reshape(given.shape), over)
         tangent = self.create_graph and has_tangent(given)
-        own = OPS["positive"](given) if tangent else given.detach()
+        own = spread(OPS["positive"](given) if tangent else given.detach(), over)
         if requires_grad:
-            own._requires_grad = True
-            self.made.append(own)
+            self.made.append(beneath(own))
+            self.made[-1]._requires_grad = True
         return own
 
     # --- the function

@@ -57,15 +57,16 @@ def emulated(graph: Graph, options: Options | None = None) -> KernelProgram:
 
 @contextlib.contextmanager
 def emulating(
-    *, task: int = 4096, lanes: int = 128, short: int = 24, unrolled: int = 12
+    *, task: int = 4096, lanes: int = 128, short: int = 24, unrolled: int = 12, piece: int = 500
 ) -> Iterator[None]:
     """Let ``ng.jit`` emulate what it compiles, cut into tasks and blocks of these sizes.
 
     Small ones show with small arrays what otherwise takes large ones.
     """
     sizes = {"TASK": task, "LANES": lanes, "SHORT": short, "MOST_UNROLLED": unrolled}
+    sizes["PIECE"] = piece
     changes = [(_module("run.specialise"), "compile_graph", emulated)]
-    for name in ("lower.tree", "lower.write", "lower.nest", "lower.kernel"):
+    for name in ("lower.tree", "lower.write", "lower.nest", "lower.kernel", "lower.pieces"):
         module = _module(name)
         changes += [(module, key, value) for key, value in sizes.items() if hasattr(module, key)]
     before = [getattr(module, key) for module, key, _ in changes]

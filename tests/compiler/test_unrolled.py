@@ -41,7 +41,7 @@ def test_a_loop_of_many_operations_is_named_with_what_to_write():
     assert f"2,002 of them from {line_of_the_loop()}, which ran 1,001 times" in message
     assert "unrolled into 2,002 operations" in message
     assert "an axis for its iterations" in message
-    assert "outside of ng.jit" in message
+    assert "ng.scan" in message
     assert found.filename == __file__
     assert len(graph.nodes) > 2000
     fast.graph(np.ones(3), 1002)  # once for each function

@@ -28,12 +28,18 @@ tunings = st.fixed_dictionaries(
         "lanes": st.sampled_from([4, 8, 128]),
         "short": st.sampled_from([2, 4, 24]),
         "unrolled": st.sampled_from([2, 3, 12]),
+        "piece": st.sampled_from([2, 7, 500]),
     }
 )
 
 
-def check(program: list[p.Step], seed: int, parallel: bool, single: bool = False) -> None:
-    """Compare values at all lengths, and the gradient along a direction."""
+def check(
+    program: list[p.Step], seed: int, parallel: bool, single: bool = False, fixed: bool = False
+) -> None:
+    """Compare values at all lengths, and the gradient along a direction.
+
+    With ``fixed``, a function is made for each length, in which small arrays are scalars.
+    """
     lengths = WITH_ONES if seed % 5 == 4 else LENGTHS
     several = [p.arguments_of(seed, n, m) for n, m in lengths]
     if single:
@@ -41,7 +47,8 @@ def check(program: list[p.Step], seed: int, parallel: bool, single: bool = False
     steps = p.settle(program, several)
     low = single or any(name == "float32" for name, *_ in steps)
     rtol = 2e-4 if low else 1e-9
-    compiled = ng.jit(lambda *x: p.run(steps, *x), parallel=parallel)
+    options: dict[str, Any] = {"parallel": parallel, "dynamic": not fixed}
+    compiled = ng.jit(lambda *x: p.run(steps, *x), **options)
     for arguments in several:
         with np.errstate(all="ignore"):
             expected = p.run(steps, *arguments)
@@ -51,16 +58,18 @@ def check(program: list[p.Step], seed: int, parallel: bool, single: bool = False
             assert found.dtype == value.dtype
             scale = float(np.max(np.abs(value), initial=0))
             np.testing.assert_allclose(found, value, rtol=rtol, atol=rtol * max(scale, 1e-3))
-    check_gradient(steps, several[seed % 3], parallel, 20 * rtol)
+    check_gradient(steps, several[seed % 3], options, 20 * rtol)
 
 
-def check_gradient(steps: list[p.Step], arguments: list[Any], parallel: bool, rtol: float) -> None:
+def check_gradient(
+    steps: list[p.Step], arguments: list[Any], options: dict[str, Any], rtol: float
+) -> None:
     """The gradient is eager code's, and along a direction that of finite differences."""
     if not isinstance(p.loss(steps, *arguments), np.floating):
         return  # no result depends on the arguments
     every = tuple(range(len(arguments)))
     gradient = ng.value_and_grad(lambda *x: p.loss(steps, *x), argnums=every)
-    value, found = ng.jit(lambda *x: gradient(*x), parallel=parallel)(*arguments)
+    value, found = ng.jit(lambda *x: gradient(*x), **options)(*arguments)
     np.testing.assert_allclose(value, p.loss(steps, *arguments), rtol=rtol, atol=rtol)
     rng = np.random.default_rng(1)
     direction = [rng.normal(size=x.shape) for x in arguments]
@@ -82,18 +91,18 @@ def check_gradient(steps: list[p.Step], arguments: list[Any], parallel: bool, rt
 
 
 @settings(max_examples=12)
-@given(p.programs, st.integers(0, 1000), st.booleans(), st.booleans(), tunings)
-def test_programs(program, seed, parallel, single, tuning):
+@given(p.programs, st.integers(0, 1000), st.booleans(), st.booleans(), st.booleans(), tunings)
+def test_programs(program, seed, parallel, single, fixed, tuning):
     with emulating(**tuning):
-        check(program, seed, parallel, single)
+        check(program, seed, parallel, single, fixed)
 
 
 @pytest.mark.slow(cases=0)
 @settings(max_examples=60)
-@given(p.programs, st.integers(0, 1000), st.booleans(), st.booleans(), tunings)
-def test_many_programs(program, seed, parallel, single, tuning):
+@given(p.programs, st.integers(0, 1000), st.booleans(), st.booleans(), st.booleans(), tunings)
+def test_many_programs(program, seed, parallel, single, fixed, tuning):
     with emulating(**tuning):
-        check(program, seed, parallel, single)
+        check(program, seed, parallel, single, fixed)
 
 
 COMPILED = {
@@ -112,6 +121,12 @@ COMPILED = {
 @pytest.mark.parametrize("name", ["reductions", pytest.param("views", marks=pytest.mark.slow)])
 def test_compiled_programs(name):
     check(COMPILED[name], 3, False)
+
+
+@pytest.mark.slow(cases=0)
+@pytest.mark.parametrize("name", COMPILED)
+def test_compiled_programs_of_fixed_lengths(name):
+    check(COMPILED[name], 3, False, fixed=True)
 
 
 @pytest.mark.slow(cases=0)

@@ -16,7 +16,8 @@ code that only looks at those goes on, any other gets an error instead of wrong 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import operator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
 from typing import Any, NoReturn
@@ -25,12 +26,24 @@ import numpy as np
 
 from numgrad.autograd.variable import Tensor
 from numgrad.core.arguments import complete
-from numgrad.core.batching import BatchOperand, by_example, find_rule, first_example
+from numgrad.core.batching import BatchOperand, apply, by_example, find_rule, first_example
 from numgrad.core.composite import Composite
-from numgrad.core.interpreter import Interpreter, bind, bind_recorded, interpreter, state
+from numgrad.core.interpreter import (
+    Interpreter,
+    above_ground,
+    bind,
+    bind_recorded,
+    drawn,
+    state,
+)
 from numgrad.core.op import OPS, Op
 from numgrad.core.tree import leaves
-from numgrad.errors import NumgradError, NumgradRuntimeError, NumgradValueError
+from numgrad.errors import (
+    NumgradError,
+    NumgradRuntimeError,
+    NumgradValueError,
+)
+from numgrad.operations.index import is_basic_part
 from numgrad.operations.shape import as_operand
 
 
@@ -41,6 +54,9 @@ class BatchingInterpreter(Interpreter):
     ----------
     size
         Number of examples.
+    examples
+        Whether what is computed from differs by example, rather than directions to differentiate
+        along.
 
     Examples
     --------
@@ -53,18 +69,20 @@ class BatchingInterpreter(Interpreter):
     ((3,), tensor([14., 77.]))
     """
 
-    def __init__(self, size: int) -> None:
-        self.size = size
+    def __init__(self, size: int, *, examples: bool = False) -> None:
+        self.size, self.examples = size, examples
 
     def __repr__(self) -> str:
         return f"<batch of {self.size} examples>"
 
     def __enter__(self) -> BatchingInterpreter:
-        self._context = interpreter(self)
-        return self._context.__enter__()
+        self._before = state.interpreters
+        place = len(self._before) if self.examples else below_examples()
+        state.set(interpreters=(*self._before[:place], self, *self._before[place:]))
+        return self
 
     def __exit__(self, *exception: Any) -> None:
-        self._context.__exit__(*exception)
+        state.set(interpreters=self._before)
 
     def wrap(self, value: Any) -> Batched:
         """One example to compute with, of a Tensor or array with all of them along axis 0.
@@ -126,6 +144,37 @@ class BatchingInterpreter(Interpreter):
             return self.bind(op, args, params), None
         with self._below():
             return bind_recorded(op, args, params)
+
+    @property
+    def draws(self) -> bool:  # pyright: ignore
+        """Directions to differentiate along share random numbers."""
+        return self.examples
+
+    def drawn(
+        self, function: Callable[..., Any], operands: Sequence[Any], size: Any, dtype: Any,
+        apart: bool = True,
+    ) -> Batched:  # fmt: skip
+        """Numbers of its own for each example."""
+        given = [BatchOperand(a.value if self.owns(a) else a, self.owns(a)) for a in operands]
+        if size is None:
+            shape = np.broadcast_shapes(*[each.shape for each in given])
+        else:
+            shape = tuple(size) if isinstance(size, tuple | list) else (size,)
+        with self._below():
+            if apart:
+                values = [each.aligned(len(shape)) for each in given]
+                return Batched(drawn(function, values, (self.size, *shape), dtype), self)
+
+            def in_turn(*given_now: Any) -> np.ndarray:
+                *values, (count, *rest) = given_now
+                found = np.empty((count, *rest), dtype)
+                for k in range(count):
+                    row = [v[k] if o.batched else v for v, o in zip(values, given, strict=True)]
+                    found[k] = function(*row, tuple(rest))
+                return found
+
+            values = [each.value for each in given]
+            return Batched(drawn(in_turn, values, (self.size, *shape), dtype, False), self)
 
     def _bind_batch(self, op: Op, operands: list[BatchOperand], params: dict[str, Any]) -> Any:
         rule = find_rule(op)
@@ -232,7 +281,7 @@ class Batched(Tensor):
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:  # pyright: ignore
-        refuse("requires_grad = ...", _NO_GRAPH)
+        refuse("requires_grad = ...", NO_GRAPH)
 
     @property
     def grad_fn(self) -> Any:
@@ -252,6 +301,47 @@ class Batched(Tensor):
         """A copy, through which gradients flow."""
         return bind(OPS["copy"], (self,), {})
 
+    def write(self, how: Callable[[Tensor, Any], Any], given: Any, shape: tuple) -> None:
+        """Let ``how`` change the memory of all examples, in each a part of that shape."""
+        level, _ = self.level, self._array  # refused outside of the level
+        given = as_operand(given)
+        owned = level.owns(given)
+        operand = BatchOperand(given.value if owned else given, owned)
+        if operand.ndim > len(shape):
+            raise NumgradValueError(
+                f"a part of shape {shape} of an example cannot take shape {operand.shape}"
+            )
+        with level._below():
+            how(self.value, operand.aligned(len(shape)))
+
+    def __setitem__(self, index: Any, given: Any) -> None:
+        parts = index if type(index) is tuple else (index,)
+        if all(map(is_basic_part, parts)):
+            where, shape = (slice(None), *parts), np.broadcast_to(0, self.shape)[parts].shape
+        else:
+            places = self._places(parts)
+            shape = places[0].shape
+            with self.level._below():
+                rows = _numbered((self.level.size,))
+                rows = apply("reshape", rows, shape=(self.level.size, *(1,) * len(shape)))
+            where = (rows, *[part.value for part in places])
+
+        def store(memory: Tensor, value: Any) -> None:
+            memory[where] = value
+
+        self.write(store, given, shape)
+
+    def _places(self, parts: tuple) -> list[Batched]:
+        """An index with arrays in it, as one array for each axis."""
+        with self.level._below():
+            whole = BatchOperand(_numbered(self.shape), False).repeated(self.level.size)
+        rest = OPS["getitem"](self.level.wrap(whole), parts)
+        found = []
+        for length in self.shape[::-1]:
+            found.append(OPS["remainder"](rest, length))
+            rest = OPS["floor_divide"](rest, length)
+        return found[::-1]
+
     def __copy__(self) -> Batched:
         return Batched(self.value, self.level)
 
@@ -262,14 +352,29 @@ class Batched(Tensor):
         )
 
 
+def below_examples() -> int:
+    """How many interpreters lie below all levels of examples.
+
+    What follows derivatives belongs there, since the tape has whole batches.
+    """
+    stack, first = state.interpreters, above_ground()
+    places = (k for k in range(first, len(stack)) if getattr(stack[k], "examples", False))
+    return next(places, len(stack))
+
+
+def _numbered(shape: tuple) -> Any:
+    """The places of an array, counted in C order."""
+    return as_operand(state.ground.positions("setitem", shape, (slice(None),) * len(shape)))
+
+
 _NO_NUMBERS = (
-    "so its numbers can neither be looked at nor written to; choose with np.where instead of if, "
-    "use indices with np.take or np.take_along_axis, make new tensors instead of writing to old "
-    "ones, or compute one example at a time (is_grads_batched=False, vectorize=False, a loop)"
+    "so its numbers cannot be looked at, nor written to what all examples share; choose with "
+    "np.where instead of if, write to arrays made with np.zeros_like of an example, or compute one "
+    "example at a time (is_grads_batched=False, vectorize=False, a loop)"
 )
-_NO_GRAPH = (
-    "and only the whole batch has a place in a graph; differentiate what the batched computation "
-    "returns"
+NO_GRAPH = (
+    "and only the whole batch has a place in a graph; use ng.grad and its like inside, or "
+    "differentiate what the batched computation returns"
 )
 
 
@@ -278,6 +383,16 @@ def refuse(what: str, reason: str = _NO_NUMBERS) -> NoReturn:
     raise NumgradRuntimeError(
         f"{what}: a batched tensor stands for all examples of a batch at once, {reason}"
     )
+
+
+def _augmented(write: Callable[[Any, Any], Any]) -> Callable[..., Batched]:
+    """An operator in place, on the memory of all examples."""
+
+    def method(self: Batched, other: Any) -> Batched:
+        self.write(write, other, self.shape)
+        return self
+
+    return method
 
 
 def _refusal(what: str, reason: str = _NO_NUMBERS) -> Callable[..., NoReturn]:
@@ -304,11 +419,7 @@ _OPERATORS = (
     "add", "and", "floordiv", "lshift", "matmul", "mod", "mul", "or", "pow", "rshift", "sub",
     "truediv", "xor",
 )  # fmt: skip
-_WRITES = {
-    "__setitem__": "x[...] = ...",
-    "__delitem__": "del x[...]",
-    **{f"__i{name}__": f"an in-place operator ({name})" for name in _OPERATORS},
-}
+_WRITES = {"__delitem__": "del x[...]"}
 _GRAPH = (
     "backward", "register_hook", "register_post_accumulate_grad_hook", "requires_grad_",
     "retain_grad",
@@ -321,6 +432,8 @@ _PROTOCOLS = (
 for _name, _what in (_NUMBERS | _WRITES).items():
     setattr(Batched, _name, _refusal(_what))
 for _name in _GRAPH:
-    setattr(Batched, _name, _refusal(f"{_name}()", _NO_GRAPH))
+    setattr(Batched, _name, _refusal(f"{_name}()", NO_GRAPH))
+for _name in _OPERATORS:
+    setattr(Batched, f"__i{_name}__", _augmented(getattr(operator, f"i{_name}")))
 for _name in _PROTOCOLS:
     setattr(Outline, _name, _refusal("the array of a batched tensor"))

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.autograd.batching.batch import BatchingInterpreter
+from numgrad.autograd.batching.batch import NO_GRAPH, Batched, BatchingInterpreter, refuse
 from numgrad.autograd.engine.gradients import ON_ARRAYS, RECORDED, UNRECORDED, accumulate
 from numgrad.autograd.engine.task import GradientEdge, Task, edge_of
 from numgrad.autograd.engine.walk import DEEP, on_fresh_stack, walk
@@ -361,6 +361,8 @@ def _root_gradient(operation: str, position: int, root: Any, g: Any, batched: bo
             f"{operation}: root {position} of shape {root.shape} was not computed from anything "
             "that requires grad (or inside no_grad); set requires_grad=True on an input"
         )
+    if isinstance(root, Batched):
+        refuse(operation, NO_GRAPH)
     meta = _meta(root)
     if g is None and not batched:
         if prod(meta.shape) != 1:

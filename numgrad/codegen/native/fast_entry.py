@@ -316,8 +316,6 @@ class _MethodDefinition(ctypes.Structure):
 
 
 _METH_FASTCALL = 0x80
-_kept: list[Any] = []
-"""What functions of Python refer to for as long as they live."""
 
 
 def python_function(
@@ -326,7 +324,8 @@ def python_function(
     """A built-in function of Python that calls a kernel, or ``slow`` with unusual arguments."""
     description = _description(signature, packed, slow, nogil)
     definition = _MethodDefinition(name.encode(), _address(), _METH_FASTCALL, None)
-    _kept.append((definition, slow))
+    # functions are looked at when Python ends, after modules are gone: what they point to stays
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object((definition, slow)))
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype = ctypes.py_object
     make.argtypes = ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p

@@ -13,7 +13,9 @@ from numgrad.codegen.reduction_plan import step_of
 from numgrad.compiler.graph.polynomial import Terms as Length
 from numgrad.compiler.graph.polynomial import add, constant, multiply, value_of
 from numgrad.compiler.lower.accumulate import paths
+from numgrad.compiler.lower.elements import elements
 from numgrad.compiler.lower.nest import MAX_TASKS, TASK, Nest, NestWriter
+from numgrad.compiler.lower.pieces import Blocks, RunWriter, runs
 from numgrad.compiler.lower.statements import (
     Bodies,
     Statement,
@@ -138,14 +140,18 @@ class KernelWriter(SourceWriter):
         self.exported, self.terms = exported, bodies.stored
         kernels = {f"user:{name}": kernel for name, kernel in USER_KERNELS.items()}
         super().__init__(bodies, {}, Emitter(scalar_functions=kernels), {})
+        self.blocks, self.pieces = Blocks(), 0
+        self.runs = runs(self.items)
         self.loops_of: dict[int, tuple[int, list[Loop]]] = {}
         self._place_statements()
         self.outside: dict[int, Term] = {}
         self._find_storage()
 
     def _place_statements(self) -> None:
-        for number, item in enumerate(self.items):
-            if isinstance(item, Statement):
+        for number, item in enumerate(self.runs):
+            if isinstance(item, list):
+                self.loops_of.update({s.term.number: (number, []) for s in item})
+            elif isinstance(item, Statement):
                 self.loops_of[item.term.number] = (number, [])
             else:
                 for statement, path in paths(item):
@@ -155,9 +161,12 @@ class KernelWriter(SourceWriter):
 
     def _find_storage(self) -> None:
         readers: dict[int, list[Statement]] = {}
+        self._searched: set[int] = set()  # read at places that are computed
         for statement in self.statements:
             for symbol in loads(self.bodies.body(statement)):
                 readers.setdefault(symbol.detail[0], []).append(statement)
+                if symbol.args:
+                    self._searched.add(symbol.detail[0])
         for number, term in self.bodies.terms.items():
             if number not in self.terms:
                 self.outside[number] = term
@@ -177,14 +186,26 @@ class KernelWriter(SourceWriter):
         if term.op in (PART, PRODUCT):
             owner = term.detail[0] if term.op == PART else number
             return Storage(f"a{owner}", everything, whole=True)
+        elsewhere = any(self.loops_of[r.term.number][0] != item for r in readers)
+        if statement.small and number not in self.exported:
+            return self._storage_of_small(term, elsewhere)
         over_top = bool(path) and not {*path[0].merged}.isdisjoint(statement.reduced.values())
         looped = any(loop is not None for loop in statement.loops)
-        if not path or (over_top and not looped):
+        if not (path or statement.small) or (over_top and not looped):
             return Storage(f"r{number}", (), whole=True, memory=False)
-        elsewhere = any(self.loops_of[r.term.number][0] != item for r in readers)
         if number in self.exported or elsewhere or over_top:
             return Storage(f"a{number}", everything, whole=True)
         return self._storage_in_nest(statement, readers, path)
+
+    def _storage_of_small(self, term: Term, elsewhere: bool) -> Storage:
+        """A place in a block for what a nest, another run or a computed index reads."""
+        everything = tuple(range(len(term.shape)))
+        memory = elsewhere or term.number in self._searched
+        length = elements(term.shape)
+        if not memory or not length:
+            return Storage(f"r{term.number}", everything, memory=False)
+        name, first = self.blocks.take(term.dtype, length)
+        return Storage(name, everything, whole=True, first=first)
 
     def _storage_in_nest(
         self, statement: Statement, readers: list[Statement], path: list[Loop]
@@ -229,11 +250,30 @@ class KernelWriter(SourceWriter):
 
     def write(self) -> Written:
         """The kernel."""
+        functions, nests, works, kept = self._write_items()
+        guessed = [self._guess_ns(work) for work in works]
+        head = [*self._temporaries(kept), *self._addresses()]
+        body = [*functions, f"def kernel({', '.join(self._parameters())}):", *head, *self.lines]
+        kept += self.blocks.names()
+        body += [f"    {self.use('touch', 'codegen.accumulation')}({name})" for name in kept]
+        if len(body) == len(functions) + 1:
+            body.append("    pass")
+        source = "\n".join(body).replace("@SCOPES@", str(len(self.scopes))) + "\n"
+        return Written(
+            source, self.emitter, self.arrays, self.results, self.scalars,
+            self.lengths, works[guessed.index(max(guessed))], sum(guessed) > LONG_NS, nests, self,
+        )  # fmt: skip
+
+    def _write_items(self) -> tuple[list[str], list[Nest], list[Work], list[str]]:
+        """Write what is computed: functions, nests, their work, arrays in use."""
         nests: list[Nest] = []
         functions: list[str] = []
         works: list[Work] = [Work()]
         kept: list[str] = []
-        for item in self.items:
+        for item in self.runs:
+            if isinstance(item, list):
+                self._run(item, functions)
+                continue
             if isinstance(item, Statement):
                 self._statement(item, works)
                 continue
@@ -244,19 +284,9 @@ class KernelWriter(SourceWriter):
             nests.append(nest)
             functions += [*nest.lines, "", ""]
             works.append(self._call(nest, kept))
-        guessed = [self._guess_ns(work) for work in works]
-        head = self._addresses(kept)
-        body = [*functions, f"def kernel({', '.join(self._parameters())}):", *head, *self.lines]
-        body += [f"    {self.use('touch', 'codegen.accumulation')}({name})" for name in kept]
-        if len(body) == len(functions) + 1:
-            body.append("    pass")
-        source = "\n".join(body).replace("@SCOPES@", str(len(self.scopes))) + "\n"
-        return Written(
-            source, self.emitter, self.arrays, self.results, self.scalars,
-            self.lengths, works[guessed.index(max(guessed))], sum(guessed) > LONG_NS, nests, self,
-        )  # fmt: skip
+        return functions, nests, works, kept
 
-    def _bytes(self, numbers: Iterable[int]) -> Length:
+    def _moved(self, numbers: Iterable[int]) -> Length:
         """What the arrays of some terms hold, each once."""
         total: Length = ()
         for term in {n: self.terms.get(n) or self.outside.get(n) for n in numbers}.values():
@@ -279,16 +309,24 @@ class KernelWriter(SourceWriter):
         given = [f"x{t.number}" for t in (*self.arrays, *self.results)]
         return [*given, *(f"r{t.number}" for t in self.scalars), *self.lengths]
 
-    def _addresses(self, kept: list[str]) -> list[str]:
-        lines = []
+    def _temporaries(self, kept: list[str]) -> list[str]:
+        """Lines that make the arrays of the kernel's own."""
+        lines = self.blocks.allocations()
         for number, term in self.terms.items():
             place = self.storage[number]
+            if place.name.startswith("s_"):
+                continue
             if term.op != PART and place.whole and place.memory and number not in self.exported:
                 size = count(term.shape)
                 self.need(size)
                 lines.append(f"    x{number} = np.empty({text(size)}, {numpy_name(term.dtype)})")
                 lines.append(f"    a{number} = int64(x{number}.ctypes.data)")
                 kept.append(f"x{number}")
+        return lines
+
+    def _addresses(self) -> list[str]:
+        """Lines that find the addresses of arguments."""
+        lines = []
         self._parameters()
         for term in (*self.arrays, *self.results):
             if term in self.joined or self.storage[term.number].memory:
@@ -297,6 +335,18 @@ class KernelWriter(SourceWriter):
 
     def _guess_ns(self, work: Work) -> float:
         return self.hint(work.picoseconds) / 1000 + self.hint(work.moved) * L3_NS
+
+    def _run(self, run: list[Statement], functions: list[str]) -> None:
+        """Small arrays, element by element."""
+        writer = RunWriter(
+            self.bodies, self.storage, self.emitter, self.blocks,
+            first=self.pieces, counter=self.counter,
+        )  # fmt: skip
+        writer.write(run, contract=self.contract)
+        functions += writer.functions
+        self.lines += writer.calls
+        self.counter, self.pieces = writer.counter, self.pieces + len(writer.calls)
+        self.arguments.update((name, None) for name in writer.needed if not name.startswith("s_"))
 
     def _statement(self, statement: Statement, works: list[Work]) -> None:
         """A number, computed between the nests, or a matrix product."""
@@ -353,7 +403,7 @@ class KernelWriter(SourceWriter):
         time = constant(round(1000 * products.MULTIPLY_NS[term.dtype.name]))
         for length in (sizes.batch, sizes.m, sizes.n, sizes.k):
             time = multiply(time, length)
-        return Work(time, self._bytes([x.number for x in (*term.args, term)]))
+        return Work(time, self._moved([x.number for x in (*term.args, term)]))
 
     def _hand_out(self, number: int, value: str) -> None:
         """A number is known."""
@@ -375,6 +425,8 @@ class KernelWriter(SourceWriter):
         produced = {s.term.number for s in loop.statements()}
         rows = {f"a{s.term.number}": s for s in nest.rows}
         for name in nest.arguments:
+            if name.startswith("s_"):
+                continue
             number = int(name[1:])
             inside = number in produced and number not in self.exported
             if name.startswith("n") or not (name in rows or inside):
@@ -423,7 +475,7 @@ class KernelWriter(SourceWriter):
             self._finish(depth, s, k, s in nest.rows)
         for s in nest.scalars:
             self._hand_out(s.term.number, f"r{s.term.number}")
-        moved = self._bytes([int(name[1:]) for name in nest.arguments if name[0] == "a"])
+        moved = self._moved([int(name[1:]) for name in nest.arguments if name[0] == "a"])
         return Work(multiply(loop.length, nest.work_ps), moved)
 
     def _task(

@@ -31,6 +31,7 @@ from numgrad.compiler.lower.access import (
     walking_loop,
 )
 from numgrad.compiler.lower.choose import Condition, alternatives
+from numgrad.compiler.lower.elements import Elements, small_terms
 from numgrad.compiler.lower.stored import reachable
 from numgrad.compiler.lower.terms import (
     CHOOSE,
@@ -65,16 +66,23 @@ class Statement:
         The axis of the result along which the place is computed; its loop is opened only to clear.
     scanned
         The loop along which each element takes up the one before.
+    small
+        Whether it is computed element by element, without loops: Note [Small arrays].
     """
 
-    def __init__(self, term: Term, new_loop: Callable[[Length], int]) -> None:
-        self.term = term
-        whole = term.op == PRODUCT  # loops of its own, which no other statement sees
+    def __init__(
+        self, term: Term, new_loop: Callable[[Length], int], *, small: bool = False
+    ) -> None:
+        self.term, self.small = term, small
+        # loops of its own, which no other statement sees, or none
+        whole = small or term.op == PRODUCT
         self.loops = [None if whole or n == ONE else new_loop(n) for n in term.shape]
         self.reduced: dict[int, int | None] = {}
         self.scattered: int | None = None
         self.scanned = self.loops[term.detail[1]] if term.op == SCAN else None
         gone: Sequence[int] = ()
+        if small:
+            return
         if term.op == REDUCE:
             gone = term.detail[1]
         elif term.op == SCATTER:
@@ -135,11 +143,13 @@ class Bodies:
         self.computed: dict[int, Symbol] = {}
         self._numbers: dict[Symbol, int] = {}
         self._bodies: dict[int, Symbol] = {}
+        self.elements = Elements(self.reader, self.stored, self.load, self.inside)
 
     def body(self, statement: Statement) -> Symbol:
         """The value that a statement stores or accumulates; with a second one, ``pair``.
 
-        The second one is the place where a sum is scattered to, or the factor of a recurrence.
+        The second one is the place where a sum is scattered to, or the factor of a recurrence. Of a
+        small array all elements are paired.
         """
         number = statement.term.number
         found = self._bodies.get(number)
@@ -149,6 +159,8 @@ class Bodies:
 
     def _read(self, statement: Statement) -> Symbol:
         term = statement.term
+        if statement.small:
+            return self.reader.make("pair", tuple(self.elements.body(term)), term.dtype)
         if term.op == REDUCE:
             return self.at(term.args[0], statement.operand_index)
         if term.op == SCATTER:
@@ -160,7 +172,7 @@ class Bodies:
         if term.op == SCAN:
             parts = tuple([self.at(x, statement.index) for x in term.args])
             return parts[0] if len(parts) == 1 else self.reader.make("pair", parts, term.dtype)
-        return self._inside(term, statement.index, ())
+        return self.inside(term, statement.index, ())
 
     def target(self, statement: Statement, place: Symbol) -> Index:
         """The element that a scattered sum is added to."""
@@ -172,7 +184,7 @@ class Bodies:
     def at(self, term: Term, index: Index, guard: Guard = ()) -> Symbol:
         """An element of a term, which may be out of range unless all of ``guard`` holds."""
         if term.op in (CONSTANT, SIZE):
-            return self._inside(term, index, ())
+            return self.inside(term, index, ())
         if index:
             index = tuple([() if n == ONE else i for n, i in zip(term.shape, index, strict=True)])
         key = (term.number, index, guard)
@@ -181,7 +193,7 @@ class Bodies:
             if term.in_memory or term.number in self.stored:
                 found = self.load(term, index, guard)
             else:
-                found = self._inside(term, index, guard)
+                found = self.inside(term, index, guard)
             self.found[key] = found
         return found
 
@@ -229,7 +241,8 @@ class Bodies:
         assert found is not None
         return found
 
-    def _inside(self, term: Term, index: Index, guard: Guard) -> Symbol:
+    def inside(self, term: Term, index: Index, guard: Guard = ()) -> Symbol:
+        """An element of a term as it is computed."""
         if term.op == CONSTANT:
             return self.reader.make("const", (), term.dtype, term.detail)
         if term.op == SIZE:
@@ -402,6 +415,7 @@ def make_statements(
     wanted = {t.number for t in stored}
     ordered = [t for t in reachable(stored) if t.number in wanted]
     loops = Loops(hint)
-    statements = [Statement(t, loops.new) for t in ordered]
+    small = small_terms(stored)
+    statements = [Statement(t, loops.new, small=t.number in small) for t in ordered]
     align(statements, Bodies(stored), loops)
     return statements, loops

@@ -154,11 +154,13 @@ def _level(
     items: list[Item] = []
     left = list(members)
     while left:
-        waiting = set(left)
-        ready = [k for k in left if not remaining[k] and waiting.isdisjoint(reads.waits[k])]
+        waiting, ready = set(left), []
+        for k in left:  # one may wait for one before it
+            if not remaining[k] and waiting.isdisjoint(reads.waits[k]):
+                ready.append(k)
+                waiting.remove(k)
         if ready:
             items += [statements[k] for k in ready]
-            waiting.difference_update(ready)
             left = [k for k in left if k in waiting]
             continue
         loop, joined = _best(left, remaining, statements, loops, reads)

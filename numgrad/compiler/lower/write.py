@@ -9,7 +9,7 @@ from numgrad.codegen.dtypes import type_name
 from numgrad.codegen.emitter import Emitter
 from numgrad.codegen.symbols import Symbol, in_order
 from numgrad.compiler.graph.polynomial import Terms as Length
-from numgrad.compiler.graph.polynomial import constant, multiply, text_of
+from numgrad.compiler.graph.polynomial import add, constant, multiply, text_of
 from numgrad.compiler.lower.access import COMPUTED, LOOP, Index, loops_in
 from numgrad.compiler.lower.statements import Bodies, Statement
 from numgrad.compiler.lower.terms import PART, Term, ravel
@@ -29,6 +29,8 @@ class Storage:
         Whether there is a last axis for the iterations side by side.
     whole
         Whether it outlives its nest: an argument or a temporary of the kernel.
+    first
+        The element of the memory at which it begins.
     """
 
     name: str
@@ -36,6 +38,7 @@ class Storage:
     lanes: bool = False
     whole: bool = False
     memory: bool = True
+    first: int = 0
 
 
 def name_of(k: int) -> str:
@@ -177,6 +180,8 @@ class SourceWriter:
             shape = [term.shape[a] for a in place.axes]
             parts = tuple(_without(index[a], self.zeros) for a in place.axes)
             offset = term.offset(parts) if term.op == PART else ravel(shape, parts)
+        if place.first:
+            offset = add(offset, constant(place.first))
         if place.lanes:
             offset = multiply(offset, constant(LANES))
             where = f"{text(offset)} + lane" if offset else "lane"

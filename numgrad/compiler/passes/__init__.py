@@ -15,6 +15,7 @@ from numgrad.compiler.passes.broadcasts import move_broadcasts
 from numgrad.compiler.passes.common import join_common
 from numgrad.compiler.passes.constants import fold_constants
 from numgrad.compiler.passes.dead import drop_dead
+from numgrad.compiler.passes.loops import trim_loops
 from numgrad.compiler.passes.parts import join_parts
 from numgrad.compiler.passes.products import simplify_products
 from numgrad.compiler.passes.products import transposed as transposed
@@ -28,6 +29,7 @@ _ROUNDS = 8
 
 PASSES: tuple[Callable[[Graph], int], ...] = (
     drop_dead,
+    trim_loops,
     join_common,
     simplify_views,
     join_parts,

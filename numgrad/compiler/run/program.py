@@ -234,7 +234,7 @@ class KernelProgram:
     def _write_shell(self) -> str:
         graph, expansion = self.graph, self.expansion
         results = [expansion.of[v] for v in graph.roots()]
-        roots = _stored_as(results)
+        roots = stored_as(results)
         effects = [expansion.of[v] for node in expansion.opaque for v in node.outputs]
         checks = self._checks()
         effects += checks.values()
@@ -451,7 +451,7 @@ class KernelProgram:
         return f"{name}[()]" if term.op == OPAQUE else f"{name}[0]"
 
 
-def _stored_as(results: Sequence[Term]) -> list[Term]:
+def stored_as(results: Sequence[Term]) -> list[Term]:
     """The terms that are stored for results; a reshaped term is stored as the original."""
     found: list[Term] = []
     taken = {t.number for t in results}

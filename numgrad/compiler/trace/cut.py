@@ -77,7 +77,7 @@ def cut(graph: Graph, inputs: Sequence[Value], gs: Sequence[Value], grads: Seque
     for value in grads:
         visit(value, seen)
     # the whole: an auxiliary may be needed by what is recomputed there only
-    notes.update(dict.fromkeys(value for value in _ancestors(kept) if _is_note(value)))
+    notes.update(dict.fromkeys(value for value in ancestors(kept) if _is_note(value)))
     known = set(kept)
     kept += [value for value in notes if value not in known]
     given = {v: ("input", k) for k, v in enumerate(inputs)}
@@ -109,7 +109,7 @@ def _dependents(graph: Graph, values: Sequence[Value]) -> set[TracedNode]:
     return found
 
 
-def _ancestors(values: Sequence[Value]) -> Iterator[Value]:
+def ancestors(values: Sequence[Value]) -> Iterator[Value]:
     """Everything that values are computed from, and they themselves."""
     seen: set[Value] = set()
     for value in values:

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from numgrad.autograd.batching.examples import example_index
 from numgrad.autograd.variable import Tensor, refresh
 from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.compiler.trace.calls import record_call
@@ -152,12 +153,15 @@ class TraceInterpreter(RecordingInterpreter):
         """
         if isinstance(part, np.integer):
             return int(part)
+        found = example_index(part)
+        if found is not None:
+            return found
         if isinstance(part, list | tuple) and any(isinstance(p, Tensor) for p in part):
             part = OPS["stack"](*part)
         if isinstance(part, list | tuple):
             part = np.asarray(part, np.int64 if not part else None)
             if part.dtype.kind in "iu":
-                return Tensor(self.tracer.freeze(part))  # pyright: ignore
+                return Tensor(self.tracer.freeze(part, made=True))  # pyright: ignore
         if isinstance(part, np.ndarray) and not self.tracer.is_input(part):
             if part.dtype.kind == "b":
                 return part
@@ -196,8 +200,9 @@ class TraceInterpreter(RecordingInterpreter):
     # ---------------------------------------------------------------------------------- numbers
 
     def drawn(
-        self, function: Callable[..., Any], operands: Sequence[Any], size: Any, dtype: Any
-    ) -> Tensor:
+        self, function: Callable[..., Any], operands: Sequence[Any], size: Any, dtype: Any,
+        apart: bool = True,
+    ) -> Tensor:  # fmt: skip
         operands = [b if isinstance(b, int | float) else as_operand(b) for b in operands]
         if size is None:
             shape = broadcast_lengths(*[getattr(b, "shape", ()) for b in operands])

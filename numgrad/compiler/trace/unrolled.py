@@ -68,8 +68,7 @@ def warn_of_loops(function: str, graph: Graph, lines: CallingLines) -> bool:
         f"jit: Python loops in {function} were unrolled into {total:,} operations, {count:,} of "
         f"them from {line}, which ran {ran[line]:,} times; compiling so many takes "
         "long. Write a loop as operations on arrays that have an axis for its iterations; where "
-        "an iteration needs the one before, keep the loop outside of ng.jit and compile one "
-        "iteration",
+        "an iteration needs the one before, with ng.scan or ng.fori_loop, which stay loops",
         UnrolledLoopWarning,
     )
     return True

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from numgrad.codegen import threads
+from numgrad.core.abstract import ones
+from numgrad.core.batching import BatchOperand, apply
 from numgrad.core.declare import primitive
+from numgrad.core.interpreter import bind
+from numgrad.core.op import Op
 from numgrad.errors import NumgradTypeError
 from numgrad.kernels.dropout import BITS, dropout_kernel
 
@@ -56,3 +62,15 @@ dropout.calls = [
     (((),), lambda x: dropout(x, 2, p=0.1)),
     (((0, 3),), lambda x: dropout(x, 1, p=0.5)),
 ]
+
+
+@dropout.batch
+def _batched_dropout(
+    op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
+) -> Any:
+    """Elements of their own for each example that has a seed; else the same of all."""
+    x, seed = operands
+    if seed.batched:
+        return bind(op, (x.repeated(size), apply("getitem", seed.value, index=0)), params)
+    mask = bind(op, (ones(x.shape, x.value.dtype), seed.value), params)
+    return apply("multiply", x.value, mask)

@@ -1,0 +1,243 @@
+"""A loop as a kernel: its body's statements within a loop over steps, over buffers made once.
+
+Note [Loops over steps]
+-----------------------
+What a step computes it stores where it belongs: a row of what is collected, or the next carry, for
+which there are two buffers that change places. What it returns unchanged is copied. All of it is
+one function of the kernel, which knows of no two addresses that they do not overlap: from step to
+step they do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from numgrad.codegen.dtypes import type_name
+from numgrad.codegen.reduction_loops import numpy_name
+from numgrad.compiler.graph.polynomial import Terms as Length
+from numgrad.compiler.lower.kernel import KernelWriter
+from numgrad.compiler.lower.terms import CONSTANT, SCALAR, SIZE, Term, Terms, count
+from numgrad.compiler.lower.write import text
+
+STEPS, REVERSE = "steps", "reverse"
+"""Parameters: how many steps there are, and whether they begin at the end."""
+
+
+@dataclass(frozen=True)
+class LoopKernel:
+    """The source of a loop.
+
+    Attributes
+    ----------
+    lengths
+        Axes of ``sizes`` that it takes after all arrays, steps and direction.
+    """
+
+    source: str
+    signature: str
+    externals: set[str]
+    functions: dict[str, object]
+    lengths: list[int]
+
+
+class LoopWriter(KernelWriter):
+    """Writes the kernel of a loop.
+
+    Parameters
+    ----------
+    terms, stored
+        Those of the body, as for other kernels.
+    inputs
+        What the body takes: the carry, elements of ``xs``, and what all steps read.
+    results
+        What it returns: the new carry, and what is collected.
+    carries, xs
+        How many of the inputs the first two are.
+    check
+        A condition that must be false in each step: where it is true the loop ends, and the last
+        argument holds the number of that step.
+    """
+
+    def __init__(
+        self,
+        terms: Terms,
+        stored: Sequence[Term],
+        inputs: Sequence[Term],
+        results: Sequence[Term],
+        carries: int,
+        xs: int,
+        check: Term | None = None,
+    ) -> None:
+        self.inputs, self.returned, self.carries, self.xs = inputs, results, carries, xs
+        self.check = check
+        wanted = {t.number for t in (*results, *([check] if check else []))}
+        super().__init__(terms, stored, {t.number for t in stored} & wanted)
+
+    def _scope(self, name: str) -> str:
+        return "0, 1"  # Note [Loops over steps]
+
+    def loop(self) -> LoopKernel:
+        """The kernel."""
+        functions, _, _, kept = self._write_items()
+        temporaries = self._temporaries(kept)
+        self._parameters()
+        self.as_arrays = {
+            t.number for t in self.results if any(f"x{t.number}" in line for line in self.lines)
+        }
+        lines = [*self._operands(), *temporaries, *self._buffers(), *self._start()]
+        lines += ["    t = 0", f"    while t < {STEPS}:"]
+        lines.append(f"        k = {STEPS} - 1 - t if {REVERSE} else t")
+        lines += ["    " + line for line in [*self._rows(), *self.lines, *self._results()]]
+        lines += ["        t = t + 1", *self._checked(), *self._end()]
+        touch = self.use("touch", "codegen.accumulation")
+        kept += [*self.blocks.names(), *(f"x{name}" for name, _ in self._owned())]
+        lines += [f"    {touch}({name})" for name in kept]
+        self._parameters()  # with the lengths that copies need
+        parameters = [f"o{k}" for k in range(len(self.inputs))]
+        parameters += [f"w{k}" for k in range(len(self.returned))]
+        parameters += ["failed", STEPS, REVERSE, *self.lengths]
+        head = f"def kernel({', '.join(parameters)}):"
+        source = "\n".join([*functions, head, *lines]) + "\n"
+        source = (
+            source.replace("@SCOPES@", str(len(self.scopes)))
+            .replace("@RANGE@", "range")
+            .replace("@THREADS@", "1")
+        )
+        kinds = [f"{type_name(t.dtype)}[::1]" for t in (*self.inputs, *self.returned)]
+        kinds += ["int64[::1]", *["int64"] * (2 + len(self.lengths))]
+        return LoopKernel(
+            self.emitter.header() + source,
+            f"void({', '.join(kinds)})",
+            self.emitter.externals,
+            self.emitter.namespace,
+            [int(name[1:]) for name in self.lengths],
+        )
+
+    def _checked(self) -> list[str]:
+        """End the loop where a step must not go on."""
+        if self.check is None:
+            return []
+        return [
+            f"        if x{self.check.number}[0]:",
+            "            failed[0] = k",
+            f"            t = {STEPS}",
+        ]
+
+    # ----------------------------------------------------------------------------------- memory
+
+    def _bytes(self, term: Term) -> str:
+        return f"({text(self._size(term))}) * {term.dtype.itemsize}"
+
+    def _size(self, term: Term) -> Length:
+        size = count(term.shape)
+        self.need(size)
+        return size
+
+    def _operands(self) -> list[str]:
+        """Addresses of all operands and results."""
+        lines = [f"    g{k} = int64(o{k}.ctypes.data)" for k in range(len(self.inputs))]
+        return lines + [f"    h{k} = int64(w{k}.ctypes.data)" for k in range(len(self.returned))]
+
+    def _buffers(self) -> list[str]:
+        """Two buffers for each array of the carry, one for each result that is an array."""
+        lines = []
+        for name, term in self._owned():
+            size, kind = text(self._size(term)), numpy_name(term.dtype)
+            lines.append(f"    x{name} = np.empty(max({size}, 1), {kind})")
+            lines.append(f"    a{name} = int64(x{name}.ctypes.data)")
+        return lines
+
+    def _owned(self) -> list[tuple[str, Term]]:
+        """Buffers of the loop's own, by name."""
+        found = [(f"_c{k}", self.inputs[k]) for k in range(self.carries)]
+        found += [(f"_d{k}", self.inputs[k]) for k in range(self.carries)]
+        return found + [(str(t.number), t) for t in self.results]
+
+    def _copy(self, term: Term, source: str, target: str) -> list[str]:
+        """Copy the elements of something shaped like ``term``."""
+        load, store = (self.use(name, "codegen.intrinsics") for name in ("load", "store"))
+        kind, size = type_name(term.dtype), text(self._size(term))
+        self.counter += 1
+        i = f"q{self.counter}"
+        return [
+            f"    for {i} in range({size}):",
+            f"        {store}({load}({kind}, {source}, {i}, 0, 1), {target}, {i}, 0, 1)",
+        ]
+
+    def _start(self) -> list[str]:
+        """The carry at first, and what all steps read."""
+        lines = []
+        for k in range(self.carries):
+            lines += self._copy(self.inputs[k], f"g{k}", f"a_c{k}")
+        for k in range(self.carries + self.xs, len(self.inputs)):
+            lines += self._read(k, f"g{k}")
+        return lines
+
+    def _rows(self) -> list[str]:
+        """What the inputs of a step are."""
+        lines = []
+        for k in range(self.carries + self.xs):
+            if k < self.carries:
+                lines += self._read(k, f"a_c{k}")
+            else:
+                lines += self._read(k, f"g{k} + k * {self._bytes(self.inputs[k])}")
+        for number, place in self._direct().items():
+            lines.append(f"    a{number} = {place}")
+        return lines
+
+    def _read(self, k: int, place: str) -> list[str]:
+        term = self.inputs[k]
+        if term.op == SCALAR:
+            load = self.use("load", "codegen.intrinsics")
+            return [f"    r{term.number} = {load}({type_name(term.dtype)}, {place}, 0, 0, 1)"]
+        return [f"    a{term.number} = {place}"]
+
+    def _direct(self) -> dict[int, str]:
+        """Where results are stored at once: by the number of the term."""
+        found: dict[int, str] = {}
+        made = {t.number for t in self.results}
+        for k, term in enumerate(self.returned):
+            n = term.number
+            if n in made and n not in self.as_arrays and n not in found:
+                found[n] = self._target(k)
+        return found
+
+    def _target(self, k: int) -> str:
+        if k < self.carries:
+            return f"a_d{k}"
+        return f"h{k} + k * {self._bytes(self.returned[k])}"
+
+    def _results(self) -> list[str]:
+        """Bring the results of a step to their places; then the new carry is the carry."""
+        lines = []
+        direct = self._direct()
+        for k, term in enumerate(self.returned):
+            target = self._target(k)
+            if direct.get(term.number) != target:
+                lines += self._returned_as(term, target)
+        for k in range(self.carries):
+            lines += [f"    e_{k} = a_c{k}", f"    a_c{k} = a_d{k}", f"    a_d{k} = e_{k}"]
+        return lines
+
+    def _returned_as(self, term: Term, target: str) -> list[str]:
+        """A result that is not stored at its place: an input, a number, or one of another place."""
+        store, kind = self.use("store", "codegen.intrinsics"), numpy_name(term.dtype)
+        if term.op == CONSTANT:
+            value = repr(term.detail)
+            if not np.isfinite(term.detail):
+                value = f"float('{term.detail}')"
+            return [f"    {store}({kind}({value}), {target}, 0, 0, 1)"]
+        if term.op == SIZE:
+            return [f"    {store}({kind}({text(term.detail)}), {target}, 0, 0, 1)"]
+        if term.op == SCALAR:
+            return [f"    {store}(r{term.number}, {target}, 0, 0, 1)"]
+        return self._copy(term, f"a{term.number}", target)
+
+    def _end(self) -> list[str]:
+        lines = []
+        for k in range(self.carries):
+            lines += self._copy(self.inputs[k], f"a_c{k}", f"h{k}")
+        return lines

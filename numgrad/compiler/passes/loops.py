@@ -1,0 +1,38 @@
+"""Loops compute what is read of them: carries, collected arrays and operands that are not, go."""
+
+from __future__ import annotations
+
+from numgrad.compiler.graph.graph import Graph, TracedNode, Value
+
+
+def trim_loops(graph: Graph) -> int:
+    """Leave out of loops what nothing depends on; collect equal values once."""
+    loops = [node for node in graph.nodes if node.name == "scan"]
+    if not loops:
+        return 0
+    _join_equal(graph, loops)
+    read = {v for node in graph.nodes for v in node.inputs} | set(graph.roots())
+    changed = 0
+    for node in loops:
+        trimmed = node.params["body"].trimmed([v in read for v in node.outputs])
+        if trimmed is None:
+            continue
+        body, inputs, outputs = trimmed
+        node.inputs = tuple([node.inputs[k] for k in inputs])
+        node.outputs = tuple([node.outputs[k] for k in outputs])
+        for number, value in enumerate(node.outputs):
+            value.number = number
+        node.params = {**node.params, "body": body}
+        changed += 1
+    return changed
+
+
+def _join_equal(graph: Graph, loops: list[TracedNode]) -> None:
+    same: dict[Value, Value] = {}
+    for node in loops:
+        body = node.params["body"]
+        known: dict[Value, Value] = {}
+        for k, value in enumerate(body.graph.outputs):
+            if k >= body.carries:
+                same[node.outputs[k]] = known.setdefault(value, node.outputs[k])
+    graph.replace(lambda v: same.get(v, v))

@@ -1,0 +1,204 @@
+"""The step of a loop, and the loop as a program: one kernel where its step is one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from numgrad.codegen.compile import compile_kernel
+from numgrad.codegen.dtypes import BOOL
+from numgrad.compiler.graph import evaluate
+from numgrad.compiler.graph.graph import Graph
+from numgrad.compiler.lower.expand import Expansion
+from numgrad.compiler.lower.loop import LoopKernel, LoopWriter
+from numgrad.compiler.lower.stored import first_stored
+from numgrad.compiler.passes import optimize
+from numgrad.compiler.run.program import compile_graph, stored_as
+from numgrad.compiler.run.replay import replay
+from numgrad.compiler.trace.cut import ancestors, extract
+from numgrad.core.formula import Meta
+
+
+@dataclass(eq=False)
+class Body:
+    """The step of a loop.
+
+    Attributes
+    ----------
+    graph
+        Takes the carry, elements of the arrays that are gone through, and what all steps read;
+        returns the new carry, then what is collected.
+    carries, xs
+        How many arrays the first two are.
+    keeps
+        Whether the carry before each step is collected, last of all.
+    """
+
+    graph: Graph
+    carries: int
+    xs: int
+    keeps: bool = True
+
+    def __post_init__(self) -> None:
+        self._program: Any = None
+        self._derived: dict[Any, Any] = {}
+
+    def __repr__(self) -> str:
+        return f"<body of {len(self.graph.nodes)} nodes>"
+
+    @property
+    def metas(self) -> list[Meta]:
+        """Shapes and dtypes of the inputs."""
+        return [Meta(v.shape, v.dtype) for v in self.graph.inputs]
+
+    @property
+    def results(self) -> list[Meta]:
+        """Shapes and dtypes of the results."""
+        return [Meta(v.shape, v.dtype) for v in self.graph.outputs]
+
+    def parts(self, operands: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
+        """Operands that are the carry, those gone through, and those that all steps read."""
+        c, x = self.carries, self.carries + self.xs
+        return operands[:c], operands[c:x], operands[x:]
+
+    def __call__(self, inputs: Sequence[Any]) -> list[Any]:
+        """One step, by operations on Tensors."""
+        return list(replay(self.graph, inputs))
+
+    def keeping(self) -> tuple[Body, list[Any]]:
+        """The same with the carry before each step collected, last of all."""
+        graph = self.graph
+        before = graph.inputs[: self.carries]
+        whole = extract(graph, graph.inputs, [*graph.outputs, *before])
+        return Body(whole, self.carries, self.xs), []
+
+    def trimmed(self, used: Sequence[bool]) -> tuple[Body, list[int], list[int]] | None:
+        """What is left for results that are used, and which inputs and results these are."""
+        graph, c = self.graph, self.carries
+        place = {v: k for k, v in enumerate(graph.inputs)}
+        needs = [{place[v] for v in ancestors([out]) if v in place} for out in graph.outputs]
+        live = {k for k, flag in enumerate(used) if flag}
+        while True:
+            read = {k for out in live for k in needs[out]}
+            more = live | {k for k in read if k < c}
+            if more == live:
+                break
+            live = more
+        outputs = sorted(live)
+        inputs = sorted(read | {k for k in live if k < c})
+        if len(outputs) == len(used) and len(inputs) == len(graph.inputs):
+            return None
+        if len(outputs) == len(used) and any(k not in inputs for k in range(c)):
+            return None
+        part = extract(
+            graph, [graph.inputs[k] for k in inputs], [graph.outputs[k] for k in outputs]
+        )
+        carries = sum(k < c for k in inputs)
+        xs = sum(c <= k < c + self.xs for k in inputs)
+        keeps = self.keeps and outputs[-carries or len(outputs) :] == [
+            len(used) - c + k for k in inputs[:carries]
+        ]
+        return Body(part, carries, xs, keeps), inputs, outputs
+
+    def run(self, operands: Sequence[np.ndarray], length: int, reverse: bool) -> list[np.ndarray]:
+        """All steps on ndarrays."""
+        if self._program is None:
+            self._program = LoopProgram(self)
+        arrays = [np.asarray(a, order="C") for a in operands]
+        return self._program.run(arrays, length, reverse)
+
+
+class LoopProgram:
+    """A loop made ready to run: as one kernel, or step by step where other code runs in between.
+
+    Attributes
+    ----------
+    source
+        The text of the kernel; None if there is none.
+    """
+
+    def __init__(self, body: Body) -> None:
+        self.body = body
+        graph = body.graph
+        self.graph = extract(graph, graph.inputs, graph.outputs)
+        self._kernel: Any = None
+        optimize(self.graph)
+        self.written = self._written()
+        self.source = None if self.written is None else self.written.source
+        if self.written is None:
+            self.step = compile_graph(extract(graph, graph.inputs, graph.outputs))
+
+    def _written(self) -> LoopKernel | None:
+        expansion = Expansion(self.graph)
+        results = stored_as([expansion.of[v] for v in self.graph.outputs])
+        if expansion.opaque:
+            return None
+        terms, check = expansion.terms, None
+        for condition in terms.checks:
+            known = check
+            check = (
+                condition if known is None else terms.map("logical_or", (known, condition), BOOL)
+            )
+        stored = list(first_stored([*results, *([check] if check else [])]).values())
+        inputs = [expansion.of[v] for v in self.graph.inputs]
+        body = self.body
+        writer = LoopWriter(terms, stored, inputs, results, body.carries, body.xs, check)
+        return writer.loop()
+
+    def run(self, operands: list[np.ndarray], length: int, reverse: bool) -> list[np.ndarray]:
+        """The last carry, and what was collected."""
+        found = self._lengths(operands)
+        shapes = [
+            (tuple(self.graph.sizes.evaluate(n, found) for n in v.shape), v.dtype)
+            for v in self.graph.outputs
+        ]
+        c = self.body.carries
+        made = [
+            np.empty(shape if k < c else (length, *shape), dtype)
+            for k, (shape, dtype) in enumerate(shapes)
+        ]
+        if self.written is None:
+            self._in_turn(operands, made, length, reverse)
+            return made
+        if self._kernel is None:
+            self._kernel = compile_kernel(
+                "loop", self.written.source, self.written.signature,
+                externals=self.written.externals, functions=self.written.functions,
+            )  # fmt: skip
+        flat = [a.reshape(-1) for a in (*operands, *made)]
+        given = [found[k] for k in self.written.lengths]
+        failed = np.full(1, -1)
+        self._kernel.entry(*flat, failed, length, int(reverse), *given)
+        if failed[0] >= 0:  # the operations one by one say what is wrong
+            self.step = evaluate.compile_graph(self.graph)
+            self._in_turn(operands, made, length, reverse)
+        return made
+
+    def _lengths(self, operands: Sequence[np.ndarray]) -> dict[int, int]:
+        sizes, found = self.graph.sizes, {}
+        c, x = self.body.carries, self.body.carries + self.body.xs
+        for k, (value, array) in enumerate(zip(self.graph.inputs, operands, strict=True)):
+            shape = array.shape[1:] if c <= k < x else array.shape
+            for expected, n in zip(value.shape, shape, strict=True):
+                axis = sizes.number(sizes.resolve(expected))
+                if axis is not None:
+                    found[axis] = n
+        return found
+
+    def _in_turn(
+        self, operands: Sequence[np.ndarray], made: list[np.ndarray], length: int, reverse: bool
+    ) -> None:
+        """Run a program for each step."""
+        carry, xs, outside = self.body.parts(operands)
+        count = len(carry)
+        for k in range(length)[::-1] if reverse else range(length):
+            rows = [np.asarray(x[k]) for x in xs]
+            found = self.step.run(*map(np.asarray, carry), *rows, *outside)
+            carry = found[:count]
+            for whole, row in zip(made[count:], found[count:], strict=True):
+                whole[k] = row
+        for last, value in zip(made, carry, strict=False):
+            last[...] = value

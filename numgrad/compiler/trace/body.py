@@ -1,0 +1,121 @@
+"""The step of a loop as a graph of its own, traced within the trace of what is around it.
+
+Note [Bodies]
+-------------
+A body is a graph whose inputs are what the step is given, then what it reads from outside; these
+become operands of the loop. Lengths are those of the trace around it. Nothing else may come out of
+a step than its results: it draws no random numbers, calls no Python code and writes to no memory
+but its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from numgrad.autograd.batching.batch import Batched
+from numgrad.autograd.variable import Tensor
+from numgrad.compiler.graph.graph import CALL, Graph
+from numgrad.compiler.trace.arrays import TracedArray
+from numgrad.compiler.trace.interpreter import TraceInterpreter
+from numgrad.compiler.trace.tracer import Tracer
+from numgrad.core.formula import Meta
+from numgrad.core.interpreter import state
+from numgrad.errors import NumgradTraceError
+
+_OWN = (
+    "the target lies outside of the step, which gives its results by returning them; write to a "
+    "copy, or to an array that the step makes"
+)
+
+
+@dataclass(frozen=True)
+class TracedBody:
+    """What a step computes: its graph, and what it reads from outside, the last inputs of that."""
+
+    graph: Graph
+    outside: list[Any]
+    weak: list[bool]
+
+
+class BodyTracer(Tracer):
+    """Records a step, inside of another trace or on its own."""
+
+    def __init__(self) -> None:
+        super().__init__(dynamic=False)
+        around = getattr(state.ground, "tracer", None)
+        self.around: Tracer | None = around
+        if around is not None:
+            self.graph.sizes = self.sizes = around.sizes
+        self.outside: list[Any] = []
+        self._entered: dict[int, tuple[Any, TracedArray]] = {}
+
+    def given(self, meta: Meta, *, weak: bool = False) -> Tensor:  # pyright: ignore
+        """An input."""
+        array = TracedArray(self, self.graph.input(meta.shape, meta.dtype, weak=weak))
+        array.locked = _OWN
+        return Tensor(array)  # pyright: ignore
+
+    def lift(self, x: Any, dtype: Any = None) -> TracedArray:
+        """Anything as an array of the body; what is none becomes an input."""
+        if isinstance(x, Batched):  # of a batch around the loop, whose rule takes it
+            return self._from_outside(x, x)
+        array: Any = x._array if isinstance(x, Tensor) else x
+        if isinstance(array, TracedArray):
+            return array if array.tracer is self else self._from_outside(x, array)
+        if isinstance(x, Tensor) or (isinstance(x, np.ndarray) and self.around is not None):
+            return self._from_outside(x, array)
+        return super().lift(x, dtype)
+
+    def freeze(self, array: np.ndarray, *, made: bool = False) -> TracedArray:
+        """An array that is made in the step: one of the trace around it, the same in all steps."""
+        if not array.ndim:
+            return super().freeze(array)
+        x = array if self.around is None else Tensor(self.around.freeze(array, made=made))  # pyright: ignore
+        return self._from_outside(x, getattr(x, "_array", x))
+
+    def _from_outside(self, x: Any, array: Any) -> TracedArray:
+        found = self._entered.get(id(array))
+        if found is not None:
+            return found[1]
+        around = None if isinstance(x, Batched) else self.around
+        value = array if around is None else around.lift(x).value
+        number = getattr(value, "constant", None)
+        if number is not None:
+            return TracedArray(self, self.constant(number, None if value.weak else value.dtype))
+        weak = getattr(value, "weak", False)
+        traced = TracedArray(self, self.graph.input(tuple(value.shape), value.dtype, weak=weak))
+        traced.locked = _OWN
+        self.outside.append(x)
+        self._entered[id(array)] = (array, traced)  # kept, so that its id stays its own
+        return traced
+
+
+def trace_body(
+    function: Callable[[Sequence[Tensor]], Sequence[Any]],
+    given: Sequence[Meta],
+    weak: Sequence[bool] = (),
+) -> TracedBody:
+    """Trace a step for inputs of these shapes and dtypes; ``function`` returns a flat list."""
+    tracer = BodyTracer()
+    flags = [*weak, *[False] * (len(given) - len(weak))]
+    with TraceInterpreter(tracer):
+        before = state.set(grad_enabled=False)
+        try:
+            inputs = [tracer.given(m, weak=w) for m, w in zip(given, flags, strict=True)]
+            found = [tracer.value(x) for x in function(inputs)]
+        finally:
+            state.set(**before)
+        stays_weak = [v.weak for v in found]
+        tracer.graph.outputs = [tracer.strong(v) for v in found]
+    for node in tracer.graph.nodes:
+        if node.op == CALL:
+            raise NumgradTraceError(
+                f"{node.line or 'scan'}: a step of a compiled loop calls Python code or draws "
+                "random numbers, which it cannot do at each step; draw them before the loop and "
+                "pass them as xs"
+            )
+    return TracedBody(tracer.graph, tracer.outside, stays_weak)

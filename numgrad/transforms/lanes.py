@@ -1,0 +1,130 @@
+"""Decisions that differ by example.
+
+Note [Examples that part ways]
+------------------------------
+Inside ``vmap`` code is run once for all examples. Where some go on and others do not, it is run for
+all, and each example takes what is its own. An example that would not have got there computes with
+the operands of one that does, as constants: its own might be where the code has no value, and a NaN
+that nobody takes would still be one in the gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from numgrad.autograd.batching.batch import Batched
+from numgrad.autograd.batching.examples import beneath, levels_of, spread
+from numgrad.core.interpreter import state
+from numgrad.core.op import OPS
+from numgrad.core.tree import align, flatten, map_leaves, unflatten
+from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
+from numgrad.tensors.tensor import Tensor
+
+
+def decided(name: str, value: Any) -> Any:
+    """A truth value as a bool, or as it is, if examples differ.
+
+    Raises
+    ------
+    NumgradTypeError
+        If it is none, or not a single one.
+    """
+    shape = np.shape(value) if not isinstance(value, Tensor) else value.shape
+    if tuple(shape) != () or value is None:
+        raise NumgradTypeError(
+            f"{name}: the condition is a {type(value).__name__} of shape {tuple(shape)}; it is one "
+            "truth value: np.all or np.any make one of several"
+        )
+    flags = _numbers(name, value)
+    if not flags.size:  # a batch of no example
+        return False
+    return bool(flags.flat[0]) if np.all(flags == flags.flat[0]) else value
+
+
+def numbered(name: str, value: Any) -> Any:
+    """An integer as an int, or as it is, if examples differ."""
+    array = value if isinstance(value, Tensor) else np.asarray(value)
+    if tuple(array.shape) != () or array.dtype.kind not in "iub":
+        raise NumgradTypeError(
+            f"{name}: the index is one integer, got dtype {array.dtype} and shape "
+            f"{tuple(array.shape)}"
+        )
+    numbers = _numbers(name, value)
+    if not numbers.size:
+        return 0
+    return int(numbers.flat[0]) if np.all(numbers == numbers.flat[0]) else value
+
+
+def _numbers(name: str, value: Any) -> np.ndarray:
+    """A number, or those of all examples."""
+    numbers = state.ground.numbers(beneath(value)) if isinstance(value, Tensor) else value
+    if numbers is None:
+        raise NumgradRuntimeError(
+            f"{name}: what decides depends on arguments of a compiled function, where it is not "
+            "known yet; compile what the loop or branch calls in place of the whole, or choose "
+            "with np.where"
+        )
+    return np.asarray(numbers)
+
+
+def where_taken(on: Any, tree: Any) -> Any:
+    """A nesting for those examples that are ``on``; the others have the numbers of one of them."""
+    over = levels_of(on)
+    flags = np.asarray(state.ground.numbers(beneath(on))).astype(bool)
+    place = tuple(int(k) for k in np.unravel_index(int(np.argmax(flags)), flags.shape))
+
+    def taken(leaf: Any) -> Any:
+        if not isinstance(leaf, Batched) or not flags.any():
+            return leaf
+        one = beneath(spread(leaf, over))[place].detach()
+        return np.where(on, leaf, one)
+
+    return map_leaves(taken, tree)
+
+
+def chosen(name: str, on: Any, a: Any, b: Any) -> Any:
+    """A nesting whose leaves are those of ``a`` where ``on``, else of ``b``."""
+    of_a: list[Any] = []
+    of_b: list[Any] = []
+    nesting = flatten(a, of_a)
+    where = align(nesting, b, of_b, "the result")
+    if where is not None:
+        raise NumgradValueError(
+            f"{name}: {where} is nested otherwise in another branch; all return the same nesting"
+        )
+    return unflatten(nesting, (_of_two(name, on, x, y) for x, y in zip(of_a, of_b, strict=True)))
+
+
+def _of_two(name: str, on: Any, x: Any, y: Any) -> Any:
+    if x is None or y is None:
+        return None
+    shapes = [tuple(each.shape if isinstance(each, Tensor) else np.shape(each)) for each in (x, y)]
+    if shapes[0] != shapes[1]:
+        raise NumgradValueError(
+            f"{name}: branches return shapes {shapes[0]} and {shapes[1]} in one place; all return "
+            "the same shapes"
+        )
+    return np.where(on, x, y)
+
+
+def advanced(on: Any, body: Callable[[Any], Any], carry: Any) -> Any:
+    """``body(carry)`` for those examples that are ``on``; the others stay as they are."""
+    if on is True:
+        return body(carry)
+    return chosen("while_loop", on, body(where_taken(on, carry)), carry)
+
+
+def branched(
+    name: str,
+    on: Any,
+    first: Callable[..., Any],
+    second: Callable[..., Any],
+    operands: Sequence[Any],
+) -> Any:
+    """``first(*operands)`` for those examples that are ``on``, ``second`` for the others."""
+    off = OPS["logical_not"](on)
+    a = first(*where_taken(on, tuple(operands)))
+    return chosen(name, on, a, second(*where_taken(off, tuple(operands))))

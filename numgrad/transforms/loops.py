@@ -1,0 +1,498 @@
+"""Loops as functions: ``scan``, ``fori_loop``, ``while_loop``, ``map``, ``associative_scan``.
+
+Note [Loops in eager code]
+--------------------------
+They are Python loops on the tape. What a loop carries along has one dtype, shape and nesting
+throughout: where the first step makes another dtype of the initial value, it is called again with
+that value in the dtype that holds both. Inside ``vmap`` a ``while_loop`` goes on until all examples
+are done: Note [Examples that part ways] in ``lanes``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from numgrad.core.abstract import AbstractLength
+from numgrad.core.interpreter import state
+from numgrad.core.op import OPS
+from numgrad.core.tree import Nesting, align, flatten, paths, unflatten
+from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.operations.shape import as_operand
+from numgrad.tensors.tensor import Tensor
+from numgrad.transforms.chosen import check_function
+from numgrad.transforms.lanes import advanced, decided
+
+
+def scan(
+    step: Callable[[Any, Any], tuple[Any, Any]],
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+) -> tuple[Any, Any]:
+    """Call ``step`` for each element along the first axis of ``xs``, carrying a state along.
+
+    As ``for x in xs: carry, y = step(carry, x)``.
+
+    Parameters
+    ----------
+    step
+        Takes the carry and the elements of ``xs``; returns the new carry, nested and shaped as
+        before, and what is collected, in any nesting, or None.
+    init
+        The carry at first: an array or number, or a nesting.
+    xs
+        Arrays whose first axis is gone through, in any nesting; None if there are none.
+    length
+        Number of steps; may be left out where ``xs`` tell it.
+    reverse
+        Begin at the end; what is collected keeps the order of ``xs``.
+
+    Returns
+    -------
+    tuple
+        The last carry, and what was collected, along a first axis: ndarrays if no Tensor came in
+        and nothing can be differentiated, else Tensors.
+
+    Raises
+    ------
+    NumgradTypeError
+        If ``step`` returns no pair, or something is no array.
+    NumgradValueError
+        If lengths differ or are not known, or the carry changes its shape or nesting.
+
+    Examples
+    --------
+    >>> import numpy as np, numgrad as ng
+    >>> ng.scan(lambda total, x: (total + x, total * x), 0.0, np.arange(4.0))
+    (np.float64(6.0), array([0., 0., 2., 9.]))
+    """
+    check_function("scan", step)
+    given: list[Any] = []
+    nesting = None if xs is None else flatten(xs, given)
+    count = _count(nesting, given, length)
+    inputs = [_array("scan", "xs", x) for x in given]
+
+    def one(carry: Any, arrays: Sequence[Any], k: int = 0) -> tuple[Any, Any]:
+        result = step(carry, None if xs is None else unflatten(nesting, (x[k] for x in arrays)))
+        if isinstance(result, tuple) and len(result) == 2:
+            return result
+        raise NumgradTypeError(
+            f"scan: the step returned a {type(result).__name__}; it returns a pair, the carry and "
+            "what is to be collected (None for nothing)"
+        )
+
+    loop = _Loop("scan", init, given)
+    if state.ground.deferred:
+        return _compiled(one, loop, inputs, count, reverse)
+    loop.settle(one, inputs)
+    order = range(count)[::-1] if reverse else range(count)
+    rows: dict[int, list[Any]] = {}
+    structure: Nesting = None
+    for k in order:
+        y = loop.step(partial(one, arrays=inputs, k=k))
+        rows[k] = []
+        structure = flatten(y, rows[k])
+    if not count:
+        return loop.result(), _of_no_step(one, loop, inputs)
+    columns = zip(*(rows[k] for k in range(count)), strict=True)
+    return loop.result(), unflatten(structure, (loop.kind(_stacked(c)) for c in columns))
+
+
+def _compiled(
+    one: Callable[..., Any], loop: _Loop, inputs: Sequence[Any], count: Any, reverse: bool
+) -> tuple[Any, Any]:
+    """As a loop of the compiled function."""
+    from numgrad.compiler.run.loop import compiled_scan
+
+    structure: Nesting = None
+    places: list[int] = []
+
+    def function(given: Sequence[Tensor]) -> tuple[list[Any], list[Any]]:
+        nonlocal structure
+        carry = unflatten(loop.nesting, iter(given[: len(loop.leaves)]))
+        rows = [OPS["expand_dims"](x, axis=0) for x in given[len(loop.leaves) :]]
+        new, y = one(carry, rows)
+        found: list[Any] = []
+        structure = flatten(y, found)
+        places[:] = [k for k, part in enumerate(found) if part is not None]
+        return loop._checked(new), [_array("scan", "what is collected", found[k]) for k in places]
+
+    leaves, weak = loop.leaves, loop.weak
+    loop.leaves, made = compiled_scan(function, leaves, weak, inputs, count, reverse)
+    by_place = dict(zip(places, made, strict=True))
+    parts = (by_place.get(k) for k in range(len(list(paths(structure, "")))))
+    return loop.result(), unflatten(structure, parts)
+
+
+def fori_loop(lower: int, upper: int, body: Callable[[int, Any], Any], init: Any) -> Any:
+    """The last carry of ``for i in range(lower, upper): carry = body(i, carry)``.
+
+    Parameters
+    ----------
+    lower, upper
+        Integers; no step at all if ``upper`` is not the larger one.
+    body
+        Takes the number of the step and the carry, returns the new carry, nested and shaped alike.
+    init
+        The carry at first: an array or number, or a nesting.
+
+    Raises
+    ------
+    NumgradTypeError, NumgradValueError
+        As for ``scan``.
+
+    Examples
+    --------
+    >>> import numpy as np, numgrad as ng
+    >>> ng.grad(lambda x: ng.fori_loop(0, 3, lambda i, y: y * x + i, 1.0))(2.0)
+    np.float64(13.0)
+    """
+    check_function("fori_loop", body)
+    loop = _Loop("fori_loop", init, [])
+    if state.ground.deferred:
+        steps = OPS["iota"](length=max(upper - lower, 0)) + lower
+        body_of = partial(_numbered, body)
+        return scan(body_of, init, steps)[0]
+    for k in range(index(lower), index(upper)):
+        loop.step(lambda carry, k=k: (body(k, carry), None))
+    return loop.result()
+
+
+def _numbered(body: Callable[[Any, Any], Any], carry: Any, k: Any) -> tuple[Any, None]:
+    return body(k, carry), None
+
+
+def while_loop(cond: Callable[[Any], Any], body: Callable[[Any], Any], init: Any) -> Any:
+    """The last carry of ``while cond(carry): carry = body(carry)``.
+
+    Gradients are those of the steps that were made, whose number is no function of anything.
+
+    Parameters
+    ----------
+    cond
+        Takes the carry, returns whether to go on: one truth value.
+    body
+        Takes the carry, returns the new one, nested and shaped alike.
+    init
+        The carry at first: an array or number, or a nesting.
+
+    Raises
+    ------
+    NumgradTypeError, NumgradValueError
+        As for ``scan``, and if ``cond`` returns no single truth value.
+
+    Examples
+    --------
+    >>> import numpy as np, numgrad as ng
+    >>> def root(a):
+    ...     def body(x):
+    ...         return 0.5 * (x + a / x)
+    ...     return ng.while_loop(lambda x: abs(x * x - a) > 1e-14 * a, body, a)
+    >>> ng.value_and_grad(root)(4.0)
+    (np.float64(2.0), np.float64(0.25))
+    """
+    check_function("while_loop", cond)
+    check_function("while_loop", body)
+    loop = _Loop("while_loop", init, [])
+    while True:
+        goes_on = decided("while_loop", cond(loop.carry))
+        if goes_on is False:
+            return loop.result()
+        loop.step(lambda carry, on=goes_on: (advanced(on, body, carry), None))
+
+
+def map(f: Callable[[Any], Any], xs: Any) -> Any:
+    """Call ``f`` for each element along the first axis of ``xs``, and collect what it returns.
+
+    As ``vmap``, but one after the other: ``f`` may do what cannot be done for many at once, and
+    needs the memory of one.
+
+    Parameters
+    ----------
+    f
+        Takes the elements of ``xs``, returns arrays in any nesting.
+    xs
+        Arrays whose first axis is gone through, in any nesting.
+
+    Raises
+    ------
+    NumgradTypeError, NumgradValueError
+        As for ``scan``.
+
+    Examples
+    --------
+    >>> import numpy as np, numgrad as ng
+    >>> ng.map(lambda row: row.sum() if row[0] > 0 else 0.0, np.array([[1.0, 2.0], [-1.0, 5.0]]))
+    array([3., 0.])
+    """
+    check_function("map", f)
+    return scan(lambda _, x: ((), f(x)), (), xs)[1]
+
+
+def associative_scan(
+    f: Callable[[Any, Any], Any], xs: Any, reverse: bool = False, axis: int = 0
+) -> Any:
+    """All partial results of an associative function, along an axis: ``f(f(x0, x1), x2)``, ...
+
+    It takes a number of calls that grows with the logarithm of the length, each of many elements
+    at once.
+
+    Parameters
+    ----------
+    f
+        Takes two nestings like ``xs`` with any number of elements along the axis, and combines
+        them one by one; ``f(f(a, b), c)`` and ``f(a, f(b, c))`` are the same but for rounding.
+    xs
+        Arrays of one length along the axis, in any nesting.
+    reverse
+        Begin at the end: ``f(f(x2, x1), x0)``.
+    axis
+        The axis, of all arrays.
+
+    Raises
+    ------
+    NumgradTypeError, NumgradValueError
+        If there is nothing to combine, lengths differ, or ``f`` changes shapes or the nesting.
+
+    Examples
+    --------
+    >>> import numpy as np, numgrad as ng
+    >>> ng.associative_scan(np.multiply, np.arange(1.0, 6.0))
+    array([  1.,   2.,   6.,  24., 120.])
+    """
+    check_function("associative_scan", f)
+    given: list[Any] = []
+    nesting = flatten(xs, given)
+    arrays = [_array("associative_scan", "xs", x) for x in given]
+    if not arrays or any(not -a.ndim <= axis < a.ndim for a in arrays):
+        raise NumgradValueError(
+            f"associative_scan: xs have shapes {[tuple(a.shape) for a in arrays]}; each needs an "
+            f"axis {axis}"
+        )
+    front = [OPS["moveaxis"](a, axis, 0) for a in arrays]
+    if reverse:
+        front = [OPS["flip"](a, axis=0) for a in front]
+    lengths = {a.shape[0] for a in front}
+    if len(lengths) > 1:
+        raise NumgradValueError(f"associative_scan: lengths {sorted(lengths)} of xs differ")
+
+    def combined(left: list[Any], right: list[Any]) -> list[Any]:
+        parts = [[OPS["moveaxis"](a, 0, axis) for a in side] for side in (left, right)]
+        result = f(*(unflatten(nesting, iter(side)) for side in parts))
+        found = _like("associative_scan", nesting, result, "what f returned")
+        moved = [OPS["moveaxis"](as_operand(a), axis, 0) for a in found]
+        for a, b in zip(moved, left, strict=True):
+            if a.shape != b.shape:
+                raise NumgradValueError(
+                    f"associative_scan: f made shape {tuple(a.shape)} of shape {tuple(b.shape)}; "
+                    "it combines elements one by one"
+                )
+        return moved
+
+    found = _partial(combined, front, lengths.pop()) if arrays[0].shape[axis] else front
+    if reverse:
+        found = [OPS["flip"](a, axis=0) for a in found]
+    kind = _Loop("associative_scan", (), given).kind
+    return unflatten(nesting, (kind(OPS["moveaxis"](a, 0, axis)) for a in found))
+
+
+def _partial(combined: Callable[..., list[Any]], xs: list[Any], n: int) -> list[Any]:
+    """Partial results: of pairs first, between which the others are."""
+    if n < 2:
+        return xs
+    odd = _partial(combined, combined([x[: n - 1 : 2] for x in xs], [x[1::2] for x in xs]), n // 2)
+    even = [x[:1] for x in xs]
+    if n > 2:
+        rest = combined([x[: (n - 1) // 2] for x in odd], [x[2::2] for x in xs])
+        even = [OPS["concat"]([a, b]) for a, b in zip(even, rest, strict=True)]
+    return [_alternating(a, b, n) for a, b in zip(even, odd, strict=True)]
+
+
+def _alternating(even: Any, odd: Any, n: int) -> Any:
+    pairs = OPS["stack"]([even[: n // 2], odd], axis=1)
+    whole = OPS["reshape"](pairs, (2 * (n // 2), *even.shape[1:]))
+    return OPS["concat"]([whole, even[n // 2 :]]) if n % 2 else whole
+
+
+# ------------------------------------------------------------------------------------- the carry
+
+
+_DEFAULTS = {np.dtype(name) for name in ("bool", "int64", "float64", "complex128")}
+
+
+class _Loop:
+    """What a loop carries along: Note [Loops in eager code].
+
+    Attributes
+    ----------
+    carry
+        The carry at present.
+    """
+
+    def __init__(self, name: str, init: Any, others: Sequence[Any]) -> None:
+        self.name = name
+        given: list[Any] = []
+        self.nesting = flatten(init, given)
+        self.as_tensors = bool(state.transforms or state.interpreters or state.ground.deferred)
+        self.as_tensors |= any(isinstance(x, Tensor) for x in (*given, *others))
+        self.leaves = [_array(name, "the carry", x) for x in given]
+        self.weak = [type(x) in (int, float, complex) for x in given]
+        self.steps = 0
+
+    @property
+    def carry(self) -> Any:
+        return unflatten(self.nesting, iter(self.leaves))
+
+    def step(self, one: Callable[[Any], tuple[Any, Any]]) -> Any:
+        """Make a step; returns what else it gives."""
+        new, y = one(self.carry)
+        found = self._checked(new)
+        if self.steps == 0:
+            dtypes = [self._dtype(k, a.dtype) for k, a in enumerate(found)]
+            if dtypes != [a.dtype for a in self.leaves]:
+                self.leaves = [
+                    OPS["astype"](a, d) for a, d in zip(self.leaves, dtypes, strict=True)
+                ]
+                self.weak = [False] * len(dtypes)
+                return self.step(one)
+        self.leaves = [
+            a if a.dtype == before.dtype else self._converted(k, a, before.dtype)
+            for k, (a, before) in enumerate(zip(found, self.leaves, strict=True))
+        ]
+        self.steps += 1
+        return y
+
+    def settle(self, one: Callable[..., Any], inputs: Sequence[Any]) -> None:
+        """Find the dtypes of numbers that meet arrays of others than NumPy's defaults.
+
+        Such a number has the dtype that it gets, not that of a NumPy scalar.
+        """
+        known = {a.dtype for a, w in zip(self.leaves, self.weak, strict=True) if not w}
+        if not any(self.weak) or {*known, *(x.dtype for x in inputs)} <= _DEFAULTS:
+            return
+        dtypes = self.traced(one, inputs)[0]
+        pairs = zip(self.leaves, self.weak, dtypes, strict=True)
+        self.leaves = [OPS["astype"](a, d) if weak else a for a, weak, d in pairs]
+
+    def traced(
+        self, one: Callable[..., Any], inputs: Sequence[Any]
+    ) -> tuple[list[np.dtype], Nesting, list[tuple[tuple, np.dtype] | None]]:
+        """Of a step that is only traced: dtypes of the carry, nesting and kinds of the rest."""
+        from numgrad.compiler.trace.interpreter import TraceInterpreter
+        from numgrad.compiler.trace.tracer import Tracer
+
+        tracer = Tracer(dynamic=False)
+        with TraceInterpreter(tracer):
+            carry = [
+                tracer.number(a._array.item()) if weak else tracer.array(a.shape, a.dtype)
+                for a, weak in zip(self.leaves, self.weak, strict=True)
+            ]
+            rows = [tracer.array((1, *x.shape[1:]), x.dtype) for x in inputs]
+            new, y = one(unflatten(self.nesting, iter(carry)), rows)
+            found: list[Any] = []
+            structure = flatten(y, found)
+            dtypes = [tracer.lift(a).dtype for a in self._checked(new)]
+            arrays = [None if leaf is None else tracer.lift(leaf) for leaf in found]
+            metas = [None if a is None else (a.shape, a.dtype) for a in arrays]
+        return dtypes, structure, metas
+
+    def _dtype(self, k: int, made: np.dtype) -> np.dtype:
+        """The dtype of a carry of which the first step made another one."""
+        before = self.leaves[k].dtype
+        return np.result_type(before.type(0).item() if self.weak[k] else before, made)
+
+    def _converted(self, k: int, a: Any, dtype: np.dtype) -> Any:
+        if np.can_cast(a.dtype, dtype, "same_kind"):
+            return OPS["astype"](a, dtype)
+        raise NumgradTypeError(
+            f"{self.name}: {self._path(k)} has dtype {dtype} at first and {a.dtype} after a step; "
+            "convert it with astype"
+        )
+
+    def _checked(self, new: Any) -> list[Any]:
+        found = _like(self.name, self.nesting, new, "the carry after a step")
+        arrays = [_array(self.name, "the carry", x) for x in found]
+        for k, (a, before) in enumerate(zip(arrays, self.leaves, strict=True)):
+            if tuple(a.shape) != tuple(before.shape):
+                raise NumgradValueError(
+                    f"{self.name}: {self._path(k)} has shape {tuple(before.shape)} at first and "
+                    f"{tuple(a.shape)} after a step; a loop carries the same shapes along"
+                )
+        return arrays
+
+    def _path(self, k: int) -> str:
+        return list(paths(self.nesting, "the carry"))[k]
+
+    def result(self) -> Any:
+        """The carry as the caller gets it."""
+        return unflatten(self.nesting, (self.kind(a) for a in self.leaves))
+
+    def kind(self, value: Any) -> Any:
+        """A result as the caller gets it: a Tensor, or an ndarray where nobody asked for one."""
+        if value is None or self.as_tensors or value.requires_grad:
+            return value
+        array = value._array
+        return array if array.ndim else array[()]
+
+
+def _like(name: str, nesting: Nesting, value: Any, what: str) -> list[Any]:
+    found: list[Any] = []
+    where = align(nesting, value, found, what)
+    if where is not None:
+        raise NumgradValueError(
+            f"{name}: {where} is nested otherwise than before; return what is nested alike"
+        )
+    return found
+
+
+def _array(name: str, what: str, x: Any) -> Tensor:
+    """A leaf as a Tensor."""
+    if isinstance(x, Tensor):
+        return x
+    if not isinstance(x, AbstractLength) and np.asarray(x).dtype.kind not in "biufc":
+        raise NumgradTypeError(
+            f"{name}: {what} holds a {type(x).__name__}; it holds arrays and numbers"
+        )
+    return Tensor(state.ground.lift(x))
+
+
+def _count(nesting: Nesting, given: Sequence[Any], length: int | None) -> int:
+    """How many steps there are."""
+    lengths: dict[str, Any] = {}
+    for path, x in zip(paths(nesting, "xs"), given, strict=False):
+        if not np.ndim(x):
+            raise NumgradValueError(
+                f"scan: {path} is a {type(x).__name__} without axes; the steps go along the first "
+                "axis of xs"
+            )
+        lengths[path] = x.shape[0] if hasattr(x, "shape") else len(x)
+    if length is not None:
+        lengths["length"] = index(length)
+    if not lengths:
+        raise NumgradValueError("scan: without xs, length is the number of steps; give it")
+    count = next(iter(lengths.values()))
+    if any(n != count for n in lengths.values()) or count < 0:
+        said = ", ".join(f"{name}: {n}" for name, n in lengths.items())
+        raise NumgradValueError(f"scan: there is one number of steps, got {said}")
+    return count
+
+
+def _stacked(parts: Sequence[Any]) -> Any:
+    """What was collected from one place."""
+    if all(part is None for part in parts):
+        return None
+    return OPS["stack"]([_array("scan", "what is collected", part) for part in parts])
+
+
+def _of_no_step(one: Callable[..., Any], loop: _Loop, inputs: Sequence[Any]) -> Any:
+    """What is collected in no step: a step that is only traced tells shapes and dtypes."""
+    _, structure, metas = loop.traced(one, inputs)
+    zeros = state.ground.zeros
+    made = [None if m is None else Tensor(zeros((0, *m[0]), m[1])) for m in metas]
+    return unflatten(structure, (loop.kind(a) for a in made))

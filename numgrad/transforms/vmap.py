@@ -1,0 +1,237 @@
+"""``vmap``: functions written for one example, called with a whole batch."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from numgrad.autograd.batching.batch import Batched, BatchingInterpreter
+from numgrad.core.abstract import AbstractLength
+from numgrad.core.axis import normalize_axes
+from numgrad.core.interpreter import state
+from numgrad.core.op import OPS
+from numgrad.core.tree import MAPPING, Nesting, container_of, flatten, paths, unflatten
+from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.operations.shape import as_operand
+from numgrad.tensors.tensor import Tensor
+from numgrad.transforms.chosen import check_function
+
+
+def vmap(
+    f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, axis_size: int | None = None
+) -> Callable[..., Any]:
+    """The function that calls ``f`` for all examples of a batch at once.
+
+    ``f`` is written for one example and called once, with Tensors that stand for all of them: what
+    it computes is computed for the whole batch.
+
+    Parameters
+    ----------
+    f
+        A function of arrays, or nestings of them, that returns arrays in any nesting.
+    in_axes
+        Along which axis of the arguments their examples are; None for what all examples share. One
+        for all positional arguments, or a tuple with one for each, which may itself be nested as
+        the argument is, or its outer part. Of arguments given by name arrays count along axis 0.
+    out_axes
+        At which axis of the results the examples are put, in the same way; None for a result that
+        is the same for all.
+    axis_size
+        Number of examples, where no argument tells it.
+
+    Returns
+    -------
+    callable
+        ndarrays in, ndarrays out; Tensors in, Tensors out, also if ``f`` closes over one that
+        requires grad. Random numbers are drawn for each example.
+
+    Raises
+    ------
+    NumgradTypeError
+        If axes are no integers, or an argument that has an axis is no array.
+    NumgradValueError
+        If numbers of examples differ, an axis does not exist, ``in_axes`` is nested otherwise
+        than the arguments, or nothing tells how many examples there are.
+    NumgradRuntimeError
+        If ``f`` looks at the numbers of an example, as an ``if`` does.
+
+    Examples
+    --------
+    >>> import numpy as np, numgrad as ng
+    >>> ng.vmap(np.dot)(np.ones((3, 2)), np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]))
+    array([ 3.,  7., 11.])
+
+    Gradients of single examples:
+
+    >>> loss = lambda w, x: (w @ x) ** 2
+    >>> ng.vmap(ng.grad(loss), in_axes=(None, 0))(np.ones(2), np.array([[1.0, 2.0], [0.0, 1.0]]))
+    array([[ 6., 12.],
+           [ 0.,  2.]])
+    """
+    check_function("vmap", f)
+
+    @functools.wraps(f)
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        given = _Examples(args, in_axes, kwargs, axis_size)
+        with BatchingInterpreter(given.size, examples=True) as level:
+            wrapped = [x if axis is None else _example(level, x, axis) for x, axis in given.pairs]
+            remaining = iter(wrapped)
+            results = f(
+                *[unflatten(nesting, remaining) for nesting in given.nestings],
+                **{key: unflatten(nesting, remaining) for key, nesting in given.keywords.items()},
+            )
+        found: list[Any] = []
+        structure = flatten(results, found)
+        axes = list(_axes_of("out_axes", out_axes, structure, "the result"))
+        places = paths(structure, "the result")
+        as_tensors = given.has_tensors or bool(state.transforms or state.interpreters)
+        done = [
+            _result(level, x, axis, place, as_tensors)
+            for x, axis, place in zip(found, axes, places, strict=True)
+        ]
+        return unflatten(structure, iter(done))
+
+    return mapped
+
+
+class _Examples:
+    """The arrays in the arguments of a call, and along which of their axes the examples are."""
+
+    def __init__(
+        self, args: tuple, in_axes: Any, kwargs: dict[str, Any], axis_size: int | None
+    ) -> None:
+        given: list[Any] = []
+        self.nestings = [flatten(arg, given) for arg in args]
+        whole: Nesting = (tuple, None, tuple(self.nestings))
+        if isinstance(in_axes, list):
+            in_axes = tuple(in_axes)
+        axes = list(_axes_of("in_axes", in_axes, whole, "the arguments"))
+        self.keywords = {key: flatten(arg, given) for key, arg in kwargs.items()}
+        axes += [0 if np.ndim(x) else None for x in given[len(axes) :]]  # by name
+        self.has_tensors = any(isinstance(x, Tensor) for x in given)
+        names = [
+            *paths(whole, "argument "),
+            *(n for k, t in self.keywords.items() for n in paths(t, k)),
+        ]
+        self.pairs = [
+            (x, None) if axis is None else _along(x, axis, name)
+            for x, axis, name in zip(given, axes, names, strict=True)
+        ]
+        self.size: Any = self._size(names, axis_size)
+
+    def _size(self, names: Sequence[str], axis_size: int | None) -> Any:
+        lengths = {
+            name: x.shape[axis]
+            for name, (x, axis) in zip(names, self.pairs, strict=True)
+            if axis is not None
+        }
+        if axis_size is not None:
+            lengths["axis_size"] = axis_size
+        if not lengths:
+            raise NumgradValueError(
+                "vmap: no argument has an axis of examples, so their number is not known; give "
+                "axis_size, or an axis in in_axes"
+            )
+        size = next(iter(lengths.values()))
+        if any(length != size for length in lengths.values()):
+            said = ", ".join(f"{name}: {length}" for name, length in lengths.items())
+            raise NumgradValueError(
+                f"vmap: the numbers of examples differ ({said}); in_axes names the axis of the "
+                "examples in each argument, None if all share it"
+            )
+        return size
+
+
+def _along(x: Any, axis: int, name: str) -> tuple[Any, int]:
+    """An argument as an array, and its axis of examples from the front."""
+    if not isinstance(x, Tensor):
+        array = None if x is None else np.asarray(x) if not isinstance(x, AbstractLength) else None
+        if array is None or array.dtype.kind not in "biufc":
+            raise NumgradTypeError(
+                f"vmap: {name} is a {type(x).__name__}, which has no axis of examples; "
+                "give None for it in in_axes"
+            )
+        x = array
+    if not -x.ndim <= axis < x.ndim:
+        raise NumgradValueError(
+            f"vmap: {name} has shape {x.shape} and no axis {axis} of examples; name another one in "
+            "in_axes, or None if all examples share it"
+        )
+    return x, axis % x.ndim
+
+
+def _axes_of(what: str, axes: Any, nesting: Nesting, name: str) -> Iterator[int | None]:
+    """The axis of each leaf; one that stands for a whole nesting is that of all in it."""
+    if axes is None or isinstance(axes, int | np.integer):
+        count = 1 if nesting is None else len(list(paths(nesting, "")))
+        yield from [axes if axes is None else int(axes)] * count
+        return
+    container = container_of(type(axes))
+    if container is None:
+        try:
+            axis = index(axes)
+        except TypeError:
+            raise NumgradTypeError(
+                f"vmap: {what} holds axes as integers, or None; got {axes!r}"
+            ) from None
+        yield from _axes_of(what, axis, nesting, name)
+        return
+    keys, parts = container.split(axes)
+    if container is MAPPING and nesting is not None and set(keys) == set(nesting[1] or ()):
+        keys, parts = nesting[1], [axes[key] for key in nesting[1]]
+    if (
+        nesting is None
+        or container is not container_of(nesting[0])
+        or keys != nesting[1]
+        or len(parts) != len(nesting[2])
+    ):
+        raise NumgradValueError(
+            f"vmap: {what} is {axes!r} where {name} {_outline(nesting)}; nest it as that is, or "
+            "give one axis for all of it"
+        )
+    for part, inner in zip(parts, nesting[2], strict=True):
+        yield from _axes_of(what, part, inner, f"a part of {name}")
+
+
+def _outline(nesting: Nesting) -> str:
+    if nesting is None:
+        return "is an array"
+    kind, keys, parts = nesting
+    return f"is a {kind.__name__} of {len(parts)}" + (f" with keys {list(keys)}" if keys else "")
+
+
+def _example(level: BatchingInterpreter, x: Any, axis: int) -> Batched:
+    with level._below():
+        return level.wrap(OPS["moveaxis"](as_operand(x), axis, 0) if axis else x)
+
+
+def _result(
+    level: BatchingInterpreter, x: Any, axis: int | None, place: str, as_tensors: bool
+) -> Any:
+    """What ``f`` returned for all examples."""
+    if not isinstance(x, Tensor | np.ndarray | np.generic | int | float | complex):
+        raise NumgradTypeError(
+            f"vmap: {place} is a {type(x).__name__}, of which there is none for each example; "
+            "return arrays or numbers, in any nesting"
+        )
+    owned = level.owns(x)
+    if axis is None:
+        if owned:
+            raise NumgradValueError(
+                f"vmap: out_axes is None for {place}, which is not the same for all examples; give "
+                "it an axis"
+            )
+        value = x if isinstance(x, Tensor) else Tensor(np.asarray(x))
+    else:
+        value = level.unwrap(x)
+        (axis,) = normalize_axes("vmap: out_axes", axis, value.ndim)
+        if axis:
+            value = OPS["moveaxis"](value, 0, axis)
+    if as_tensors or state.ground.deferred or value.requires_grad:
+        return value
+    array = value._array
+    return array if owned or axis is None else array.copy()

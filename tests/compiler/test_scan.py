@@ -1,0 +1,192 @@
+"""``ng.scan`` under ``ng.jit``: a native loop, against the same loop run eagerly."""
+
+import numpy as np
+import pytest
+
+import numgrad as ng
+from numgrad.compiler.run import loop_program
+from numgrad.errors import NumgradIndexError, NumgradTraceError
+
+RNG = np.random.default_rng(0)
+P = np.array([10.0, 28.0, 8 / 3])
+MATRIX = ng.asarray(RNG.normal(size=(5, 5)) / 5)
+TABLE = ng.asarray(RNG.normal(size=(5, 4)))
+XS = RNG.normal(size=(6, 5))
+PLACES = np.array([0, 3, -1, 2, 2, 1])
+
+
+def lorenz(s, p):
+    x, y, z = s
+    return np.stack([p[0] * (y - x), x * (p[1] - z) - y, x * y - p[2] * z])
+
+
+def small(p):
+    """A few numbers, which stay in registers."""
+
+    def step(s, _):
+        k1 = lorenz(s, p)
+        k2 = lorenz(s + 0.01 * k1, p)
+        return s + 0.005 * (k1 + k2), s[0] * s[1]
+
+    s, rows = ng.scan(step, ng.ones(3), length=7)
+    return np.sum(s) + np.sum(rows**2)
+
+
+def recurrent(p):
+    """A matrix that all steps read, a part of it computed before them."""
+
+    def step(h, x):
+        return np.tanh(np.sin(MATRIX * p[0]) @ h + x * p[1]), h
+
+    h, rows = ng.scan(step, ng.zeros(5), ng.asarray(XS), reverse=True)
+    return np.sum(h * ng.arange(5.0)) + np.sum(rows * rows) * p[2]
+
+
+def looked_up(p):
+    """Numbers read at places that differ by step, and a carry of two parts, one an integer."""
+
+    def step(carry, x):
+        k, value = carry
+        value = value * np.cos(TABLE[k, x] * p[0]) + np.max(MATRIX[k] * p[1])
+        return ((k + 1) % 5, value), (value, k)
+
+    (k, value), (rows, ks) = ng.scan(step, (0, p[2]), ng.asarray(PLACES))
+    return value * k + np.sum(rows * ks)
+
+
+def nested(p):
+    """A loop in a loop, and derivatives in a step."""
+
+    def step(x, y):
+        inner, _ = ng.scan(lambda a, b: (a * np.sin(b), None), x, ng.arange(1.0, 4.0) * y)
+        return inner + ng.grad(lambda x: x**3 * p[0])(x), inner
+
+    x, rows = ng.scan(step, p[1] / 40, ng.arange(1.0, 4.0) / p[2])
+    return x + np.sum(rows)
+
+
+def unchanged(p):
+    """Parts that are given back as they are, in other places, and constants."""
+
+    def step(carry, x):
+        a, b, c = carry
+        return (b, a, c), (a, 2.0, x, c * 1.0)
+
+    (a, b, c), (r, ones, xs, cs) = ng.scan(step, (p, p * 2, p[0]), ng.asarray(XS[:5, 0]) * p[1])
+    return np.sum(a * 3 + b) * c + np.sum(r[:, 0] * ones * xs + cs)
+
+
+@ng.primitive()
+def reversed_sums(x):
+    """Sums from the end."""
+    return np.cumsum(x[::-1])[::-1].copy()
+
+
+reversed_sums.vjp(x=lambda g: np.cumsum(g))
+
+PROGRAMS = [small, recurrent, looked_up, nested, unchanged]
+
+
+@pytest.mark.parametrize("f", PROGRAMS)
+def test_value_and_gradient(f):
+    value, gradient = ng.jit(ng.value_and_grad(f))(P)
+    np.testing.assert_allclose(value, f(P), rtol=1e-12)
+    np.testing.assert_allclose(gradient, ng.grad(f)(P), rtol=1e-11, atol=1e-12)
+
+
+DERIVATIVES = {
+    "hessian": ng.hessian,
+    "forward": ng.jacfwd,
+    "forward over reverse": lambda f: ng.jacfwd(ng.grad(f)),
+    "batch": lambda f: lambda p: ng.vmap(ng.grad(f))(np.stack([p, p * 1.1])),
+}
+
+
+@pytest.mark.slow(cases=2)
+@pytest.mark.parametrize("name", DERIVATIVES)
+@pytest.mark.parametrize("f", PROGRAMS)
+def test_other_derivatives(f, name):
+    found = DERIVATIVES[name](f)
+    np.testing.assert_allclose(ng.jit(found)(P), found(P), rtol=1e-9, atol=1e-9)
+
+
+def test_the_tape_goes_through_a_compiled_loop():
+    p = ng.tensor(P, requires_grad=True)
+    ng.jit(recurrent)(p).backward()
+    np.testing.assert_allclose(p.grad.numpy(), ng.grad(recurrent)(P), rtol=1e-11)
+
+
+def test_lengths_are_those_of_the_call():
+    f = ng.jit(lambda x: ng.scan(lambda c, x: (c + x, c), 0.0, x))
+    for n in (3, 5, 1, 2, 0):
+        total, rows = f(np.arange(float(n)))
+        assert total == n * (n - 1) / 2
+        np.testing.assert_array_equal(rows, np.r_[0.0, np.cumsum(np.arange(float(n)))][:n])
+
+
+def test_dtypes():
+    xs = np.arange(3, dtype=np.float32)
+    total, rows = ng.jit(lambda x: ng.scan(lambda c, x: (c + x, c), 0, x))(xs)
+    assert (total, total.dtype, rows.dtype) == (3.0, np.float32, np.float32)
+    z = ng.jit(lambda x: ng.fori_loop(0, 3, lambda i, z: z * 1j + i, x))(1.0)
+    assert (z, z.dtype) == (((1j) * 1j + 1) * 1j + 2, np.complex128)
+    flags = ng.jit(lambda x: ng.scan(lambda c, x: (c ^ (x > 0), c), x[0] > 0, x))(XS[:, 0])
+    plain = ng.scan(lambda c, x: (c ^ (x > 0), c), XS[0, 0] > 0, XS[:, 0])
+    np.testing.assert_array_equal(flags[1], plain[1])
+
+
+def test_a_step_that_needs_other_code_runs_between():
+    def sorted_sums(x):
+        return ng.scan(lambda h, _: (reversed_sums(h) / 2, h), x, length=3)
+
+    np.testing.assert_allclose(
+        ng.jit(sorted_sums)(np.ones(3))[1], [[1, 1, 1], [1.5, 1, 0.5], [1.5, 0.75, 0.25]]
+    )
+    slopes = ng.jit(ng.jacobian(lambda x: sorted_sums(x)[0]))(np.ones(3))
+    np.testing.assert_allclose(slopes, np.linalg.matrix_power(np.tri(3).T / 2, 3))
+
+
+def test_an_index_out_of_range_is_the_error_of_the_step():
+    f = ng.jit(lambda k: ng.scan(lambda c, k: (c + TABLE[k, 0], None), 0.0, k)[0])
+    np.testing.assert_allclose(f(np.array([0, 4, -5])), np.sum(TABLE.numpy()[[0, 4, 0], 0]))
+    with pytest.raises(NumgradIndexError, match="5"):
+        f(np.array([0, 5, 1]))
+
+
+def test_random_numbers_in_a_step_are_refused_with_the_line():
+    rng = ng.random.default_rng(0)
+    f = ng.jit(lambda x: ng.scan(lambda c, _: (c + rng.standard_normal(), None), x, length=3)[0])
+    with pytest.raises(NumgradTraceError, match=r"test_scan\.py.*draw them before the loop"):
+        f(0.0)
+
+
+def test_what_nothing_reads_is_not_computed():
+    def step(carry, x):
+        a, b, c = carry
+        return (a + x, b * a, c), (a, np.exp(b), c)
+
+    def f(p):
+        (a, _, _), (rows, _, _) = ng.scan(step, (p[0], p[1], p), p)
+        return a, rows
+
+    compiled = ng.jit(f)
+    expected = f(P)
+    np.testing.assert_allclose(compiled(P)[1], expected[1])
+    nodes = [n for n in compiled.graph(P).nodes if n.name == "scan"]
+    trimmed, inputs, outputs = (
+        nodes[0].params["body"].trimmed([True, *[False] * 2, True, *[False] * 5])
+    )
+    assert (trimmed.carries, trimmed.xs, len(trimmed.graph.outputs)) == (1, 1, 2)
+    assert (inputs, outputs) == ([0, 3], [0, 3])
+    assert not trimmed.keeps
+
+
+def test_the_loop_is_one_kernel(monkeypatch):
+    made = []
+    written = loop_program.LoopProgram._written
+    monkeypatch.setattr(
+        loop_program.LoopProgram, "_written", lambda self: made.append(written(self)) or made[-1]
+    )
+    ng.jit(ng.grad(small))(P)
+    assert len(made) == 2
+    assert all("while t < steps" in kernel.source for kernel in made)

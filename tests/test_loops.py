@@ -1,0 +1,215 @@
+"""Loops and branches as functions, against the Python loops that they stand for."""
+
+import numpy as np
+import pytest
+
+import numgrad as ng
+from numgrad import errors
+
+RNG = np.random.default_rng(0)
+TIMES = np.linspace(0.5, 2.0, 5)
+
+
+def unrolled(step, carry, xs, reverse=False):
+    rows = []
+    for x in xs[::-1] if reverse else xs:
+        carry, y = step(carry, x)
+        rows.append(y)
+    return carry, np.stack(rows[::-1] if reverse else rows)
+
+
+def oscillator(state, t):
+    """Position and velocity, one leapfrog step."""
+    x, v = state
+    v = v - 0.1 * np.sin(x) * t
+    x = x + 0.1 * v
+    return (x, v), x * v
+
+
+def energy(loop, reverse):
+    def total(x0, v0, times):
+        (x, v), path = loop(oscillator, (x0, v0), times, reverse=reverse)
+        return np.sum(path**2) + x * v
+
+    return total
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(
+    "derive", [lambda f: f, ng.grad, ng.hessian, lambda f: ng.jacfwd(ng.grad(f))], ids=str
+)
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+def test_scan_is_the_loop(reverse, derive, compiled):
+    found = derive(lambda p: energy(ng.scan, reverse)(p[0], p[1], TIMES))
+    expected = derive(lambda p: energy(unrolled, reverse)(p[0], p[1], TIMES))
+    point = np.array([0.3, -0.2])
+    found = ng.jit(found) if compiled else found
+    np.testing.assert_allclose(found(point), expected(point), rtol=1e-11)
+
+
+def test_gradients_of_what_a_step_reads_and_of_xs():
+    w = RNG.normal(size=(3, 3))
+    xs = RNG.normal(size=(6, 3))
+
+    def loss(loop, w, xs):
+        carry, rows = loop(lambda h, x: (np.tanh(w @ h + x), h * h), np.ones(3), xs)
+        return np.sum(carry) + np.sum(rows)
+
+    found = ng.grad(lambda w, xs: loss(ng.scan, w, xs), (0, 1))(w, xs)
+    expected = ng.grad(lambda w, xs: loss(unrolled, w, xs), (0, 1))(w, xs)
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-13)
+    mapped = ng.vmap(ng.grad(lambda x: loss(ng.scan, w, x)))(np.stack([xs, 2 * xs]))
+    np.testing.assert_allclose(
+        mapped[1], ng.grad(lambda x: loss(unrolled, w, x))(2 * xs), rtol=1e-12
+    )
+
+
+def test_nestings_and_kinds():
+    def step(carry, x):
+        return {"n": carry["n"] + 1, "s": carry["s"] + x["a"]}, {"y": carry["s"], "none": None}
+
+    init, xs = {"n": 0, "s": np.float32(0)}, {"a": np.arange(3, dtype=np.float32)}
+    carry, ys = ng.scan(step, init, xs)
+    assert carry == {"n": 3, "s": 3.0}
+    assert carry["s"].dtype == np.float32
+    assert ys["none"] is None
+    assert type(ys["y"]) is np.ndarray
+    assert isinstance(ng.scan(step, init, {"a": ng.ones(3)})[1]["y"], ng.Tensor)
+    carry, ys = ng.scan(step, init, {"a": np.zeros((0,), np.float32)})
+    assert (carry["n"], ys["y"].shape, ys["y"].dtype) == (0, (0,), np.float32)
+    assert ng.scan(lambda c, _: (2 * c, None), 1, length=5) == (32, None)
+
+
+def test_a_carry_takes_the_dtype_that_a_step_gives_it():
+    total, rows = ng.scan(lambda c, x: (c + x, c), 0, np.arange(3, dtype=np.float32))
+    assert (total, total.dtype, rows.dtype) == (3.0, np.float32, np.float32)
+    total, rows = ng.scan(lambda c, x: (c + x, c), np.int64(0), np.arange(3.0))
+    assert (total.dtype, rows.dtype) == (np.float64, np.float64)
+    total = ng.fori_loop(0, 3, lambda i, z: z * 1j, 1.0)
+    assert (total, total.dtype) == (-1j, np.complex128)
+
+
+def test_fori_and_map():
+    assert ng.fori_loop(0, 4, lambda i, c: c + i, 0) == 6
+    assert ng.fori_loop(4, 0, lambda i, c: c + i, 7) == 7
+    assert ng.grad(lambda x: ng.fori_loop(0, 3, lambda i, y: y * x + i, 1.0))(2.0) == 13.0
+    rows = RNG.normal(size=(4, 3))
+    found = ng.map(lambda r: r.sum() if r[0] > 0 else 0.0, rows)
+    np.testing.assert_array_equal(found, [r.sum() if r[0] > 0 else 0.0 for r in rows])
+
+
+def newton(a):
+    """A square root."""
+    return ng.while_loop(lambda x: abs(x * x - a) > 1e-12 * a, lambda x: 0.5 * (x + a / x), a)
+
+
+def logarithms(x):
+    """How long the logarithm can be taken: not a number for those that are done."""
+
+    def body(c):
+        return np.log(c[0]), c[1] + np.sqrt(c[0] - 1)
+
+    return ng.while_loop(lambda c: c[0] > 1, body, (x, 0.0))[1]
+
+
+@pytest.mark.parametrize("f", [newton, logarithms])
+def test_while_loop(f):
+    points = np.array([0.5, 5.0, 50.0, 1.0, 4.0])
+    values = np.array([f(x) for x in points])
+    slopes = np.array([ng.grad(f)(x) for x in points])
+    assert np.all(np.isfinite(slopes))
+    for x, slope in zip(points[:3], slopes, strict=False):
+        np.testing.assert_allclose(slope, (f(x + 1e-6) - f(x - 1e-6)) / 2e-6, rtol=1e-5, atol=1e-9)
+    np.testing.assert_array_equal(ng.vmap(f)(points), values)
+    np.testing.assert_allclose(ng.vmap(ng.grad(f))(points), slopes, rtol=1e-12)
+    np.testing.assert_allclose(
+        ng.vmap(ng.vmap(ng.jacfwd(f)))(np.stack([points, points])), [slopes, slopes], rtol=1e-12
+    )
+
+
+def test_no_step_at_all():
+    assert ng.while_loop(lambda x: x > 0, lambda x: x - 1, -1.0) == -1.0
+    np.testing.assert_array_equal(ng.vmap(newton)(np.zeros(0)), np.zeros(0))
+
+
+def test_branches():
+    points = np.array([4.0, -1.0, 0.0, 9.0])
+
+    def root(x):
+        return ng.cond(x > 0, np.sqrt, lambda x: 0.0 * x, x)
+
+    np.testing.assert_array_equal(ng.vmap(root)(points), [2.0, 0.0, 0.0, 3.0])
+    np.testing.assert_array_equal(ng.vmap(ng.grad(root))(points), [0.25, 0.0, 0.0, 1 / 6])
+    np.testing.assert_array_equal([ng.grad(root)(x) for x in points], [0.25, 0.0, 0.0, 1 / 6])
+    assert ng.cond(True, lambda: "text", lambda: 1 / 0) == "text"
+    functions = [np.sin, np.cos, np.tan]
+    places = [0, 1, 2, 9, -4]
+    expected = [functions[k](1.0) for k in (0, 1, 2, 2, 0)]
+    assert [ng.switch(k, functions, 1.0) for k in places] == expected
+    mapped = ng.vmap(lambda k, x: ng.switch(k, functions, x))(np.array(places), np.ones(5))
+    np.testing.assert_array_equal(mapped, expected)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 4, 7, 8])
+def test_associative_scan(n):
+    x = RNG.normal(size=(n, 3))
+    np.testing.assert_allclose(ng.associative_scan(np.add, x), np.cumsum(x, 0), rtol=1e-12)
+    back = ng.associative_scan(np.multiply, x.T, axis=1, reverse=True)
+    np.testing.assert_allclose(back, np.cumprod(x.T[:, ::-1], 1)[:, ::-1], rtol=1e-12)
+    if n:
+        matrices = RNG.normal(size=(n, 2, 2))
+        products = [matrices[0]]
+        for matrix in matrices[1:]:
+            products.append(matrix @ products[-1])
+        found = ng.associative_scan(lambda a, b: b @ a, matrices)
+        np.testing.assert_allclose(found, products, rtol=1e-10, atol=1e-13)
+        backward = ng.associative_scan(lambda a, b: b @ a, matrices, reverse=True)[0]
+        np.testing.assert_allclose(
+            backward, np.linalg.multi_dot([np.eye(2), *matrices]), rtol=1e-10, atol=1e-13
+        )
+    slope = ng.grad(lambda x: np.sum(ng.associative_scan(np.add, x) ** 2))(x)
+    np.testing.assert_allclose(slope, 2 * np.cumsum(np.cumsum(x, 0)[::-1], 0)[::-1], rtol=1e-12)
+
+
+def numbers(c, x):
+    return c, x
+
+
+ERRORS = {
+    "no pair": (lambda: ng.scan(lambda c, x: c, 0.0, np.ones(3)), "returns a pair"),
+    "shape": (
+        lambda: ng.scan(lambda c, x: (np.ones(2), x), 0.0, np.ones(3)),
+        r"shape \(\) at first and \(2,\) after",
+    ),
+    "nesting": (lambda: ng.scan(lambda c, x: ((c, c), x), 0.0, np.ones(3)), "nested otherwise"),
+    "lengths": (
+        lambda: ng.scan(numbers, 0.0, (np.ones(3), np.ones(2))),
+        r"xs\[0\]: 3, xs\[1\]: 2",
+    ),
+    "length": (lambda: ng.scan(numbers, 0.0, np.ones(3), length=2), "xs: 3, length: 2"),
+    "no length": (lambda: ng.scan(numbers, 0.0), "length is the number of steps"),
+    "carry": (lambda: ng.scan(numbers, "a", length=2), "the carry holds a str"),
+    "scalar": (lambda: ng.scan(numbers, 0.0, 3.0), "without axes"),
+    "function": (lambda: ng.fori_loop(0, 2, 3, 0.0), "takes a function"),
+    "condition": (lambda: ng.while_loop(lambda c: c > 0, abs, np.ones(2)), "np.all or np.any"),
+    "pred": (lambda: ng.cond(np.ones(2) > 0, np.sin, np.cos, 1.0), "one truth value"),
+    "index": (lambda: ng.switch(1.5, [np.sin], 1.0), "one integer"),
+    "no branch": (lambda: ng.switch(1, [], 1.0), "no branch"),
+    "branches": (
+        lambda: ng.vmap(lambda x: ng.cond(x > 0, lambda: (1.0,), lambda: 1.0))(np.array([1.0, -1])),
+        "nested otherwise in another branch",
+    ),
+    "traced": (
+        lambda: ng.jit(lambda x: ng.while_loop(lambda c: c > 0, lambda c: c - 1, x))(3.0),
+        "what decides depends on arguments",
+    ),
+    "not associative": (lambda: ng.associative_scan(lambda a, b: a[:1], np.ones(8)), "one by one"),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors(name):
+    call, message = ERRORS[name]
+    with pytest.raises(errors.NumgradError, match=message):
+        call()

@@ -1,0 +1,233 @@
+"""``vmap`` against the same function called for one example after the other."""
+
+import numpy as np
+import pytest
+
+import numgrad as ng
+from numgrad import errors
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(5, 4))
+W = RNG.normal(size=(4, 3))
+
+
+def loss(w, x):
+    return np.sum(np.tanh(x @ w) ** 2)
+
+
+def vector(x):
+    return np.sin(x) * x[::-1]
+
+
+def scalar(x):
+    return np.sum(np.sin(x) * x**2) * x[0]
+
+
+def wide(x):
+    return np.concatenate([np.sin(x * k) for k in range(1, 40)])
+
+
+def recurrent(x):
+    state = x[0]
+    for k in range(1, len(x)):
+        state = np.tanh(state + x[k])
+    return state
+
+
+def writing(x):
+    y = np.zeros_like(x)
+    y[0] = x[1] * 2
+    y[np.argmax(x)] = x[2] ** 2
+    y[1:3] += x[1:3]
+    y[[3, -1]] *= 2
+    y *= x[0]
+    return y
+
+
+def looped(f, *columns):
+    return np.stack([f(*row) for row in zip(*columns, strict=True)])
+
+
+FUNCTIONS = {
+    "value": vector,
+    "grad": ng.grad(scalar),
+    "grad of a recurrence": ng.grad(recurrent),
+    "jacobian": ng.jacobian(vector),
+    "jacobian by columns": ng.jacobian(wide),
+    "jacrev": ng.jacrev(vector),
+    "jacfwd": ng.jacfwd(vector),
+    "hessian": ng.hessian(scalar),
+    "forward over reverse": ng.jacfwd(ng.grad(scalar)),
+    "reverse over forward": ng.jacrev(ng.jacfwd(scalar)),
+    "forward twice": ng.jacfwd(ng.jacfwd(scalar)),
+    "hvp": lambda x: ng.hvp(scalar)(x, np.ones(4)),
+    "hvp with a vector of the example": lambda x: ng.hvp(scalar)(x, x),
+    "jvp": lambda x: ng.jvp(vector, (x,), (x * 2,))[1],
+    "jvp of a gradient": lambda x: ng.jvp(ng.grad(scalar), (x,), (x,))[1],
+    "shared, forward over reverse": lambda x: ng.jvp(ng.grad(lambda w: loss(w, x)), (W,), (W,))[1],
+    "vjp": lambda x: ng.vjp(vector, x)[1](np.arange(4.0)),
+    "linearize": lambda x: ng.linearize(vector, x)[1](x),
+    "functional": lambda x: (
+        ng.autograd.functional.jacobian(vector, ng.asarray(x)).numpy()
+        if isinstance(x, np.ndarray)
+        else ng.autograd.functional.jacobian(vector, x)
+    ),
+    "writing": lambda x: (
+        np.asarray(writing(ng.asarray(x))) if isinstance(x, np.ndarray) else writing(x)
+    ),
+    "grad of writing": ng.grad(lambda x: np.sum(writing(x) ** 2)),
+    "checkpoint": ng.grad(lambda x: np.sum(ng.checkpoint(np.sin, x))),
+    "stop_gradient": ng.grad(lambda x: np.sum(x * ng.stop_gradient(x))),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_vmap_is_the_loop(name):
+    f = FUNCTIONS[name]
+    np.testing.assert_allclose(ng.vmap(f)(X), looped(f, X), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["grad", "hessian", "grad of writing", "jvp of a gradient"])
+def test_compiled(name):
+    f = FUNCTIONS[name]
+    np.testing.assert_allclose(ng.jit(ng.vmap(f))(X), looped(f, X), rtol=1e-12, atol=1e-12)
+
+
+def test_gradients_of_what_is_shared_are_by_example():
+    by_example = looped(lambda x: ng.grad(loss)(W, x), X)
+    mapped = ng.vmap(ng.grad(loss), in_axes=(None, 0))
+    np.testing.assert_allclose(mapped(W, X), by_example, rtol=1e-13)
+    np.testing.assert_allclose(ng.jit(mapped)(W, X), by_example, rtol=1e-12)
+    nested = ng.vmap(ng.grad(lambda p, x: loss(p["w"], x)), in_axes=(None, 0))
+    np.testing.assert_allclose(nested({"w": W}, X)["w"], by_example, rtol=1e-13)
+
+    # of a penalty on these gradients
+    def penalty(w):
+        return np.sum(mapped(w, X) ** 2)
+
+    step = RNG.normal(size=W.shape)
+    by_difference = (penalty(W + 1e-6 * step) - penalty(W - 1e-6 * step)) / 2e-6
+    np.testing.assert_allclose(np.sum(ng.grad(penalty)(W) * step), by_difference, rtol=1e-7)
+    along = ng.jvp(lambda w: mapped(w, X), (W,), (step,))[1]
+    np.testing.assert_allclose(
+        along, looped(lambda x: ng.hvp(lambda w: loss(w, x))(W, step), X), rtol=1e-12
+    )
+
+
+def test_gradients_flow_to_what_a_function_closes_over():
+    w = ng.tensor(W, requires_grad=True)
+    ng.vmap(lambda x: loss(w, x))(X).sum().backward()
+    np.testing.assert_allclose(w.grad.numpy(), ng.grad(lambda w: loss(w, X))(W), rtol=1e-13)
+
+
+def test_levels_nest():
+    Y = RNG.normal(size=(6, 4))
+
+    def kernel(x, y):
+        return np.exp(-np.sum((x - y) ** 2))
+
+    def pairs(f):
+        return ng.vmap(ng.vmap(f, in_axes=(None, 0)), in_axes=(0, None))
+
+    table = np.exp(-((X[:, None] - Y) ** 2).sum(-1))
+    np.testing.assert_allclose(pairs(kernel)(X, Y), table, rtol=1e-13)
+    expected = -2 * (X[:, None] - Y) * table[..., None]
+    np.testing.assert_allclose(pairs(ng.grad(kernel))(X, Y), expected, rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(
+        pairs(ng.jacfwd(ng.grad(kernel)))(X, Y),
+        [[ng.hessian(kernel)(x, y) for y in Y] for x in X],
+        rtol=1e-11,
+        atol=1e-14,
+    )
+
+
+def test_products_are_mapped_over_vectors():
+    _, pull = ng.vjp(vector, X[0])
+    _, push = ng.linearize(vector, X[0])
+    matrix = ng.jacobian(vector)(X[0])
+    np.testing.assert_allclose(ng.vmap(pull)(np.eye(4)), matrix, rtol=1e-13)
+    np.testing.assert_allclose(ng.vmap(push, out_axes=1)(np.eye(4)), matrix, rtol=1e-13)
+    inside = ng.vmap(lambda x: ng.vmap(ng.vjp(vector, x)[1])(np.eye(4)))
+    np.testing.assert_allclose(inside(X), looped(ng.jacobian(vector), X), rtol=1e-13)
+
+
+def test_axes_and_nestings():
+    def f(d, s, k=1.0):
+        return {"a": d["x"] * s, "b": (d["y"][0], 2.0), "k": k + 0.0}
+
+    y = np.arange(6.0).reshape(2, 3)
+    out = ng.vmap(f, in_axes=({"x": 1, "y": 0}, None), out_axes={"a": 1, "b": 0, "k": -1})(
+        {"x": y.T, "y": y}, 10.0, k=np.arange(2.0)
+    )
+    np.testing.assert_array_equal(out["a"], y.T * 10)
+    np.testing.assert_array_equal(out["b"][0], y[:, 0])
+    np.testing.assert_array_equal(out["b"][1], [2.0, 2.0])
+    np.testing.assert_array_equal(out["k"], [0.0, 1.0])
+    assert all(isinstance(x, np.ndarray) for x in ng.tree.leaves(out))
+    assert isinstance(ng.vmap(np.sin)(ng.tensor(X)), ng.Tensor)
+    np.testing.assert_array_equal(ng.vmap(lambda: 3.0, axis_size=2)(), [3.0, 3.0])
+    assert ng.vmap(lambda x: 3.0, out_axes=None)(X) == 3.0
+    assert ng.vmap(np.sum)(np.zeros((0, 3))).shape == (0,)
+    np.testing.assert_array_equal(
+        ng.vmap(lambda x, i: x[i])(X[:2], np.array([1, -1])), X[[0, 1], [1, 3]]
+    )
+    assert ng.vmap(ng.grad(lambda x: x**3))(np.ones(2, np.float32)).dtype == np.float32
+
+
+def test_each_example_draws_numbers_of_its_own():
+    rng = ng.random.default_rng(0)
+    assert len(set(ng.vmap(lambda x: rng.standard_normal() + x)(np.zeros(50)))) == 50
+    orders = ng.vmap(lambda x: x[rng.permutation(8)])(np.tile(np.arange(8.0), (20, 1)))
+    np.testing.assert_array_equal(np.sort(orders), np.tile(np.arange(8.0), (20, 1)))
+    assert len({tuple(row) for row in orders}) == 20
+    picks = ng.vmap(lambda x: x[rng.choice(8, 8, replace=False)])(np.tile(np.arange(8.0), (20, 1)))
+    np.testing.assert_array_equal(np.sort(picks), np.tile(np.arange(8.0), (20, 1)))
+    drop = ng.nn.functional.dropout
+    masks = ng.vmap(lambda x: drop(x, 0.5))(np.ones((20, 32)))
+    assert len({tuple(row) for row in masks}) == 20
+    assert set(masks.ravel()) == {0.0, 2.0}
+    # also where all examples share the operand; and the backward drops the same
+    assert (
+        len({tuple(row) for row in ng.vmap(lambda x: drop(ng.ones(32), 0.5) + x)(np.zeros(20))})
+        == 20
+    )
+    value, gradient = ng.vmap(ng.value_and_grad(lambda x: np.sum(drop(x, 0.5))))(np.ones((20, 32)))
+    np.testing.assert_allclose(gradient.sum(1), value)
+    compiled = ng.jit(ng.vmap(lambda x: drop(x, 0.5) + rng.standard_normal()))
+    assert len({tuple(row) for row in compiled(np.ones((20, 32)))}) == 20
+
+
+ERRORS = {
+    "no function": (lambda: ng.vmap(3), "takes a function, got a int"),
+    "lengths": (lambda: ng.vmap(np.add)(X, np.ones(3)), "argument \\[0\\]: 5, argument \\[1\\]: 3"),
+    "axis": (lambda: ng.vmap(np.sin, in_axes=2)(X), "shape \\(5, 4\\) and no axis 2"),
+    "scalar": (lambda: ng.vmap(np.sin)(3.0), "shape \\(\\) and no axis 0"),
+    "None": (lambda: ng.vmap(lambda x: x)(None), "is a NoneType"),
+    "nesting": (lambda: ng.vmap(np.sin, in_axes=(0, 0))(X), "nest it as that is"),
+    "keys": (lambda: ng.vmap(len, in_axes=({"b": 0},))({"a": X}), "keys \\['a'\\]"),
+    "no axes": (lambda: ng.vmap(np.sin, in_axes="a")(X), "axes as integers"),
+    "no number": (lambda: ng.vmap(lambda: 1.0)(), "give axis_size"),
+    "result": (lambda: ng.vmap(lambda x: None)(X), "the result is a NoneType"),
+    "out_axes": (lambda: ng.vmap(np.sin, out_axes=None)(X), "not the same for all"),
+    "no such out_axes": (lambda: ng.vmap(np.sin, out_axes=5)(X), "axis 5 is out of range"),
+    "if": (lambda: ng.vmap(lambda x: 1.0 if x[0] > 0 else 0.0)(X), "np.where instead of if"),
+    "mask": (lambda: ng.vmap(lambda x: x[x > 0])(X), "np.where"),
+    "shared": (lambda: ng.vmap(lambda x: ng.zeros(3).__setitem__(0, x[0]))(X), "zeros_like"),
+    "too wide": (
+        lambda: ng.vmap(lambda x: np.zeros_like(x).__setitem__(0, np.ones(3)))(X),
+        "cannot take shape \\(3,\\)",
+    ),
+    "grad": (
+        lambda: ng.vmap(lambda x: ng.autograd.grad(x.sum(), x))(ng.tensor(X, requires_grad=True)),
+        "use ng.grad",
+    ),
+    "backward": (lambda: ng.vmap(lambda x: x.backward())(X), "only the whole batch"),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors(name):
+    call, message = ERRORS[name]
+    with pytest.raises(errors.NumgradError, match=message):
+        call()
+    np.testing.assert_array_equal(ng.vmap(np.sin)(X), np.sin(X))  # nothing is left behind
