@@ -285,7 +285,7 @@ class KernelWriter(SourceWriter):
             works.append(self._call(nest, kept))
         return functions, nests, works, kept
 
-    def _bytes(self, numbers: Iterable[int]) -> Length:
+    def _moved(self, numbers: Iterable[int]) -> Length:
         """What the arrays of some terms hold, each once."""
         total: Length = ()
         for term in {n: self.terms.get(n) or self.outside.get(n) for n in numbers}.values():
@@ -402,7 +402,7 @@ class KernelWriter(SourceWriter):
         time = constant(round(1000 * products.MULTIPLY_NS[term.dtype.name]))
         for length in (sizes.batch, sizes.m, sizes.n, sizes.k):
             time = multiply(time, length)
-        return Work(time, self._bytes([x.number for x in (*term.args, term)]))
+        return Work(time, self._moved([x.number for x in (*term.args, term)]))
 
     def _hand_out(self, number: int, value: str) -> None:
         """A number is known."""
@@ -483,7 +483,7 @@ class KernelWriter(SourceWriter):
             self._finish(depth, group, k, nest)
         for s in nest.scalars:
             self._hand_out(s.term.number, f"r{s.term.number}")
-        moved = self._bytes([int(name[1:]) for name in nest.arguments if name[0] == "a"])
+        moved = self._moved([int(name[1:]) for name in nest.arguments if name[0] == "a"])
         return Work(multiply(loop.length, nest.work_ps), moved)
 
     def _task(
