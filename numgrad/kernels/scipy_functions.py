@@ -13,6 +13,7 @@ from numgrad.codegen import library
 from numgrad.codegen.device import DeviceFunction, ExternalFunction, device, outlined
 from numgrad.codegen.intrinsics import floor
 from numgrad.codegen.linker import external_symbol
+from numgrad.kernels.vmath.exponential import exp_f64
 
 MODULE = "scipy.special.cython_special"
 _NO = np.int32(0)  # Cython's last argument says whether to look for Python overrides
@@ -182,7 +183,7 @@ def _spherical_decay(f: ExternalFunction) -> DeviceFunction:
         order = np.int64(n)
         if not x < 0.0:
             return f(order, x, _NO, _NOTHING)
-        below = _HALF_PI * np.exp(-x) / x
+        below = _HALF_PI * exp_f64(-x) / x
         here = below * (1.0 + 1.0 / x)
         if order == 0:
             return below

@@ -1,6 +1,7 @@
 """Scripts as they are written for scipy.stats, with gradients: eager, and compiled."""
 
 import numpy as np
+import pytest
 import scipy.stats
 
 import numgrad as ng
@@ -41,6 +42,7 @@ def test_black_box_variational_inference():
     np.testing.assert_allclose(np.exp(fits[0][1][2:]), 1 / np.sqrt(np.diag(precision)), rtol=0.2)
 
 
+@pytest.mark.slow(cases=0)
 def test_implicit_gradients_in_variational_inference():
     """A gamma posterior of a Poisson rate, found by gradients of gamma samples."""
     counts = np.array([3.0, 5.0, 4.0, 6.0, 2.0])

@@ -37,6 +37,7 @@ def test_multivariate_t():
     np.testing.assert_allclose(found.numpy(), expected, rtol=1e-12)
 
 
+@pytest.mark.slow(cases=0)
 def test_dirichlet():
     alpha = np.array([1.5, 0.5, 3.0])
     x = RNG.dirichlet(alpha, 4).T

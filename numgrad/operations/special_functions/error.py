@@ -88,7 +88,7 @@ def erfcinv(x):
     Examples
     --------
     >>> ng.special.erfcinv(ng.tensor([1e-100, 1.0, 2.0]))
-    tensor([15.0655747, -0.       ,       -inf])
+    tensor([15.0655747,  0.       ,       -inf])
     """
 
 
