@@ -133,7 +133,7 @@ def _weights(operation: str, x: Any, weights: Any) -> Any:
     return weights
 
 
-@composite(ref=np.histogram, method=False)
+@composite(ref=np.histogram, method=False, smooth=True)
 def histogram(x, bins=10, range=None, density=None, weights=None):
     """How many elements lie in intervals, or the sum of their weights, which have a gradient.
 
@@ -171,7 +171,7 @@ def histogram(x, bins=10, range=None, density=None, weights=None):
     return sums, edges
 
 
-@composite(ref="numpy.histogram_bin_edges", method=False)
+@composite(ref="numpy.histogram_bin_edges", method=False, differentiable=False)
 def histogram_bin_edges(x, bins=10, range=None, weights=None):
     """Edges of the intervals of ``histogram``, without gradient.
 
@@ -244,7 +244,7 @@ histogramdd_sums.vjp(
 )
 
 
-@composite(ref=np.histogramdd, method=False)
+@composite(ref=np.histogramdd, method=False, smooth=True)
 def histogramdd(sample, bins=10, range=None, density=None, weights=None):
     """How many points lie in boxes, or the sum of their weights, which have a gradient.
 
@@ -302,7 +302,7 @@ def histogramdd(sample, bins=10, range=None, density=None, weights=None):
     return sums, edges
 
 
-@composite(ref=np.histogram2d, method=False)
+@composite(ref=np.histogram2d, method=False, smooth=True)
 def histogram2d(x, y, bins=10, range=None, density=None, weights=None):
     """How many points of a plane lie in rectangles, or the sum of their weights.
 
