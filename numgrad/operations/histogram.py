@@ -37,7 +37,7 @@ def _constant(operation: str, value: Any) -> Any:
     if hasattr(value, "shape"):
         known: Any = state.ground.numbers(value)
         if known is None:
-            value._array.refuse(f"{operation} with edges", "pass edges as a static argument")
+            return value._array.refuse(f"{operation} with edges", "pass edges as a static argument")
         value = known.tolist()
     if isinstance(value, list | tuple):
         return tuple([_constant(operation, v) for v in value])
@@ -79,7 +79,7 @@ def histogram_edges(x, weights=None, *, bins, range):
 def _edges_result(x, weights, *, bins, range):
     n: Any = _length(bins)
     if n is None:
-        no_shape("histogram", _GIVE)()
+        return no_shape("histogram", _GIVE)()
     dtype = np.result_type(np.float64 if np.ndim(bins) == 0 else np.asarray(bins).dtype)
     if np.ndim(bins) == 0 and x.dtype == np.float32:
         dtype = np.dtype(np.float32)
@@ -105,7 +105,7 @@ def histogram_sums(x, weights=None, *, bins, range):
 def _sums_result(x, weights, *, bins, range):
     n = _length(bins)
     if n is None:
-        no_shape("histogram", _GIVE)()
+        return no_shape("histogram", _GIVE)()
     return Meta((n,), np.dtype(np.int64) if weights is None else weights.dtype)
 
 
