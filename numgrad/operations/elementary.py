@@ -365,7 +365,7 @@ def real_if_close(x, tol=100):
         return positive(x)
     known: Any = state.ground.numbers(x)
     if known is None:
-        x._array.refuse("real_if_close", "use real()")
+        return x._array.refuse("real_if_close", "use real()")
     bound = tol * np.finfo(x.dtype).eps if tol > 1 else tol
     return real(x) if (np.abs(known.imag) < bound).all() else positive(x)
 
