@@ -61,6 +61,7 @@ def test_floors_below_nn_know_no_layer():
         (name, node.value)
         for name, path in _modules().items()
         if name.split(".")[1:2] in (["core"], ["operations"], ["autograd"], ["compiler"])
+        and name != "numgrad.operations.quantiles"  # one of NumPy's methods is "linear"
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Constant)
         and node.value in layers

@@ -205,7 +205,7 @@ def ediff1d(x, to_end=None, to_begin=None):
 ediff1d.calls = [(((2, 3), (2,)), lambda x, e: ediff1d(x, e, 1.0))]
 
 
-@composite(ref=np.unwrap, method=False)
+@composite(ref=np.unwrap, method=False, smooth=True)
 def unwrap(x, discont=None, axis=-1, *, period=2 * pi):
     """Angles along an axis with jumps of more than half a period made smaller by whole periods.
 

@@ -135,7 +135,7 @@ def bitwise_count(x):
     return _called(np.bitwise_count, x)
 
 
-@primitive(ref=np.nextafter, method=False)
+@primitive(ref=np.nextafter, method=False, smooth=True)
 def nextafter(a, b):
     """Next floating number after the first operand, towards the second; a gradient of 1 in it.
 
@@ -155,7 +155,7 @@ def nextafter(a, b):
 nextafter.vjp(a=lambda g: g, b=lambda g: g * 0)
 
 
-@primitive(ref=np.spacing, method=False)
+@primitive(ref=np.spacing, method=False, smooth=True)
 def spacing(x):
     """Distance to the next floating number of larger magnitude; a gradient of 0.
 
@@ -234,7 +234,7 @@ exponents.shape(lambda x: Meta(x.shape, np.dtype(np.int32)))
 exponents.batch(elementwise_rule)
 
 
-@composite(ref=np.frexp, method=False)
+@composite(ref=np.frexp, method=False, smooth=True)
 def frexp(x):
     """Numbers as ``mantissa * 2**exponent``, mantissas between 0.5 and 1 in magnitude.
 
@@ -253,7 +253,7 @@ def frexp(x):
     return ldexp(x, -e), e
 
 
-@composite(ref=np.modf, method=False)
+@composite(ref=np.modf, method=False, smooth=True)
 def modf(x):
     """Fractional and whole parts of numbers, both with their sign.
 
@@ -272,7 +272,7 @@ def modf(x):
     return where(np.isinf(x), 0, x - where(np.isinf(x), 0, whole)), whole
 
 
-@composite(ref=np.divmod, method=False)
+@composite(ref=np.divmod, method=False, smooth=True)
 def divmod(a, b):
     """``floor_divide`` and ``remainder``.
 
@@ -307,7 +307,7 @@ def fabs(x):
     return absolute(_floating("fabs", x))
 
 
-@composite(ref=np.isposinf, method=False)
+@composite(ref=np.isposinf, method=False, differentiable=False)
 def isposinf(x):
     """Whether elements are positive infinities.
 
@@ -324,7 +324,7 @@ def isposinf(x):
     return equal(_real("isposinf", x), np.inf)
 
 
-@composite(ref=np.isneginf, method=False)
+@composite(ref=np.isneginf, method=False, differentiable=False)
 def isneginf(x):
     """Whether elements are negative infinities.
 
@@ -341,7 +341,7 @@ def isneginf(x):
     return equal(_real("isneginf", x), -np.inf)
 
 
-@composite(ref=np.real_if_close, method=False)
+@composite(ref=np.real_if_close, method=False, smooth=True)
 def real_if_close(x, tol=100):
     """Real parts if all imaginary parts are nearly zero, else the operand.
 
@@ -365,7 +365,7 @@ def real_if_close(x, tol=100):
         return positive(x)
     known: Any = state.ground.numbers(x)
     if known is None:
-        x._array.refuse("real_if_close", "use real()")
+        return x._array.refuse("real_if_close", "use real()")
     bound = tol * np.finfo(x.dtype).eps if tol > 1 else tol
     return real(x) if (np.abs(known.imag) < bound).all() else positive(x)
 
@@ -374,3 +374,4 @@ frexp.calls = [(((2, 3),), lambda x: frexp(x)[0])]
 modf.calls = [(((2, 3),), lambda x: modf(x)[0])]
 divmod.calls = [(((2, 3), (3,)), lambda a, b: divmod(a, b + 3)[1])]
 fabs.calls = [(((2, 3),), lambda x: fabs(x))]
+fabs.kink(x=([0.0], [0]))

@@ -37,7 +37,7 @@ def _constant(operation: str, value: Any) -> Any:
     if hasattr(value, "shape"):
         known: Any = state.ground.numbers(value)
         if known is None:
-            value._array.refuse(f"{operation} with edges", "pass edges as a static argument")
+            return value._array.refuse(f"{operation} with edges", "pass edges as a static argument")
         value = known.tolist()
     if isinstance(value, list | tuple):
         return tuple([_constant(operation, v) for v in value])
@@ -79,7 +79,7 @@ def histogram_edges(x, weights=None, *, bins, range):
 def _edges_result(x, weights, *, bins, range):
     n: Any = _length(bins)
     if n is None:
-        no_shape("histogram", _GIVE)()
+        return no_shape("histogram", _GIVE)()
     dtype = np.result_type(np.float64 if np.ndim(bins) == 0 else np.asarray(bins).dtype)
     if np.ndim(bins) == 0 and x.dtype == np.float32:
         dtype = np.dtype(np.float32)
@@ -105,7 +105,7 @@ def histogram_sums(x, weights=None, *, bins, range):
 def _sums_result(x, weights, *, bins, range):
     n = _length(bins)
     if n is None:
-        no_shape("histogram", _GIVE)()
+        return no_shape("histogram", _GIVE)()
     return Meta((n,), np.dtype(np.int64) if weights is None else weights.dtype)
 
 
@@ -133,7 +133,7 @@ def _weights(operation: str, x: Any, weights: Any) -> Any:
     return weights
 
 
-@composite(ref=np.histogram, method=False)
+@composite(ref=np.histogram, method=False, smooth=True)
 def histogram(x, bins=10, range=None, density=None, weights=None):
     """How many elements lie in intervals, or the sum of their weights, which have a gradient.
 
@@ -171,7 +171,7 @@ def histogram(x, bins=10, range=None, density=None, weights=None):
     return sums, edges
 
 
-@composite(ref="numpy.histogram_bin_edges", method=False)
+@composite(ref="numpy.histogram_bin_edges", method=False, differentiable=False)
 def histogram_bin_edges(x, bins=10, range=None, weights=None):
     """Edges of the intervals of ``histogram``, without gradient.
 
@@ -244,7 +244,7 @@ histogramdd_sums.vjp(
 )
 
 
-@composite(ref=np.histogramdd, method=False)
+@composite(ref=np.histogramdd, method=False, smooth=True)
 def histogramdd(sample, bins=10, range=None, density=None, weights=None):
     """How many points lie in boxes, or the sum of their weights, which have a gradient.
 
@@ -302,7 +302,7 @@ def histogramdd(sample, bins=10, range=None, density=None, weights=None):
     return sums, edges
 
 
-@composite(ref=np.histogram2d, method=False)
+@composite(ref=np.histogram2d, method=False, smooth=True)
 def histogram2d(x, y, bins=10, range=None, density=None, weights=None):
     """How many points of a plane lie in rectangles, or the sum of their weights.
 

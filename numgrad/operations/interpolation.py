@@ -91,3 +91,4 @@ interp.calls = [
     (((4,), (3,)), lambda x, f: interp(x, np.array([-1.0, 0.3, 1.1]), f)),
     (((3,), (3,), (3,)), lambda x, p, f: interp(x, p * 0.2 + np.arange(3.0), f, left=5.0)),
 ]
+interp.kink(x=([1.0], [1.0]), xp=([0.0, 1.0, 2.0], None), fp=([0.0, 2.0, 3.0], None))

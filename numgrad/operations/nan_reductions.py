@@ -49,7 +49,7 @@ def _total(
     return out * initial if neutral else out + initial
 
 
-@composite(ref=np.nansum)
+@composite(ref=np.nansum, smooth=True)
 def nansum(x, axis=None, dtype=None, *, keepdims=False, initial=None, where=True):
     """Sum over axes, NaN taken as zero.
 
@@ -78,7 +78,7 @@ def nansum(x, axis=None, dtype=None, *, keepdims=False, initial=None, where=True
     return _total("nansum", x, 0, axis, dtype, keepdims, initial, where)
 
 
-@composite(ref=np.nanprod, method=False)
+@composite(ref=np.nanprod, method=False, smooth=True)
 def nanprod(x, axis=None, dtype=None, *, keepdims=False, initial=None, where=True):
     """Product over axes, NaN taken as one.
 
@@ -195,7 +195,7 @@ def _without(x: Any, name: str, axis: Any, keepdims: bool) -> Any:
     return x.reshape(tuple(kept))
 
 
-@composite(ref=np.nanmean)
+@composite(ref=np.nanmean, smooth=True)
 def nanmean(x, axis=None, dtype=None, *, keepdims=False, where=True):
     """Arithmetic mean over axes of what is not NaN.
 
@@ -243,7 +243,7 @@ def _variance(
     return _without(y, name, axis, keepdims)
 
 
-@composite(ref=np.nanvar, method=False)
+@composite(ref=np.nanvar, method=False, smooth=True)
 def nanvar(
     x, axis=None, dtype=None, *, ddof=0, keepdims=False, where=True, mean=None, correction=None
 ):
@@ -302,6 +302,7 @@ def nanstd(
 
 nanstd.kink(x=([2.0, np.nan, 2.0], [0, 0, 0]))
 nanmax.kink(x=([2.0, np.nan, 2.0], [0.5, 0, 0.5]))
+nanmin.kink(x=([2.0, np.nan, 2.0], [0.5, 0, 0.5]))
 for _op in (nansum, nanprod, nanmax, nanmin, nanmean, nanvar, nanstd):
     _op.calls = [(((2, 3),), lambda x, op=_op: op(x, axis=1))]
 
@@ -375,7 +376,7 @@ nanargmin.shape(lambda x, *, axis, keepdims: _place_shape("nanargmin", x, axis, 
 # ------------------------------------------------------------------------------------ running sums
 
 
-@composite(ref=np.nancumsum, method=False)
+@composite(ref=np.nancumsum, method=False, smooth=True)
 def nancumsum(x, axis=None, dtype=None):
     """``cumsum`` with NaN taken as zero.
 
@@ -393,7 +394,7 @@ def nancumsum(x, axis=None, dtype=None):
     return cumsum(_filled(x, _skipped("nancumsum", x, True), 0), axis=axis, dtype=dtype)
 
 
-@composite(ref=np.nancumprod, method=False)
+@composite(ref=np.nancumprod, method=False, smooth=True)
 def nancumprod(x, axis=None, dtype=None):
     """``cumprod`` with NaN taken as one.
 

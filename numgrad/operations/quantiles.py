@@ -304,3 +304,5 @@ quantile.calls = [
 percentile.calls = [(((2, 5),), lambda x: percentile(x, 30, axis=1))]
 nanquantile.calls = [(((2, 5),), lambda x: nanquantile(x, _SHARES, axis=1))]
 nanpercentile.calls = [(((5,),), lambda x: nanpercentile(x, 30.0, method="weibull"))]
+for _op, _share in ((quantile, 0.5), (percentile, 50), (nanquantile, 0.5), (nanpercentile, 50)):
+    _op.kink(x=([1.0, 1.0, 1.0], [0, 1, 0]), params={"q": _share})

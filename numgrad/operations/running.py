@@ -113,6 +113,7 @@ cummax.calls = [
 ]
 cummin.calls = [(((2, 3),), lambda x: cummin(x))]
 cummax.kink(x=([1.0, 1.0, 0.0], [1, 2, 0]))
+cummin.kink(x=([1.0, 1.0, 2.0], [1, 2, 0]))
 
 
 @primitive(

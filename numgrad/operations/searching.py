@@ -64,6 +64,7 @@ def _batched_search(
         (((2, 3), (2,)), {}, "NumgradValueError"),
         (((3,), (2,)), {"side": "up"}, "NumgradValueError"),
     ],
+    differentiable=False,
 )
 def searchsorted(a, v, side="left", sorter=None):
     """Indices at which values would be inserted into a sorted sequence, NaN being last.

@@ -32,7 +32,7 @@ def distinct_places(x, *, axis, equal_nan):
     return np.unique(x, return_index=True, axis=axis, equal_nan=equal_nan)[1]
 
 
-@primitive(internal=True, method=False)
+@primitive(internal=True, method=False, smooth=True)
 def distinct(x, *, axis, equal_nan):
     """Distinct elements, or slices along an axis, in order."""
     check_dtype("unique", x.dtype)
@@ -65,7 +65,7 @@ for _op in (distinct, distinct_places, distinct_all):
     _op.shape(no_shape("unique", _REMEDY))
 
 
-@composite(ref=np.unique, method=False)
+@composite(ref=np.unique, method=False, smooth=True)
 def unique(
     x,
     return_index=False,
@@ -141,7 +141,7 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Any
 
 
-@composite(ref="numpy.unique_all", method=False)
+@composite(ref="numpy.unique_all", method=False, smooth=True)
 def unique_all(x):
     """Distinct elements, and all that ``unique`` can tell of them; every NaN is one of its own.
 
@@ -158,7 +158,7 @@ def unique_all(x):
     return UniqueAll(*unique(x, True, True, True, equal_nan=False))
 
 
-@composite(ref="numpy.unique_counts", method=False)
+@composite(ref="numpy.unique_counts", method=False, smooth=True)
 def unique_counts(x):
     """Distinct elements and how often they occur; every NaN is one of its own.
 
@@ -175,7 +175,7 @@ def unique_counts(x):
     return UniqueCounts(*unique(x, return_counts=True, equal_nan=False))
 
 
-@composite(ref="numpy.unique_inverse", method=False)
+@composite(ref="numpy.unique_inverse", method=False, smooth=True)
 def unique_inverse(x):
     """Distinct elements and where each element is among them; every NaN is one of its own.
 
@@ -192,7 +192,7 @@ def unique_inverse(x):
     return UniqueInverse(*unique(x, return_inverse=True, equal_nan=False))
 
 
-@composite(ref="numpy.unique_values", method=False)
+@composite(ref="numpy.unique_values", method=False, smooth=True)
 def unique_values(x):
     """Distinct elements in order; every NaN is one of its own.
 
@@ -221,7 +221,7 @@ def membership(a, b, *, assume_unique, invert, kind):
 membership.shape(lambda a, b, *, assume_unique, invert, kind: Meta(a.shape, np.dtype(bool)))
 
 
-@composite(ref=np.isin, method=False)
+@composite(ref=np.isin, method=False, differentiable=False)
 def isin(element, test_elements, assume_unique=False, invert=False, *, kind=None):
     """Whether each element is one of those of another array.
 
@@ -268,7 +268,7 @@ def _flat(x: Any) -> Any:
     return reshape(x, (prod(x.shape),))
 
 
-@composite(ref=np.intersect1d, method=False)
+@composite(ref=np.intersect1d, method=False, smooth=True)
 def intersect1d(a, b, assume_unique=False, return_indices=False):
     """Elements that are in both operands, in order; the gradient goes to the first operand.
 
@@ -296,7 +296,7 @@ def intersect1d(a, b, assume_unique=False, return_indices=False):
     return (values, first, second) if return_indices else values
 
 
-@composite(ref=np.union1d, method=False)
+@composite(ref=np.union1d, method=False, smooth=True)
 def union1d(a, b):
     """Elements that are in one of two operands, in order.
 
@@ -313,7 +313,7 @@ def union1d(a, b):
     return unique(concat(_flat(a), _flat(b), axis=0))
 
 
-@composite(ref=np.setdiff1d, method=False)
+@composite(ref=np.setdiff1d, method=False, smooth=True)
 def setdiff1d(a, b, assume_unique=False):
     """Elements of the first operand that are not in the second, in order.
 
@@ -338,7 +338,7 @@ def setdiff1d(a, b, assume_unique=False):
     return a[isin(a, b, assume_unique=True, invert=True)]
 
 
-@composite(ref=np.setxor1d, method=False)
+@composite(ref=np.setxor1d, method=False, smooth=True)
 def setxor1d(a, b, assume_unique=False):
     """Elements that are in exactly one of two operands, in order.
 

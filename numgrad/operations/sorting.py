@@ -249,7 +249,7 @@ def lexical_order(keys, *, axis):
 lexical_order.shape(lambda keys, *, axis: Meta(keys.shape[1:], _INT64))
 
 
-@composite(ref=np.lexsort, method=False)
+@composite(ref=np.lexsort, method=False, differentiable=False)
 def lexsort(keys, axis=-1):
     """Indices that sort by several keys: by the last one, equal elements by the one before it.
 
@@ -356,6 +356,7 @@ partition.calls = [
     (((2, 4),), lambda x: partition(x, (1, 2), axis=1)),
     (((2, 3),), lambda x: partition(x, 2, axis=None)),
 ]
+partition.kink(x=([2.0, 1.0, 1.0], [1, 1, 1]), params={"kth": 0})
 
 
 @primitive(internal=True, method=False, differentiable=False)

@@ -21,7 +21,7 @@ from numgrad.operations.reduce import max, mean, min, sum
 from numgrad.operations.shape import as_operand, broadcast_to, reshape, squeeze
 
 
-@composite(ref=np.average, method=False)
+@composite(ref=np.average, method=False, smooth=True)
 def average(x, axis=None, weights=None, returned=False, *, keepdims=False):
     """Mean over axes with weights, both of which have gradients.
 
@@ -130,7 +130,7 @@ def _counts(name: str, weights: Any, what: str, size: Any) -> Any:
     return weights.astype(np.float64)
 
 
-@composite(ref=np.cov, method=False)
+@composite(ref=np.cov, method=False, smooth=True)
 def cov(x, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None, *, dtype=None):
     """Covariances of variables, of which each row of ``x`` has the observations.
 
@@ -209,7 +209,7 @@ def _covariances(
     return matmul(centred, np.conj(weighted).T) / freedom
 
 
-@composite(ref=np.corrcoef, method=False)
+@composite(ref=np.corrcoef, method=False, smooth=True)
 def corrcoef(x, y=None, rowvar=True, *, dtype=None):
     """Correlation coefficients of variables, of which each row of ``x`` has the observations.
 

@@ -26,7 +26,7 @@ def same(found, expected, **tolerance):
 # ------------------------------------------------------------------------------- order statistics
 
 
-@pytest.mark.slow(cases=4)
+@pytest.mark.slow(cases=2)
 @pytest.mark.parametrize("method", _PLACES)
 def test_quantiles_are_those_of_numpy(method):
     for x in (X, N, (X * 9).astype(int), X[:1], X[:, :1], X.T[::-1]):
