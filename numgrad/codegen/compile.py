@@ -198,13 +198,29 @@ def _native(kernel: Kernel, externals: tuple[str, ...], keep: bool) -> Kernel:
     if not found:
         with cache.by_one_process(stem) if keep else nullcontext(), deferred():
             if not load():  # another process may just have saved it
-                payload = code.compile(stem)
+                payload = _compiled(code, stem, keep)
                 if keep:
                     cache.write(f"{stem}.py", kernel.source.encode())
                     cache.save(f"{stem}.bin", payload)
                 kernel.entry = code.load(payload)
     kernel.code = code
     return kernel
+
+
+def _compiled(code: Any, stem: str, keep: bool) -> bytes:
+    """A kernel's object; that it cannot be made is kept too, so that no process tries again."""
+    from numgrad.codegen import cache
+
+    refused = f"{stem}.common"
+    reason = cache.load(refused) if keep else None
+    if reason is not None:
+        raise Unsupported(reason.decode())
+    try:
+        return code.compile(stem)
+    except Unsupported as error:
+        if keep:
+            cache.save(refused, str(error).encode())
+        raise
 
 
 def _hosted(kernel: Kernel, externals: tuple[str, ...], keep: bool) -> Kernel:

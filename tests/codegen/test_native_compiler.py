@@ -188,6 +188,20 @@ def test_what_is_not_in_the_language_goes_to_numba():
     assert x[0] == pytest.approx(np.sinh(1.0))
 
 
+def test_what_goes_to_numba_is_translated_in_one_process_only(monkeypatch, tmp_path):
+    monkeypatch.setenv("NUMGRAD_CACHE_DIR", str(tmp_path / "kernels"))
+    text = "import numpy as np\ndef kernel(x):\n    x[0] = np.sinh(x[1])\n"
+    tries = []
+    translated = NativeCode.translated
+    monkeypatch.setattr(NativeCode, "translated", lambda self: tries.append(0) or translated(self))
+    for again in (False, True):
+        monkeypatch.setattr(compiler, "_loaded", {})
+        kernel = compiler.compile_kernel("hosted_once", text, "void(float64[::1])")
+        assert "sinh" in kernel.hosted
+        assert kernel.from_cache == again
+    assert len(tries) == 1
+
+
 def test_what_llvm_does_not_take_goes_to_numba(monkeypatch):
     monkeypatch.setattr(NativeCode, "translated", lambda self: "define nonsense")
     text = "def kernel(x):\n    x[0] = 2.0 * x[1]\n"

@@ -10,7 +10,7 @@ into registers: accumulators of loops, what branches set, what is read after the
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 
 from numgrad.codegen.native.syntax import found_once
 
@@ -100,9 +100,9 @@ def assigned(statements: Sequence[ast.stmt]) -> list[str]:
     return list(found)
 
 
-def read_first(statements: Sequence[ast.stmt], before: frozenset[str] = frozenset()) -> set[str]:
+def read_first(statements: Sequence[ast.stmt], before: Set[str] = frozenset()) -> set[str]:
     """The names whose value from before the statements they read, if not among ``before``."""
-    known, found = before, set[str]()
+    known, found = set(before), set[str]()
     for statement in statements:
         if isinstance(statement, ast.For):
             found |= _read(statement.iter) - known
@@ -111,11 +111,11 @@ def read_first(statements: Sequence[ast.stmt], before: frozenset[str] = frozense
             found |= _read(statement.test) - known
             found |= read_first(statement.body, known) | read_first(statement.orelse, known)
             if isinstance(statement, ast.If):
-                known |= frozenset(assigned(statement.body)) & frozenset(assigned(statement.orelse))
+                known.update(set(assigned(statement.body)) & set(assigned(statement.orelse)))
         else:
             uses = list(_uses([statement], ()))
             found |= {name for _, name, writes in uses if not writes and name not in known}
-            known |= {name for _, name, writes in uses if writes}
+            known.update(name for _, name, writes in uses if writes)
     return found
 
 
