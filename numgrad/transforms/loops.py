@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.core.abstract import AbstractLength
+from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.core.tree import Nesting, align, flatten, paths, unflatten
@@ -384,23 +385,24 @@ class _Loop:
         self, one: Callable[..., Any], inputs: Sequence[Any]
     ) -> tuple[list[np.dtype], Nesting, list[tuple[tuple, np.dtype] | None]]:
         """Of a step that is only traced: dtypes of the carry, nesting and kinds of the rest."""
-        from numgrad.compiler.trace.interpreter import TraceInterpreter
-        from numgrad.compiler.trace.tracer import Tracer
+        from numgrad.compiler.trace.body import trace_body
 
-        tracer = Tracer(dynamic=False)
-        with TraceInterpreter(tracer):
-            carry = [
-                tracer.number(a._array.item()) if weak else tracer.array(a.shape, a.dtype)
-                for a, weak in zip(self.leaves, self.weak, strict=True)
-            ]
-            rows = [tracer.array((1, *x.shape[1:]), x.dtype) for x in inputs]
-            new, y = one(unflatten(self.nesting, iter(carry)), rows)
-            found: list[Any] = []
+        count = len(self.leaves)
+        metas = [Meta(a.shape, a.dtype) for a in self.leaves]
+        metas += [Meta((1, *x.shape[1:]), x.dtype) for x in inputs]
+        found: list[Any] = []
+        structure: Nesting = None
+
+        def function(given: Sequence[Tensor]) -> list[Any]:
+            nonlocal structure
+            new, y = one(unflatten(self.nesting, iter(given[:count])), given[count:])
             structure = flatten(y, found)
-            dtypes = [tracer.lift(a).dtype for a in self._checked(new)]
-            arrays = [None if leaf is None else tracer.lift(leaf) for leaf in found]
-            metas = [None if a is None else (a.shape, a.dtype) for a in arrays]
-        return dtypes, structure, metas
+            return [*self._checked(new), *(part for part in found if part is not None)]
+
+        outputs = iter(trace_body(function, metas, self.weak).graph.outputs)
+        dtypes = [next(outputs).dtype for _ in range(count)]
+        kinds = [None if part is None else next(outputs) for part in found]
+        return dtypes, structure, [None if v is None else (v.shape, v.dtype) for v in kinds]
 
     def _dtype(self, k: int, made: np.dtype) -> np.dtype:
         """The dtype of a carry of which the first step made another one."""
