@@ -100,6 +100,6 @@ def test_large_arrays_of_fixed_shape_keep_their_loops():
 def test_the_shortest_arrays_have_no_loop_however_many_there_are(monkeypatch):
     monkeypatch.setattr("numgrad.compiler.lower.elements.MOST_SCALARS", 10)
     with emulating():
-        fast = ng.jit(lambda *given: lorenz(*given), dynamic=False)
+        fast = ng.jit(lambda s, p: lorenz(s, p), dynamic=False)
         assert fast(*POINT) == pytest.approx(lorenz(*POINT), rel=1e-14)
     assert "def nest" not in source(fast)
