@@ -95,3 +95,11 @@ def test_large_arrays_of_fixed_shape_keep_their_loops():
         fast = ng.jit(lambda x: np.exp(x) + 1.0, dynamic=False)
         fast(np.ones(65))
     assert "def nest_0" in source(fast)
+
+
+def test_the_shortest_arrays_have_no_loop_however_many_there_are(monkeypatch):
+    monkeypatch.setattr("numgrad.compiler.lower.elements.MOST_SCALARS", 10)
+    with emulating():
+        fast = ng.jit(lambda s, p: lorenz(s, p), dynamic=False)
+        assert fast(*POINT) == pytest.approx(lorenz(*POINT), rel=1e-14)
+    assert "def nest" not in source(fast)

@@ -42,8 +42,9 @@ MOST_ELEMENTS = 64
 """Elements of a small array."""
 MOST_EXPENSIVE = 16
 """The same where an elementary function is computed for each: vectors compute many at once."""
-MOST_SCALARS = 20_000
-"""Scalar operations of a kernel; beyond them only smaller arrays are small."""
+MOST_SCALARS, ALWAYS = 20_000, 8
+"""Scalar operations of a kernel, beyond which only smaller arrays are small; and how many elements
+are, however many of them there are: their loops would take LLVM longer."""
 
 
 def extents(shape: Sequence[Length]) -> tuple[int, ...] | None:
@@ -74,7 +75,7 @@ def small_terms(stored: Collection[Term]) -> set[int]:
             expensive.add(term.number)
     sizes = {t.number: _size(t) for t in order}
     limit = MOST_ELEMENTS
-    while limit > 1:
+    while limit > ALWAYS:
         few = (n for n in sizes.values() if n <= limit)
         if sum(few) <= MOST_SCALARS:
             break
