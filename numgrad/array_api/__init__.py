@@ -112,5 +112,5 @@ def __dir__() -> list[str]:
 
 __all__ = sorted(  # pyright: ignore[reportUnsupportedDunderAll]
     {name for name in globals() if name[0] != "_"} - {"creation", "dtypes", "functions"}
-    | {*_RENAMED, *_EXTENSIONS, *(set(_SAME.split()) & set(_ng.__all__))}
+    | {*_RENAMED, *_EXTENSIONS, *(set(_SAME.split()) & set(dir(_ng)))}
 )

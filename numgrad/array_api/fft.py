@@ -15,7 +15,7 @@ fft fftn fftshift hfft ifft ifftn ifftshift ihfft irfft irfftn rfft rfftn
 """
 _OURS: set[str] = set()
 if _find_spec("numgrad.fft") is not None:
-    _OURS = set(_SAME.split()) & set(_import_module("numgrad.fft").__all__)
+    _OURS = {*_SAME.split()} & set(_import_module("numgrad.fft").__all__)
 
 
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Any:

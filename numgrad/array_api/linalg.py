@@ -18,7 +18,7 @@ matmul matrix_norm matrix_transpose tensordot vecdot vector_norm
 """
 _OURS: set[str] = set()
 if _find_spec("numgrad.linalg") is not None:
-    _OURS = set(_SAME.split()) & set(_import_module("numgrad.linalg").__all__)
+    _OURS = {*_SAME.split()} & set(_import_module("numgrad.linalg").__all__)
 
 
 def diagonal(x: Any, /, *, offset: int = 0) -> Any:
