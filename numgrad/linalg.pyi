@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 from numpy.typing import ArrayLike, DTypeLike
 
+from numgrad import Tensor
 
 _Array: TypeAlias = "Tensor | ArrayLike"
 _Axis: TypeAlias = int | Sequence[int] | None

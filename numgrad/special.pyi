@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 from numpy.typing import ArrayLike, DTypeLike
 
+from numgrad import Tensor
 from numgrad.operations.special_functions.counting import comb as comb
 from numgrad.operations.special_functions.counting import factorial as factorial
 from numgrad.operations.special_functions.counting import log_softmax as log_softmax

@@ -36,7 +36,9 @@ def energy(loop, reverse):
 
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize(
-    "derive", [lambda f: f, ng.grad, ng.hessian, lambda f: ng.jacfwd(ng.grad(f))], ids=str
+    "derive",
+    [lambda f: f, ng.grad, ng.hessian, lambda f: ng.jacfwd(ng.grad(f))],
+    ids=["value", "gradient", "hessian", "forward over reverse"],
 )
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
 def test_scan_is_the_loop(reverse, derive, compiled):

@@ -205,6 +205,8 @@ def _functions(module: Any, homes: dict[str, str], first: str = "") -> str:
         _function(name, _parameters(op), _result(op), summary(op))
         for name, op in _operations_of(module).items()
     ]
+    if "Tensor" not in homes:
+        imports.append("from numgrad import Tensor")
     imports.sort(key=lambda line: line.lower())
     head = HEAD.format(abstract="Sequence", imports="\n".join([NUMPY, "", *imports]))
     return "".join([head, "\n", first, "\n".join(functions)])

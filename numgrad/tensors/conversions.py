@@ -65,7 +65,7 @@ class TensorConversions(Tensor):
         """Where the numbers are: on the CPU."""
         return "cpu"
 
-    def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
+    def to_device(self, device: Any, *, stream: Any = None) -> Tensor:
         """The tensor itself: there is one device.
 
         Examples

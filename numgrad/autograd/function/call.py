@@ -66,7 +66,8 @@ class FunctionCall(Call):
     """A call of a Function."""
 
     __slots__ = ("ctx", "definition", "nout", "out_metas", "result", "row_sparse", "saves_tensors")
-    materializes = False  # it is a matter of each ctx, and outputs that are no Tensors get None
+    # it is a matter of each ctx, and outputs that are no Tensors get None
+    materializes = False  # pyright: ignore
     opaque = True
 
     def __init__(
@@ -175,7 +176,7 @@ class DeadEnd(Call):
     """In the graph of a second derivative, a backward that is not to be differentiated."""
 
     __slots__ = ("function", "nout", "out_metas")
-    materializes = False
+    materializes = False  # pyright: ignore
 
     def __init__(self, function: str, outputs: Sequence[Any], operands: int) -> None:
         super().__init__(_operation("once_differentiable"), (NO_TENSOR,) * operands, {})

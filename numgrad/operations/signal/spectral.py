@@ -53,7 +53,7 @@ def _window(name: str, window: Any, n: Any, periodic: bool = True) -> np.ndarray
 
     n = as_index(name, n, "the number of weights")
     try:
-        return scipy.signal.get_window(window, n, periodic)
+        return np.asarray(scipy.signal.get_window(window, n, periodic))
     except ValueError as error:
         raise NumgradValueError(f"{name}: no window {window!r} of {n} weights: {error}") from None
 
