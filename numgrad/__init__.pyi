@@ -574,6 +574,9 @@ def hstack(*arrays: Any) -> Tensor:
 def hypot(a: _Array, b: _Array) -> Tensor:
     """Length of the hypotenuse, ``sqrt(a*a + b*b)`` without overflow."""
 
+def i0(x: _Array) -> Tensor:
+    """Modified Bessel function of the first kind of order 0."""
+
 def imag(x: _Array) -> Tensor:
     """Imaginary part, as a view; zeros for real operands."""
 

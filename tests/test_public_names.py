@@ -31,7 +31,7 @@ elementwise empty empty_like enable_grad equal erf erfc erfinv errors exp exp2 e
 expit expm1 extract eye fabs fft fill fix flatnonzero flatten flip fliplr flipud float32 float64
 float_power floor floor_divide fmax fmin fmod fori_loop frexp from_numpy full full_like func gamma
 gammaln gcd geomspace get_num_threads grad gradient greater greater_equal heaviside hessian
-histogram histogram2d histogram_bin_edges histogramdd hsplit hstack hvp hypot imag index_add
+histogram histogram2d histogram_bin_edges histogramdd hsplit hstack hvp hypot i0 imag index_add
 index_copy index_fill index_put inf inference_mode inner insert int16 int32 int64 int8 interp
 intersect1d invert io is_grad_enabled is_inference_mode_enabled isclose isfinite isin isinf isnan
 isneginf isposinf ix_ jacfwd jacobian jacrev jit jit_stats jvp kron lcm ldexp left_shift less

@@ -23,7 +23,7 @@ _FILES = "writes or reads files; use ng.save and ng.load"
 _NUMPYS = "is about the library itself"
 _NODES = "makes polynomials, nodes or zeros of integer orders, which have no derivative"
 _WHOLE = "is of integers; gamma, gammaln and binom take real numbers"
-_AWAITED = "has no operation yet"
+_ROOTS = "are eigenvalues of the companion matrix: ng.linalg.eigvals has their gradients"
 _RARE = "has no operation: custom_vjp and custom_jvp give a function derivatives of your own"
 
 _REASONS = {
@@ -46,28 +46,21 @@ _REASONS = {
             nested_iters printoptions set_printoptions setbufsize seterr seterrcall show_config
             show_runtime test""",
         "joins rows as vstack does": "row_stack",
-        _AWAITED: """argpartition argsort argwhere average bincount convolve corrcoef correlate
-            cov cross digitize divmod ediff1d fabs flatnonzero frexp gradient histogram
-            histogram2d histogramdd i0 interp intersect1d isin ldexp lexsort matvec
-            median modf nan* nextafter nonzero partition percentile poly* ptp quantile
-            real_if_close roots searchsorted setdiff1d setxor1d sinc sort sort_complex
-            trapezoid union1d unique* unwrap vander vecmat""",
+        _ROOTS: "roots",
     },
     "numpy.linalg": {
         _NUMPYS: "test",
-        _AWAITED: """cholesky cond cross det eig eigh eigvals eigvalsh inv lstsq matrix_power
-            matrix_rank multi_dot pinv qr slogdet solve svd svdvals tensorinv tensorsolve""",
     },
     "numpy.fft": {
         _NUMPYS: "test",
         "makes arrays of numbers; array_api.fft makes Tensors of them": "fftfreq rfftfreq",
-        _AWAITED: """fft fft2 fftn fftshift hfft ifft ifft2 ifftn ifftshift ihfft irfft irfft2
-            irfftn rfft rfft2 rfftn""",
     },
     "numpy.lib.stride_tricks": {
         "shows memory several times; use sliding_window_view or unfold": "as_strided",
     },
     "scipy.special": {
+        "has no hook for Tensors; ng.special has it, with all derivatives": """log_softmax
+            logsumexp softmax""",
         _NUMPYS: "geterr seterr errstate test",
         _NODES: """*_zeros *_roots roots_* bernoulli euler legendre chebyt chebyu chebyc chebys
             jacobi laguerre genlaguerre hermite hermitenorm gegenbauer sh_legendre sh_chebyt
