@@ -184,7 +184,7 @@ resize.calls = [
 ]
 
 
-@composite(ref=np.trim_zeros, method=False, keeps_dtype=True)
+@composite(ref=np.trim_zeros, method=False, keeps_dtype=True, smooth=True)
 def trim_zeros(x, trim="fb", axis=None):
     """The operand without zeros at the front and back of its axes.
 

@@ -267,6 +267,7 @@ def pad(
     return x
 
 
+pad.kink(x=([1.0, 1.0], [2, 2]), params={"pad_width": 1, "mode": "maximum"})
 pad.calls = [
     *[
         (((2, 3),), lambda x, mode=mode: pad(x, ((1, 2), (0, 1)), mode))

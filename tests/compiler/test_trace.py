@@ -17,6 +17,8 @@ MATRIX = np.arange(12.0).reshape(3, 4) / 7
 
 INTERNAL = {"region", "region_backward", "copy_slices"}
 """Called with a place in memory: in a trace only with what ``Tracer.region`` makes."""
+NUMBERS = {"trim_zeros"}
+"""What numbers decide the shape of; other such operations have no cases in the table."""
 
 
 def values(tracer, *args):
@@ -49,18 +51,29 @@ def jacobian(f, x, step=1e-6):
 # ------------------------------------------------------------------------------- the whole table
 
 
-@pytest.mark.parametrize("op", **by_name([op for op in TABLE if op.name not in INTERNAL]))
+@pytest.mark.parametrize("op", **by_name([op for op in TABLE if op.name not in INTERNAL | NUMBERS]))
 def test_every_operation_traces_with_its_gradients(op):
     """Shapes and dtypes only: no kernel is compiled, so a rule that has to run would be slow."""
     dtypes = [np.float64, np.complex128] if not op.real else [np.float64]
     for dtype in dtypes:
         for case in cases(op, dtype):
+            if dtype == np.complex128 and refuses(case):
+                continue
             outputs, gradients, tracer = traced_case(case)
             static, *_ = traced_case(case, dynamic=False)
             assert [hinted(tracer, v) for v in outputs] == [v.shape for v in static]
             for x, g in gradients:
                 assert hinted(tracer, g) == hinted(tracer, x)
                 assert g.dtype == x.dtype
+
+
+def refuses(case):
+    """Whether some operand has to be real."""
+    try:
+        case.function(*[ng.asarray(a) for a in case.operands])
+    except ng.NumgradError:
+        return True
+    return False
 
 
 def traced_case(case, **options):
@@ -95,7 +108,7 @@ def test_every_primitive_says_what_it_returns():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("op", **by_name([op for op in TABLE if op.name not in INTERNAL]))
+@pytest.mark.parametrize("op", **by_name([op for op in TABLE if op.name not in INTERNAL | NUMBERS]))
 def test_shapes_and_dtypes_are_those_of_eager_code(op):
     for case in cases(op):
         outputs, _, tracer = traced_case(case)

@@ -167,7 +167,7 @@ def test_scipys_functions_find_these_when_told():
 
 def test_what_is_compiled():
     def power(x):
-        return np.sum(np.abs(np.fft.rfft(2 * x)) ** 2 * ng.arange(x.shape[0] // 2 + 1.0))
+        return np.sum(np.abs(np.fft.rfft(2 * x)) ** 2 * ng.arange(x.shape[0] // 2 + 1))
 
     fast = ng.jit(ng.value_and_grad(power))
     for n in (5, 6):

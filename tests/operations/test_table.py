@@ -19,7 +19,9 @@ from tests.quiet import quiet
 @pytest.mark.slow(cases=len(TABLE) // 3)  # of each family every third one
 @pytest.mark.parametrize("op", **by_name(TABLE[::3] + TABLE[1::3] + TABLE[2::3]))
 def test_gradient(op):
-    case = next(cases(op))
+    case = next(cases(op), None)
+    if case is None:
+        pytest.skip("what it takes cannot be drawn: it has tests of its own")
     assert gradcheck(case.function, case.tensors(), check_grad_dtypes=True)
 
 

@@ -103,6 +103,16 @@ def half_spectrum(x, *, axes, norm="backward", forward=True, middle=1.0):
     return y
 
 
+@half_spectrum.shape
+def _half(x, *, axes, norm, forward, middle):
+    n = x.shape[axes[-1]]
+    return Meta(_with_length(x.shape, axes[-1], n // 2 + 1), _complex(x.dtype))
+
+
+def _with_length(shape: tuple[Any, ...], axis: int, n: Any) -> tuple[Any, ...]:
+    return tuple([n if a == axis else length for a, length in enumerate(shape)])
+
+
 def _middle(spectrum: np.ndarray, n: int, axis: int) -> np.ndarray:
     """The part of half a spectrum in which every frequency stands for two, as a view."""
     return spectrum[(slice(None),) * axis + (slice(1, (n + 1) // 2),)]
@@ -148,4 +158,11 @@ real_signal.vjp(
         g, axes=axes, norm=ADJOINT_NORM[norm], forward=not forward, middle=2 * middle
     )
 )
+
+
+@real_signal.shape
+def _signal(x, *, axes, n, norm, forward, middle):
+    return Meta(_with_length(x.shape, axes[-1], n), _complex(x.dtype).type(0).real.dtype)
+
+
 real_signal.batch(along_axes)
