@@ -289,7 +289,7 @@ block.calls = [
 ]
 
 
-@composite(ref=np.ix_, method=False, aliases=("ix_",))
+@composite(ref=np.ix_, method=False, aliases=("ix_",), smooth=True)
 def ix_(*arrays):
     """Vectors shaped so that together they index a grid; booleans become indices.
 

@@ -145,3 +145,6 @@ scatter_reduce.calls = [
     )
     for how, own in (("sum", False), ("prod", False), ("mean", True), ("amax", True))
 ]
+scatter_reduce.kink(
+    x=([1.0], [0.5]), index=([0], None), source=([1.0], [0.5]), params={"axis": 0, "reduce": "amax"}
+)

@@ -284,7 +284,7 @@ def _for_axes(name: str, value: Any, ndim: int, what: str) -> list[Any]:
     return each(name, value, ndim, what)
 
 
-@composite(ref="scipy.ndimage.zoom", method=False)
+@composite(ref="scipy.ndimage.zoom", method=False, smooth=True)
 def zoom(input, zoom, output=None, order=3, mode="constant", cval=0.0, prefilter=True):
     """An image with more points, or fewer, between its corners.
 
@@ -330,7 +330,7 @@ def zoom(input, zoom, output=None, order=3, mode="constant", cval=0.0, prefilter
     return _gridded("zoom", x, grid, order, mode, cval, prefilter, output)
 
 
-@composite(ref="scipy.ndimage.affine_transform", method=False)
+@composite(ref="scipy.ndimage.affine_transform", method=False, smooth=True)
 def affine_transform(
     input, matrix, offset=0.0, output_shape=None, output=None, order=3, mode="constant", cval=0.0,
     prefilter=True,
@@ -401,7 +401,7 @@ def affine_transform(
     return _scattered(name, x, rows, order, mode, cval, prefilter, output)
 
 
-@composite(ref="scipy.ndimage.rotate", method=False)
+@composite(ref="scipy.ndimage.rotate", method=False, smooth=True)
 def rotate(
     input, angle, axes=(1, 0), reshape=True, output=None, order=3, mode="constant", cval=0.0,
     prefilter=True,
@@ -505,3 +505,7 @@ affine_transform.calls = [
     )
 ]
 rotate.calls = [(((3, 4), ()), lambda x, a: rotate(x, a * 5 + 20, reshape=False, mode="nearest"))]
+map_coordinates.kink(
+    input=([0.0, 1.0, 3.0], [0, 1, 0]), coordinates=([[1.0]], [[2]]), params={"order": 1}
+)
+ndimage_shift.kink(input=([0.0, 1.0, 3.0], [1, 1, 0]), shift=(1.0, -3), params={"order": 1})
