@@ -102,9 +102,9 @@ def test_in_other_threads_there_is_nothing_to_defer(seen):
 def test_an_interrupt_while_a_kernel_is_compiled_comes_when_it_is_complete(tmp_path, monkeypatch):
     compile_ir = machine.compile_ir
 
-    def interrupted(*arguments):
+    def interrupted(*arguments, **options):
         signal.raise_signal(signal.SIGINT)
-        return compile_ir(*arguments)
+        return compile_ir(*arguments, **options)
 
     monkeypatch.setenv("NUMGRAD_CACHE_DIR", str(tmp_path / "kernels"))
     monkeypatch.setattr(machine, "compile_ir", interrupted)
