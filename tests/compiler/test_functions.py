@@ -295,3 +295,13 @@ def test_least_squares_of_two_arguments(shape):
 def test_a_parameter_that_is_traced_is_named():
     with pytest.raises(NumgradTraceError, match=r"pseudo_inverse: rcond needs .*static_argnums"):
         ng.jit(np.linalg.pinv)(np.ones((3, 2)), 1e-3)
+
+
+def test_ranges_of_lengths_and_floats():
+    found = ng.jit(lambda a: a * ng.arange(1.0, a.shape[0] + 1))
+    for n in (3, 5):
+        np.testing.assert_array_equal(found(np.ones(n)), np.arange(1.0, n + 1))
+    with pytest.raises(NumgradTraceError, match=r"bool\(\) needs .* write ng.arange"):
+        ng.jit(lambda a: a * np.arange(1.0, a.shape[0] + 1))(np.ones(3))
+    with pytest.raises(NumgradTraceError, match=r"arange: a bound needs .*static_argnums"):
+        ng.jit(lambda n, a: a * ng.arange(n))(3, np.ones(3))
