@@ -206,6 +206,20 @@ ERRORS = {
         lambda: ng.jit(lambda x: ng.while_loop(lambda c: c > 0, lambda c: c - 1, x))(3.0),
         "what decides depends on arguments",
     ),
+    "upper": (lambda: ng.fori_loop(0, 2.5, numbers, 0.0), "fori_loop: upper must be an integer"),
+    "lower": (lambda: ng.fori_loop(None, 3, numbers, 0.0), "fori_loop: lower must be an integer"),
+    "fraction": (lambda: ng.scan(numbers, 0.0, length=2.0), "scan: length must be an integer"),
+    "axis": (
+        lambda: ng.associative_scan(np.add, np.ones(3), axis=None),
+        "associative_scan: axis must be an integer",
+    ),
+    "text": (lambda: ng.while_loop(lambda c: "", abs, 1.0), "condition is a str; it is one truth"),
+    "nothing": (lambda: ng.while_loop(lambda c: None, abs, 1.0), "condition is a NoneType"),
+    "list": (lambda: ng.while_loop(lambda c: [True], abs, 1.0), "condition is a list"),
+    "traced bound": (
+        lambda: ng.jit(lambda n, x: ng.fori_loop(0, n, lambda i, c: c * x, 1.0))(3, 2.0),
+        r"fori_loop: upper needs the numbers .*static_argnums",
+    ),
     "not associative": (lambda: ng.associative_scan(lambda a, b: a[:1], np.ones(8)), "one by one"),
 }
 

@@ -112,11 +112,12 @@ NUMBER = (
 )
 BRANCH = (
     "use np.where(condition, a, b), or pass the argument it comes from as a static one "
-    "(static_argnums)"
+    "(static_argnums); of np.arange with the length of an axis, write ng.arange"
 )
 NDARRAY = (
     "use a numgrad function in place of the NumPy one (ng.ops lists them; ng.zeros makes an array "
-    "that can be filled), or compute this outside of the function"
+    "that can be filled), compute this outside of the function, or pass a number on which a shape "
+    "depends as a static argument (static_argnums)"
 )
 """What to do where a number, a branch or an ndarray was asked for."""
 

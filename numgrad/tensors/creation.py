@@ -12,7 +12,7 @@ from numgrad.autograd.forward_ad import has_tangent
 from numgrad.autograd.modes import no_grad
 from numgrad.autograd.variable import INFERENCE, Version
 from numgrad.codegen.dtypes import check_dtype
-from numgrad.core.abstract import AbstractLength
+from numgrad.core.abstract import AbstractArray, AbstractLength
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.core.tree import leaves, map_leaves
@@ -309,12 +309,26 @@ def arange(
     bounds = (start, stop, step)
     if any([isinstance(b, AbstractLength) for b in bounds]):
         return _symbolic_range(*bounds, dtype)
+    for b in bounds:
+        if isinstance(array := getattr(b, "_array", None), AbstractArray):
+            array.refuse("arange: a bound", _KNOWN)
     _refuse_followed("arange", bounds)
     return _finish("arange", _made("arange", np.arange, *bounds, dtype=dtype), requires_grad)
 
 
+_KNOWN = (
+    "it says how long the result is: pass the argument that it comes from as a static one "
+    "(static_argnums), or take it from the shape of an array"
+)
+
+
 def _symbolic_range(start: Any, stop: Any, step: Any, dtype: Any) -> Tensor:
     """``arange`` with bounds that are symbols."""
+    if any(type(b) is float and b.is_integer() for b in (start, stop, step)):
+        dtype = np.float64 if dtype is None else dtype
+        start, stop, step = (
+            int(b) if type(b) is float and b.is_integer() else b for b in (start, stop, step)
+        )
     if not all(isinstance(b, int | AbstractLength) for b in (start, stop, step)):
         raise NumgradTypeError(
             "arange: the length of an axis and numbers that are not integers do not mix while a "

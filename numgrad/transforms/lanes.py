@@ -17,6 +17,7 @@ import numpy as np
 
 from numgrad.autograd.batching.batch import Batched
 from numgrad.autograd.batching.examples import beneath, levels_of, spread
+from numgrad.core.abstract import AbstractLength
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.core.tree import align, flatten, map_leaves, unflatten
@@ -33,10 +34,16 @@ def decided(name: str, value: Any) -> Any:
         If it is none, or not a single one.
     """
     shape = np.shape(value) if not isinstance(value, Tensor) else value.shape
-    if tuple(shape) != () or value is None:
+    if tuple(shape) != ():
         raise NumgradTypeError(
             f"{name}: the condition is a {type(value).__name__} of shape {tuple(shape)}; it is one "
             "truth value: np.all or np.any make one of several"
+        )
+    known = isinstance(value, Tensor | AbstractLength)
+    if not known and np.asarray(value).dtype.kind not in "biufc":
+        raise NumgradTypeError(
+            f"{name}: the condition is a {type(value).__name__}; it is one truth value, as a bool "
+            "or a number"
         )
     flags = _numbers(name, value)
     if not flags.size:  # a batch of no example

@@ -12,18 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from operator import index
 from typing import Any
 
 import numpy as np
 
-from numgrad.core.abstract import AbstractLength
+from numgrad.core.abstract import AbstractArray, AbstractLength
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.core.tree import Nesting, align, flatten, paths, unflatten
 from numgrad.errors import NumgradTypeError, NumgradValueError
-from numgrad.operations.shape import as_operand
+from numgrad.operations.shape import as_index, as_operand
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.chosen import check_function
 from numgrad.transforms.lanes import advanced, decided
@@ -155,12 +154,15 @@ def fori_loop(lower: int, upper: int, body: Callable[[int, Any], Any], init: Any
     np.float64(13.0)
     """
     check_function("fori_loop", body)
+    lower, upper = (
+        _whole("fori_loop", name, n) for name, n in (("lower", lower), ("upper", upper))
+    )
     loop = _Loop("fori_loop", init, [])
     if state.ground.deferred:
         steps = OPS["iota"](length=max(upper - lower, 0)) + lower
         body_of = partial(_numbered, body)
         return scan(body_of, init, steps)[0]
-    for k in range(index(lower), index(upper)):
+    for k in range(lower, upper):
         loop.step(lambda carry, k=k: (body(k, carry), None))
     return loop.result()
 
@@ -269,7 +271,7 @@ def associative_scan(
     """
     check_function("associative_scan", f)
     given: list[Any] = []
-    nesting = flatten(xs, given)
+    nesting, axis = flatten(xs, given), as_index("associative_scan", axis)
     arrays = [_array("associative_scan", "xs", x) for x in given]
     if not arrays or any(not -a.ndim <= axis < a.ndim for a in arrays):
         raise NumgradValueError(
@@ -464,6 +466,18 @@ def _array(name: str, what: str, x: Any) -> Tensor:
     return Tensor(state.ground.lift(x))
 
 
+def _whole(name: str, what: str, n: Any) -> Any:
+    """What says how many steps there are: an integer, or the length of an axis."""
+    array = getattr(n, "_array", n)
+    if isinstance(array, AbstractArray):
+        array.refuse(
+            f"{name}: {what}",
+            "pass the argument that it comes from as a static one (static_argnums), or take it "
+            "from the shape of an array",
+        )
+    return n if isinstance(n, AbstractLength) else as_index(name, n, what)
+
+
 def _count(nesting: Nesting, given: Sequence[Any], length: int | None) -> int:
     """How many steps there are."""
     lengths: dict[str, Any] = {}
@@ -475,7 +489,7 @@ def _count(nesting: Nesting, given: Sequence[Any], length: int | None) -> int:
             )
         lengths[path] = x.shape[0] if hasattr(x, "shape") else len(x)
     if length is not None:
-        lengths["length"] = index(length)
+        lengths["length"] = _whole("scan", "length", length)
     if not lengths:
         raise NumgradValueError("scan: without xs, length is the number of steps; give it")
     count = next(iter(lengths.values()))

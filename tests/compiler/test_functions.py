@@ -13,6 +13,7 @@ import pytest
 import numgrad as ng
 from numgrad.compiler import progress
 from numgrad.compiler.run import specialise
+from numgrad.errors import NumgradTraceError
 
 pytestmark = pytest.mark.usefixtures("reference_backend")
 
@@ -275,3 +276,32 @@ def test_a_long_compilation_is_announced(monkeypatch, capsys):
     monkeypatch.setattr(progress, "PATIENCE", 10.0)
     ng.jit(plain)(np.ones(2))
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (3, 5)])
+def test_least_squares_of_two_arguments(shape):
+    a, b = np.random.default_rng(0).normal(size=shape), np.ones(shape[0])
+
+    def f(a, b):
+        return np.sum(np.linalg.lstsq(a, b)[0] ** 2)
+
+    derive = ng.value_and_grad(f, argnums=(0, 1))
+    (value, slopes), (expected, others) = ng.jit(derive)(a, b), derive(a, b)
+    np.testing.assert_allclose(value, expected, rtol=1e-10)
+    for slope, other in zip(slopes, others, strict=True):
+        np.testing.assert_allclose(slope, other, rtol=1e-9, atol=1e-12)
+
+
+def test_a_parameter_that_is_traced_is_named():
+    with pytest.raises(NumgradTraceError, match=r"pseudo_inverse: rcond needs .*static_argnums"):
+        ng.jit(np.linalg.pinv)(np.ones((3, 2)), 1e-3)
+
+
+def test_ranges_of_lengths_and_floats():
+    found = ng.jit(lambda a: a * ng.arange(1.0, a.shape[0] + 1))
+    for n in (3, 5):
+        np.testing.assert_array_equal(found(np.ones(n)), np.arange(1.0, n + 1))
+    with pytest.raises(NumgradTraceError, match=r"bool\(\) needs .* write ng.arange"):
+        ng.jit(lambda a: a * np.arange(1.0, a.shape[0] + 1))(np.ones(3))
+    with pytest.raises(NumgradTraceError, match=r"arange: a bound needs .*static_argnums"):
+        ng.jit(lambda n, a: a * ng.arange(n))(3, np.ones(3))

@@ -7,15 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.autograd.variable import Tensor
+from numgrad.autograd.variable import Tensor, constant
 from numgrad.compiler.graph.evaluate import operands, parameters
 from numgrad.compiler.graph.graph import CONSTANT, INPUT, SIZE, Graph, TracedNode, Value
+from numgrad.compiler.run.notes import notes
+from numgrad.core.interpreter import bind, bind_recorded
 from numgrad.core.op import Op
 from numgrad.errors import NumgradNotImplementedError
 
 
 def replay(graph: Graph, inputs: Sequence[Any]) -> tuple[Any, ...]:
-    """Outputs of a graph, computed with operations on Tensors that may be recorded or traced."""
+    """Outputs of a graph, computed with operations on Tensors that may be recorded or traced.
+
+    What an operation notes besides its results is a constant to whoever reads it, as in the first
+    run: gradient formulas are written so (what follows the operands they get from the operands).
+    """
     sizes = graph.sizes
     lengths: dict[int, Any] = {}
     for value, given in zip(graph.inputs, inputs, strict=True):
@@ -28,14 +34,18 @@ def replay(graph: Graph, inputs: Sequence[Any]) -> tuple[Any, ...]:
         return sizes.evaluate(n, lengths)
 
     known: dict[Value, Any] = dict(zip(graph.inputs, inputs, strict=True))
+    read = {v for node in graph.nodes for v in node.inputs}.union(graph.outputs)
     for node in graph.nodes:
         if node.op != INPUT:
-            known.update(zip(node.outputs, _compute(node, known, length), strict=False))
+            found = _compute(node, known, length, read)
+            known.update(zip(node.outputs, found, strict=False))
     return tuple([known[value] for value in graph.outputs])
 
 
-def _compute(node: TracedNode, known: dict[Value, Any], length: Any) -> tuple[Any, ...]:
-    """Results of a node, without what its operation notes besides."""
+def _compute(
+    node: TracedNode, known: dict[Value, Any], length: Any, read: set[Value]
+) -> tuple[Any, ...]:
+    """Results of a node, and what its operation notes besides if that is read."""
     value = node.outputs[0]
     if node.op == CONSTANT:
         number = node.params["value"]
@@ -48,9 +58,24 @@ def _compute(node: TracedNode, known: dict[Value, Any], length: Any) -> tuple[An
             "Python code cannot be differentiated twice; run it eagerly (ng.config.jit = False)"
         )
     given = operands(node, [known[v] for v in node.inputs])
-    out = node.op(*given, **parameters(node, length))
-    results = out if isinstance(out, tuple) else (out,)
+    params = parameters(node, length)
+    aside = node.outputs[len(node.outputs) - len(node.op.auxiliaries) :]
+    noted: Any = ()
+    if read.isdisjoint(aside):
+        out = node.op(*given, **params)
+    else:
+        out, call = bind_recorded(node.op, tuple(given), params)
+        # there is no record of a batch, nor of what has no gradient
+        noted = _noted(node.op, given, params) if call is None else map(constant, call.aux)
+    results = *(out if isinstance(out, tuple) else (out,)), *noted
     return tuple(
         r.item() if v.weak and isinstance(r, Tensor) and isinstance(r._array, np.ndarray) else r
         for v, r in zip(node.outputs, results, strict=False)
     )
+
+
+def _noted(op: Op, given: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
+    absent = tuple([k for k, a in enumerate(given) if a is None])
+    present = tuple([a for a in given if a is not None])
+    settings = tuple(params.items())
+    return bind(notes, present, {"op": op, "settings": settings, "without": absent, "batches": ()})

@@ -234,6 +234,12 @@ def _primitive(
     metas = [None if v is None else Meta(tracer.resolved(v.shape), v.dtype) for v in given]
     if op.name in REGIONS:
         return _region(tracer, op, given, metas, params)
+    for name, given_for in params.items():
+        if isinstance(array := getattr(given_for, "_array", None), TracedArray):
+            array.refuse(
+                f"{op.name}: {name}",
+                "pass the argument that it comes from as a static one (static_argnums)",
+            )
     outs, aux = primitive_results(op, metas, params)
     # the record keeps the index as written: its gradient has the shape that index gives
     node_params = _index(tracer, op.name, given, metas, params) if op.name in INDEXED else params

@@ -231,8 +231,13 @@ svdvals.calls = [
 
 
 @primitive(internal=True, method=False, smooth=True)
-def pseudo_inverse(a, *, rcond=1e-15):
-    """Inverses of what singular values above ``rcond`` times the largest make."""
+def pseudo_inverse(a, *, rcond=1e-15, scaled=False):
+    """Inverses of what singular values above ``rcond`` times the largest make.
+
+    ``scaled`` takes the larger length times ``rcond``: a length may be a symbol outside of here.
+    """
+    if scaled:
+        rcond = rcond * max(a.shape[-2:])
     u, s, vh = _factors("pinv", a, False)
     if not a.size:
         return np.zeros(_swapped(a.shape), u.dtype)
@@ -246,7 +251,7 @@ def _swapped(shape: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 @pseudo_inverse.shape
-def _pseudo_inverse_shape(a, *, rcond):
+def _pseudo_inverse_shape(a, *, rcond, scaled):
     check_matrices("pinv", a)
     return Meta(_swapped(a.shape), computing_dtype("pinv", a))
 
@@ -462,8 +467,12 @@ def lstsq(a, b, rcond=None):
     m, n = a.shape
     dtype = real_dtype(computing_dtype("lstsq", a, b))
     eps = float(np.finfo(dtype).eps)
-    rcond = eps * max(m, n) if rcond is None else eps if rcond == -1 else rcond
-    x = matmul(pseudo_inverse(a, rcond=rcond), b)
+    if rcond is None:
+        inverse, rcond = pseudo_inverse(a, rcond=eps, scaled=True), eps * max(m, n)
+    else:
+        rcond = eps if np.isscalar(rcond) and rcond == -1 else rcond
+        inverse = pseudo_inverse(a, rcond=rcond)
+    x = matmul(inverse, b)
     s = singular(a)[1]
     rank = np.sum(s > _limit(a, s, rcond), axis=-1).astype(np.int32)
     if m > n and _is_full(rank, n):
