@@ -48,7 +48,7 @@ class Primitive(Op):
     def strong(self, args: Sequence[Any]) -> Sequence[Any]:
         """Python numbers as arrays of the dtypes that they have beside the others."""
         assert self.types is not None
-        if not any(type(a) in (int, float, complex) for a in args):
+        if len({hasattr(a, "dtype") for a in args}) < 2:  # arrays or numbers alone
             return args
         loop, _ = resolve(self.types, [getattr(a, "dtype", type(a)) for a in args])
         return [
