@@ -74,7 +74,7 @@ class ForwardInterpreter(Interpreter):
 
     def bind(self, op: Op, args: tuple, params: dict[str, Any]) -> Any:
         if isinstance(op, Composite):
-            return op.function(*args, **params)
+            return op.expanded(args, params)
         return self._apply(op, args, params, False)[0]
 
     def recorded(self, op: Op, args: tuple, params: dict[str, Any]) -> tuple[Any, Call | None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from numgrad.core.arguments import UnknownParameter
 from numgrad.core.call import Call
 from numgrad.core.interpreter import interpreter, raw
 from numgrad.core.op import Op
@@ -14,7 +15,22 @@ class Composite(Op):
     """An operation written with others: its gradient, tracing and forward mode are theirs."""
 
     def compute(self, args: tuple, params: dict[str, Any]) -> Any:
-        return self.function(*args, **params)
+        return self.expanded(args, params)
+
+    def expanded(self, args: tuple, params: dict[str, Any]) -> Any:
+        """The result by the operations it is written with, in whatever interpreter called."""
+        try:
+            return self.function(*args, **params)
+        except TypeError as error:
+            try:
+                self.__signature__.bind(*args, **params)
+            except TypeError as mismatch:
+                ours = {theirs: name for name, theirs in self.spellings.items()}
+                renamed = {ours.get(name, name): value for name, value in params.items()}
+                if renamed.keys() != params.keys() and len(renamed) == len(params):
+                    return self.expanded(args, renamed)
+                raise UnknownParameter(self, f"{self.name}: {mismatch}") from error
+            raise
 
     def run(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, Call]:
         with interpreter(raw):

@@ -93,7 +93,10 @@ class Ground(Interpreter):
 
     @abstractmethod
     def numbers(self, x: Any) -> Any:
-        """The elements of a Tensor or array as an ndarray, None if they are known only later."""
+        """The elements of a Tensor or array as an ndarray; None if it has none that could be seen.
+
+        They are known only later in a trace, and differ by example in a batch.
+        """
 
     @abstractmethod
     def reads(self, data: Any) -> bool:

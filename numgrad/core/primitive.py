@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.codegen.dtypes import resolve
 from numgrad.core.call import Call, conform
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import raw, state
@@ -40,7 +41,20 @@ class Primitive(Op):
         self.materializes = materializes
         self.backward_kernel: Callable[..., Any] | None = None
         self.saved_names: dict[tuple[int, int], tuple[str, ...]] = {}
+        self.types: np.ufunc | None = None
+        """The ufunc whose dtype rules hold, also for Python numbers, whose dtype is weak."""
         super().__init__(function, **options)
+
+    def strong(self, args: Sequence[Any]) -> Sequence[Any]:
+        """Python numbers as arrays of the dtypes that they have beside the others."""
+        assert self.types is not None
+        if len({hasattr(a, "dtype") for a in args}) < 2:  # arrays or numbers alone
+            return args
+        loop, _ = resolve(self.types, [getattr(a, "dtype", type(a)) for a in args])
+        return [
+            np.asarray(a) if hasattr(a, "dtype") else np.asarray(a, d)
+            for a, d in zip(args, loop, strict=True)
+        ]
 
     def forget(self) -> None:
         self.saved_names.clear()
@@ -57,6 +71,8 @@ class Primitive(Op):
         return self
 
     def run(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, Call]:
+        if self.types is not None:
+            args = self.strong(args)
         args = [a if a is None or isinstance(a, np.ndarray) else np.asarray(a) for a in args]
         metas = tuple(
             Meta((), np.dtype(np.int64)) if a is None else Meta(a.shape, a.dtype) for a in args

@@ -29,6 +29,8 @@ class View(Op):
             x = np.asarray(x)
         check_dtype(self.name, x.dtype)
         out = checked(self.name, x, self.function, x, *rest, **params)
+        if isinstance(out, np.generic):  # NumPy gives scalars for some 0-d results
+            out = np.asarray(out)
         metas: tuple[Meta, ...] = (Meta(x.shape, x.dtype),)
         if rest:
             metas += (Meta((), x.dtype),) * len(rest)

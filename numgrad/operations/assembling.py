@@ -13,22 +13,11 @@ from numgrad.core.axis import normalize_axes
 from numgrad.core.declare import composite
 from numgrad.core.view import checked
 from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.operations.data_dependent import numbers_of
 from numgrad.operations.index import getitem
 from numgrad.operations.join import concat
 from numgrad.operations.shape import as_operand, astype, copy, ravel, reshape
 from numgrad.operations.take import take
-
-
-def numbers_of(operation: str, x: Any) -> np.ndarray:
-    """The numbers of what decides on shapes or places, which a trace does not know."""
-    array = getattr(x, "_array", x)
-    if hasattr(array, "refuse"):
-        array.refuse(
-            f"{operation} at places that are computed",
-            "compute them outside of the function, or pass them as a static argument "
-            "(static_argnums)",
-        )
-    return np.asarray(array)
 
 
 def rearranged(operation: str, move: Callable[..., np.ndarray], *operands: Any) -> Any:

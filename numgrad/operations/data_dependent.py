@@ -1,9 +1,11 @@
-"""Shape rules of what has a shape that only numbers decide."""
+"""What has a shape that only numbers decide."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, NoReturn
+
+import numpy as np
 
 from numgrad.errors import NumgradTraceError
 
@@ -22,3 +24,15 @@ def no_shape(operation: str, remedy: str) -> Callable[..., Any]:
 
 OUTSIDE = "call it outside of the compiled function and pass the result as an argument"
 """What can always be done."""
+
+
+def numbers_of(operation: str, x: Any) -> np.ndarray:
+    """The numbers of what decides on shapes or places, which a trace does not know."""
+    array = getattr(x, "_array", x)
+    if hasattr(array, "refuse"):
+        array.refuse(
+            f"{operation} by computed numbers",
+            "compute them outside of the function, or pass them as a static argument "
+            "(static_argnums)",
+        )
+    return np.asarray(array)

@@ -72,14 +72,15 @@ def _of_ufunc(op: Any, ufunc: np.ufunc) -> None:
         _, out = resolve(ufunc, [m.dtype for m in metas])
         return Meta(broadcast_lengths(*[m.shape for m in metas]), out)
 
+    op.types = ufunc
     op.shape(rule)
     op.batch(elementwise_rule)
 
 
 def _called(ufunc: np.ufunc, *operands: np.ndarray) -> Any:
-    resolve(ufunc, [x.dtype for x in operands])  # raises an error of ours
+    loop, _ = resolve(ufunc, [x.dtype for x in operands])  # raises an error of ours
     try:
-        return ufunc(*operands)
+        return ufunc(*[x.astype(d, copy=False) for x, d in zip(operands, loop, strict=True)])
     except ValueError as error:
         raise NumgradValueError(f"{ufunc.__name__}: {error}") from None
 
@@ -286,7 +287,6 @@ def divmod(a, b):
     >>> ng.divmod(ng.tensor([7.0, -7.0]), 3.0)
     (tensor([ 2., -3.]), tensor([1., 2.]))
     """
-    a, b = as_operand(a), as_operand(b)
     return floor_divide(a, b), remainder(a, b)
 
 

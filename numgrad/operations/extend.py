@@ -12,6 +12,7 @@ from numgrad.core.batching import BatchOperand, with_parameters
 from numgrad.core.declare import composite, primitive
 from numgrad.core.formula import Meta
 from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.operations.data_dependent import numbers_of
 from numgrad.operations.index import getitem
 from numgrad.operations.shape import as_index, as_operand, broadcast_to, copy, expand_dims, reshape
 from numgrad.operations.take import take
@@ -85,7 +86,7 @@ def repeat(x, repeats, axis=None):
         x, axis = reshape(x, (-1,)), 0
     (axis,) = normalize_axes("repeat", axis, len(x.shape))
     n = x.shape[axis]
-    counts = np.asarray(getattr(repeats, "_array", repeats))
+    counts = numbers_of("repeat", repeats)
     if counts.dtype.kind not in "iu":
         raise NumgradTypeError(f"repeat: repeats must be integers, got {counts.dtype}")
     if counts.size and counts.min() < 0:

@@ -68,7 +68,7 @@ def interp(x, xp, fp, left=None, right=None, period=None):
         period = abs(period)
         left = right = None
         x, xp = np.mod(x, period), np.mod(xp, period)
-        order = argsort(xp, stable=True)
+        order = argsort(xp)
         xp, fp = take(xp, order), take(fp, order)
         last, first = slice(-1, None), slice(0, 1)
         xp = concat(getitem(xp, last) - period, xp, getitem(xp, first) + period, axis=0)

@@ -132,8 +132,6 @@ def _quantiles(
     x = as_operand(x)
     weak = type(q) in (int, float)
     q = as_operand(q)
-    if percent:
-        q = q / 100
     if x.dtype.kind == "c" or q.dtype.kind == "c":
         raise NumgradTypeError(f"{name}: complex numbers have no order; use real() or abs()")
     if x.dtype.kind == "b" and method not in _WHOLE and q.dtype.kind == "f":
@@ -145,8 +143,11 @@ def _quantiles(
     if len(q.shape) > 2:
         raise NumgradValueError(f"{name}: q has at most two axes, got shape {tuple(q.shape)}")
     known = state.ground.numbers(q)
-    if known is not None and known.size and not (known.min() >= 0 and known.max() <= 1):
-        raise NumgradValueError(f"{name}: q must be from 0 to {100 if percent else 1}, got {known}")
+    most = 100 if percent else 1
+    if known is not None and known.size and not (known.min() >= 0 and known.max() <= most):
+        raise NumgradValueError(f"{name}: q must be from 0 to {most}, got {known}")
+    if percent:
+        q = q / 100
     asked = tuple(q.shape)
     q = reshape(q, (-1,))
     lanes, without, kept = lanes_of(name, x, axis)

@@ -11,8 +11,8 @@ from numgrad.core.axis import normalize_axes
 from numgrad.core.declare import composite
 from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueError
 from numgrad.operations.arithmetic import remainder
-from numgrad.operations.assembling import numbers_of
 from numgrad.operations.choice import clip, where
+from numgrad.operations.data_dependent import numbers_of
 from numgrad.operations.join import stack
 from numgrad.operations.shape import as_operand, astype, broadcast_arrays, expand_dims, ravel
 from numgrad.operations.take import take, take_along_axis

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.core.axis import normalize_axes
+from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradValueError
 from numgrad.operations.shape import as_index, as_operand
@@ -92,6 +93,10 @@ def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Tensor:
     return asarray(x)
 
 
+def _rank(condition: Any) -> int:
+    return len(as_operand(condition).shape)
+
+
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Tensor:
     """A function given by others where conditions hold, of which the last that does counts.
 
@@ -115,6 +120,11 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Te
     Tensor
         Of the shape and dtype of ``x``.
 
+    Raises
+    ------
+    NumgradTraceError
+        If it is not known where a function is called, since ``ng.jit`` traces the conditions.
+
     Examples
     --------
     >>> import numpy as np, numgrad as ng
@@ -125,7 +135,9 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Te
     tensor([-1.  ,  0.25])
     """
     x = asarray(x)
-    single = np.ndim(condlist) == 0 or (x.ndim > 0 and np.ndim(condlist[0]) == 0)
+    whole = hasattr(condlist, "shape") or not isinstance(condlist, list | tuple)
+    rank = _rank(condlist) if whole else 1 + _rank(condlist[0])
+    single = rank == 0 or (x.ndim > 0 and rank == 1)
     conditions = [as_operand(c) for c in ([condlist] if single else condlist)]
     conditions = [OPS["astype"](c, dtype=bool, copy=False) for c in conditions]
     count = len(conditions)
@@ -142,6 +154,11 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Te
     out: Any = zeros_like(x)
     for condition, function in zip(conditions, funclist, strict=True):
         if callable(function):
+            if state.ground.numbers(condition) is None:
+                condition._array.refuse(
+                    "piecewise with functions",
+                    "choose among numbers with np.where or np.select",
+                )
             chosen = x[condition]
             if not chosen.size:
                 continue

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.autograd.batching.batch import Batched
 from numgrad.autograd.batching.examples import example_index
 from numgrad.autograd.function.record import run as run_function
 from numgrad.autograd.variable import Tensor, refresh
@@ -54,6 +55,8 @@ class EagerInterpreter(RecordingInterpreter):
         return np.asarray(x, dtype if type(x) in _NUMBERS else None)
 
     def numbers(self, x: Any) -> Any:
+        if isinstance(x, Batched):
+            return None  # each example has its own
         return x.numpy(force=True) if isinstance(x, Tensor) else x  # pyright: ignore
 
     def reads(self, data: Any) -> bool:

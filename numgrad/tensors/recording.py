@@ -14,7 +14,7 @@ from numgrad.autograd.history import record
 from numgrad.autograd.node import Node
 from numgrad.autograd.saved import keep
 from numgrad.autograd.variable import INFERENCE, NO_GRAD_VIEW, Tensor, Version, root
-from numgrad.core.arguments import UnknownParameter, complete
+from numgrad.core.arguments import complete
 from numgrad.core.call import Call
 from numgrad.core.composite import Composite
 from numgrad.core.interpreter import Ground, state
@@ -27,7 +27,7 @@ class RecordingInterpreter(Ground):
 
     def bind(self, op: Op, args: tuple, params: dict[str, Any]) -> Any:
         if isinstance(op, Composite):
-            return _expanded(op, args, params)
+            return op.expanded(args, params)
         args, params = complete(op, args, params)
         operands, arrays = [], []
         for a in args:
@@ -88,22 +88,6 @@ def _call_of(out: Any) -> Call | None:
         if isinstance(y, Tensor) and y.grad_fn is not None:
             return y.grad_fn.call
     return None
-
-
-def _expanded(op: Composite, args: tuple, params: dict[str, Any]) -> Any:
-    """The result of a composite, by the operations it is written with."""
-    try:
-        return op.function(*args, **params)
-    except TypeError as error:
-        try:
-            op.__signature__.bind(*args, **params)
-        except TypeError as mismatch:
-            ours = {theirs: name for name, theirs in op.spellings.items()}
-            renamed = {ours.get(name, name): value for name, value in params.items()}
-            if renamed.keys() != params.keys() and len(renamed) == len(params):
-                return _expanded(op, args, renamed)
-            raise UnknownParameter(op, f"{op.name}: {mismatch}") from error
-        raise
 
 
 def _link(view: Tensor, base: Any, slot: int) -> None:

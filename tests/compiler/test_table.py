@@ -24,8 +24,8 @@ pytestmark = [
     pytest.mark.slow,  # kernels are the same for every Python
 ]
 
-LOOKS_AT_INDICES = {"multiply_at", "trim_zeros"}
-"""Operations whose formula looks at the numbers of indices, which a trace refuses."""
+LOOKS_AT_INDICES = {"multiply_at", "polydiv", "trim_zeros"}
+"""Operations whose formula looks at numbers, mostly of indices, which a trace refuses."""
 PLACES = {"region", "region_backward", "copy_slices"}
 """Operations of the tape's own, called with another description of a place in a trace."""
 

@@ -17,7 +17,7 @@ MATRIX = np.arange(12.0).reshape(3, 4) / 7
 
 INTERNAL = {"region", "region_backward", "copy_slices"}
 """Called with a place in memory: in a trace only with what ``Tracer.region`` makes."""
-NUMBERS = {"trim_zeros"}
+NUMBERS = {"polydiv", "trim_zeros"}
 """What numbers decide the shape of; other such operations have no cases in the table."""
 
 

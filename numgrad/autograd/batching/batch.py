@@ -120,7 +120,7 @@ class BatchingInterpreter(Interpreter):
 
     def bind(self, op: Op, args: tuple, params: dict[str, Any]) -> Any:
         if isinstance(op, Composite):
-            return op.function(*args, **params)
+            return op.expanded(args, params)
         args, params = complete(op, args, params)
         args = tuple([as_operand(a) if isinstance(a, list | tuple) else a for a in args])
         for name, value in params.items():
@@ -225,6 +225,10 @@ class Outline:
     @property
     def size(self) -> int:
         return prod(self.shape)
+
+    def refuse(self, what: str, remedy: str = "") -> NoReturn:
+        """Raise: ``what`` needs numbers, which differ by example."""
+        refuse(what)
 
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("__"):  # NumPy asks what protocols it has; __array__ is refused

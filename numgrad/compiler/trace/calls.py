@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.codegen.dtypes import check_dtype
+from numgrad.codegen.dtypes import check_dtype, resolve
 from numgrad.compiler.graph.graph import Shape, Value
 from numgrad.compiler.graph.shapes import broadcast, hinted
 from numgrad.compiler.graph.sizes import Size
@@ -227,7 +227,13 @@ def _index(
 def _primitive(
     tracer: GraphBuilder, op: Op, arrays: list[Any], params: dict[str, Any]
 ) -> tuple[Any, Call]:
-    given = [None if a is None else _strong(tracer, a) for a in arrays]
+    rule = getattr(op, "types", None)
+    if rule is None:
+        given = [None if a is None else _strong(tracer, a) for a in arrays]
+    else:
+        values = [_value(tracer, a) for a in arrays]
+        loop, _ = resolve(rule, [v.operand for v in values])
+        given = [tracer.strong(v, d if v.weak else None) for v, d in zip(values, loop, strict=True)]
     for value in given:
         if value is not None:
             check_dtype(op.name, value.dtype)

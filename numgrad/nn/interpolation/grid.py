@@ -174,7 +174,9 @@ def _taps(at: Any, n: int, mode: str, padding: str, align: bool) -> list[tuple[A
         ]
     at = _inside(at, n, padding, align)
     if mode == "nearest":
-        return [_tap(np.round(at.detach()), 1.0, n, padding)]
+        # the derivative in the place is zero, rather than none
+        weight = 1 + where(np.isfinite(at), at, 0.0) * 0 if at.requires_grad else 1.0
+        return [_tap(np.round(at.detach()), weight, n, padding)]
     low = np.floor(at.detach())
     return [_tap(low, 1 - (at - low), n, padding), _tap(low + 1, at - low, n, padding)]
 

@@ -12,11 +12,12 @@ from numgrad.core.axis import normalize_axes
 from numgrad.core.batching import BatchOperand
 from numgrad.core.declare import composite, primitive
 from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind
+from numgrad.core.interpreter import bind, state
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradValueError
 from numgrad.kernels.recurrence import all_pole_kernel
 from numgrad.operations.arrangement import flip
+from numgrad.operations.data_dependent import numbers_of
 from numgrad.operations.extend import pad, pad_constant
 from numgrad.operations.index import getitem
 from numgrad.operations.join import concat, stack
@@ -103,8 +104,8 @@ def _coefficients(name: str, b: Any, a: Any) -> tuple[Any, Any]:
                 f"{name}: {title} of shape {tuple(c.shape)}; coefficients are a 1-d array that is "
                 "not empty"
             )
-    known = getattr(a, "_array", a)
-    if isinstance(known, np.ndarray) and known[0] == 0:
+    known = state.ground.numbers(a)
+    if known is not None and known[0] == 0:
         raise NumgradValueError(f"{name}: the first coefficient in a is 0; it divides the others")
     first = getitem(a, (slice(0, 1),))
     return OPS["divide"](b, first), OPS["divide"](a, first)
@@ -395,9 +396,9 @@ def sosfiltfilt(sos, x, axis=-1, padtype="odd", padlen=None):
     tensor([0., 1., 2., 3., 4., 5., 6., 7.])
     """
     sos, sections = _sections("sosfiltfilt", sos)
-    known = getattr(sos, "_array", sos)
     taps = 2 * len(sections) + 1
-    if isinstance(known, np.ndarray):
+    if padlen is None and padtype is not None:
+        known = numbers_of("sosfiltfilt without padlen", sos)
         taps -= int(min((known[:, 2] == 0).sum(), (known[:, 5] == 0).sum()))
 
     def start(axis: int, ndim: int) -> Any:

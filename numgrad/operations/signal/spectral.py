@@ -13,6 +13,7 @@ from numgrad.core.declare import composite
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.arrangement import moveaxis
+from numgrad.operations.data_dependent import numbers_of
 from numgrad.operations.extend import pad, pad_constant
 from numgrad.operations.fourier.operands import resized
 from numgrad.operations.fourier.transforms import fft, ifft, irfft, rfft
@@ -140,7 +141,7 @@ class Segments:
                 raise NumgradValueError(f"{name}: nperseg={length}; there must be at least one")
             self.weights = _window(name, window, length)
         else:
-            self.weights = np.asarray(getattr(window, "_array", window))
+            self.weights = numbers_of(name, window)
             length = self.weights.size
             if self.weights.ndim != 1 or nperseg not in (None, length):
                 raise NumgradValueError(
