@@ -172,3 +172,30 @@ def test_single_precision_stays():
     for name in ("norm", "expon", "laplace"):
         assert getattr(stats, name).logpdf(x).dtype == np.float32
     assert stats.gamma.logpdf(x, 2.0).dtype == np.float32
+
+
+def test_derivatives_where_smooth_functions_are_put_together_from_pieces():
+    def derivatives(function, at):
+        found = []
+        for _ in range(2):
+            function = ng.grad(function)
+            found.append(function(at))
+        return found
+
+    c = np.cos(0.3)
+    at = [
+        (lambda k: stats.vonmises.logpdf(0.3, k), 0.0, [c, -0.5]),
+        (lambda k: stats.vonmises.pdf(0.3, k) * (2 * np.pi), 0.0, [c, c * c - 0.5]),
+        (stats.vonmises.entropy, 0.0, [0.0, -0.5]),
+        (stats.logistic.logpdf, 0.0, [0.0, -0.5]),
+        (stats.laplace.cdf, 0.0, [0.5, 0.5]),
+        (stats.laplace.logsf, 0.0, [-1.0, 0.0]),
+    ]
+    for function, x, expected in at:
+        np.testing.assert_allclose(derivatives(function, x), expected, rtol=1e-13, atol=1e-15)
+    _, slope = ng.jvp(lambda k: stats.vonmises.logpdf(0.3, k), (0.0,), (1.0,))
+    assert slope == pytest.approx(c, rel=1e-15)
+    k = np.array([0.5, 1.0, 1.5, 800.0])  # both branches
+    np.testing.assert_allclose(
+        stats.vonmises.entropy(ng.tensor(k)).numpy(), scipy.stats.vonmises.entropy(k), rtol=1e-13
+    )
