@@ -5,6 +5,18 @@ import math
 import numpy as np
 
 from numgrad.core.declare import composite, elementwise
+from numgrad.errors import NumgradNotImplementedError, NumgradTypeError
+
+
+def refusal(operation, name):
+    """The gradient formula of an input that has none: it raises instead of being silently 0."""
+
+    def refuse(g):
+        raise NumgradNotImplementedError(
+            f"{operation}: has no derivative with respect to {name!r}; detach() it"
+        )
+
+    return refuse
 
 
 @elementwise(ref="scipy.special.expit", scalar="sigmoid", aliases=("expit",))
@@ -193,7 +205,7 @@ def zeta(s, x):
     Parameters
     ----------
     s
-        Exponent, above 1; it takes no gradient.
+        Exponent, above 1; a gradient with respect to it raises.
     x
         Where the sum begins.
 
@@ -205,7 +217,7 @@ def zeta(s, x):
     return _real_only("zeta", s)
 
 
-zeta.vjp(x=lambda g, s, x: g * (-s * zeta(s + 1, x)))
+zeta.vjp(s=refusal("zeta", "s"), x=lambda g, s, x: g * (-s * zeta(s + 1, x)))
 zeta.kink(s=(2.0, None), x=([0.0], [-np.inf]))
 
 
@@ -238,6 +250,4 @@ polygamma.kink(n=(1, None), x=([0.0], [-np.inf]))
 
 
 def _real_only(name, x):
-    from numgrad.errors import NumgradTypeError
-
     raise NumgradTypeError(f"{name}: defined for real operands only")

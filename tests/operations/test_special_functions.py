@@ -203,6 +203,7 @@ def test_second_derivatives_in_parameters():
         lambda x: special.eval_legendre(x, 0.5),
         lambda x: special.expn(x, 0.5),
         lambda x: special.bdtr(x, 5.0, 0.5),
+        lambda x: special.zeta(x, 2.0),
     ],
 )
 def test_a_derivative_that_is_not_there_raises(call):
