@@ -166,9 +166,7 @@ class Continuous(Distribution):
         return self._ppf(1 - q, *shapes)
 
     def _at(self, what: str, x: Any, args: tuple, named: dict[str, Any]) -> Any:
-        """Standardised ``x`` moved inside, where it was below and above, what chooses valid results,
-        and parameters.
-        """
+        """Standardised ``x`` moved inside, where it was outside, ``where_valid``, parameters."""
         x, given, (loc, spread) = self._given(what, args, named, x)
         ok, shapes, scale = self._safe(given, spread)
         y = (x - loc) / scale
