@@ -41,6 +41,17 @@ sigmoid.kink(x=([800.0, -800.0, np.inf, -np.inf], [0, 0, 0, 0]))
 sigmoid.complex_ref = lambda x: 1 / (1 + np.exp(-x))
 
 
+@elementwise(ref="scipy.special.expit", scalar="sigmoid", method=False, internal=True)
+def logistic(x):
+    """``sigmoid`` in gradient formulas: saves its operand, as ``1 - y`` cancels on the right."""
+    return 1 / (1 + np.exp(-x))
+
+
+logistic.vjp(x=lambda g, x, y: g * np.conj(y * logistic(-x)))
+logistic.kink(x=([800.0, -800.0, np.inf, -np.inf], [0, 0, 0, 0]))
+logistic.complex_ref = lambda x: 1 / (1 + np.exp(-x))
+
+
 @elementwise(ref=lambda x: np.logaddexp(x, 0.0), scalar="softplus")
 def softplus(x):
     """``log(1 + exp(x))`` without overflow.
@@ -53,7 +64,7 @@ def softplus(x):
     return np.log1p(np.exp(x))
 
 
-softplus.vjp(x=lambda g, x: g * np.conj(sigmoid(x)))
+softplus.vjp(x=lambda g, x: g * np.conj(logistic(x)))
 softplus.kink(x=([800.0, -800.0, np.inf, -np.inf], [1, 0, 1, 0]))
 softplus.complex_ref = lambda x: np.log1p(np.exp(x))
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.operations.real import log_sigmoid, ndtr
-from numgrad.operations.special import sigmoid
+from numgrad.operations.special import logistic as logistic_function
 from numgrad.operations.special_functions.bessel import i0, i0e, i1, i1e
 from numgrad.operations.special_functions.distributions import stdtr, stdtrit
 from numgrad.operations.special_functions.error import log_ndtr, ndtri, ndtri_exp, owens_t
@@ -90,10 +90,10 @@ class Logistic(Continuous):
         return log_sigmoid(y) + log_sigmoid(-y)
 
     def _cdf(self, y):
-        return sigmoid(y)
+        return logistic_function(y)
 
     def _sf(self, y):
-        return sigmoid(-y)
+        return logistic_function(-y)
 
     def _logcdf(self, y):
         return log_sigmoid(y)
