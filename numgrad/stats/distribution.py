@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import reduce
-from operator import add, and_
+from operator import and_
 from typing import Any
 
 import numpy as np
@@ -37,8 +37,10 @@ def _operands(*values: Any) -> list[Any]:
 def where_valid(ok: Any, found: Any, *given: Any) -> Any:
     """``found`` where parameters are valid, else NaN, as is the derivative by all that is given."""
     # the inner where keeps a derivative of 0 * NaN from what is valid; plain arrays have none
-    moving = [a for a in given if not isinstance(a, np.ndarray)]
-    nothing = reduce(add, [math.nan * np.where(ok, 0.0, a) for a in moving], math.nan)
+    nothing: Any = math.nan
+    for a in given:
+        if not isinstance(a, np.ndarray):
+            nothing = nothing + math.nan * np.where(ok, 0.0, a)
     return np.where(ok, found, nothing)
 
 
