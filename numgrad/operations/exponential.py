@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from numgrad.core.declare import elementwise
-from numgrad.operations.special import sigmoid
+from numgrad.operations.special import logistic
 
 
 @elementwise(ref=np.exp, special=(0.0, 710.0, -746.0))
@@ -195,7 +195,7 @@ def logaddexp(a, b):
     return np.logaddexp(a, b)
 
 
-logaddexp.vjp(a=lambda g, a, b: g * sigmoid(a - b), b=lambda g, a, b: g * sigmoid(b - a))
+logaddexp.vjp(a=lambda g, a, b: g * logistic(a - b), b=lambda g, a, b: g * logistic(b - a))
 logaddexp.kink(
     a=([-np.inf, np.inf, 0.0, -800.0, np.inf], [np.nan, 1, 1, 0, np.nan]),
     b=([-np.inf, 0.0, -np.inf, 800.0, np.inf], [np.nan, 0, 0, 1, np.nan]),
@@ -215,8 +215,8 @@ def logaddexp2(a, b):
 
 
 logaddexp2.vjp(
-    a=lambda g, a, b: g * sigmoid((a - b) * math.log(2)),
-    b=lambda g, a, b: g * sigmoid((b - a) * math.log(2)),
+    a=lambda g, a, b: g * logistic((a - b) * math.log(2)),
+    b=lambda g, a, b: g * logistic((b - a) * math.log(2)),
 )
 logaddexp2.kink(
     a=([-np.inf, np.inf, 0.0, -2000.0], [np.nan, 1, 1, 0]),

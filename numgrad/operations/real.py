@@ -13,7 +13,7 @@ import numpy as np
 from numgrad.codegen.dtypes import resolve
 from numgrad.core.elementwise import Elementwise
 from numgrad.errors import NumgradTypeError
-from numgrad.operations.special import erfc, exp_product, sigmoid, softplus
+from numgrad.operations.special import erfc, exp_product, logistic, softplus
 
 
 def _promoted(name: str, operands: Sequence[Any]) -> np.dtype:
@@ -103,5 +103,5 @@ def log_sigmoid(x):
     return -softplus(-x)
 
 
-log_sigmoid.vjp(x=lambda g, x: g * sigmoid(-x))
+log_sigmoid.vjp(x=lambda g, x: g * logistic(-x))
 log_sigmoid.kink(x=([800.0, -800.0, np.inf, -np.inf], [0, 1, 0, 1]))

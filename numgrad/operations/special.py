@@ -5,6 +5,18 @@ import math
 import numpy as np
 
 from numgrad.core.declare import composite, elementwise
+from numgrad.errors import NumgradNotImplementedError, NumgradTypeError
+
+
+def refusal(operation, name):
+    """The gradient formula of an input that has none: it raises instead of being silently 0."""
+
+    def refuse(g):
+        raise NumgradNotImplementedError(
+            f"{operation}: has no derivative with respect to {name!r}; detach() it"
+        )
+
+    return refuse
 
 
 @elementwise(ref="scipy.special.expit", scalar="sigmoid", aliases=("expit",))
@@ -29,6 +41,17 @@ sigmoid.kink(x=([800.0, -800.0, np.inf, -np.inf], [0, 0, 0, 0]))
 sigmoid.complex_ref = lambda x: 1 / (1 + np.exp(-x))
 
 
+@elementwise(ref="scipy.special.expit", scalar="sigmoid", method=False, internal=True)
+def logistic(x):
+    """``sigmoid`` in gradient formulas: saves its operand, as ``1 - y`` cancels on the right."""
+    return 1 / (1 + np.exp(-x))
+
+
+logistic.vjp(x=lambda g, x, y: g * np.conj(y * logistic(-x)))
+logistic.kink(x=([800.0, -800.0, np.inf, -np.inf], [0, 0, 0, 0]))
+logistic.complex_ref = lambda x: 1 / (1 + np.exp(-x))
+
+
 @elementwise(ref=lambda x: np.logaddexp(x, 0.0), scalar="softplus")
 def softplus(x):
     """``log(1 + exp(x))`` without overflow.
@@ -41,7 +64,7 @@ def softplus(x):
     return np.log1p(np.exp(x))
 
 
-softplus.vjp(x=lambda g, x: g * np.conj(sigmoid(x)))
+softplus.vjp(x=lambda g, x: g * np.conj(logistic(x)))
 softplus.kink(x=([800.0, -800.0, np.inf, -np.inf], [1, 0, 1, 0]))
 softplus.complex_ref = lambda x: np.log1p(np.exp(x))
 
@@ -193,7 +216,7 @@ def zeta(s, x):
     Parameters
     ----------
     s
-        Exponent, above 1; it takes no gradient.
+        Exponent, above 1; a gradient with respect to it raises.
     x
         Where the sum begins.
 
@@ -205,7 +228,7 @@ def zeta(s, x):
     return _real_only("zeta", s)
 
 
-zeta.vjp(x=lambda g, s, x: g * (-s * zeta(s + 1, x)))
+zeta.vjp(s=refusal("zeta", "s"), x=lambda g, s, x: g * (-s * zeta(s + 1, x)))
 zeta.kink(s=(2.0, None), x=([0.0], [-np.inf]))
 
 
@@ -238,6 +261,4 @@ polygamma.kink(n=(1, None), x=([0.0], [-np.inf]))
 
 
 def _real_only(name, x):
-    from numgrad.errors import NumgradTypeError
-
     raise NumgradTypeError(f"{name}: defined for real operands only")

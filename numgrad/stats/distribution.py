@@ -2,9 +2,12 @@
 
 Note [Outside of the support]
 -----------------------------
-Results there are SciPy's: a density of 0, a distribution function of 0 or 1, NaN where a parameter
-is not one. Formulas see an inner point in place of what is outside, and ``where`` chooses before
-and after them, so that gradients are 0 there and never NaN.
+Results there are SciPy's: a density of 0, a distribution function of 0 or 1. Formulas see an inner
+point in place of what is outside, and ``where`` chooses before and after them, so that gradients
+are 0 there and never NaN.
+
+Where a parameter is not one, formulas see a valid one, and ``where_valid`` puts NaN in place of
+the result and of all its gradients, by the argument and by parameters.
 """
 
 from __future__ import annotations
@@ -29,6 +32,16 @@ def _operands(*values: Any) -> list[Any]:
     single = bool(dtypes) and all(dtype == np.float32 for dtype in dtypes)
     dtype = np.float32 if single else np.float64
     return [np.asarray(v, dtype) if a is None else a for v, a in zip(values, arrays, strict=True)]
+
+
+def where_valid(ok: Any, found: Any, *given: Any) -> Any:
+    """``found`` where parameters are valid, else NaN, as is the derivative by all that is given."""
+    # the inner where keeps a derivative of 0 * NaN from what is valid; plain arrays have none
+    nothing: Any = math.nan
+    for a in given:
+        if not isinstance(a, np.ndarray):
+            nothing = nothing + math.nan * np.where(ok, 0.0, a)
+    return np.where(ok, found, nothing)
 
 
 class Distribution:
@@ -155,14 +168,18 @@ class Continuous(Distribution):
         return self._ppf(1 - q, *shapes)
 
     def _at(self, what: str, x: Any, args: tuple, named: dict[str, Any]) -> Any:
-        """Standardised ``x`` moved inside, where it was below and above, and parameters."""
-        x, shapes, (loc, scale) = self._given(what, args, named, x)
-        ok, shapes, scale = self._safe(shapes, scale)
+        """Standardised ``x`` moved inside, where it was outside, ``where_valid``, parameters."""
+        x, given, (loc, spread) = self._given(what, args, named, x)
+        ok, shapes, scale = self._safe(given, spread)
         y = (x - loc) / scale
         low, high = self._support(*shapes)
         below, above = y < low, y > high
         inner = self._inner(low, high)
-        return np.where(below | above, inner, y), below, above, ok, shapes, scale
+
+        def valid(found: Any) -> Any:
+            return where_valid(ok, found, x, *given, loc, spread)
+
+        return np.where(below | above, inner, y), below, above, valid, shapes, scale
 
     def _inner(self, *ends: Any, **_: Any) -> Any:
         """A number between the ends of a support."""
@@ -170,11 +187,10 @@ class Continuous(Distribution):
 
     def logpdf(self, x: Any, *args: Any, **named: Any) -> Any:
         """Logarithm of the density at ``x``."""
-        y, below, above, ok, shapes, scale = self._at("logpdf", x, args, named)
+        y, below, above, valid, shapes, scale = self._at("logpdf", x, args, named)
         endless = np.isinf(y)
         inner = self._logpdf(np.where(endless, self._inner(*self._support(*shapes)), y), *shapes)
-        found = np.where(below | above | endless, -math.inf, inner - np.log(scale))
-        return np.where(ok, found, math.nan)
+        return valid(np.where(below | above | endless, -math.inf, inner - np.log(scale)))
 
     def pdf(self, x: Any, *args: Any, **named: Any) -> Any:
         """Density at ``x``."""
@@ -183,9 +199,8 @@ class Continuous(Distribution):
     def _chosen(
         self, what: str, formula: Callable[..., Any], first: float, last: float, given: tuple
     ) -> Any:
-        y, below, above, ok, shapes, _ = self._at(what, *given)
-        found = np.where(below, first, np.where(above, last, formula(y, *shapes)))
-        return np.where(ok, found, math.nan)
+        y, below, above, valid, shapes, _ = self._at(what, *given)
+        return valid(np.where(below, first, np.where(above, last, formula(y, *shapes))))
 
     def cdf(self, x: Any, *args: Any, **named: Any) -> Any:
         """Probability of a number not above ``x``."""
@@ -204,17 +219,18 @@ class Continuous(Distribution):
         return self._chosen("logsf", self._logsf, 0.0, -math.inf, (x, args, named))
 
     def _quantile(
-        self, what: str, formula: Callable[..., Any], q: Any, reverse: bool, given: tuple
+        self, what: str, formula: Callable[..., Any], q: Any, reverse: bool, chosen: tuple
     ) -> Any:
-        args, named = given
-        q, shapes, (loc, scale) = self._given(what, args, named, q)
-        ok, shapes, scale = self._safe(shapes, scale)
+        args, named = chosen
+        q, given, (loc, spread) = self._given(what, args, named, q)
+        ok, shapes, scale = self._safe(given, spread)
         inside = (q > 0) & (q < 1)
         ends = self._support(*shapes)
         first, last = ends[::-1] if reverse else ends
         found = np.where(inside, formula(np.where(inside, q, 0.5), *shapes), 0.0)
         found = np.where(q == 0, first, np.where(q == 1, last, found))
-        return np.where(ok & (q >= 0) & (q <= 1), found * scale + loc, math.nan)
+        ok = ok & (q >= 0) & (q <= 1)
+        return where_valid(ok, found * scale + loc, q, *given, loc, spread)
 
     def ppf(self, q: Any, *args: Any, **named: Any) -> Any:
         """Quantile: where ``cdf`` is ``q``."""
@@ -224,20 +240,20 @@ class Continuous(Distribution):
         """Where ``sf`` is ``q``."""
         return self._quantile("isf", self._isf, q, True, (args, named))
 
-    def _moment(self, what: str, formula: Callable[..., Any], given: tuple) -> tuple[Any, Any, Any]:
-        _, shapes, (loc, scale) = self._given(what, *given)
-        ok, shapes, scale = self._safe(shapes, scale)
-        return np.where(ok, formula(*shapes), math.nan), loc, scale
+    def _moment(
+        self, what: str, formula: Callable[..., Any], finish: Callable[..., Any], chosen: tuple
+    ) -> Any:
+        _, given, (loc, spread) = self._given(what, *chosen)
+        ok, shapes, scale = self._safe(given, spread)
+        return where_valid(ok, finish(formula(*shapes), loc, scale), *given, loc, spread)
 
     def mean(self, *args: Any, **named: Any) -> Any:
         """Mean."""
-        found, loc, scale = self._moment("mean", self._mean, (args, named))
-        return found * scale + loc
+        return self._moment("mean", self._mean, lambda m, loc, s: m * s + loc, (args, named))
 
     def var(self, *args: Any, **named: Any) -> Any:
         """Variance."""
-        found, _, scale = self._moment("var", self._var, (args, named))
-        return found * (scale * scale)
+        return self._moment("var", self._var, lambda v, _, s: v * (s * s), (args, named))
 
     def std(self, *args: Any, **named: Any) -> Any:
         """Standard deviation."""
@@ -245,8 +261,7 @@ class Continuous(Distribution):
 
     def entropy(self, *args: Any, **named: Any) -> Any:
         """Differential entropy."""
-        found, _, scale = self._moment("entropy", self._entropy, (args, named))
-        return found + np.log(scale)
+        return self._moment("entropy", self._entropy, lambda h, _, s: h + np.log(s), (args, named))
 
 
 class Discrete(Distribution):
@@ -259,9 +274,13 @@ class Discrete(Distribution):
         raise NotImplementedError
 
     def _at(self, what: str, x: Any, args: tuple, named: dict[str, Any]) -> Any:
-        x, shapes, (loc,) = self._given(what, args, named, x)
-        ok, shapes, _ = self._safe(shapes)
-        return x - loc, ok, shapes
+        x, given, (loc,) = self._given(what, args, named, x)
+        ok, shapes, _ = self._safe(given)
+
+        def valid(found: Any) -> Any:
+            return where_valid(ok, found, x, *given, loc)
+
+        return x - loc, valid, shapes
 
     def _bounded(self, k: Any, shapes: list[Any]) -> tuple[Any, Any, Any]:
         low, high = self._support(*shapes)
@@ -270,12 +289,11 @@ class Discrete(Distribution):
 
     def logpmf(self, k: Any, *args: Any, **named: Any) -> Any:
         """Logarithm of the probability of ``k``."""
-        k, ok, shapes = self._at("logpmf", k, args, named)
+        k, valid, shapes = self._at("logpmf", k, args, named)
         k, below, above = self._bounded(k, shapes)
         whole = (k == np.floor(k)) | (k != k)
         k = np.where(whole, k, np.floor(k))
-        found = np.where(below | above | ~whole, -math.inf, self._logpmf(k, *shapes))
-        return np.where(ok, found, math.nan)
+        return valid(np.where(below | above | ~whole, -math.inf, self._logpmf(k, *shapes)))
 
     def pmf(self, k: Any, *args: Any, **named: Any) -> Any:
         """Probability of ``k``."""
@@ -284,28 +302,28 @@ class Discrete(Distribution):
     def _chosen(
         self, what: str, formula: Callable[..., Any], first: float, last: float, given: tuple
     ) -> Any:
-        k, ok, shapes = self._at(what, *given)
+        k, valid, shapes = self._at(what, *given)
         k, below, above = self._bounded(k, shapes)
         found = formula(np.floor(k), *shapes)
-        found = np.where(below, first, np.where(above, last, found))
-        return np.where(ok, found, math.nan)
+        return valid(np.where(below, first, np.where(above, last, found)))
 
     cdf = Continuous.cdf
     sf = Continuous.sf
     logcdf = Continuous.logcdf
     logsf = Continuous.logsf
 
+    def _moment(self, what: str, formula: Callable[..., Any], chosen: tuple) -> Any:
+        _, given, (loc,) = self._given(what, *chosen)
+        ok, shapes, _ = self._safe(given)
+        return where_valid(ok, formula(loc, *shapes), *given, loc)
+
     def mean(self, *args: Any, **named: Any) -> Any:
         """Mean."""
-        _, shapes, (loc,) = self._given("mean", args, named)
-        ok, shapes, _ = self._safe(shapes)
-        return np.where(ok, self._mean(*shapes), math.nan) + loc
+        return self._moment("mean", lambda loc, *a: self._mean(*a) + loc, (args, named))
 
     def var(self, *args: Any, **named: Any) -> Any:
         """Variance."""
-        _, shapes, _ = self._given("var", args, named)
-        ok, shapes, _ = self._safe(shapes)
-        return np.where(ok, self._var(*shapes), math.nan)
+        return self._moment("var", lambda _, *a: self._var(*a), (args, named))
 
     def std(self, *args: Any, **named: Any) -> Any:
         """Standard deviation."""

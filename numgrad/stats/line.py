@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from numgrad.operations.real import log_sigmoid, ndtr
-from numgrad.operations.special import sigmoid, softplus
-from numgrad.operations.special_functions.bessel import i0e, i1e
+from numgrad.operations.special import logistic as logistic_function
+from numgrad.operations.special_functions.bessel import i0, i0e, i1, i1e
 from numgrad.operations.special_functions.distributions import stdtr, stdtrit
 from numgrad.operations.special_functions.error import log_ndtr, ndtri, ndtri_exp, owens_t
 from numgrad.operations.special_functions.gamma import betaln
@@ -87,14 +87,13 @@ class Logistic(Continuous):
     """Logistic distribution."""
 
     def _logpdf(self, y):
-        y = -np.abs(y)
-        return y - 2 * softplus(y)
+        return log_sigmoid(y) + log_sigmoid(-y)
 
     def _cdf(self, y):
-        return sigmoid(y)
+        return logistic_function(y)
 
     def _sf(self, y):
-        return sigmoid(-y)
+        return logistic_function(-y)
 
     def _logcdf(self, y):
         return log_sigmoid(y)
@@ -125,15 +124,18 @@ class Laplace(Continuous):
         return -math.log(2) - np.abs(y)
 
     def _cdf(self, y):
-        tail = 0.5 * np.exp(-np.abs(y))
-        return np.where(y > 0, 1 - tail, tail)
+        # not by the absolute value, whose derivative at 0 is none of the distribution function's
+        right = y > 0
+        tail = 0.5 * np.exp(np.where(right, -y, y))
+        return np.where(right, 1 - tail, tail)
 
     def _sf(self, y):
         return self._cdf(-y)
 
     def _logcdf(self, y):
-        tail = -np.abs(y) - math.log(2)
-        return np.where(y > 0, np.log1p(-np.exp(tail)), tail)
+        right = y > 0
+        tail = np.where(right, -y, y) - math.log(2)
+        return np.where(right, np.log1p(-np.exp(tail)), tail)
 
     def _logsf(self, y):
         return self._logcdf(-y)
@@ -243,6 +245,17 @@ class SkewNormal(Continuous):
         return 1 - (2 / math.pi) * (a * a) / (1 + a * a)
 
 
+def _scaled_i0(kappa: Any) -> tuple[Any, Any]:
+    """Logarithm of ``i0(kappa) * exp(-kappa)`` from 0 on, and ``i1(kappa) / i0(kappa)``.
+
+    Scaled functions have a kink at 0, which these have not, so they are for large numbers only.
+    """
+    large = kappa > 1
+    near, far = np.where(large, 1.0, kappa), np.where(large, kappa, 1.0)
+    log = np.where(large, np.log(i0e(far)), np.log(i0(near)) - near)
+    return log, np.where(large, i1e(far) / i0e(far), i1(near) / i0(near))
+
+
 class VonMises(Continuous):
     """Von Mises distribution of angles."""
 
@@ -254,14 +267,14 @@ class VonMises(Continuous):
     def _logpdf(self, y, kappa):
         # cos(y) - 1 without cancellation
         half = np.sin(0.5 * y)
-        return -2 * kappa * (half * half) - math.log(2 * math.pi) - np.log(i0e(kappa))
+        return -2 * kappa * (half * half) - math.log(2 * math.pi) - _scaled_i0(kappa)[0]
 
     def _mean(self, kappa):
         return 0.0 * kappa
 
     def _entropy(self, kappa):
-        ratio = i1e(kappa) / i0e(kappa)
-        return -kappa * ratio + math.log(2 * math.pi) + np.log(i0e(kappa)) + kappa
+        log, ratio = _scaled_i0(kappa)
+        return -kappa * ratio + math.log(2 * math.pi) + log + kappa
 
 
 class Uniform(Continuous):

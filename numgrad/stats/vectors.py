@@ -13,6 +13,7 @@ from numgrad.operations.shape import as_operand
 from numgrad.operations.special import digamma, gammaln
 from numgrad.operations.special_functions.convex import xlogy
 from numgrad.operations.special_functions.counting import multigammaln
+from numgrad.stats.distribution import where_valid
 
 LOG_2_PI = math.log(2 * math.pi)
 
@@ -133,7 +134,8 @@ class Dirichlet:
         weights = np.reshape(alpha, (-1, *(1,) * (len(x.shape) - 1)))
         found = np.sum(xlogy(weights - 1, inner), axis=0) - self._log_normalizer(alpha)
         found = np.where(inside, found, -math.inf)
-        return np.where(np.all(alpha > 0), found, math.nan)
+        # a sum has the shape of what is found
+        return where_valid(np.all(alpha > 0), found, np.sum(x, axis=0), np.sum(alpha))
 
     def pdf(self, x: Any, alpha: Any) -> Any:
         """Density at ``x``."""

@@ -191,3 +191,11 @@ def test_bad_options():
 def test_a_learned_alpha_gets_its_gradient():
     alpha = ng.tensor(0.7, requires_grad=True)
     ng.testing.gradcheck(lambda a: F.elu(X, a) + F.celu(X, a), [alpha])
+
+
+@pytest.mark.parametrize(
+    ("function", "slope"),
+    [(F.silu, 0.5), (F.mish, 0.64), (lambda x: F.gelu(x, "tanh"), 2 * np.sqrt(2 / np.pi))],
+)
+def test_second_derivatives_at_zero_where_formulas_of_both_halves_meet(function, slope):
+    assert ng.hessian(function)(0.0) == pytest.approx(slope, rel=1e-14)

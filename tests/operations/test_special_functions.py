@@ -203,6 +203,7 @@ def test_second_derivatives_in_parameters():
         lambda x: special.eval_legendre(x, 0.5),
         lambda x: special.expn(x, 0.5),
         lambda x: special.bdtr(x, 5.0, 0.5),
+        lambda x: special.zeta(x, 2.0),
     ],
 )
 def test_a_derivative_that_is_not_there_raises(call):
@@ -328,3 +329,24 @@ def test_under_jit():
     eager, fast = ng.grad(function, (0, 1))(a, x), ng.jit(ng.grad(function, (0, 1)))(a, x)
     for e, f in zip(eager, fast, strict=True):
         np.testing.assert_allclose(f, e, rtol=1e-12)
+
+
+def test_tails_of_logistic_functions_are_derived_without_cancellation():
+    def logistic(x):
+        return 1 / (1 + mpmath.exp(-x))
+
+    cases = [
+        (ng.stats.logistic.cdf, logistic),
+        (special.log_expit, lambda x: mpmath.log(logistic(x))),
+        (ng.softplus, lambda x: -mpmath.log(logistic(-x))),
+    ]
+    for function, truth in cases:
+        for x in (-50.0, -36.0, -3.0, 10.0, 36.0, 50.0):
+            slope = ng.grad(function)
+            with mpmath.workdps(60):
+                first, second = (
+                    float(mpmath.diff(truth, mpmath.mpf(x), k, h=mpmath.mpf(10) ** -18))
+                    for k in (1, 2)
+                )
+            assert slope(x) == pytest.approx(first, rel=1e-13, abs=0)
+            assert ng.grad(slope)(x) == pytest.approx(second, rel=1e-13, abs=0)

@@ -89,7 +89,7 @@ def test_gradients(name):
 
 @pytest.mark.slow(cases=8)
 @pytest.mark.parametrize("name", SHAPES)
-def test_gradients_outside_are_zero_and_never_nan(name):
+def test_gradients_outside_are_zero_and_nan_for_invalid_parameters_only(name):
     for shapes in SHAPES[name]:
         for function in FUNCTIONS:
             if function in LACKING.get(name, ()):
@@ -97,8 +97,14 @@ def test_gradients_outside_are_zero_and_never_nan(name):
             x = ng.tensor([-30.0, 0.01, 3.3], requires_grad=True)
             given = [ng.tensor(a, requires_grad=True) for a in (*shapes, 0.0, 1.0)]
             y = getattr(getattr(stats, name), function)(x, *given)
-            finite = np.isfinite(y.numpy(force=True))
+            finite, valid = (
+                np.isfinite(y.numpy(force=True)),
+                not np.isnan(y.numpy(force=True)).any(),
+            )
             for g in ng.autograd.grad(y.sum(), [x, *given]):
+                if not valid:
+                    assert np.isnan(g.numpy()).all(), (function, shapes)
+                    continue
                 assert not np.isnan(g.numpy()).any(), (function, shapes)
                 if g.shape == x.shape:
                     assert not g.numpy()[~finite].any()
@@ -172,3 +178,57 @@ def test_single_precision_stays():
     for name in ("norm", "expon", "laplace"):
         assert getattr(stats, name).logpdf(x).dtype == np.float32
     assert stats.gamma.logpdf(x, 2.0).dtype == np.float32
+
+
+def test_derivatives_where_smooth_functions_are_put_together_from_pieces():
+    def derivatives(function, at):
+        found = []
+        for _ in range(2):
+            function = ng.grad(function)
+            found.append(function(at))
+        return found
+
+    c = np.cos(0.3)
+    at = [
+        (lambda k: stats.vonmises.logpdf(0.3, k), 0.0, [c, -0.5]),
+        (lambda k: stats.vonmises.pdf(0.3, k) * (2 * np.pi), 0.0, [c, c * c - 0.5]),
+        (stats.vonmises.entropy, 0.0, [0.0, -0.5]),
+        (stats.logistic.logpdf, 0.0, [0.0, -0.5]),
+        (stats.laplace.cdf, 0.0, [0.5, 0.5]),
+        (stats.laplace.logsf, 0.0, [-1.0, 0.0]),
+    ]
+    for function, x, expected in at:
+        np.testing.assert_allclose(derivatives(function, x), expected, rtol=1e-13, atol=1e-15)
+    _, slope = ng.jvp(lambda k: stats.vonmises.logpdf(0.3, k), (0.0,), (1.0,))
+    assert slope == pytest.approx(c, rel=1e-15)
+    k = np.array([0.5, 1.0, 1.5, 800.0])  # both branches
+    np.testing.assert_allclose(
+        stats.vonmises.entropy(ng.tensor(k)).numpy(), scipy.stats.vonmises.entropy(k), rtol=1e-13
+    )
+
+
+@pytest.mark.filterwarnings("error")
+def test_gradients_by_invalid_parameters_are_nan():
+    def gradients(function, *given):
+        found = ng.grad(function, tuple(range(len(given))))(*given)
+        assert np.isnan(function(*given))
+        return np.asarray(found)
+
+    assert np.isnan(gradients(stats.norm.logpdf, 1.0, 0.0, -1.0)).all()
+    assert np.isnan(gradients(stats.gamma.cdf, 1.0, -2.0, 0.0, 1.0)).all()
+    assert np.isnan(gradients(stats.norm.ppf, 1.5, 0.0, 1.0)).all()
+    assert np.isnan(gradients(stats.beta.entropy, 1.0, -2.0)).all()
+    assert np.isnan(gradients(stats.bernoulli.logpmf, 1.0, 1.5)).all()
+    assert np.isnan(gradients(stats.poisson.mean, -1.0)).all()
+    _, slope = ng.jvp(lambda s: stats.norm.logpdf(1.0, 0.0, s), (-1.0,), (1.0,))
+    assert np.isnan(slope)
+    # valid elements beside them, and those outside of the support, are not touched
+    x, scale = np.array([1.0, 1.0, -1.0]), np.array([-1.0, 2.0, 1.0])
+    for grad in (ng.grad, lambda f: ng.jit(ng.grad(f))):
+        found = grad(lambda s, x: np.sum(stats.expon.logpdf(x, 0.0, s)))(scale, x)
+        np.testing.assert_allclose(found, [nan, -0.25, 0.0])
+    alpha = ng.tensor([1.0, -1.0], requires_grad=True)
+    stats.dirichlet.logpdf(np.array([0.5, 0.5]), alpha).backward()
+    assert np.isnan(alpha.grad.numpy()).all()
+    # endless parameters that are valid
+    assert ng.grad(lambda x: stats.truncnorm.logpdf(x, -inf, inf))(0.5) == pytest.approx(-0.5)

@@ -16,9 +16,9 @@ from functools import partial
 from typing import Any, ClassVar
 
 from numgrad.core.elementwise import Elementwise
-from numgrad.errors import NumgradNotImplementedError
 from numgrad.kernels import differences as _differences  # noqa: F401 (what kernels call)
 from numgrad.operations.real import floating
+from numgrad.operations.special import refusal
 
 
 class SpecialFunction(Elementwise):
@@ -54,17 +54,8 @@ class SpecialFunction(Elementwise):
     def without(self, *names: str) -> SpecialFunction:
         """Have gradients with respect to these inputs raise; returns the operation."""
         self.refused = names
-        self.vjp(**{name: _refusal(self.name, name) for name in names})
+        self.vjp(**{name: refusal(self.name, name) for name in names})
         return self
-
-
-def _refusal(operation: str, name: str) -> Callable[..., Any]:
-    def refuse(g):
-        raise NumgradNotImplementedError(
-            f"{operation}: has no derivative with respect to {name!r}; detach() it"
-        )
-
-    return refuse
 
 
 class ParameterDerivative(SpecialFunction):

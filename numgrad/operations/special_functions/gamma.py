@@ -186,7 +186,8 @@ def gammainc(a, x):
     """Regularized lower incomplete gamma function: distribution of a gamma variable of shape ``a``.
 
     The derivative in ``a`` is one of differences of order ten in the logarithm of the function or
-    of its complement, right to about eleven digits; the second one to about eight; a third raises.
+    of its complement, right to about eleven digits; the second one to about eight around ``x = a``,
+    and to fewer in far tails, where it is small (0.9 % off at ``a = 60, x = 4``); a third raises.
 
     Examples
     --------
