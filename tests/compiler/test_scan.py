@@ -213,3 +213,17 @@ def test_derivatives_of_steps_that_keep_factors():
         np.testing.assert_allclose(ng.jit(derive(f))(a[0]), expected, rtol=1e-9, atol=1e-12)
     second = ng.vmap(ng.jacfwd(ng.grad(f)))
     np.testing.assert_allclose(ng.jit(second)(a), second(a), rtol=1e-9, atol=1e-12)
+
+
+def test_a_step_reads_lengths_that_no_operand_has():
+    def f(a):
+        step = lambda c, _: (np.sin(c) * a.shape[0] + np.sum(ng.arange(a.shape[0])), None)  # noqa: E731
+        return ng.scan(step, np.sum(a), None, length=3)[0]
+
+    compiled, slope = ng.jit(f), ng.jit(ng.grad(f))
+    for n in (3, 5):
+        np.testing.assert_allclose(compiled(np.ones(n)), f(np.ones(n)), rtol=1e-12)
+        np.testing.assert_allclose(slope(np.ones(n)), ng.grad(f)(np.ones(n)), rtol=1e-12)
+    np.testing.assert_allclose(
+        ng.hessian(compiled)(np.ones(3)), ng.hessian(f)(np.ones(3)), rtol=1e-10
+    )

@@ -83,6 +83,10 @@ class Sizes:
         self.hints.append(length)
         return Size(self, (((("axis", len(self.hints) - 1),), 1),))
 
+    def of_axis(self, number: int) -> Size:
+        """The symbol of an axis."""
+        return Size(self, (((("axis", number),), 1),))
+
     def resolve(self, length: int | Size) -> int | Size:
         """A length, simplified by what is known by now."""
         if not isinstance(length, Size):

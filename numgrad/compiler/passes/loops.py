@@ -22,7 +22,8 @@ def trim_loops(graph: Graph) -> int:
         node.outputs = tuple([node.outputs[k] for k in outputs])
         for number, value in enumerate(node.outputs):
             value.number = number
-        node.params = {**node.params, "body": body}
+        known = dict(zip(node.params["body"].axes, node.params["lengths"], strict=True))
+        node.params = {**node.params, "body": body, "lengths": body.lengths(known)}
         changed += 1
     return changed
 

@@ -11,6 +11,7 @@ one, so they can be differentiated and batched again.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -35,13 +36,25 @@ from numgrad.core.op import OPS, Op
 
 
 @primitive(internal=True, method=False, outputs=True)
-def scan(*inputs, body, length, reverse=False):
-    """A loop: the last carry, and what the steps give besides, along a first axis."""
-    return tuple(body.run(inputs, length, reverse))
+def scan(*inputs, body, length, reverse=False, lengths=()):
+    """A loop: the last carry, and what the steps give besides, along a first axis.
+
+    ``lengths`` are those of the axes that the body reads and no operand has.
+    """
+    return tuple(body.run(inputs, length, reverse, lengths))
+
+
+def _loop(body: Body, operands: Sequence[Any], like: dict[str, Any], reverse: bool = False) -> Any:
+    """A call of a body made from another, of which ``like`` are the parameters."""
+    known = dict(zip(like["body"].axes, like["lengths"], strict=True)) if "lengths" in like else {}
+    params = {"body": body, "length": like["length"], "lengths": body.lengths(known)}
+    return bind(scan, tuple(operands), {**params, "reverse": like["reverse"] is not reverse})
 
 
 @scan.shape
-def _results(*inputs: Meta, body: Body, length: Any, reverse: bool) -> tuple[Meta, ...]:
+def _results(
+    *inputs: Meta, body: Body, length: Any, reverse: bool, lengths: tuple
+) -> tuple[Meta, ...]:
     found = body.results
     collected = [Meta((length, *m.shape), m.dtype) for m in found[body.carries :]]
     return (*found[: body.carries], *collected)
@@ -73,21 +86,18 @@ def _closed(step: Callable[..., Any], given: Sequence[Meta], carries: int, xs: i
 # -------------------------------------------------------------------------------------- gradients
 
 
-def _pulled(g: Sequence[Any], inputs: Sequence[Any], y: Sequence[Any], params: Any) -> list[Any]:
+def _pulled(
+    g: Sequence[Any], inputs: Sequence[Any], y: Sequence[Any], params: dict[str, Any]
+) -> list[Any]:
     """The gradients of all operands: Note [Derivatives of loops]."""
-    body, length, reverse = params
+    body: Body = params["body"]
     c = body.carries
     _, xs, outside = body.parts(inputs)
     results = body.results
     if body.keeps:
         kept = y[len(y) - c :]
     else:
-        whole = {
-            "body": _derived(body, "keep", body.keeping)[0],
-            "length": length,
-            "reverse": reverse,
-        }
-        kept = bind(scan, tuple(inputs), whole)[len(y) :]
+        kept = _loop(_derived(body, "keep", body.keeping)[0], inputs, params)[len(y) :]
     grads = [_dense(x, part) for x, part in zip(g, y, strict=True)]
     of_carry = [k for k in range(c) if _follows(results[k])]
     of_rows = [
@@ -106,11 +116,8 @@ def _pulled(g: Sequence[Any], inputs: Sequence[Any], y: Sequence[Any], params: A
     start = [grads[k] for k in of_carry]
     start += [Tensor(zeros(metas[k].shape, metas[k].dtype)) for k in summed]
     rows = [grads[k] for k in of_rows]
-    found = bind(
-        scan,
-        (*start, *kept, *xs, *rows, *outside, *besides),
-        {"body": back, "length": length, "reverse": not reverse},
-    )
+    operands = (*start, *kept, *xs, *rows, *outside, *besides)
+    found = _loop(back, operands, params, reverse=True)
     by_operand: dict[int, Any] = dict(zip((*of_carry, *summed), found, strict=False))
     through = [k for k in wanted if c <= k < c + body.xs]
     by_operand.update(zip(through, found[back.carries :], strict=False))
@@ -175,33 +182,32 @@ def _array_of(x: Any) -> Any:
     return x._array if isinstance(x, Tensor) else x
 
 
-class _OfOneCall:
-    """The gradients of all operands of one call, asked for one by one."""
+class _OfOneCall(threading.local):
+    """The gradients of all operands of one call, asked for one by one in a thread."""
 
-    def __init__(self) -> None:
-        self.last: tuple[Any, list[Any]] | None = None
+    last: tuple[Any, list[Any]] | None = None
 
-    def __call__(self, g, inputs, y, index, body, length, reverse):
-        if not _follows(body.metas[index]):
+    def __call__(self, g: Any, inputs: Any, y: Any, index: int, params: dict[str, Any]) -> Any:
+        follows = [k for k, m in enumerate(params["body"].metas) if _follows(m)]
+        if index not in follows:
             return None
-        key = (*g, *inputs)
-        known = self.last
+        key, known = (*g, *inputs), self.last
         same = (
             known is not None
             and len(known[0]) == len(key)
             and all(a is b for a, b in zip(known[0], key, strict=True))
         )
-        if not same:
-            self.last = known = (key, _pulled(g, inputs, y, (body, length, reverse)))
-        assert known is not None
+        if known is None or not same:
+            known = key, _pulled(g, inputs, y, params)
+        self.last = None if index == follows[-1] else known  # nothing is held longer than needed
         return known[1][index]
 
 
 _gradients = _OfOneCall()
 scan.implied = ("index",)
 scan.vjp(
-    inputs=lambda g, inputs, y, index, body, length, reverse: _gradients(
-        g, inputs, y, index, body, length, reverse
+    inputs=lambda g, inputs, y, index, body, length, reverse, lengths: _gradients(
+        g, inputs, y, index, dict(body=body, length=length, reverse=reverse, lengths=lengths)
     )
 )
 
@@ -210,7 +216,7 @@ scan.vjp(
 
 
 @scan.jvp
-def _pushed(t_inputs, inputs, body, length, reverse):
+def _pushed(t_inputs, inputs, body, length, reverse, lengths):
     metas, results, c = body.metas, body.results, body.carries
     moving = [k for k, m in enumerate(metas) if _follows(m)]
     moved = [k for k, m in enumerate(results) if _follows(m)]
@@ -260,7 +266,8 @@ def _pushed(t_inputs, inputs, body, length, reverse):
     for part, numbers in zip(parts, places, strict=True):
         operands += [*part, *(by_place[k] for k in numbers if k in by_place)]
     operands += besides
-    found = bind(scan, tuple(operands), {"body": forward, "length": length, "reverse": reverse})
+    params = {"body": body, "length": length, "reverse": reverse, "lengths": lengths}
+    found = _loop(forward, operands, params)
     of_carry = [k for k in moved if k < c]
     made = dict(zip(of_carry, found[c:], strict=False))
     made.update(zip([k for k in moved if k >= c], found[forward.carries :], strict=False))
@@ -295,7 +302,7 @@ def _of_batches(op: Op, operands: Sequence[BatchOperand], params: dict[str, Any]
     for k, operand in enumerate(operands):
         value = operand.repeated(size) if k < c else operand.value
         values.append(OPS["moveaxis"](value, 0, 1) if c <= k < x and operand.batched else value)
-    found = bind(op, (*values, *besides), {**params, "body": loop})
+    found = _loop(loop, (*values, *besides), params)
     return tuple(v if k < c else OPS["moveaxis"](v, 0, 1) for k, v in enumerate(found))
 
 
@@ -337,7 +344,8 @@ def compiled_scan(
     graph, outside = _without_invariants(traced.graph, len(metas), traced.outside)
     body = Body(graph, len(carry), len(xs))
     operands = (*carry, *xs, *outside)
-    found = bind(scan, operands, {"body": body, "length": length, "reverse": reverse})
+    params = {"length": length, "reverse": reverse, "lengths": body.lengths()}
+    found = bind(scan, operands, {"body": body, **params})
     rows = found[len(carry) : len(found) - len(carry)]
     return list(found[: len(carry)]), list(rows)
 

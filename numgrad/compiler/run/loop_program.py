@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from numgrad.codegen.compile import compile_kernel
 from numgrad.codegen.dtypes import BOOL
 from numgrad.compiler.graph import evaluate
 from numgrad.compiler.graph.graph import Graph
+from numgrad.compiler.graph.sizes import Size, lengths_in
 from numgrad.compiler.lower.expand import Expansion
 from numgrad.compiler.lower.loop import LoopKernel, LoopWriter
 from numgrad.compiler.lower.stored import first_stored
@@ -103,12 +105,32 @@ class Body:
         ]
         return Body(part, carries, xs, keeps), inputs, outputs
 
-    def run(self, operands: Sequence[np.ndarray], length: int, reverse: bool) -> list[np.ndarray]:
+    @cached_property
+    def axes(self) -> tuple[int, ...]:
+        """The axes whose lengths a step reads, and no operand has."""
+        graph, sizes = self.graph, self.graph.sizes
+        read: list[Any] = []
+        for node in graph.nodes:
+            read += [n for v in node.outputs for n in v.shape]
+            read += lengths_in(node.params)
+        given = {sizes.number(sizes.resolve(n)) for v in graph.inputs for n in v.shape}
+        return tuple(sorted(sizes.axes(n for n in read if isinstance(n, Size)) - given))
+
+    def lengths(self, known: dict[int, Any] | None = None) -> tuple[Any, ...]:
+        """The lengths of ``axes``, those that are known and symbols of the others."""
+        found = known or {}
+        return tuple([found.get(k, self.graph.sizes.of_axis(k)) for k in self.axes])
+
+    def run(
+        self, operands: Sequence[np.ndarray], length: int, reverse: bool, lengths: Sequence[int]
+    ) -> list[np.ndarray]:
         """All steps on ndarrays."""
         if self._program is None:
             self._program = LoopProgram(self)
         arrays = [np.asarray(a, order="C") for a in operands]
-        return self._program.run(arrays, length, reverse)
+        return self._program.run(
+            arrays, length, reverse, dict(zip(self.axes, lengths, strict=True))
+        )
 
 
 class LoopProgram:
@@ -148,9 +170,11 @@ class LoopProgram:
         writer = LoopWriter(terms, stored, inputs, results, body.carries, body.xs, check)
         return writer.loop()
 
-    def run(self, operands: list[np.ndarray], length: int, reverse: bool) -> list[np.ndarray]:
+    def run(
+        self, operands: list[np.ndarray], length: int, reverse: bool, known: dict[int, int]
+    ) -> list[np.ndarray]:
         """The last carry, and what was collected."""
-        found = self._lengths(operands)
+        found = known | self._lengths(operands)
         shapes = [
             (tuple(self.graph.sizes.evaluate(n, found) for n in v.shape), v.dtype)
             for v in self.graph.outputs

@@ -23,7 +23,8 @@ def replay(graph: Graph, inputs: Sequence[Any]) -> tuple[Any, ...]:
     run: gradient formulas are written so (what follows the operands they get from the operands).
     """
     sizes = graph.sizes
-    lengths: dict[int, Any] = {}
+    # an axis that no input has keeps its symbol: a step reads lengths of what is around it
+    lengths: dict[int, Any] = {k: sizes.of_axis(k) for k in range(len(sizes.hints))}
     for value, given in zip(graph.inputs, inputs, strict=True):
         for expected, n in zip(value.shape, getattr(given, "shape", ()), strict=True):
             axis = sizes.number(sizes.resolve(expected))
