@@ -71,6 +71,8 @@ class Op(Documented):
     implied: tuple[str, ...] = ()
     auxiliaries: tuple[str, ...] = ()
     differentiable = True
+    refused: tuple[str, ...] = ()
+    """Inputs by which there is no derivative, so that asking for it raises."""
     materializes = True
 
     def __init__(

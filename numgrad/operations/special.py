@@ -41,7 +41,7 @@ sigmoid.kink(x=([800.0, -800.0, np.inf, -np.inf], [0, 0, 0, 0]))
 sigmoid.complex_ref = lambda x: 1 / (1 + np.exp(-x))
 
 
-@elementwise(ref="scipy.special.expit", scalar="sigmoid", method=False, internal=True)
+@elementwise(ref=lambda x: 1 / (1 + np.exp(-x)), scalar="sigmoid", method=False, internal=True)
 def logistic(x):
     """``sigmoid`` in gradient formulas: saves its operand, as ``1 - y`` cancels on the right."""
     return 1 / (1 + np.exp(-x))
@@ -229,6 +229,7 @@ def zeta(s, x):
 
 
 zeta.vjp(s=refusal("zeta", "s"), x=lambda g, s, x: g * (-s * zeta(s + 1, x)))
+zeta.refused = ("s",)
 zeta.kink(s=(2.0, None), x=([0.0], [-np.inf]))
 
 

@@ -197,8 +197,8 @@ def while_loop(cond: Callable[[Any], Any], body: Callable[[Any], Any], init: Any
     ...     def body(x):
     ...         return 0.5 * (x + a / x)
     ...     return ng.while_loop(lambda x: abs(x * x - a) > 1e-14 * a, body, a)
-    >>> ng.value_and_grad(root)(4.0)
-    (np.float64(2.0), np.float64(0.25))
+    >>> ng.grad(root)(4.0).round(8)
+    np.float64(0.25)
     """
     check_function("while_loop", cond)
     check_function("while_loop", body)

@@ -63,6 +63,8 @@ def test_values(op):
                 expected = op.ref(*args, **sample.params)
             except TypeError:
                 continue
+            if expected.dtype == np.float16:  # in which nothing is computed here
+                continue
             actual = op(*map(ng.tensor, sample.args), **sample.params)
             # what cancels in a sum leaves the rounding errors of its terms
             atol = 1e-6 if dtype == "float32" else 1e-14

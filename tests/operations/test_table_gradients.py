@@ -12,7 +12,7 @@ from numgrad.core.elementwise import Elementwise
 from numgrad.core.op import Op
 from numgrad.testing import gradcheck, gradgradcheck
 from numgrad.testing.samples import LAYOUTS, draw, samples
-from tests.operations.cases import TABLE, Case, cases, empty_cases, followed, prepare
+from tests.operations.cases import TABLE, Case, cases, drawn, empty_cases, followed, prepare
 from tests.operations.reference import BINARY, ELEMENTWISE, by_name
 
 pytestmark = pytest.mark.slow
@@ -23,7 +23,15 @@ LOOSE = 1e-4  # of second derivatives, by differences of first ones
 # -------------------------------------------------------------------------------- differences
 
 
-@pytest.mark.parametrize("op", **by_name(TABLE))
+OWN = """
+nextafter spacing real_if_close histogram_sums histogram histogramdd_sums histogramdd histogram2d
+bincount distinct unique unique_all unique_counts unique_inverse unique_values intersect1d union1d
+setdiff1d setxor1d
+"""
+"""What numbers decide the shape of, or the gradient is zero: they have tests of their own."""
+
+
+@pytest.mark.parametrize("op", **by_name([op for op in TABLE if op.name not in OWN.split()]))
 def test_every_operation_has_cases(op):
     assert any(any(case.differentiable) for case in cases(op)), (
         f"{op.name} declares neither samples nor calls"
@@ -65,7 +73,7 @@ def few(op: Op, dtype: Any = np.float64) -> list[Case]:
 @pytest.mark.parametrize("op", **by_name([op for op in TABLE if len(op.inputs) == 2]))
 def test_real_operand_beside_a_complex_one(op):
     """Its gradient is real: the real part of what a complex operand would get."""
-    if op.real:
+    if op.real or op.name == "divmod":
         return
     for case in few(op, np.complex128):
         if len(case.operands) != 2:
@@ -80,7 +88,7 @@ def test_real_operand_beside_a_complex_one(op):
 
 @pytest.mark.parametrize("op", **by_name([op for op in TABLE if op.real]))
 def test_complex_operands_are_refused_as_numpy_does(op):
-    case = next(cases(op, np.complex128))
+    case = next(drawn(op, np.complex128))
     with pytest.raises(TypeError):
         case.function(*case.tensors())
     if isinstance(op.ref, np.ufunc):
@@ -113,7 +121,10 @@ def _gradients(case: Case, given: list[ng.Tensor]) -> list[np.ndarray]:
     rng = np.random.default_rng(0)
     seeds = [rng.standard_normal(y.shape).astype(y.dtype) for y in outputs]
     inputs = [x for x in given if x.requires_grad]
-    return [g.numpy() for g in ng.autograd.grad(outputs, inputs, seeds)]
+    pairs = [(y, w) for y, w in zip(outputs, seeds, strict=True) if y.requires_grad]
+    outputs, seeds = (list(part) for part in zip(*pairs, strict=True))
+    found = ng.autograd.grad(outputs, inputs, seeds, materialize_grads=True)
+    return [g.numpy() for g in found]
 
 
 @pytest.mark.parametrize("op", **by_name([op for op in TABLE if any(empty_cases(op))]))

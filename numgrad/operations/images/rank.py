@@ -89,6 +89,8 @@ def _extreme(
     origin: Any,
 ) -> Any:  # fmt: skip
     x = as_operand(x)
+    if x.dtype.kind == "c":
+        raise NumgradTypeError(f"{name}: complex numbers have no order")
     ndim, out = len(x.shape), x
     given: Sequence[Any] = [(size, footprint, mode, origin)]
     if footprint is None and size is not None:  # one axis after the other
