@@ -284,6 +284,9 @@ CASES |= {
     for name in ("fft2", "ifft2", "rfft2", "irfft2", "fftn", "ifftn", "rfftn", "irfftn")
 }
 CASES[np.i0] = [call(X)]
+for function in (np.sort, np.argsort):
+    if "descending" in inspect.signature(function).parameters:  # of NumPy 2.5
+        CASES[function].append(call(X, descending=True))
 CASES |= {getattr(np.fft, n): [call(X), call(x=X, axes=0)] for n in ("fftshift", "ifftshift")}
 
 REFUSED: dict[Any, dict[str, Call]] = {

@@ -186,7 +186,11 @@ def test_cross_products(lengths):
     a, b = array((4, lengths[0])), array((5, 1, lengths[1]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # NumPy's, of two elements
-        close(ng.cross(ng.tensor(a), b), np.cross(a, b))
+        try:
+            expected = np.cross(a, b)
+        except ValueError:
+            pytest.skip("this NumPy takes vectors of three elements only")
+        close(ng.cross(ng.tensor(a), b), expected)
         close(ng.cross(ng.tensor(a.T), b, axisa=0), np.cross(a.T, b, axisa=0))
     if lengths == (3, 3):
         close(ng.cross(ng.tensor(a), b, axisc=0), np.cross(a, b, axisc=0))
