@@ -81,7 +81,7 @@ def test_files_that_guides_name_exist():
 
 
 def test_operations_that_the_guide_lists_exist():
-    guide = (README.parent / "notebooks" / "06_for_scipy_users.py").read_text()
+    guide = (README.parent / "notebooks" / "10_for_scipy_users.py").read_text()
     section = guide.split("# ## Operations\n")[1].split("Each is a function")[0]
     names = re.findall(r"`(\w+)`", section)
     assert len(names) > 40
