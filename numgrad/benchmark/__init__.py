@@ -23,3 +23,7 @@ A benchmark is a function whose name begins with ``bench_``. It is timed as it i
 from numgrad.benchmark.declaration import against, parametrize, setup
 
 __all__ = ["against", "parametrize", "setup"]
+
+
+def __dir__() -> list[str]:
+    return __all__
