@@ -505,7 +505,7 @@ def floor(x: _Array) -> Tensor:
     """Largest integer not above the operand."""
 
 def floor_divide(a: _Array, b: _Array) -> Tensor:
-    """Largest integer not above the quotient."""
+    """Largest integer not above the quotient; of infinities the limit, as the Array API says."""
 
 def fmax(a: _Array, b: _Array) -> Tensor:
     """Larger of two operands, a NaN losing; of equal operands the first takes the gradient."""
