@@ -25,7 +25,7 @@ from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.shape import as_index, as_operand
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.chosen import check_function
-from numgrad.transforms.lanes import advanced, decided
+from numgrad.transforms.lanes import advanced, decided, truth
 
 
 def scan(
@@ -203,6 +203,19 @@ def while_loop(cond: Callable[[Any], Any], body: Callable[[Any], Any], init: Any
     check_function("while_loop", cond)
     check_function("while_loop", body)
     loop = _Loop("while_loop", init, [])
+    if state.ground.deferred:
+        from numgrad.compiler.run.while_loop import compiled_while
+
+        def of(leaves: Sequence[Any]) -> Any:
+            return unflatten(loop.nesting, iter(leaves))
+
+        loop.leaves = compiled_while(
+            lambda leaves: truth("while_loop", cond(of(leaves))),
+            lambda leaves: loop._checked(body(of(leaves))),
+            loop.leaves,
+            loop.weak,
+        )
+        return loop.result()
     while True:
         goes_on = decided("while_loop", cond(loop.carry))
         if goes_on is False:

@@ -59,6 +59,9 @@ class LoopWriter(KernelWriter):
     check
         A condition that must be false in each step: where it is true the loop ends, and the last
         argument holds the number of that step.
+    until
+        The part of the carry that says whether there is another step, if that decides: the last
+        argument then holds how many there were besides.
     """
 
     def __init__(
@@ -70,9 +73,10 @@ class LoopWriter(KernelWriter):
         carries: int,
         xs: int,
         check: Term | None = None,
+        until: int | None = None,
     ) -> None:
         self.inputs, self.returned, self.carries, self.xs = inputs, results, carries, xs
-        self.check = check
+        self.check, self.until = check, until
         wanted = {t.number for t in (*results, *([check] if check else []))}
         super().__init__(terms, stored, {t.number for t in stored} & wanted)
 
@@ -91,7 +95,7 @@ class LoopWriter(KernelWriter):
         lines += ["    t = 0", f"    while t < {STEPS}:"]
         lines.append(f"        k = {STEPS} - 1 - t if {REVERSE} else t")
         lines += ["    " + line for line in [*self._rows(), *self.lines, *self._results()]]
-        lines += ["        t = t + 1", *self._checked(), *self._end()]
+        lines += ["        t = t + 1", *self._last(), *self._checked(), *self._end()]
         touch = self.use("touch", "codegen.accumulation")
         kept += [*self.blocks.names(), *(f"x{name}" for name, _ in self._owned())]
         lines += [f"    {touch}({name})" for name in kept]
@@ -115,6 +119,17 @@ class LoopWriter(KernelWriter):
             self.emitter.namespace,
             [int(name[1:]) for name in self.lengths],
         )
+
+    def _last(self) -> list[str]:
+        """End the loop after a step that is the last one."""
+        if self.until is None:
+            return []
+        load = self.use("load", "codegen.intrinsics")
+        return [
+            f"        if {load}(boolean, a_c{self.until}, 0, 0, 1) == 0:",
+            "            failed[1] = t",
+            f"            t = {STEPS}",
+        ]
 
     def _checked(self) -> list[str]:
         """End the loop where a step must not go on."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -55,7 +55,7 @@ def _loop(body: Body, operands: Sequence[Any], like: dict[str, Any], reverse: bo
 def _results(
     *inputs: Meta, body: Body, length: Any, reverse: bool, lengths: tuple
 ) -> tuple[Meta, ...]:
-    found = body.results
+    found = body.results_for(inputs, lengths)
     collected = [Meta((length, *m.shape), m.dtype) for m in found[body.carries :]]
     return (*found[: body.carries], *collected)
 
@@ -65,11 +65,12 @@ def follows(meta: Any) -> bool:
     return meta.dtype.kind in "fc"
 
 
+T = TypeVar("T")
 Derived = tuple[Body, list[Any]]
 """A body made from another one, and what it reads besides."""
 
 
-def derived(body: Body, key: Any, make: Callable[[], Derived]) -> Derived:
+def derived(body: Body, key: Any, make: Callable[[], tuple[T, list[Any]]]) -> tuple[T, list[Any]]:
     """What is made from a body, once if it reads nothing else."""
     found = body._derived.get(key)
     if found is None:
@@ -79,8 +80,10 @@ def derived(body: Body, key: Any, make: Callable[[], Derived]) -> Derived:
     return found
 
 
-def _closed(step: Callable[..., Any], given: Sequence[Meta], carries: int, xs: int) -> Derived:
-    traced = trace_body(step, given)
+def _closed(
+    like: Body, step: Callable[..., Any], given: Sequence[Meta], carries: int, xs: int
+) -> Derived:
+    traced = trace_body(step, given, sizes=like.graph.sizes)
     return Body(traced.graph, carries, xs), traced.outside
 
 
@@ -115,7 +118,7 @@ def _pulled(
         lambda: _pullback(body, of_carry, of_rows, wanted, summed),
     )
     start = [grads[k] for k in of_carry]
-    start += [Tensor(zeros(metas[k].shape, metas[k].dtype)) for k in summed]
+    start += [Tensor(zeros(inputs[k].shape, metas[k].dtype)) for k in summed]
     rows = [grads[k] for k in of_rows]
     operands = (*start, *kept, *xs, *rows, *outside, *besides)
     found = _loop(back, operands, params, reverse=True)
@@ -167,7 +170,7 @@ def _pullback(
         new += [a + by_operand[k] for a, k in zip(sums, summed, strict=True)]
         return _with_carries(new, [by_operand[k] for k in wanted if c <= k < c + body.xs], inputs)
 
-    return _closed(step, given, carries, len(kept) + len(of_rows))
+    return _closed(body, step, given, carries, len(kept) + len(of_rows))
 
 
 def _with_carries(new: list[Any], rows: list[Any], inputs: Sequence[Any]) -> list[Any]:
@@ -200,6 +203,7 @@ class OfOneCall(threading.local):
         self.pulled = pulled
 
     def __call__(self, g: Any, inputs: Any, y: Any, index: int, **params: Any) -> Any:
+        """The gradient of one operand, None if it has none."""
         wanted = [k for k, x in enumerate(inputs) if follows(x)]
         if index not in wanted:
             return None
@@ -268,7 +272,7 @@ def _pushed(t_inputs, inputs, body, length, reverse, lengths):
             rows = [t for k, t in zip(moved, along, strict=True) if k >= c]
             return _with_carries(new, rows, given)
 
-        return _closed(step, given, c + counts[0], body.xs + counts[1])
+        return _closed(body, step, given, c + counts[0], body.xs + counts[1])
 
     forward, besides = derived(body, "push", make)
     parts = body.parts(inputs)
@@ -307,7 +311,7 @@ def _of_batches(op: Op, operands: Sequence[BatchOperand], params: dict[str, Any]
                 inner = [level.wrap(v) if b else v for v, b in zip(given, batched, strict=True)]
                 return [level.unwrap(v) for v in body(inner)]
 
-        return _closed(step, metas, c, body.xs)
+        return _closed(body, step, metas, c, body.xs)
 
     loop, besides = derived(body, ("batch", size, batched), make)
     values = []
@@ -380,9 +384,7 @@ def settled(
     return carry, trace_body(same, [*(Meta(a.shape, a.dtype) for a in carry), *rest])
 
 
-def without_invariants(
-    graph: Graph, given: int, outside: Sequence[Any]
-) -> tuple[Graph, list[Any]]:
+def without_invariants(graph: Graph, given: int, outside: Sequence[Any]) -> tuple[Graph, list[Any]]:
     """A body without what is the same in all steps, and what it reads from outside instead."""
     read = graph.inputs[given:]
     known, free = set(read), set()
