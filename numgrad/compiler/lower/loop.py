@@ -106,7 +106,11 @@ class LoopWriter(KernelWriter):
             .replace("@RANGE@", "range")
             .replace("@THREADS@", "1")
         )
-        kinds = [f"{type_name(t.dtype)}[::1]" for t in (*self.inputs, *self.returned)]
+        kinds = [
+            self._kind(t, self.carries <= k < self.carries + self.xs)
+            for k, t in enumerate(self.inputs)
+        ]
+        kinds += [self._kind(t, k >= self.carries) for k, t in enumerate(self.returned)]
         kinds += ["int64[::1]", *["int64"] * (2 + len(self.lengths))]
         return LoopKernel(
             self.emitter.header() + source,
@@ -115,6 +119,10 @@ class LoopWriter(KernelWriter):
             self.emitter.namespace,
             [int(name[1:]) for name in self.lengths],
         )
+
+    def _kind(self, term: Term, rows: bool) -> str:
+        """The type of an array that holds a term, or one of them for each step."""
+        return f"{type_name(term.dtype)}[{':, ' * (len(term.shape) + rows - 1)}::1]"
 
     def _checked(self) -> list[str]:
         """End the loop where a step must not go on."""

@@ -23,6 +23,7 @@ from numgrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from numgrad.autograd.modes import enable_grad
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.graph.graph import CONSTANT, INPUT, SIZE, Graph
+from numgrad.compiler.passes.common import join_common
 from numgrad.compiler.run.loop_program import Body
 from numgrad.compiler.run.replay import replay
 from numgrad.compiler.trace.body import trace_body
@@ -35,7 +36,7 @@ from numgrad.core.interpreter import bind, state
 from numgrad.core.op import OPS, Op
 
 
-@primitive(internal=True, method=False, outputs=True)
+@primitive(internal=True, method=False, outputs=True, materializes=False)
 def scan(*inputs, body, length, reverse=False, lengths=()):
     """A loop: the last carry, and what the steps give besides, along a first axis.
 
@@ -100,11 +101,7 @@ def _pulled(
         kept = _loop(_derived(body, "keep", body.keeping)[0], inputs, params)[len(y) :]
     grads = [_dense(x, part) for x, part in zip(g, y, strict=True)]
     of_carry = [k for k in range(c) if _follows(results[k])]
-    of_rows = [
-        k
-        for k in range(c, len(results))
-        if _follows(results[k]) and not state.ground.is_zero(_array_of(grads[k]))
-    ]
+    of_rows = [k for k in range(c, len(results)) if _follows(results[k]) and not _is_zero(g[k])]
     metas = body.metas
     wanted = [k for k, m in enumerate(metas) if _follows(m)]
     summed = [k for k in wanted if k >= c + body.xs]
@@ -178,8 +175,8 @@ def _dense(g: Any, like: Any) -> Any:
     return Tensor(zeros(like.shape, like.dtype)) if g is None else g
 
 
-def _array_of(x: Any) -> Any:
-    return x._array if isinstance(x, Tensor) else x
+def _is_zero(g: Any) -> bool:
+    return g is None or state.ground.is_zero(g._array if isinstance(g, Tensor) else g)
 
 
 class _OfOneCall(threading.local):
@@ -313,6 +310,7 @@ def compiled_scan(
     xs: Sequence[Any],
     length: Any,
     reverse: bool,
+    everything: bool = False,
 ) -> tuple[list[Any], list[Any]]:
     """The loop of a step, which takes and returns flat lists: the last carry, what was collected.
 
@@ -341,6 +339,7 @@ def compiled_scan(
             for a, d, w in zip(carry, dtypes, flags, strict=True)
         ]
         flags = [False] * len(carry)
+    join_common(traced.graph)
     graph, outside = _without_invariants(traced.graph, len(metas), traced.outside)
     body = Body(graph, len(carry), len(xs))
     operands = (*carry, *xs, *outside)
