@@ -43,6 +43,11 @@ class LoopKernel:
     lengths: list[int]
 
 
+def _kind(term: Term, rank: int) -> str:
+    """The type of an array that holds what a term computes."""
+    return f"{type_name(term.dtype)}[{':, ' * (rank - 1)}::1]"
+
+
 class LoopWriter(KernelWriter):
     """Writes the kernel of a loop.
 
@@ -52,8 +57,9 @@ class LoopWriter(KernelWriter):
         Those of the body, as for other kernels.
     inputs
         What the body takes: the carry, elements of ``xs``, and what all steps read.
-    results
-        What it returns: the new carry, and what is collected.
+    results, ranks
+        What it returns: the new carry, and what is collected; how many axes each has, of which
+        terms may have more or fewer than what they are stored for.
     carries, xs
         How many of the inputs the first two are.
     check
@@ -70,13 +76,14 @@ class LoopWriter(KernelWriter):
         stored: Sequence[Term],
         inputs: Sequence[Term],
         results: Sequence[Term],
+        ranks: Sequence[int],
         carries: int,
         xs: int,
         check: Term | None = None,
         until: int | None = None,
     ) -> None:
         self.inputs, self.returned, self.carries, self.xs = inputs, results, carries, xs
-        self.check, self.until = check, until
+        self.ranks, self.check, self.until = ranks, check, until
         wanted = {t.number for t in (*results, *([check] if check else []))}
         super().__init__(terms, stored, {t.number for t in stored} & wanted)
 
@@ -110,7 +117,14 @@ class LoopWriter(KernelWriter):
             .replace("@RANGE@", "range")
             .replace("@THREADS@", "1")
         )
-        kinds = [f"{type_name(t.dtype)}[::1]" for t in (*self.inputs, *self.returned)]
+        kinds = [
+            _kind(t, len(t.shape) + (self.carries <= k < self.carries + self.xs))
+            for k, t in enumerate(self.inputs)
+        ]
+        kinds += [
+            _kind(t, rank + (k >= self.carries))
+            for k, (t, rank) in enumerate(zip(self.returned, self.ranks, strict=True))
+        ]
         kinds += ["int64[::1]", *["int64"] * (2 + len(self.lengths))]
         return LoopKernel(
             self.emitter.header() + source,

@@ -23,13 +23,13 @@ from numgrad.autograd.modes import enable_grad
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.graph.shapes import results_of
 from numgrad.compiler.run.inner_program import Part
-from numgrad.compiler.run.loop import OfOneCall, array_of, dense, follows
+from numgrad.compiler.run.loop import OfOneCall, dense, follows, is_zero
 from numgrad.compiler.trace.body import trace_body
 from numgrad.core.abstract import zeros
 from numgrad.core.batching import BatchOperand
 from numgrad.core.declare import primitive
 from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind, state
+from numgrad.core.interpreter import bind
 from numgrad.core.op import OPS, Op
 
 Parts = tuple[Part, ...]
@@ -110,7 +110,7 @@ def pulled(
     grads = [dense(x, part) for x, part in zip(g, y, strict=False)]
     results = parts[0].results
     of = [k for k, m in enumerate(results) if follows(m)]
-    of = [k for k in of if not state.ground.is_zero(array_of(grads[k]))]
+    of = [k for k in of if not is_zero(g[k])]
     wanted = [k for k, x in enumerate(inputs) if follows(x)]
 
     def make(part: Part) -> tuple[Callable[..., list[Any]], list[Meta]]:

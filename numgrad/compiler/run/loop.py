@@ -23,6 +23,7 @@ from numgrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from numgrad.autograd.modes import enable_grad
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.graph.graph import CONSTANT, INPUT, SIZE, Graph
+from numgrad.compiler.passes.common import join_common
 from numgrad.compiler.run.loop_program import Body
 from numgrad.compiler.run.replay import replay
 from numgrad.compiler.trace.body import TracedBody, trace_body
@@ -35,7 +36,7 @@ from numgrad.core.interpreter import bind, state
 from numgrad.core.op import OPS, Op
 
 
-@primitive(internal=True, method=False, outputs=True)
+@primitive(internal=True, method=False, outputs=True, materializes=False)
 def scan(*inputs, body, length, reverse=False, lengths=()):
     """A loop: the last carry, and what the steps give besides, along a first axis.
 
@@ -104,11 +105,7 @@ def _pulled(
         kept = _loop(derived(body, "keep", body.keeping)[0], inputs, params)[len(y) :]
     grads = [dense(x, part) for x, part in zip(g, y, strict=True)]
     of_carry = [k for k in range(c) if follows(results[k])]
-    of_rows = [
-        k
-        for k in range(c, len(results))
-        if follows(results[k]) and not state.ground.is_zero(array_of(grads[k]))
-    ]
+    of_rows = [k for k in range(c, len(results)) if follows(results[k]) and not is_zero(g[k])]
     metas = body.metas
     wanted = [k for k, m in enumerate(metas) if follows(m)]
     summed = [k for k in wanted if k >= c + body.xs]
@@ -183,9 +180,9 @@ def dense(g: Any, like: Any) -> Any:
     return Tensor(zeros(like.shape, like.dtype)) if g is None else g
 
 
-def array_of(x: Any) -> Any:
-    """The array of a Tensor."""
-    return x._array if isinstance(x, Tensor) else x
+def is_zero(g: Any) -> bool:
+    """Whether a cotangent is known to be zero."""
+    return g is None or state.ground.is_zero(g._array if isinstance(g, Tensor) else g)
 
 
 class OfOneCall(threading.local):
@@ -329,6 +326,7 @@ def compiled_scan(
     xs: Sequence[Any],
     length: Any,
     reverse: bool,
+    everything: bool = False,
 ) -> tuple[list[Any], list[Any]]:
     """The loop of a step, which takes and returns flat lists: the last carry, what was collected.
 
@@ -341,6 +339,7 @@ def compiled_scan(
 
     rest = [Meta(a.shape[1:], a.dtype) for a in xs]
     carry, traced = settled(step, carry, weak, rest)
+    join_common(traced.graph)
     graph, outside = without_invariants(traced.graph, len(carry) + len(xs), traced.outside)
     body = Body(graph, len(carry), len(xs))
     operands = (*carry, *xs, *outside)

@@ -23,6 +23,9 @@ from numgrad.compiler.run.replay import replay
 from numgrad.compiler.trace.cut import ancestors, extract
 from numgrad.core.formula import Meta
 
+_MOST_SIZES = 100
+"""Combinations of shapes of operands that a loop remembers."""
+
 
 @dataclass(eq=False)
 class Body:
@@ -133,7 +136,10 @@ class Body:
         """All steps on ndarrays."""
         if self._program is None:
             self._program = LoopProgram(self)
-        arrays = [np.asarray(a, order="C") for a in operands]
+        arrays = [
+            a if type(a) is np.ndarray and a.flags.c_contiguous else np.asarray(a, order="C")
+            for a in operands
+        ]
         return self._program.run(
             arrays, length, reverse, dict(zip(self.axes, lengths, strict=True))
         )
@@ -152,6 +158,7 @@ class LoopProgram:
         self.body = body
         graph = body.graph
         self.graph = extract(graph, graph.inputs, graph.outputs)
+        self._sizes: dict[Any, tuple[list[int], list[tuple]]] = {}
         optimize(self.graph)
         self.written = self._written()
         self.source = None if self.written is None else self.written.source
@@ -172,8 +179,9 @@ class LoopProgram:
         stored = list(first_stored([*results, *([check] if check else [])]).values())
         inputs = [expansion.of[v] for v in self.graph.inputs]
         body = self.body
+        ranks = [len(v.shape) for v in self.graph.outputs]
         writer = LoopWriter(
-            terms, stored, inputs, results, body.carries, body.xs, check, body.until
+            terms, stored, inputs, results, ranks, body.carries, body.xs, check, body.until
         )
         return writer.loop()
 
@@ -181,11 +189,13 @@ class LoopProgram:
         self, operands: list[np.ndarray], length: int, reverse: bool, known: dict[int, int]
     ) -> list[np.ndarray]:
         """The last carry, and what was collected."""
-        found = known | self._lengths(operands)
-        shapes = [
-            (tuple(self.graph.sizes.evaluate(n, found) for n in v.shape), v.dtype)
-            for v in self.graph.outputs
-        ]
+        key = (*[a.shape for a in operands], *known.items())
+        sizes = self._sizes.get(key)
+        if sizes is None:
+            if len(self._sizes) > _MOST_SIZES:
+                self._sizes.clear()
+            sizes = self._sizes[key] = self._sizes_for(operands, known)
+        given, shapes = sizes
         c = self.body.carries
         made = [
             np.empty(shape if k < c else (length, *shape), dtype)
@@ -194,20 +204,18 @@ class LoopProgram:
         if self.written is None:
             self._in_turn(operands, made, length, reverse)
             return made
-        if self._call(operands, made, length, reverse, found)[0] >= 0:
+        if self._call(operands, made, length, reverse, given)[0] >= 0:
             self._in_turn(operands, made, length, reverse)
         return made
 
     def _call(
-        self, operands: list[np.ndarray], made: list[np.ndarray], length: int, reverse: bool,
-        found: dict[int, int],
+        self, operands: Sequence[np.ndarray], made: Sequence[np.ndarray], length: int,
+        reverse: bool, given: Sequence[int],
     ) -> np.ndarray:  # fmt: skip
         """Call the kernel; says in which step it failed, or -1, and how many were made."""
-        written = self.written
-        assert written is not None
-        flat = [a.reshape(-1) for a in (*operands, *made)]
+        flat = [a if a.ndim else a.reshape(1) for a in (*operands, *made)]
         ended = np.array([-1, length])
-        self.entry(*flat, ended, length, int(reverse), *(found[k] for k in written.lengths))
+        self.entry(*flat, ended, length, int(reverse), *given)
         if ended[0] >= 0:  # the operations one by one say what is wrong
             self.step = evaluate.compile_graph(self.graph)
         return ended
@@ -221,6 +229,17 @@ class LoopProgram:
             "loop", written.source, written.signature,
             externals=written.externals, functions=written.functions,
         ).entry  # fmt: skip
+
+    def _sizes_for(
+        self, operands: Sequence[np.ndarray], known: dict[int, int]
+    ) -> tuple[list[int], list[tuple]]:
+        """The lengths that the kernel takes; shapes and dtypes of what a step returns."""
+        found = known | self._lengths(operands)
+        shapes = [
+            (tuple(self.graph.sizes.evaluate(n, found) for n in v.shape), v.dtype)
+            for v in self.graph.outputs
+        ]
+        return [found[k] for k in self.written.lengths] if self.written else [], shapes
 
     def _lengths(self, operands: Sequence[np.ndarray]) -> dict[int, int]:
         sizes, found = self.graph.sizes, {}
@@ -238,10 +257,9 @@ class LoopProgram:
     ) -> None:
         """Run a program for each step."""
         carry, xs, outside = self.body.parts(operands)
-        count = len(carry)
+        count, step = len(carry), self.step.run
         for k in range(length)[::-1] if reverse else range(length):
-            rows = [np.asarray(x[k]) for x in xs]
-            found = self.step.run(*map(np.asarray, carry), *rows, *outside)
+            found = step(*carry, *[x[k, ...] for x in xs], *outside)
             carry = found[:count]
             for whole, row in zip(made[count:], found[count:], strict=True):
                 whole[k] = row

@@ -31,13 +31,13 @@ class WhileProgram(LoopProgram):
             return arrays, 0
         if self.written is None:
             return self._until(arrays, outside)
-        found = known | self._lengths([*arrays, *outside])
+        given, _ = self._sizes_for([*arrays, *outside], known)
         done, steps, entry = 0, FIRST, self.entry
         assert entry is not None
         made = [np.empty_like(a) for a in arrays]
         while True:
             begin = time.perf_counter()
-            failed, count = self._call([*arrays, *outside], made, steps, False, found)
+            failed, count = self._call([*arrays, *outside], made, steps, False, given)
             if failed >= 0:
                 return self._until(arrays, outside)
             done += int(count)
