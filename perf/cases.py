@@ -303,11 +303,15 @@ def loop_cases() -> list[Case]:
     name = "gradients by sample/1000 of 10-32-1"
     case(name, "examples", 1 / 1.5, threads=1, samples=1000)
     case(name, "examples", 1 / 20, "torch", samples=1000)
-    sizes = {"problem": "likelihood", "samples": 1000, "parameters": 30}
+    likelihood: dict[str, Any] = {"samples": 1000, "parameters": 30}
     name = "Hessian/30 parameters"
-    case(name, derivative="hessian", target=None, **sizes)
+    case(name, "likelihood", None, derivative="hessian", **likelihood)
     parts = {
-        label: ("numgrad", "loop", {**sizes, "derivative": derivative, "compiled": False})
+        label: (
+            "numgrad",
+            "loop",
+            {"problem": "likelihood", "derivative": derivative, "compiled": False, **likelihood},
+        )
         for label, derivative in (("numgrad", "hessian"), ("gradient", "grad"))
     }
     found.append(Case(f"loop/{name}/eager, in gradients", parts, ("gradient",), 10.0))
