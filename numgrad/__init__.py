@@ -164,6 +164,7 @@ _ON_FIRST_USE = {
     "piecewise": "numgrad.tensors.applying",
     "r_": "numgrad.tensors.concatenators",
     "save": "numgrad.io",
+    "solve_ivp": "numgrad.integrate",
     **_LATE,
 }
 """Where to find what is loaded when it is first asked for: most programs need a part of it."""
