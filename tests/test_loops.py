@@ -202,10 +202,6 @@ ERRORS = {
         lambda: ng.vmap(lambda x: ng.cond(x > 0, lambda: (1.0,), lambda: 1.0))(np.array([1.0, -1])),
         "nested otherwise in another branch",
     ),
-    "traced": (
-        lambda: ng.jit(lambda x: ng.while_loop(lambda c: c > 0, lambda c: c - 1, x))(3.0),
-        "what decides depends on arguments",
-    ),
     "upper": (lambda: ng.fori_loop(0, 2.5, numbers, 0.0), "fori_loop: upper must be an integer"),
     "lower": (lambda: ng.fori_loop(None, 3, numbers, 0.0), "fori_loop: lower must be an integer"),
     "fraction": (lambda: ng.scan(numbers, 0.0, length=2.0), "scan: length must be an integer"),

@@ -22,6 +22,7 @@ from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.core.tree import align, flatten, map_leaves, unflatten
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
+from numgrad.operations.shape import as_operand
 from numgrad.tensors.tensor import Tensor
 
 
@@ -33,6 +34,20 @@ def decided(name: str, value: Any) -> Any:
     NumgradTypeError
         If it is none, or not a single one.
     """
+    _check_truth(name, value)
+    flags = _numbers(name, value)
+    if not flags.size:  # a batch of no example
+        return False
+    return bool(flags.flat[0]) if np.all(flags == flags.flat[0]) else value
+
+
+def truth(name: str, value: Any) -> Any:
+    """A truth value as an array of a trace; raises as ``decided`` does."""
+    _check_truth(name, value)
+    return OPS["astype"](as_operand(value), np.bool)
+
+
+def _check_truth(name: str, value: Any) -> None:
     shape = np.shape(value) if not isinstance(value, Tensor) else value.shape
     if tuple(shape) != ():
         raise NumgradTypeError(
@@ -45,10 +60,6 @@ def decided(name: str, value: Any) -> Any:
             f"{name}: the condition is a {type(value).__name__}; it is one truth value, as a bool "
             "or a number"
         )
-    flags = _numbers(name, value)
-    if not flags.size:  # a batch of no example
-        return False
-    return bool(flags.flat[0]) if np.all(flags == flags.flat[0]) else value
 
 
 def numbered(name: str, value: Any) -> Any:

@@ -10,7 +10,7 @@ are done: Note [Examples that part ways] in ``lanes``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -20,12 +20,13 @@ from numgrad.core.abstract import AbstractArray, AbstractLength
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
-from numgrad.core.tree import Nesting, align, flatten, paths, unflatten
+from numgrad.core.tree import Nesting, align, flatten, map_leaves, paths, unflatten
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.shape import as_index, as_operand
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.chosen import check_function
-from numgrad.transforms.lanes import advanced, decided
+from numgrad.transforms.kept import Save, in_segments, recomputed, steps_between
+from numgrad.transforms.lanes import advanced, decided, truth
 
 
 def scan(
@@ -34,6 +35,7 @@ def scan(
     xs: Any = None,
     length: int | None = None,
     reverse: bool = False,
+    save: Save = None,
 ) -> tuple[Any, Any]:
     """Call ``step`` for each element along the first axis of ``xs``, carrying a state along.
 
@@ -52,6 +54,11 @@ def scan(
         Number of steps; may be left out where ``xs`` tell it.
     reverse
         Begin at the end; what is collected keeps the order of ``xs``.
+    save
+        What is kept for gradients: ``"all"`` that steps compute, or only ``"carries"``, from which
+        each step is computed again; the carry every so many steps, a number or a function of the
+        length; ``"sqrt"``, the square root of the length, whose memory grows as that does. None is
+        ``"carries"`` in compiled functions, where computing is cheap, and ``"all"`` in eager code.
 
     Returns
     -------
@@ -62,9 +69,10 @@ def scan(
     Raises
     ------
     NumgradTypeError
-        If ``step`` returns no pair, or something is no array.
+        If ``step`` returns no pair, or something is no array; if ``save`` is of another type.
     NumgradValueError
-        If lengths differ or are not known, or the carry changes its shape or nesting.
+        If lengths differ or are not known, the carry changes its shape or nesting, or ``save`` is
+        not positive.
 
     Examples
     --------
@@ -78,8 +86,8 @@ def scan(
     count = _count(nesting, given, length)
     inputs = [_array("scan", "xs", x) for x in given]
 
-    def one(carry: Any, arrays: Sequence[Any], k: int = 0) -> tuple[Any, Any]:
-        result = step(carry, None if xs is None else unflatten(nesting, (x[k] for x in arrays)))
+    def of_rows(carry: Any, rows: Iterable[Any]) -> tuple[Any, Any]:
+        result = step(carry, None if xs is None else unflatten(nesting, iter(rows)))
         if isinstance(result, tuple) and len(result) == 2:
             return result
         raise NumgradTypeError(
@@ -87,15 +95,24 @@ def scan(
             "what is to be collected (None for nothing)"
         )
 
+    def one(carry: Any, arrays: Sequence[Any], k: int = 0) -> tuple[Any, Any]:
+        return of_rows(carry, (x[k] for x in arrays))
+
     loop = _Loop("scan", init, given)
+    every = None if save is None else steps_between(save, count)
+    if every is not None and every > 1 and count:
+        loop.settle(one, inputs)
+        carry, ys = in_segments(scan, of_rows, loop.carry, inputs, count, every, reverse)
+        return map_leaves(loop.kind, carry), map_leaves(loop.kind, ys)
     if state.ground.deferred:
-        return _compiled(one, loop, inputs, count, reverse)
+        return _compiled(one, loop, inputs, count, reverse, save == "all")
     loop.settle(one, inputs)
     order = range(count)[::-1] if reverse else range(count)
     rows: dict[int, list[Any]] = {}
     structure: Nesting = None
     for k in order:
-        y = loop.step(partial(one, arrays=inputs, k=k))
+        called = one if every is None else partial(recomputed, one)
+        y = loop.step(partial(called, arrays=inputs, k=k))
         rows[k] = []
         structure = flatten(y, rows[k])
     if not count:
@@ -105,7 +122,12 @@ def scan(
 
 
 def _compiled(
-    one: Callable[..., Any], loop: _Loop, inputs: Sequence[Any], count: Any, reverse: bool
+    one: Callable[..., Any],
+    loop: _Loop,
+    inputs: Sequence[Any],
+    count: Any,
+    reverse: bool,
+    everything: bool,
 ) -> tuple[Any, Any]:
     """As a loop of the compiled function."""
     from numgrad.compiler.run.loop import compiled_scan
@@ -124,13 +146,15 @@ def _compiled(
         return loop._checked(new), [_array("scan", "what is collected", found[k]) for k in places]
 
     leaves, weak = loop.leaves, loop.weak
-    loop.leaves, made = compiled_scan(function, leaves, weak, inputs, count, reverse)
+    loop.leaves, made = compiled_scan(function, leaves, weak, inputs, count, reverse, everything)
     by_place = dict(zip(places, made, strict=True))
     parts = (by_place.get(k) for k in range(len(list(paths(structure, "")))))
     return loop.result(), unflatten(structure, parts)
 
 
-def fori_loop(lower: int, upper: int, body: Callable[[int, Any], Any], init: Any) -> Any:
+def fori_loop(
+    lower: int, upper: int, body: Callable[[int, Any], Any], init: Any, save: Save = None
+) -> Any:
     """The last carry of ``for i in range(lower, upper): carry = body(i, carry)``.
 
     Parameters
@@ -141,6 +165,8 @@ def fori_loop(lower: int, upper: int, body: Callable[[int, Any], Any], init: Any
         Takes the number of the step and the carry, returns the new carry, nested and shaped alike.
     init
         The carry at first: an array or number, or a nesting.
+    save
+        What is kept for gradients, as for ``scan``.
 
     Raises
     ------
@@ -158,10 +184,10 @@ def fori_loop(lower: int, upper: int, body: Callable[[int, Any], Any], init: Any
         _whole("fori_loop", name, n) for name, n in (("lower", lower), ("upper", upper))
     )
     loop = _Loop("fori_loop", init, [])
-    if state.ground.deferred:
+    if state.ground.deferred or save is not None:
         steps = OPS["iota"](length=max(upper - lower, 0)) + lower
-        body_of = partial(_numbered, body)
-        return scan(body_of, init, steps)[0]
+        carry, _ = scan(partial(_numbered, body), init, steps, save=save)
+        return carry
     for k in range(lower, upper):
         loop.step(lambda carry, k=k: (body(k, carry), None))
     return loop.result()
@@ -203,6 +229,19 @@ def while_loop(cond: Callable[[Any], Any], body: Callable[[Any], Any], init: Any
     check_function("while_loop", cond)
     check_function("while_loop", body)
     loop = _Loop("while_loop", init, [])
+    if state.ground.deferred:
+        from numgrad.compiler.run.while_loop import compiled_while
+
+        def of(leaves: Sequence[Any]) -> Any:
+            return unflatten(loop.nesting, iter(leaves))
+
+        loop.leaves = compiled_while(
+            lambda leaves: truth("while_loop", cond(of(leaves))),
+            lambda leaves: loop._checked(body(of(leaves))),
+            loop.leaves,
+            loop.weak,
+        )
+        return loop.result()
     while True:
         goes_on = decided("while_loop", cond(loop.carry))
         if goes_on is False:
