@@ -164,6 +164,7 @@ _ON_FIRST_USE = {
     "piecewise": "numgrad.tensors.applying",
     "r_": "numgrad.tensors.concatenators",
     "save": "numgrad.io",
+    "odeint": "numgrad.integrate",
     "solve_ivp": "numgrad.integrate",
     **_LATE,
 }
