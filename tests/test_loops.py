@@ -213,8 +213,12 @@ ERRORS = {
     "nothing": (lambda: ng.while_loop(lambda c: None, abs, 1.0), "condition is a NoneType"),
     "list": (lambda: ng.while_loop(lambda c: [True], abs, 1.0), "condition is a list"),
     "traced bound": (
-        lambda: ng.jit(lambda n, x: ng.fori_loop(0, n, lambda i, c: c * x, 1.0))(3, 2.0),
+        lambda: ng.jit(lambda n, x: ng.fori_loop(0, n, lambda i, c: c * x, 1.0))(3.0, 2.0),
         r"fori_loop: upper needs the numbers .*static_argnums",
+    ),
+    "unknown length": (
+        lambda: ng.jit(lambda n, x: ng.fori_loop(0, n, lambda i, c: c * x, 1.0, "sqrt"))(3, 2.0),
+        "found while the loop runs",
     ),
     "not associative": (lambda: ng.associative_scan(lambda a, b: a[:1], np.ones(8)), "one by one"),
 }

@@ -25,7 +25,7 @@ Save = str | int | Callable[[int], int] | None
 STATES, ALL, ROOT = "carries", "all", "sqrt"
 
 LONGER = 4
-"""How many times as long compiled segments are: starting one takes as long as some hundred steps."""
+"""How many times as long compiled segments are: starting one takes as long as 100 steps."""
 
 
 def steps_between(save: Save, count: Any) -> int | None:

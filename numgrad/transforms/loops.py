@@ -25,8 +25,8 @@ from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.shape import as_index, as_operand
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.chosen import check_function
-from numgrad.transforms.kept import Save, in_segments, recomputed, steps_between
-from numgrad.transforms.lanes import advanced, decided, truth
+from numgrad.transforms.kept import STATES, Save, in_segments, recomputed, steps_between
+from numgrad.transforms.lanes import advanced, decided, leaf, numbered, truth
 
 
 def scan(
@@ -84,7 +84,7 @@ def scan(
     given: list[Any] = []
     nesting = None if xs is None else flatten(xs, given)
     count = _count(nesting, given, length)
-    inputs = [_array("scan", "xs", x) for x in given]
+    inputs = [leaf("scan", "xs", x) for x in given]
 
     def of_rows(carry: Any, rows: Iterable[Any]) -> tuple[Any, Any]:
         result = step(carry, None if xs is None else unflatten(nesting, iter(rows)))
@@ -143,7 +143,7 @@ def _compiled(
         found: list[Any] = []
         structure = flatten(y, found)
         places[:] = [k for k, part in enumerate(found) if part is not None]
-        return loop._checked(new), [_array("scan", "what is collected", found[k]) for k in places]
+        return loop._checked(new), [leaf("scan", "what is collected", found[k]) for k in places]
 
     leaves, weak = loop.leaves, loop.weak
     loop.leaves, made = compiled_scan(function, leaves, weak, inputs, count, reverse, everything)
@@ -160,13 +160,15 @@ def fori_loop(
     Parameters
     ----------
     lower, upper
-        Integers; no step at all if ``upper`` is not the larger one.
+        Integers, also such that depend on arguments of a compiled function, or that differ by
+        example of a batch; no step at all if ``upper`` is not the larger one.
     body
         Takes the number of the step and the carry, returns the new carry, nested and shaped alike.
     init
         The carry at first: an array or number, or a nesting.
     save
-        What is kept for gradients, as for ``scan``.
+        What is kept for gradients, as for ``scan``; "carries" alone where the number of steps is
+        found while the loop runs.
 
     Raises
     ------
@@ -180,9 +182,9 @@ def fori_loop(
     np.float64(13.0)
     """
     check_function("fori_loop", body)
-    lower, upper = (
-        _whole("fori_loop", name, n) for name, n in (("lower", lower), ("upper", upper))
-    )
+    lower, upper = (_bound(name, n) for name, n in (("lower", lower), ("upper", upper)))
+    if isinstance(lower, Tensor) or isinstance(upper, Tensor):
+        return _until(lower, upper, body, init, save)
     loop = _Loop("fori_loop", init, [])
     if state.ground.deferred or save is not None:
         steps = OPS["iota"](length=max(upper - lower, 0)) + lower
@@ -191,6 +193,28 @@ def fori_loop(
     for k in range(lower, upper):
         loop.step(lambda carry, k=k: (body(k, carry), None))
     return loop.result()
+
+
+def _bound(what: str, n: Any) -> Any:
+    """An integer, or a Tensor if it is not known yet or differs by example."""
+    if isinstance(n, Tensor) and not n.ndim and n.dtype.kind in "iu":
+        return numbered("fori_loop", n)
+    return _whole("fori_loop", what, n)
+
+
+def _until(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any, save: Save) -> Any:
+    """The loop between bounds that are found while it runs."""
+    if save not in (None, STATES):
+        raise NumgradValueError(
+            f"fori_loop: save is {save!r}, and the number of steps is found while the loop runs; "
+            "give 'carries', or bounds that are known"
+        )
+    start = OPS["astype"](leaf("fori_loop", "lower", lower), np.int64)
+    return while_loop(
+        lambda carry: OPS["less"](carry[0], upper),
+        lambda carry: (carry[0] + 1, body(*carry)),
+        (start, init),
+    )[1]
 
 
 def _numbered(body: Callable[[Any, Any], Any], carry: Any, k: Any) -> tuple[Any, None]:
@@ -311,7 +335,7 @@ def associative_scan(
     check_function("associative_scan", f)
     given: list[Any] = []
     nesting, axis = flatten(xs, given), as_index("associative_scan", axis)
-    arrays = [_array("associative_scan", "xs", x) for x in given]
+    arrays = [leaf("associative_scan", "xs", x) for x in given]
     if not arrays or any(not -a.ndim <= axis < a.ndim for a in arrays):
         raise NumgradValueError(
             f"associative_scan: xs have shapes {[tuple(a.shape) for a in arrays]}; each needs an "
@@ -383,7 +407,7 @@ class _Loop:
         self.nesting = flatten(init, given)
         self.as_tensors = bool(state.transforms or state.interpreters or state.ground.deferred)
         self.as_tensors |= any(isinstance(x, Tensor) for x in (*given, *others))
-        self.leaves = [_array(name, "the carry", x) for x in given]
+        self.leaves = [leaf(name, "the carry", x) for x in given]
         self.weak = [type(x) in (int, float, complex) for x in given]
         self.steps = 0
 
@@ -460,7 +484,7 @@ class _Loop:
 
     def _checked(self, new: Any) -> list[Any]:
         found = _like(self.name, self.nesting, new, "the carry after a step")
-        arrays = [_array(self.name, "the carry", x) for x in found]
+        arrays = [leaf(self.name, "the carry", x) for x in found]
         for k, (a, before) in enumerate(zip(arrays, self.leaves, strict=True)):
             if tuple(a.shape) != tuple(before.shape):
                 raise NumgradValueError(
@@ -492,17 +516,6 @@ def _like(name: str, nesting: Nesting, value: Any, what: str) -> list[Any]:
             f"{name}: {where} is nested otherwise than before; return what is nested alike"
         )
     return found
-
-
-def _array(name: str, what: str, x: Any) -> Tensor:
-    """A leaf as a Tensor."""
-    if isinstance(x, Tensor):
-        return x
-    if not isinstance(x, AbstractLength) and np.asarray(x).dtype.kind not in "biufc":
-        raise NumgradTypeError(
-            f"{name}: {what} holds a {type(x).__name__}; it holds arrays and numbers"
-        )
-    return Tensor(state.ground.lift(x))
 
 
 def _whole(name: str, what: str, n: Any) -> Any:
@@ -542,7 +555,7 @@ def _stacked(parts: Sequence[Any]) -> Any:
     """What was collected from one place."""
     if all(part is None for part in parts):
         return None
-    return OPS["stack"]([_array("scan", "what is collected", part) for part in parts])
+    return OPS["stack"]([leaf("scan", "what is collected", part) for part in parts])
 
 
 def _of_no_step(one: Callable[..., Any], loop: _Loop, inputs: Sequence[Any]) -> Any:

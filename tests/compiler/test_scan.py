@@ -157,7 +157,7 @@ def test_an_index_out_of_range_is_the_error_of_the_step():
 def test_random_numbers_in_a_step_are_refused_with_the_line():
     rng = ng.random.default_rng(0)
     f = ng.jit(lambda x: ng.scan(lambda c, _: (c + rng.standard_normal(), None), x, length=3)[0])
-    with pytest.raises(NumgradTraceError, match=r"test_scan\.py.*draw them before the loop"):
+    with pytest.raises(NumgradTraceError, match=r"test_scan\.py.*draw before it"):
         f(0.0)
 
 

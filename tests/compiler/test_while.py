@@ -152,6 +152,23 @@ def test_a_step_that_needs_other_code_runs_between():
     np.testing.assert_allclose(ng.jit(ng.grad(f))(x), ng.grad(f)(x), rtol=1e-8)
 
 
+def test_bounds_that_are_found_while_running():
+    def f(low, high, x):
+        return ng.fori_loop(low, high, lambda i, c: np.sin(c) * x + i, x * 2)
+
+    both = ng.jit(ng.value_and_grad(f, 2))
+    for low, high in ((0, 3), (2, 7), (1, 1), (4, 0)):
+        expected = ng.value_and_grad(lambda x: f(low, high, x))(0.7)  # noqa: B023
+        np.testing.assert_allclose(both(low, high, 0.7), expected, rtol=1e-12)
+    second = ng.jit(lambda n, x: ng.hessian(lambda x: f(0, n, x))(x))
+    np.testing.assert_allclose(second(4, 0.7), ng.hessian(lambda x: f(0, 4, x))(0.7), rtol=1e-11)
+    highs = np.array([3, 0, 5])
+    slopes = [ng.grad(lambda x: f(1, n, x))(0.7) for n in highs]  # noqa: B023
+    each = ng.vmap(ng.grad(f, 2), (None, 0, None))
+    np.testing.assert_allclose(each(1, highs, 0.7), slopes, rtol=1e-12)
+    np.testing.assert_allclose(ng.jit(each)(1, highs, 0.7), slopes, rtol=1e-12)
+
+
 def test_what_is_no_array_comes_out_of_no_step():
     rng = ng.random.default_rng(0)
     f = ng.jit(lambda x: ng.while_loop(lambda c: c < 9, lambda c: c + rng.uniform(), x))

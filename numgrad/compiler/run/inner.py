@@ -21,6 +21,7 @@ from numgrad.autograd.engine.backward import dense_grad
 from numgrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from numgrad.autograd.modes import enable_grad
 from numgrad.autograd.variable import Tensor
+from numgrad.compiler.graph.graph import Value
 from numgrad.compiler.graph.shapes import results_of
 from numgrad.compiler.run.inner_program import Part
 from numgrad.compiler.run.loop import OfOneCall, dense, follows, is_zero
@@ -80,16 +81,21 @@ def _derived(
 
 def joined(found: Sequence[tuple[Part, list[Any]]]) -> tuple[Parts, list[Any]]:
     """Parts that read the same operands: what each of them reads besides."""
-    besides = [x for _, outside in found for x in outside]
+    count = len(found[0][0].graph.inputs) - len(found[0][1])
+    besides: dict[int, Any] = {}
+    own: list[dict[int, Value]] = []
+    for part, outside in found:
+        besides.update((id(x), x) for x in outside)
+        read = part.graph.inputs[count:]
+        own.append({id(x): v for x, v in zip(outside, read, strict=True)})
     if not besides:
         return tuple([part for part, _ in found]), []
-    first, own = found[0]
-    common = first.graph.inputs[: len(first.graph.inputs) - len(own)]
-    more = [v for part, outside in found for v in part.graph.inputs[len(common) :][: len(outside)]]
+    all_of = {key: value for values in own for key, value in values.items()}
     parts = tuple([
-        part.with_inputs([*part.graph.inputs[: len(common)], *more]) for part, _ in found
+        part.with_inputs([*part.graph.inputs[:count], *({**all_of, **values}[k] for k in besides)])
+        for (part, _), values in zip(found, own, strict=True)
     ])  # fmt: skip
-    return parts, besides
+    return parts, list(besides.values())
 
 
 @subgraph.shape

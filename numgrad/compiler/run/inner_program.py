@@ -10,6 +10,7 @@ import numpy as np
 
 from numgrad.compiler.graph.graph import Graph, Value
 from numgrad.compiler.graph.shapes import lengths_read
+from numgrad.compiler.passes import optimize
 from numgrad.compiler.run.program import compile_graph
 from numgrad.compiler.run.replay import replay
 from numgrad.compiler.trace.cut import extract
@@ -56,6 +57,13 @@ class Part:
     def with_inputs(self, inputs: Sequence[Value]) -> Part:
         """The same for other inputs, which hold its own."""
         return Part(extract(self.graph, inputs, self.graph.outputs), self.axis)
+
+    @cached_property
+    def optimized(self) -> Graph:
+        """The same graph, after the passes."""
+        part = extract(self.graph, self.graph.inputs, self.graph.outputs)
+        optimize(part)
+        return part
 
     @cached_property
     def _program(self) -> Any:

@@ -166,7 +166,7 @@ class LoopProgram:
             self.step = compile_graph(extract(graph, graph.inputs, graph.outputs))
 
     def _written(self) -> LoopKernel | None:
-        expansion = Expansion(self.graph)
+        expansion = Expansion(self.graph, inline=True)
         results = stored_as([expansion.of[v] for v in self.graph.outputs])
         if expansion.opaque:
             return None

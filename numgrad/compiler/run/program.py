@@ -433,7 +433,7 @@ class KernelProgram:
         if term.op == SIZE:
             return self._text(term.detail)
         if term.shape or term.op == OPAQUE:
-            return self._name(term)
+            return f"{self._name(term)}.item()" if weak else self._name(term)
         if term.op == SCALAR:
             return f"array({self._name(term)})" if not weak else self._name(term)
         return f"{self._name(term)}.reshape(())"

@@ -113,11 +113,12 @@ def trace_body(
     given: Sequence[Meta],
     weak: Sequence[bool] = (),
     sizes: Sizes | None = None,
+    what: str = "a step of a compiled loop",
 ) -> TracedBody:
     """Trace a step for inputs of these shapes and dtypes; ``function`` returns a flat list.
 
-    Lengths are ``sizes``, or else those of the trace around it: what is made from a body has its
-    lengths, which may be those of an earlier trace.
+    Errors say ``what`` it is. Lengths are ``sizes``, or else those of the trace around it: what is
+    made from a body has its lengths, which may be those of an earlier trace.
     """
     tracer = BodyTracer(sizes)
     flags = [*weak, *[False] * (len(given) - len(weak))]
@@ -133,8 +134,8 @@ def trace_body(
     for node in tracer.graph.nodes:
         if node.op == CALL:
             raise NumgradTraceError(
-                f"{node.line or 'scan'}: a step of a compiled loop calls Python code or draws "
-                "random numbers, which it cannot do at each step; draw them before the loop and "
-                "pass them as xs"
+                f"{node.line or 'jit'}: {what} calls Python code or draws random numbers, which "
+                "is not done where it may run many times or not at all; draw before it, and pass "
+                "on what is drawn (to a loop as xs)"
             )
     return TracedBody(tracer.graph, tracer.outside, stays_weak)
