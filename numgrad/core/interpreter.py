@@ -91,6 +91,10 @@ class Ground(Interpreter):
     def lift(self, x: Any, dtype: Any = None) -> Any:
         """Anything as an array; a number gets the dtype, if one is given."""
 
+    def detached(self, x: Any) -> Any:
+        """The array of a Tensor that no graph leads to."""
+        return self.lift(x)
+
     @abstractmethod
     def numbers(self, x: Any) -> Any:
         """The elements of a Tensor or array as an ndarray; None if it has none that could be seen.

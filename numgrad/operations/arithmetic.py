@@ -180,6 +180,15 @@ def positive(x):
 positive.vjp(x=lambda g: g)
 
 
+@elementwise(internal=True, method=False, ref=np.positive)
+def unfollowed(x):
+    """The operand as a constant, in graphs that are differentiated later."""
+    return +x
+
+
+unfollowed.kink(x=([1.0, -0.5], [0, 0]))
+
+
 @elementwise(ref=np.absolute, dunder="abs", aliases=("abs",), special=(0.0,))
 def absolute(x):
     """Absolute value; of a complex operand its real magnitude.

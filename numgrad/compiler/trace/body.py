@@ -24,7 +24,8 @@ from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.compiler.trace.interpreter import TraceInterpreter
 from numgrad.compiler.trace.tracer import Tracer
 from numgrad.core.formula import Meta
-from numgrad.core.interpreter import state
+from numgrad.core.interpreter import bind, state
+from numgrad.core.op import OPS
 from numgrad.errors import NumgradTraceError
 
 _OWN = (
@@ -73,6 +74,13 @@ class BodyTracer(Tracer):
         if isinstance(x, Tensor) or (isinstance(x, np.ndarray) and self.around is not None):
             return self._from_outside(x, array)
         return super().lift(x, dtype)
+
+    def detached(self, x: Tensor) -> TracedArray:
+        """A node says so: derivatives of the step are taken from its graph."""
+        array = self.lift(x)
+        if array.dtype.kind not in "fc":
+            return array
+        return bind(OPS["unfollowed"], (Tensor(array),), {})._array  # pyright: ignore
 
     def freeze(self, array: np.ndarray, *, made: bool = False) -> TracedArray:
         """An array that is made in the step: one of the trace around it, the same in all steps."""

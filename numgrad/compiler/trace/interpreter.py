@@ -77,6 +77,9 @@ class TraceInterpreter(RecordingInterpreter):
     def lift(self, x: Any, dtype: Any = None) -> TracedArray:
         return self.tracer.lift(x, dtype)
 
+    def detached(self, x: Any) -> Any:
+        return self.tracer.detached(x)
+
     def numbers(self, x: Any) -> None:
         return None
 

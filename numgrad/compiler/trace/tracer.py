@@ -51,6 +51,10 @@ class Tracer(Effects):
             if array.value is not self._stored.get(id(array), target):
                 self.graph.writes.append((target, array.value))
 
+    def detached(self, x: Tensor) -> TracedArray:
+        """The array of a Tensor that no graph leads to: the tape is told in the same trace."""
+        return self.lift(x)
+
     # ------------------------------------------------------------------------------- arguments
 
     def array(
