@@ -44,11 +44,23 @@ def _tolerance(what: str, x: Any) -> Any:
     if isinstance(x, Tensor):
         return x.detach()
     array = np.asarray(x)
-    if array.dtype.kind not in "iuf" or not np.all(array >= 0) or (what == "atol" and not np.all(array)):
+    if (
+        array.dtype.kind not in "iuf"
+        or not np.all(array >= 0)
+        or (what == "atol" and not np.all(array))
+    ):
         raise NumgradValueError(
             f"odeint: {what} is {x!r}; rtol is not negative, and atol is positive"
         )
     return array if array.ndim else float(array)
+
+
+def beside(x: Any, state: Any, real: np.dtype) -> Any:
+    """A number, or one for each time, to multiply states by."""
+    if not isinstance(x, Tensor):
+        return x
+    x = x if x.dtype == real else OPS["astype"](x, real)
+    return OPS["reshape"](x, (*x.shape, *(1,) * (state.ndim - 1))) if x.ndim else x
 
 
 def _is_number(x: Any) -> bool:
@@ -131,23 +143,21 @@ class Motion:
         return made
 
     def scaled(self, h: Any, weights: Sequence[Any], slopes: Sequence[Leaves]) -> Leaves:
-        """``h`` times a weighted sum of slopes, for each leaf."""
+        """``h`` times a weighted sum of slopes, for each leaf.
+
+        ``h`` and the weights are numbers, or vectors that go along the first axis of slopes.
+        """
+        terms = [(w, k) for w, k in zip(weights, slopes, strict=True) if isinstance(w, Tensor) or w]
         found = []
-        for k, real in enumerate(self.reals):
+        for leaf, real in enumerate(self.reals):
             total = None
-            for weight, slope in zip(weights, slopes, strict=True):
-                if type(weight) is float and weight == 0.0:
-                    continue
-                if isinstance(weight, Tensor) and weight.dtype != real:
-                    weight = OPS["astype"](weight, real)
-                term = slope[k] if type(weight) is float and weight == 1.0 else weight * slope[k]
+            for w, k in terms:
+                term = beside(w, k[leaf], real) * k[leaf]
                 total = term if total is None else total + term
-            found.append((h if h.dtype == real else OPS["astype"](h, real)) * total)
+            found.append(beside(h, slopes[0][leaf], real) * total)
         return found
 
-    def moved(
-        self, y: Leaves, h: Any, weights: Sequence[Any], slopes: Sequence[Leaves]
-    ) -> Leaves:
+    def moved(self, y: Leaves, h: Any, weights: Sequence[Any], slopes: Sequence[Leaves]) -> Leaves:
         """``y`` plus ``h`` times a weighted sum of slopes."""
         return [a + b for a, b in zip(y, self.scaled(h, weights, slopes), strict=True)]
 

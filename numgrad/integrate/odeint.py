@@ -3,28 +3,37 @@
 Note [Steps that are judged]
 ----------------------------
 A step is computed, its error estimated, and the step taken or made anew with another length. What
-the steps are is no function of anything: gradients are those of the steps taken, with lengths that
-are constants. Eager code sees the verdict, and the tape has nothing of a step that is refused.
-Where the verdict is known only later, in compiled functions and for examples that differ, an array
-chosen by ``np.where`` would hand a zero to the gradient of the refused step, which may have no
-value: a NaN. So the step that counts is computed once more, with length zero if it is refused, and
-gradients flow through that one only.
+the lengths are is no function of anything: gradients are those of the steps taken, with lengths
+that are constants. Eager code sees the verdict, and the tape has nothing of a step that is refused.
+Where the verdict is known only later, in compiled functions and for examples that differ, choosing
+by ``np.where`` would hand a zero to the gradient of the refused step, which may have no value: a
+NaN. So the step that counts is computed once more, with length zero if it is refused, and gradients
+flow through that one only.
+
+Note [Loops of steps]
+---------------------
+In compiled functions there are two loops, each a kernel. The first has no derivatives and finds how
+many steps are tried. The second is of that length: it tries them again, collects the steps taken,
+and computes in each turn the one that was judged in the turn before, so that its transposed loop
+reads lengths and judges nothing. The states asked for are interpolated from what was collected.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from numgrad.compiler.run.inner import with_length
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
-from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
-from numgrad.integrate.motion import Leaves, Motion, as_number
-from numgrad.integrate.runge_kutta import TABLEAUS, Tableau, Weights
-from numgrad.operations.shape import as_index
+from numgrad.core.tree import map_leaves
+from numgrad.errors import NumgradRuntimeError, NumgradValueError
+from numgrad.integrate.motion import Leaves, Motion, as_number, beside
+from numgrad.integrate.runge_kutta import TABLEAUS, Tableau
+from numgrad.operations.shape import as_index, as_operand
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.chosen import check_function
 from numgrad.transforms.lanes import chosen, decided
@@ -131,10 +140,8 @@ def odeint(
     count = times.shape[0]
     if count == 0:
         return motion.result([OPS["expand_dims"](y, axis=0)[:0] for y in motion.start], t)
-    first = times[0]
-    after = times[1:]
     if method == "rk4":
-        pairs = times[:-1], after
+        pairs = times[:-1], times[1:]
         step = _fixed(motion, as_index("odeint", substeps, "substeps"))
         _, rows = scan(step, motion.start, pairs)
     else:
@@ -145,8 +152,7 @@ def odeint(
             as_number("max_step", max_step),
             as_index("odeint", max_steps, "max_steps"),
         )
-        solver = Solver(motion, TABLEAUS[method], options, stop_gradient(times))
-        _, rows = scan(solver.reach, solver.begin(first), after)
+        rows = Solver(motion, TABLEAUS[method], options, times).states()
     starts = [OPS["expand_dims"](y, axis=0) for y in motion.start]
     whole = [OPS["concat"](list(pair)) for pair in zip(starts, rows, strict=True)]
     return motion.result(whole, t)
@@ -212,7 +218,7 @@ class Step(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """The carry: where the solution has got to, what brought it there, and what is tried next.
+    """Where a solution has got to, and what is tried next.
 
     Attributes
     ----------
@@ -227,7 +233,6 @@ class Progress(NamedTuple):
     t: Any
     y: Leaves
     k: Leaves
-    last: Step
     size: Any
     count: Any
 
@@ -235,16 +240,16 @@ class Progress(NamedTuple):
 class Solver:
     """An explicit method that chooses its steps: Note [Steps that are judged]."""
 
-    def __init__(
-        self, motion: Motion, tableau: Tableau, options: Options, times: Tensor
-    ) -> None:
+    def __init__(self, motion: Motion, tableau: Tableau, options: Options, times: Tensor) -> None:
         self.motion, self.tableau, self.options = motion, tableau, options
-        self.end = times[-1]
+        self.times = times
+        fixed = stop_gradient(times)
+        self.end = fixed[-1]
         self.spacing = 4 * float(np.finfo(times.dtype).eps)
-        span = self.end - times[0]
+        span = self.end - fixed[0]
         self.direction = np.where(span < 0, -1.0, 1.0).astype(times.dtype)
         self.span = abs(span)
-        ordered = np.all((times[1:] - times[:-1]) * self.direction >= 0)
+        ordered = np.all((fixed[1:] - fixed[:-1]) * self.direction >= 0)
         if _known(ordered) is False:
             raise NumgradValueError(
                 "odeint: t is not in order, or not finite; sort the times, increasing or "
@@ -252,13 +257,22 @@ class Solver:
             )
         self.ordered = ordered
 
-    def begin(self, t: Any) -> Progress:
+    def states(self) -> Leaves:
+        """The states at all times but the first."""
+        now = self._begin(self.times[0])
+        if state.ground.deferred:
+            return self._compiled(now)
+        stages = [now.k] * (1 + len(self.tableau.nodes))
+        last = Step(now.t, np.ones_like(stop_gradient(now.t)), now.y, stages)
+        return scan(self._reach, (now, last), self.times[1:])[1]
+
+    # ------------------------------------------------------------------------ choosing steps
+
+    def _begin(self, t: Any) -> Progress:
         """Before the first step."""
         y = self.motion.start
         k = self.motion.slopes(y, t)
-        one = np.ones_like(stop_gradient(t))
-        stages = [k] * (1 + len(self.tableau.nodes))
-        return Progress(t, y, k, Step(t, one, y, stages), self._first_size(t, y, k), 0)
+        return Progress(t, y, k, self._first_size(t, y, k), 0)
 
     def _first_size(self, t: Any, y: Leaves, k: Leaves) -> Any:
         """A length for the first step: Hairer and others, II.4."""
@@ -277,32 +291,48 @@ class Solver:
             best = np.where(
                 flat, np.maximum(1e-6, size * 1e-3), (0.01 / np.where(flat, 1.0, d2)) ** 0.2
             )
-            size = np.where(best <= 100 * size, best, np.where(best > 0, 100 * size, size))
+            size = np.where(best > 0, np.minimum(best, 100 * size), size)  # not so if best is NaN
         size = np.minimum(size, options.max_step)
-        return stop_gradient(OPS["astype"](size, t.dtype))
+        return stop_gradient(OPS["astype"](as_operand(size), t.dtype))
 
     def _norm(self, errors: Leaves, y: Leaves, new: Leaves) -> Any:
         """The root mean square of errors over what is tolerated."""
         total = 0.0
-        sizes = 0
+        count = 0
         rtol, atol = self.options.rtol, self.options.atol
         for k, (error, a, b) in enumerate(zip(errors, y, new, strict=True)):
             allowed = atol[k] + rtol[k] * np.maximum(abs(a), abs(b))
             total = total + np.sum(np.square(abs(error) / allowed))
-            sizes = sizes + error.size
-        return stop_gradient(np.sqrt(total / sizes))
+            count = count + error.size
+        return stop_gradient(np.sqrt(total / count))
 
-    def reach(self, now: Progress, target: Any) -> tuple[Progress, Leaves]:
-        """As many steps as lead to a time or beyond, and the state there."""
-        now = while_loop(partial(self._goes_on, target), self._attempt, now)
-        there = OPS["logical_not"](self._before(target, now.t))
-        if _known(there) is False:
-            self._fail(now)
-        valid = np.where(np.logical_and(there, self.ordered), 1.0, np.nan)
-        y = self._within(now.last, target)
-        if _known(valid == 1.0) is True:
-            return now, y
-        return now, [a * OPS["astype"](valid, abs(a).dtype) for a in y]
+    def _try(self, now: Progress) -> tuple[Any, Step, Leaves, Any]:
+        """A step, the state after it, whether to take it, and how long the next one is to be."""
+        h = np.minimum(now.size, abs(self.end - stop_gradient(now.t))) * self.direction
+        new, step = self._step(now.t, now.y, now.k, h)
+        errors = self.motion.scaled(h, self.tableau.errors, step.slopes)
+        norm = self._norm(errors, now.y, new)
+        factor = np.minimum(10.0, np.maximum(0.2, 0.9 * np.maximum(norm, 1e-10) ** -0.2))
+        factor = np.where(norm < np.inf, factor, 0.2)
+        size = np.minimum(abs(h) * factor, self.options.max_step)
+        return norm <= 1.0, step, new, stop_gradient(OPS["astype"](size, h.dtype))
+
+    def _step(self, t: Any, y: Leaves, k: Leaves, h: Any) -> tuple[Leaves, Step]:
+        """The state after a step, and the step."""
+        slopes = [k]
+        new = y
+        for node, row in zip(self.tableau.nodes, self.tableau.rows, strict=True):
+            new = self.motion.moved(y, h, row, slopes)
+            slopes.append(self.motion.slopes(new, t + node * h))
+        return new, Step(t, h, y, slopes)
+
+    def _within(self, step: Step, t: Any) -> Leaves:
+        """The state at a time within a step, or at times within as many steps."""
+        part = (t - step.t) / step.h
+        weights: list[Any] = []
+        for a, b, c, d in self.tableau.dense:
+            weights.append(part * (a + part * (b + part * (c + part * d))) if a or b else 0.0)
+        return self.motion.moved(step.y, step.h, weights, step.slopes)
 
     def _before(self, target: Any, t: Any) -> Any:
         return (target - t) * self.direction > self.spacing * abs(target)
@@ -313,44 +343,34 @@ class Solver:
         )
         return np.logical_and(self._before(target, now.t), possible)
 
-    def _attempt(self, now: Progress) -> Progress:
-        """A step, taken or not."""
-        t, y, k, last, size, count = now
-        h = np.minimum(size, abs(self.end - stop_gradient(t))) * self.direction
-        new, slopes = self._step(t, y, k, h)
-        errors = self.motion.scaled(h, self.tableau.errors, slopes)
-        norm = self._norm(errors, y, new)
-        factor = np.minimum(10.0, np.maximum(0.2, 0.9 * np.maximum(norm, 1e-10) ** -0.2))
-        factor = np.where(norm < np.inf, factor, 0.2)
-        size = np.minimum(abs(h) * OPS["astype"](factor, h.dtype), self.options.max_step)
-        size = stop_gradient(OPS["astype"](size, h.dtype))
-        good = norm <= 1.0
-        verdict = _known(good)
+    # ---------------------------------------------------------------------------- eager code
+
+    def _reach(self, carry: tuple[Progress, Step], target: Any) -> tuple[Any, Leaves]:
+        """As many steps as lead to a time or beyond, and the state there."""
+        now, last = while_loop(lambda carry: self._goes_on(target, carry[0]), self._attempt, carry)
+        there = OPS["logical_not"](self._before(target, now.t))
+        verdict = _known(there)
         if verdict is False:
-            return Progress(t, y, k, last, size, count + 1)
+            self._fail(now)
+        y = self._within(last, target)
+        if verdict is True and _known(self.ordered) is True:
+            return (now, last), y
+        return (now, last), self._valid(np.logical_and(there, self.ordered), y)
+
+    def _attempt(self, carry: tuple[Progress, Step]) -> tuple[Progress, Step]:
+        """A step, taken or not."""
+        now, last = carry
+        good, step, new, size = self._try(now)
+        verdict = _known(good)
+        count = now.count + 1
+        if verdict is False:
+            return now._replace(size=size, count=count), last
         if verdict is True:
-            return Progress(t + h, new, slopes[-1], Step(t, h, y, slopes), size, count + 1)
-        taken = np.where(good, h, 0.0 * h)
-        new, slopes = self._step(t, y, k, taken)
-        step = chosen("odeint", good, Step(t, h, y, slopes), last)
-        return Progress(t + taken, new, slopes[-1], step, size, count + 1)
-
-    def _step(self, t: Any, y: Leaves, k: Leaves, h: Any) -> tuple[Leaves, list[Leaves]]:
-        """The state after a step, and all slopes."""
-        slopes = [k]
-        new = y
-        for node, row in zip(self.tableau.nodes, self.tableau.rows, strict=True):
-            new = self.motion.moved(y, h, row, slopes)
-            slopes.append(self.motion.slopes(new, t + node * h))
-        return new, slopes
-
-    def _within(self, step: Step, t: Any) -> Leaves:
-        """The state at a time within a step."""
-        part = (t - step.t) / step.h
-        weights: list[Any] = []
-        for a, b, c, d in self.tableau.dense:
-            weights.append(part * (a + part * (b + part * (c + part * d))))
-        return self.motion.moved(step.y, step.h, weights, step.slopes)
+            return Progress(now.t + step.h, new, step.slopes[-1], size, count), step
+        taken = np.where(good, step.h, 0.0 * step.h)
+        new, step = self._step(now.t, now.y, now.k, taken)
+        new = Progress(now.t + taken, new, step.slopes[-1], size, count)
+        return new, chosen("odeint", good, step, last)
 
     def _fail(self, now: Progress) -> None:
         where = f"at t = {float(now.t):.6g}" if now.t.ndim == 0 else "at some time"
@@ -364,6 +384,51 @@ class Solver:
             f"odeint: {where} no step is short enough: the function returns NaN there, or the "
             "solution ends; look at what it returns, or end before"
         )
+
+    def _valid(self, flags: Any, y: Leaves) -> Leaves:
+        """States, NaN where a flag says that there is none, gradients as well."""
+        valid = np.where(flags, 1.0, np.nan)
+        return [beside(valid, a, real) * a for a, real in zip(y, self.motion.reals, strict=True)]
+
+    # ----------------------------------------------------------------------------- compiled
+
+    def _compiled(self, start: Progress) -> Leaves:
+        """Two native loops: Note [Loops of steps]."""
+        count = while_loop(
+            lambda now: self._goes_on(self.end, now), self._judged, stop_gradient(start)
+        ).count
+        return with_length(partial(self._replayed, start), count + 1)
+
+    def _judged(self, now: Progress) -> Progress:
+        """A step, taken or not, without derivatives."""
+        good, step, new, size = self._try(now)
+        after = (now.t + step.h, new, step.slopes[-1])
+        t, y, k = chosen("odeint", good, after, (now.t, now.y, now.k))
+        return Progress(t, y, k, size, now.count + 1)
+
+    def _replayed(self, start: Progress, length: Any) -> Leaves:
+        def take(carry: tuple[Progress, Any], _: Any) -> Any:
+            now, h = carry
+            new, step = self._step(now.t, now.y, now.k, h)
+            now = Progress(now.t + h, new, step.slopes[-1], now.size, now.count + 1)
+            good, tried, _, size = self._try(now)
+            taken = stop_gradient(np.where(good, tried.h, 0.0 * tried.h))
+            return (now._replace(size=size), taken), step
+
+        _, steps = scan(take, (start, 0.0 * start.size), None, length)
+        targets = self.times[1:]
+        ends = stop_gradient(steps.t + steps.h) * self.direction
+        goals = stop_gradient(targets) * self.direction
+        goals = goals - self.spacing * abs(goals)
+        place = np.minimum(np.searchsorted(ends, goals), length - 1)
+        at = Step(*_taken(place, steps[:2]), *(_taken(place, part) for part in steps[2:]))
+        at = at._replace(h=np.where(at.h == 0, 1.0, at.h).astype(at.h.dtype))
+        y = self._within(at, targets)
+        return self._valid(np.logical_and(goals <= ends[-1], self.ordered), y)
+
+
+def _taken(place: Any, tree: Any) -> Any:
+    return map_leaves(lambda leaf: OPS["take"](leaf, place, axis=0), tree)
 
 
 def _known(flag: Any) -> Any:

@@ -201,9 +201,7 @@ def pushed(
         if m is not None and not x.requires_grad:
             x.requires_grad_()
     out = system.rhs(t, *own)
-    moving = [
-        (x, m) for x, m in zip((*own, *system.captured), moves, strict=True) if m is not None
-    ]
+    moving = [(x, m) for x, m in zip((*own, *system.captured), moves, strict=True) if m is not None]
     linear = Linearization([out], [x for x, _ in moving], create_graph=state.grad_enabled)
     (found,) = linear.push([m for _, m in moving])
     linear.freeze()
