@@ -108,9 +108,9 @@ def odeint(
 
     Notes
     -----
-    In compiled functions, and inside ``vmap`` for examples of which some fail, nothing is raised for
-    numbers: states that are not reached are NaN, and all are if times have no order. ``vmap`` gives
-    each example steps of its own.
+    In compiled functions, and for examples of ``vmap`` of which some fail, nothing is raised for
+    numbers: states that are not reached are NaN, and all after the first if times have no order.
+    ``vmap`` gives each example steps of its own.
 
     Gradients, of any order, reverse and forward, go to ``y0``, ``args``, ``t``, and to Tensors that
     ``f`` closes over. They are those of the steps taken, exact to rounding for lengths that are
@@ -249,7 +249,7 @@ class Solver:
         span = self.end - fixed[0]
         self.direction = np.where(span < 0, -1.0, 1.0).astype(times.dtype)
         self.span = abs(span)
-        ordered = np.all((fixed[1:] - fixed[:-1]) * self.direction >= 0)
+        ordered = np.all((fixed[1:] - fixed[:-1]) * self.direction >= 0) & (self.span < np.inf)
         if _known(ordered) is False:
             raise NumgradValueError(
                 "odeint: t is not in order, or not finite; sort the times, increasing or "
@@ -304,7 +304,7 @@ class Solver:
             allowed = atol[k] + rtol[k] * np.maximum(abs(a), abs(b))
             total = total + np.sum(np.square(abs(error) / allowed))
             count = count + error.size
-        return stop_gradient(np.sqrt(total / count))
+        return stop_gradient(np.sqrt(total / (1 if type(count) is int and not count else count)))
 
     def _try(self, now: Progress) -> tuple[Any, Step, Leaves, Any]:
         """A step, the state after it, whether to take it, and how long the next one is to be."""
