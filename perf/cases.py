@@ -300,6 +300,7 @@ def loop_cases() -> list[Case]:
         case(name, problem, jax, **sizes)
         if hand is not None:
             case(name, problem, hand, HANDWRITTEN, **sizes)
+    case("Lotka-Volterra/100 times", "lotka_volterra", 1 / 10, observations=100)
     name = "gradients by sample/1000 of 10-32-1"
     case(name, "examples", 1 / 1.5, threads=1, samples=1000)
     case(name, "examples", 1 / 20, "torch", samples=1000)

@@ -232,6 +232,29 @@ def _likelihood(np: Any, library: Any, *, derivative: str, **sizes: int) -> Call
     return getattr(library, derivative)(f)
 
 
+# -------------------------------------------------------------------------- differential equations
+
+
+def _animals_arguments(observations: int) -> tuple:
+    return (numpy.array([1.5, 1.0, 3.0, 1.0]),)
+
+
+def _animals(np: Any, library: Any, *, observations: int) -> Callable:
+    """The system of Lotka and Volterra, for 20 units of time, in its four rates."""
+    start = np.asarray(numpy.array([10.0, 5.0]))
+    times = np.asarray(numpy.linspace(0.0, 20.0, observations + 1))
+
+    def slope(y: Any, t: Any, p: Any) -> Any:
+        hares, lynxes = y[0], y[1]
+        grown, eaten = p[0] * hares, hares * lynxes
+        return np.stack([grown - p[1] * eaten, p[3] * eaten - p[2] * lynxes])
+
+    def f(p: Any) -> Any:
+        return np.sum(library.odeint(slope, start, times, p, rtol=1e-8, atol=1e-8) ** 2)
+
+    return library.value_and_grad(f)
+
+
 LOOPS = {
     "lorenz": Loop(_lorenz_arguments, _lorenz),
     "lstm": Loop(_lstm_arguments, _lstm),
@@ -239,6 +262,7 @@ LOOPS = {
     "heat": Loop(_field_arguments, _heat),
     "wave": Loop(_field_arguments, _wave),
     "hidden_markov": Loop(_hidden_markov_arguments, _hidden_markov),
+    "lotka_volterra": Loop(_animals_arguments, _animals),
     "examples": Loop(_examples_arguments, _examples),
     "likelihood": Loop(
         lambda derivative, **sizes: _likelihood_arguments(**sizes),

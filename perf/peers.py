@@ -466,6 +466,7 @@ class Jax:
             grad=jax.grad,
             hessian=jax.hessian,
             logsumexp=jax.nn.logsumexp,
+            odeint=importlib.import_module("jax.experimental.ode").odeint,
             scan=jax.lax.scan,
             value_and_grad=jax.value_and_grad,
             vmap=jax.vmap,

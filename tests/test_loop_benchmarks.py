@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 from scipy.special import logsumexp
 
 import numgrad as ng
@@ -114,6 +115,21 @@ def test_forward_algorithm_is_the_sum_over_all_paths(perf: Callable[[str], Any])
             likelihood *= moves[a, b] * emits[b, k]
         total += likelihood
     np.testing.assert_allclose(value, np.log(total), rtol=1e-12)
+
+
+def test_animals_are_those_of_scipy(perf: Callable[[str], Any]) -> None:
+    def odeint(slope: Any, start: Any, times: Any, p: Any, rtol: float, atol: float) -> Any:
+        options = {"t_eval": times, "args": (p,), "rtol": 1e-11, "atol": 1e-11}
+        found = solve_ivp(lambda t, y, p: slope(y, t, p), times[[0, -1]], start, **options)
+        return found.y.T
+
+    library = SimpleNamespace(odeint=odeint, value_and_grad=lambda f: f)
+    stated = perf("loops").LOOPS["lotka_volterra"]
+    (p,) = stated.arguments(observations=3)
+    expected = stated.written(np, library, observations=3)(p)
+    value, slope = stated.written(np, ng, observations=3)(p)
+    np.testing.assert_allclose(value, expected, rtol=1e-6)
+    assert slope.shape == p.shape
 
 
 @pytest.mark.parametrize("derivative", ["grad", "hessian"])

@@ -41,7 +41,7 @@ logical_xor logit logspace logsumexp map masked_fill masked_scatter matmul matri
 matrix_transpose matvec max maximum mean median meshgrid min minimum mod modf moveaxis multiply nan
 nan_to_num nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmedian nanmin nanpercentile
 nanprod nanquantile nanstd nansum nanvar ndimage negative newaxis nextafter nn no_grad nonzero norm
-not_equal ones ones_like ops optim outer pad partition percentile permute permute_dims pi piecewise
+not_equal odeint ones ones_like ops optim outer pad partition percentile permute permute_dims pi piecewise
 poly polyadd polyder polydiv polyfit polygamma polyint polymul polysub polyval positive power
 primitive prod psi ptp put quantile r_ rad2deg radians random ravel real real_if_close reciprocal
 relu remainder repeat reshape resize right_shift rint roll rollaxis rot90 round save scan scatter

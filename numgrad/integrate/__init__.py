@@ -1,7 +1,7 @@
 """Differential equations solved, with gradients: by SciPy, and by loops that compile."""
 
 from numgrad.integrate.ivp import solve_ivp as solve_ivp
-from numgrad.integrate.odeint import odeint as odeint
+from numgrad.integrate.ode import odeint as odeint
 
 __all__ = ["odeint", "solve_ivp"]
 
