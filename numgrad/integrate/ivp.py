@@ -213,7 +213,9 @@ class Layout:
 
     def __init__(self, y0: Any) -> None:
         found: list[Any] = []
-        if type(y0) in (list, tuple) and all(map(_is_number, y0)):  # as SciPy takes a vector
+        if (
+            type(y0) in (list, tuple) and len(y0) and all(map(_is_number, y0))
+        ):  # as SciPy takes a vector
             y0 = OPS["stack"]([x if isinstance(x, Tensor) else Tensor(np.array(x)) for x in y0])
         self.nesting = flatten(y0, found)
         for place, leaf in zip(paths(self.nesting, "y0"), found, strict=True):
@@ -222,7 +224,7 @@ class Layout:
                     f"solve_ivp: {place} is a {type(leaf).__name__}; give arrays or numbers"
                 )
         tensors = [x if isinstance(x, Tensor) else Tensor(np.array(x)) for x in found]
-        if not tensors:
+        if not sum(t.size for t in tensors):
             raise NumgradValueError("solve_ivp: y0 has no array in it; give a state")
         kind = np.result_type(np.float64, *[t.dtype for t in tensors])
         self.shapes = tuple(tuple(t.shape) for t in tensors)

@@ -47,9 +47,7 @@ class Problem:
         """Solve it."""
         t0, times, y0 = (x._array for x in inputs[:3])
         params = self.params(inputs)
-        chosen = [
-            k for k, p in enumerate(params) if p.dtype.kind in "fc" and followed[3 + k]
-        ]
+        chosen = [k for k, p in enumerate(params) if p.dtype.kind in "fc" and followed[3 + k]]
         slopes = Slopes(self.system, params, chosen)
         result = self.result
         if result is None:
@@ -232,9 +230,7 @@ def _second(
         x.requires_grad_()
     with enable_grad():
         moved = along(problem, [*own, *inputs[known:]], moves)
-    x = [
-        t for t, each in zip((*own, *problem.system.captured), followed, strict=True) if each
-    ]
+    x = [t for t, each in zip((*own, *problem.system.captured), followed, strict=True) if each]
     found = iter(Linearization([moved], x, create_graph=again).pull([w]))
     for leaf in fresh:
         leaf._requires_grad = False
@@ -262,9 +258,7 @@ def along(problem: Problem, inputs: Sequence[Tensor], moves: Sequence[Tensor | N
         out, moved = pushed(system, t, z[:n], both[:count], [z[n:], *steps])
         return OPS["concat"]([out, moved])
 
-    twice = Problem(
-        System(rhs, system.captured, system.compiled), problem.settings.twice(n)
-    )
+    twice = Problem(System(rhs, system.captured, system.compiled), problem.settings.twice(n))
     z = SolveIvp.apply(
         twice, t0, times, OPS["concat"]([y0, start]), *params, *(m for _, m in given),
         *system.captured,
