@@ -47,7 +47,7 @@ primitive prod psi ptp put quantile r_ rad2deg radians random ravel real real_if
 relu remainder repeat reshape resize right_shift rint roll rollaxis rot90 round save scan scatter
 scatter_add scatter_reduce searchsorted select select_scatter set_checkpoint_early_stop
 set_grad_enabled set_num_threads setdiff1d setxor1d sigmoid sign signal signbit simpson sin sinc
-sinh slice_scatter sliding_window_view softmax softplus sort sort_complex spacing special split
+sinh slice_scatter sliding_window_view softmax softplus solve_ivp sort sort_complex spacing special split
 sqrt square squeeze stack stats std stop_gradient subtract sum swapaxes switch take take_along_axis
 tan tanh tensor tensordot testing tile topk trace transpose trapezoid tree tril trim_zeros triu
 true_divide trunc uint16 uint32 uint64 uint8 unbind unfold union1d unique unique_all unique_counts

@@ -13,7 +13,7 @@ reverse over forward, which never runs a stiff system backwards.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -240,7 +240,7 @@ def _second(
 def along(problem: Problem, inputs: Sequence[Tensor], moves: Sequence[Tensor | None]) -> Tensor:
     """The derivative of the states along a direction: the solution of a larger system."""
     system = problem.system
-    t0, times, y0, *rest = inputs
+    t0, times, y0 = inputs[:3]
     params = problem.params(inputs)
     dt0, dtimes, dy0, *drest = moves
     n, count = y0.shape[0], len(params)

@@ -192,6 +192,10 @@ class VjpRule(Function):
         args = unflatten(call.nesting, iter(given))
         return _pair(call.rule.name, "the forward of defvjp", forward(*args))
 
+    @classmethod
+    def vmap_rule(cls) -> None:
+        """None: rules are operations on Tensors, and run on examples."""
+
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         """Call the user's backward: Note [Rules and higher derivatives]."""
@@ -264,6 +268,10 @@ class JvpRule(Function):
         """Call the function."""
         call.keep(ctx, given)
         return call.outputs(call.rule.function(*unflatten(call.nesting, iter(given))))
+
+    @classmethod
+    def vmap_rule(cls) -> None:
+        """None: rules are operations on Tensors, and run on examples."""
 
     @staticmethod
     def along(call: RuleCall, given: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
