@@ -91,6 +91,10 @@ class Ground(Interpreter):
     def lift(self, x: Any, dtype: Any = None) -> Any:
         """Anything as an array; a number gets the dtype, if one is given."""
 
+    def detached(self, x: Any) -> Any:
+        """The array of a Tensor, over the same memory, to be a constant."""
+        return self.lift(x)
+
     @abstractmethod
     def numbers(self, x: Any) -> Any:
         """The elements of a Tensor or array as an ndarray; None if it has none that could be seen.
@@ -215,6 +219,8 @@ class State(threading.local):
 
     mode: int = 2
     grad_enabled: bool = True
+    constant: bool = False
+    """Whether code turned recording off, so that what it computes is constant in traces as well."""
     inference: bool = False
     interpreters: tuple = ()
     ground: Any = None

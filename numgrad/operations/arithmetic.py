@@ -180,6 +180,12 @@ def positive(x):
 positive.vjp(x=lambda g: g)
 
 
+@elementwise(ref=np.positive, internal=True, method=False, differentiable=False)
+def detached(x):
+    """The operand as a constant: a trace notes so what ``detach`` cuts off."""
+    return +x
+
+
 @elementwise(ref=np.absolute, dunder="abs", aliases=("abs",), special=(0.0,))
 def absolute(x):
     """Absolute value; of a complex operand its real magnitude.

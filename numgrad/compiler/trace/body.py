@@ -44,6 +44,8 @@ class TracedBody:
 class BodyTracer(Tracer):
     """Records a step, inside of another trace or on its own."""
 
+    is_step = True
+
     def __init__(self) -> None:
         super().__init__(dynamic=False)
         around = getattr(state.ground, "tracer", None)
@@ -103,7 +105,7 @@ def trace_body(
     tracer = BodyTracer()
     flags = [*weak, *[False] * (len(given) - len(weak))]
     with TraceInterpreter(tracer):
-        before = state.set(grad_enabled=False)
+        before = state.set(grad_enabled=False, constant=False)
         try:
             inputs = [tracer.given(m, weak=w) for m, w in zip(given, flags, strict=True)]
             found = [tracer.value(x) for x in function(inputs)]
