@@ -14,6 +14,7 @@ from typing import Any
 import matrices
 import numpy as np
 import training
+from derivatives import derived
 from harness import Statement, serve
 from ordering import ordering
 from problems import PROBLEMS
@@ -197,6 +198,11 @@ class Numgrad(Trained):
         return Statement(
             "gradient(*args)", {"gradient": gradient, "args": stated.arguments(**sizes)}
         )
+
+    def derivative(self, **params: Any) -> Statement:
+        """A transform of a function, eager."""
+        f, x = derived(self.ng, np, np.asarray, **params)
+        return Statement("f(x)", {"f": f, "x": x})
 
     def matrices(self, function: str, **params: Any) -> Statement:
         grad = self.ng.autograd.grad
@@ -438,6 +444,11 @@ class Jax:
             "ready": jax.block_until_ready,
         }
         return Statement("ready(gradient(*args))", names)
+
+    def derivative(self, **params: Any) -> Statement:
+        """A transform of a function without ``jit``."""
+        f, x = derived(self.jax, self.jax.numpy, self.jax.numpy.asarray, **params)
+        return Statement("ready(f(x))", {"f": f, "x": x, "ready": self.jax.block_until_ready})
 
     def mlp_step(self, sizes: list[int], batch: int, dtype: str) -> Statement:
         """A training step with Adam; the old parameters and state are given up to the new ones."""
