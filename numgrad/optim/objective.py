@@ -17,7 +17,7 @@ import numpy as np
 from numgrad.autograd.modes import enable_grad
 from numgrad.autograd.row_sparse import RowSparseTensor
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
-from numgrad.optim.packing import Packing
+from numgrad.optimize.packing import Packing
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.linearization import Linearization
 

@@ -11,7 +11,7 @@ import numpy as np
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.nn.utils.tensors import Tensors, listed
 from numgrad.optim.objective import Constraint, Objective, Point
-from numgrad.optim.packing import Packing
+from numgrad.optimize.packing import Packing
 from numgrad.tensors.tensor import Tensor
 
 WITHOUT_GRADIENT = frozenset({"nelder-mead", "powell", "cobyla", "cobyqa"})
