@@ -1,4 +1,4 @@
-"""A user's function of a nesting as one of a list of arrays, and its derivatives, compiled or not."""
+"""A user's function of a nesting as one of a list of arrays, and its derivatives."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KEPT = "__numgrad_solved__"
 
 
 class Derivatives:
-    """A function of a list of arrays, and what solvers ask for of it; ``compiled`` by ``ng.jit``."""
+    """A function of a list of arrays and what solvers ask of it, ``compiled`` by ``ng.jit``."""
 
     def __init__(self, function: Callable[..., Any], compiled: bool) -> None:
         self.plain, self.compiled = function, compiled
@@ -87,14 +87,22 @@ def derivatives_of(
         def of_list(arrays: Sequence[Any], *args: Any) -> Any:
             return checked(name, function(unflatten(nesting, iter(arrays)), *args))
 
-    if not (compiled and isinstance(function, FunctionType)):
-        return Derivatives(of_list, compiled)
-    kept = vars(function).setdefault(KEPT, {})
-    key = name, checked, nesting
+    derivatives = Derivatives(of_list, compiled)
+    return kept(function, (name, checked, nesting), derivatives) if compiled else derivatives
+
+
+def kept(function: Any, key: Any, made: Any) -> Any:
+    """What was made of a plain function the first time, for the next solver that is given it."""
+    if not isinstance(function, FunctionType):
+        return made
+    owner, found = vars(function).get(KEPT, (None, {}))
+    if owner is not function:  # functools.wraps hands attributes of one function to another
+        found = {}
+        vars(function)[KEPT] = function, found
     try:
-        return kept.setdefault(key, Derivatives(of_list, compiled))
+        return found.setdefault(key, made)
     except TypeError:  # what a registered container keeps besides its parts has no hash
-        return Derivatives(of_list, compiled)
+        return made
 
 
 def number(name: str, value: Any) -> Any:

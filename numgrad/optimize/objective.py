@@ -55,40 +55,61 @@ class Objective:
         """A nesting like the start as a vector."""
         return self._vector(x)
 
-    def fun(self, x: Any, *_: Any) -> float:
-        """The value at a vector."""
-        self._move(x)
-        return self._value
+    def fun(self, x: Any) -> float:
+        """The value at a point."""
+        return self.value_at(self._vector(x))
 
-    def jac(self, x: Any, *_: Any) -> np.ndarray:
+    def jac(self, x: Any) -> np.ndarray:
         """The gradient, a vector."""
-        self._move(x)
-        if self._gradient is None:
-            self._gradient = self.watch.call(self._packed_gradient)
-            if self.watch.count <= 1 and not np.isfinite(self._gradient).all():
-                k = int(np.argmin(np.isfinite(self._gradient)))
-                self.watch.start(
-                    self._gradient[k],
-                    lambda: f"the gradient by {self.unknowns.element(k)}",
-                )
-        return self._gradient.copy()
+        return self.gradient_at(self._vector(x)).copy()
 
-    def fun_and_jac(self, x: Any, *_: Any) -> tuple[float, np.ndarray]:
+    def fun_and_jac(self, x: Any) -> tuple[float, np.ndarray]:
         """Value and gradient."""
         gradient = self.jac(x)
         return self._value, gradient
 
-    def hessp(self, x: Any, v: Any, *_: Any) -> np.ndarray:
+    def hessp(self, x: Any, v: Any) -> np.ndarray:
         """The product of the Hessian with a vector."""
-        self._move(x)
-        return self.watch.call(self._product, self._vector(v))
+        return self.product_at(self._vector(x), self._vector(v))
 
-    def hess(self, x: Any, *_: Any) -> np.ndarray:
+    def hess(self, x: Any) -> np.ndarray:
         """The matrix of second derivatives."""
-        self._move(x)
-        return self.watch.call(self._matrix)
+        return self.matrix_at(self._vector(x))
 
-    # ---------------------------------------------------------------------------- at the point
+    # ------------------------------------------------------- for solvers: vectors of float64 only
+
+    def value_at(self, x: np.ndarray) -> float:
+        """``fun`` of a vector."""
+        if x.tobytes() != self._key:
+            self._move(x)
+        return self._value
+
+    def gradient_at(self, x: np.ndarray) -> np.ndarray:
+        """``jac`` of a vector; nobody writes to it."""
+        if x.tobytes() != self._key:
+            self._move(x)
+        if self._gradient is None:
+            self._gradient = self.watch.call(self._packed_gradient)
+        if self.watch.count == 1:
+            finite = np.isfinite(self._gradient)
+            if not finite.all():
+                k = int(np.argmin(finite))
+                self.watch.start(
+                    self._gradient[k], lambda: f"the gradient by {self.unknowns.element(k)}"
+                )
+        return self._gradient
+
+    def product_at(self, x: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """``hessp`` of vectors."""
+        if x.tobytes() != self._key:
+            self._move(x)
+        return self.watch.call(self._product, np.asarray(v, np.float64))
+
+    def matrix_at(self, x: np.ndarray) -> np.ndarray:
+        """``hess`` of a vector."""
+        if x.tobytes() != self._key:
+            self._move(x)
+        return self.watch.call(self._matrix)
 
     def _vector(self, x: Any) -> np.ndarray:
         return self.unknowns.vector(self.watch.name, x)
@@ -99,18 +120,14 @@ class Objective:
         self._gradient: np.ndarray | None = None
         self._recorded: Sequence[Tensor | None] | None = None
 
-    def _move(self, x: Any) -> None:
-        """Evaluate at a vector, unless that is where it was evaluated last."""
-        x = self._vector(x)
-        key = x.tobytes()
-        if key == self._key:
-            return
+    def _move(self, x: np.ndarray) -> None:
+        """Evaluate at another vector."""
         self._key = None
         self._forget()
-        self._x = np.array(x)
+        self._x = np.array(x, np.float64)
         self._value = self.watch.call(self._evaluate)
-        self._key = key
-        self.watch.evaluated(self._value, x)
+        self._key = x.tobytes()
+        self.watch.evaluated(self._value, self._x)
         if self.watch.count == 1:
             self.watch.start(self._value, lambda: "the function")
 
@@ -162,9 +179,7 @@ class Objective:
         linear = Linearization(recorded, self._leaves)
         if self.unknowns.packing.is_complex:
             return symmetric(np.array([self._product(e) for e in np.eye(self.x0.size)]))
-        return assembled(
-            self.unknowns, [linear.rows(k) for k in range(len(self._leaves))]
-        )
+        return assembled(self.unknowns, [linear.rows(k) for k in range(len(self._leaves))])
 
 
 class CompiledObjective(Objective):
@@ -199,8 +214,12 @@ class CompiledObjective(Objective):
 
 def packed(unknowns: Unknowns, gradients: Sequence[Any]) -> np.ndarray:
     """Gradients by the arrays, Tensors or ndarrays or None, as a vector."""
+    if unknowns.single and type(gradients[0]) is np.ndarray:
+        return gradients[0].reshape(-1)
     dense = [g.to_dense() if isinstance(g, RowSparseTensor) else g for g in gradients]
-    return unknowns.packing.pack([g.detach().numpy() if isinstance(g, Tensor) else g for g in dense])
+    return unknowns.packing.pack(
+        [g.detach().numpy() if isinstance(g, Tensor) else g for g in dense]
+    )
 
 
 def assembled(unknowns: Unknowns, rows: Sequence[Sequence[Any]]) -> np.ndarray:
@@ -257,7 +276,9 @@ def objective(f: Callable[..., Any], x0: Any, args: Any = (), *, jit: bool = Fal
     --------
     >>> import numpy as np, numgrad as ng
     >>> from scipy import optimize
-    >>> wanted = ng.objective(lambda p: np.sum((p["a"] - 1) ** 2) + p["b"] ** 2, {"a": np.zeros(2), "b": 3.0})
+    >>> def distance(p):
+    ...     return np.sum((p["a"] - 1) ** 2) + p["b"] ** 2
+    >>> wanted = ng.objective(distance, {"a": np.zeros(2), "b": 3.0})
     >>> wanted.fun_and_jac(wanted.x0)
     (11.0, array([-2., -2.,  6.]))
     >>> wanted.hess(wanted.x0).diagonal()

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.modes import no_grad
-from numgrad.tensors.tensor import Tensor
 
 
 class Packing:
-    """Where the elements of each array or Tensor are in the vector; complex ones are pairs of reals.
+    """Where the elements of each array or Tensor are in a vector; complex ones are pairs.
 
     The vector is of ``dtype``, float64 unless given.
     """

@@ -54,7 +54,8 @@ class Unknowns:
             raise NumgradValueError(
                 f"{name}: {self.element(k)} is {self.x0[k]}; start from finite numbers"
             )
-        self._single = len(arrays) == 1 and arrays[0].dtype == np.float64
+        self.single = len(arrays) == 1 and arrays[0].dtype == np.float64
+        self._shape = arrays[0].shape
         self._nested = self.nesting is not None
 
     def element(self, k: int) -> str:
@@ -62,17 +63,16 @@ class Unknowns:
         return self.packing.name(k, self.names)
 
     def arrays(self, x: np.ndarray) -> list[np.ndarray]:
-        """New arrays with the numbers of a vector."""
-        if self._single:
-            return [np.array(x, np.float64).reshape(self.packing.shapes[0])]
-        return self.packing.unpack(np.asarray(x, np.float64))
+        """Arrays with the numbers of a vector, which nobody writes to any more."""
+        return [x.reshape(self._shape)] if self.single else self.packing.unpack(x)
 
     def at(self, x: np.ndarray, requires_grad: bool = True) -> list[Tensor]:
-        """Leaves with the numbers of a vector."""
+        """Leaves with the numbers of such a vector."""
         return [Tensor(array, requires_grad) for array in self.arrays(x)]
 
     def shown(self, x: np.ndarray) -> Any:
         """A vector as the caller gave the start."""
+        x = np.array(x, np.float64)
         kinds = zip(self.arrays(x), self.tensors, self.scalars, strict=True)
         return self.nested(
             [Tensor(a) if tensor else a[()] if scalar else a for a, tensor, scalar in kinds]

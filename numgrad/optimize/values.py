@@ -103,6 +103,7 @@ class Values:
         if key == self._key:
             return
         self._key, self._jacobian = None, None
+        x = x.copy()
         self._arrays = self.unknowns.arrays(x)
         values = self.watch.call(self._evaluate)
         if self.size is None:
@@ -142,7 +143,9 @@ class Values:
         packing = self.unknowns.packing
         whole = np.zeros((self._values.size, self.unknowns.x0.size))
         if packing.is_complex:
-            operator = self.operator(np.concatenate([a.reshape(-1).view(a.real.dtype) for a in self._arrays]))
+            operator = self.operator(
+                np.concatenate([a.reshape(-1).view(a.real.dtype) for a in self._arrays])
+            )
             for k, unit in enumerate(np.eye(len(whole))):
                 whole[k] = operator.rmatvec(unit)
             return whole

@@ -1,4 +1,4 @@
-"""What goes on in a solver: evaluations, the best point, errors of the user's, a line of progress."""
+"""What goes on in a solver: evaluations, the best point, the user's errors, a progress line."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -36,11 +37,10 @@ class Watch:
         self._shown = 0.0
 
     def evaluated(self, value: float, x: np.ndarray) -> None:
-        """Take note of a value that is to become small."""
+        """Take note of a value that is to become small, at a vector that nobody writes to."""
         self.count += 1
-        best = self.best
-        if (best is None or value < best[0]) and np.isfinite(value):
-            self.best = value, np.array(x, np.float64)
+        if isfinite(value) and (self.best is None or value < self.best[0]):
+            self.best = value, x
         if self.progress:
             self._show()
 
