@@ -79,7 +79,7 @@ def constraints_for_scipy(
 ) -> Any:
     """Constraints with functions of the vector; ``made`` gives ``Values`` of one."""
     single = isinstance(constraints, Mapping | Constraint) or not isinstance(constraints, Iterable)
-    several: Iterable[Any] = [constraints] if single else constraints
+    several: Any = [constraints] if single else constraints
     found = []
     for k, given in enumerate(several):
         if isinstance(given, LinearConstraint):

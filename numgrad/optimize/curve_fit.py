@@ -11,10 +11,10 @@ from scipy.linalg import solve_triangular
 from numgrad.core.tree import leaves, map_leaves
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.optimize.curve import FittedCurve
-from numgrad.optimize.least_squares import solved, sum_of_squares
+from numgrad.optimize.least_squares import solved
 from numgrad.optimize.models import Model
 from numgrad.optimize.uncertainty import covariance
-from numgrad.optimize.values import Values
+from numgrad.optimize.values import Values, sum_of_squares
 from numgrad.optimize.watch import Watch
 from numgrad.tensors.tensor import Tensor
 
@@ -31,7 +31,7 @@ def curve_fit(
     method: str | None = None,
     loss: str | Callable[..., Any] = "linear",
     f_scale: float = 1.0,
-    x_scale: Any = "jac",
+    x_scale: Any = None,
     ftol: float | None = None,
     xtol: float | None = None,
     gtol: float | None = None,

@@ -87,6 +87,7 @@ def derivatives_of(
         def of_list(arrays: Sequence[Any], *args: Any) -> Any:
             return checked(name, function(unflatten(nesting, iter(arrays)), *args))
 
+    of_list.__name__ = getattr(function, "__name__", type(function).__name__)
     derivatives = Derivatives(of_list, compiled)
     return kept(function, (name, checked, nesting), derivatives) if compiled else derivatives
 

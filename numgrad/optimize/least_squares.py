@@ -12,7 +12,7 @@ from numgrad.errors import NumgradValueError
 from numgrad.optimize.bounds import ends_of_arrays
 from numgrad.optimize.uncertainty import covariance, standard_errors
 from numgrad.optimize.unknowns import Unknowns
-from numgrad.optimize.values import Values
+from numgrad.optimize.values import Values, sum_of_squares
 from numgrad.optimize.watch import Watch
 
 TOLERANCE = 1e-15
@@ -36,7 +36,7 @@ def least_squares(
     loss: str | Callable[..., Any] = "linear",
     f_scale: float = 1.0,
     jacobian: str = "dense",
-    x_scale: Any = "jac",
+    x_scale: Any = None,
     ftol: float | None = None,
     xtol: float | None = None,
     gtol: float | None = None,
@@ -66,8 +66,8 @@ def least_squares(
         nesting one like it with such a pair, or None, in place of each array; or
         ``scipy.optimize.Bounds``. The start lies within them.
     loss, f_scale, x_scale, callback
-        As in SciPy; ``x_scale`` is by default that of the Jacobian's columns. ``x`` of a callback's
-        result is nested as the start.
+        As in SciPy; ``x_scale`` is by default ``"jac"``, that of the Jacobian's columns, and 1 with
+        an operator. ``x`` of a callback's result is nested as the start.
     jacobian
         ``"dense"``, or ``"operator"``: products with the Jacobian only, for very many unknowns.
     ftol, xtol, gtol
@@ -155,6 +155,8 @@ def solved(
     for tolerance in ("ftol", "xtol", "gtol"):
         if options.get(tolerance) is None:
             options[tolerance] = max(TOLERANCE, 4 * finest if finest > 1e-10 else 0)
+    if options.get("x_scale") is None:
+        options["x_scale"] = "jac" if jacobian == "dense" else 1.0
     if options.get("max_nfev") is None:
         options["max_nfev"] = MOST_EVALUATIONS
     if callback is not None:
@@ -165,24 +167,15 @@ def solved(
         options["bounds"] = ends
 
     def solver() -> Any:
-        with np.errstate(all="ignore"):  # trial steps overflow; the solvers step back
-            derive: Any = values.operator if jacobian == "operator" else values.jac
-            return optimize.least_squares(
-                values.fun, unknowns.x0.copy(), jac=derive, method=method, **options
-            )
+        derive: Any = values.operator if jacobian == "operator" else values.jac
+        return optimize.least_squares(
+            values.fun, unknowns.x0.copy(), jac=derive, method=method, **options
+        )
 
     def interrupted(value: float, x: np.ndarray) -> Any:
-        return optimize.OptimizeResult(
-            x=x, cost=value / 2, success=False, status=-1, nfev=watch.count,
-            message="Interrupted from the keyboard; this is the best point so far.",
-        )  # fmt: skip
+        return watch.interrupted(x, cost=value / 2)
 
     return watch.run(solver, interrupted)
-
-
-def sum_of_squares(values: np.ndarray) -> float:
-    """What is minimized."""
-    return float(values @ values)
 
 
 def _callback(values: Values, callback: Callable[[Any], Any]) -> Callable[..., Any]:

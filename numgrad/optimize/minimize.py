@@ -169,10 +169,7 @@ def search(
         arguments["callback"] = _progress(kind, objective, callback)
 
     def interrupted(value: float, x: np.ndarray) -> Any:
-        return optimize.OptimizeResult(
-            x=x, fun=value, success=False, status=-1, nfev=watch.count,
-            message="Interrupted from the keyboard; this is the best point so far.",
-        )  # fmt: skip
+        return watch.interrupted(x, fun=value)
 
     result = watch.run(
         lambda: optimize.minimize(objective.value_at, objective.x0.copy(), **arguments), interrupted

@@ -49,7 +49,12 @@ class Model:
                     "nesting of arrays such as a dict"
                 )
             self.form = NUMBERS
-        elif self.unknowns.nesting[0] is dict and _takes(function, p0):
+            if self.listed and not _takes(function, (None,) * (1 + self.unknowns.x0.size)):
+                raise NumgradValueError(
+                    f"{name}: p0 has {self.unknowns.x0.size} numbers, and the model takes "
+                    f"{', '.join(self.listed)} after x; give a start for each"
+                )
+        elif self.unknowns.nesting[0] is dict and _takes(function, (None,), p0):
             self.form = KEYWORDS
 
     def names(self) -> list[str]:
@@ -106,10 +111,10 @@ def _listed(function: Callable[..., Any]) -> list[str] | None:
     return [p.name for p in positional[1:] if p.default is inspect.Parameter.empty] or None
 
 
-def _takes(function: Callable[..., Any], p0: Any) -> bool:
-    """Whether a model takes the entries of a dict by keyword."""
+def _takes(function: Callable[..., Any], args: tuple, keywords: Any = None) -> bool:
+    """Whether a model can be called so."""
     try:
-        inspect.signature(function).bind(None, **p0)
+        inspect.signature(function).bind(*args, **(keywords or {}))
     except (TypeError, ValueError):
         return False
     return True

@@ -88,16 +88,15 @@ class Objective:
         """``jac`` of a vector; nobody writes to it."""
         if x.tobytes() != self._key:
             self._move(x)
-        if self._gradient is None:
-            self._gradient = self.watch.call(self._packed_gradient)
+        gradient = self._gradient
+        if gradient is None:
+            self._gradient = gradient = self.watch.call(self._packed_gradient)
         if self.watch.count == 1:
-            finite = np.isfinite(self._gradient)
+            finite = np.isfinite(gradient)
             if not finite.all():
                 k = int(np.argmin(finite))
-                self.watch.start(
-                    self._gradient[k], lambda: f"the gradient by {self.unknowns.element(k)}"
-                )
-        return self._gradient
+                self.watch.start(gradient[k], lambda: f"the gradient by {self.unknowns.element(k)}")
+        return gradient
 
     def product_at(self, x: np.ndarray, v: np.ndarray) -> np.ndarray:
         """``hessp`` of vectors."""

@@ -17,13 +17,14 @@ def covariance(jacobian: np.ndarray, variance: float) -> np.ndarray:
     if not (np.isfinite(jacobian).all() and np.isfinite(variance)):
         return np.full((count, count), np.inf)
     scale = np.linalg.norm(jacobian, axis=0)
-    determined = scale > 0
-    scale[~determined] = 1.0
+    scale[scale == 0] = 1.0
     _, singular, vt = np.linalg.svd(jacobian / scale, full_matrices=False)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        half = vt.T / singular / scale[:, None]
-        found = variance * (half @ half.T)
-    return np.where(np.isnan(found), np.inf, found)
+    known = singular > singular[0] * np.finfo(np.float64).eps * max(jacobian.shape)
+    half = vt[known].T / singular[known] / scale[:, None]
+    found = variance * (half @ half.T)
+    left_open = (np.abs(vt[~known]) > 1e-6).any(axis=0)
+    found[left_open] = found[:, left_open] = np.inf
+    return found
 
 
 def standard_errors(covariance: np.ndarray) -> np.ndarray:

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator
+from scipy.sparse import csr_array
+from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from numgrad.autograd.modes import enable_grad, no_grad
 from numgrad.errors import NumgradValueError
@@ -52,16 +53,24 @@ class Values:
     def jac(self, x: Any, *_: Any) -> np.ndarray:
         """A row for each value."""
         self._move(x)
-        if self._jacobian is None:
-            self._jacobian = self.watch.call(self._rows)
+        found = self._jacobian
+        if found is None:
+            self._jacobian = found = self.watch.call(self._rows)
             if self.watch.count <= 1:
-                self._check(self._jacobian, "the Jacobian")
-        return self._jacobian
+                self._check(found, "the Jacobian")
+        return found
 
     def operator(self, x: Any, *_: Any) -> LinearOperator:
         """Products with the Jacobian, of which nothing is computed as a whole."""
         self._move(x)
-        leaves, value = self._recorded()
+        return self._operator()
+
+    def _operator(self) -> LinearOperator:
+        leaves = [Tensor(array, True) for array in self._arrays]
+        with enable_grad():
+            value = self.watch.call(self.derivatives.plain, leaves, *self.args)
+        if not (isinstance(value, Tensor) and value.requires_grad):
+            return aslinearoperator(csr_array((self._values.size, self.unknowns.x0.size)))
         linear = Linearization([value], leaves)
         packing = self.unknowns.packing
 
@@ -134,27 +143,32 @@ class Values:
             leaves = list(map(Tensor, self._arrays))
             return _array(self.derivatives.plain(leaves, *self.args))
 
-    def _recorded(self) -> tuple[list[Tensor], Any]:
-        leaves = [Tensor(array, True) for array in self._arrays]
-        with enable_grad():
-            return leaves, self.derivatives.plain(leaves, *self.args)
-
     def _rows(self) -> np.ndarray:
-        packing = self.unknowns.packing
-        whole = np.zeros((self._values.size, self.unknowns.x0.size))
+        packing, count = self.unknowns.packing, self._values.size
         if packing.is_complex:
-            operator = self.operator(
-                np.concatenate([a.reshape(-1).view(a.real.dtype) for a in self._arrays])
-            )
-            for k, unit in enumerate(np.eye(len(whole))):
-                whole[k] = operator.rmatvec(unit)
-            return whole
+            operator = self._operator()
+            return np.array([operator.rmatvec(unit) for unit in np.eye(count)])
+        whole = np.zeros((count, self.unknowns.x0.size))
         blocks = self.derivatives.jacobian(self._arrays, *self.args)
         for place, block in zip(packing.slices, blocks, strict=True):
-            whole[:, place] = _array(block).reshape(len(whole), -1)
+            whole[:, place] = _array(block).reshape(count, -1)
         return whole
 
 
 def _array(values: Any) -> np.ndarray:
     array = values.detach().numpy() if isinstance(values, Tensor) else np.asarray(values)
     return array.astype(np.float64, copy=False)
+
+
+def sum_of_squares(values: np.ndarray) -> float:
+    """What solvers of equations and fits make small."""
+    return float(values @ values)
+
+
+def shown_to(callback: Callable[..., Any], values: Values) -> Callable[..., Any]:
+    """A callback that is called with the unknowns as the caller nested them."""
+
+    def shown(x: np.ndarray, *others: Any) -> Any:
+        return values.watch.call(callback, values.unknowns.shown(x), *others)
+
+    return shown

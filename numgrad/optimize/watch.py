@@ -10,6 +10,7 @@ from math import isfinite
 from typing import Any
 
 import numpy as np
+from scipy.optimize import OptimizeResult
 
 from numgrad.errors import NumgradError, NumgradRuntimeError, NumgradValueError
 
@@ -70,12 +71,20 @@ class Watch:
             )
             raise self.raised
 
+    def interrupted(self, x: np.ndarray, **others: Any) -> OptimizeResult:
+        """The result after Ctrl-C, at the best point."""
+        return OptimizeResult(
+            x=x, success=False, status=-1, nfev=self.count,
+            message="Interrupted from the keyboard; this is the best point so far.", **others,
+        )  # fmt: skip
+
     def run(
         self, solver: Callable[[], Any], interrupted: Callable[[float, np.ndarray], Any]
     ) -> Any:
         """The result of a solver, or what ``interrupted`` makes of the best point."""
         try:
-            with self._named():
+            # Trial steps overflow; the solvers step back.
+            with self._named(), np.errstate(all="ignore"):
                 return solver()
         except KeyboardInterrupt:
             if self.on_interrupt == "raise" or self.best is None:
