@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
+from numgrad.autograd.columns import columns_by_duals, suits
 from numgrad.autograd.modes import enable_grad, no_grad
-from numgrad.errors import NumgradValueError
-from numgrad.optimize.derivatives import derivatives_of, vector
+from numgrad.errors import NumgradNotImplementedError, NumgradValueError
+from numgrad.optimize.derivatives import derivatives_of, independent, vector
 from numgrad.optimize.objective import assembled, packed, symmetric
 from numgrad.optimize.unknowns import Unknowns
 from numgrad.optimize.watch import Watch
@@ -58,6 +59,8 @@ class Values:
             self._jacobian = found = self.watch.call(self._rows)
             if self.watch.count <= 1:
                 self._check(found, "the Jacobian")
+                if found.size and not found.any():
+                    self._check_dependence()
         return found
 
     def operator(self, x: Any, *_: Any) -> LinearOperator:
@@ -136,6 +139,12 @@ class Values:
             shown = ", ".join(map(str, place))
             self.watch.start(float(found[place]), lambda: f"{what} at [{shown}]")
 
+    def _check_dependence(self) -> None:
+        with enable_grad():
+            value = self.derivatives.plain([Tensor(a, True) for a in self._arrays], *self.args)
+        if not (isinstance(value, Tensor) and value.requires_grad):
+            raise independent(self.name, value)
+
     def _evaluate(self) -> np.ndarray:
         if self.derivatives.compiled:
             return _array(self.derivatives.value(self._arrays, *self.args))
@@ -149,10 +158,25 @@ class Values:
             operator = self._operator()
             return np.array([operator.rmatvec(unit) for unit in np.eye(count)])
         whole = np.zeros((count, self.unknowns.x0.size))
-        blocks = self.derivatives.jacobian(self._arrays, *self.args)
+        blocks = self._blocks()
         for place, block in zip(packing.slices, blocks, strict=True):
             whole[:, place] = _array(block).reshape(count, -1)
         return whole
+
+    def _blocks(self) -> Sequence[Any]:
+        """The Jacobian by each array."""
+        leaves = list(map(Tensor, self._arrays))
+        if not self.derivatives.compiled and suits(leaves, ()):
+            try:
+                (blocks,) = columns_by_duals(self._several, leaves)
+                return blocks
+            except NumgradNotImplementedError:  # left to the other ways
+                pass
+        return self.derivatives.jacobian(self._arrays, *self.args)
+
+    def _several(self, leaves: Sequence[Tensor]) -> list[Tensor]:
+        value = self.derivatives.plain(leaves, *self.args)
+        return [value if isinstance(value, Tensor) else Tensor(_array(value))]
 
 
 def _array(values: Any) -> np.ndarray:
