@@ -78,6 +78,8 @@ def _with_tangents(
     level: ForwardInterpreter, function: Batchable, args: tuple, keywords: dict[str, Any]
 ) -> tuple[Any, FunctionCtx | None]:
     tangents = [level.tangent(a) if isinstance(a, Tensor) else None for a in args]
+    if level.several and any(t is not None for t in tangents):
+        raise NumgradNotImplementedError("columns: a rule of the user's")
     with _below():
         outputs, ctx = call_function(function, args, keywords)
         if any(t is not None for t in tangents):
