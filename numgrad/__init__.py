@@ -29,6 +29,7 @@ Where to look:
 ``ng.vmap``             functions of one example for whole batches
 ``ng.scan``, ...        loops as functions: ``fori_loop``, ``while_loop``, ``map``,
                         ``associative_scan``; branches: ``cond``, ``switch``
+``ng.odeint``           solves initial value problems by such loops; ``solve_ivp``: by SciPy
 ``ng.func``             these by themselves
 ``ng.tree``             nested containers of arrays: ``map``, ``flatten``, ``ravel``, ``register``
 ``ng.jit``              compiles a function; ``jit_stats`` says what it did
@@ -175,6 +176,7 @@ _ON_FIRST_USE = {
     "r_": "numgrad.tensors.concatenators",
     "root": "numgrad.optimize.root",
     "save": "numgrad.io",
+    "odeint": "numgrad.integrate",
     "solve_ivp": "numgrad.integrate",
     **_LATE,
 }

@@ -48,6 +48,7 @@ from numgrad.errors import NumgradRuntimeError as NumgradRuntimeError
 from numgrad.errors import NumgradTraceError as NumgradTraceError
 from numgrad.errors import NumgradTypeError as NumgradTypeError
 from numgrad.errors import NumgradValueError as NumgradValueError
+from numgrad.integrate import odeint as odeint
 from numgrad.integrate import solve_ivp as solve_ivp
 from numgrad.io import load as load
 from numgrad.io import save as save

@@ -128,6 +128,7 @@ def cases() -> list[Case]:
         *found,
         *training_cases(),
         *compiled_cases(),
+        *loop_cases(),
         *matrix_cases(),
         *thread_cases(),
         *transform_cases(),
@@ -268,6 +269,54 @@ def compiled_cases() -> list[Case]:
         contestants = _same("mlp_step", ("numgrad", library), **params)
         name = f"jit/{label}/step against {library}"
         found.append(Case(name, contestants, (library,), target))
+    return found
+
+
+def loop_cases() -> list[Case]:
+    """Loops and batches with their derivatives: against JAX, and against kernels by hand."""
+    found: list[Case] = []
+
+    def case(
+        name: str,
+        problem: str,
+        target: float | None,
+        against: str = "jax",
+        threads: int | None = None,
+        **sizes: Any,
+    ) -> None:
+        contestants = _same("loop", ("numgrad", against), problem=problem, **sizes)
+        note = "" if against == "jax" else f"/{against}"
+        found.append(Case(f"loop/{name}{note}", contestants, (against,), target, threads=threads))
+
+    fields = {"points": 1000, "steps": 1000}
+    text = {"characters": 1024, "letters": 14}
+    for name, problem, jax, hand, sizes in (
+        ("Lorenz/10000 steps", "lorenz", 1 / 30, 1.3, {"steps": 10_000}),
+        ("LSTM/1024 characters", "lstm", 1 / 4, 2.5, text),
+        ("Kalman filter/1000 x 4", "kalman", 1 / 5, None, {"observations": 1000}),
+        ("heat/1000 x 1000", "heat", 1 / 5, 1.5, fields),
+        ("wave/1000 x 1000", "wave", 1 / 5, 1.5, fields),
+        ("hidden Markov/10000 x 32", "hidden_markov", 1 / 3, None, {"states": 32, "steps": 10_000}),
+    ):
+        case(name, problem, jax, **sizes)
+        if hand is not None:
+            case(name, problem, hand, HANDWRITTEN, **sizes)
+    case("Lotka-Volterra/100 times", "lotka_volterra", 1 / 10, observations=100)
+    name = "gradients by sample/1000 of 10-32-1"
+    case(name, "examples", 1 / 1.5, threads=1, samples=1000)
+    case(name, "examples", 1 / 20, "torch", samples=1000)
+    likelihood: dict[str, Any] = {"samples": 1000, "parameters": 30}
+    name = "Hessian/30 parameters"
+    case(name, "likelihood", None, derivative="hessian", **likelihood)
+    parts = {
+        label: (
+            "numgrad",
+            "loop",
+            {"problem": "likelihood", "derivative": derivative, "compiled": False, **likelihood},
+        )
+        for label, derivative in (("numgrad", "hessian"), ("gradient", "grad"))
+    }
+    found.append(Case(f"loop/{name}/eager, in gradients", parts, ("gradient",), 10.0))
     return found
 
 

@@ -202,10 +202,6 @@ ERRORS = {
         lambda: ng.vmap(lambda x: ng.cond(x > 0, lambda: (1.0,), lambda: 1.0))(np.array([1.0, -1])),
         "nested otherwise in another branch",
     ),
-    "traced": (
-        lambda: ng.jit(lambda x: ng.while_loop(lambda c: c > 0, lambda c: c - 1, x))(3.0),
-        "what decides depends on arguments",
-    ),
     "upper": (lambda: ng.fori_loop(0, 2.5, numbers, 0.0), "fori_loop: upper must be an integer"),
     "lower": (lambda: ng.fori_loop(None, 3, numbers, 0.0), "fori_loop: lower must be an integer"),
     "fraction": (lambda: ng.scan(numbers, 0.0, length=2.0), "scan: length must be an integer"),
@@ -217,8 +213,12 @@ ERRORS = {
     "nothing": (lambda: ng.while_loop(lambda c: None, abs, 1.0), "condition is a NoneType"),
     "list": (lambda: ng.while_loop(lambda c: [True], abs, 1.0), "condition is a list"),
     "traced bound": (
-        lambda: ng.jit(lambda n, x: ng.fori_loop(0, n, lambda i, c: c * x, 1.0))(3, 2.0),
+        lambda: ng.jit(lambda n, x: ng.fori_loop(0, n, lambda i, c: c * x, 1.0))(3.0, 2.0),
         r"fori_loop: upper needs the numbers .*static_argnums",
+    ),
+    "unknown length": (
+        lambda: ng.jit(lambda n, x: ng.fori_loop(0, n, lambda i, c: c * x, 1.0, "sqrt"))(3, 2.0),
+        "found while the loop runs",
     ),
     "not associative": (lambda: ng.associative_scan(lambda a, b: a[:1], np.ones(8)), "one by one"),
 }

@@ -41,8 +41,8 @@ logcumsumexp logical_and logical_not logical_or logical_xor logit logspace logsu
 masked_scatter matmul matrix_norm matrix_transpose matvec max maximum mean median meshgrid min
 minimize minimum mod modf moveaxis multiply nan nan_to_num nanargmax nanargmin nancumprod nancumsum
 nanmax nanmean nanmedian nanmin nanpercentile nanprod nanquantile nanstd nansum nanvar ndimage
-negative newaxis nextafter nn no_grad nonzero norm not_equal objective ones ones_like ops optim
-outer pad partition percentile permute permute_dims pi piecewise poly polyadd polyder polydiv
+negative newaxis nextafter nn no_grad nonzero norm not_equal objective odeint ones ones_like ops
+optim outer pad partition percentile permute permute_dims pi piecewise poly polyadd polyder polydiv
 polyfit polygamma polyint polymul polysub polyval positive power primitive prod psi ptp put quad
 quantile r_ rad2deg radians random ravel real real_if_close reciprocal relu remainder repeat reshape
 resize right_shift rint roll rollaxis root rot90 round save scan scatter scatter_add scatter_reduce

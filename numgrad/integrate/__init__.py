@@ -1,8 +1,9 @@
-"""Differential equations solved by SciPy, with gradients."""
+"""Differential equations solved, with gradients: by SciPy, and by loops that compile."""
 
 from numgrad.integrate.ivp import solve_ivp as solve_ivp
+from numgrad.integrate.ode import odeint as odeint
 
-__all__ = ["solve_ivp"]
+__all__ = ["odeint", "solve_ivp"]
 
 
 def __dir__() -> list[str]:

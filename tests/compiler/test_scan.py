@@ -157,7 +157,7 @@ def test_an_index_out_of_range_is_the_error_of_the_step():
 def test_random_numbers_in_a_step_are_refused_with_the_line():
     rng = ng.random.default_rng(0)
     f = ng.jit(lambda x: ng.scan(lambda c, _: (c + rng.standard_normal(), None), x, length=3)[0])
-    with pytest.raises(NumgradTraceError, match=r"test_scan\.py.*draw them before the loop"):
+    with pytest.raises(NumgradTraceError, match=r"test_scan\.py.*draw before it"):
         f(0.0)
 
 
@@ -227,3 +227,20 @@ def test_a_step_reads_lengths_that_no_operand_has():
     np.testing.assert_allclose(
         ng.hessian(compiled)(np.ones(3)), ng.hessian(f)(np.ones(3)), rtol=1e-10
     )
+
+
+@pytest.mark.parametrize("loop", ["scan", "while_loop"])
+def test_constants_in_a_step_are_constants_of_its_derivatives(loop):
+    def f(x):
+        product = lambda c: c * ng.stop_gradient(c) * ng.stop_gradient(x)  # noqa: E731
+        if loop == "scan":
+            return ng.scan(lambda c, _: (product(c), None), x, length=3)[0]
+        return ng.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, product(c[1])), (0, x))[1]
+
+    x = 1.1
+    slope = ng.grad(f)(x)
+    fast = ng.jit(f)
+    for found in (ng.jit(ng.grad(f)), ng.grad(fast), ng.jit(ng.jacfwd(f)), ng.jacfwd(fast)):
+        np.testing.assert_allclose(found(x), slope, rtol=1e-12)
+    batch = ng.jit(ng.vmap(ng.grad(f)))(np.array([x, 0.5]))
+    np.testing.assert_allclose(batch, [slope, ng.grad(f)(0.5)], rtol=1e-12)

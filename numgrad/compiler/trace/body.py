@@ -19,6 +19,7 @@ import numpy as np
 from numgrad.autograd.batching.batch import Batched
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.graph.graph import CALL, Graph
+from numgrad.compiler.graph.sizes import Size, Sizes
 from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.compiler.trace.interpreter import TraceInterpreter
 from numgrad.compiler.trace.tracer import Tracer
@@ -46,13 +47,16 @@ class BodyTracer(Tracer):
 
     is_step = True
 
-    def __init__(self) -> None:
+    def __init__(self, sizes: Sizes | None = None) -> None:
         super().__init__(dynamic=False)
         around = getattr(state.ground, "tracer", None)
         self.around: Tracer | None = around
-        if around is not None:
-            self.graph.sizes = self.sizes = around.sizes
+        if sizes is None and around is not None:
+            sizes = around.sizes
+        if sizes is not None:
+            self.graph.sizes = self.sizes = sizes
         self.outside: list[Any] = []
+        self._lengths: dict[Any, Any] = {}
         self._entered: dict[int, tuple[Any, TracedArray]] = {}
 
     def given(self, meta: Meta, *, weak: bool = False) -> Tensor:  # pyright: ignore
@@ -89,20 +93,36 @@ class BodyTracer(Tracer):
         if number is not None:
             return TracedArray(self, self.constant(number, None if value.weak else value.dtype))
         weak = getattr(value, "weak", False)
-        traced = TracedArray(self, self.graph.input(tuple(value.shape), value.dtype, weak=weak))
+        shape = tuple(map(self._own, value.shape))
+        traced = TracedArray(self, self.graph.input(shape, value.dtype, weak=weak))
         traced.locked = _OWN
         self.outside.append(x)
         self._entered[id(array)] = (array, traced)  # kept, so that its id stays its own
         return traced
+
+    def _own(self, n: Any) -> Any:
+        """A length around the body as one of its own."""
+        if not isinstance(n, Size) or n.sizes is self.sizes:
+            return n
+        key = n.sizes.known(n.terms)
+        if key not in self._lengths:
+            self._lengths[key] = self.sizes.axis(n.hint)
+        return self._lengths[key]
 
 
 def trace_body(
     function: Callable[[Sequence[Tensor]], Sequence[Any]],
     given: Sequence[Meta],
     weak: Sequence[bool] = (),
+    sizes: Sizes | None = None,
+    what: str = "a step of a compiled loop",
 ) -> TracedBody:
-    """Trace a step for inputs of these shapes and dtypes; ``function`` returns a flat list."""
-    tracer = BodyTracer()
+    """Trace a step for inputs of these shapes and dtypes; ``function`` returns a flat list.
+
+    Errors say ``what`` it is. Lengths are ``sizes``, or else those of the trace around it: what is
+    made from a body has its lengths, which may be those of an earlier trace.
+    """
+    tracer = BodyTracer(sizes)
     flags = [*weak, *[False] * (len(given) - len(weak))]
     with TraceInterpreter(tracer):
         before = state.set(grad_enabled=False, constant=False)
@@ -116,8 +136,8 @@ def trace_body(
     for node in tracer.graph.nodes:
         if node.op == CALL:
             raise NumgradTraceError(
-                f"{node.line or 'scan'}: a step of a compiled loop calls Python code or draws "
-                "random numbers, which it cannot do at each step; draw them before the loop and "
-                "pass them as xs"
+                f"{node.line or 'jit'}: {what} calls Python code or draws random numbers, which "
+                "is not done where it may run many times or not at all; draw before it, and pass "
+                "on what is drawn (to a loop as xs)"
             )
     return TracedBody(tracer.graph, tracer.outside, stays_weak)
