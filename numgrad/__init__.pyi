@@ -56,6 +56,15 @@ from numgrad.io import save as save
 from numgrad.nn.operations import elementwise as elementwise
 from numgrad.nn.operations import ops as ops
 from numgrad.nn.operations import primitive as primitive
+from numgrad.optimize import curve_fit as curve_fit
+from numgrad.optimize import least_squares as least_squares
+from numgrad.optimize import minimize as minimize
+from numgrad.optimize import objective as objective
+from numgrad.optimize import quad as quad
+from numgrad.optimize import root as root
+from numgrad.optimize.constraints import constraint as constraint
+from numgrad.optimize.models import curve_jac as curve_jac
+from numgrad.optimize.operators import linear_operator as linear_operator
 from numgrad.tensors.applying import apply_along_axis as apply_along_axis
 from numgrad.tensors.applying import apply_over_axes as apply_over_axes
 from numgrad.tensors.applying import piecewise as piecewise

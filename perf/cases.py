@@ -131,6 +131,7 @@ def cases() -> list[Case]:
         *loop_cases(),
         *matrix_cases(),
         *thread_cases(),
+        *transform_cases(),
     ]
 
 
@@ -336,4 +337,35 @@ def matrix_cases() -> list[Case]:
         found.append(Case(f"{name}/loop", contestants, ("numpy",), 1 / 3))
     contestants = _same("gaussian_process", both, points=500)
     found.append(Case("linalg/Gaussian process/500 points", contestants, ("torch",), 0.8))
+    return found
+
+
+def transform_cases() -> list[Case]:
+    """Second and nested derivatives, eager: against JAX without jit, and in first ones."""
+    found = []
+    problems: tuple[tuple[str, str, dict[str, int]], ...] = (
+        ("chain/1000", "chain", {"n": 1000}),
+        ("logistic/1000 x 20", "logistic", {"samples": 1000, "features": 20}),
+    )
+    for name, problem, sizes in problems:
+        for transform in ("hvp", "hessian", "grad of grad", "grad of grad of grad", "grad of jvp",
+                          "vmap of hessian"):  # fmt: skip
+            if problem == "chain" and "hessian" in transform:
+                continue  # a million numbers, of which a thousand are not 0
+            more = {"examples": 10} if transform.startswith("vmap") else {}
+            params = {"problem": problem, "transform": transform, **sizes, **more}
+            contestants = _same("derivative", ("numgrad", "jax"), **params)
+            found.append(Case(f"transform/{transform}/{name}", contestants, ("jax",), 1.5))
+
+    def multiple(name: str, transform: str, unit: str, target: float, **params: Any) -> None:
+        contestants: dict[str, Contestant] = {
+            label: ("numgrad", "derivative", {"transform": each, **params})
+            for label, each in (("numgrad", transform), (unit, unit))
+        }
+        found.append(Case(f"transform/{transform}/{name}, in {unit}", contestants, (unit,), target))
+
+    large = {"samples": 10_000, "features": 50}
+    for name, problem, sizes in (*problems, ("logistic/10000 x 50", "logistic", large)):
+        multiple(name, "hvp", "value_and_grad", 3.0, problem=problem, **sizes)
+    multiple("two peaks, 1000 x 6", "jacobian", "value", 12.0, problem="gaussians", points=1000)
     return found

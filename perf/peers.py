@@ -15,6 +15,7 @@ from typing import Any
 import matrices
 import numpy as np
 import training
+from derivatives import derived
 from harness import Statement, serve
 from loops import LOOPS
 from ordering import ordering
@@ -199,6 +200,11 @@ class Numgrad(Trained):
         return Statement(
             "gradient(*args)", {"gradient": gradient, "args": stated.arguments(**sizes)}
         )
+
+    def derivative(self, **params: Any) -> Statement:
+        """A transform of a function, eager."""
+        f, x = derived(self.ng, np, np.asarray, **params)
+        return Statement("f(x)", {"f": f, "x": x})
 
     def loop(self, problem: str, compiled: bool = True, **sizes: Any) -> Statement:
         """A loop or a batch with its derivatives, as one kernel or eager."""
@@ -458,6 +464,11 @@ class Jax:
             "ready": jax.block_until_ready,
         }
         return Statement("ready(gradient(*args))", names)
+
+    def derivative(self, **params: Any) -> Statement:
+        """A transform of a function without ``jit``."""
+        f, x = derived(self.jax, self.jax.numpy, self.jax.numpy.asarray, **params)
+        return Statement("ready(f(x))", {"f": f, "x": x, "ready": self.jax.block_until_ready})
 
     def loop(self, problem: str, **sizes: Any) -> Statement:
         """A loop or a batch with its derivatives."""

@@ -92,7 +92,7 @@ class Ground(Interpreter):
         """Anything as an array; a number gets the dtype, if one is given."""
 
     def detached(self, x: Any) -> Any:
-        """The array of a Tensor that no graph leads to."""
+        """The array of a Tensor, over the same memory, to be a constant."""
         return self.lift(x)
 
     @abstractmethod
@@ -219,6 +219,8 @@ class State(threading.local):
 
     mode: int = 2
     grad_enabled: bool = True
+    constant: bool = False
+    """Whether code turned recording off, so that what it computes is constant in traces as well."""
     inference: bool = False
     interpreters: tuple = ()
     ground: Any = None

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import lru_cache
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -14,16 +13,17 @@ import numpy as np
 from numgrad.autograd.batching.batch import Batched, BatchingInterpreter
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
-from numgrad.core.tree import Nesting, align, flatten, leaves, paths, unflatten
 from numgrad.errors import (
     NumgradNotImplementedError,
     NumgradTraceError,
     NumgradTypeError,
     NumgradValueError,
 )
+from numgrad.integrate.layout import Arguments, Layout, arranged, ravelled, unravelled
 from numgrad.integrate.rules import Problem, SolveIvp
 from numgrad.integrate.solving import Settings, solved
 from numgrad.integrate.system import Slopes, System, captured
+from numgrad.integrate.times import Times
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.chosen import check_function
 from numgrad.transforms.mapping import vmap
@@ -167,169 +167,6 @@ def _check(method: Any, adjoint: Any, args: Any, options: dict[str, Any]) -> Non
     options.pop("vectorized", None)  # how differences would be taken, and there are none
 
 
-# ------------------------------------------------------------------------------------ arguments
-
-
-def _numeric(x: Any) -> bool:
-    return isinstance(x, Tensor | np.ndarray | np.generic | float | complex)
-
-
-def _is_number(x: Any) -> bool:
-    if isinstance(x, Tensor):
-        return x.ndim == 0
-    return isinstance(x, int | float | complex | np.generic | np.ndarray) and np.ndim(x) == 0
-
-
-class Arguments:
-    """The arguments of the right-hand side: arrays among them, and what is none."""
-
-    def __init__(self, args: tuple) -> None:
-        found: list[Any] = []
-        self.nesting = flatten(args, found)
-        for leaf in found:
-            if isinstance(leaf, np.ndarray) and leaf.dtype.kind not in "biufc":
-                raise NumgradTypeError(
-                    f"solve_ivp: args has an array of dtype {leaf.dtype} in it; give numbers"
-                )
-        self.others = tuple(None if _numeric(leaf) else (leaf,) for leaf in found)
-        self.tensors = [
-            leaf if isinstance(leaf, Tensor) else Tensor(np.array(leaf))
-            for leaf in found
-            if _numeric(leaf)
-        ]
-
-    def given(self, tensors: Sequence[Any]) -> tuple:
-        """The arguments with other arrays."""
-        return _arguments(self.nesting, self.others, tensors)
-
-
-def _arguments(nesting: Nesting, others: tuple, tensors: Sequence[Any]) -> tuple:
-    remaining = iter(tensors)
-    return unflatten(nesting, (next(remaining) if o is None else o[0] for o in others))
-
-
-class Layout:
-    """How a state is made of a vector."""
-
-    def __init__(self, y0: Any) -> None:
-        found: list[Any] = []
-        if type(y0) in (list, tuple) and all(map(_is_number, y0)):  # as SciPy takes a vector
-            y0 = OPS["stack"]([x if isinstance(x, Tensor) else Tensor(np.array(x)) for x in y0])
-        self.nesting = flatten(y0, found)
-        for place, leaf in zip(paths(self.nesting, "y0"), found, strict=True):
-            if not isinstance(leaf, Tensor) and np.asarray(leaf).dtype.kind not in "biufc":
-                raise NumgradTypeError(
-                    f"solve_ivp: {place} is a {type(leaf).__name__}; give arrays or numbers"
-                )
-        tensors = [x if isinstance(x, Tensor) else Tensor(np.array(x)) for x in found]
-        if not tensors:
-            raise NumgradValueError("solve_ivp: y0 has no array in it; give a state")
-        kind = np.result_type(np.float64, *[t.dtype for t in tensors])
-        self.shapes = tuple(tuple(t.shape) for t in tensors)
-        self.real = tuple(t.dtype.kind != "c" for t in tensors)
-        flat = [OPS["astype"](t, kind) if t.dtype != kind else t for t in tensors]
-        flat = [t if t.ndim == 1 else OPS["reshape"](t, (t.size,)) for t in flat]
-        self.vector: Tensor = flat[0] if len(flat) == 1 else OPS["concat"](flat)
-        self.key = self.nesting, self.shapes, self.real
-
-    def states(self, y: Tensor, ndim: int = 1) -> Any:
-        """Vectors of all times, of shape (times, state), as states with times at last."""
-        if ndim == 0:
-            return _unravelled(y[0], *self.key)
-        return _unravelled(y, *self.key, batch=True)
-
-    def recorded_states(self, y: np.ndarray) -> Any:
-        """What SciPy has recorded at events: states with times in front, as SciPy has them."""
-        if self.nesting is None and len(self.shapes[0]) == 1:
-            return y
-        if not y.size:
-            return y
-        whole = _unravelled(Tensor(y), *self.key, batch=True, front=True)
-        return unflatten(self.nesting, (leaf._array for leaf in leaves(whole)))
-
-    def events(self, events: Any, arguments: Arguments) -> Any:
-        """Events of a state as those of a vector."""
-        if events is None:
-            return None
-        several = isinstance(events, list | tuple)
-        given = tuple(events) if several else (events,)
-        for event in given:
-            check_function("solve_ivp: events", event)
-        numbers = arguments.given([t._array for t in arguments.tensors if t is not None])
-
-        def wrapped(event: Callable[..., Any]) -> Callable[..., Any]:
-            def of_vector(t: float, y: np.ndarray) -> float:
-                value = event(t, _unravelled(Tensor(y), *self.key), *numbers)
-                return float(value)
-
-            for name in ("terminal", "direction"):
-                if hasattr(event, name):
-                    setattr(of_vector, name, getattr(event, name))
-            return of_vector
-
-        return [wrapped(event) for event in given]
-
-
-def _unravelled(
-    y: Any, nesting: Nesting, shapes: tuple, real: tuple, batch: bool = False, front: bool = False
-) -> Any:
-    if nesting is None and len(shapes[0]) == 1:
-        return OPS["swapaxes"](y, 0, 1) if batch and not front else y
-    parts, start = [], 0
-    for shape, is_real in zip(shapes, real, strict=True):
-        stop = start + prod(shape)
-        part = y[..., start:stop]
-        if is_real and part.dtype.kind == "c":
-            part = OPS["real"](part)
-        lead = (part.shape[0],) if batch else ()
-        part = OPS["reshape"](part, (*lead, *shape))
-        parts.append(OPS["moveaxis"](part, 0, -1) if batch and not front else part)
-        start = stop
-    return unflatten(nesting, iter(parts))
-
-
-def _ravelled(out: Any, nesting: Nesting, shapes: tuple, kind: np.dtype) -> Tensor:
-    """What the right-hand side returned, as a vector."""
-    found: list[Any] = []
-    if nesting is None:
-        if isinstance(out, list | tuple):
-            out = OPS["stack"]([x if isinstance(x, Tensor) else _array(x) for x in out])
-        found = [out]
-        where = None
-    else:
-        where = align(nesting, out, found, "y")
-    if where is not None:
-        raise NumgradValueError(
-            f"solve_ivp: the function returned a {type(out).__name__} that is at {where} nested "
-            "otherwise than y0; return the derivative of each part, nested as y0"
-        )
-    parts = []
-    for part, shape in zip(found, shapes, strict=True):
-        t = part if isinstance(part, Tensor) else _array(part)
-        if tuple(t.shape) != shape:
-            raise NumgradValueError(
-                f"solve_ivp: the function returned shape {tuple(t.shape)} for a state of shape "
-                f"{shape}; return the derivative of each element"
-            )
-        if t.dtype.kind == "c" and kind.kind != "c":
-            raise NumgradTypeError(
-                f"solve_ivp: the function returned dtype {t.dtype} for a real state; give a "
-                "complex y0, such as y0.astype(complex)"
-            )
-        t = OPS["astype"](t, kind) if t.dtype != kind else t
-        parts.append(t if t.ndim == 1 else OPS["reshape"](t, (t.size,)))
-    return parts[0] if len(parts) == 1 else OPS["concat"](parts)
-
-
-def _array(x: Any) -> Tensor:
-    array = None if x is None else np.asarray(x)
-    if array is None or array.dtype.kind not in "biufc":
-        raise NumgradTypeError(
-            f"solve_ivp: the function returned a {type(x).__name__}; return arrays or numbers"
-        )
-    return Tensor(array)
-
-
 def _system(fun: Callable[..., Any], layout: Layout, arguments: Arguments, jit: bool) -> System:
     given = fun, layout.key, layout.vector.dtype, arguments.nesting, arguments.others, jit
     if jit:
@@ -344,77 +181,13 @@ def _new_system(
     fun: Callable[..., Any], key: Any, kind: np.dtype, nesting: Any, others: tuple, jit: bool
 ) -> System:
     def rhs(t: Any, y: Any, *params: Any) -> Tensor:
-        out = fun(t, _unravelled(y, *key), *_arguments(nesting, others, params))
-        return _ravelled(out, key[0], key[1], kind)
+        out = fun(t, unravelled(y, *key), *arranged(nesting, others, params))
+        return ravelled(out, key[0], key[1], kind)
 
     return System(rhs, (), jit)
 
 
 _compiled_system = lru_cache(maxsize=64)(_new_system)
-
-
-class Times:
-    """The span, and the times asked for."""
-
-    def __init__(self, span: Any, t_eval: Any) -> None:
-        if not hasattr(span, "__len__") or len(span) != 2:
-            raise NumgradValueError("solve_ivp: t_span is a pair, the first and the last time")
-        self.first, self.last = (self._time(x, "t_span") for x in (span[0], span[1]))
-        self.asked = None if t_eval is None else self._time(t_eval, "t_eval", 1)
-        self.has_tensors = any(isinstance(x, Tensor) for x in (span, *span, t_eval))
-        if self.asked is not None:
-            self._check_asked()
-
-    def _time(self, x: Any, what: str, ndim: int = 0) -> Tensor:
-        t = x if isinstance(x, Tensor) else Tensor(np.array(x, dtype=None))
-        if isinstance(t, Batched):
-            raise NumgradNotImplementedError(
-                f"solve_ivp: {what} differs by example of vmap, and all examples share their "
-                "times; scale time inside of the function instead"
-            )
-        if t.dtype.kind not in "iuf" or t.ndim != ndim:
-            raise NumgradValueError(
-                f"solve_ivp: {what} has dtype {t.dtype} and shape {tuple(t.shape)}; times are "
-                f"real numbers{', in a 1-D array' if ndim else ''}"
-            )
-        if not np.all(np.isfinite(t._array)):
-            raise NumgradValueError(f"solve_ivp: {what} is not finite; give finite times")
-        return t if t.dtype == np.float64 else OPS["astype"](t, np.float64)
-
-    def _check_asked(self) -> None:
-        assert self.asked is not None
-        t, (a, b) = self.asked._array, self.span
-        if np.any(t < min(a, b)) or np.any(t > max(a, b)):
-            raise NumgradValueError(
-                f"solve_ivp: t_eval has times outside of t_span ({a:.6g}, {b:.6g}); leave them "
-                "out, or make the span longer"
-            )
-        steps = np.diff(t)
-        if np.any(steps <= 0 if b > a else steps >= 0):
-            raise NumgradValueError(
-                "solve_ivp: t_eval is not in the order of integration, each time once; sort it"
-            )
-
-    @property
-    def span(self) -> tuple[float, float]:
-        """As numbers."""
-        return float(self.first._array), float(self.last._array)
-
-    @property
-    def numbers(self) -> Any:
-        """The times asked for, as numbers."""
-        return None if self.asked is None else self.asked._array
-
-    def reached(self, t: np.ndarray) -> Tensor:
-        """The times of a solution, with what leads to those given."""
-        if self.asked is not None:
-            return self.asked if t.size == self.asked.shape[0] else self.asked[: t.size]
-        if not self.has_tensors or not t.size:
-            return Tensor(t)
-        ends = [self.first.reshape(1)] if t[0] == self.span[0] else []
-        closing = [self.last.reshape(1)] if len(t) > 1 and t[-1] == self.span[1] else []
-        inner = t[len(ends) : len(t) - len(closing)]
-        return OPS["concat"]([*ends, Tensor(inner), *closing])
 
 
 # ----------------------------------------------------------------------------------- integration

@@ -13,7 +13,7 @@ reverse over forward, which never runs a stiff system backwards.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -47,9 +47,7 @@ class Problem:
         """Solve it."""
         t0, times, y0 = (x._array for x in inputs[:3])
         params = self.params(inputs)
-        chosen = [
-            k for k, p in enumerate(params) if p.dtype.kind in "fc" and followed[3 + k]
-        ]
+        chosen = [k for k, p in enumerate(params) if p.dtype.kind in "fc" and followed[3 + k]]
         slopes = Slopes(self.system, params, chosen)
         result = self.result
         if result is None:
@@ -232,9 +230,7 @@ def _second(
         x.requires_grad_()
     with enable_grad():
         moved = along(problem, [*own, *inputs[known:]], moves)
-    x = [
-        t for t, each in zip((*own, *problem.system.captured), followed, strict=True) if each
-    ]
+    x = [t for t, each in zip((*own, *problem.system.captured), followed, strict=True) if each]
     found = iter(Linearization([moved], x, create_graph=again).pull([w]))
     for leaf in fresh:
         leaf._requires_grad = False
@@ -244,7 +240,7 @@ def _second(
 def along(problem: Problem, inputs: Sequence[Tensor], moves: Sequence[Tensor | None]) -> Tensor:
     """The derivative of the states along a direction: the solution of a larger system."""
     system = problem.system
-    t0, times, y0, *rest = inputs
+    t0, times, y0 = inputs[:3]
     params = problem.params(inputs)
     dt0, dtimes, dy0, *drest = moves
     n, count = y0.shape[0], len(params)
@@ -262,9 +258,7 @@ def along(problem: Problem, inputs: Sequence[Tensor], moves: Sequence[Tensor | N
         out, moved = pushed(system, t, z[:n], both[:count], [z[n:], *steps])
         return OPS["concat"]([out, moved])
 
-    twice = Problem(
-        System(rhs, system.captured, system.compiled), problem.settings.twice(n)
-    )
+    twice = Problem(System(rhs, system.captured, system.compiled), problem.settings.twice(n))
     z = SolveIvp.apply(
         twice, t0, times, OPS["concat"]([y0, start]), *params, *(m for _, m in given),
         *system.captured,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -77,8 +76,15 @@ def solved(
     given = dict(settings.options)
     if settings.stiff and jac is not None and y0.dtype.kind == "f":
         given.setdefault("jac", jac)
+    first = fun(span[0], y0)
+    if not (np.all(np.isfinite(first)) and np.all(np.isfinite(y0))):
+        # SciPy would search for a first step forever
+        raise NumgradValueError(
+            f"solve_ivp: what is to be integrated is not finite at the start, t = {span[0]:.6g}; "
+            "look at what the function, or its derivative, gives there"
+        )
     try:
-        return solve_ivp(
+        found = solve_ivp(
             fun, span, y0, method=settings.method, t_eval=times, dense_output=dense,
             events=events, rtol=settings.rtol, atol=settings.atol, **given,
         )  # fmt: skip
@@ -86,6 +92,9 @@ def solved(
         if slopes is not None and slopes.failure is error:
             raise
         raise NumgradValueError(f"solve_ivp: {settings.name}: {error}") from error
+    if not len(found.t):  # SciPy has lists there
+        found.t, found.y = np.zeros(0), np.zeros((y0.size, 0), y0.dtype)
+    return found
 
 
 @dataclass

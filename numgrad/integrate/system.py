@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.autograd.engine.task import edge_of, reachable
+from numgrad.autograd.engine.backward import dense_grad
+from numgrad.autograd.engine.task import GradientEdge, edge_of, reachable
 from numgrad.autograd.forward_ad import dual_level, has_tangent, make_dual, unpack_dual
 from numgrad.autograd.node import Node, next_sequence
 from numgrad.core.interpreter import eagerly, state
@@ -246,7 +247,15 @@ def captured(rhs: Callable[..., Tensor], t: float, y: Any, params: Sequence[Any]
             for e in (*found.values(), *beyond)
             if isinstance(e, Tensor) and e._requires_grad and id(e) not in known
         }
-    return [_placed(edge) for edge in found.values()]
+    if not found:
+        return []
+    places = [
+        e if isinstance(e, Tensor) else GradientEdge(*(e if type(e) is tuple else (e, 0)))
+        for e in found.values()
+    ]
+    weights = [Tensor(np.ones(out.shape, out.dtype))]
+    shown = dense_grad([out], places, weights, True, False, allow_unused=True)
+    return [_placed(e, g) for e, g in zip(found.values(), shown, strict=True) if g is not None]
 
 
 def _place(edge: Any) -> Any:
@@ -257,10 +266,9 @@ def _place(edge: Any) -> Any:
     return (edge[0].sequence, edge[1]) if type(edge) is tuple else (edge.sequence, -1)
 
 
-def _placed(edge: Any) -> Tensor:
-    """A Tensor at a place in the graph."""
+def _placed(edge: Any, like: Tensor) -> Tensor:
+    """A Tensor at a place in the graph, of whose gradient the shape is known."""
     if isinstance(edge, Tensor):
         return edge
     node, slot = (edge[0], edge[1] + 1) if type(edge) is tuple else (edge, 0)
-    meta = node.call.out_metas[slot - 1] if slot else node.call.result
-    return Tensor(np.zeros(meta.shape, meta.dtype), True, node, slot)
+    return Tensor(np.zeros(like.shape, like.dtype), True, node, slot)

@@ -24,8 +24,7 @@ from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.compiler.trace.interpreter import TraceInterpreter
 from numgrad.compiler.trace.tracer import Tracer
 from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind, state
-from numgrad.core.op import OPS
+from numgrad.core.interpreter import state
 from numgrad.errors import NumgradTraceError
 
 _OWN = (
@@ -45,6 +44,8 @@ class TracedBody:
 
 class BodyTracer(Tracer):
     """Records a step, inside of another trace or on its own."""
+
+    is_step = True
 
     def __init__(self, sizes: Sizes | None = None) -> None:
         super().__init__(dynamic=False)
@@ -74,13 +75,6 @@ class BodyTracer(Tracer):
         if isinstance(x, Tensor) or (isinstance(x, np.ndarray) and self.around is not None):
             return self._from_outside(x, array)
         return super().lift(x, dtype)
-
-    def detached(self, x: Tensor) -> TracedArray:
-        """A node says so: derivatives of the step are taken from its graph."""
-        array = self.lift(x)
-        if array.dtype.kind not in "fc":
-            return array
-        return bind(OPS["unfollowed"], (Tensor(array),), {})._array  # pyright: ignore
 
     def freeze(self, array: np.ndarray, *, made: bool = False) -> TracedArray:
         """An array that is made in the step: one of the trace around it, the same in all steps."""
@@ -131,7 +125,7 @@ def trace_body(
     tracer = BodyTracer(sizes)
     flags = [*weak, *[False] * (len(given) - len(weak))]
     with TraceInterpreter(tracer):
-        before = state.set(grad_enabled=False)
+        before = state.set(grad_enabled=False, constant=False)
         try:
             inputs = [tracer.given(m, weak=w) for m, w in zip(given, flags, strict=True)]
             found = [tracer.value(x) for x in function(inputs)]

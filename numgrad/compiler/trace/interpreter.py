@@ -1,4 +1,11 @@
-"""What operations and arrays mean in a trace: nodes of the graph, and the tape as in eager code."""
+"""What operations and arrays mean in a trace: nodes of the graph, and the tape as in eager code.
+
+Note [Constants of a trace]
+---------------------------
+Graphs are differentiated again: steps of loops, and backwards of which a second derivative is
+asked. What the tape does not follow, by ``detach`` or in ``no_grad``, is therefore cut off in the
+graph as well, by an operation ``detached``, which is a view and takes no time.
+"""
 
 # ruff: noqa: D102 (the docstrings are those of ``Ground``)
 
@@ -40,7 +47,7 @@ class TraceInterpreter(RecordingInterpreter):
 
     def __enter__(self) -> Self:
         self._before = state.set(
-            interpreters=(*state.interpreters, self), ground=self, anomaly=False
+            interpreters=(*state.interpreters, self), ground=self, anomaly=False, saved_hooks=()
         )
         return self
 
@@ -53,6 +60,8 @@ class TraceInterpreter(RecordingInterpreter):
         if isinstance(a, Tensor):
             if a._memory is not None:
                 refresh(a)
+            if state.constant and (a._requires_grad or self.tracer.is_step):
+                return a, self.detached(a)
             return a, self.tracer.lift(a)
         if a is None or type(a) in (int, float, complex):
             return a, a
@@ -77,8 +86,13 @@ class TraceInterpreter(RecordingInterpreter):
     def lift(self, x: Any, dtype: Any = None) -> TracedArray:
         return self.tracer.lift(x, dtype)
 
-    def detached(self, x: Any) -> Any:
-        return self.tracer.detached(x)
+    def detached(self, x: Any) -> TracedArray:
+        """Note [Constants of a trace]."""
+        array = self.tracer.lift(x)
+        if array.dtype.kind not in "fc" or array.value.constant is not None:
+            return array
+        meta = [(array.shape, array.dtype)]
+        return array.view(self.tracer.add(OPS["detached"], (array.value,), {}, meta)[0])
 
     def numbers(self, x: Any) -> None:
         return None

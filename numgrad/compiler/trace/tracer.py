@@ -31,6 +31,9 @@ from numgrad.core.interpreter import eagerly, raw
 class Tracer(Effects):
     """Records one run of a function as a graph: Note [Tracing a function]."""
 
+    is_step = False
+    """Whether it is differentiated as a graph only, and no Tensor says that it requires grad."""
+
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.sizes.on_number = self._size_as_number
@@ -50,10 +53,6 @@ class Tracer(Effects):
         for target, array in (*self._arguments, *captured):
             if array.value is not self._stored.get(id(array), target):
                 self.graph.writes.append((target, array.value))
-
-    def detached(self, x: Tensor) -> TracedArray:
-        """The array of a Tensor that no graph leads to: the tape is told in the same trace."""
-        return self.lift(x)
 
     # ------------------------------------------------------------------------------- arguments
 
