@@ -44,8 +44,8 @@ nanprod nanquantile nanstd nansum nanvar ndimage negative newaxis nextafter nn n
 not_equal ones ones_like ops optim outer pad partition percentile permute permute_dims pi piecewise
 poly polyadd polyder polydiv polyfit polygamma polyint polymul polysub polyval positive power
 primitive prod psi ptp put quantile r_ rad2deg radians random ravel real real_if_close reciprocal
-relu remainder repeat reshape resize right_shift rint roll rollaxis rot90 round save scan scatter
-scatter_add scatter_reduce searchsorted select select_scatter set_checkpoint_early_stop
+relu remainder repeat reshape resize right_shift rint roll rollaxis roots rot90 round save scan
+scatter scatter_add scatter_reduce searchsorted select select_scatter set_checkpoint_early_stop
 set_grad_enabled set_num_threads setdiff1d setxor1d sigmoid sign signal signbit simpson sin sinc
 sinh slice_scatter sliding_window_view softmax softplus sort sort_complex spacing special split
 sqrt square squeeze stack stats std stop_gradient subtract sum swapaxes switch take take_along_axis
