@@ -36,6 +36,7 @@ Where to look:
 ``ng.array_api``        the namespace of the Array API standard
 ``ng.nn``               modules; ``ng.nn.functional``: layers, activations and losses as functions
 ``ng.optim``            optimizers, schedules of learning rates, ``minimize``
+``ng.implicit``         roots, fixed points, minima, linear systems: differentiated as solutions
 ``ng.sparse``           products with sparse matrices and systems of them
 ``ng.random``           Tensors of random numbers from NumPy's generators
 ``ng.data``             datasets, and loaders of batches
@@ -148,8 +149,8 @@ from numgrad.tensors import numpy_protocol as _numpy_protocol  # noqa: F401 (for
 
 __version__ = "0.1.0"
 
-_SUBPACKAGES = ("array_api", "data", "func", "io", "nn", "optim", "sparse", "stats", "testing")
-_SUBPACKAGES += ("tree", "viz")
+_SUBPACKAGES = ("array_api", "data", "func", "implicit", "io", "nn", "optim", "sparse", "stats")
+_SUBPACKAGES += ("testing", "tree", "viz")
 _SUBPACKAGES += tuple(sorted({_home.partition(".")[2] for _home in _NAMESPACES.values()}))
 _ON_FIRST_USE = {
     **{name: f"numgrad.{name}" for name in _SUBPACKAGES},

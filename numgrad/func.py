@@ -25,7 +25,7 @@ from numgrad.transforms import (
 )
 
 if TYPE_CHECKING:
-    from numgrad.transforms.sparsity import sparsity
+    from numgrad.compiler.inspect.sparsity import sparsity
 
 __all__ = [
     "checkpoint",
@@ -55,7 +55,7 @@ def __getattr__(name: str) -> _Any:
             name=name,
         )
     # needs SciPy and the compiler, which are not loaded earlier
-    globals()[name] = _import_module("numgrad.transforms.sparsity").sparsity
+    globals()[name] = _import_module("numgrad.compiler.inspect.sparsity").sparsity
     return globals()[name]
 
 
