@@ -12,7 +12,7 @@ from numgrad.core.interpreter import state
 from numgrad.core.tree import Nesting, flatten, unflatten
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.implicit.solution import Equation, Parts
-from numgrad.implicit.solvers import iterated, own_solver, scipy_minimum, scipy_root
+from numgrad.implicit.solvers import check_solved, iterated, own_solver, scipy_minimum, scipy_root
 from numgrad.implicit.systems import Linear, solver_of
 from numgrad.implicit.unknowns import Unknowns
 from numgrad.tensors.tensor import Tensor
@@ -98,7 +98,9 @@ class Root(Equation):
         start, args = self._split(inputs)
         arrays = [np.array(x._array) for x in start]
         if callable(self.solver):
-            return own_solver(self.unknowns, self.solver, lambda z: self.f(z, *args), arrays)
+            found = own_solver(self.unknowns, self.solver, lambda z: self.f(z, *args), arrays)
+            check_solved(self.unknowns, lambda z: self.residual(z, inputs), arrays, found)
+            return found
         return self.unknowns.arrays(self._by_scipy(inputs, self.unknowns.vector(arrays)))
 
     def _by_scipy(self, inputs: Parts, start: np.ndarray) -> np.ndarray:

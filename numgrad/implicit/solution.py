@@ -64,7 +64,7 @@ class Equation(ABC):
     def solution(self, like: Parts, inputs: Parts) -> tuple[Tensor, ...]:
         """The solution, recorded; ``like`` has the shapes and dtypes of its parts."""
         closures = []
-        if state.grad_enabled or state.interpreters:
+        if (state.grad_enabled or state.interpreters) and not state.inference:
             closures = self._closures(like, inputs)
         if closures and state.ground.deferred:
             raise NumgradRuntimeError(
@@ -108,7 +108,7 @@ class Solution(Function):
                 f"{equation.name}: a solver needs numbers, which a trace has not"
             )
         with eagerly(grad_enabled=True, inference=False):
-            found = equation.solve([x.detach() for x in given])
+            found = equation.solve([Tensor(x._array) for x in given])
         parts = tuple(map(Tensor, found))
         ctx.equation, ctx.count, ctx.parts = equation, count, len(parts)
         ctx.set_materialize_grads(False)
@@ -133,6 +133,8 @@ class Solution(Function):
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         """Gradients of the inputs: Note [Implicit derivatives]."""
+        if all(g is None for g in grads):
+            return (None,) * len(ctx.needs_input_grad)
         local = _Local(ctx)
         found = local.pull(grads, ctx.needs_input_grad[2:])
         local.forget()
@@ -166,6 +168,31 @@ def _disowned(own: Parts) -> None:
             x._requires_grad = False
 
 
+class _Gate:
+    """Whether gradients pass."""
+
+    is_open = False
+
+
+class Gated(Function):
+    """The solution, held fixed while the partial derivative by closures is computed.
+
+    These lie behind the solution as well, and the way through it is the total derivative.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, gate: _Gate, x: Tensor) -> Tensor:
+        """The same numbers."""
+        ctx.gate = gate
+        ctx.set_materialize_grads(False)
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        """The gradient, unless the gate is closed."""
+        return None, g if ctx.gate.is_open else None
+
+
 class _Local:
     """The derivative of an equation at its solution."""
 
@@ -173,9 +200,11 @@ class _Local:
         self.equation: Equation = ctx.equation
         saved, end = ctx.saved_tensors, ctx.parts + ctx.count
         self.point = saved[:end]
-        own = list(map(_own, self.point))
-        self.z, self.inputs, closures = own[: ctx.parts], own[ctx.parts :], saved[end:]
+        z, inputs, closures = saved[: ctx.parts], saved[ctx.parts : end], saved[end:]
+        self.gate = _Gate()
+        self.inputs = list(map(_own, inputs))
         with enable_grad():
+            self.z = [_own(x) if not closures else Gated.apply(self.gate, _own(x)) for x in z]
             self.residual = self.equation.residual(self.z, self.inputs)
         moving = [x for x in self.inputs if x.requires_grad]
         self.by_z = Linearization(self.residual, self.z, state.grad_enabled)
@@ -183,6 +212,7 @@ class _Local:
 
     def forget(self) -> None:
         """Let nothing that was returned lead to leaves of this derivative."""
+        self.gate.is_open = True
         self.by_z.freeze()
         self.by_rest.freeze()
         _disowned([*self.z, *self.inputs])

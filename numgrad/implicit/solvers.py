@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from numgrad.autograd.modes import no_grad
 from numgrad.core.tree import leaves, map_leaves
-from numgrad.errors import NumgradRuntimeError
+from numgrad.errors import NumgradRuntimeError, NumgradValueError
 from numgrad.implicit.unknowns import Residual, Unknowns
 from numgrad.tensors.tensor import Tensor
 
@@ -63,13 +64,41 @@ def failed(name: str, message: Any, at: Any) -> NumgradRuntimeError:
     )
 
 
+@contextmanager
+def _known_method(name: str, method: str) -> Iterator[None]:
+    """Call a solver of SciPy's, which refuses methods that it does not know."""
+    try:
+        with np.errstate(all="ignore"):
+            yield
+    except ValueError as error:
+        if not str(error).startswith("Unknown solver"):
+            raise
+        raise NumgradValueError(
+            f"{name}: SciPy has no method {method!r} for this; the documentation of "
+            "scipy.optimize lists them"
+        ) from error
+
+
+def check_solved(unknowns: Unknowns, residual: Residual, start: Any, found: Any) -> None:
+    """Raise if what a solver of the caller's returned is far from a solution."""
+    before, after = (
+        float(np.linalg.norm(unknowns.value(residual, unknowns.vector(z)))) for z in (start, found)
+    )
+    if not after <= 1e-3 * (1 + before):
+        raise failed(
+            unknowns.name,
+            f"what has to be zero has norm {after:.3g} (at the start {before:.3g})",
+            unknowns.vector(found),
+        )
+
+
 def scipy_root(
     unknowns: Unknowns, residual: Residual, start: np.ndarray, method: str, tol: float | None
 ) -> np.ndarray:
     """A root by ``scipy.optimize.root``, with the exact Jacobian where the method takes one."""
     optimize: Any = import_module("scipy.optimize")
     jacobian = (lambda v: unknowns.jacobian(residual, v)) if method in _WITH_JACOBIAN else None
-    with np.errstate(all="ignore"):
+    with _known_method(unknowns.name, method):
         found = optimize.root(
             lambda v: unknowns.value(residual, v), start, jac=jacobian, method=method, tol=tol
         )
@@ -99,7 +128,7 @@ def scipy_minimum(
         given["jac"] = lambda v: unknowns.value(gradient, v)
     if wanted in ("newton-cg", "dogleg", "trust-exact", "trust-krylov", "trust-ncg"):
         given["hess"] = lambda v: unknowns.jacobian(gradient, v)
-    with np.errstate(all="ignore"):
+    with _known_method(unknowns.name, method):
         found = optimize.minimize(
             value, start, method=method, tol=1e-8 if tol is None else tol, **given
         )
@@ -150,13 +179,13 @@ def iterated(
             np.max(np.abs(np.asarray(a) - b), initial=0.0) for a, b in zip(after, z, strict=True)
         )
         z = [np.asarray(a, dtype) for a, dtype in zip(after, unknowns.dtypes, strict=True)]
-        if change <= tol * (1 + size):
-            return z
         if not np.isfinite(change):
             break
+        if change <= tol * (1 + size):
+            return z
         since = 0 if change < least else since + 1
         least = min(least, change)
-        if since > 20 and least <= 1e3 * tol * (1 + size):  # rounding goes round in circles
+        if since > 20 and change <= 1e3 * tol * (1 + size):  # rounding goes round in circles
             return z
     raise failed(
         unknowns.name,

@@ -24,9 +24,9 @@ class Unknowns:
 
     def __init__(self, name: str, start: Any, called: str = "x0", *, real: bool = True) -> None:
         self.name = name
-        leaves: list[Any] = []
-        self.nesting: Nesting = flatten(start, leaves)
-        self.leaves = [_floating(name, called, leaf, real) for leaf in leaves]
+        given: list[Any] = []
+        self.nesting: Nesting = flatten(_as_array(start), given)
+        self.leaves = [_floating(name, called, leaf, real) for leaf in given]
         self.shapes = [tuple(x.shape) for x in self.leaves]
         self.dtypes = [x.dtype for x in self.leaves]
         if not any(int(x.size) for x in self.leaves):
@@ -40,9 +40,9 @@ class Unknowns:
 
     def checked(self, tree: Any, who: str) -> list[np.ndarray]:
         """Numbers that somebody returned, as arrays like those of the start."""
-        leaves: list[Any] = []
-        nesting = flatten(tree, leaves)
-        arrays = [np.asarray(x._array if isinstance(x, Tensor) else x) for x in leaves]
+        given: list[Any] = []
+        nesting = flatten(tree, given)
+        arrays = [np.asarray(x._array if isinstance(x, Tensor) else x) for x in given]
         shapes = [a.shape for a in arrays]
         if nesting != self.nesting or shapes != self.shapes:
             raise NumgradValueError(
@@ -93,6 +93,17 @@ class Unknowns:
                 for row, r in zip(rows, parts, strict=True)
             ]
         ).astype(np.float64)
+
+
+def _as_array(start: Any) -> Any:
+    """A list or tuple of numbers is an array, as in SciPy; other containers are kept."""
+
+    def plain(part: Any) -> bool:
+        if type(part) in (list, tuple):
+            return all(map(plain, part))
+        return isinstance(part, int | float | complex | np.number)
+
+    return np.asarray(start) if type(start) in (list, tuple) and start and plain(start) else start
 
 
 def _floating(name: str, called: str, leaf: Any, real: bool) -> Tensor:
