@@ -39,6 +39,8 @@ Where to look:
 ``ng.optim``            optimizers, schedules of learning rates, ``minimize`` over Tensors
 ``ng.minimize``, ...    SciPy's solvers with exact derivatives: ``least_squares``, ``curve_fit``,
                         ``root``, ``quad``; ``objective`` and ``linear_operator`` for others
+``ng.implicit``         roots, fixed points, minima, linear systems: differentiated as solutions
+``ng.sparse``           products with sparse matrices and systems of them
 ``ng.random``           Tensors of random numbers from NumPy's generators
 ``ng.data``             datasets, and loaders of batches
 ``ng.io``               files of nested arrays: ``save`` and ``load``
@@ -150,8 +152,8 @@ from numgrad.tensors import numpy_protocol as _numpy_protocol  # noqa: F401 (for
 
 __version__ = "0.1.0"
 
-_SUBPACKAGES = ("array_api", "data", "func", "io", "nn", "optim", "stats", "testing", "tree")
-_SUBPACKAGES += ("viz",)
+_SUBPACKAGES = ("array_api", "data", "func", "implicit", "io", "nn", "optim", "sparse", "stats")
+_SUBPACKAGES += ("testing", "tree", "viz")
 _SUBPACKAGES += tuple(sorted({_home.partition(".")[2] for _home in _NAMESPACES.values()}))
 _ON_FIRST_USE = {
     **{name: f"numgrad.{name}" for name in _SUBPACKAGES},

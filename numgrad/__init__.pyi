@@ -13,6 +13,7 @@ from numgrad import data as data
 from numgrad import errors as errors
 from numgrad import fft as fft
 from numgrad import func as func
+from numgrad import implicit as implicit
 from numgrad import io as io
 from numgrad import linalg as linalg
 from numgrad import ndimage as ndimage
@@ -20,6 +21,7 @@ from numgrad import nn as nn
 from numgrad import optim as optim
 from numgrad import random as random
 from numgrad import signal as signal
+from numgrad import sparse as sparse
 from numgrad import special as special
 from numgrad import stats as stats
 from numgrad import testing as testing
@@ -516,7 +518,7 @@ def floor(x: _Array) -> Tensor:
     """Largest integer not above the operand."""
 
 def floor_divide(a: _Array, b: _Array) -> Tensor:
-    """Largest integer not above the quotient."""
+    """Largest integer not above the quotient; of infinities the limit, as the Array API says."""
 
 def fmax(a: _Array, b: _Array) -> Tensor:
     """Larger of two operands, a NaN losing; of equal operands the first takes the gradient."""
@@ -1045,6 +1047,9 @@ def roll(x: _Array, shift: Any, axis: _Axis = None) -> Tensor:
 
 def rollaxis(x: _Array, axis: _Array, start: Any = 0) -> Tensor:
     """An axis moved back until it lies before another; ``moveaxis`` says it more plainly."""
+
+def roots(p: _Array) -> Tensor:
+    """Roots of a polynomial, of which simple ones have a gradient."""
 
 def rot90(x: _Array, k: Any = 1, axes: Any = ...) -> Tensor:
     """Rotated by 90 degrees ``k`` times, from the first towards the second of ``axes``."""

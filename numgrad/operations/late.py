@@ -25,6 +25,7 @@ _MODULES: dict[str, str] = {
     "order_statistics": "median nanmedian",
     "polynomial": "poly polyadd polyder polydiv polyint polymul polysub polyval vander",
     "polynomial_fit": "polyfit",
+    "polynomial_roots": "roots",
     "quantiles": "nanpercentile nanquantile percentile quantile",
     "running": "cummax cummin logcumsumexp",
     "searching": "argwhere bincount digitize flatnonzero nonzero searchsorted",
@@ -71,6 +72,9 @@ NAMESPACES: dict[str, str] = {
 }
 """Modules of NumPy and SciPy -> modules of ours, whose import declares what stands for theirs."""
 
+_INTERNAL = ("sparse.products", "sparse.systems")
+"""Modules of this package whose operations are parts of functions."""
+
 _AT_HOME = ("numpy", "numpy.lib.stride_tricks")
 """Modules of NumPy whose functions have their operations under names of ``numgrad`` itself."""
 
@@ -102,6 +106,7 @@ def of_namespace(function: Any) -> Op | None:
 
 
 def declare_all() -> None:
-    """Declare all operations of both tables."""
-    for module in dict.fromkeys((*LATE.values(), *NAMESPACES.values())):  # in one order
+    """Declare all operations of these tables."""
+    internal = [f"{__package__}.{home}" for home in _INTERNAL]
+    for module in dict.fromkeys((*LATE.values(), *NAMESPACES.values(), *internal)):  # in one order
         import_module(module)
