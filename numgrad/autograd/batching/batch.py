@@ -48,6 +48,7 @@ from numgrad.errors import (
 )
 from numgrad.operations.index import is_basic_part
 from numgrad.operations.shape import as_operand
+from numgrad.operations.sparse.kinds import NO_ARRAY, asked_by_product
 
 
 class BatchingInterpreter(Interpreter):
@@ -373,6 +374,9 @@ class Batched(Tensor):
     def __copy__(self) -> Batched:
         return Batched(self.value, self.level)
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return refuse("conversion to an ndarray") if not asked_by_product() else NO_ARRAY
+
     def __repr__(self) -> str:
         return (
             f"<one of {self.level.size} examples, shape {self.shape}, dtype {self.dtype}, of "
@@ -431,7 +435,6 @@ def _refusal(what: str, reason: str = _NO_NUMBERS) -> Callable[..., NoReturn]:
 
 
 _NUMBERS = {
-    "__array__": "conversion to an ndarray",
     "__bool__": "bool() or if",
     "__complex__": "complex()",
     "__contains__": "in",
