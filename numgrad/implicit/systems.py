@@ -105,9 +105,10 @@ def krylov(apply: Map, b: Sequence[np.ndarray], method: Linear) -> list[np.ndarr
         operator = linalg.LinearOperator((vector.size,) * 2, matvec=matvec, dtype=dtype)
         tolerance = 100 * np.finfo(dtype).eps
         options = {"restart": min(vector.size, 100)} if method == "gmres" else {}
-        x, info = getattr(linalg, method)(
-            operator, vector, rtol=tolerance, maxiter=max(1000, 10 * vector.size), **options
-        )
+        with np.errstate(all="ignore"):
+            x, info = getattr(linalg, method)(
+                operator, vector, rtol=tolerance, maxiter=max(1000, 10 * vector.size), **options
+            )
         left = np.linalg.norm(matvec(x) - vector)
         if not left <= np.sqrt(np.finfo(dtype).eps) * np.linalg.norm(vector):
             raise NumgradRuntimeError(
@@ -179,7 +180,7 @@ def linear_solve(a: Any, b: Any, args: Sequence[Any] = (), *, method: Linear = "
             "an element for each row, or a matrix with a row for each"
         )
     if method == "dense":
-        return spsolve(a.tocoo().data, a, b) if sparse else solve(a, b)
+        return spsolve(state.ground.made(a.tocoo().data), a, b) if sparse else solve(a, b)
     dtype = np.result_type(a.dtype, b.dtype, np.float32)
     b = OPS["astype"](b, dtype)
     if len(b.shape) == 2:
