@@ -206,6 +206,8 @@ class Dependence:
 
     def _scanned(self, term: Term, parts: Sequence[Pattern], shape: tuple[int, ...]) -> Pattern:
         part = self._united(parts)
+        if not prod(shape):
+            return part
         lines = np.moveaxis(places(term), term.detail[1], 0)
         united: list[Pattern] = []
         for line in lines:
