@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from numgrad import array_api as array_api
 from numgrad import autograd as autograd
+from numgrad import benchmark as benchmark
 from numgrad import config as config
 from numgrad import data as data
 from numgrad import errors as errors

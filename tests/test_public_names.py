@@ -20,11 +20,11 @@ NumgradTypeError NumgradValueError RowSparseTensor Tensor abs absolute acos acos
 amax amin angle any append apply_along_axis apply_over_axes arange arccos arccosh arcsin arcsinh
 arctan arctan2 arctanh argmax argmin argpartition argsort argwhere around array_api array_split
 asarray asin asinh associative_scan astype atan atan2 atanh atleast_1d atleast_2d atleast_3d
-autograd average bincount bitwise_and bitwise_count bitwise_invert bitwise_left_shift bitwise_not
-bitwise_or bitwise_right_shift bitwise_xor block broadcast_arrays broadcast_to c_ cat cbrt ceil
-checkpoint checkpoint_sequential choose clamp clip column_stack complex128 complex64 compress concat
-concatenate cond config conj conjugate convolve copy copysign corrcoef correlate cos cosh
-count_nonzero cov cross cummax cummin cumprod cumsum cumulative_prod cumulative_sum
+autograd average benchmark bincount bitwise_and bitwise_count bitwise_invert bitwise_left_shift
+bitwise_not bitwise_or bitwise_right_shift bitwise_xor block broadcast_arrays broadcast_to c_ cat
+cbrt ceil checkpoint checkpoint_sequential choose clamp clip column_stack complex128 complex64
+compress concat concatenate cond config conj conjugate convolve copy copysign corrcoef correlate cos
+cosh count_nonzero cov cross cummax cummin cumprod cumsum cumulative_prod cumulative_sum
 cumulative_trapezoid custom_jvp custom_vjp data deg2rad degrees delete diag diag_embed diagflat
 diagonal diagonal_scatter diff digamma digitize divide divmod dot dsplit dstack e ediff1d einsum
 elementwise empty empty_like enable_grad equal erf erfc erfinv errors exp exp2 expand expand_dims
@@ -58,9 +58,9 @@ vecdot vecmat vector_norm vhp viz vjp vmap vsplit vstack where while_loop zeros 
 
 MODULES = """
 array_api array_api.fft array_api.linalg autograd autograd.forward_ad autograd.function
-autograd.functional autograd.graph config data errors fft func implicit io linalg ndimage nn
-nn.functional nn.init nn.utils optim optim.lr_scheduler optim.swa_utils random signal sparse special
-stats testing tree viz
+autograd.functional autograd.graph benchmark config data errors fft func implicit io linalg ndimage
+nn nn.functional nn.init nn.utils optim optim.lr_scheduler optim.swa_utils random signal sparse
+special stats testing tree viz
 """
 
 

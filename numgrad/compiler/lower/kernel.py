@@ -550,9 +550,16 @@ def _worth_keeping(bodies: Bodies, items: Sequence[Item]) -> list[Term]:
             around = {loop for each in path for loop in each.merged}
             for term, needed in expensive(body, bodies):
                 place = tuple(map(id, path))
-                wasted = bool(around - needed) and path[0].lanes
+                wasted = bool(around - needed) if path[0].lanes else _again_and_again(path, needed)
                 if term.number in bodies.stored:
                     continue  # another term may have the same value at some places
                 if wasted or seen.setdefault(term.number, place) != place:
                     found[term.number] = term
     return list(found.values())
+
+
+def _again_and_again(path: Sequence[Loop], needed: set[int]) -> bool:
+    """Whether the innermost loop that a term needs is within one that it does not."""
+    needs = [not needed.isdisjoint(each.merged) for each in path]
+    first = needs.index(False) if False in needs else len(needs)
+    return any(needs[first:])
