@@ -4,10 +4,10 @@ A matrix is a vector of elements, which may require grad, and a pattern, which s
 A ``scipy.sparse`` matrix that is a constant needs neither: ``matrix @ tensor`` is a product with a
 gradient as it stands.
 
->>> import numgrad as ng
+>>> import numpy as np, numgrad as ng
 >>> from scipy.sparse import csr_array
 >>> matrix = csr_array([[1.0, 2.0], [0.0, 3.0]])
->>> ng.grad(lambda x: (matrix @ x).sum())([1.0, 1.0])
+>>> ng.grad(lambda x: (matrix @ x).sum())(np.ones(2))
 array([1., 5.])
 """
 

@@ -12,19 +12,19 @@ import numpy as np
 from numgrad.autograd.modes import no_grad
 from numgrad.core.tree import leaves, map_leaves
 from numgrad.errors import NumgradRuntimeError, NumgradValueError
-from numgrad.implicit.unknowns import Residual, Unknowns
+from numgrad.implicit.unknowns import Residual, UnknownParts
 from numgrad.tensors.tensor import Tensor
 
 _POLISHED = 500
-"""Unknowns up to which steps of Newton's method improve what a solver found."""
+"""UnknownParts up to which steps of Newton's method improve what a solver found."""
 
 _WITH_JACOBIAN = ("hybr", "lm")
 _FEW = 1000
-"""Unknowns up to which minima are found with the whole Hessian."""
+"""UnknownParts up to which minima are found with the whole Hessian."""
 
 
 def own_solver(
-    unknowns: Unknowns, solver: Callable, function: Callable, start: Sequence[np.ndarray]
+    unknowns: UnknownParts, solver: Callable, function: Callable, start: Sequence[np.ndarray]
 ) -> list[np.ndarray]:
     """What a solver of the caller's returns for ``(function, x0)``."""
 
@@ -79,7 +79,7 @@ def _known_method(name: str, method: str) -> Iterator[None]:
         ) from error
 
 
-def check_solved(unknowns: Unknowns, residual: Residual, start: Any, found: Any) -> None:
+def check_solved(unknowns: UnknownParts, residual: Residual, start: Any, found: Any) -> None:
     """Raise if what a solver of the caller's returned is far from a solution."""
     before, after = (
         float(np.linalg.norm(unknowns.value(residual, unknowns.vector(z)))) for z in (start, found)
@@ -93,7 +93,7 @@ def check_solved(unknowns: Unknowns, residual: Residual, start: Any, found: Any)
 
 
 def scipy_root(
-    unknowns: Unknowns, residual: Residual, start: np.ndarray, method: str, tol: float | None
+    unknowns: UnknownParts, residual: Residual, start: np.ndarray, method: str, tol: float | None
 ) -> np.ndarray:
     """A root by ``scipy.optimize.root``, with the exact Jacobian where the method takes one."""
     optimize: Any = import_module("scipy.optimize")
@@ -107,7 +107,7 @@ def scipy_root(
 
 
 def scipy_minimum(
-    unknowns: Unknowns,
+    unknowns: UnknownParts,
     objective: Callable[[Sequence[Tensor]], Tensor],
     gradient: Residual,
     start: np.ndarray,
@@ -137,7 +137,7 @@ def scipy_minimum(
 
 
 def accepted(
-    unknowns: Unknowns, residual: Residual, start: np.ndarray, v: np.ndarray, found: Any
+    unknowns: UnknownParts, residual: Residual, start: np.ndarray, v: np.ndarray, found: Any
 ) -> np.ndarray:
     """What a solver found, improved by Newton's method, if it is a solution."""
     r = unknowns.value(residual, v)
@@ -160,7 +160,7 @@ def accepted(
 
 
 def iterated(
-    unknowns: Unknowns,
+    unknowns: UnknownParts,
     function: Residual,
     start: Sequence[np.ndarray],
     tol: float | None,
@@ -169,7 +169,7 @@ def iterated(
     """A fixed point, by applying the function until it changes nothing any more."""
     z = list(start)
     eps = max(np.finfo(dtype).eps for dtype in unknowns.dtypes)
-    tol = 4 * eps if tol is None else tol
+    least_change = 4 * eps if tol is None else tol
     change, least, since = np.inf, np.inf, 0
     for _ in range(most):
         with no_grad(), np.errstate(all="ignore"):
@@ -181,11 +181,13 @@ def iterated(
         z = [np.asarray(a, dtype) for a, dtype in zip(after, unknowns.dtypes, strict=True)]
         if not np.isfinite(change):
             break
-        if change <= tol * (1 + size):
+        if change <= least_change * (1 + size):
             return z
         since = 0 if change < least else since + 1
         least = min(least, change)
-        if since > 20 and change <= 1e3 * tol * (1 + size):  # rounding goes round in circles
+        if since > 20 and change <= 1e3 * least_change * (
+            1 + size
+        ):  # rounding goes round in circles
             return z
     raise failed(
         unknowns.name,

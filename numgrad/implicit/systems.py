@@ -21,7 +21,7 @@ from numgrad.errors import (
     NumgradValueError,
 )
 from numgrad.implicit.solution import At, Equation, Map, Parts, Solver
-from numgrad.implicit.unknowns import Unknowns
+from numgrad.implicit.unknowns import UnknownParts
 from numgrad.operations.linear_algebra.systems import solve
 from numgrad.operations.shape import as_operand
 from numgrad.operations.sparse.functions import spsolve
@@ -33,7 +33,7 @@ Linear: TypeAlias = str | Callable[..., Any]
 """``"dense"``, ``"cg"``, ``"gmres"``, or a function of a linear map and a vector."""
 
 
-class System(Equation):
+class LinearSystem(Equation):
     """``A(x) = b`` for a linear function, solved without its matrix.
 
     Inputs are the parts of ``b``, and what ``A`` depends on.
@@ -72,7 +72,7 @@ def solver_of(name: str, method: Linear, symmetric: bool) -> Solver | None:
         )
 
     def solved(at: At, right: Parts, point: Parts) -> list[Tensor]:
-        system = System(at, right, method, symmetric or method == "cg")
+        system = LinearSystem(at, right, method, symmetric or method == "cg")
         return list(system.solution(right, [*right, *point]))
 
     return solved
@@ -80,7 +80,7 @@ def solver_of(name: str, method: Linear, symmetric: bool) -> Solver | None:
 
 def krylov(apply: Map, b: Sequence[np.ndarray], method: Linear) -> list[np.ndarray]:
     """Solutions by SciPy's iterative methods, or a function of the caller's."""
-    name = System.name
+    name = LinearSystem.name
     dtype = np.result_type(*b)
     ends = np.cumsum([0, *[part.size for part in b]])
 
@@ -105,9 +105,10 @@ def krylov(apply: Map, b: Sequence[np.ndarray], method: Linear) -> list[np.ndarr
         operator = linalg.LinearOperator((vector.size,) * 2, matvec=matvec, dtype=dtype)
         tolerance = 100 * np.finfo(dtype).eps
         options = {"restart": min(vector.size, 100)} if method == "gmres" else {}
-        x, info = getattr(linalg, method)(
-            operator, vector, rtol=tolerance, maxiter=max(1000, 10 * vector.size), **options
-        )
+        with np.errstate(all="ignore"):
+            x, info = getattr(linalg, method)(
+                operator, vector, rtol=tolerance, maxiter=max(1000, 10 * vector.size), **options
+            )
         left = np.linalg.norm(matvec(x) - vector)
         if not left <= np.sqrt(np.finfo(dtype).eps) * np.linalg.norm(vector):
             raise NumgradRuntimeError(
@@ -162,7 +163,7 @@ def linear_solve(a: Any, b: Any, args: Sequence[Any] = (), *, method: Linear = "
     >>> ng.jacobian(solved)(2.0)
     array([-0.25, -0.25])
     """
-    solver_of(System.name, method, False)
+    solver_of(LinearSystem.name, method, False)
     if callable(a):
         return _of_function(a, b, args, method)
     if args:
@@ -179,7 +180,7 @@ def linear_solve(a: Any, b: Any, args: Sequence[Any] = (), *, method: Linear = "
             "an element for each row, or a matrix with a row for each"
         )
     if method == "dense":
-        return spsolve(a.tocoo().data, a, b) if sparse else solve(a, b)
+        return spsolve(state.ground.made(a.tocoo().data), a, b) if sparse else solve(a, b)
     dtype = np.result_type(a.dtype, b.dtype, np.float32)
     b = OPS["astype"](b, dtype)
     if len(b.shape) == 2:
@@ -189,7 +190,7 @@ def linear_solve(a: Any, b: Any, args: Sequence[Any] = (), *, method: Linear = "
         at, rest = _given(lambda z: [a @ z[0]]), []
     else:
         at, rest = _given(lambda z, m: [m @ z[0]]), [OPS["astype"](a, dtype)]
-    return System(at, [b], method, method == "cg").solution([b], [b, *rest])[0]
+    return LinearSystem(at, [b], method, method == "cg").solution([b], [b, *rest])[0]
 
 
 def _given(apply: Callable[..., Sequence[Tensor]]) -> At:
@@ -199,7 +200,7 @@ def _given(apply: Callable[..., Sequence[Tensor]]) -> At:
 
 def _of_function(a: Callable, b: Any, args: Sequence[Any], method: Linear) -> Any:
     """The solution for a linear function."""
-    right = Unknowns(System.name, b, "b", real=False)
+    right = UnknownParts(LinearSystem.name, b, "b", real=False)
     own: list[Any] = []
     structure = flatten(tuple(args), own)
     inputs = [x for x in own if isinstance(x, Tensor)]
@@ -226,7 +227,7 @@ def _of_function(a: Callable, b: Any, args: Sequence[Any], method: Linear) -> An
                 "it adds to b"
             )
     if method != "dense":
-        system = System(_given(apply), right.leaves, method, method == "cg")
+        system = LinearSystem(_given(apply), right.leaves, method, method == "cg")
         return right.nested(system.solution(right.leaves, [*right.leaves, *inputs]))
     vector = _raveled(right.leaves)
     ends = np.cumsum([0, *[int(x.size) for x in right.leaves]])

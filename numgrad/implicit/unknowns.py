@@ -19,7 +19,7 @@ Residual = Callable[[Sequence[Tensor]], list[Tensor]]
 """From the parts of the unknowns to those of what is to be zero."""
 
 
-class Unknowns:
+class UnknownParts:
     """The nesting of the start, and the shapes and dtypes of its arrays."""
 
     def __init__(self, name: str, start: Any, called: str = "x0", *, real: bool = True) -> None:

@@ -182,7 +182,7 @@ class Dependence:
         axis, span = term.detail
         source = lengths(x.shape)
         index = np.ogrid[tuple(slice(n) for n in shape)]
-        found = self.value(place)
+        found = self._positions(place, source[axis : axis + 1])
         if found is None:  # any element along the axis
             part, found = self._reduced(part, x, (axis,)), np.zeros(shape, np.int64)
             source = tuple(1 if a == axis else n for a, n in enumerate(source))
@@ -195,7 +195,7 @@ class Dependence:
         x, place = term.args
         axis, span = term.detail[1]
         source = lengths(x.shape)
-        found = self.value(place)
+        found = self._positions(place, shape[axis : axis + 1])
         if found is None:  # anywhere along the axis
             united = self._reduced(part, x, tuple(range(axis, axis + span)))
             kept = tuple(1 if a == axis else n for a, n in enumerate(shape))
@@ -206,6 +206,8 @@ class Dependence:
 
     def _scanned(self, term: Term, parts: Sequence[Pattern], shape: tuple[int, ...]) -> Pattern:
         part = self._united(parts)
+        if not prod(shape):
+            return part
         lines = np.moveaxis(places(term), term.detail[1], 0)
         united: list[Pattern] = []
         for line in lines:
@@ -257,6 +259,12 @@ class Dependence:
     def _one(self, part: Pattern) -> Pattern:
         """The rows of a pattern united in one."""
         return self._grouped(part, np.zeros(part.shape[0], np.int64), 1)
+
+    def _positions(self, place: Term, lengths: tuple[int, ...]) -> Any:
+        """Positions along an axis of that length, if they are known and in range."""
+        found = self.value(place)
+        known = found is not None and lengths and np.all((found >= 0) & (found < lengths[0]))
+        return found if known else None
 
     # ----------------------------------------------------------------------------------- numbers
 

@@ -122,7 +122,7 @@ class SparsePattern:
             return np.zeros(b.shape, dtype)
         factors = self._factor(data.astype(of_matrix, copy=False))
         if of_matrix.kind != "c" and b.dtype.kind == "c":
-            parts = [np.ascontiguousarray(part, of_matrix) for part in (b.real, b.imag)]
+            parts = [np.ascontiguousarray(part(b), of_matrix) for part in (np.real, np.imag)]
             x, y = (_substituted(factors, part, adjoint) for part in parts)
             return (x + 1j * y).astype(dtype, copy=False)
         return _substituted(factors, b.astype(of_matrix), adjoint).astype(dtype, copy=False)
