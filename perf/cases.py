@@ -129,6 +129,7 @@ def cases() -> list[Case]:
         *training_cases(),
         *compiled_cases(),
         *matrix_cases(),
+        *solver_cases(),
         *thread_cases(),
     ]
 
@@ -287,4 +288,31 @@ def matrix_cases() -> list[Case]:
         found.append(Case(f"{name}/loop", contestants, ("numpy",), 1 / 3))
     contestants = _same("gaussian_process", both, points=500)
     found.append(Case("linalg/Gaussian process/500 points", contestants, ("torch",), 0.8))
+    return found
+
+
+def solver_cases() -> list[Case]:
+    """SciPy's solvers with exact derivatives; what derivatives cost in evaluations."""
+    found = []
+    for how, jit, target in (("eager", False, 1 / 3), ("jit", True, 1 / 10)):
+        contestants: dict[str, Contestant] = {
+            "numgrad": ("numgrad", "minimized", {"n": 100, "jit": jit}),
+            "autograd": ("autograd", "minimized", {"n": 100}),
+        }
+        found.append(Case(f"solve/Rosenbrock, L-BFGS-B/{how}", contestants, ("autograd",), target))
+    fits = [(name, "compiled", "differences") for name in ("ENSO", "Gauss1", "Thurber")]
+    for name, ours, theirs in (*fits, ("ENSO", "demo", "3-point")):
+        contestants = {
+            label: ("numgrad", "fitted", {"problem": name, "start": 1, "how": how})
+            for label, how in (("numgrad", ours), (theirs, theirs))
+        }
+        found.append(Case(f"solve/{name}, {ours}", contestants, (theirs,), 1.0))
+    for what, unit, target in (
+        ("Jacobian", "forward", 12.0), ("product", "value and gradient", 3.0),
+    ):  # fmt: skip
+        contestants = {
+            label: ("numgrad", "derivative", {"what": each})
+            for label, each in (("numgrad", what), (unit, unit))
+        }
+        found.append(Case(f"solve/{what} in units of {unit}", contestants, (unit,), target))
     return found

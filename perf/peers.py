@@ -13,6 +13,7 @@ from typing import Any
 
 import matrices
 import numpy as np
+import solvers
 import training
 from harness import Statement, serve
 from ordering import ordering
@@ -214,6 +215,15 @@ class Numgrad(Trained):
     def mlp_step(self, **params: Any) -> Statement:
         return training.compiled_mlp(self.ng, **params)
 
+    def minimized(self, **params: Any) -> Statement:
+        return solvers.minimized(self.ng, **params)
+
+    def fitted(self, **params: Any) -> Statement:
+        return solvers.fitted(**params)
+
+    def derivative(self, **params: Any) -> Statement:
+        return solvers.derivative(self.ng, **params)
+
     def bandwidth(self, **params: Any) -> Statement:
         return training.bandwidth(**params)
 
@@ -398,6 +408,10 @@ class Autograd:
             "b": numbers(n, seed=1),
         }
         return Statement("gradient(a, b)", names)
+
+    def minimized(self, n: int) -> Statement:
+        f = self.autograd.value_and_grad(solvers.rosenbrock(self.anp))
+        return solvers.minimized_with(f, n)
 
 
 class Jax:
