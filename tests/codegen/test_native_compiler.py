@@ -287,3 +287,26 @@ def test_a_long_text_is_written_once_and_has_the_bits_of_a_short_one(monkeypatch
         assert kernels[0](x, y[1:-1]) == kernels[1](x, z[1:-1])
         assert y.tolist() == z.tolist()
         assert z[0] == z[-1] == 7.0
+
+
+@pytest.mark.parametrize("dtype", ["boolean", "int8", "uint16", "complex128"])
+def test_what_is_left_over_of_lanes_touches_nothing_beside_it(dtype):
+    kernel = native(
+        f"""
+def kernel(x, y, z, n, step):
+    for k in range(n):
+        y[k] = x[k]
+    for k in range(n):
+        z[k * step] = x[k * step]
+    for k in range(n):
+        kept = x[k] if x[k + step] != x[k] else z[k * step]
+        y[k] = x[k] if kept != z[k * step] else kept
+""",
+        f"void({dtype}[::1], {dtype}[::1], {dtype}[::1], int64, int64)",
+    )
+    x = np.ones(300, dtype.replace("boolean", "bool"))
+    for n in (0, 1, 7, 8, 63, 64, 65, 100):
+        y, z = np.zeros_like(x), np.zeros_like(x)
+        kernel.entry(x, y, z, n, 2)
+        assert y[:n].all() and not y[n:].any()
+        assert z[: 2 * n : 2].all() and np.count_nonzero(z) == n

@@ -27,10 +27,14 @@ class ModuleText:
     long, very_long
         Whether little is to be written twice, because LLVM would take long; and whether it is to
         translate long functions as they stand.
+    least_masked
+        Bytes of the smallest elements of which the CPU reads and writes those that a mask names.
     """
 
-    def __init__(self, *, long: bool = False, very_long: bool = False) -> None:
-        self.long, self.very_long = long, very_long
+    def __init__(
+        self, *, long: bool = False, very_long: bool = False, least_masked: int = 4
+    ) -> None:
+        self.long, self.very_long, self.least_masked = long, very_long, least_masked
         self.declarations: dict[str, str] = {}
         self.functions: list[str] = []
         self.constants: dict[str, str] = {}

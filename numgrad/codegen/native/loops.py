@@ -251,8 +251,8 @@ def _in_lanes(body: FunctionBody, node: ast.For, start: Number, stop: Number, ap
         index = f.value(f"load i64, ptr {counter}")
         f.branch(f.value(f"icmp slt i64 {index}, {stop.part}"), last, after)
         f.begin(last)
-        mask = _within(f, index, stop, count)
-        _body_in_lanes(body, node, totals, Lanes(count, mask, apart), index)
+        lanes = Lanes(count, *_within(f, index, stop, count), apart)
+        _body_in_lanes(body, node, totals, lanes, index)
         f.jump(after)
     body.names = names
     f.begin(after)
@@ -278,8 +278,10 @@ def _masked(
         index = f.value(f"load i64, ptr {counter}")
         f.branch(f.value(f"icmp slt i64 {index}, {stop.part}"), inner, after)
         f.begin(inner)
-        mask = _within(f, index, stop, count)
-        _body_in_lanes(body, node, totals, Lanes(count, mask, apart), index)
+        mask, rest = _within(f, index, stop, count)
+        whole = f.pure(f"icmp slt i64 {rest}, {count}")
+        rest = f.pure(f"select i1 {whole}, i64 {rest}, i64 {count}")
+        _body_in_lanes(body, node, totals, Lanes(count, mask, rest, apart), index)
         following = f.value(f"add i64 {index}, {count}")
         f.effect(f"store i64 {following}, ptr {counter}")
         f.jump(head)
@@ -287,12 +289,12 @@ def _masked(
     f.begin(after)
 
 
-def _within(f: FunctionWriter, index: str, stop: Number, count: int) -> str:
-    """Which lanes from an index on are before the end."""
+def _within(f: FunctionWriter, index: str, stop: Number, count: int) -> tuple[str, str]:
+    """Which lanes from an index on are before the end, and how many iterations are left."""
     left = f.value(f"sub i64 {stop.part}, {index}")
     vector = in_lanes(Number(INT64, (left,)), count, f).part
     places = ", ".join(f"i64 {k}" for k in range(count))
-    return f.value(f"icmp slt <{count} x i64> <{places}>, {vector}")
+    return f.value(f"icmp slt <{count} x i64> <{places}>, {vector}"), left
 
 
 def _body_in_lanes(

@@ -77,6 +77,12 @@ def vector_bits() -> int:
     return 512 if "+avx512f" in features else 256 if "+avx" in features else 128
 
 
+def least_masked() -> int:
+    """Bytes of the smallest elements of which this CPU reads and writes those that a mask names."""
+    features = cpu()[1].split(",")
+    return 1 if "+avx512bw" in features else 4 if "+avx" in features else 16
+
+
 def attributes() -> str:
     """The attributes of all functions, a line of LLVM IR.
 
