@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -13,6 +14,9 @@ LONG = 400
 half the time to compile, up to a fifth more to run."""
 MOST_SCOPES = 64
 """Arrays up to which LLVM is told that they lie apart: each access names all others."""
+
+
+_NAMES = re.compile(r"%[\w.]+")
 
 
 class Unsupported(NumgradError):
@@ -76,7 +80,8 @@ class FunctionWriter:
     """The instructions of one function, block after block.
 
     Equal instructions without effects are written once, as long as the first dominates: ``inside``
-    ends what a branch or a loop has made.
+    ends what a branch or a loop has made. In loops (``repeated``) they are written before the
+    outermost loop that makes none of their operands, so LLVM need not look for what to move there.
     """
 
     def __init__(
@@ -84,18 +89,35 @@ class FunctionWriter:
     ) -> None:
         self.module, self.name, self.parameters = module, name, parameters
         self.slots: list[str] = []
-        self.lines: list[str] = []
+        self._lines: list[str | list[str]] = []
+        self._before: list[list[str]] = []  # what is written before each loop around
+        self._depths: dict[str, int] = {}  # of values made in loops
         self.block = "entry"
         self.ended = False
         self.flags = ""
         self.contract = ""
         self._count = 0
         self._known: dict[str, str] = {}
-        self._made: list[str] = []
+        self._made: list[tuple[str, int]] = []
         self._labels = 0
         self._domain: str | None = None
         self._scopes: dict[int, str] = {}
         self._accesses: dict[int, str] = {}
+
+    @property
+    def lines(self) -> list[str]:
+        """All instructions and labels, in order."""
+        lines: list[str] = []
+        for line in self._lines:
+            if isinstance(line, list):
+                lines += line
+            else:
+                lines.append(line)
+        return lines
+
+    @lines.setter
+    def lines(self, lines: list[str]) -> None:
+        self._lines = [*lines]
 
     # ---------------------------------------------------------------------------- instructions
 
@@ -104,24 +126,43 @@ class FunctionWriter:
         self._count += 1
         return f"%v{self._count}"
 
-    def pure(self, text: str) -> str:
-        """The value of an instruction without effects that depends on its operands alone."""
+    def pure(self, text: str, least: int = 0) -> str:
+        """The value of an instruction without effects that depends on its operands alone.
+
+        It is not written further out than in ``least`` loops.
+        """
         found = self._known.get(text)
         if found is None:
             found = self._known[text] = self.fresh()
-            self._made.append(text)
-            self.lines.append(f"  {found} = {text}")
+            depth = loops = len(self._before)
+            if loops and " contract " not in text:  # which is for an instruction beside it
+                depths = self._depths
+                depth = max((depths.get(x, 0) for x in _NAMES.findall(text)), default=0)
+                depth = max(depth, least)
+            self._write(found, text, depth)
+            self._made.append((text, depth))
         return found
+
+    def _write(self, name: str, text: str, depth: int) -> None:
+        before = self._before
+        lines = before[depth] if depth < len(before) else self._lines
+        lines.append(f"  {name} = {text}")
+        if depth:
+            self._depths[name] = depth
 
     def value(self, text: str) -> str:
         """The value of an instruction that depends on memory."""
         name = self.fresh()
-        self.lines.append(f"  {name} = {text}")
+        self.define(name, text)
         return name
+
+    def define(self, name: str, text: str) -> None:
+        """Make an instruction the value of a name that ``fresh`` has given."""
+        self._write(name, text, len(self._before))
 
     def effect(self, text: str) -> None:
         """An instruction without a value."""
-        self.lines.append(f"  {text}")
+        self._lines.append(f"  {text}")
 
     def slot(self, kind: str, first: str | None = None) -> str:
         """Memory on the stack, for a variable."""
@@ -131,20 +172,30 @@ class FunctionWriter:
             self.slots[-1] += f"\n  store {kind} {first}, ptr {name}"
         return name
 
-    def undo(self, mark: tuple[int, int]) -> None:
+    def undo(self, mark: tuple[int, int, int]) -> None:
         """Forget what was written since ``mark``."""
-        lines, made = mark
-        del self.lines[lines:]
+        lines, made, loops = mark
+        del self._lines[lines:], self._before[loops:]
         self._forget(made)
 
-    def mark(self) -> tuple[int, int]:
+    def mark(self) -> tuple[int, int, int]:
         """Where the function stands."""
-        return len(self.lines), len(self._made)
+        return len(self._lines), len(self._made), len(self._before)
 
     def _forget(self, made: int) -> None:
-        for text in self._made[made:]:
-            del self._known[text]
-        del self._made[made:]
+        """Forget what was made since ``made``, but what is written before the loops around."""
+        kept, depth = [], len(self._before)
+        for each in self._made[made:]:
+            if each[1] < depth:
+                kept.append(each)
+            else:
+                del self._known[each[0]]
+        self._made[made:] = kept
+
+    @property
+    def depth(self) -> int:
+        """How many loops are around."""
+        return len(self._before)
 
     @contextmanager
     def inside(self) -> Iterator[None]:
@@ -152,6 +203,17 @@ class FunctionWriter:
         made = len(self._made)
         yield
         self._forget(made)
+
+    @contextmanager
+    def repeated(self, head: str) -> Iterator[None]:
+        """Blocks of a loop, which begins with ``head``."""
+        before: list[str] = []
+        self._lines.append(before)
+        self.start(head)
+        self._before.append(before)
+        with self.inside():
+            yield
+        self._before.pop()
 
     # ---------------------------------------------------------------------------------- blocks
 
@@ -164,12 +226,12 @@ class FunctionWriter:
         """Begin a block."""
         if not self.ended:
             self.effect(f"br label %{label}")
-        self.lines.append(f"{label}:")
+        self._lines.append(f"{label}:")
         self.block, self.ended = label, False
 
     def begin(self, label: str) -> None:
         """Begin a block that only branches lead to."""
-        self.lines.append(f"{label}:")
+        self._lines.append(f"{label}:")
         self.block, self.ended = label, False
 
     def jump(self, label: str) -> None:
@@ -217,7 +279,7 @@ class FunctionWriter:
         """The function."""
         given = ", ".join(f"{kind} {name}" for kind, name in self.parameters)
         flags = self.flags
-        if self.module.very_long and len(self.lines) > LONG:
+        if self.module.very_long and len(self._lines) > LONG:
             flags = "noinline optnone "
         head = f"define {linkage}{result} @{self.name}({given}) #0 {flags}{{\nentry:"
         body = self.lines

@@ -65,22 +65,32 @@ class Lanes:
 
     Attributes
     ----------
-    mask
-        Which lanes are in the loop, an operand; empty if all are.
-    rest
-        How many lanes ``mask`` has, an operand, if these are the first ones; else empty.
     accesses
         Where the body reads and writes memory: ``(array, writes, place)``.
     apart
         Whether parts of one array that begin at different places are known to be as far apart as
         the lanes go.
+    around
+        How many loops are around this one.
+    mask
+        Which lanes are in the loop, an operand; empty if all are.
+    rest
+        How many lanes ``mask`` has, an operand, if these are the first ones; else empty.
+    block
+        The block of instructions that every iteration runs, where there are no others.
     """
 
     count: int
+    apart: bool = False
+    around: int = 0
     mask: str = ""
     rest: str = ""
-    apart: bool = False
+    block: str = ""
     accesses: list[tuple[Any, bool, LanePlace]] = field(default_factory=list)
+
+    def first(self, mask: str, count: str) -> Lanes:
+        """The first lanes: those of a mask."""
+        return Lanes(self.count, self.apart, self.around, mask, count)
 
     def check(self) -> None:
         """Refuse a body whose iterations may read what others have written."""
@@ -214,6 +224,8 @@ def read(
             lanes.accesses.append(
                 (element.root, False, LanePlace(element.base, offset.part, "0", False))
             )
+            if flag is None and f.block == lanes.block:
+                return _read_before(f, element, lanes.around)
         return _read_one(f, element, flag)
     assert lanes is not None
     lanes.accesses.append((element.root, False, _place(element)))
@@ -298,6 +310,17 @@ def _read_one(f: FunctionWriter, element: Element, flag: Number | None) -> Numbe
         f.start(after)
         parts = [f.value(f"load {kind}, ptr {slot}") for slot in slots]
     return Number(dtype, tuple(_loaded(f, p, dtype, 0) for p in parts))
+
+
+def _read_before(f: FunctionWriter, element: Element, around: int) -> Number:
+    """An element that all iterations of a loop in lanes read, which none of them writes."""
+    dtype, kind = element.dtype, memory_type(element.dtype)
+    parts = []
+    for k in range(2 if dtype.kind == "c" else 1):
+        place = _pointer(f, element, element.offset.part, k)
+        load = f"load {kind}, ptr {place}, align {_size(dtype)}{element.metadata}"
+        parts.append(_loaded(f, f.pure(load, around), dtype, 0))
+    return Number(dtype, tuple(parts))
 
 
 def _read_row(f: FunctionWriter, element: Element, lanes: Lanes) -> Number:
