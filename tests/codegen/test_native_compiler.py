@@ -292,7 +292,7 @@ def test_a_long_text_is_written_once_and_has_the_bits_of_a_short_one(monkeypatch
 @pytest.mark.parametrize("dtype", ["boolean", "int8", "uint16", "complex128"])
 def test_what_is_left_over_of_lanes_touches_nothing_beside_it(dtype):
     kernel = native(
-        f"""
+        """
 def kernel(x, y, z, n, step):
     for k in range(n):
         y[k] = x[k]
@@ -308,5 +308,7 @@ def kernel(x, y, z, n, step):
     for n in (0, 1, 7, 8, 63, 64, 65, 100):
         y, z = np.zeros_like(x), np.zeros_like(x)
         kernel.entry(x, y, z, n, 2)
-        assert y[:n].all() and not y[n:].any()
-        assert z[: 2 * n : 2].all() and np.count_nonzero(z) == n
+        assert y[:n].all()
+        assert not y[n:].any()
+        assert z[: 2 * n : 2].all()
+        assert np.count_nonzero(z) == n
