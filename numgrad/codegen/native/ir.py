@@ -12,6 +12,9 @@ from numgrad.errors import NumgradError
 LONG = 400
 """Instructions of a function from which on LLVM translates it as it stands, if the text is long:
 half the time to compile, up to a fifth more to run."""
+BLOCK = 32
+"""Instructions after which a block of such a function ends: LLVM's allocation of registers takes
+long where a block has thousands, whose order it is free to change."""
 MOST_SCOPES = 64
 """Arrays up to which LLVM is told that they lie apart: each access names all others."""
 
@@ -278,11 +281,26 @@ class FunctionWriter:
     def text(self, result: str, linkage: str = "private ") -> str:
         """The function."""
         given = ", ".join(f"{kind} {name}" for kind, name in self.parameters)
-        flags = self.flags
-        if self.module.very_long and len(self._lines) > LONG:
-            flags = "noinline optnone "
+        flags, body = self.flags, self.lines
+        if self.module.very_long and len(body) > LONG:
+            flags, body = "noinline optnone ", _in_short_blocks(body)
         head = f"define {linkage}{result} @{self.name}({given}) #0 {flags}{{\nentry:"
-        body = self.lines
         if not self.ended:
             body = [*body, "  unreachable"]
         return "\n".join([head, *self.slots, *body, "}"])
+
+
+def _in_short_blocks(lines: list[str]) -> list[str]:
+    """The instructions of a function in blocks of a limited length."""
+    # a phi names the blocks before it; what may be contracted stays beside what it goes with
+    if any(" = phi " in line or " contract " in line for line in lines):
+        return lines
+    found: list[str] = []
+    length = 0
+    for number, line in enumerate(lines):
+        length = length + 1 if line.startswith("  ") else 0
+        if length > BLOCK and not line.startswith(("  br ", "  ret ")):
+            found += [f"  br label %block.{number}", f"block.{number}:"]
+            length = 1
+        found.append(line)
+    return found
