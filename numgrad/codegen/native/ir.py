@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any
 
 from numgrad.errors import NumgradError
@@ -12,9 +13,9 @@ from numgrad.errors import NumgradError
 LONG = 400
 """Instructions of a function from which on LLVM translates it as it stands, if the text is long:
 half the time to compile, up to a fifth more to run."""
-BLOCK = 32
-"""Instructions after which a block of such a function ends: LLVM's allocation of registers takes
-long where a block has thousands, whose order it is free to change."""
+LONG_BLOCK, BLOCK = 1000, 32
+"""Instructions of a block of such a function from which on it becomes blocks of so many: LLVM's
+allocation of registers takes long where a block has thousands, whose order it is free to change."""
 MOST_SCOPES = 64
 """Arrays up to which LLVM is told that they lie apart: each access names all others."""
 
@@ -138,7 +139,9 @@ class FunctionWriter:
         if found is None:
             found = self._known[text] = self.fresh()
             depth = loops = len(self._before)
-            if loops and " contract " not in text:  # which is for an instruction beside it
+            # what may be contracted stays beside what it goes with, and registers last longer
+            # than LLVM takes time to look at very long functions
+            if loops and not self.module.very_long and " contract " not in text:
                 depths = self._depths
                 depth = max((depths.get(x, 0) for x in _NAMES.findall(text)), default=0)
                 depth = max(depth, least)
@@ -296,11 +299,11 @@ def _in_short_blocks(lines: list[str]) -> list[str]:
     if any(" = phi " in line or " contract " in line for line in lines):
         return lines
     found: list[str] = []
-    length = 0
-    for number, line in enumerate(lines):
-        length = length + 1 if line.startswith("  ") else 0
-        if length > BLOCK and not line.startswith(("  br ", "  ret ")):
-            found += [f"  br label %block.{number}", f"block.{number}:"]
-            length = 1
-        found.append(line)
+    labels = [k for k, line in enumerate(lines) if not line.startswith("  ")]
+    for first, last in pairwise([0, *labels, len(lines)]):
+        step = BLOCK if last - first > LONG_BLOCK else last - first
+        for start in range(first, last, max(step, 1)):
+            if start > first and not lines[start].startswith(("  br ", "  ret ")):
+                found += [f"  br label %block.{start}", f"block.{start}:"]
+            found += lines[start : min(start + step, last)]
     return found
