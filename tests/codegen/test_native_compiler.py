@@ -312,3 +312,43 @@ def kernel(x, y, z, n, step):
         assert not y[n:].any()
         assert z[: 2 * n : 2].all()
         assert np.count_nonzero(z) == n
+
+
+def test_what_a_loop_need_not_repeat_is_read_before_it_only_where_it_runs():
+    kernel = native(
+        """
+def kernel(x, a, n, m, out):
+    for i in range(m):
+        for j in range(m):
+            for k in range(n):
+                out[k] = out[k] + (load(float64, a, i, 0, 2) * float64(i * m + n) + x[j])
+    for k in range(n):
+        out[k] = out[k] * (x[0] if n > 5 else load(float64, a, 1 << 40, 0, 2))
+""",
+        "void(float64[::1], int64, int64, int64, float64[::1])",
+    )
+    x, a = np.arange(1.0, 4.0), np.array([3.0, -2.0, 0.5])
+    for n in (6, 8, 21):
+        out = np.ones(n)
+        kernel.entry(x, a.ctypes.data, n, 3, out)
+        whole = 1 + sum(a[i] * (3 * i + n) + x[j] for i in range(3) for j in range(3))
+        np.testing.assert_allclose(out, whole, rtol=1e-14)
+    kernel.entry(x[:0], 0, 0, 3, np.empty(0))  # address 0 is not read
+
+
+def test_a_very_long_block_is_cut_and_keeps_its_bits(monkeypatch):
+    monkeypatch.setattr("numgrad.codegen.native.kernel.VERY_LONG", 0)
+    monkeypatch.setattr("numgrad.codegen.native.ir.LONG", 10)
+    steps = "\n".join(f"        a = a * {k}.0 + x[k] / (a - {k}.5)" for k in range(60))
+    head = "\ndef kernel(x, y):\n    for k in range(x.size):\n        a = x[k]\n"
+    text = f"{head}{steps}\n        y[k] = a\n"
+    found = []
+    for least in (10**9, 50):
+        monkeypatch.setattr("numgrad.codegen.native.ir.LONG_BLOCK", least)
+        kernel = native(text, "void(float64[::1], float64[::1])")
+        assert ("br label %block." in NativeCode(kernel).translated()) == (least == 50)
+        y = np.empty(21)
+        kernel.entry(np.linspace(0.1, 0.7, 21), y)
+        found.append(y.tobytes())
+    assert found[0] == found[1]
+    assert found[0] != bytes(8 * 21)
