@@ -38,6 +38,8 @@ Where to look:
 ``ng.optim``            optimizers, schedules of learning rates, ``minimize``
 ``ng.random``           Tensors of random numbers from NumPy's generators
 ``ng.data``             datasets, and loaders of batches
+``ng.distributed``      processes that communicate by MPI, by PyTorch's names
+``ng.parallel``         functions on the pieces of their data, on executors and Dask
 ``ng.io``               files of nested arrays: ``save`` and ``load``
 ``ng.testing``          checks of gradients
 ``ng.viz``              drawings of what was recorded
@@ -147,8 +149,8 @@ from numgrad.tensors import numpy_protocol as _numpy_protocol  # noqa: F401 (for
 
 __version__ = "0.1.0"
 
-_SUBPACKAGES = ("array_api", "data", "func", "io", "nn", "optim", "stats", "testing", "tree")
-_SUBPACKAGES += ("viz",)
+_SUBPACKAGES = ("array_api", "data", "distributed", "func", "io", "nn", "optim", "parallel", "stats")
+_SUBPACKAGES += ("testing", "tree", "viz")
 _SUBPACKAGES += tuple(sorted({_home.partition(".")[2] for _home in _NAMESPACES.values()}))
 _ON_FIRST_USE = {
     **{name: f"numgrad.{name}" for name in _SUBPACKAGES},

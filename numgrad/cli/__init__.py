@@ -1,4 +1,4 @@
-"""The command line: ``python -m numgrad {demo,cache,doctor,stubs,table,warmup}``.
+"""The command line: ``python -m numgrad {demo,cache,doctor,launch,stubs,table,warmup}``.
 
 Each command is a module with ``HELP``, ``add_arguments(parser)`` and ``run(arguments)``, which
 returns the exit status.
@@ -7,7 +7,7 @@ returns the exit status.
 import argparse
 from collections.abc import Sequence
 
-from numgrad.cli import cache, demo, doctor, stubs, table, warmup
+from numgrad.cli import cache, demo, doctor, launch, stubs, table, warmup
 
 __all__ = ["main"]
 
@@ -15,6 +15,7 @@ COMMANDS = {
     "demo": demo,
     "cache": cache,
     "doctor": doctor,
+    "launch": launch,
     "stubs": stubs,
     "table": table,
     "warmup": warmup,
