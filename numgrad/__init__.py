@@ -149,7 +149,17 @@ from numgrad.tensors import numpy_protocol as _numpy_protocol  # noqa: F401 (for
 
 __version__ = "0.1.0"
 
-_SUBPACKAGES = ("array_api", "data", "distributed", "func", "io", "nn", "optim", "parallel", "stats")
+_SUBPACKAGES = (
+    "array_api",
+    "data",
+    "distributed",
+    "func",
+    "io",
+    "nn",
+    "optim",
+    "parallel",
+    "stats",
+)
 _SUBPACKAGES += ("testing", "tree", "viz")
 _SUBPACKAGES += tuple(sorted({_home.partition(".")[2] for _home in _NAMESPACES.values()}))
 _ON_FIRST_USE = {

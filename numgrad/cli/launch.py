@@ -28,7 +28,9 @@ _DIED = re.compile(r"PID (\d+) RUNNING AT")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``launch``."""
     parser.add_argument("-n", "--ranks", type=_count, default=1, help="how many (default: 1)")
-    parser.add_argument("--mpiexec", metavar="FILE", help="the launcher of the MPI that mpi4py uses")
+    parser.add_argument(
+        "--mpiexec", metavar="FILE", help="the launcher of the MPI that mpi4py uses"
+    )
     parser.add_argument(
         "--threads", type=_count, help="of each rank (default: the CPUs divided by the ranks)"
     )
@@ -55,7 +57,6 @@ def run(arguments: argparse.Namespace) -> int:
     threads = arguments.threads or max(1, cpu_count() // arguments.ranks)
     if arguments.threads or "NUMGRAD_NUM_THREADS" not in environment:
         environment["NUMGRAD_NUM_THREADS"] = str(threads)
-    environment["PYTHONUNBUFFERED"] = "1"
     if arguments.ranks > 1:
         launcher = arguments.mpiexec or _mpiexec()
         if not is_mpi_available() or launcher is None:

@@ -38,8 +38,8 @@ class DistributedSampler(Ordered):
 
     Notes
     -----
-    The order depends on ``seed`` and the epoch only: call ``set_epoch`` before each. Position ``i`` of
-    the order goes to rank ``i % num_replicas``.
+    The order depends on ``seed`` and the epoch only: call ``set_epoch`` before each. Position ``i``
+    of the order goes to rank ``i % num_replicas``.
 
     Examples
     --------

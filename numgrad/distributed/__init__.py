@@ -1,8 +1,8 @@
 """Processes that compute together, by the names of ``torch.distributed``, on MPI.
 
 Ranks are started by ``mpiexec -n 4 python train.py`` or ``python -m numgrad launch -n 4 train.py``;
-without either a process is a group of one, and the same program runs. MPI is reached through mpi4py,
-which the extra ``mpi`` installs together with an MPI for one machine.
+without either a process is a group of one, and the same program runs. MPI is reached through
+mpi4py, which the extra ``mpi`` installs together with an MPI for one machine.
 
 >>> import numgrad as ng
 >>> ng.distributed.init_process_group()

@@ -200,7 +200,10 @@ def all_gather_into_tensor(
     """
     name = "all_gather_into_tensor"
     found = group_of(name, group)
-    given, whole = Memory(name, input_tensor, writes=False), Memory(name, output_tensor, writes=True)
+    given, whole = (
+        Memory(name, input_tensor, writes=False),
+        Memory(name, output_tensor, writes=True),
+    )
     _check_whole(name, whole, given, found.size)
 
     def alone() -> None:
@@ -369,8 +372,8 @@ def _reduce_scatter(
 def _check_whole(name: str, whole: Memory, part: Memory, count: int) -> None:
     if whole.array.dtype != part.array.dtype or whole.array.size != count * part.array.size:
         raise NumgradValueError(
-            f"{name}: {part.said} on each of {count} ranks needs {count * part.array.size} elements "
-            f"of that dtype, got {whole.said}"
+            f"{name}: {part.said} on each of {count} ranks needs {count * part.array.size} "
+            f"elements of that dtype, got {whole.said}"
         )
 
 

@@ -15,9 +15,11 @@ ranks send in the order in which operations were called: those before it are loo
 
 from __future__ import annotations
 
+import os
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from hashlib import blake2b
 from typing import Any
 
@@ -26,6 +28,8 @@ import numpy as np
 from numgrad.distributed.failures import GRACE, farewells
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 
+_pass_on: Callable[[], Any] = getattr(os, "sched_yield", partial(time.sleep, 0))
+"""Lets another process have this CPU."""
 _WIDTH = 256
 """Bytes of a description that is shown to others."""
 
@@ -71,8 +75,11 @@ def wait_until(
     watched = farewells()
     while not done():
         now = time.monotonic()
-        # others may need this CPU; what takes long need not be answered at once
-        time.sleep(0 if now - began < 1.0 else 2e-4)
+        # what takes long need not be answered at once
+        if now - began < 1.0:
+            _pass_on()
+        else:
+            time.sleep(2e-4)
         if now < look:
             continue
         look = now + 0.2
@@ -259,6 +266,12 @@ class Pending:
         self.queue.append(work)
 
     def progress(self) -> None:
-        """Begin those that can begin."""
-        while self.queue and self.queue[0].begun():
+        """Begin those that can begin; one that ranks do not agree on is given up."""
+        while self.queue:
+            try:
+                if not self.queue[0].begun():
+                    return
+            except NumgradRuntimeError:
+                self.queue.popleft()
+                raise
             self.queue.popleft()

@@ -13,6 +13,8 @@ from numgrad.distributed.library import world
 
 def main() -> None:
     """Run the script, or with ``-m`` the module, that the arguments name."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True)  # pyright: ignore[reportAttributeAccessIssue]
     comm = world()
     watched = None if comm is None else watch(comm)
     note = os.environ.get("NUMGRAD_LAUNCH_NOTES")

@@ -98,9 +98,7 @@ class ZeroRedundancyOptimizer(Optimizer):
 
     def _divide(self) -> None:
         """Give each new parameter to the rank with the fewest elements; the largest first."""
-        lines = [
-            f"{p.dtype} {p.shape}" for group in self.param_groups for p in group["params"]
-        ]
+        lines = [f"{p.dtype} {p.shape}" for group in self.param_groups for p in group["params"]]
         every: list[Any] = [None] * self._group.size
         all_gather_object(every, lines, self._group)
         for rank, theirs in zip(self._group.ranks, every, strict=True):
@@ -219,7 +217,9 @@ class ZeroRedundancyOptimizer(Optimizer):
         """
         root = self._group.position("consolidate_state_dict", to)
         position = {t: k for k, t in enumerate(chain.from_iterable(self._params()))}
-        share = {position[t]: self.state[t] for t in self._owner if t in self.state and self._is_mine(t)}
+        share = {
+            position[t]: self.state[t] for t in self._owner if t in self.state and self._is_mine(t)
+        }
         every: list[Any] = [None] * self._group.size
         all_gather_object(every, share, self._group)
         self._collected = None

@@ -10,8 +10,8 @@ import numpy as np
 from numgrad.distributed.collectives import all_reduce
 from numgrad.distributed.group import Group
 from numgrad.distributed.memory import ReduceOp
-from numgrad.nn.utils.clip_grad import clip_grads_with_norm_, get_total_norm
 from numgrad.errors import NumgradRuntimeError
+from numgrad.nn.utils.clip_grad import clip_grads_with_norm_, get_total_norm
 from numgrad.tensors.tensor import Tensor
 
 

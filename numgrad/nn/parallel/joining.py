@@ -2,8 +2,8 @@
 
 Note [Roll calls]
 -----------------
-Inside of ``join`` every collective of the wrapper begins with a roll call: each rank says what it is
-about to do, a forward, a backward, or nothing more, since its data are used up. Who has joined
+Inside of ``join`` every collective of the wrapper begins with a roll call: each rank says what it
+is about to do, a forward, a backward, or nothing more, since its data are used up. Who has joined
 answers calls until nobody does anything more, and takes part in what others say they do. So ranks
 may have any numbers of batches, and forwards without a backward.
 """
@@ -67,7 +67,8 @@ class Roll:
         joined = len(active) < group.size
         if len(found) > 1 or (self._strict and joined and active):
             said = "; ".join(
-                f"rank {rank} {_SAID[int(what)]}" for rank, what in zip(group.ranks, every, strict=True)
+                f"rank {rank} {_SAID[int(what)]}"
+                for rank, what in zip(group.ranks, every, strict=True)
             )
             raise NumgradRuntimeError(
                 f"join: {said}. "

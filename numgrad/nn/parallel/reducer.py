@@ -9,9 +9,9 @@ arrived it is sent, and after the last one has been the backward waits for all o
 sent in their order on all ranks, on a communicator of their own.
 
 Behind the gradients a bucket has a number for each parameter: 1 if this rank's backward reaches
-it. Their sums say, without a further message, which parameters no rank used: their gradients stay as
-they are, None if nothing else was there. What a backward reaches is read from its graph when the first
-gradient arrives, so a parameter that is not used needs no special mode.
+it. Their sums say, without a further message, which parameters no rank used: their gradients stay
+as they are, None if nothing else was there. What a backward reaches is read from its graph when the
+first gradient arrives, so a parameter that is not used needs no special mode.
 """
 
 from __future__ import annotations
@@ -192,9 +192,7 @@ class Reducer:
         group, count = self.group, len(self.buckets)
         for number, bucket in enumerate(self.buckets, 1):
             what = f"DistributedDataParallel, gradients (bucket {number} of {count})"
-            wait_until(
-                bucket.request.Test, what, group.others, group.timeout, group.world_size
-            )
+            wait_until(bucket.request.Test, what, group.others, group.timeout, group.world_size)
 
     def check_finished(self) -> None:
         """Raise if the backward before this one did not bring all gradients.
