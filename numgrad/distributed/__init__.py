@@ -40,7 +40,7 @@ from numgrad.distributed.messages import irecv as irecv
 from numgrad.distributed.messages import isend as isend
 from numgrad.distributed.messages import recv as recv
 from numgrad.distributed.messages import send as send
-from numgrad.distributed.work import Work as Work
+from numgrad.distributed.work import CollectiveWork as Work
 
 __all__ = [
     "ProcessGroup", "ReduceOp", "Work", "all_gather", "all_gather_into_tensor",

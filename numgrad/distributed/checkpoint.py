@@ -13,6 +13,10 @@ from numgrad.io import storage
 __all__ = ["load", "save"]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def save(state: Any, path: str | PathLike[str], group: Group = None) -> None:
     """Write a checkpoint with ``ng.save`` on the first rank; all ranks go on when it is written.
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from numgrad.distributed.group import Group, ProcessGroup, group_of
 from numgrad.distributed.memory import Memory, ReduceOp, many, many_read, reduction, scatter_back
-from numgrad.distributed.work import DoneWork, Work
+from numgrad.distributed.work import DoneWork, CollectiveWork
 from numgrad.errors import NumgradTypeError, NumgradValueError
 
 
@@ -21,7 +21,7 @@ def _run(
     finish: Callable[[], None] | None,
     async_op: bool,
     alone: Callable[[], None] | None = None,
-) -> Work | None:
+) -> CollectiveWork | None:
     """Begin a collective, and wait unless ``async_op``; ``alone`` does it in a group of one."""
     if group.comm is None:
         if alone is not None:
@@ -29,14 +29,14 @@ def _run(
         if finish is not None:
             finish()
         return DoneWork(what) if async_op else None
-    work = Work(group, what, post, finish)
+    work = CollectiveWork(group, what, post, finish)
     if async_op:
         return work
     work.wait()
     return None
 
 
-def barrier(group: Group = None, async_op: bool = False) -> Work | None:
+def barrier(group: Group = None, async_op: bool = False) -> CollectiveWork | None:
     """Wait until all ranks are here.
 
     Raises
@@ -50,7 +50,7 @@ def barrier(group: Group = None, async_op: bool = False) -> Work | None:
 
 def all_reduce(
     tensor: Any, op: ReduceOp = ReduceOp.SUM, group: Group = None, async_op: bool = False
-) -> Work | None:
+) -> CollectiveWork | None:
     """Put the sum of the tensors of all ranks, or another reduction, in place of each.
 
     All ranks get the same bits.
@@ -104,7 +104,7 @@ def reduce(
     op: ReduceOp = ReduceOp.SUM,
     group: Group = None,
     async_op: bool = False,
-) -> Work | None:
+) -> CollectiveWork | None:
     """Put the sum of the tensors of all ranks, or another reduction, in place of that of ``dst``.
 
     Parameters and errors are those of ``all_reduce``; the tensors of others stay as they are.
@@ -127,7 +127,9 @@ def reduce(
     return _run(found, f"reduce({op}) to {dst} of {memory.said}", post, finish, async_op)
 
 
-def broadcast(tensor: Any, src: int, group: Group = None, async_op: bool = False) -> Work | None:
+def broadcast(
+    tensor: Any, src: int, group: Group = None, async_op: bool = False
+) -> CollectiveWork | None:
     """Put the tensor of rank ``src`` in place of those of all others.
 
     Parameters and errors are those of ``all_reduce``.
@@ -147,7 +149,7 @@ def broadcast(tensor: Any, src: int, group: Group = None, async_op: bool = False
 
 def all_gather(
     tensor_list: list[Any], tensor: Any, group: Group = None, async_op: bool = False
-) -> Work | None:
+) -> CollectiveWork | None:
     """Put the tensors of all ranks into the list of each.
 
     Parameters
@@ -183,7 +185,7 @@ def all_gather(
 
 def all_gather_into_tensor(
     output_tensor: Any, input_tensor: Any, group: Group = None, async_op: bool = False
-) -> Work | None:
+) -> CollectiveWork | None:
     """Put the tensors of all ranks one after another into one tensor of each.
 
     Parameters
@@ -226,7 +228,7 @@ def gather(
     dst: int = 0,
     group: Group = None,
     async_op: bool = False,
-) -> Work | None:
+) -> CollectiveWork | None:
     """Put the tensors of all ranks into the list of rank ``dst``; others give no list.
 
     Parameters and errors are those of ``all_gather``.
@@ -263,7 +265,7 @@ def scatter(
     src: int = 0,
     group: Group = None,
     async_op: bool = False,
-) -> Work | None:
+) -> CollectiveWork | None:
     """Put the tensors in the list of rank ``src`` one to each rank; others give no list.
 
     Parameters and errors are those of ``all_gather``; ``tensor`` is written to.
@@ -299,7 +301,7 @@ def reduce_scatter(
     op: ReduceOp = ReduceOp.SUM,
     group: Group = None,
     async_op: bool = False,
-) -> Work | None:
+) -> CollectiveWork | None:
     """Give each rank the sum of what all ranks have at its place of their lists.
 
     Parameters
@@ -327,7 +329,7 @@ def reduce_scatter_tensor(
     op: ReduceOp = ReduceOp.SUM,
     group: Group = None,
     async_op: bool = False,
-) -> Work | None:
+) -> CollectiveWork | None:
     """Give each rank its part of the sum of the tensors of all ranks.
 
     Parameters
@@ -353,7 +355,7 @@ def reduce_scatter_tensor(
 
 def _reduce_scatter(
     name: str, group: ProcessGroup, memory: Memory, rows: np.ndarray, op: ReduceOp, async_op: bool
-) -> Work | None:
+) -> CollectiveWork | None:
     named = reduction(name, op, memory.array.dtype)
 
     def post() -> Any:

@@ -5,8 +5,8 @@ Note [Ranks that go]
 MPI has no word for a rank that is gone: whoever waits for it waits forever. There are three ways
 to go. A rank that *dies* (a signal) is seen by the launcher, which ends the others. A rank that
 *raises* prints its number and its error and aborts all ranks. A rank that *leaves*, by the end of
-its script or ``sys.exit``, says farewell to the next rank; who finds the farewell of a member of its
-group while it waits for that group raises, and so aborts all. The farewell is received by all
+its script or ``sys.exit``, says farewell to the next rank; who finds the farewell of a member of
+its group while it waits for that group raises, and so aborts all. The farewell is received by all
 who leave themselves, so that the end of a program is where all ranks meet.
 """
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from numgrad.distributed.failures import watch
 from numgrad.distributed.library import world
-from numgrad.distributed.work import Pending, Work, seconds_of, wait_until
+from numgrad.distributed.work import Pending, CollectiveWork, seconds_of, wait_until
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 
 DEFAULT_TIMEOUT = timedelta(minutes=30)
@@ -235,7 +235,7 @@ def new_group(ranks: Iterable[int] | None = None, timeout: Any = None) -> Group:
     comm = everybody.comm
     if comm is not None:
         what = f"new_group of ranks {_shown(members)}"
-        Work(everybody, what, lambda: comm.Ibarrier()).wait()
+        CollectiveWork(everybody, what, lambda: comm.Ibarrier()).wait()
         inside = everybody.rank in members
         color = 0 if inside else everybody.mpi.UNDEFINED
         comm = comm.Split(color, everybody.rank)

@@ -6,11 +6,11 @@ from typing import Any
 
 from numgrad.distributed.group import Group, ProcessGroup, group_of
 from numgrad.distributed.memory import Memory
-from numgrad.distributed.work import MessageWork, Work
+from numgrad.distributed.work import MessageWork, CollectiveWork
 from numgrad.errors import NumgradTypeError, NumgradValueError
 
 
-def isend(tensor: Any, dst: int, group: Group = None, tag: int = 0) -> Work:
+def isend(tensor: Any, dst: int, group: Group = None, tag: int = 0) -> CollectiveWork:
     """Begin to send a tensor to rank ``dst``, which is not to be changed until it is sent.
 
     Returns a ``Work``; parameters and errors are those of ``send``.
@@ -25,7 +25,7 @@ def isend(tensor: Any, dst: int, group: Group = None, tag: int = 0) -> Work:
     )
 
 
-def irecv(tensor: Any, src: int | None = None, group: Group = None, tag: int = 0) -> Work:
+def irecv(tensor: Any, src: int | None = None, group: Group = None, tag: int = 0) -> CollectiveWork:
     """Begin to receive a tensor from rank ``src``, by default from any.
 
     Returns a ``Work``; parameters and errors are those of ``recv``.

@@ -104,7 +104,7 @@ def _named(ranks: Sequence[int]) -> str:
     return f"rank {shown}" if len(ranks) == 1 else f"ranks {shown}"
 
 
-class Work:
+class CollectiveWork:
     """What an asynchronous operation returns.
 
     The arrays belong to the operation until ``wait`` returns.
@@ -206,7 +206,7 @@ class _Agreement:
         )
 
 
-class DoneWork(Work):
+class DoneWork(CollectiveWork):
     """What an asynchronous operation returns that had nothing to wait for."""
 
     def __init__(self, what: str) -> None:
@@ -217,7 +217,7 @@ class DoneWork(Work):
         return True
 
 
-class MessageWork(Work):
+class MessageWork(CollectiveWork):
     """What ``isend`` and ``irecv`` return."""
 
     def __init__(self, group: Any, what: str, request: Any, peer: int | None, finish: Any) -> None:
@@ -259,9 +259,9 @@ class Pending:
     """The operations of a group that are not yet on their way, in the order of their calls."""
 
     def __init__(self) -> None:
-        self.queue: deque[Work] = deque()
+        self.queue: deque[CollectiveWork] = deque()
 
-    def append(self, work: Work) -> None:
+    def append(self, work: CollectiveWork) -> None:
         """Enter one that was just called."""
         self.queue.append(work)
 
