@@ -10,7 +10,7 @@ import numpy as np
 
 from numgrad.distributed.group import Group, ProcessGroup, group_of
 from numgrad.distributed.memory import Memory, ReduceOp, many, many_read, reduction, scatter_back
-from numgrad.distributed.work import DoneWork, CollectiveWork
+from numgrad.distributed.work import CollectiveWork, DoneWork
 from numgrad.errors import NumgradTypeError, NumgradValueError
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from numgrad.distributed.failures import watch
 from numgrad.distributed.library import world
-from numgrad.distributed.work import Pending, CollectiveWork, seconds_of, wait_until
+from numgrad.distributed.work import CollectiveWork, Pending, seconds_of, wait_until
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 
 DEFAULT_TIMEOUT = timedelta(minutes=30)

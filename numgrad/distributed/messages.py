@@ -6,7 +6,7 @@ from typing import Any
 
 from numgrad.distributed.group import Group, ProcessGroup, group_of
 from numgrad.distributed.memory import Memory
-from numgrad.distributed.work import MessageWork, CollectiveWork
+from numgrad.distributed.work import CollectiveWork, MessageWork
 from numgrad.errors import NumgradTypeError, NumgradValueError
 
 

@@ -21,7 +21,7 @@ from numgrad.errors import (
 )
 from numgrad.parallel.executors import check_executor, evaluate
 from numgrad.parallel.pieces import Partition
-from numgrad.parallel.remote import Gradients, Remote, EachRow, as_array
+from numgrad.parallel.remote import EachRow, Gradients, Remote, as_array
 from numgrad.tensors.tensor import Tensor
 
 
