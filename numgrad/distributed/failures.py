@@ -43,7 +43,8 @@ class Farewells:
         self.failed = True
         rank, size = self.comm.rank, self.comm.size
         sys.stdout.flush()
-        print(f"rank {rank} of {size} failed with {kind.__name__}: {error}", file=sys.stderr)
+        # in one piece, since others may write at the same time
+        sys.stderr.write(f"rank {rank} of {size} failed with {kind.__name__}: {error}\n")
         self._before(kind, error, trace)  # pyright: ignore[reportArgumentType]
         sys.stderr.flush()
         self.comm.Abort(130 if issubclass(kind, KeyboardInterrupt) else 1)

@@ -23,8 +23,8 @@ def _here(remote: Remote, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 def is_dask_client(x: Any) -> bool:
     """Whether an executor is a client of Dask, which is not loaded for this."""
-    module = sys.modules.get("distributed")
-    return module is not None and isinstance(x, module.Client)
+    client = getattr(sys.modules.get("distributed"), "Client", None)
+    return isinstance(client, type) and isinstance(x, client)
 
 
 def check_executor(name: str, executor: Any) -> None:
