@@ -26,6 +26,9 @@ class ProcessGroup:
         The position of this process among them.
     """
 
+    comm: Any
+    control: Any
+
     def __init__(self, comm: Any, ranks: Sequence[int], world_size: int, timeout: float) -> None:
         self.comm, self.ranks, self.world_size = comm, list(ranks), world_size
         self.timeout = timeout
@@ -232,7 +235,7 @@ def new_group(ranks: Iterable[int] | None = None, timeout: Any = None) -> Group:
     if not members or len(members) < len(given):
         raise NumgradValueError(f"new_group: ranks are different ones, at least one; got {given}")
     seconds = everybody.timeout if timeout is None else seconds_of("new_group", timeout)
-    comm = everybody.comm
+    comm: Any = everybody.comm
     if comm is not None:
         what = f"new_group of ranks {_shown(members)}"
         CollectiveWork(everybody, what, lambda: comm.Ibarrier()).wait()

@@ -203,7 +203,7 @@ def _check(name: str, f: Any, executor: Any, jit: Any) -> None:
 
 
 def _is_position(k: Any) -> bool:
-    return isinstance(k, int | np.integer) and not isinstance(k, bool) and k >= 0
+    return isinstance(k, int | np.integer) and not isinstance(k, bool) and bool(k >= 0)
 
 
 def _check_numbers(name: str, args: Sequence[Any]) -> None:

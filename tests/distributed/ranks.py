@@ -2,6 +2,7 @@
 
 import copy
 import hashlib
+import pickle
 import re
 import sys
 import warnings
@@ -227,6 +228,39 @@ def means_of_gradients():
         raises(ng.NumgradRuntimeError, "has a graph", lambda: loss.backward(create_graph=True))
 
 
+class Fails(ng.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 1
+
+    @staticmethod
+    def backward(ctx, g):
+        raise LookupError("in a backward")
+
+
+def copies_and_failures():
+    model = nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 2))
+    ddp = DDP(model, bucket_cap_mb=1e-5)
+    x = ng.tensor(np.random.default_rng(RANK).normal(size=(3, 4)))
+    alone, twin = copy.deepcopy(model), copy.deepcopy(ddp)
+    for one in (alone, twin, ddp):
+        (one(x) ** 2).sum().backward()
+    grads = [one[0].weight.grad.numpy() for one in (model, twin.module, alone)]
+    np.testing.assert_array_equal(grads[0], grads[1])
+    assert not np.array_equal(grads[0], grads[2])
+    ng.optim.swa_utils.AveragedModel(ddp).update_parameters(ddp)
+    raises(ng.NumgradTypeError, "model.module", lambda: pickle.dumps(ddp))
+    hidden = ddp.module[:2](x)
+    raises(LookupError, "in a backward", lambda: model[2](Fails.apply(hidden)).sum().backward())
+    raises(ng.NumgradRuntimeError, "gradients of 0.weight, 0.bias", lambda: ddp(x))
+    for again in (False, True):  # retained: the mean of both
+        loss = (ddp(x) ** 2).sum()
+        ddp.zero_grad()
+        for _ in range(1 + again):
+            loss.backward(retain_graph=True)
+        np.testing.assert_allclose(model[0].weight.grad.numpy(), grads[0] * (1 + again))
+
+
 def norms_over_ranks():
     w = ng.tensor(np.arange(1.0, 4.0) + RANK, requires_grad=True)
     every = np.concatenate([np.arange(1.0, 4.0) + rank for rank in range(SIZE)])
@@ -377,7 +411,7 @@ def refusals():
 STEPS = int(sys.argv[2])
 CHECKS = [
     reductions, collectives, handles, messages, groups, disagreements, means_of_gradients,
-    norms_over_ranks, checkpoints, groups_of_parameters, uneven_data, refusals,
+    copies_and_failures, norms_over_ranks, checkpoints, groups_of_parameters, uneven_data, refusals,
 ]  # fmt: skip
 for check in CHECKS:
     check()

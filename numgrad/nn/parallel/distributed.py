@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -99,6 +100,7 @@ class DistributedDataParallel(Module):
         self.module = module
         self.broadcast_buffers = broadcast_buffers
         self.process_group = group
+        self.bucket_cap_mb = bucket_cap_mb
         self.require_backward_grad_sync = True
         self._reducer: Reducer | None = None
         if group.comm is None:
@@ -107,6 +109,23 @@ class DistributedDataParallel(Module):
         self._take_over(group.ranks[0])
         self._reducer = Reducer(trained, group, bucket_cap_mb * 1024 * 1024)
         finalize(self, _remove, self._reducer.handles)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> DistributedDataParallel:
+        # communicates: a copy has buckets of its own on all ranks
+        twin = DistributedDataParallel(
+            copy.deepcopy(self.module, memo),
+            self.broadcast_buffers,
+            self.process_group,
+            self.bucket_cap_mb,
+        )
+        memo[id(self)] = twin
+        return twin.train(self.training)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise NumgradTypeError(
+            f"{_NAME}: connections to other ranks cannot be pickled; save model.state_dict(), or "
+            "pickle model.module"
+        )
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the module computes; in training with the buffers of the first rank."""

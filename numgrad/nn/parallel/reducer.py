@@ -157,7 +157,7 @@ class Reducer:
             np.copyto(bucket.parts[position], dense._array)
 
     def _dense(self, k: int, param: Tensor) -> Tensor:
-        grad = param.grad
+        grad: Any = param.grad
         if isinstance(grad, RowSparseTensor):
             param.grad = grad = grad.to_dense()
         if grad.requires_grad:
@@ -189,8 +189,9 @@ class Reducer:
         self._task = None
 
     def _await(self) -> None:
+        """Wait for what was sent."""
         group, count = self.group, len(self.buckets)
-        for number, bucket in enumerate(self.buckets, 1):
+        for number, bucket in enumerate(self.buckets[: self._sent], 1):
             what = f"DistributedDataParallel, gradients (bucket {number} of {count})"
             wait_until(bucket.request.Test, what, group.others, group.timeout, group.world_size)
 
@@ -205,6 +206,7 @@ class Reducer:
         if self._task is None or not self._waiting:
             return
         missing = [self.names[k] for k in sorted(self._waiting)]
+        self._await()  # the memory is theirs until then
         self._task, self._waiting = None, set()
         raise NumgradRuntimeError(
             "DistributedDataParallel: the last backward ended before gradients of "
