@@ -12,9 +12,10 @@ import numpy as np
 from numgrad.autograd.function import Function
 from numgrad.autograd.modes import is_grad_enabled
 from numgrad.core.interpreter import state
-from numgrad.core.tree import flatten, unflatten
+from numgrad.core.tree import flatten, leaves, unflatten
 from numgrad.errors import (
     NumgradNotImplementedError,
+    NumgradRuntimeError,
     NumgradTraceError,
     NumgradTypeError,
     NumgradValueError,
@@ -105,9 +106,10 @@ def value_and_grad(
                 f"{name}: argument {max(numbers)} is to be differentiated, got {len(args)} of them"
             )
         _check_numbers(name, args)
-        leaves: list[Any] = []
-        structure = flatten(tuple(args[k] for k in numbers), leaves)
-        sent = unflatten(structure, iter([as_array(leaf) for leaf in leaves]))
+        _check_constant(name, [*(x for k, x in enumerate(args) if k not in numbers), kwargs])
+        given: list[Any] = []
+        structure = flatten(tuple(args[k] for k in numbers), given)
+        sent = unflatten(structure, iter([as_array(leaf) for leaf in given]))
         cut = Partition(name, [x for k, x in enumerate(args) if k not in numbers], chunks)
 
         def place(data: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -121,9 +123,9 @@ def value_and_grad(
                 for (a, b), (value, gradients) in zip(pairwise(cut.bounds), results, strict=True)
             ]
         value, found = _added(results)
-        if any(isinstance(leaf, Tensor) for leaf in leaves):
+        if any(isinstance(leaf, Tensor) for leaf in given):
             found = [Tensor(g) for g in found]
-            value = _recorded(value, leaves, found)
+            value = _recorded(value, given, found)
         else:
             value = value[()]
         gradients = unflatten(structure, iter(found))
@@ -183,7 +185,7 @@ def map(
     structures = [structure for _, structure in results]
     if any(structure != structures[0] for structure in structures):
         raise NumgradValueError(f"{name}: the function returns different structures for rows")
-    columns = list(zip(*(leaves for leaves, _ in results), strict=True))
+    columns = list(zip(*(found for found, _ in results), strict=True))
     for column in columns:
         shapes = {part.shape[1:] for part in column}
         if len(shapes) > 1:
@@ -215,6 +217,17 @@ def _check_numbers(name: str, args: Sequence[Any]) -> None:
         )
 
 
+def _check_constant(name: str, others: Sequence[Any]) -> None:
+    """Raise if a gradient is wanted that would be lost."""
+    if is_grad_enabled() and any(
+        isinstance(leaf, Tensor) and leaf.requires_grad for x in others for leaf in leaves(x)
+    ):
+        raise NumgradRuntimeError(
+            f"{name}: data or a keyword require grad, and only argnums are differentiated; name "
+            "the argument in argnums, or give tensor.detach()"
+        )
+
+
 def _added(results: Sequence[tuple[Any, list[Any]]]) -> tuple[Any, list[Any]]:
     """The sum of values and gradients in the order of the pieces."""
     value, gradients = results[0]
@@ -230,7 +243,7 @@ class _Known(Function):
     """A value whose gradients are known: what came from elsewhere, in a graph."""
 
     @staticmethod
-    def forward(ctx: Any, value: Any, gradients: Any, *leaves: Any) -> Any:
+    def forward(ctx: Any, value: Any, gradients: Any, *given: Any) -> Any:
         ctx.gradients = gradients
         return Tensor(np.array(value))
 
@@ -244,8 +257,8 @@ class _Known(Function):
         return (None, None, *(g * gradient for gradient in ctx.gradients))
 
 
-def _recorded(value: np.ndarray, leaves: Sequence[Any], gradients: Sequence[Tensor]) -> Tensor:
-    asked = [k for k, leaf in enumerate(leaves) if isinstance(leaf, Tensor) and leaf.requires_grad]
+def _recorded(value: np.ndarray, given: Sequence[Any], gradients: Sequence[Tensor]) -> Tensor:
+    asked = [k for k, leaf in enumerate(given) if isinstance(leaf, Tensor) and leaf.requires_grad]
     if not asked or not is_grad_enabled():
         return Tensor(value)
-    return _Known.apply(value, [gradients[k] for k in asked], *(leaves[k] for k in asked))
+    return _Known.apply(value, [gradients[k] for k in asked], *(given[k] for k in asked))

@@ -137,13 +137,22 @@ class EachRow:
                 result = each(*unflatten(structure, iter([leaf[row] for leaf in leaves])), **kwargs)
                 found: list[Any] = []
                 shape = flatten(result, found)
-                results.append((shape, [as_array(x) for x in found]))
+                results.append((shape, [_result(x) for x in found]))
             first = results[0][0]
             if any(shape != first for shape, _ in results):
                 raise NumgradValueError("map: the function returns different structures for rows")
             return [stacked(column) for column in zip(*(r for _, r in results), strict=True)], first
 
         return evaluate
+
+
+def _result(x: Any) -> np.ndarray:
+    array = as_array(x)
+    if array.dtype.kind not in "biufc":
+        raise NumgradTypeError(
+            f"map: the function returns arrays and numbers, got {type(x).__name__} {x!r:.40}"
+        )
+    return array
 
 
 def as_array(x: Any) -> np.ndarray:

@@ -107,12 +107,28 @@ def test_value_is_the_loss_of_a_minimizer(threads):
         ng.autograd.grad(value, w["a"], create_graph=True)
     with ng.no_grad():
         assert not both(w, X, Y)[0].requires_grad
+    with pytest.raises(ng.NumgradRuntimeError, match="argnums"):
+        both(W, ng.tensor(X, requires_grad=True), Y)
+
+
+def test_gradients_of_complex_arguments_are_those_of_a_backward():
+    def f(z, x):
+        return np.sum(abs(np.exp(z * x)) ** 2 + (z * z).real)
+
+    z = ng.tensor([0.3 + 0.2j, -0.1j], requires_grad=True)
+    x = RNG.normal(size=(5, 2))
+    f(z, x).backward()
+    expected, z.grad = z.grad, None
+    (2 * ng.parallel.value_and_grad(f, chunks=[5])(z, x)[0]).backward()
+    np.testing.assert_allclose(z.grad.numpy(), 2 * expected.numpy(), rtol=1e-13)
 
 
 def test_map_takes_nestings(threads):
     found = ng.parallel.map(lambda p: (p[0] * p[1].sum(), p[0]), (np.arange(5.0), X[:5]), threads)
     np.testing.assert_allclose(found[0], np.arange(5.0) * X[:5].sum(axis=1))
     assert found[1].shape == (5,)
+    with pytest.raises(ng.NumgradTypeError, match="NoneType"):
+        ng.parallel.map(lambda n: None, np.arange(3.0))
     with pytest.raises(ng.NumgradValueError, match="shapes"):
         ng.parallel.map(lambda n: np.zeros(int(n)), np.arange(3.0), chunks=1)
     with pytest.raises(ng.NumgradValueError, match="shapes"):
