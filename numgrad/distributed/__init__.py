@@ -13,7 +13,10 @@ tensor([1., 1.])
 >>> ng.distributed.destroy_process_group()
 """
 
-from numgrad.distributed import checkpoint as checkpoint
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
+
 from numgrad.distributed.collectives import all_gather as all_gather
 from numgrad.distributed.collectives import all_gather_into_tensor as all_gather_into_tensor
 from numgrad.distributed.collectives import all_gather_object as all_gather_object
@@ -41,6 +44,7 @@ from numgrad.distributed.messages import isend as isend
 from numgrad.distributed.messages import recv as recv
 from numgrad.distributed.messages import send as send
 from numgrad.distributed.work import CollectiveWork as Work
+from numgrad.errors import NumgradAttributeError as _NumgradAttributeError
 
 __all__ = [
     "ProcessGroup", "ReduceOp", "Work", "all_gather", "all_gather_into_tensor",
@@ -49,6 +53,18 @@ __all__ = [
     "init_process_group", "irecv", "is_initialized", "is_mpi_available", "isend", "new_group",
     "recv", "reduce", "reduce_scatter", "reduce_scatter_tensor", "scatter", "send",
 ]  # fmt: skip
+
+if _TYPE_CHECKING:
+    from numgrad.distributed import checkpoint as checkpoint
+
+
+def __getattr__(name: str) -> _Any:
+    if name == "checkpoint":  # few programs write files
+        return _import_module("numgrad.distributed.checkpoint")
+    raise _NumgradAttributeError(
+        f"module {__name__!r} has no attribute {name!r}; dir(numgrad.distributed) lists all names",
+        name=name,
+    )
 
 
 def __dir__() -> list[str]:
