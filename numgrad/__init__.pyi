@@ -18,6 +18,7 @@ from numgrad import linalg as linalg
 from numgrad import ndimage as ndimage
 from numgrad import nn as nn
 from numgrad import optim as optim
+from numgrad import profiler as profiler
 from numgrad import random as random
 from numgrad import signal as signal
 from numgrad import special as special

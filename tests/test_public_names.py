@@ -43,7 +43,7 @@ nan_to_num nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmedian nan
 nanprod nanquantile nanstd nansum nanvar ndimage negative newaxis nextafter nn no_grad nonzero norm
 not_equal ones ones_like ops optim outer pad partition percentile permute permute_dims pi piecewise
 poly polyadd polyder polydiv polyfit polygamma polyint polymul polysub polyval positive power
-primitive prod psi ptp put quantile r_ rad2deg radians random ravel real real_if_close reciprocal
+primitive prod profiler psi ptp put quantile r_ rad2deg radians random ravel real real_if_close reciprocal
 relu remainder repeat reshape resize right_shift rint roll rollaxis rot90 round save scan scatter
 scatter_add scatter_reduce searchsorted select select_scatter set_checkpoint_early_stop
 set_grad_enabled set_num_threads setdiff1d setxor1d sigmoid sign signal signbit simpson sin sinc
@@ -59,8 +59,8 @@ vector_norm vhp viz vjp vmap vsplit vstack where while_loop zeros zeros_like zet
 MODULES = """
 array_api array_api.fft array_api.linalg autograd autograd.forward_ad autograd.function
 autograd.functional autograd.graph config data errors fft func io linalg ndimage nn nn.functional
-nn.init nn.utils optim optim.lr_scheduler optim.swa_utils random signal special stats testing tree
-viz
+nn.init nn.utils optim optim.lr_scheduler optim.swa_utils profiler random signal special stats
+testing tree viz
 """
 
 

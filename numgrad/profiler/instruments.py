@@ -1,0 +1,305 @@
+"""What makes the package take notes: it is put in place when a profile starts, and taken away.
+
+Where something is looked up by name each time, the name gets another value for as long as a
+profile runs. What is held in many places, the functions behind operations and compiled programs,
+gets other code: Note [Watched entries] in ``tensors.entries``. Off, nothing of this is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from numgrad.autograd.engine import backward, gradients
+from numgrad.autograd.variable import Tensor
+from numgrad.codegen import compile as compiler
+from numgrad.codegen import threads
+from numgrad.compiler.run import loop_program, program, specialise, tape, watched
+from numgrad.core.interpreter import state
+from numgrad.core.view import View
+from numgrad.optim import step_hooks
+from numgrad.profiler.notes import (
+    COMPILE,
+    HIT,
+    KERNEL,
+    OPERATION,
+    PROGRAM,
+    STEP,
+    THREADS,
+    TRACE,
+    WALK,
+    Recording,
+    Span,
+    use,
+)
+from numgrad.tensors import entries
+
+Wrapper = Callable[[Recording, Any], Any]
+
+
+def install(recording: Recording) -> Callable[[], None]:
+    """Have notes taken; returns what ends that."""
+    undo: list[Callable[[], Any]] = []
+    try:
+        for owner, name, wrapper in _WRAPPED:
+            original = vars(owner)[name]
+            undo.append(_setter(owner, name, original))
+            setattr(owner, name, wraps(original)(wrapper(recording, original)))
+        undo += _around_steps(recording)
+        undo.append(lambda: watched.watch(None))
+        watched.watch(_of_programs(recording))
+        undo.append(lambda: entries.watch(None))
+        entries.watch(_of_entries(recording))
+    except BaseException:
+        _undo(undo)
+        raise
+    use(recording)
+
+    def remove() -> None:
+        use(None)
+        _undo(undo)
+
+    return remove
+
+
+def _undo(steps: Sequence[Callable[[], Any]]) -> None:
+    for step in reversed(steps):
+        step()
+
+
+def _setter(owner: Any, name: str, value: Any) -> Callable[[], None]:
+    return lambda: setattr(owner, name, value)
+
+
+# ---------------------------------------------------------------------------------- operations
+
+
+def _of_entries(recording: Recording) -> dict[str, Any]:
+    """What watched entries call."""
+    clock, log, caller = recording.clock, recording.log, recording.caller
+
+    def call(op: Any, function: Callable[..., Any], args: tuple, params: dict[str, Any]) -> Any:
+        if state.ground.deferred:  # it is traced, and not computed now
+            return function(args, params)
+        begin, out = clock(), None
+        try:
+            out = function(args, params)
+            return out
+        finally:
+            results = out if type(out) is tuple else (out,)
+            span = Span(OPERATION, op.name)
+            if not (isinstance(op, View) and _is_view(results)):
+                span.read, span.written = _nbytes(args), _nbytes(results)
+            node = getattr(results[0], "_grad_fn", None) if results else None
+            log.notes += (begin, clock(), span, node.sequence if node else -1, *caller())
+
+    return {"call": call, "caller": caller, "clock": clock, "log": log}
+
+
+def _is_view(results: tuple) -> bool:
+    return any(isinstance(y, Tensor) and y._memory is not None for y in results)
+
+
+def _nbytes(values: Sequence[Any]) -> int:
+    """Bytes of the arrays among values, and in lists of them."""
+    total = 0
+    for value in values:
+        if isinstance(value, list | tuple):
+            total += _nbytes(value)
+        else:
+            array = value._array if isinstance(value, Tensor) else value
+            total += array.nbytes if isinstance(array, np.ndarray) else 0
+    return total
+
+
+# ------------------------------------------------------------------------------------- backward
+
+
+def _evaluated(recording: Recording, evaluate: Any) -> Any:
+    """``Evaluation.evaluate``, with a note."""
+    clock, log = recording.clock, recording.log
+
+    def watched_evaluate(self: Any, node: Any, g: Any, mine: Any, waiting: Any) -> Any:
+        begin = clock()
+        found = evaluate(self, node, g, mine, waiting)
+        log.notes += (begin, clock(), node.call, node.sequence, node.mask, found[1])
+        return found
+
+    return watched_evaluate
+
+
+def _evaluated_on_tensors(recording: Recording, evaluate: Any) -> Any:
+    """The same, unless the backward is traced, and computed later."""
+    watched_evaluate = _evaluated(recording, evaluate)
+
+    def either(*given: Any) -> Any:
+        return evaluate(*given) if state.ground.deferred else watched_evaluate(*given)
+
+    return either
+
+
+def _walked(recording: Recording, walk: Any) -> Any:
+    """A whole backward."""
+    timed = recording.timed(Span(WALK, "backward"), walk)
+
+    def either(*given: Any) -> Any:
+        return walk(*given) if state.ground.deferred else timed(*given)
+
+    return either
+
+
+# ------------------------------------------------------------------------- kernels and programs
+
+
+def _compiled(recording: Recording, function: Any) -> Any:
+    """Compiling a kernel, or loading it from disk."""
+
+    def load_or_compile(kernel: Any, *args: Any) -> Any:
+        begin, span = recording.clock(), Span(COMPILE, kernel.name)
+        try:
+            return function(kernel, *args)
+        finally:
+            span.kind = HIT if kernel.from_cache else COMPILE
+            recording.note(begin, span)
+
+    return load_or_compile
+
+
+def _launched(recording: Recording, function: Any) -> Any:
+    """A launch of several threads."""
+
+    def launch(entry: Any, count: int, *arguments: Any) -> Any:
+        begin = recording.clock()
+        try:
+            return function(entry, count, *arguments)
+        finally:
+            recording.note(begin, Span(THREADS, "launch", threads=count))
+
+    return launch
+
+
+def _traced(recording: Recording, function: Any) -> Any:
+    """Tracing a function, all that comes before its kernels are compiled."""
+
+    def initialise(
+        self: Any, number: int, arguments: Any, key: Any, options: Any, *rest: Any
+    ) -> None:
+        begin = recording.clock()
+        try:
+            function(self, number, arguments, key, options, *rest)
+        finally:
+            recording.note(begin, Span(TRACE, options.name))
+
+    return initialise
+
+
+def _made(recording: Recording, function: Any) -> Any:
+    """A new program is watched from the start."""
+
+    def initialise(self: Any, *args: Any) -> None:
+        function(self, *args)
+        watched.recode(self)
+
+    return initialise
+
+
+def _looped(recording: Recording, function: Any) -> Any:
+    """All steps of a loop of a compiled function."""
+
+    def run(self: Any, operands: Sequence[Any], *rest: Any) -> Any:
+        begin, span = recording.clock(), Span(KERNEL, "loop", _nbytes(operands))
+        try:
+            found = function(self, operands, *rest)
+            span.written = _nbytes(found)
+            return found
+        finally:
+            recording.note(begin, span)
+
+    return run
+
+
+def _taped(recording: Recording, function: Any) -> Any:
+    """A call of a compiled function that is recorded on the tape."""
+
+    def call(self: Any, owners: tuple, arrays: tuple) -> list[Any]:
+        begin, sequence = recording.clock(), -1
+        try:
+            found = function(self, owners, arrays)
+            sequence = found[self.recorded[0]]._grad_fn.sequence
+            return found
+        finally:
+            recording.note(begin, Span(OPERATION, self.name), sequence)
+
+    return call
+
+
+def _of_programs(recording: Recording) -> watched.Watch:
+    """How compiled programs are watched."""
+
+    def run(of: program.KernelProgram, function: Any) -> Any:
+        return recording.timed(Span(PROGRAM, of.options.name), function)
+
+    def segment(of: program.KernelProgram, step: program.Segment, function: Any) -> Any:
+        return recording.timed(Span(OPERATION, step.node.name), function)
+
+    def kernel(
+        of: program.KernelProgram, step: program.KernelStep, skipped: int, function: Any
+    ) -> Any:
+        written, clock, note = step.written, recording.clock, recording.note
+        inputs = skipped + len(written.arrays)
+        results = inputs + len(written.results)
+        numbers = [int(name[1:]) for name in written.lengths]
+
+        def call(*arguments: Any) -> None:
+            begin = clock()
+            try:
+                function(*arguments)
+            finally:
+                lengths = arguments[len(arguments) - len(numbers) :]
+                detail = of, step, dict(zip(numbers, lengths, strict=True))
+                read = _nbytes(arguments[skipped:inputs])
+                made = _nbytes(arguments[inputs:results])
+                note(begin, Span(KERNEL, step.name, read, made, detail=detail))
+
+        return call
+
+    return watched.Watch(run, segment, kernel)
+
+
+# ------------------------------------------------------------------------------------ optimizers
+
+
+def _around_steps(recording: Recording) -> list[Callable[[], None]]:
+    """Note steps of optimizers; what ends that."""
+    begun: dict[tuple[int, int], int] = {}
+    log = recording.log
+
+    def before(optimizer: Any, *given: Any) -> None:
+        begun[id(optimizer), id(log.notes)] = recording.clock()
+
+    def after(optimizer: Any, *given: Any) -> None:
+        begin = begun.pop((id(optimizer), id(log.notes)), None)
+        if begin is not None:
+            recording.note(begin, Span(STEP, f"{type(optimizer).__name__}.step"))
+
+    return [
+        step_hooks.register_optimizer_step_pre_hook(before).remove,
+        step_hooks.register_optimizer_step_post_hook(after).remove,
+    ]
+
+
+_WRAPPED: list[tuple[Any, str, Wrapper]] = [
+    (gradients.ArrayEvaluation, "evaluate", _evaluated),
+    (gradients.TensorEvaluation, "evaluate", _evaluated_on_tensors),
+    (backward, "walk", _walked),
+    (compiler, "_load_or_compile", _compiled),
+    (threads, "launch", _launched),
+    (specialise.Specialisation, "__init__", _traced),
+    (program.KernelProgram, "__init__", _made),
+    (loop_program.LoopProgram, "run", _looped),
+    (tape.Differentiable, "__call__", _taped),
+]
+"""Whose attribute is replaced, which, and by what."""
