@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -22,8 +23,8 @@ from numgrad.profiler.notes import (
     OPERATION,
     STRIDE,
     THREADS,
-    Recording,
     Span,
+    Taken,
 )
 
 
@@ -92,19 +93,19 @@ class Event:
         return self.total_ns - sum(child.total_ns for child in self.children)
 
 
-def events_of(recording: Recording) -> list[Event]:
-    """All events of a recording, by thread, and in each as they began."""
+def events_of(taken: Taken) -> list[Event]:
+    """All events, by thread, and in each as they began."""
     found: list[Event] = []
     known = _Known()
-    for number, name, notes in recording.threads:
+    for number, name, notes in taken.threads:
         length = len(notes) - len(notes) % STRIDE  # another thread may be at it
         rows = [tuple(notes[k : k + STRIDE]) for k in range(0, length, STRIDE)]
-        found += _of_thread(rows, recording.begin, (number, name), known)
+        found += _of_thread(rows, taken.begin, (number, name), known)
     for event in found:
         if event.kind == NODE:
             event.line = known.recorded.get(event.sequence, "")
-    if recording.memory:
-        _add_memory(found, recording)
+    if taken.samples is not None:
+        _add_memory(found, sorted(taken.samples), taken.begin)
     return found
 
 
@@ -272,12 +273,11 @@ def _parts(program: Any, step: Any) -> list[tuple[str, str, Any]]:
 # -------------------------------------------------------------------------------------- memory
 
 
-def _add_memory(events: Iterable[Event], recording: Recording) -> None:
+def _add_memory(
+    events: Iterable[Event], samples: Sequence[tuple[int, int, int]], start: int
+) -> None:
     """Peaks, and what stayed, from looks at memory at each begin and end."""
-    from bisect import bisect_left
-
-    samples = sorted(recording.samples)
-    times = [time - recording.begin for time, _, _ in samples]
+    times = [time - start for time, _, _ in samples]
     for event in events:
         first, last = bisect_left(times, event.begin), bisect_left(times, event.end)
         if event.estimated or last >= len(times):

@@ -8,7 +8,8 @@ gets other code: Note [Watched entries] in ``tensors.entries``. Off, nothing of 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import partial, wraps
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,9 @@ from numgrad.codegen import threads
 from numgrad.compiler.run import loop_program, program, specialise, tape, watched
 from numgrad.core.interpreter import state
 from numgrad.core.view import View
+from numgrad.errors import generated
+from numgrad.operations import index, join, shape, write
+from numgrad.operations.index import is_basic
 from numgrad.optim import step_hooks
 from numgrad.profiler.notes import (
     COMPILE,
@@ -35,7 +39,7 @@ from numgrad.profiler.notes import (
     Span,
     use,
 )
-from numgrad.tensors import entries
+from numgrad.tensors import entries, inplace
 
 Wrapper = Callable[[Recording, Any], Any]
 
@@ -48,6 +52,8 @@ def install(recording: Recording) -> Callable[[], None]:
             original = vars(owner)[name]
             undo.append(_setter(owner, name, original))
             setattr(owner, name, wraps(original)(wrapper(recording, original)))
+        for function, wrapper in _RECODED:
+            undo.append(recode(function, partial(wrapper, recording)))
         undo += _around_steps(recording)
         undo.append(lambda: watched.watch(None))
         watched.watch(_of_programs(recording))
@@ -68,6 +74,25 @@ def install(recording: Recording) -> Callable[[], None]:
 def _undo(steps: Sequence[Callable[[], Any]]) -> None:
     for step in reversed(steps):
         step()
+
+
+def recode(function: Any, make: Callable[[Any], Any]) -> Callable[[], None]:
+    """Let a function do what ``make`` makes of a copy, whoever holds it; returns what ends that."""
+    code, names = function.__code__, function.__globals__
+    plain = FunctionType(code, names, function.__name__, function.__defaults__)
+    plain.__kwdefaults__ = function.__kwdefaults__
+    name = f"_watched_{function.__name__}"
+    names[name] = make(plain)
+    scope: dict[str, Any] = {}
+    source = f"def call(*args, **keywords):\n    return {name}(*args, **keywords)\n"
+    exec(compile(source, generated(f"watched {function.__name__}"), "exec"), scope)
+    function.__code__ = scope["call"].__code__
+
+    def undo() -> None:
+        function.__code__ = code
+        names[name] = plain  # a call in another thread may be just before it
+
+    return undo
 
 
 def _setter(owner: Any, name: str, value: Any) -> Callable[[], None]:
@@ -93,10 +118,78 @@ def _of_entries(recording: Recording) -> dict[str, Any]:
             span = Span(OPERATION, op.name)
             if not (isinstance(op, View) and _is_view(results)):
                 span.read, span.written = _nbytes(args), _nbytes(results)
-            node = getattr(results[0], "_grad_fn", None) if results else None
-            log.notes += (begin, clock(), span, node.sequence if node else -1, *caller())
+            sequence = _sequence(results[0]) if results else -1
+            log.notes += (begin, clock(), span, sequence, *caller())
 
     return {"call": call, "caller": caller, "clock": clock, "log": log}
+
+
+def _called(recording: Recording, function: Any) -> Any:
+    """A call of an operation that has its own way of being called."""
+    call = _of_entries(recording)["call"]
+
+    def watched_call(self: Any, *args: Any, **params: Any) -> Any:
+        return call(self, lambda args, params: function(self, *args, **params), args, params)
+
+    return watched_call
+
+
+def _subscripted(recording: Recording, function: Any) -> Any:
+    """A basic index of a Tensor; any other one is a call of ``getitem``."""
+
+    def watched_subscript(self: Any, index: Any) -> Any:
+        if not state.mode or not (type(index) is slice or is_basic(index)):
+            return function(self, index)
+        begin, sequence = recording.clock(), -1
+        try:
+            out = function(self, index)
+            sequence = _sequence(out)
+            return out
+        finally:
+            recording.note(begin, Span(OPERATION, "getitem"), sequence)
+
+    return watched_subscript
+
+
+def _written(recording: Recording, function: Any) -> Any:
+    """An operation in place: ``inplace(op, name, target, args, params)``."""
+
+    def watched_inplace(
+        op: Any, name: str, target: Any, args: tuple, params: dict[str, Any]
+    ) -> Any:
+        call = partial(function, op, name, target, args, params)
+        return _in_place(recording, name, target, (target, *args), call)
+
+    return watched_inplace
+
+
+def _assigned(recording: Recording, function: Any) -> Any:
+    """A write of values: ``assign(name, target, value, part_of=None)``."""
+
+    def watched_assign(name: str, target: Any, value: Any, **options: Any) -> Any:
+        call = partial(function, name, target, value, **options)
+        return _in_place(recording, name, target, (value,), call)
+
+    return watched_assign
+
+
+def _in_place(
+    recording: Recording, name: str, target: Any, operands: tuple, call: Callable[[], Any]
+) -> Any:
+    if state.ground.deferred:
+        return call()
+    begin, span = recording.clock(), Span(OPERATION, name)
+    try:
+        return call()
+    finally:
+        span.read, span.written = _nbytes(operands), _nbytes((target,))
+        recording.note(begin, span, _sequence(target))
+
+
+def _sequence(tensor: Any) -> int:
+    """Number of the node that a Tensor comes from, or -1."""
+    node = getattr(tensor, "_grad_fn", None)
+    return -1 if node is None else node.sequence
 
 
 def _is_view(results: tuple) -> bool:
@@ -292,6 +385,11 @@ def _around_steps(recording: Recording) -> list[Callable[[], None]]:
 
 
 _WRAPPED: list[tuple[Any, str, Wrapper]] = [
+    (index.Subscript, "__call__", _called),
+    (join.Join, "__call__", _called),
+    (shape.Spread, "__call__", _called),
+    (write.IndexPut, "__call__", _called),
+    (Tensor, "__getitem__", _subscripted),
     (gradients.ArrayEvaluation, "evaluate", _evaluated),
     (gradients.TensorEvaluation, "evaluate", _evaluated_on_tensors),
     (backward, "walk", _walked),
@@ -303,3 +401,5 @@ _WRAPPED: list[tuple[Any, str, Wrapper]] = [
     (tape.Differentiable, "__call__", _taped),
 ]
 """Whose attribute is replaced, which, and by what."""
+_RECODED: list[tuple[Any, Wrapper]] = [(inplace.inplace, _written), (inplace.assign, _assigned)]
+"""Functions that are held by name in several places."""

@@ -28,7 +28,7 @@ from collections.abc import Callable
 from contextlib import ContextDecorator
 from time import perf_counter_ns
 from types import CodeType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from numgrad.errors import PACKAGE
 
@@ -73,6 +73,24 @@ class Log(threading.local):
         threads.append((threading.get_ident(), threading.current_thread().name, self.notes))
 
 
+class Taken(NamedTuple):
+    """What was noted.
+
+    Attributes
+    ----------
+    threads
+        Number, name and notes of each Python thread.
+    samples
+        When memory was looked at, bytes then, and the most since the time before.
+    begin
+        When it began.
+    """
+
+    threads: list[tuple[int, str, list[Any]]]
+    samples: list[tuple[int, int, int]] | None
+    begin: int
+
+
 class Recording:
     """Takes notes, from ``start`` to ``stop``.
 
@@ -92,7 +110,18 @@ class Recording:
         self.memory = memory
         self.clock: Callable[[], int] = self._memory_clock() if memory else perf_counter_ns
         self.caller: Callable[[], tuple[CodeType | None, int]] = _caller() if lines else _nobody
-        self.begin = self.end = 0
+        self.begin = 0
+
+    def taken(self) -> Taken:
+        """What was noted so far."""
+        threads = [(number, name, notes[:]) for number, name, notes in self.threads]
+        return Taken(threads, self.samples[:] if self.memory else None, self.begin)
+
+    def forget(self) -> None:
+        """Drop what was noted: whoever was in the middle of a call may hold on to a recording."""
+        for _, _, notes in self.threads:
+            notes.clear()
+        self.samples.clear()
 
     def note(self, begin: int, span: Span, sequence: int = -1) -> None:
         """Note something that ends now."""

@@ -10,7 +10,7 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Self
 
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
-from numgrad.profiler.notes import RANGE, Recording, Span
+from numgrad.profiler.notes import RANGE, Recording, Span, Taken
 
 if TYPE_CHECKING:
     from numgrad.profiler.events import Event, Summary
@@ -164,6 +164,7 @@ class profile:
         """Number of the step that is running."""
         self._action = ProfilerAction.NONE
         self._recording: Recording | None = None
+        self._taken: Taken | None = None
         self._remove: Callable[[], None] | None = None
         self._events: list[Event] | None = None
         self._step_begin = 0
@@ -273,15 +274,17 @@ class profile:
                 self._started_tracing = True
         active = Recording(self._memory, self._lines)
         self._remove = install(active)
-        self._recording, self._events = active, None
+        self._recording, self._events, self._taken = active, None, None
         active.begin = active.clock()
 
     def _take_down(self) -> None:
         if self._remove is None or self._recording is None:
             return
-        self._recording.end = self._recording.clock()
         self._remove()
         self._remove = None
+        self._taken = self._recording.taken()
+        self._recording.forget()
+        self._recording = None
 
     def _end(self) -> None:
         self._action = ProfilerAction.NONE
@@ -318,12 +321,11 @@ class profile:
 
         if self._events is not None:
             return self._events
-        if self._recording is None:
-            return []
-        found = events_of(self._recording)
-        if self._remove is None:  # complete
-            self._events, self._recording = found, None
-        return found
+        if self._recording is not None:
+            return events_of(self._recording.taken())
+        self._events = [] if self._taken is None else events_of(self._taken)
+        self._taken = None
+        return self._events
 
     def averages(self, by_line: bool = False) -> list[Summary]:
         """Sums of events of one kind and name, and of one line if that is asked for.

@@ -36,22 +36,21 @@ def trace_events(events: Sequence[Event]) -> Iterator[dict[str, Any]]:
     yield _meta("process_name", process, 0, "numgrad")
     for (_, name), number in numbers.items():
         yield _meta("thread_name", process, number, name)
-    recorded: dict[int, dict[str, Any]] = {}
+    recorded: dict[int, Event] = {}
     for event in events:
         place = {"pid": process, "tid": numbers[event.thread]}
         yield {
             "ph": "X", "name": event.name, "cat": event.kind, "ts": event.begin / 1e3,
             "dur": event.total_ns / 1e3, **place, "args": _arguments(event),
         }  # fmt: skip
-        flow = {"name": "backward", "cat": "backward", "id": event.sequence, **place}
         if event.kind == OPERATION and event.sequence >= 0:
-            recorded[event.sequence] = {"ph": "s", "ts": event.begin / 1e3, **flow}
-    for event in events:
-        if event.kind == NODE and event.sequence in recorded:
-            yield recorded[event.sequence]
+            recorded[event.sequence] = event
+    nodes = (e for e in events if e.kind == NODE and e.sequence in recorded)
+    for number, node in enumerate(nodes, 1):
+        for phase, event in (("s", recorded[node.sequence]), ("f", node)):
             yield {
-                **recorded[event.sequence], "ph": "f", "bp": "e", "ts": event.begin / 1e3,
-                "tid": numbers[event.thread],
+                "ph": phase, "name": "backward", "cat": "backward", "id": number, "bp": "e",
+                "ts": event.begin / 1e3, "pid": process, "tid": numbers[event.thread],
             }  # fmt: skip
     for event in events:
         if event.peak is not None:

@@ -55,8 +55,9 @@ def recode(program: KernelProgram) -> None:
         names = program._namespace
         plain = _plain.pop(program, None)
         if plain is not None:
-            program.run.__code__ = plain.pop("watched")
-            names.update(plain)
+            code = program.run.__code__ = plain.pop("watched")
+            # a call in another thread may be just before it
+            names.update(plain, watched=FunctionType(code, names, "run"))
             plain.clear()
         if _watch is None or not isinstance(program.run, FunctionType):
             return
