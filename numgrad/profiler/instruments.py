@@ -376,12 +376,24 @@ def _around_steps(recording: Recording) -> list[Callable[[], None]]:
     def after(optimizer: Any, *given: Any) -> None:
         begin = begun.pop((id(optimizer), id(log.notes)), None)
         if begin is not None:
-            recording.note(begin, Span(STEP, f"{type(optimizer).__name__}.step"))
+            span = Span(STEP, f"{type(optimizer).__name__}.step", *_bytes_of_step(optimizer))
+            recording.note(begin, span)
 
     return [
         step_hooks.register_optimizer_step_pre_hook(before).remove,
         step_hooks.register_optimizer_step_post_hook(after).remove,
     ]
+
+
+def _bytes_of_step(optimizer: Any) -> tuple[int, int]:
+    """Bytes of parameters, their gradients and state, and of parameters and state."""
+    gradients = written = 0
+    for group in optimizer.param_groups:
+        for p in group["params"]:
+            if p._grad is not None:
+                gradients += _nbytes((p._grad,))
+                written += _nbytes((p, *optimizer.state.get(p, {}).values()))
+    return gradients + written, written
 
 
 _WRAPPED: list[tuple[Any, str, Wrapper]] = [

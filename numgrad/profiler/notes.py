@@ -208,7 +208,7 @@ class record_function(ContextDecorator):
     >>> import numgrad as ng
     >>> with ng.profiler.profile() as p, ng.profiler.record_function("square"):
     ...     y = ng.multiply(ng.ones(3), 2.0)
-    >>> [(event.kind, event.name) for event in p.events()]
+    >>> [(event.kind, event.name) for event in p.events()[:2]]
     [('range', 'square'), ('operation', 'multiply')]
     """
 

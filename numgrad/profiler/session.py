@@ -313,7 +313,7 @@ class profile:
         >>> import numgrad as ng
         >>> with ng.profiler.profile() as p:
         ...     y = ng.ones(1000) + 1.0
-        >>> event = p.events()[-1]
+        >>> event = p.events()[0]
         >>> event.name, event.written
         ('add', 8000)
         """
@@ -342,7 +342,7 @@ class profile:
         >>> with ng.profiler.profile() as p:
         ...     for _ in range(3):
         ...         y = ng.exp(ng.ones(4))
-        >>> [(row.name, row.calls) for row in p.averages()]
+        >>> [(row.name, row.calls) for row in p.averages() if row.kind == "operation"]
         [('exp', 3)]
         """
         from numgrad.profiler.events import averages
