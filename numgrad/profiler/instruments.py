@@ -8,13 +8,14 @@ gets other code: Note [Watched entries] in ``tensors.entries``. Off, nothing of 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from functools import partial, wraps
 from types import FunctionType
 from typing import Any
 
 import numpy as np
 
-from numgrad.autograd.engine import backward, gradients
+from numgrad.autograd.engine import backward
 from numgrad.autograd.variable import Tensor
 from numgrad.codegen import compile as compiler
 from numgrad.codegen import threads
@@ -104,7 +105,7 @@ def _setter(owner: Any, name: str, value: Any) -> Callable[[], None]:
 
 def _of_entries(recording: Recording) -> dict[str, Any]:
     """What watched entries call."""
-    clock, log, caller = recording.clock, recording.log, recording.caller
+    clock, note = recording.clock, recording.note
 
     def call(op: Any, function: Callable[..., Any], args: tuple, params: dict[str, Any]) -> Any:
         if state.ground.deferred:  # it is traced, and not computed now
@@ -118,10 +119,9 @@ def _of_entries(recording: Recording) -> dict[str, Any]:
             span = Span(OPERATION, op.name)
             if not (isinstance(op, View) and _is_view(results)):
                 span.read, span.written = _nbytes(args), _nbytes(results)
-            sequence = _sequence(results[0]) if results else -1
-            log.notes += (begin, clock(), span, sequence, *caller())
+            note(begin, span, _sequence(results[0]) if results else -1)
 
-    return {"call": call, "caller": caller, "clock": clock, "log": log}
+    return {"call": call, "clock": clock, "note": note}
 
 
 def _called(recording: Recording, function: Any) -> Any:
@@ -211,37 +211,36 @@ def _nbytes(values: Sequence[Any]) -> int:
 # ------------------------------------------------------------------------------------- backward
 
 
-def _evaluated(recording: Recording, evaluate: Any) -> Any:
-    """``Evaluation.evaluate``, with a note."""
-    clock, log = recording.clock, recording.log
-
-    def watched_evaluate(self: Any, node: Any, g: Any, mine: Any, waiting: Any) -> Any:
-        begin = clock()
-        found = evaluate(self, node, g, mine, waiting)
-        log.notes += (begin, clock(), node.call, node.sequence, node.mask, found[1])
-        return found
-
-    return watched_evaluate
-
-
-def _evaluated_on_tensors(recording: Recording, evaluate: Any) -> Any:
-    """The same, unless the backward is traced, and computed later."""
-    watched_evaluate = _evaluated(recording, evaluate)
-
-    def either(*given: Any) -> Any:
-        return evaluate(*given) if state.ground.deferred else watched_evaluate(*given)
-
-    return either
-
-
 def _walked(recording: Recording, walk: Any) -> Any:
-    """A whole backward."""
-    timed = recording.timed(Span(WALK, "backward"), walk)
+    """A whole backward and its nodes, unless it is traced, and computed later."""
+    clock, log, note = recording.clock, recording.log, recording.note
+    span = Span(WALK, "backward")
 
-    def either(*given: Any) -> Any:
-        return walk(*given) if state.ground.deferred else timed(*given)
+    def watched_walk(evaluation: Any, *given: Any) -> Any:
+        if state.ground.deferred:
+            return walk(evaluation, *given)
+        begin = clock()
+        try:
+            twin = log.evaluations.get(evaluation) or watched_evaluation(evaluation)
+            return walk(twin, *given)
+        finally:
+            note(begin, span, -1, 4)  # above are at least two functions of the engine
 
-    return either
+    def watched_evaluation(evaluation: Any) -> Any:
+        """One of the thread's own that notes nodes: it need not ask for the thread at each."""
+        evaluate, add = evaluation.evaluate, log.add
+
+        def watched_evaluate(node: Any, g: Any, mine: Any, waiting: Any) -> Any:
+            begin = clock()
+            found = evaluate(node, g, mine, waiting)
+            add((begin, clock(), node.call, node.sequence, node.mask, found[1]))
+            return found
+
+        twin = log.evaluations[evaluation] = copy(evaluation)
+        twin.evaluate = watched_evaluate
+        return twin
+
+    return watched_walk
 
 
 # ------------------------------------------------------------------------- kernels and programs
@@ -402,8 +401,6 @@ _WRAPPED: list[tuple[Any, str, Wrapper]] = [
     (shape.Spread, "__call__", _called),
     (write.IndexPut, "__call__", _called),
     (Tensor, "__getitem__", _subscripted),
-    (gradients.ArrayEvaluation, "evaluate", _evaluated),
-    (gradients.TensorEvaluation, "evaluate", _evaluated_on_tensors),
     (backward, "walk", _walked),
     (compiler, "_load_or_compile", _compiled),
     (threads, "launch", _launched),

@@ -261,7 +261,7 @@ class profile:
         if active is not None and self._remove is not None:
             end = active.clock()
             name = f"ProfilerStep#{self.step_num}"
-            active.log.notes += (self._step_begin, end, Span(RANGE, name), -1, None, 0)
+            active.log.add((self._step_begin, end, Span(RANGE, name), -1, None, 0))
 
     def _set_up(self) -> None:
         from numgrad.profiler.instruments import install

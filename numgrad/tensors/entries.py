@@ -73,10 +73,9 @@ def watch(names: dict[str, Any] | None) -> None:
     Parameters
     ----------
     names
-        ``clock()`` gives the time. ``log.notes``, a list of the thread's, is extended by six values
-        for each call that ends on the hot path: begin, end, plan, sequence number of the node (-1
-        if there is none), and the caller as code and position, which ``caller()`` gives. All other
-        calls are made by ``call(op, function, args, params)``, whose function takes the latter two.
+        ``clock()`` gives the time. ``note(begin, plan, sequence)`` is called when a call ends that
+        took the hot path, with the number of the node, -1 if there is none. All other calls are
+        made by ``call(op, function, args, params)``, whose function takes the latter two.
     """
     global _watching
     with ENTRIES:
@@ -331,7 +330,7 @@ class Template:
             return [f"return {result}"]
         return [
             f"result = {result}",
-            f"log.notes += (begin, clock(), plan, {sequence}, *caller())",
+            f"note(begin, plan, {sequence})",
             "return result",
         ]
 
