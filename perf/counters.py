@@ -116,7 +116,9 @@ def images(ng: Any) -> Run:
 
     def run() -> None:
         y = functional.conv2d(x, w, padding=1)
-        y = functional.max_pool2d(functional.relu(functional.batch_norm(y, None, None, training=True)), 2)
+        y = functional.max_pool2d(
+            functional.relu(functional.batch_norm(y, None, None, training=True)), 2
+        )
         y.mean().backward()
         x.grad = w.grad = None
 

@@ -38,8 +38,7 @@ def is_inference_mode_enabled() -> bool:
 
 
 def _set(enabled: bool) -> None:
-    state.grad_enabled = enabled
-    state.refresh()
+    state.set(grad_enabled=enabled, muted=not enabled)
 
 
 class _GradMode:
@@ -58,7 +57,7 @@ class _GradMode:
         state.set(**self._before.pop())
 
     def _changes(self) -> dict[str, Any]:
-        return {"grad_enabled": self.enabled}
+        return {"grad_enabled": self.enabled, "muted": not self.enabled}
 
     def _fresh(self) -> _GradMode:
         return type(self)()
@@ -181,7 +180,7 @@ class inference_mode(_GradMode):
         self.mode = bool(mode)
 
     def _changes(self) -> dict[str, Any]:
-        return {"inference": self.mode, "grad_enabled": not self.mode}
+        return {"inference": self.mode, "grad_enabled": not self.mode, "muted": self.mode}
 
     def _fresh(self) -> _GradMode:
         return type(self)(self.mode)
@@ -201,16 +200,18 @@ class set_grad_enabled(_GradMode):
     def __init__(self, mode: bool) -> None:
         super().__init__()
         self.enabled = bool(mode)
-        self._outer = state.grad_enabled
+        self._outer, self._muted = state.grad_enabled, state.muted
         _set(self.enabled)
 
     def __enter__(self) -> Self:
-        self._before.append({"grad_enabled": self._outer})
+        self._before.append({"grad_enabled": self._outer, "muted": self._muted})
         _set(self.enabled)
         return self
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        _set(self._outer)  # as a decorator it acts inside the function only
+        state.set(
+            grad_enabled=self._outer, muted=self._muted
+        )  # as a decorator it acts inside the function only
         return super().__call__(function)
 
     def _fresh(self) -> _GradMode:

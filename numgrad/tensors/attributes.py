@@ -240,7 +240,7 @@ class TensorAttributes(Tensor):
         >>> ng.tensor([1.0], requires_grad=True).detach()
         tensor([1.])
         """
-        return Tensor(state.ground.lift(self), memory=shared_version(self))
+        return Tensor(state.ground.detached(self), memory=shared_version(self))
 
     def clone(self) -> Tensor:
         """A copy, through which gradients flow.

@@ -6,10 +6,22 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
+from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
+from numgrad.core.tree import Nesting, align, flatten, unflatten
 from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.chosen import check_function
-from numgrad.transforms.lanes import branched, decided, numbered
+from numgrad.transforms.lanes import (
+    branched,
+    check_shapes,
+    decided,
+    leaf,
+    numbered,
+    refuse_nesting,
+)
 
 
 def cond(
@@ -48,6 +60,8 @@ def cond(
     choice = decided("cond", pred)
     if isinstance(choice, bool):
         return (true_fn if choice else false_fn)(*operands)
+    if state.ground.deferred:
+        return _compiled("cond", OPS["logical_not"](choice), [true_fn, false_fn], operands)
     return branched("cond", choice, true_fn, false_fn, operands)
 
 
@@ -87,6 +101,8 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     choice = numbered("switch", index)
     if isinstance(choice, int):
         return branches[min(max(choice, 0), len(branches) - 1)](*operands)
+    if state.ground.deferred:
+        return _compiled("switch", choice, branches, operands)
     return _among(choice, branches, 0, *operands)
 
 
@@ -99,3 +115,32 @@ def _among(index: Any, branches: Sequence[Callable[..., Any]], first: int, *oper
     if isinstance(here, bool):
         return (branches[first] if here else rest)(*operands)
     return branched("switch", here, branches[first], rest, operands)
+
+
+def _compiled(
+    name: str, which: Tensor, branches: Sequence[Callable[..., Any]], operands: Sequence[Any]
+) -> Any:
+    """As a part of the compiled function, of which one branch runs."""
+    from numgrad.compiler.run.branches import compiled_branches
+
+    nesting: Nesting = None
+    shapes: dict[int, Any] = {}
+
+    def leaves_of(k: int) -> list[Any]:
+        nonlocal nesting
+        found: list[Any] = []
+        result = branches[k](*operands)
+        if not k:
+            nesting = flatten(result, found)
+        elif (where := align(nesting, result, found, "the result")) is not None:
+            refuse_nesting(name, where)
+        made = [None if x is None else leaf(name, "what a branch returns", x) for x in found]
+        for place, x in enumerate(made):
+            if x is not None:
+                check_shapes(name, shapes.setdefault(place, x.shape), x.shape)
+        return made
+
+    number = OPS["astype"](which, np.int64)
+    functions = [partial(leaves_of, k) for k in range(len(branches))]
+    results = compiled_branches(name, number, functions)
+    return unflatten(nesting, iter(results))

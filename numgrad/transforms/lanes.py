@@ -11,7 +11,7 @@ that nobody takes would still be one in the gradient.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -21,18 +21,35 @@ from numgrad.core.abstract import AbstractLength
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.core.tree import align, flatten, map_leaves, unflatten
-from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
+from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.operations.shape import as_operand
 from numgrad.tensors.tensor import Tensor
 
 
 def decided(name: str, value: Any) -> Any:
-    """A truth value as a bool, or as it is, if examples differ.
+    """A truth value as a bool, or as it is, if examples differ or it is not known yet.
 
     Raises
     ------
     NumgradTypeError
         If it is none, or not a single one.
     """
+    _check_truth(name, value)
+    flags = _numbers(value)
+    if flags is None:
+        return truth(name, value)
+    if not flags.size:  # a batch of no example
+        return False
+    return bool(flags.flat[0]) if np.all(flags == flags.flat[0]) else value
+
+
+def truth(name: str, value: Any) -> Any:
+    """A truth value as an array of a trace; raises as ``decided`` does."""
+    _check_truth(name, value)
+    return OPS["astype"](as_operand(value), np.bool)
+
+
+def _check_truth(name: str, value: Any) -> None:
     shape = np.shape(value) if not isinstance(value, Tensor) else value.shape
     if tuple(shape) != ():
         raise NumgradTypeError(
@@ -45,36 +62,28 @@ def decided(name: str, value: Any) -> Any:
             f"{name}: the condition is a {type(value).__name__}; it is one truth value, as a bool "
             "or a number"
         )
-    flags = _numbers(name, value)
-    if not flags.size:  # a batch of no example
-        return False
-    return bool(flags.flat[0]) if np.all(flags == flags.flat[0]) else value
 
 
 def numbered(name: str, value: Any) -> Any:
-    """An integer as an int, or as it is, if examples differ."""
+    """An integer as an int, or as it is, if examples differ or it is not known yet."""
     array = value if isinstance(value, Tensor) else np.asarray(value)
     if tuple(array.shape) != () or array.dtype.kind not in "iub":
         raise NumgradTypeError(
             f"{name}: the index is one integer, got dtype {array.dtype} and shape "
             f"{tuple(array.shape)}"
         )
-    numbers = _numbers(name, value)
+    numbers = _numbers(value)
+    if numbers is None:
+        return value
     if not numbers.size:
         return 0
     return int(numbers.flat[0]) if np.all(numbers == numbers.flat[0]) else value
 
 
-def _numbers(name: str, value: Any) -> np.ndarray:
-    """A number, or those of all examples."""
+def _numbers(value: Any) -> np.ndarray | None:
+    """A number, or those of all examples; None if they are not known before a compiled call."""
     numbers = state.ground.numbers(beneath(value)) if isinstance(value, Tensor) else value
-    if numbers is None:
-        raise NumgradRuntimeError(
-            f"{name}: what decides depends on arguments of a compiled function, where it is not "
-            "known yet; compile what the loop or branch calls in place of the whole, or choose "
-            "with np.where"
-        )
-    return np.asarray(numbers)
+    return None if numbers is None else np.asarray(numbers)
 
 
 def where_taken(on: Any, tree: Any) -> Any:
@@ -99,21 +108,47 @@ def chosen(name: str, on: Any, a: Any, b: Any) -> Any:
     nesting = flatten(a, of_a)
     where = align(nesting, b, of_b, "the result")
     if where is not None:
-        raise NumgradValueError(
-            f"{name}: {where} is nested otherwise in another branch; all return the same nesting"
-        )
+        refuse_nesting(name, where)
     return unflatten(nesting, (_of_two(name, on, x, y) for x, y in zip(of_a, of_b, strict=True)))
+
+
+def refuse_nesting(name: str, where: str) -> NoReturn:
+    """Raise for branches that return other nestings."""
+    raise NumgradValueError(
+        f"{name}: {where} is nested otherwise in another branch; all return the same nesting"
+    )
+
+
+def check_shapes(name: str, a: Sequence[Any], b: Sequence[Any]) -> None:
+    """Raise where two branches return other shapes in one place."""
+    if tuple(a) != tuple(b):
+        raise NumgradValueError(
+            f"{name}: branches return shapes {tuple(a)} and {tuple(b)} in one place; all return "
+            "the same shapes"
+        )
+
+
+def leaf(name: str, what: str, x: Any) -> Tensor:
+    """A leaf of a nesting as a Tensor.
+
+    Raises
+    ------
+    NumgradTypeError
+        If it is neither an array nor a number.
+    """
+    if isinstance(x, Tensor):
+        return x
+    if not isinstance(x, AbstractLength) and np.asarray(x).dtype.kind not in "biufc":
+        raise NumgradTypeError(
+            f"{name}: {what} holds a {type(x).__name__}; it holds arrays and numbers"
+        )
+    return Tensor(state.ground.lift(x))
 
 
 def _of_two(name: str, on: Any, x: Any, y: Any) -> Any:
     if x is None or y is None:
         return None
-    shapes = [tuple(each.shape if isinstance(each, Tensor) else np.shape(each)) for each in (x, y)]
-    if shapes[0] != shapes[1]:
-        raise NumgradValueError(
-            f"{name}: branches return shapes {shapes[0]} and {shapes[1]} in one place; all return "
-            "the same shapes"
-        )
+    check_shapes(name, *(a.shape if isinstance(a, Tensor) else np.shape(a) for a in (x, y)))
     return np.where(on, x, y)
 
 

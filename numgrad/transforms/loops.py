@@ -10,7 +10,7 @@ are done: Note [Examples that part ways] in ``lanes``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -20,12 +20,13 @@ from numgrad.core.abstract import AbstractArray, AbstractLength
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
-from numgrad.core.tree import Nesting, align, flatten, paths, unflatten
+from numgrad.core.tree import Nesting, align, flatten, map_leaves, paths, unflatten
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.shape import as_index, as_operand
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.chosen import check_function
-from numgrad.transforms.lanes import advanced, decided
+from numgrad.transforms.kept import STATES, Save, in_segments, recomputed, steps_between
+from numgrad.transforms.lanes import advanced, decided, leaf, numbered, truth
 
 
 def scan(
@@ -34,6 +35,7 @@ def scan(
     xs: Any = None,
     length: int | None = None,
     reverse: bool = False,
+    save: Save = None,
 ) -> tuple[Any, Any]:
     """Call ``step`` for each element along the first axis of ``xs``, carrying a state along.
 
@@ -52,6 +54,11 @@ def scan(
         Number of steps; may be left out where ``xs`` tell it.
     reverse
         Begin at the end; what is collected keeps the order of ``xs``.
+    save
+        What is kept for gradients: ``"all"`` that steps compute, or only ``"carries"``, from which
+        each step is computed again; the carry every so many steps, a number or a function of the
+        length; ``"sqrt"``, the square root of the length, whose memory grows as that does. None is
+        ``"carries"`` in compiled functions, where computing is cheap, and ``"all"`` in eager code.
 
     Returns
     -------
@@ -62,9 +69,10 @@ def scan(
     Raises
     ------
     NumgradTypeError
-        If ``step`` returns no pair, or something is no array.
+        If ``step`` returns no pair, or something is no array; if ``save`` is of another type.
     NumgradValueError
-        If lengths differ or are not known, or the carry changes its shape or nesting.
+        If lengths differ or are not known, the carry changes its shape or nesting, or ``save`` is
+        not positive.
 
     Examples
     --------
@@ -76,10 +84,10 @@ def scan(
     given: list[Any] = []
     nesting = None if xs is None else flatten(xs, given)
     count = _count(nesting, given, length)
-    inputs = [_array("scan", "xs", x) for x in given]
+    inputs = [leaf("scan", "xs", x) for x in given]
 
-    def one(carry: Any, arrays: Sequence[Any], k: int = 0) -> tuple[Any, Any]:
-        result = step(carry, None if xs is None else unflatten(nesting, (x[k] for x in arrays)))
+    def of_rows(carry: Any, rows: Iterable[Any]) -> tuple[Any, Any]:
+        result = step(carry, None if xs is None else unflatten(nesting, iter(rows)))
         if isinstance(result, tuple) and len(result) == 2:
             return result
         raise NumgradTypeError(
@@ -87,15 +95,24 @@ def scan(
             "what is to be collected (None for nothing)"
         )
 
+    def one(carry: Any, arrays: Sequence[Any], k: int = 0) -> tuple[Any, Any]:
+        return of_rows(carry, (x[k] for x in arrays))
+
     loop = _Loop("scan", init, given)
+    every = None if save is None else steps_between(save, count)
+    if every is not None and every > 1 and count:
+        loop.settle(one, inputs)
+        carry, ys = in_segments(scan, of_rows, loop.carry, inputs, count, every, reverse)
+        return map_leaves(loop.kind, carry), map_leaves(loop.kind, ys)
     if state.ground.deferred:
-        return _compiled(one, loop, inputs, count, reverse)
+        return _compiled(one, loop, inputs, count, reverse, save == "all")
     loop.settle(one, inputs)
     order = range(count)[::-1] if reverse else range(count)
     rows: dict[int, list[Any]] = {}
     structure: Nesting = None
     for k in order:
-        y = loop.step(partial(one, arrays=inputs, k=k))
+        called = one if every is None else partial(recomputed, one)
+        y = loop.step(partial(called, arrays=inputs, k=k))
         rows[k] = []
         structure = flatten(y, rows[k])
     if not count:
@@ -105,7 +122,12 @@ def scan(
 
 
 def _compiled(
-    one: Callable[..., Any], loop: _Loop, inputs: Sequence[Any], count: Any, reverse: bool
+    one: Callable[..., Any],
+    loop: _Loop,
+    inputs: Sequence[Any],
+    count: Any,
+    reverse: bool,
+    everything: bool,
 ) -> tuple[Any, Any]:
     """As a loop of the compiled function."""
     from numgrad.compiler.run.loop import compiled_scan
@@ -121,26 +143,32 @@ def _compiled(
         found: list[Any] = []
         structure = flatten(y, found)
         places[:] = [k for k, part in enumerate(found) if part is not None]
-        return loop._checked(new), [_array("scan", "what is collected", found[k]) for k in places]
+        return loop._checked(new), [leaf("scan", "what is collected", found[k]) for k in places]
 
     leaves, weak = loop.leaves, loop.weak
-    loop.leaves, made = compiled_scan(function, leaves, weak, inputs, count, reverse)
+    loop.leaves, made = compiled_scan(function, leaves, weak, inputs, count, reverse, everything)
     by_place = dict(zip(places, made, strict=True))
     parts = (by_place.get(k) for k in range(len(list(paths(structure, "")))))
     return loop.result(), unflatten(structure, parts)
 
 
-def fori_loop(lower: int, upper: int, body: Callable[[int, Any], Any], init: Any) -> Any:
+def fori_loop(
+    lower: int, upper: int, body: Callable[[int, Any], Any], init: Any, save: Save = None
+) -> Any:
     """The last carry of ``for i in range(lower, upper): carry = body(i, carry)``.
 
     Parameters
     ----------
     lower, upper
-        Integers; no step at all if ``upper`` is not the larger one.
+        Integers, also such that depend on arguments of a compiled function, or that differ by
+        example of a batch; no step at all if ``upper`` is not the larger one.
     body
         Takes the number of the step and the carry, returns the new carry, nested and shaped alike.
     init
         The carry at first: an array or number, or a nesting.
+    save
+        What is kept for gradients, as for ``scan``; "carries" alone where the number of steps is
+        found while the loop runs.
 
     Raises
     ------
@@ -154,17 +182,39 @@ def fori_loop(lower: int, upper: int, body: Callable[[int, Any], Any], init: Any
     np.float64(13.0)
     """
     check_function("fori_loop", body)
-    lower, upper = (
-        _whole("fori_loop", name, n) for name, n in (("lower", lower), ("upper", upper))
-    )
+    lower, upper = (_bound(name, n) for name, n in (("lower", lower), ("upper", upper)))
+    if isinstance(lower, Tensor) or isinstance(upper, Tensor):
+        return _until(lower, upper, body, init, save)
     loop = _Loop("fori_loop", init, [])
-    if state.ground.deferred:
+    if state.ground.deferred or save is not None:
         steps = OPS["iota"](length=max(upper - lower, 0)) + lower
-        body_of = partial(_numbered, body)
-        return scan(body_of, init, steps)[0]
+        carry, _ = scan(partial(_numbered, body), init, steps, save=save)
+        return carry
     for k in range(lower, upper):
         loop.step(lambda carry, k=k: (body(k, carry), None))
     return loop.result()
+
+
+def _bound(what: str, n: Any) -> Any:
+    """An integer, or a Tensor if it is not known yet or differs by example."""
+    if isinstance(n, Tensor) and not n.ndim and n.dtype.kind in "iu":
+        return numbered("fori_loop", n)
+    return _whole("fori_loop", what, n)
+
+
+def _until(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any, save: Save) -> Any:
+    """The loop between bounds that are found while it runs."""
+    if save not in (None, STATES):
+        raise NumgradValueError(
+            f"fori_loop: save is {save!r}, and the number of steps is found while the loop runs; "
+            "give 'carries', or bounds that are known"
+        )
+    start = OPS["astype"](leaf("fori_loop", "lower", lower), np.int64)
+    return while_loop(
+        lambda carry: OPS["less"](carry[0], upper),
+        lambda carry: (carry[0] + 1, body(*carry)),
+        (start, init),
+    )[1]
 
 
 def _numbered(body: Callable[[Any, Any], Any], carry: Any, k: Any) -> tuple[Any, None]:
@@ -203,6 +253,19 @@ def while_loop(cond: Callable[[Any], Any], body: Callable[[Any], Any], init: Any
     check_function("while_loop", cond)
     check_function("while_loop", body)
     loop = _Loop("while_loop", init, [])
+    if state.ground.deferred:
+        from numgrad.compiler.run.while_loop import compiled_while
+
+        def of(leaves: Sequence[Any]) -> Any:
+            return unflatten(loop.nesting, iter(leaves))
+
+        loop.leaves = compiled_while(
+            lambda leaves: truth("while_loop", cond(of(leaves))),
+            lambda leaves: loop._checked(body(of(leaves))),
+            loop.leaves,
+            loop.weak,
+        )
+        return loop.result()
     while True:
         goes_on = decided("while_loop", cond(loop.carry))
         if goes_on is False:
@@ -272,7 +335,7 @@ def associative_scan(
     check_function("associative_scan", f)
     given: list[Any] = []
     nesting, axis = flatten(xs, given), as_index("associative_scan", axis)
-    arrays = [_array("associative_scan", "xs", x) for x in given]
+    arrays = [leaf("associative_scan", "xs", x) for x in given]
     if not arrays or any(not -a.ndim <= axis < a.ndim for a in arrays):
         raise NumgradValueError(
             f"associative_scan: xs have shapes {[tuple(a.shape) for a in arrays]}; each needs an "
@@ -344,7 +407,7 @@ class _Loop:
         self.nesting = flatten(init, given)
         self.as_tensors = bool(state.transforms or state.interpreters or state.ground.deferred)
         self.as_tensors |= any(isinstance(x, Tensor) for x in (*given, *others))
-        self.leaves = [_array(name, "the carry", x) for x in given]
+        self.leaves = [leaf(name, "the carry", x) for x in given]
         self.weak = [type(x) in (int, float, complex) for x in given]
         self.steps = 0
 
@@ -401,7 +464,7 @@ class _Loop:
             structure = flatten(y, found)
             return [*self._checked(new), *(part for part in found if part is not None)]
 
-        outputs = iter(trace_body(function, metas, self.weak).graph.outputs)
+        outputs = iter(trace_body(function, metas, self.weak, draws=True).graph.outputs)
         dtypes = [next(outputs).dtype for _ in range(count)]
         kinds = [None if part is None else next(outputs) for part in found]
         return dtypes, structure, [None if v is None else (v.shape, v.dtype) for v in kinds]
@@ -421,7 +484,7 @@ class _Loop:
 
     def _checked(self, new: Any) -> list[Any]:
         found = _like(self.name, self.nesting, new, "the carry after a step")
-        arrays = [_array(self.name, "the carry", x) for x in found]
+        arrays = [leaf(self.name, "the carry", x) for x in found]
         for k, (a, before) in enumerate(zip(arrays, self.leaves, strict=True)):
             if tuple(a.shape) != tuple(before.shape):
                 raise NumgradValueError(
@@ -453,17 +516,6 @@ def _like(name: str, nesting: Nesting, value: Any, what: str) -> list[Any]:
             f"{name}: {where} is nested otherwise than before; return what is nested alike"
         )
     return found
-
-
-def _array(name: str, what: str, x: Any) -> Tensor:
-    """A leaf as a Tensor."""
-    if isinstance(x, Tensor):
-        return x
-    if not isinstance(x, AbstractLength) and np.asarray(x).dtype.kind not in "biufc":
-        raise NumgradTypeError(
-            f"{name}: {what} holds a {type(x).__name__}; it holds arrays and numbers"
-        )
-    return Tensor(state.ground.lift(x))
 
 
 def _whole(name: str, what: str, n: Any) -> Any:
@@ -503,7 +555,7 @@ def _stacked(parts: Sequence[Any]) -> Any:
     """What was collected from one place."""
     if all(part is None for part in parts):
         return None
-    return OPS["stack"]([_array("scan", "what is collected", part) for part in parts])
+    return OPS["stack"]([leaf("scan", "what is collected", part) for part in parts])
 
 
 def _of_no_step(one: Callable[..., Any], loop: _Loop, inputs: Sequence[Any]) -> Any:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from numgrad.compiler.graph.graph import Length, Shape
-from numgrad.compiler.graph.sizes import Size
+from numgrad.compiler.graph.graph import Graph, Length, Shape
+from numgrad.compiler.graph.sizes import Size, lengths_in
 from numgrad.core.abstract import broadcast_lengths
 from numgrad.errors import NumgradValueError
 
@@ -42,3 +42,30 @@ def hinted(shape: Shape) -> tuple[int, ...]:
 def specialised(shape: Shape) -> tuple[int, ...]:
     """A shape as numbers, which become part of what a kernel is made for."""
     return tuple([n.sizes.specialise(n) if isinstance(n, Size) else n for n in shape])
+
+
+def lengths_read(graph: Graph) -> set[int]:
+    """The axes whose lengths a graph reads, and none of its inputs has."""
+    sizes = graph.sizes
+    read: list[Length] = []
+    for node in graph.nodes:
+        read += [n for v in node.outputs for n in v.shape]
+        read += lengths_in(node.params)
+    given = {sizes.number(sizes.resolve(n)) for v in graph.inputs for n in v.shape}
+    return sizes.axes(n for n in read if isinstance(n, Size)) - given  # pyright: ignore
+
+
+def results_of(graph: Graph, operands: Sequence[Shape], known: dict[int, Length]) -> list[Shape]:
+    """Shapes of the outputs of a graph for operands of these shapes.
+
+    ``known`` are the lengths of axes that no input has. Where a graph is called in another trace
+    than its own, the lengths are those of that trace.
+    """
+    sizes = graph.sizes
+    lengths: dict[int, Length] = dict(known)
+    for value, shape in zip(graph.inputs, operands, strict=True):
+        for expected, n in zip(value.shape, shape, strict=True):
+            axis = sizes.number(sizes.resolve(expected))
+            if axis is not None:
+                lengths[axis] = n
+    return [tuple(sizes.evaluate(n, lengths) for n in v.shape) for v in graph.outputs]  # pyright: ignore

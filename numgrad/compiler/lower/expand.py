@@ -1,8 +1,18 @@
-"""Reading the operations of a graph as terms."""
+"""Reading the operations of a graph as terms.
+
+Note [Branches side by side]
+----------------------------
+Of small branches, and of any in a step of a loop, all are computed, and of each result the numbers
+that are chosen are taken: that is faster than to leave the kernel, which takes as long as 100,000
+operations, and loops can go on in vectors. Nothing tells it from running one:
+an index out of range counts where its branch is chosen only, and gradients of branches are branches
+of their own, so no NaN comes from one that is not.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -10,6 +20,7 @@ import numpy as np
 from numgrad.codegen.dtypes import BOOL, FLOAT32, FLOAT64
 from numgrad.codegen.symbols import AXIS, Reader, Symbol, in_order
 from numgrad.compiler.graph.graph import CONSTANT, INPUT, SIZE, Graph, TracedNode, Value
+from numgrad.compiler.graph.shapes import same_shape
 from numgrad.compiler.lower import lookup, placing, product  # noqa: F401 (for what they declare)
 from numgrad.compiler.lower.lowering import LOWERINGS, find_lowering, lowering, shape_of
 from numgrad.compiler.lower.terms import BUFFER, OPAQUE, SCALAR, Term, Terms, count
@@ -21,6 +32,9 @@ from numgrad.core.interpreter import interpreter
 from numgrad.core.op import Op
 from numgrad.core.view import View
 
+MOST_NODES, LARGEST = 500, 64
+"""Of branches that are computed side by side: operations of each, elements of a value."""
+
 
 class Expansion:
     """The terms of every value of a graph.
@@ -29,6 +43,8 @@ class Expansion:
     ----------
     of
         The term that a value is.
+    inline
+        Whether branches of any size are computed side by side: Note [Branches side by side].
     opaque
         The nodes without terms of their own, which other code computes, by the number that the
         terms of their results carry.
@@ -36,13 +52,21 @@ class Expansion:
         The node that each term was first made for, by the number of the term.
     """
 
-    def __init__(self, graph: Graph) -> None:
-        self.terms = Terms(graph.sizes)
+    def __init__(
+        self, graph: Graph, *, inline: bool = False, within: Expansion | None = None,
+        given: Sequence[Term] = (),
+    ) -> None:  # fmt: skip
+        self.terms = within.terms if within else Terms(graph.sizes)
+        self.inline = within.inline if within else inline
         self.of: dict[Value, Term] = {}
         self.opaque: list[TracedNode] = []
         self.origin: list[TracedNode] = []
         self._formulas: dict[tuple, tuple[list[Symbol], Symbol]] = {}
+        inputs = iter(given)
         for node in graph.nodes:
+            if within and node.op == INPUT:
+                self.of[node.outputs[0]] = next(inputs)
+                continue
             for value, term in zip(node.outputs, self._read(node), strict=True):
                 self.of[value] = term
             self.origin += [node] * (self.terms.count - len(self.origin))
@@ -61,6 +85,10 @@ class Expansion:
             return [terms.broadcast(self._elementwise(node, args), self._shape(out[0]))]
         if isinstance(node.op, AxisOp):
             return [self._along_axes(node, args[0])]
+        if node.name == "subgraph":
+            found = self._branches(node, args)
+            if found is not None:
+                return found
         read = find_lowering(node)
         found = None if read is None else read(terms, node, args)
         if found is not None:
@@ -71,6 +99,53 @@ class Expansion:
             terms.make(OPAQUE, tuple(args), v.dtype, (number, v.number), self._shape(v))
             for v in out
         ]
+
+    def _branches(self, node: TracedNode, args: list[Term]) -> list[Term] | None:
+        """All branches, and of each result the one that is chosen; None if they are too large."""
+        parts = node.params["parts"]
+        if parts[0].axis is not None or not all(self._fits(part, node) for part in parts):
+            return None
+        terms, which = self.terms, args[0]
+        before, checks = terms.checks, []
+        results: list[Term] = []
+        for k, part in reversed([*enumerate(parts)]):
+            terms.checks = []
+            inner = Expansion(part.optimized, within=self, given=args)
+            found = [inner.of[v] for v in part.optimized.outputs]
+            failed, terms.checks = terms.checks, before
+            if inner.opaque:
+                return None
+            number = terms.constant(k, which.dtype)
+            last = k == len(parts) - 1
+            here = terms.map("greater_equal" if last else "less_equal", (which, number), BOOL)
+            if last:
+                results = found
+            else:
+                results = [
+                    lookup.where(terms, here, a, b) for a, b in zip(found, results, strict=True)
+                ]
+            if 0 < k < len(parts) - 1:
+                here = terms.map("equal", (which, number), BOOL)
+            checks += [terms.map("logical_and", (c, here), BOOL) for c in failed]
+        terms.checks = before + checks
+        return results
+
+    def _fits(self, part: Any, node: TracedNode) -> bool:
+        """Whether a branch may be computed beside others: Note [Branches side by side]."""
+        nodes = part.optimized.nodes
+        if len(nodes) > MOST_NODES:
+            return False
+        if all(_is_small(v) for each in nodes for v in each.outputs):
+            return True
+        return (
+            self.inline
+            and part.graph.sizes is self.terms.sizes
+            and all(
+                same_shape(v.shape, x.shape)
+                for v, x in zip(part.graph.inputs, node.inputs, strict=True)
+            )
+            and not part.axes
+        )
 
     def _shape(self, value: Value) -> tuple:
         return self.terms.shape(value.shape)
@@ -161,6 +236,12 @@ class Expansion:
         return environment[result]
 
 
+def _is_small(value: Value) -> bool:
+    """Whether a value has so few elements, always, that they are numbers in registers."""
+    lengths = value.shape
+    return all(isinstance(n, int) for n in lengths) and prod(lengths) <= LARGEST  # pyright: ignore
+
+
 @lowering("reshape")
 def _reshape(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
     if node.params.get("order", "C") != "C":
@@ -195,7 +276,7 @@ def _astype(terms: Terms, node: TracedNode, args: list[Term]) -> Term:
     return terms.cast(args[0], node.outputs[0].dtype)
 
 
-@lowering("copy")
+@lowering("copy", "detached", "unrecorded")
 def _copy(terms: Terms, node: TracedNode, args: list[Term]) -> Term:
     return args[0]
 

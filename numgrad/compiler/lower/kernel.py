@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from numgrad.codegen.dtypes import type_name
@@ -19,6 +19,7 @@ from numgrad.compiler.lower.pieces import Blocks, RunWriter, runs
 from numgrad.compiler.lower.statements import (
     Bodies,
     Statement,
+    alive_terms,
     expensive,
     make_statements,
 )
@@ -138,7 +139,7 @@ class KernelWriter(SourceWriter):
         contract: bool = False,
     ) -> None:
         self.joined, self.hint, self.contract = joined, terms.sizes.hint_of, contract
-        bodies, self.statements, self.items = arrange(terms, stored)
+        bodies, self.statements, self.items = arrange(terms, stored, exported)
         self.exported, self.terms = exported, bodies.stored
         kernels = {f"user:{name}": kernel for name, kernel in USER_KERNELS.items()}
         super().__init__(bodies, {}, Emitter(scalar_functions=kernels), {})
@@ -521,13 +522,19 @@ class KernelWriter(SourceWriter):
             self.put(depth, f"r{s.term.number} = p{n}[0, {column}]")
 
 
-def arrange(terms: Terms, stored: Sequence[Term]) -> tuple[Bodies, list[Statement], list[Item]]:
+def arrange(
+    terms: Terms, stored: Sequence[Term], exported: Collection[int]
+) -> tuple[Bodies, list[Statement], list[Item]]:
     """Statements and loops for stored terms, more of which are stored where that saves work."""
     hint = terms.sizes.hint_of
     kept = list(stored)
     while True:
         statements, loops = make_statements(kept, hint)
         bodies = Bodies(kept)
+        alive = alive_terms(statements, bodies, exported)
+        if len(alive) < len(kept):
+            kept = [t for t in kept if t.number in alive]
+            continue
         items = build(statements, bodies, loops)
         more = _worth_keeping(bodies, items)
         if not more:
@@ -547,9 +554,16 @@ def _worth_keeping(bodies: Bodies, items: Sequence[Item]) -> list[Term]:
             around = {loop for each in path for loop in each.merged}
             for term, needed in expensive(body, bodies):
                 place = tuple(map(id, path))
-                wasted = bool(around - needed) and path[0].lanes
+                wasted = bool(around - needed) if path[0].lanes else _again_and_again(path, needed)
                 if term.number in bodies.stored:
                     continue  # another term may have the same value at some places
                 if wasted or seen.setdefault(term.number, place) != place:
                     found[term.number] = term
     return list(found.values())
+
+
+def _again_and_again(path: Sequence[Loop], needed: set[int]) -> bool:
+    """Whether the innermost loop that a term needs is within one that it does not."""
+    needs = [not needed.isdisjoint(each.merged) for each in path]
+    first = needs.index(False) if False in needs else len(needs)
+    return any(needs[first:])

@@ -43,6 +43,11 @@ class LoopKernel:
     lengths: list[int]
 
 
+def _kind(term: Term, rank: int) -> str:
+    """The type of an array that holds what a term computes."""
+    return f"{type_name(term.dtype)}[{':, ' * (rank - 1)}::1]"
+
+
 class LoopWriter(KernelWriter):
     """Writes the kernel of a loop.
 
@@ -52,13 +57,17 @@ class LoopWriter(KernelWriter):
         Those of the body, as for other kernels.
     inputs
         What the body takes: the carry, elements of ``xs``, and what all steps read.
-    results
-        What it returns: the new carry, and what is collected.
+    results, ranks
+        What it returns: the new carry, and what is collected; how many axes each has, of which
+        terms may have more or fewer than what they are stored for.
     carries, xs
         How many of the inputs the first two are.
     check
         A condition that must be false in each step: where it is true the loop ends, and the last
         argument holds the number of that step.
+    until
+        The part of the carry that says whether there is another step, if that decides: the last
+        argument then holds how many there were besides.
     """
 
     def __init__(
@@ -67,12 +76,14 @@ class LoopWriter(KernelWriter):
         stored: Sequence[Term],
         inputs: Sequence[Term],
         results: Sequence[Term],
+        ranks: Sequence[int],
         carries: int,
         xs: int,
         check: Term | None = None,
+        until: int | None = None,
     ) -> None:
         self.inputs, self.returned, self.carries, self.xs = inputs, results, carries, xs
-        self.check = check
+        self.ranks, self.check, self.until = ranks, check, until
         wanted = {t.number for t in (*results, *([check] if check else []))}
         super().__init__(terms, stored, {t.number for t in stored} & wanted)
 
@@ -91,7 +102,7 @@ class LoopWriter(KernelWriter):
         lines += ["    t = 0", f"    while t < {STEPS}:"]
         lines.append(f"        k = {STEPS} - 1 - t if {REVERSE} else t")
         lines += ["    " + line for line in [*self._rows(), *self.lines, *self._results()]]
-        lines += ["        t = t + 1", *self._checked(), *self._end()]
+        lines += ["        t = t + 1", *self._last(), *self._checked(), *self._end()]
         touch = self.use("touch", "codegen.accumulation")
         kept += [*self.blocks.names(), *(f"x{name}" for name, _ in self._owned())]
         lines += [f"    {touch}({name})" for name in kept]
@@ -106,7 +117,14 @@ class LoopWriter(KernelWriter):
             .replace("@RANGE@", "range")
             .replace("@THREADS@", "1")
         )
-        kinds = [f"{type_name(t.dtype)}[::1]" for t in (*self.inputs, *self.returned)]
+        kinds = [
+            _kind(t, len(t.shape) + (self.carries <= k < self.carries + self.xs))
+            for k, t in enumerate(self.inputs)
+        ]
+        kinds += [
+            _kind(t, rank + (k >= self.carries))
+            for k, (t, rank) in enumerate(zip(self.returned, self.ranks, strict=True))
+        ]
         kinds += ["int64[::1]", *["int64"] * (2 + len(self.lengths))]
         return LoopKernel(
             self.emitter.header() + source,
@@ -115,6 +133,17 @@ class LoopWriter(KernelWriter):
             self.emitter.namespace,
             [int(name[1:]) for name in self.lengths],
         )
+
+    def _last(self) -> list[str]:
+        """End the loop after a step that is the last one."""
+        if self.until is None:
+            return []
+        load = self.use("load", "codegen.intrinsics")
+        return [
+            f"        if {load}(boolean, a_c{self.until}, 0, 0, 1) == 0:",
+            "            failed[1] = t",
+            f"            t = {STEPS}",
+        ]
 
     def _checked(self) -> list[str]:
         """End the loop where a step must not go on."""

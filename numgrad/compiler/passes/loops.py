@@ -7,22 +7,25 @@ from numgrad.compiler.graph.graph import Graph, TracedNode, Value
 
 def trim_loops(graph: Graph) -> int:
     """Leave out of loops what nothing depends on; collect equal values once."""
-    loops = [node for node in graph.nodes if node.name == "scan"]
+    loops = [node for node in graph.nodes if node.name in ("scan", "while_loop")]
     if not loops:
         return 0
     _join_equal(graph, loops)
     read = {v for node in graph.nodes for v in node.inputs} | set(graph.roots())
     changed = 0
     for node in loops:
-        trimmed = node.params["body"].trimmed([v in read for v in node.outputs])
+        before = node.params["body"]
+        results = node.outputs[: len(before.graph.outputs)]
+        trimmed = before.trimmed([v in read for v in results])
         if trimmed is None:
             continue
         body, inputs, outputs = trimmed
         node.inputs = tuple([node.inputs[k] for k in inputs])
-        node.outputs = tuple([node.outputs[k] for k in outputs])
+        rest = node.outputs[len(before.graph.outputs) :]
+        node.outputs = (*(node.outputs[k] for k in outputs), *rest)
         for number, value in enumerate(node.outputs):
             value.number = number
-        known = dict(zip(node.params["body"].axes, node.params["lengths"], strict=True))
+        known = dict(zip(before.axes, node.params["lengths"], strict=True))
         node.params = {**node.params, "body": body, "lengths": body.lengths(known)}
         changed += 1
     return changed

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -23,19 +23,23 @@ from numgrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from numgrad.autograd.modes import enable_grad
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.graph.graph import CONSTANT, INPUT, SIZE, Graph
+from numgrad.compiler.passes.common import join_common
 from numgrad.compiler.run.loop_program import Body
 from numgrad.compiler.run.replay import replay
-from numgrad.compiler.trace.body import trace_body
+from numgrad.compiler.trace.body import TracedBody, trace_body
 from numgrad.compiler.trace.cut import extract
 from numgrad.core.abstract import zeros
 from numgrad.core.batching import BatchOperand
 from numgrad.core.declare import primitive
+from numgrad.core.draws import Draw, Draws, of_steps
 from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind, state
+from numgrad.core.interpreter import bind, drawn_together, state
 from numgrad.core.op import OPS, Op
+from numgrad.random import checked_parameter
+from numgrad.tensors.reparameterised import fixed
 
 
-@primitive(internal=True, method=False, outputs=True)
+@primitive(internal=True, method=False, outputs=True, materializes=False)
 def scan(*inputs, body, length, reverse=False, lengths=()):
     """A loop: the last carry, and what the steps give besides, along a first axis.
 
@@ -55,20 +59,22 @@ def _loop(body: Body, operands: Sequence[Any], like: dict[str, Any], reverse: bo
 def _results(
     *inputs: Meta, body: Body, length: Any, reverse: bool, lengths: tuple
 ) -> tuple[Meta, ...]:
-    found = body.results
+    found = body.results_for(inputs, lengths)
     collected = [Meta((length, *m.shape), m.dtype) for m in found[body.carries :]]
     return (*found[: body.carries], *collected)
 
 
-def _follows(meta: Meta) -> bool:
+def follows(meta: Any) -> bool:
+    """Whether something of that dtype has derivatives."""
     return meta.dtype.kind in "fc"
 
 
+T = TypeVar("T")
 Derived = tuple[Body, list[Any]]
 """A body made from another one, and what it reads besides."""
 
 
-def _derived(body: Body, key: Any, make: Callable[[], Derived]) -> Derived:
+def derived(body: Body, key: Any, make: Callable[[], tuple[T, list[Any]]]) -> tuple[T, list[Any]]:
     """What is made from a body, once if it reads nothing else."""
     found = body._derived.get(key)
     if found is None:
@@ -78,8 +84,10 @@ def _derived(body: Body, key: Any, make: Callable[[], Derived]) -> Derived:
     return found
 
 
-def _closed(step: Callable[..., Any], given: Sequence[Meta], carries: int, xs: int) -> Derived:
-    traced = trace_body(step, given)
+def _closed(
+    like: Body, step: Callable[..., Any], given: Sequence[Meta], carries: int, xs: int
+) -> Derived:
+    traced = trace_body(step, given, sizes=like.graph.sizes)
     return Body(traced.graph, carries, xs), traced.outside
 
 
@@ -97,24 +105,20 @@ def _pulled(
     if body.keeps:
         kept = y[len(y) - c :]
     else:
-        kept = _loop(_derived(body, "keep", body.keeping)[0], inputs, params)[len(y) :]
-    grads = [_dense(x, part) for x, part in zip(g, y, strict=True)]
-    of_carry = [k for k in range(c) if _follows(results[k])]
-    of_rows = [
-        k
-        for k in range(c, len(results))
-        if _follows(results[k]) and not state.ground.is_zero(_array_of(grads[k]))
-    ]
+        kept = _loop(derived(body, "keep", body.keeping)[0], inputs, params)[len(y) :]
+    grads = [dense(x, part) for x, part in zip(g, y, strict=True)]
+    of_carry = [k for k in range(c) if follows(results[k])]
+    of_rows = [k for k in range(c, len(results)) if follows(results[k]) and not is_zero(g[k])]
     metas = body.metas
-    wanted = [k for k, m in enumerate(metas) if _follows(m)]
+    wanted = [k for k, m in enumerate(metas) if follows(m)]
     summed = [k for k in wanted if k >= c + body.xs]
-    back, besides = _derived(
+    back, besides = derived(
         body,
         ("pull", tuple(of_rows)),
         lambda: _pullback(body, of_carry, of_rows, wanted, summed),
     )
     start = [grads[k] for k in of_carry]
-    start += [Tensor(zeros(metas[k].shape, metas[k].dtype)) for k in summed]
+    start += [Tensor(zeros(inputs[k].shape, metas[k].dtype)) for k in summed]
     rows = [grads[k] for k in of_rows]
     operands = (*start, *kept, *xs, *rows, *outside, *besides)
     found = _loop(back, operands, params, reverse=True)
@@ -166,7 +170,7 @@ def _pullback(
         new += [a + by_operand[k] for a, k in zip(sums, summed, strict=True)]
         return _with_carries(new, [by_operand[k] for k in wanted if c <= k < c + body.xs], inputs)
 
-    return _closed(step, given, carries, len(kept) + len(of_rows))
+    return _closed(body, step, given, carries, len(kept) + len(of_rows))
 
 
 def _with_carries(new: list[Any], rows: list[Any], inputs: Sequence[Any]) -> list[Any]:
@@ -174,22 +178,34 @@ def _with_carries(new: list[Any], rows: list[Any], inputs: Sequence[Any]) -> lis
     return [*new, *rows, *inputs[: len(new)]]
 
 
-def _dense(g: Any, like: Any) -> Any:
+def dense(g: Any, like: Any) -> Any:
+    """A derivative, zeros where there is none."""
     return Tensor(zeros(like.shape, like.dtype)) if g is None else g
 
 
-def _array_of(x: Any) -> Any:
-    return x._array if isinstance(x, Tensor) else x
+def is_zero(g: Any) -> bool:
+    """Whether a cotangent is known to be zero."""
+    return g is None or state.ground.is_zero(g._array if isinstance(g, Tensor) else g)
 
 
-class _OfOneCall(threading.local):
-    """The gradients of all operands of one call, asked for one by one in a thread."""
+class OfOneCall(threading.local):
+    """The gradients of all operands of one call, asked for one by one in a thread.
+
+    Parameters
+    ----------
+    pulled
+        Computes all of them, given cotangents, operands, results and parameters.
+    """
 
     last: tuple[Any, list[Any]] | None = None
 
-    def __call__(self, g: Any, inputs: Any, y: Any, index: int, params: dict[str, Any]) -> Any:
-        follows = [k for k, m in enumerate(params["body"].metas) if _follows(m)]
-        if index not in follows:
+    def __init__(self, pulled: Callable[..., list[Any]]) -> None:
+        self.pulled = pulled
+
+    def __call__(self, g: Any, inputs: Any, y: Any, index: int, **params: Any) -> Any:
+        """The gradient of one operand, None if it has none."""
+        wanted = [k for k, x in enumerate(inputs) if follows(x)]
+        if index not in wanted:
             return None
         key, known = (*g, *inputs), self.last
         same = (
@@ -198,16 +214,16 @@ class _OfOneCall(threading.local):
             and all(a is b for a, b in zip(known[0], key, strict=True))
         )
         if known is None or not same:
-            known = key, _pulled(g, inputs, y, params)
-        self.last = None if index == follows[-1] else known  # nothing is held longer than needed
+            known = key, self.pulled(g, inputs, y, params)
+        self.last = None if index == wanted[-1] else known  # nothing is held longer than needed
         return known[1][index]
 
 
-_gradients = _OfOneCall()
+_gradients = OfOneCall(_pulled)
 scan.implied = ("index",)
 scan.vjp(
     inputs=lambda g, inputs, y, index, body, length, reverse, lengths: _gradients(
-        g, inputs, y, index, dict(body=body, length=length, reverse=reverse, lengths=lengths)
+        g, inputs, y, index, body=body, length=length, reverse=reverse, lengths=lengths
     )
 )
 
@@ -218,9 +234,9 @@ scan.vjp(
 @scan.jvp
 def _pushed(t_inputs, inputs, body, length, reverse, lengths):
     metas, results, c = body.metas, body.results, body.carries
-    moving = [k for k, m in enumerate(metas) if _follows(m)]
-    moved = [k for k, m in enumerate(results) if _follows(m)]
-    tangents = [_dense(t_inputs[k], inputs[k]) for k in moving]
+    moving = [k for k, m in enumerate(metas) if follows(m)]
+    moved = [k for k, m in enumerate(results) if follows(m)]
+    tangents = [dense(t_inputs[k], inputs[k]) for k in moving]
 
     def make() -> Derived:
         counts = [sum(low <= k < high for k in moving) for low, high in (
@@ -256,9 +272,9 @@ def _pushed(t_inputs, inputs, body, length, reverse, lengths):
             rows = [t for k, t in zip(moved, along, strict=True) if k >= c]
             return _with_carries(new, rows, given)
 
-        return _closed(step, given, c + counts[0], body.xs + counts[1])
+        return _closed(body, step, given, c + counts[0], body.xs + counts[1])
 
-    forward, besides = _derived(body, "push", make)
+    forward, besides = derived(body, "push", make)
     parts = body.parts(inputs)
     places = body.parts(list(range(len(metas))))
     by_place = dict(zip(moving, tangents, strict=True))
@@ -295,9 +311,9 @@ def _of_batches(op: Op, operands: Sequence[BatchOperand], params: dict[str, Any]
                 inner = [level.wrap(v) if b else v for v, b in zip(given, batched, strict=True)]
                 return [level.unwrap(v) for v in body(inner)]
 
-        return _closed(step, metas, c, body.xs)
+        return _closed(body, step, metas, c, body.xs)
 
-    loop, besides = _derived(body, ("batch", size, batched), make)
+    loop, besides = derived(body, ("batch", size, batched), make)
     values = []
     for k, operand in enumerate(operands):
         value = operand.repeated(size) if k < c else operand.value
@@ -313,6 +329,7 @@ def compiled_scan(
     xs: Sequence[Any],
     length: Any,
     reverse: bool,
+    everything: bool = False,
 ) -> tuple[list[Any], list[Any]]:
     """The loop of a step, which takes and returns flat lists: the last carry, what was collected.
 
@@ -323,25 +340,12 @@ def compiled_scan(
         new, rows = function(given)
         return [*new, *rows, *given[: len(new)]]
 
-    carry, flags = list(carry), list(weak)
-    while True:
-        metas = [Meta(a.shape, a.dtype) for a in carry]
-        metas += [Meta(a.shape[1:], a.dtype) for a in xs]
-
-        traced = trace_body(step, metas, flags)
-        made = [v.dtype for v in traced.graph.outputs[: len(carry)]]
-        dtypes = [
-            np.result_type(a.dtype.type(0).item() if w else a.dtype, d)
-            for a, w, d in zip(carry, flags, made, strict=True)
-        ]
-        if not any(flags) and dtypes == [a.dtype for a in carry]:
-            break
-        carry = [
-            a if a.dtype == d and not w else OPS["astype"](a, d)
-            for a, d, w in zip(carry, dtypes, flags, strict=True)
-        ]
-        flags = [False] * len(carry)
-    graph, outside = _without_invariants(traced.graph, len(metas), traced.outside)
+    rest = [Meta(a.shape[1:], a.dtype) for a in xs]
+    carry, traced = settled(step, carry, weak, rest, draws=True)
+    if traced.draws:
+        xs = [*xs, *drawn_together(of_steps(draws_before(traced), length, reverse))]
+    join_common(traced.graph)
+    graph, outside = without_invariants(traced.graph, len(carry) + len(xs), traced.outside)
     body = Body(graph, len(carry), len(xs))
     operands = (*carry, *xs, *outside)
     params = {"length": length, "reverse": reverse, "lengths": body.lengths()}
@@ -350,9 +354,57 @@ def compiled_scan(
     return list(found[: len(carry)]), list(rows)
 
 
-def _without_invariants(
-    graph: Graph, given: int, outside: Sequence[Any]
-) -> tuple[Graph, list[Any]]:
+def draws_before(body: TracedBody) -> list[Draw | Draws]:
+    """The draws of a body in terms of what is around it: Note [Draws of a body] in ``draws``."""
+
+    def computed(x: Any, dtype: np.dtype) -> Any:
+        x = replay(x, body.outside)[0] if isinstance(x, Graph) else x
+        # gradients of numbers that are no integers follow the parameters in the body
+        return fixed(x) if dtype.kind in "fc" else checked_parameter(x)
+
+    return [draw.on(computed) for draw in body.draws]
+
+
+def settled(
+    step: Callable[..., list[Any]],
+    carry: Sequence[Any],
+    weak: Sequence[bool],
+    rest: Sequence[Meta],
+    draws: bool = False,
+) -> tuple[list[Any], TracedBody]:
+    """The carry in the dtypes that a step leaves alone, and the step for these.
+
+    A step takes the carry and ``rest``, and returns the new carry first of all.
+    """
+    carry, flags = list(carry), list(weak)
+    while True:
+        dtypes = [a.dtype for a in carry]
+        metas = [*(Meta(a.shape, a.dtype) for a in carry), *rest]
+        traced = trace_body(step, metas, flags, draws=draws)
+        made = [v.dtype for v in traced.graph.outputs[: len(carry)]]
+        joined = [
+            np.result_type(d.type(0).item() if w else d, m)
+            for d, w, m in zip(dtypes, flags, made, strict=True)
+        ]
+        if not any(flags) and joined == dtypes:
+            break
+        carry = [
+            a if d == joined[k] and not flags[k] else OPS["astype"](a, joined[k])
+            for k, (a, d) in enumerate(zip(carry, dtypes, strict=True))
+        ]
+        flags = [False] * len(carry)
+    if made == dtypes:
+        return carry, traced
+
+    def same(given: Sequence[Tensor]) -> list[Any]:
+        new = step(given)
+        converted = [OPS["astype"](x, d) for x, d in zip(new, dtypes, strict=False)]
+        return [*converted, *new[len(dtypes) :]]
+
+    return carry, trace_body(same, metas, draws=draws)
+
+
+def without_invariants(graph: Graph, given: int, outside: Sequence[Any]) -> tuple[Graph, list[Any]]:
     """A body without what is the same in all steps, and what it reads from outside instead."""
     read = graph.inputs[given:]
     known, free = set(read), set()

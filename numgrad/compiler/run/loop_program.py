@@ -13,7 +13,7 @@ from numgrad.codegen.compile import compile_kernel
 from numgrad.codegen.dtypes import BOOL
 from numgrad.compiler.graph import evaluate
 from numgrad.compiler.graph.graph import Graph
-from numgrad.compiler.graph.sizes import Size, lengths_in
+from numgrad.compiler.graph.shapes import lengths_read, results_of
 from numgrad.compiler.lower.expand import Expansion
 from numgrad.compiler.lower.loop import LoopKernel, LoopWriter
 from numgrad.compiler.lower.stored import first_stored
@@ -22,6 +22,9 @@ from numgrad.compiler.run.program import compile_graph, stored_as
 from numgrad.compiler.run.replay import replay
 from numgrad.compiler.trace.cut import ancestors, extract
 from numgrad.core.formula import Meta
+
+_MOST_SIZES = 100
+"""Combinations of shapes of operands that a loop remembers."""
 
 
 @dataclass(eq=False)
@@ -37,12 +40,15 @@ class Body:
         How many arrays the first two are.
     keeps
         Whether the carry before each step is collected, last of all.
+    until
+        Which part of the carry says whether there is another step; None if their number is known.
     """
 
     graph: Graph
     carries: int
     xs: int
     keeps: bool = True
+    until: int | None = None
 
     def __post_init__(self) -> None:
         self._program: Any = None
@@ -60,6 +66,14 @@ class Body:
     def results(self) -> list[Meta]:
         """Shapes and dtypes of the results."""
         return [Meta(v.shape, v.dtype) for v in self.graph.outputs]
+
+    def results_for(self, operands: Sequence[Meta], lengths: Sequence[Any]) -> list[Meta]:
+        """Shapes and dtypes of the results for such operands."""
+        c, x = self.carries, self.carries + self.xs
+        shapes = [m.shape[1:] if c <= k < x else m.shape for k, m in enumerate(operands)]
+        known = dict(zip(self.axes, lengths, strict=True))
+        found = results_of(self.graph, shapes, known)
+        return [Meta(s, v.dtype) for s, v in zip(found, self.graph.outputs, strict=True)]
 
     def parts(self, operands: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
         """Operands that are the carry, those gone through, and those that all steps read."""
@@ -82,7 +96,7 @@ class Body:
         graph, c = self.graph, self.carries
         place = {v: k for k, v in enumerate(graph.inputs)}
         needs = [{place[v] for v in ancestors([out]) if v in place} for out in graph.outputs]
-        live = {k for k, flag in enumerate(used) if flag}
+        live = {k for k, flag in enumerate(used) if flag or k == self.until}
         while True:
             read = {k for out in live for k in needs[out]}
             more = live | {k for k in read if k < c}
@@ -103,18 +117,13 @@ class Body:
         keeps = self.keeps and outputs[-carries or len(outputs) :] == [
             len(used) - c + k for k in inputs[:carries]
         ]
-        return Body(part, carries, xs, keeps), inputs, outputs
+        until = None if self.until is None else inputs.index(self.until)
+        return Body(part, carries, xs, keeps, until), inputs, outputs
 
     @cached_property
     def axes(self) -> tuple[int, ...]:
         """The axes whose lengths a step reads, and no operand has."""
-        graph, sizes = self.graph, self.graph.sizes
-        read: list[Any] = []
-        for node in graph.nodes:
-            read += [n for v in node.outputs for n in v.shape]
-            read += lengths_in(node.params)
-        given = {sizes.number(sizes.resolve(n)) for v in graph.inputs for n in v.shape}
-        return tuple(sorted(sizes.axes(n for n in read if isinstance(n, Size)) - given))
+        return tuple(sorted(lengths_read(self.graph)))
 
     def lengths(self, known: dict[int, Any] | None = None) -> tuple[Any, ...]:
         """The lengths of ``axes``, those that are known and symbols of the others."""
@@ -127,7 +136,10 @@ class Body:
         """All steps on ndarrays."""
         if self._program is None:
             self._program = LoopProgram(self)
-        arrays = [np.asarray(a, order="C") for a in operands]
+        arrays = [
+            a if type(a) is np.ndarray and a.flags.c_contiguous else np.asarray(a, order="C")
+            for a in operands
+        ]
         return self._program.run(
             arrays, length, reverse, dict(zip(self.axes, lengths, strict=True))
         )
@@ -146,7 +158,7 @@ class LoopProgram:
         self.body = body
         graph = body.graph
         self.graph = extract(graph, graph.inputs, graph.outputs)
-        self._kernel: Any = None
+        self._sizes: dict[Any, tuple[list[int], list[tuple]]] = {}
         optimize(self.graph)
         self.written = self._written()
         self.source = None if self.written is None else self.written.source
@@ -154,7 +166,7 @@ class LoopProgram:
             self.step = compile_graph(extract(graph, graph.inputs, graph.outputs))
 
     def _written(self) -> LoopKernel | None:
-        expansion = Expansion(self.graph)
+        expansion = Expansion(self.graph, inline=True)
         results = stored_as([expansion.of[v] for v in self.graph.outputs])
         if expansion.opaque:
             return None
@@ -167,18 +179,23 @@ class LoopProgram:
         stored = list(first_stored([*results, *([check] if check else [])]).values())
         inputs = [expansion.of[v] for v in self.graph.inputs]
         body = self.body
-        writer = LoopWriter(terms, stored, inputs, results, body.carries, body.xs, check)
+        ranks = [len(v.shape) for v in self.graph.outputs]
+        writer = LoopWriter(
+            terms, stored, inputs, results, ranks, body.carries, body.xs, check, body.until
+        )
         return writer.loop()
 
     def run(
         self, operands: list[np.ndarray], length: int, reverse: bool, known: dict[int, int]
     ) -> list[np.ndarray]:
         """The last carry, and what was collected."""
-        found = known | self._lengths(operands)
-        shapes = [
-            (tuple(self.graph.sizes.evaluate(n, found) for n in v.shape), v.dtype)
-            for v in self.graph.outputs
-        ]
+        key = (*[a.shape for a in operands], *known.items())
+        sizes = self._sizes.get(key)
+        if sizes is None:
+            if len(self._sizes) > _MOST_SIZES:
+                self._sizes.clear()
+            sizes = self._sizes[key] = self._sizes_for(operands, known)
+        given, shapes = sizes
         c = self.body.carries
         made = [
             np.empty(shape if k < c else (length, *shape), dtype)
@@ -187,19 +204,42 @@ class LoopProgram:
         if self.written is None:
             self._in_turn(operands, made, length, reverse)
             return made
-        if self._kernel is None:
-            self._kernel = compile_kernel(
-                "loop", self.written.source, self.written.signature,
-                externals=self.written.externals, functions=self.written.functions,
-            )  # fmt: skip
-        flat = [a.reshape(-1) for a in (*operands, *made)]
-        given = [found[k] for k in self.written.lengths]
-        failed = np.full(1, -1)
-        self._kernel.entry(*flat, failed, length, int(reverse), *given)
-        if failed[0] >= 0:  # the operations one by one say what is wrong
-            self.step = evaluate.compile_graph(self.graph)
+        if self._call(operands, made, length, reverse, given)[0] >= 0:
             self._in_turn(operands, made, length, reverse)
         return made
+
+    def _call(
+        self, operands: Sequence[np.ndarray], made: Sequence[np.ndarray], length: int,
+        reverse: bool, given: Sequence[int],
+    ) -> np.ndarray:  # fmt: skip
+        """Call the kernel; says in which step it failed, or -1, and how many were made."""
+        flat = [a if a.ndim else a.reshape(1) for a in (*operands, *made)]
+        ended = np.array([-1, length])
+        self.entry(*flat, ended, length, int(reverse), *given)
+        if ended[0] >= 0:  # the operations one by one say what is wrong
+            self.step = evaluate.compile_graph(self.graph)
+        return ended
+
+    @cached_property
+    def entry(self) -> Any:
+        """The compiled kernel."""
+        written = self.written
+        assert written is not None
+        return compile_kernel(
+            "loop", written.source, written.signature,
+            externals=written.externals, functions=written.functions,
+        ).entry  # fmt: skip
+
+    def _sizes_for(
+        self, operands: Sequence[np.ndarray], known: dict[int, int]
+    ) -> tuple[list[int], list[tuple]]:
+        """The lengths that the kernel takes; shapes and dtypes of what a step returns."""
+        found = known | self._lengths(operands)
+        shapes = [
+            (tuple(self.graph.sizes.evaluate(n, found) for n in v.shape), v.dtype)
+            for v in self.graph.outputs
+        ]
+        return [found[k] for k in self.written.lengths] if self.written else [], shapes
 
     def _lengths(self, operands: Sequence[np.ndarray]) -> dict[int, int]:
         sizes, found = self.graph.sizes, {}
@@ -217,10 +257,9 @@ class LoopProgram:
     ) -> None:
         """Run a program for each step."""
         carry, xs, outside = self.body.parts(operands)
-        count = len(carry)
+        count, step = len(carry), self.step.run
         for k in range(length)[::-1] if reverse else range(length):
-            rows = [np.asarray(x[k]) for x in xs]
-            found = self.step.run(*map(np.asarray, carry), *rows, *outside)
+            found = step(*carry, *[x[k, ...] for x in xs], *outside)
             carry = found[:count]
             for whole, row in zip(made[count:], found[count:], strict=True):
                 whole[k] = row

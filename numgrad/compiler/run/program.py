@@ -416,7 +416,8 @@ class KernelProgram:
         self.steps.append(segment)
         number = len(self.steps)
         node = segment.node
-        self._namespace[f"s{number}"] = partial(_run_segment, node, self.graph.sizes)
+        run = _run_loop if node.name == "scan" else _run_segment
+        self._namespace[f"s{number}"] = partial(run, node, self.graph.sizes)
         axes = sorted(self.graph.sizes.axes(lengths_in(node.params)))
         for k in axes:
             self._lengths[k] = f"n{k}"
@@ -438,7 +439,7 @@ class KernelProgram:
         if term.op == SIZE:
             return self._text(term.detail)
         if term.shape or term.op == OPAQUE:
-            return self._name(term)
+            return f"{self._name(term)}.item()" if weak else self._name(term)
         if term.op == SCALAR:
             return f"array({self._name(term)})" if not weak else self._name(term)
         return f"{self._name(term)}.reshape(())"
@@ -497,6 +498,15 @@ def _fail(graph: Graph, *inputs: Any) -> None:
     """Raise the error that an operation has for these inputs, as running them one by one does."""
     evaluate.compile_graph(graph).run(*inputs)
     raise NumgradAssertionError("a compiled function saw an error that its operations do not raise")
+
+
+def _run_loop(
+    node: TracedNode, sizes: Sizes, given: tuple, lengths: dict[int, int]
+) -> tuple[Any, ...]:
+    """The results of a loop, which are new arrays."""
+    params = node.params
+    known = [sizes.evaluate(n, lengths) for n in (params["length"], *params["lengths"])]
+    return tuple(params["body"].run(given, known[0], params["reverse"], known[1:]))
 
 
 def _run_segment(

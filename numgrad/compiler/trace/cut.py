@@ -197,11 +197,9 @@ def extract(
         if node.op == CALL and "writes" in params:
             params = {**params, "writes": tuple([new[v] for v in params["writes"] if v in new])}
         results = [(v.shape, v.dtype) for v in node.outputs]
-        made = part.add(
-            node.op, [new[v] for v in node.inputs], params, results,
-            weak=any(v.weak for v in node.outputs), line=node.line,
-        )  # fmt: skip
+        made = part.add(node.op, [new[v] for v in node.inputs], params, results, line=node.line)
         for old, value in zip(node.outputs, made, strict=True):
+            value.weak = old.weak
             new.setdefault(old, value)
     part.outputs = [new[v] for v in outputs]
     part.writes = [(new[target], new[value]) for target, value in writes]

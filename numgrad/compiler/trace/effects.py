@@ -13,6 +13,7 @@ from numgrad.compiler.graph.graph import CALL, Value
 from numgrad.compiler.graph.graph import Meta as Result
 from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.compiler.trace.captured import Capturing
+from numgrad.core.draws import Draw, Draws, drawing
 from numgrad.errors import NumgradTypeError
 
 
@@ -34,6 +35,9 @@ class Effects(Capturing):
     without_gradient
         Captured tensors whose ``.grad`` the function found to be None: it relies on that.
     """
+
+    inner = False
+    """Whether what is traced is the body of a loop or a branch."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -72,6 +76,10 @@ class Effects(Capturing):
         writes = tuple([self._input_of(self.lift(t)) for t in targets])
         params = {"function": function, "effects": True, "writes": writes}
         return self.add(CALL, values, params, results)
+
+    def drawn(self, draws: Draw | Draws) -> tuple[Value, ...]:
+        """Random numbers, drawn anew at each call."""
+        return self.call(drawing(draws), draws.values, draws.results)
 
     def called(
         self,

@@ -13,6 +13,7 @@ import numpy as np
 from numgrad.autograd.batching.examples import example_index
 from numgrad.autograd.variable import Tensor, refresh
 from numgrad.compiler.trace.arrays import TracedArray
+from numgrad.compiler.trace.barrier import detached, unrecorded
 from numgrad.compiler.trace.calls import record_call
 from numgrad.compiler.trace.function import traced
 from numgrad.compiler.trace.memory import TracedRegion, fitted
@@ -20,6 +21,7 @@ from numgrad.compiler.trace.tracer import Tracer
 from numgrad.compiler.trace.views import canonical_index
 from numgrad.core.abstract import AbstractArray, AbstractLength, broadcast_lengths
 from numgrad.core.call import Call
+from numgrad.core.draws import Draw, Draws
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind, state
 from numgrad.core.op import OPS, Op
@@ -36,6 +38,7 @@ class TraceInterpreter(RecordingInterpreter):
 
     def __init__(self, tracer: Tracer) -> None:
         self.tracer = tracer
+        self.inner = tracer.inner
         self._before: dict[str, Any] = {}
 
     def __enter__(self) -> Self:
@@ -64,7 +67,23 @@ class TraceInterpreter(RecordingInterpreter):
 
     def run(self, op: Op, arrays: list[Any], params: dict[str, Any]) -> tuple[Any, Call]:
         """Append the call to the graph."""
-        return record_call(self.tracer, op, arrays, params)
+        out, call = record_call(self.tracer, op, arrays, params)
+        if state.muted and self.inner:
+            many = type(out) is tuple
+            ended = tuple([self._ended(unrecorded, x) for x in (out if many else (out,))])
+            out = ended if many else ended[0]
+        return out, call
+
+    def _ended(self, op: Op, x: TracedArray) -> TracedArray:
+        """The same where gradients end: Note [Constants in bodies] in ``barrier``."""
+        value = x.value
+        meta = [(value.shape, value.dtype)]
+        (made,) = self.tracer.add(op, (value,), {}, meta, weak=value.weak)
+        return TracedArray(self.tracer, made)
+
+    def detached(self, x: Tensor) -> Any:
+        array = self.tracer.lift(x)
+        return self._ended(detached, array) if self.inner else array
 
     def apply_function(self, function: Any, args: tuple, keywords: dict[str, Any]) -> tuple:
         return traced(self.tracer, function, args, keywords)
@@ -209,13 +228,13 @@ class TraceInterpreter(RecordingInterpreter):
         else:
             shape = tuple(size) if isinstance(size, tuple | list) else (size,)
 
-        def draw(*given: Any) -> tuple:
-            lengths = tuple([int(n) for n in given[len(operands) :]])
-            found = function(*given[: len(operands)], lengths)
-            return (np.asarray(found).astype(dtype, copy=False),)
+        return self.drawn_together(Draw(function, tuple(operands), shape, np.dtype(dtype), apart))[
+            0
+        ]
 
-        (value,) = self.tracer.call(draw, (*operands, *shape), [(shape, np.dtype(dtype))])
-        return Tensor(TracedArray(self.tracer, value))  # pyright: ignore
+    def drawn_together(self, draws: Draw | Draws) -> list[Tensor]:
+        found = self.tracer.drawn(draws)
+        return [Tensor(TracedArray(self.tracer, value)) for value in found]  # pyright: ignore
 
     def seed(self) -> Tensor:
         return self.drawn(lambda _: np.random.random_sample() * 2**53, (), (), np.int64)

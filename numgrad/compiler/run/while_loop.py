@@ -1,0 +1,225 @@
+"""``while_loop`` in compiled functions: an operation whose parameter is the graph of a step.
+
+Note [Loops without a known length]
+-----------------------------------
+A step returns the new carry, the last of it whether there is another step. Nothing is kept while
+the loop runs but how many steps it made: its gradient is that of a loop of so many steps, in a part
+(Note [Parts] in ``inner``) that takes this number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from numgrad.autograd.batching.batch import BatchingInterpreter
+from numgrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
+from numgrad.autograd.variable import Tensor
+from numgrad.compiler.run.inner import pulled
+from numgrad.compiler.run.inner_program import InnerPart
+from numgrad.compiler.run.loop import (
+    OfOneCall,
+    dense,
+    derived,
+    follows,
+    scan,
+    settled,
+    without_invariants,
+)
+from numgrad.compiler.run.loop_program import Body
+from numgrad.compiler.run.while_program import run_until
+from numgrad.compiler.trace.body import trace_body
+from numgrad.core.abstract import zeros
+from numgrad.core.batching import BatchOperand
+from numgrad.core.declare import primitive
+from numgrad.core.formula import Meta
+from numgrad.core.interpreter import bind
+from numgrad.core.op import OPS, Op
+
+INT, BOOL = np.dtype(np.int64), np.dtype(bool)
+STEPS = 100
+"""How many steps kernels are laid out for."""
+
+
+@primitive(internal=True, method=False, outputs=True)
+def while_loop(*inputs, body, lengths=()):
+    """A loop: the last carry, and how many steps were made.
+
+    ``lengths`` are those of the axes that the body reads and no operand has.
+    """
+    return tuple(run_until(body, inputs, lengths))
+
+
+@while_loop.shape
+def _results(*inputs: Meta, body: Body, lengths: tuple) -> tuple[Meta, ...]:
+    return (*body.results_for(inputs, lengths), Meta((), INT))
+
+
+def _known(body: Body, lengths: tuple) -> dict[int, Any]:
+    return dict(zip(body.axes, lengths, strict=True))
+
+
+# -------------------------------------------------------------------------------------- gradients
+
+
+def _counted(body: Body) -> tuple[InnerPart, list[Any]]:
+    """The loop of so many steps, as a part: it takes their number and what the loop takes."""
+    metas, c = body.metas, body.carries
+    axes: list[int] = []
+
+    def function(given: Sequence[Tensor]) -> list[Any]:
+        sizes = body.graph.sizes
+        length = sizes.axis(STEPS)
+        axes.append(sizes.axes([length]).pop())
+        loop = body.keeping()[0]
+        params = {"body": loop, "length": length, "reverse": False, "lengths": loop.lengths()}
+        return list(bind(scan, tuple(given[1:]), params)[:c])
+
+    traced = trace_body(function, [Meta((), INT), *metas], sizes=body.graph.sizes)
+    return InnerPart(traced.graph, axes[0]), traced.outside
+
+
+def _pulled(
+    g: Sequence[Any], inputs: Sequence[Any], y: Sequence[Any], params: dict[str, Any]
+) -> list[Any]:
+    """The gradients of all operands: Note [Loops without a known length]."""
+    body: Body = params["body"]
+    part, besides = derived(body, "counted", lambda: _counted(body))
+    known = _known(body, params["lengths"])
+    lengths = tuple([known[k] for k in sorted(part.axes)])
+    operands = (y[-1], *inputs, *besides)
+    found = pulled(g[:-1], operands, y[:-1], {"parts": (part,), "lengths": lengths})
+    return found[1 : 1 + len(inputs)]
+
+
+_gradients = OfOneCall(_pulled)
+while_loop.implied = ("index",)
+while_loop.vjp(
+    inputs=lambda g, inputs, y, index, body, lengths: _gradients(
+        g, inputs, y, index, body=body, lengths=lengths
+    )
+)
+
+
+# --------------------------------------------------------------------------------------- tangents
+
+
+@while_loop.jvp
+def _pushed(t_inputs, inputs, body, lengths):
+    """The loop with tangents in its carry."""
+    metas, c = body.metas, body.carries
+    moving = [k for k, m in enumerate(metas) if follows(m)]
+    moved = [k for k in moving if k < c]
+    fixed = [k for k in moving if k >= c]
+
+    def make() -> tuple[Body, list[Any]]:
+        def step(given: Sequence[Tensor]) -> list[Any]:
+            carry, rest = list(given[:c]), given[c:]
+            directions, rest = [*rest[: len(moved)]], rest[len(moved) :]
+            point = [*carry, *rest[: len(metas) - c]]
+            directions += rest[len(metas) - c :]
+            with dual_level():
+                duals = list(point)
+                for k, t in zip(moving, directions, strict=True):
+                    duals[k] = make_dual(point[k], t)
+                out = [unpack_dual(x) if isinstance(x, Tensor) else (x, None) for x in body(duals)]
+            tangents = [
+                Tensor(zeros(metas[k].shape, metas[k].dtype)) if out[k][1] is None else out[k][1]
+                for k in moved
+            ]
+            return [*(x for x, _ in out), *tangents]
+
+        given = [*metas[:c], *(metas[k] for k in moved), *metas[c:], *(metas[k] for k in fixed)]
+        traced = trace_body(step, given, sizes=body.graph.sizes)
+        return Body(traced.graph, c + len(moved), 0, False, body.until), traced.outside
+
+    forward, besides = derived(body, "push", make)
+    t = {k: dense(t_inputs[k], inputs[k]) for k in moving}
+    operands = [*inputs[:c], *(t[k] for k in moved), *inputs[c:], *(t[k] for k in fixed)]
+    found = _loop(forward, [*operands, *besides], _known(body, lengths))
+    by_result = dict(zip(moved, found[c:], strict=False))
+    return tuple([by_result.get(k) for k in range(c + 1)])
+
+
+def _loop(body: Body, operands: Sequence[Any], known: dict[int, Any] | None = None) -> Any:
+    return bind(while_loop, tuple(operands), {"body": body, "lengths": body.lengths(known)})
+
+
+# ---------------------------------------------------------------------------------------- batches
+
+
+@while_loop.batch
+def _of_batches(op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int) -> Any:
+    """A loop until all examples are done: Note [Examples that part ways] in ``lanes``."""
+    body: Body = params["body"]
+    c, until = body.carries, body.until
+    assert until is not None
+    batched = tuple(k < c or o.batched for k, o in enumerate(operands))
+    values = [o.repeated(size) if k < c else o.value for k, o in enumerate(operands)]
+    count = OPS["broadcast_to"](np.asarray(0), (size,))
+    if not size:
+        return (*values[:c], count)
+
+    def make() -> tuple[Body, list[Any]]:
+        metas = [
+            Meta((size, *m.shape), m.dtype) if b else m
+            for m, b in zip(body.metas, batched, strict=True)
+        ]
+
+        def step(given: Sequence[Tensor]) -> list[Any]:
+            carry, outside = given[:c], given[c + 1 :]
+            on = carry[until]
+            place = OPS["argmax"](on)
+            taken = [_of_those(on, x, OPS["take"](x, place, axis=0)) for x in carry]
+            with BatchingInterpreter(size, examples=True) as level:
+                given = [
+                    level.wrap(x) if b else x
+                    for x, b in zip((*taken, *outside), batched, strict=True)
+                ]
+                new = [level.unwrap(x) for x in body(given)]
+            new = [_of_those(on, a, b) for a, b in zip(new, carry, strict=True)]
+            return [*new, OPS["any"](new[until])]
+
+        traced = trace_body(step, [*metas[:c], Meta((), BOOL), *metas[c:]], sizes=body.graph.sizes)
+        return Body(traced.graph, c + 1, 0, False, c), traced.outside
+
+    loop, besides = derived(body, ("batch", size, batched), make)
+    given = [*values[:c], OPS["any"](values[until]), *values[c:], *besides]
+    *found, _, count = _loop(loop, given, _known(body, params["lengths"]))
+    return (*found, OPS["broadcast_to"](count, (size,)))
+
+
+def _of_those(on: Any, a: Any, b: Any) -> Any:
+    """What is ``a`` for those examples that are ``on``, else ``b``."""
+    return OPS["where"](OPS["reshape"](on, (*on.shape, *(1,) * (a.ndim - 1))), a, b)
+
+
+def compiled_while(
+    goes_on: Callable[[Sequence[Tensor]], Any],
+    function: Callable[[Sequence[Tensor]], list[Any]],
+    carry: Sequence[Any],
+    weak: Sequence[bool],
+) -> list[Any]:
+    """The last carry of a loop whose condition and step take flat lists.
+
+    The dtypes of carries become those that the step gives them.
+    """
+
+    def step(given: Sequence[Tensor]) -> list[Any]:
+        return function(given[: len(carry)])
+
+    carry, _ = settled(step, carry, weak, [])
+    dtypes = [a.dtype for a in carry]
+
+    def whole(given: Sequence[Tensor]) -> list[Any]:
+        new = function(given[: len(dtypes)])
+        new = [OPS["astype"](x, d) for x, d in zip(new, dtypes, strict=True)]
+        return [*new, goes_on(new)]
+
+    given = [*carry, goes_on(carry)]
+    traced = trace_body(whole, [Meta(a.shape, a.dtype) for a in given])
+    graph, outside = without_invariants(traced.graph, len(given), traced.outside)
+    body = Body(graph, len(given), 0, False, len(carry))
+    return list(_loop(body, [*given, *outside])[: len(carry)])

@@ -1,0 +1,186 @@
+"""``ng.while_loop`` under ``ng.jit``: a native loop, against the same loop run eagerly."""
+
+import _thread
+import threading
+
+import numpy as np
+import pytest
+
+import numgrad as ng
+from numgrad.errors import NumgradIndexError, NumgradTraceError
+
+RNG = np.random.default_rng(0)
+P = np.array([0.7, 1.3, 4.0])
+MATRIX = ng.asarray(RNG.normal(size=(3, 3)) / 3)
+
+
+def newton(a):
+    """A square root, which takes as many steps as it takes."""
+    return ng.while_loop(lambda x: abs(x * x - a) > 1e-12 * a, lambda x: 0.5 * (x + a / x), a)
+
+
+def number(p):
+    return newton(p[0]) + newton(p[2]) * p[1]
+
+
+def vectors(p):
+    """A carry in parts, one an integer, and arrays that all steps read."""
+
+    def goes_on(c):
+        return np.logical_and(np.sum(c["h"] ** 2) < 3.0, c["k"] < 20)
+
+    def body(c):
+        h = np.tanh(MATRIX @ c["h"] + np.sin(p))
+        return {"k": c["k"] + 1, "h": h, "s": c["s"] + np.sum(h) * p[0]}
+
+    last = ng.while_loop(goes_on, body, {"k": 0, "h": p * 0.1, "s": 0.0})
+    return np.sum(last["h"] ** 2) * last["k"] + last["s"]
+
+
+def nested(p):
+    """A loop within a loop, of which each step makes another number of steps."""
+
+    def body(c):
+        k, x = c
+        return k + 1, newton(x + p[1]) + ng.scan(lambda a, b: (a * b, None), x, p)[0] / 9
+
+    return ng.while_loop(lambda c: c[0] < 3, body, (0, p[0]))[1]
+
+
+def in_steps(p):
+    """A loop in the steps of another one."""
+
+    def step(c, x):
+        return c / 2 + newton(x * p[1]), c
+
+    last, rows = ng.scan(step, p[2], p)
+    return last + np.sum(rows**2)
+
+
+PROGRAMS = [number, vectors, nested, in_steps]
+DERIVATIVES = {
+    "gradient": ng.value_and_grad,
+    "hessian": ng.hessian,
+    "forward": ng.jacfwd,
+    "forward over reverse": lambda f: ng.jacfwd(ng.grad(f)),
+    "batch": lambda f: lambda p: ng.vmap(ng.grad(f))(np.stack([p, p * 1.1, p * 9])),
+    "batch forward": lambda f: lambda p: ng.vmap(ng.jacfwd(f))(np.stack([p, p * 7])),
+}
+
+
+@pytest.mark.slow(cases=3)
+@pytest.mark.parametrize("name", DERIVATIVES)
+@pytest.mark.parametrize("f", PROGRAMS)
+def test_derivatives(f, name):
+    found = DERIVATIVES[name](f)
+    for a, b in zip(ng.jit(found)(P), found(P), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
+
+
+def test_transforms_of_a_compiled_loop():
+    """The compiled function is differentiated, and runs for a batch."""
+    compiled = ng.jit(vectors)
+    np.testing.assert_allclose(ng.hessian(compiled)(P), ng.hessian(vectors)(P), rtol=1e-10)
+    p = ng.tensor(P, requires_grad=True)
+    compiled(p).backward()
+    np.testing.assert_allclose(p.grad.numpy(), ng.grad(vectors)(P), rtol=1e-11)
+    points = np.stack([P, P * 3])
+    np.testing.assert_allclose(
+        ng.vmap(ng.grad(compiled))(points), [ng.grad(vectors)(p) for p in points], rtol=1e-10
+    )
+
+
+def test_lengths_are_those_of_the_call():
+    def f(a):
+        body = lambda c: (c[0] + 1, np.sin(c[1] * a) + np.sum(a[1:] * a[:-1]) * a.shape[0])  # noqa: E731
+        return np.sum(ng.while_loop(lambda c: c[0] < 4, body, (0, a))[1])
+
+    compiled = ng.jit(f)
+    derived = ng.jit(ng.grad(f))
+    for n in (3, 5, 2, 1, 0):
+        a = np.linspace(0.1, 1.0, n)
+        np.testing.assert_allclose(compiled(a), f(a), rtol=1e-12)
+        np.testing.assert_allclose(derived(a), ng.grad(f)(a), rtol=1e-11)
+    np.testing.assert_allclose(ng.hessian(compiled)(a), ng.hessian(f)(a), rtol=1e-10)
+
+
+def test_no_step_one_step_and_not_a_number():
+    f = lambda x: ng.while_loop(lambda x: x > 1, lambda x: np.log(x) * 2, x)  # noqa: E731
+    both = ng.jit(ng.value_and_grad(f))
+    assert both(0.5) == (0.5, 1.0)
+    np.testing.assert_allclose(both(1.5), (2 * np.log(1.5), 2 / 1.5))
+    assert np.isnan(both(np.nan)[0])
+    assert both(np.nan)[1] == 1.0
+    nan = ng.jit(lambda x: ng.while_loop(lambda c: c[0] < 2, lambda c: (c[0] + 1, c[1]), (0, x))[1])
+    assert np.isnan(nan(np.nan))
+    points = np.array([0.5, 1.2, 4.0])  # the logarithm of those that are done is none
+    roots = lambda x: ng.while_loop(  # noqa: E731
+        lambda c: c[0] > 1, lambda c: (np.log(c[0]), c[1] + np.sqrt(c[0] - 1)), (x, 0.0)
+    )[1]
+    slopes = ng.jit(ng.vmap(ng.grad(roots)))(points)
+    np.testing.assert_allclose(slopes, [ng.grad(roots)(x) for x in points], rtol=1e-12)
+    assert ng.jit(ng.vmap(ng.grad(roots)))(points[:0]).shape == (0,)
+
+
+def test_dtypes():
+    halves = ng.jit(lambda x: ng.while_loop(lambda c: abs(c) > 1, lambda c: c / 2, x))
+    for x, dtype in ((9, np.float64), (np.float32(9), np.float32), (9j, np.complex128)):
+        assert (halves(x), halves(x).dtype) == (x / 16, dtype)
+    narrow = ng.jit(
+        lambda x: ng.while_loop(lambda c: c < 9, lambda c: (c * 2).astype(np.float32), x)
+    )
+    assert (narrow(1.1), narrow(1.1).dtype) == (2.0**4 * np.float64(np.float32(1.1)), np.float64)
+
+
+def test_an_index_out_of_range_is_the_error_of_the_step():
+    table = ng.arange(5.0)
+    f = ng.jit(
+        lambda k: ng.while_loop(lambda c: c[0] != 3, lambda c: (c[0] + 1, table[c[0]]), k)[1]
+    )
+    assert f((0, 0.0)) == 2.0
+    with pytest.raises(NumgradIndexError, match="out of range"):
+        f((4, 0.0))
+
+
+def test_a_step_that_needs_other_code_runs_between():
+    def f(x):
+        body = lambda c: (c[0] + 1, np.linalg.eigvalsh(c[1] + c[1].T)[:, None] * x)  # noqa: E731
+        return np.sum(ng.while_loop(lambda c: c[0] < 2, body, (0, x))[1])
+
+    x = RNG.normal(size=(3, 3))
+    np.testing.assert_allclose(ng.jit(f)(x), f(x), rtol=1e-12)
+    np.testing.assert_allclose(ng.jit(ng.grad(f))(x), ng.grad(f)(x), rtol=1e-8)
+
+
+def test_bounds_that_are_found_while_running():
+    def f(low, high, x):
+        return ng.fori_loop(low, high, lambda i, c: np.sin(c) * x + i, x * 2)
+
+    both = ng.jit(ng.value_and_grad(f, 2))
+    for low, high in ((0, 3), (2, 7), (1, 1), (4, 0)):
+        expected = ng.value_and_grad(lambda x: f(low, high, x))(0.7)  # noqa: B023
+        np.testing.assert_allclose(both(low, high, 0.7), expected, rtol=1e-12)
+    second = ng.jit(lambda n, x: ng.hessian(lambda x: f(0, n, x))(x))
+    np.testing.assert_allclose(second(4, 0.7), ng.hessian(lambda x: f(0, 4, x))(0.7), rtol=1e-11)
+    highs = np.array([3, 0, 5])
+    slopes = [ng.grad(lambda x: f(1, n, x))(0.7) for n in highs]  # noqa: B023
+    each = ng.vmap(ng.grad(f, 2), (None, 0, None))
+    np.testing.assert_allclose(each(1, highs, 0.7), slopes, rtol=1e-12)
+    np.testing.assert_allclose(ng.jit(each)(1, highs, 0.7), slopes, rtol=1e-12)
+
+
+def test_what_is_no_array_comes_out_of_no_step():
+    rng = ng.random.default_rng(0)
+    f = ng.jit(lambda x: ng.while_loop(lambda c: c < 9, lambda c: c + rng.uniform(), x))
+    with pytest.raises(NumgradTraceError, match=r"test_while\.py.*draws\s+random numbers"):
+        f(0.0)
+
+
+def test_control_c_ends_a_long_loop():
+    f = ng.jit(lambda x: ng.while_loop(lambda c: c > 0, lambda c: np.sin(c) * 0 + 1, x))
+    f(-1.0)
+    timer = threading.Timer(0.5, _thread.interrupt_main)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        f(1.0)
+    timer.join()
