@@ -1,8 +1,8 @@
 """What fixed programs do, in numbers that do not jitter: ``python perf/counters.py``.
 
-Times tell a change of a tenth from noise at best; these numbers are the same in every run on every
-machine. ``counters.json`` holds them, and ``--check`` fails where they differ from it, up or down, until
-somebody accepts that: ``--accept``, or NUMGRAD_UPDATE_GOLDEN=1.
+Times tell a change of a twentieth from noise at best; these numbers are the same in every run on
+every machine. ``counters.json`` holds them, and ``--check`` fails where they differ from it, up or
+down, until somebody accepts that: ``--accept``, or NUMGRAD_UPDATE_GOLDEN=1.
 
 ===============  ===================================================================================
 counter          of one run, all kernels being there
@@ -18,8 +18,8 @@ calls            of numgrad's own Python functions, generated ones included
 instructions     of the processor, with ``--instructions``, by callgrind; it takes minutes a program
 ===============  ===================================================================================
 
-Each is counted twice, in a process of the program's own and with one thread; one that is not the same
-then is an error. Instructions depend on the processor and on libraries: they are only shown.
+Each is counted twice, in a process of the program's own and with one thread; one that is not the
+same then is an error. Instructions depend on the processor and on libraries: they are only shown.
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ from harness import environment
 FILE = Path(__file__).with_name("counters.json")
 WARM = 3
 """Runs before anything is counted."""
+REPEATS = 200
+"""Runs over which callgrind's count is averaged: two starts of Python differ a little."""
 TIMEOUT = 600
 
 Counters = dict[str, int]
@@ -279,6 +281,10 @@ _SET_HANDLER = 304
 """The place of ``PyDataMem_SetHandler`` in NumPy's C API, which never changes."""
 
 
+_handlers: list[Allocations] = []
+"""For ever: arrays outlive the counting, and are freed by the handler that they come from."""
+
+
 class Allocations:
     """Counts memory that NumPy takes for arrays while it is in use."""
 
@@ -305,6 +311,7 @@ class Allocations:
         table = api.PyCapsule_GetPointer(_multiarray_umath._ARRAY_API, None)
         setter = ctypes.cast(table, ctypes.POINTER(_pointer))[_SET_HANDLER]
         self._set = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(setter)
+        _handlers.append(self)
 
     def _counted(self, function: Any, name: str) -> Callable[..., Any]:
         if name == "free":  # which needs no size
@@ -360,37 +367,28 @@ def counted(name: str) -> Counters:
 
 
 def instructions(name: str) -> int:
-    """Instructions of a run, by callgrind in a process of its own."""
-    command = [
-        "valgrind", "--tool=callgrind", "--collect-atstart=no", "--toggle-collect=bsearch",
-        "--callgrind-out-file=/dev/null", sys.executable, __file__, "--one", name, "--within",
-    ]  # fmt: skip
-    done = _child(command, 10 * TIMEOUT)
-    (line,) = (line for line in done.stderr.splitlines() if "Collected" in line)
-    return int(line.rpartition(":")[2])
+    """Instructions of a run: what two processes execute that differ in nothing but runs."""
+    totals = []
+    for runs in (WARM, WARM + REPEATS):
+        command = [
+            "valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", sys.executable,
+            __file__, "--one", name, "--runs", str(runs),
+        ]  # fmt: skip
+        shown = _child(command, 10 * TIMEOUT).stderr.splitlines()
+        (line,) = (line for line in shown if "Collected" in line)
+        totals.append(int(line.rpartition(":")[2]))
+    return round((totals[1] - totals[0]) / REPEATS)
 
 
-def run_within_search(name: str) -> None:
-    """Run a program once inside of the C function ``bsearch``, which callgrind watches."""
+def repeat(name: str, runs: int) -> None:
+    """Run a program for callgrind."""
     import numgrad as ng
 
+    gc.disable()
     ng.set_num_threads(1)
     run = PROGRAMS[name](ng)
-    for _ in range(WARM):
+    for _ in range(runs):
         run()
-    gc.collect()
-    gc.disable()
-    kind = ctypes.CFUNCTYPE(ctypes.c_int, _pointer, _pointer)
-
-    def compare(key: Any, element: Any) -> int:
-        run()
-        return 0
-
-    buffer = ctypes.create_string_buffer(1)
-    search = ctypes.CDLL(None).bsearch
-    search.argtypes = [_pointer, _pointer, _size, _size, kind]
-    search.restype = _pointer
-    search(buffer, buffer, 1, 1, kind(compare))
 
 
 # ----------------------------------------------------------------------------------- the parent
@@ -467,13 +465,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", action="append", choices=PROGRAMS, help="this program")
     parser.add_argument("--instructions", action="store_true", help="count these by callgrind too")
     parser.add_argument("--one", choices=PROGRAMS, help=argparse.SUPPRESS)
-    parser.add_argument("--within", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--runs", type=int, help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
     if given.instructions and not shutil.which("valgrind"):
         parser.error("--instructions: valgrind, which counts them, is not installed")
     if given.one:
-        if given.within:
-            run_within_search(given.one)
+        if given.runs:
+            repeat(given.one, given.runs)
         else:
             print(json.dumps(counted(given.one)))
         return 0

@@ -50,7 +50,7 @@ def test_operations_and_nodes_with_bytes_and_lines():
     with profile() as p:
         loss = chain(a, b)
         loss.backward()
-    found = p.events()
+    found, here = p.events(), test_operations_and_nodes_with_bytes_and_lines
     assert calls(found) == ["multiply", "tanh", "add", "exp", "sum"]
     nodes = [event for event in found if event.kind == "backward node"]
     names = ["SumBackward", "ExpBackward", "AddBackward", "TanhBackward", "MultiplyBackward"]
@@ -66,6 +66,7 @@ def test_operations_and_nodes_with_bytes_and_lines():
     }  # fmt: skip
     (walk,) = (event for event in found if event.kind == "backward")
     assert walk.children == nodes
+    assert walk.line == line_of(here, 6)
     assert all(event.parent is walk for event in nodes)
     assert walk.self_ns == walk.total_ns - sum(event.total_ns for event in nodes) > 0
 
