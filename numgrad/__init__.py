@@ -48,6 +48,7 @@ Where to look:
 ``ng.io``               files of nested arrays: ``save`` and ``load``
 ``ng.testing``          checks of gradients
 ``ng.benchmark``        decorators for ``python -m numgrad bench``
+``ng.profiler``         where the time of a program goes
 ``ng.viz``              drawings of what was recorded
 ``ng.config``           settings, and the number of threads
 ``ng.errors``           the exceptions; each is a ``NumgradError`` and a built-in
@@ -166,6 +167,7 @@ _SUBPACKAGES = (
     "nn",
     "optim",
     "parallel",
+    "profiler",
     "sparse",
     "stats",
     "testing",

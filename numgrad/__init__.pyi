@@ -22,6 +22,7 @@ from numgrad import ndimage as ndimage
 from numgrad import nn as nn
 from numgrad import optim as optim
 from numgrad import parallel as parallel
+from numgrad import profiler as profiler
 from numgrad import random as random
 from numgrad import signal as signal
 from numgrad import sparse as sparse

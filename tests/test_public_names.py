@@ -44,9 +44,9 @@ nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmedian nanmin nanperc
 nanquantile nanstd nansum nanvar ndimage negative newaxis nextafter nn no_grad nonzero norm
 not_equal objective odeint ones ones_like ops optim outer pad parallel partition percentile permute
 permute_dims pi piecewise poly polyadd polyder polydiv polyfit polygamma polyint polymul polysub
-polyval positive power primitive prod psi ptp put quad quantile r_ rad2deg radians random ravel
-real real_if_close reciprocal relu remainder repeat reshape resize right_shift rint roll rollaxis
-root roots rot90 round save scan scatter scatter_add scatter_reduce searchsorted select
+polyval positive power primitive prod profiler psi ptp put quad quantile r_ rad2deg radians random
+ravel real real_if_close reciprocal relu remainder repeat reshape resize right_shift rint roll
+rollaxis root roots rot90 round save scan scatter scatter_add scatter_reduce searchsorted select
 select_scatter set_checkpoint_early_stop set_grad_enabled set_num_threads setdiff1d setxor1d
 sigmoid sign signal signbit simpson sin sinc sinh slice_scatter sliding_window_view softmax
 softplus solve_ivp sort sort_complex spacing sparse special split sqrt square squeeze stack stats
@@ -62,7 +62,8 @@ MODULES = """
 array_api array_api.fft array_api.linalg autograd autograd.forward_ad autograd.function
 autograd.functional autograd.graph benchmark config data distributed distributed.checkpoint errors
 fft func implicit io linalg ndimage nn nn.functional nn.init nn.parallel nn.utils optim
-optim.lr_scheduler optim.swa_utils parallel random signal sparse special stats testing tree viz
+optim.lr_scheduler optim.swa_utils parallel profiler random signal sparse special stats testing
+tree viz
 """
 
 

@@ -82,6 +82,8 @@ class Written:
         Whether other Python threads are to run beside it.
     writer
         Who wrote it, with bodies and storage of all statements, for reports.
+    works
+        What each loop and each matrix product takes, in order.
     """
 
     body: str
@@ -94,6 +96,7 @@ class Written:
     long: bool
     nests: list[Nest]
     writer: KernelWriter
+    works: list[Work]
 
     @property
     def arguments(self) -> list[str]:
@@ -268,6 +271,7 @@ class KernelWriter(SourceWriter):
         return Written(
             source, self.emitter, self.arrays, self.results, self.scalars,
             self.lengths, works[guessed.index(max(guessed))], sum(guessed) > LONG_NS, nests, self,
+            works[1:],
         )  # fmt: skip
 
     def _write_items(self) -> tuple[list[str], list[Nest], list[Work], list[str]]:
