@@ -88,7 +88,7 @@ def remembering(save, reverse=False, loop=ng.scan):
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-@pytest.mark.parametrize("save", POLICIES, ids=str)
+@pytest.mark.parametrize("save", POLICIES, ids=lambda p: "callable" if callable(p) else str(p))
 def test_gradients_do_not_depend_on_what_is_kept(save, reverse):
     w, xs = WEIGHTS, np.sin(np.arange(33.0).reshape(11, 3))
     f, plain = remembering(save, reverse), remembering(None, reverse)
