@@ -19,11 +19,9 @@ from typing import Any as _Any
 
 from numgrad.distributed.collectives import all_gather as all_gather
 from numgrad.distributed.collectives import all_gather_into_tensor as all_gather_into_tensor
-from numgrad.distributed.collectives import all_gather_object as all_gather_object
 from numgrad.distributed.collectives import all_reduce as all_reduce
 from numgrad.distributed.collectives import barrier as barrier
 from numgrad.distributed.collectives import broadcast as broadcast
-from numgrad.distributed.collectives import broadcast_object_list as broadcast_object_list
 from numgrad.distributed.collectives import gather as gather
 from numgrad.distributed.collectives import reduce as reduce
 from numgrad.distributed.collectives import reduce_scatter as reduce_scatter
@@ -43,6 +41,8 @@ from numgrad.distributed.messages import irecv as irecv
 from numgrad.distributed.messages import isend as isend
 from numgrad.distributed.messages import recv as recv
 from numgrad.distributed.messages import send as send
+from numgrad.distributed.objects import all_gather_object as all_gather_object
+from numgrad.distributed.objects import broadcast_object_list as broadcast_object_list
 from numgrad.distributed.work import CollectiveWork as Work
 from numgrad.errors import NumgradAttributeError as _NumgradAttributeError
 

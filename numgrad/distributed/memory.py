@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.autograd.modes import no_grad
 from numgrad.autograd.node import mark_written
 from numgrad.autograd.variable import INFERENCE, version_of
 from numgrad.core.interpreter import state
@@ -144,6 +145,21 @@ class Memory:
             self.array[...] = self.buffer
         if isinstance(self.tensor, Tensor) and version_of(self.tensor) is not INFERENCE:
             mark_written(self.tensor)
+
+
+def joined(tensors: Sequence[Tensor]) -> np.ndarray:
+    """The elements of Tensors of one dtype one after another, a copy."""
+    return np.concatenate([t._array.reshape(-1) for t in tensors])
+
+
+@no_grad()
+def spread(flat: np.ndarray, tensors: Sequence[Tensor]) -> None:
+    """Put what ``joined`` made elsewhere in place of Tensors."""
+    start = 0
+    for tensor in tensors:
+        part = flat[start : start + tensor.size].reshape(tensor.shape)
+        tensor.detach().copy_(Tensor(part))
+        start += tensor.size
 
 
 def many(name: str, what: str, tensors: Any, count: int, like: Memory) -> list[Memory]:

@@ -47,7 +47,12 @@ def seconds_of(name: str, timeout: Any) -> float:
 
 
 def wait_until(
-    done: Callable[[], bool], what: str, ranks: Sequence[int], timeout: float, size: int
+    done: Callable[[], bool],
+    what: str,
+    ranks: Sequence[int],
+    timeout: float,
+    size: int,
+    moving: Callable[[], bool] = bool,
 ) -> None:
     """Return when ``done()`` is true, which lets MPI make progress.
 
@@ -61,6 +66,10 @@ def wait_until(
         Seconds.
     size
         The number of ranks of the world.
+    moving
+        Whether all are there and data move, which they do only while somebody asks: then this
+        asks without pause. Until then it sleeps for a twentieth of the time that it has waited,
+        since others may need this CPU to get there.
 
     Raises
     ------
@@ -75,11 +84,10 @@ def wait_until(
     watched = farewells()
     while not done():
         now = time.monotonic()
-        # what takes long need not be answered at once
-        if now - began < 1.0:
+        if moving():
             _pass_on()
         else:
-            time.sleep(2e-4)
+            time.sleep(min(1e-3, (now - began) / 20))
         if now < look:
             continue
         look = now + 0.2
@@ -156,8 +164,12 @@ class CollectiveWork:
         group = self._group
         seconds = group.timeout if timeout is None else seconds_of("wait", timeout)
         if not self._done:
-            wait_until(self.is_completed, self.what, group.others, seconds, group.world_size)
+            size = group.world_size
+            wait_until(self.is_completed, self.what, group.others, seconds, size, self._moves)
         return True
+
+    def _moves(self) -> bool:
+        return self._request is not None
 
     def begun(self) -> bool:
         """Whether the data are on their way; begins it where ranks have agreed."""
@@ -247,7 +259,8 @@ class MessageWork(CollectiveWork):
         """Wait until the message is on its way, or has come; returns True."""
         group = self._group
         seconds = group.timeout if timeout is None else seconds_of("wait", timeout)
-        wait_until(self.is_completed, self.what, self._ranks, seconds, group.world_size)
+        size = group.world_size
+        wait_until(self.is_completed, self.what, self._ranks, seconds, size, lambda: True)
         return True
 
     def source_rank(self) -> int | None:

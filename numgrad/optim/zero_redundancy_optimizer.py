@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.autograd.modes import no_grad
-from numgrad.distributed.collectives import all_gather_object, all_reduce, broadcast
+from numgrad.distributed.collectives import all_reduce, broadcast
 from numgrad.distributed.group import Group, group_of
-from numgrad.distributed.memory import ReduceOp
+from numgrad.distributed.memory import ReduceOp, joined, spread
+from numgrad.distributed.objects import all_gather_object
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 from numgrad.optim.optimizer import Optimizer
 from numgrad.tensors.tensor import Tensor
@@ -179,7 +179,6 @@ class ZeroRedundancyOptimizer(Optimizer):
                 if name not in ("params", "param_names"):
                     group[name] = value
 
-    @no_grad()
     def _exchange(self) -> None:
         """Parameters of each share to all, those of one owner and dtype in one message."""
         if self._group.comm is None:
@@ -189,19 +188,14 @@ class ZeroRedundancyOptimizer(Optimizer):
             shares.setdefault((owner, tensor.dtype), []).append(tensor)
         flats, works = [], []
         for (owner, _), tensors in shares.items():
-            flat = np.concatenate([t.detach().numpy().reshape(-1) for t in tensors])
+            flat = joined(tensors)
             flats.append(flat)
             works.append(broadcast(flat, self._group.ranks[owner], self._group, async_op=True))
         for ((owner, _), tensors), flat, work in zip(shares.items(), flats, works, strict=True):
             if work is not None:
                 work.wait()
-            if owner == self._group.rank:
-                continue
-            start = 0
-            for tensor in tensors:
-                part = flat[start : start + tensor.size].reshape(tensor.shape)
-                tensor.detach().copy_(Tensor(part))
-                start += tensor.size
+            if owner != self._group.rank:
+                spread(flat, tensors)
 
     # ------------------------------------------------------------------------------------- state
 

@@ -10,9 +10,11 @@ from weakref import finalize
 
 import numpy as np
 
-from numgrad.autograd.modes import is_grad_enabled, no_grad
-from numgrad.distributed.collectives import all_gather_object, broadcast, broadcast_object_list
+from numgrad.autograd.modes import is_grad_enabled
+from numgrad.distributed.collectives import broadcast
 from numgrad.distributed.group import Group, ProcessGroup, group_of
+from numgrad.distributed.memory import joined, spread
+from numgrad.distributed.objects import all_gather_object, broadcast_object_list
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.nn.module.module import Module
 from numgrad.nn.parallel.joining import FORWARD, JOINED
@@ -228,7 +230,6 @@ def _remove(handles: Sequence[Any]) -> None:
         handle.remove()
 
 
-@no_grad()
 def broadcast_all(tensors: Sequence[Tensor], source: int, group: ProcessGroup) -> None:
     """Put the Tensors of one rank in place of those of all others, those of one dtype together."""
     if group.comm is None:
@@ -237,15 +238,10 @@ def broadcast_all(tensors: Sequence[Tensor], source: int, group: ProcessGroup) -
     for tensor in tensors:
         by_dtype.setdefault(tensor.dtype, []).append(tensor)
     for members in by_dtype.values():
-        flat = np.concatenate([t.detach().numpy().reshape(-1) for t in members])
+        flat = joined(members)
         broadcast(flat, source, group)
-        if group.ranks[group.rank] == source:
-            continue
-        start = 0
-        for tensor in members:
-            part = flat[start : start + tensor.size].reshape(tensor.shape)
-            tensor.detach().copy_(Tensor(part))
-            start += tensor.size
+        if group.ranks[group.rank] != source:
+            spread(flat, members)
 
 
 def check_alike(name: str, module: Module, group: ProcessGroup) -> None:

@@ -189,11 +189,19 @@ class Reducer:
         self._task = None
 
     def _await(self) -> None:
-        """Wait for what was sent."""
-        group, count = self.group, len(self.buckets)
-        for number, bucket in enumerate(self.buckets[: self._sent], 1):
-            what = f"DistributedDataParallel, gradients (bucket {number} of {count})"
-            wait_until(bucket.request.Test, what, group.others, group.timeout, group.world_size)
+        """Wait until all ranks are here, then for what was sent."""
+        group, what = self.group, "DistributedDataParallel, means of gradients"
+        here = self.comm.Ibarrier()
+        wait_until(here.Test, what, group.others, group.timeout, group.world_size)
+        for bucket in self.buckets[: self._sent]:
+            wait_until(
+                bucket.request.Test,
+                what,
+                group.others,
+                group.timeout,
+                group.world_size,
+                lambda: True,
+            )
 
     def check_finished(self) -> None:
         """Raise if the backward before this one did not bring all gradients.
