@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from numgrad.autograd.modes import enable_grad
-from numgrad.compiler.inspect.dependence import patterns
+from numgrad.compiler.inspect.dependent_operations import patterns
 from numgrad.compiler.passes import optimize
 from numgrad.compiler.trace.interpreter import TraceInterpreter
 from numgrad.compiler.trace.tracer import Tracer
