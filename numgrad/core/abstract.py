@@ -92,7 +92,7 @@ class AbstractArray:
         self.refuse("float()", NUMBER)
 
     def __int__(self) -> NoReturn:
-        self.refuse("int()", NUMBER)
+        self.refuse("int()", f"{COUNT}, or compute with the array itself")
 
     def __complex__(self) -> NoReturn:
         self.refuse("complex()", NUMBER)
@@ -114,9 +114,14 @@ NUMBER = (
     "compute with the array itself (ng.zeros makes one that it can be stored in), return it and "
     "look at it outside, or pass the argument that it comes from as a static one (static_argnums)"
 )
+COUNT = (
+    "a loop of that many steps is ng.fori_loop; or pass the argument that it comes from as a "
+    "static one (static_argnums)"
+)
 BRANCH = (
-    "use np.where(condition, a, b), or pass the argument it comes from as a static one "
-    "(static_argnums); of np.arange with the length of an axis, write ng.arange"
+    "use np.where(condition, a, b), ng.cond in place of if, ng.while_loop in place of while, or "
+    "pass the argument it comes from as a static one (static_argnums); of np.arange with the "
+    "length of an axis, write ng.arange"
 )
 NDARRAY = (
     "use a numgrad function in place of the NumPy one (ng.ops lists them; ng.zeros makes an array "

@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.autograd.columns import columns_by_duals, suits
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.core.tree import unflatten
+from numgrad.errors import NumgradNotImplementedError
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.call import TransformedCall
 from numgrad.transforms.chosen import Argnames, Argnums, Chosen, choose
@@ -250,6 +252,11 @@ def _by_columns(values: list[Tensor], call: TransformedCall) -> list[list[Tensor
 
 
 def _by_duals(values: list[Tensor], call: TransformedCall) -> list[list[Tensor]]:
+    if suits(call.tensors, values):
+        try:
+            return columns_by_duals(call.evaluate, call.tensors)
+        except NumgradNotImplementedError:  # left to the ways below
+            pass
     return dual_columns(call.evaluate, values, call.tensors)
 
 
