@@ -2,7 +2,7 @@
 
 A matrix is a vector of elements, which may require grad, and a pattern, which says where they are.
 A ``scipy.sparse`` matrix that is a constant needs neither: ``matrix @ tensor`` is a product with a
-gradient as it stands.
+gradient as it stands. ``ng.jit`` keeps the elements that it has when a function is compiled.
 
 >>> import numpy as np, numgrad as ng
 >>> from scipy.sparse import csr_array

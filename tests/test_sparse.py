@@ -128,6 +128,20 @@ def test_containers_several_arguments_and_dtypes():
     np.testing.assert_array_equal(found.toarray(), expected)
 
 
+def test_no_elements():
+    x = np.zeros(0)
+    assert ng.jacobian(np.sin, sparsity=ng.func.sparsity(np.sin, x))(x).shape == (0, 0)
+
+
+def test_a_pattern_is_not_looked_for_in_a_trace_or_a_batch():
+    def count(x):
+        return x * ng.func.sparsity(np.diff, x).nnz
+
+    for f, x in ((ng.jit(count), np.ones(4)), (ng.vmap(count), np.ones((2, 4)))):
+        with pytest.raises(ng.NumgradRuntimeError, match="find the pattern before"):
+            f(x)
+
+
 def test_patterns_that_are_wrong():
     x = np.arange(4.0)
     with pytest.raises(ng.NumgradValueError, match="misses elements"):

@@ -43,8 +43,9 @@ class MatMul(Planned):
     @staticmethod
     def bind(op: MatMul, args: tuple, params: dict[str, Any]) -> Any:
         """Call the interpreter, or multiply with a sparse matrix of SciPy's."""
-        if any([is_sparse_kind(type(a)) for a in args]) and len(args) == 2 and not params:
-            return import_module("numgrad.operations.sparse.functions").product(*args)
+        for a in args:
+            if is_sparse_kind(type(a)) and len(args) == 2 and not params:
+                return import_module("numgrad.operations.sparse.functions").product(*args)
         return bind(op, args, params)
 
     def __init__(self, function: Callable[..., Any], **options: Any) -> None:

@@ -140,7 +140,7 @@ class _Compressed:
         np.add.at(size, columns, np.abs(weights[rows] * found.data))
         error = np.abs(product - found.T @ weights)
         scale = np.abs(product) + size
-        if not np.isfinite(scale).all():
+        if not (scale.size and np.isfinite(scale).all()):
             return
         wrong = error > np.sqrt(np.finfo(found.dtype).eps) * np.maximum(scale, scale.max() * 1e-6)
         if wrong.any():

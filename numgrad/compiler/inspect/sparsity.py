@@ -10,12 +10,13 @@ import numpy as np
 from scipy import sparse
 
 from numgrad.autograd.modes import enable_grad
-from numgrad.compiler.inspect.dependence import patterns
+from numgrad.compiler.inspect.dependent_operations import patterns
 from numgrad.compiler.passes import optimize
 from numgrad.compiler.trace.interpreter import TraceInterpreter
 from numgrad.compiler.trace.tracer import Tracer
+from numgrad.core.interpreter import state
 from numgrad.core.tree import flatten, unflatten
-from numgrad.errors import NumgradValueError
+from numgrad.errors import NumgradRuntimeError, NumgradValueError
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.call import TransformedCall
 from numgrad.transforms.chosen import Argnums, choose
@@ -54,6 +55,8 @@ def sparsity(
     ------
     NumgradTypeError, NumgradValueError
         As for ``ng.jacobian``, or if ``order`` is neither 1 nor 2.
+    NumgradRuntimeError
+        If it is called inside of a function that ``ng.jit`` or ``ng.vmap`` transforms.
     NumgradTraceError
         If the function looks at values.
 
@@ -68,6 +71,11 @@ def sparsity(
     """
     if order not in (1, 2):
         raise NumgradValueError(f"sparsity: order is 1 (Jacobian) or 2 (Hessian), got {order!r}")
+    if state.ground.deferred or state.interpreters:
+        raise NumgradRuntimeError(
+            "sparsity: shapes are numbers outside of ng.jit, ng.vmap and forward mode only; find "
+            "the pattern before, for arrays of the same shapes"
+        )
     chosen = choose("sparsity", f, argnums)
     call = TransformedCall(chosen, args, recorded=False)
     derived = f if order == 1 else grad(f, argnums=chosen.numbers)
