@@ -180,10 +180,11 @@ class Template:
         return self.bound(f"tuple({given})")
 
     def bound(self, given: str) -> str:
-        """The call by way of the interpreter."""
+        """The call by way of the interpreter; the operation may look at operands first."""
+        bind = "op.bind" if self.whole else "bind"
         if self.watched:
-            return f"return call(op, partial(bind, op), {given}, params)"
-        return f"return bind(op, {given}, params)"
+            return f"return call(op, partial({bind}, op), {given}, params)"
+        return f"return {bind}(op, {given}, params)"
 
     def plan(self) -> list[str]:
         """Find arrays, ``plan`` and, of several operands, ``mask``."""

@@ -518,7 +518,10 @@ def _run_segment(
     if node.params.get("writes"):
         return tuple(results)
     others = [a for a in given if isinstance(a, np.ndarray)]
+    owners = {*map(id, others), *(id(a.base) for a in others)}
     for k, result in enumerate(results):  # it may have given back an operand, or a view of one
-        if any(np.may_share_memory(result, a) for a in (*others, *results[:k])):
+        if result.base is None and id(result) not in owners:
+            owners.add(id(result))
+        elif any(np.may_share_memory(result, a) for a in (*others, *results[:k])):
             results[k] = result.copy()
     return tuple(results)
