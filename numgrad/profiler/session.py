@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from os import PathLike
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Self
 
+from numgrad.codegen.locks import ENTRIES
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError
 from numgrad.profiler.notes import RANGE, Recording, Span, Taken
 from numgrad.profiler.steps import ProfilerAction, Schedule, always
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from numgrad.profiler.events import Event, Summary
 
 _RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
-_one = threading.Lock()
-"""Held by the profile that runs: there is one at a time."""
+_running: list[profile] = []
+"""The profile that runs: there is one at a time."""
 
 
 class profile:
@@ -113,10 +113,12 @@ class profile:
         NumgradRuntimeError
             If this profile or another one is running.
         """
-        if not _one.acquire(blocking=False):
-            raise NumgradRuntimeError(
-                "profile: another profile is running, and there is one at a time; stop it first"
-            )
+        with ENTRIES:
+            if _running:
+                raise NumgradRuntimeError(
+                    "profile: another profile is running, and there is one at a time; stop it first"
+                )
+            _running.append(self)
         self._running = True
         self.step_num = 0
         try:
@@ -217,7 +219,7 @@ class profile:
             tracemalloc.stop()
             self._started_tracing = False
         self._running = False
-        _one.release()
+        _running.remove(self)
 
     # ---------------------------------------------------------------------------------- results
 
