@@ -32,7 +32,8 @@ TRACING = threading.RLock()
 ACCUMULATORS = threading.RLock()
 """Held while a leaf's accumulator is made."""
 ENTRIES = threading.RLock()
-"""Held while functions behind calls of operations are made, or get other code."""
+"""Held while functions behind calls of operations are made or get other code, and while a profile
+starts."""
 HOOKS = threading.RLock()
 """Held while leaves with hooks are counted."""
 GRADIENTS = threading.RLock()

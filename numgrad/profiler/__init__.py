@@ -12,9 +12,9 @@ Names are those of ``torch.profiler`` where it has them: ``record_function``, ``
 
 from numgrad.profiler.notes import record_collective as record_collective
 from numgrad.profiler.notes import record_function as record_function
-from numgrad.profiler.session import ProfilerAction as ProfilerAction
 from numgrad.profiler.session import profile as profile
-from numgrad.profiler.session import schedule as schedule
+from numgrad.profiler.steps import ProfilerAction as ProfilerAction
+from numgrad.profiler.steps import schedule as schedule
 
 __all__ = ["ProfilerAction", "profile", "record_collective", "record_function", "schedule"]
 

@@ -328,7 +328,7 @@ def _taped(recording: Recording, function: Any) -> Any:
     return call
 
 
-def _of_programs(recording: Recording) -> watched.Watch:
+def _of_programs(recording: Recording) -> watched.ProgramWatch:
     """How compiled programs are watched."""
 
     def run(of: program.KernelProgram, function: Any) -> Any:
@@ -358,7 +358,7 @@ def _of_programs(recording: Recording) -> watched.Watch:
 
         return call
 
-    return watched.Watch(run, segment, kernel)
+    return watched.ProgramWatch(run, segment, kernel)
 
 
 # ------------------------------------------------------------------------------------ optimizers

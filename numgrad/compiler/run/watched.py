@@ -16,7 +16,7 @@ from numgrad.compiler.run.program import PROGRAMS, KernelProgram, KernelStep, Se
 from numgrad.errors import generated
 
 
-class Watch(NamedTuple):
+class ProgramWatch(NamedTuple):
     """What watches: each makes, of a function, one to be called in its place.
 
     Attributes
@@ -35,13 +35,13 @@ class Watch(NamedTuple):
     kernel: Callable[..., Any]
 
 
-_watch: Watch | None = None
+_watch: ProgramWatch | None = None
 _plain: WeakKeyDictionary[KernelProgram, dict[str, Any]] = WeakKeyDictionary()
 """What programs that are watched called before, and their code."""
 
 
-def watch(how: Watch | None) -> None:
-    """Watch all programs from now on, or with None no longer."""
+def watch(how: ProgramWatch | None) -> None:
+    """ProgramWatch all programs from now on, or with None no longer."""
     global _watch
     with ENTRIES:
         _watch = how
