@@ -39,7 +39,7 @@ def solve_ivp(
     t_eval: Any = None,
     dense_output: bool = False,
     events: Any = None,
-    args: Any = (),
+    args: Any = None,
     *,
     adjoint: str = "auto",
     jit: bool = False,
@@ -126,6 +126,7 @@ def solve_ivp(
     (-1.213061, -1.213061)
     """
     check_function("solve_ivp", fun)
+    args = () if args is None else args
     _check(method, adjoint, args, options)
     if state.ground.deferred:
         raise NumgradTraceError(
