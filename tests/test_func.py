@@ -119,7 +119,8 @@ def test_a_jacobian_of_any_shape(inputs, outputs):
     f, calls = counting(lambda x: np.tanh(m @ (x * x)))
     expected = (1 - np.tanh(m @ (x * x)) ** 2)[:, None] * m * 2 * x
     found = ng.jacobian(f)(x)
-    assert len(calls) == 1  # however many rows or columns
+    columns_by_duals = inputs <= 24 and outputs > 4 * inputs + 16
+    assert len(calls) == 1 + columns_by_duals  # however many rows or columns
     assert type(found) is np.ndarray
     np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-14)
     for strategy in ("reverse-mode", "forward-mode"):
@@ -219,3 +220,14 @@ def test_many_rows_lead_outside():
         np.testing.assert_allclose(total.item(), np.sum(3 * np.cos(3 * x)) * times, rtol=1e-12)
         np.testing.assert_allclose(by_w, expected, rtol=1e-12)
         np.testing.assert_allclose(inside.item(), 3 * expected, rtol=1e-12)
+
+
+def test_columns_of_a_function_that_draws_random_numbers_are_of_one_call():
+    drawn = []
+
+    def f(x):
+        drawn.append(np.random.default_rng(len(drawn)).standard_normal(100))
+        return x[0] * drawn[-1] + x[1]
+
+    found = ng.jacobian(f)(np.array([1.0, 2.0]))
+    np.testing.assert_allclose(found[:, 0], drawn[0], rtol=1e-14)

@@ -191,7 +191,12 @@ def _by_rules(
 
 def suits(x: Sequence[Tensor], results: Sequence[Tensor]) -> bool:
     """Whether columns are few, and nobody differentiates or maps them."""
-    if state.interpreters or state.ground.deferred or any(t.requires_grad for t in (*x, *results)):
+    return not any(t.requires_grad for t in (*x, *results)) and few(x, results)
+
+
+def few(x: Sequence[Tensor], results: Sequence[Tensor]) -> bool:
+    """Whether columns are few, and nobody maps them."""
+    if state.interpreters or state.ground.deferred:
         return False
     return all(t._array.dtype == np.float64 for t in (*x, *results)) and (
         sum(t._array.size for t in x) <= FEW

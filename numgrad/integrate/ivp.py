@@ -19,10 +19,10 @@ from numgrad.errors import (
     NumgradTypeError,
     NumgradValueError,
 )
-from numgrad.integrate.layout import Arguments, Layout, arranged, ravelled, unravelled
-from numgrad.integrate.rules import Problem, SolveIvp
-from numgrad.integrate.solving import Settings, solved
-from numgrad.integrate.system import Slopes, System, captured
+from numgrad.integrate.layout import Layout, RightSideArguments, arranged, ravelled, unravelled
+from numgrad.integrate.rules import InitialValueProblem, SolveIvp
+from numgrad.integrate.solving import SolverSettings, solved
+from numgrad.integrate.system import OdeSystem, Slopes, captured
 from numgrad.integrate.times import Times
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.chosen import check_function
@@ -39,7 +39,7 @@ def solve_ivp(
     t_eval: Any = None,
     dense_output: bool = False,
     events: Any = None,
-    args: Any = (),
+    args: Any = None,
     *,
     adjoint: str = "auto",
     jit: bool = False,
@@ -126,6 +126,7 @@ def solve_ivp(
     (-1.213061, -1.213061)
     """
     check_function("solve_ivp", fun)
+    args = () if args is None else args
     _check(method, adjoint, args, options)
     if state.ground.deferred:
         raise NumgradTraceError(
@@ -134,10 +135,10 @@ def solve_ivp(
             "ng.odeint in place of it"
         )
     layout = Layout(y0)
-    arguments = Arguments(tuple(args))
+    arguments = RightSideArguments(tuple(args))
     times = Times(t_span, t_eval)
     system = _system(fun, layout, arguments, jit)
-    settings = Settings(method, rtol, atol, adjoint, options)
+    settings = SolverSettings(method, rtol, atol, adjoint, options)
     result, y = _integrate(
         system, settings, times, layout.vector, arguments.tensors, dense_output,
         layout.events(events, arguments),
@@ -167,7 +168,9 @@ def _check(method: Any, adjoint: Any, args: Any, options: dict[str, Any]) -> Non
     options.pop("vectorized", None)  # how differences would be taken, and there are none
 
 
-def _system(fun: Callable[..., Any], layout: Layout, arguments: Arguments, jit: bool) -> System:
+def _system(
+    fun: Callable[..., Any], layout: Layout, arguments: RightSideArguments, jit: bool
+) -> OdeSystem:
     given = fun, layout.key, layout.vector.dtype, arguments.nesting, arguments.others, jit
     if jit:
         try:
@@ -179,12 +182,12 @@ def _system(fun: Callable[..., Any], layout: Layout, arguments: Arguments, jit: 
 
 def _new_system(
     fun: Callable[..., Any], key: Any, kind: np.dtype, nesting: Any, others: tuple, jit: bool
-) -> System:
+) -> OdeSystem:
     def rhs(t: Any, y: Any, *params: Any) -> Tensor:
         out = fun(t, unravelled(y, *key), *arranged(nesting, others, params))
         return ravelled(out, key[0], key[1], kind)
 
-    return System(rhs, (), jit)
+    return OdeSystem(rhs, (), jit)
 
 
 _compiled_system = lru_cache(maxsize=64)(_new_system)
@@ -194,8 +197,8 @@ _compiled_system = lru_cache(maxsize=64)(_new_system)
 
 
 def _integrate(
-    system: System,
-    settings: Settings,
+    system: OdeSystem,
+    settings: SolverSettings,
     times: Times,
     y0: Tensor,
     params: Sequence[Tensor],
@@ -214,7 +217,7 @@ def _integrate(
                 "and what is compiled once would not see another; pass it in args"
             )
         if found:
-            system = System(system.rhs, found)
+            system = OdeSystem(system.rhs, found)
     inputs = (times.first, *((times.last,) if times.asked is None else (times.asked,)), y0)
     given = (*inputs, *params, *system.captured)
     followed = bool(state.interpreters) or (
@@ -233,7 +236,7 @@ def _integrate(
     curve = result.sol
     reached = times.reached(result.t)
     if followed:
-        problem = Problem(system, settings, copy(result))
+        problem = InitialValueProblem(system, settings, copy(result))
         inputs = (y0, *params, *system.captured)
         y = SolveIvp.apply(problem, times.first, reached, *inputs)
 
@@ -264,8 +267,8 @@ def _within(t: Any, times: Times) -> Tensor:
 
 def _for_examples(
     level: BatchingInterpreter,
-    system: System,
-    settings: Settings,
+    system: OdeSystem,
+    settings: SolverSettings,
     times: Times,
     y0: Tensor,
     params: Sequence[Tensor],
@@ -292,7 +295,7 @@ def _for_examples(
         start = OPS["reshape"](level.unwrap(y0), (size * n,))
         given = [level.unwrap(p) if level.owns(p) else p for p in params]
         result, y = _integrate(
-            System(rhs, (), system.compiled), _spread(settings, size, n), times, start, given,
+            OdeSystem(rhs, (), system.compiled), _spread(settings, size, n), times, start, given,
             dense, None,
         )  # fmt: skip
         y = example(y)
@@ -307,7 +310,7 @@ def _for_examples(
     return result, y
 
 
-def _spread(settings: Settings, size: int, n: int) -> Settings:
+def _spread(settings: SolverSettings, size: int, n: int) -> SolverSettings:
     """Tolerances of one example for all."""
     rtol, atol = (
         x if np.ndim(x) == 0 else np.tile(np.broadcast_to(x, (n,)), size)

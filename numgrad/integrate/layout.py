@@ -25,7 +25,7 @@ def _is_number(x: Any) -> bool:
     return isinstance(x, int | float | complex | np.generic | np.ndarray) and np.ndim(x) == 0
 
 
-class Arguments:
+class RightSideArguments:
     """The arguments of the right-hand side: arrays among them, and what is none."""
 
     def __init__(self, args: tuple) -> None:
@@ -49,7 +49,7 @@ class Arguments:
 
 
 def arranged(nesting: Nesting, others: tuple, tensors: Sequence[Any]) -> tuple:
-    """Arguments of arrays and of others, which have None where arrays are."""
+    """RightSideArguments of arrays and of others, which have None where arrays are."""
     remaining = iter(tensors)
     return unflatten(nesting, (next(remaining) if o is None else o[0] for o in others))
 
@@ -95,7 +95,7 @@ class Layout:
         whole = unravelled(Tensor(y), *self.key, batch=True, front=True)
         return unflatten(self.nesting, (leaf._array for leaf in leaves(whole)))
 
-    def events(self, events: Any, arguments: Arguments) -> Any:
+    def events(self, events: Any, arguments: RightSideArguments) -> Any:
         """Events of a state as those of a vector."""
         if events is None:
             return None

@@ -23,14 +23,14 @@ from numgrad.autograd.modes import enable_grad
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradNotImplementedError, NumgradRuntimeError
-from numgrad.integrate.solving import Run, Settings, gradients, solved
-from numgrad.integrate.system import Slopes, System, pushed
+from numgrad.integrate.solving import Run, SolverSettings, gradients, solved
+from numgrad.integrate.system import OdeSystem, Slopes, pushed
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.linearization import Linearization, filled
 
 
 @dataclass(frozen=True)
-class Problem:
+class InitialValueProblem:
     """What an operation is to solve; its inputs are t0, times, y0, parameters, and closures.
 
     Attributes
@@ -39,8 +39,8 @@ class Problem:
         SciPy's, if it was solved already.
     """
 
-    system: System
-    settings: Settings
+    system: OdeSystem
+    settings: SolverSettings
     result: Any = None
 
     def run(self, inputs: Sequence[Tensor], followed: Sequence[bool]) -> Run:
@@ -84,7 +84,7 @@ class SolveIvp(Function):
     """States at given times, of shape (times, state)."""
 
     @staticmethod
-    def forward(problem: Problem, *inputs: Any) -> Any:
+    def forward(problem: InitialValueProblem, *inputs: Any) -> Any:
         """Solve; ``ctx`` is given by ``setup_context``."""
         raise NotImplementedError
 
@@ -208,7 +208,7 @@ def _fitted(g: np.ndarray, shape: tuple, dtype: np.dtype) -> np.ndarray:
 
 
 def _second(
-    problem: Problem,
+    problem: InitialValueProblem,
     w: Tensor,
     inputs: Sequence[Tensor],
     moves: Sequence[Tensor | None],
@@ -237,7 +237,9 @@ def _second(
     return moved, [next(found) if each else None for each in followed]
 
 
-def along(problem: Problem, inputs: Sequence[Tensor], moves: Sequence[Tensor | None]) -> Tensor:
+def along(
+    problem: InitialValueProblem, inputs: Sequence[Tensor], moves: Sequence[Tensor | None]
+) -> Tensor:
     """The derivative of the states along a direction: the solution of a larger system."""
     system = problem.system
     t0, times, y0 = inputs[:3]
@@ -258,7 +260,9 @@ def along(problem: Problem, inputs: Sequence[Tensor], moves: Sequence[Tensor | N
         out, moved = pushed(system, t, z[:n], both[:count], [z[n:], *steps])
         return OPS["concat"]([out, moved])
 
-    twice = Problem(System(rhs, system.captured, system.compiled), problem.settings.twice(n))
+    twice = InitialValueProblem(
+        OdeSystem(rhs, system.captured, system.compiled), problem.settings.twice(n)
+    )
     z = SolveIvp.apply(
         twice, t0, times, OPS["concat"]([y0, start]), *params, *(m for _, m in given),
         *system.captured,

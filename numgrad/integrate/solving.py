@@ -18,7 +18,7 @@ FEW = 256
 
 
 @dataclass(frozen=True)
-class Settings:
+class SolverSettings:
     """How SciPy is to solve."""
 
     method: Any = "RK45"
@@ -37,12 +37,12 @@ class Settings:
         """Whether the method uses a Jacobian."""
         return self.name in STIFF
 
-    def linear(self, atol: Any) -> Settings:
+    def linear(self, atol: Any) -> SolverSettings:
         """For the linear systems of gradients, which have tolerances of their own."""
         options = {"max_step": self.options["max_step"]} if "max_step" in self.options else {}
         return replace(self, rtol=np.min(self.rtol), atol=atol, options=options)
 
-    def twice(self, n: int) -> Settings:
+    def twice(self, n: int) -> SolverSettings:
         """For a system and its derivative along one direction."""
         kept = {k: v for k, v in self.options.items() if k in ("max_step", "min_step")}
         rtol, atol = (
@@ -53,7 +53,7 @@ class Settings:
 
 
 def solved(
-    settings: Settings,
+    settings: SolverSettings,
     fun: Any,
     span: tuple[float, float],
     y0: np.ndarray,
@@ -102,7 +102,7 @@ class Run:
     """A solution that gradients are asked of."""
 
     slopes: Slopes
-    settings: Settings
+    settings: SolverSettings
     t0: float
     y0: np.ndarray
     result: Any

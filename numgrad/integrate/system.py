@@ -20,7 +20,7 @@ from numgrad.transforms.linearization import Linearization, filled
 from numgrad.transforms.products import vjp
 
 
-class System:
+class OdeSystem:
     """``dy/dt = rhs(t, y, *params)``, where all but ``t`` are Tensors and ``y`` is a vector.
 
     Note [Closures of a system]
@@ -63,7 +63,7 @@ class Slopes:
         with what is closed over.
     """
 
-    def __init__(self, system: System, params: Sequence[Any], followed: Sequence[int]) -> None:
+    def __init__(self, system: OdeSystem, params: Sequence[Any], followed: Sequence[int]) -> None:
         self.system, self.followed = system, tuple(followed)
         self.params = [p.detach() if isinstance(p, Tensor) else p for p in params]
         self.like = [*(self.params[k] for k in followed), *system.captured]
@@ -182,7 +182,7 @@ def _rows(rhs: Callable[..., Tensor], followed: tuple[int, ...]) -> Callable[...
 
 
 def pushed(
-    system: System, t: Any, y: Tensor, params: Sequence[Any], moves: Sequence[Tensor | None]
+    system: OdeSystem, t: Any, y: Tensor, params: Sequence[Any], moves: Sequence[Tensor | None]
 ) -> tuple[Tensor, Tensor]:
     """The right-hand side, and its derivative along ``moves`` of y, parameters and closures."""
     count = len(params)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from numgrad.autograd.columns import columns_by_duals, suits
+from numgrad.autograd.columns import columns_by_duals, few, suits
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.core.tree import unflatten
@@ -145,8 +146,8 @@ def jacobian(
 
     Arguments are those of ``value_and_grad``, but ``f`` may return arrays of any shape, in any
     nesting: in place of each there is then the nesting of its derivatives. It is computed by rows,
-    or by columns where these are much fewer, always from one call of ``f``. A row is the gradient
-    of one output; where that is complex and not ``holomorphic``, of its real part.
+    or by columns where these are much fewer; ``f`` is called once, for a few columns twice. A row
+    is the gradient of one output; where that is complex and not ``holomorphic``, of its real part.
 
     ``sparsity`` is a matrix that is not zero where the Jacobian may be, with a row for each element
     of all outputs and a column for each of all inputs, as ``ng.func.sparsity`` finds it. The result
@@ -240,6 +241,9 @@ def _by_rows(values: list[Tensor], call: TransformedCall) -> list[list[Tensor]]:
 
 
 def _by_columns(values: list[Tensor], call: TransformedCall) -> list[list[Tensor]]:
+    if not call.outside and few(call.tensors, values):
+        with suppress(NumgradNotImplementedError):  # what has no rule of forward mode, ...
+            return _once_more(values, call)
     linear = call.linear(values)
     columns = [linear.columns(k) for k in range(len(call.tensors))]
     return [
@@ -249,6 +253,21 @@ def _by_columns(values: list[Tensor], call: TransformedCall) -> list[list[Tensor
         ]
         for v, row in zip(values, zip(*columns, strict=True), strict=True)
     ]
+
+
+def _once_more(values: list[Tensor], call: TransformedCall) -> list[list[Tensor]]:
+    """The columns by a second call of the function, if that gives the same values."""
+    again: list[Tensor] = []
+
+    def evaluate(tensors: Sequence[Tensor]) -> list[Tensor]:
+        again.extend(call.evaluate(tensors))
+        return again
+
+    table = columns_by_duals(evaluate, call.tensors)
+    for y, found in zip(values, again, strict=True):
+        if not np.array_equal(y._array, found._array, equal_nan=True):
+            raise NumgradNotImplementedError("columns: of random numbers, by one call only")
+    return table
 
 
 def _by_duals(values: list[Tensor], call: TransformedCall) -> list[list[Tensor]]:
