@@ -1,5 +1,7 @@
 """``ng.scan`` under ``ng.jit``: a native loop, against the same loop run eagerly."""
 
+import _thread
+import threading
 import tracemalloc
 
 import numpy as np
@@ -263,3 +265,27 @@ def test_a_step_reads_lengths_that_no_operand_has():
     np.testing.assert_allclose(
         ng.hessian(compiled)(np.ones(3)), ng.hessian(f)(np.ones(3)), rtol=1e-10
     )
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_long_loops_are_many_calls_of_their_kernel(reverse, monkeypatch):
+    monkeypatch.setattr(loop_program, "FIRST", 3)
+    monkeypatch.setattr(loop_program, "longer", lambda steps, taken: steps + 1)
+
+    def f(x):
+        total, rows = ng.scan(lambda c, x: (np.sin(c) + x, c * x), 0.1, x, reverse=reverse)
+        return total + np.sum(rows)
+
+    x = RNG.normal(size=20)
+    value, slope = ng.jit(ng.value_and_grad(f))(x)
+    np.testing.assert_allclose(value, f(x), rtol=1e-13)
+    np.testing.assert_allclose(slope, ng.grad(f)(x), rtol=1e-12)
+
+
+def test_control_c_ends_a_long_loop():
+    f = ng.jit(lambda x: ng.fori_loop(0, 1 << 40, lambda i, c: np.sin(c) * x, x))
+    timer = threading.Timer(0.7, _thread.interrupt_main)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        f(1.0)
+    timer.join()
