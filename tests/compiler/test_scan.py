@@ -267,6 +267,45 @@ def test_a_step_reads_lengths_that_no_operand_has():
     )
 
 
+WIDE = {
+    "vector": lambda w: ng.scan(lambda h, x: (np.tanh(w @ h + x), h * h), ng.ones(12), LONG)[1],
+    "twice": lambda w: ng.scan(
+        lambda h, x: (np.tanh(h @ w + w.T @ x), None), ng.ones(12), LONG, reverse=True
+    )[0],
+    "rows": lambda w: ng.scan(
+        lambda h, x: (np.tanh(h @ (w * w) + x), None), ng.ones((2, 12)), LONG
+    )[0],
+    "segments": lambda w: ng.scan(
+        lambda h, x: (np.tanh(w @ h + x), None), ng.ones(12), LONG, save=4
+    )[0],
+    "complex": lambda w: (
+        ng.scan(
+            lambda h, x: (np.tanh(w.astype(complex) @ h * (1 + 0.1j) + x), None),
+            ng.ones(12) * 1j,
+            LONG,
+        )[0].real
+    ),
+}
+LONG = ng.asarray(RNG.normal(size=(9, 12)))
+
+
+@pytest.mark.slow(cases=2)
+@pytest.mark.parametrize("name", WIDE)
+def test_gradients_of_matrices_are_products_after_the_loop(name):
+    gradient = ng.grad(lambda w: np.sum(WIDE[name](w)))
+    compiled = ng.jit(gradient)
+    w, t = RNG.normal(size=(2, 12, 12)) / 4
+    np.testing.assert_allclose(compiled(w), gradient(w), rtol=1e-10, atol=1e-12)
+    loops = [n for n in compiled.graph(w).nodes if n.name == "scan" and n.params["reverse"]]
+    carried = [
+        v.shape for n in loops for v in n.params["body"].graph.inputs[: n.params["body"].carries]
+    ]
+    assert carried
+    assert name == "segments" or (12, 12) not in carried
+    found = ng.jit(lambda w: ng.jvp(gradient, (w,), (t,))[1])
+    np.testing.assert_allclose(found(w), ng.jvp(gradient, (w,), (t,))[1], rtol=1e-9, atol=1e-11)
+
+
 @pytest.mark.parametrize("reverse", [False, True])
 def test_long_loops_are_many_calls_of_their_kernel(reverse, monkeypatch):
     monkeypatch.setattr(loop_program, "FIRST", 3)
