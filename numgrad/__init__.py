@@ -40,6 +40,7 @@ Where to look:
 ``ng.data``             datasets, and loaders of batches
 ``ng.io``               files of nested arrays: ``save`` and ``load``
 ``ng.testing``          checks of gradients
+``ng.benchmark``        decorators for ``python -m numgrad bench``
 ``ng.viz``              drawings of what was recorded
 ``ng.config``           settings, and the number of threads
 ``ng.errors``           the exceptions; each is a ``NumgradError`` and a built-in
@@ -147,7 +148,18 @@ from numgrad.tensors import numpy_protocol as _numpy_protocol  # noqa: F401 (for
 
 __version__ = "0.1.0"
 
-_SUBPACKAGES = ("array_api", "data", "func", "io", "nn", "optim", "stats", "testing", "tree")
+_SUBPACKAGES = (
+    "array_api",
+    "benchmark",
+    "data",
+    "func",
+    "io",
+    "nn",
+    "optim",
+    "stats",
+    "testing",
+    "tree",
+)
 _SUBPACKAGES += ("viz",)
 _SUBPACKAGES += tuple(sorted({_home.partition(".")[2] for _home in _NAMESPACES.values()}))
 _ON_FIRST_USE = {

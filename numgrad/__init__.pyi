@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from numgrad import array_api as array_api
 from numgrad import autograd as autograd
+from numgrad import benchmark as benchmark
 from numgrad import config as config
 from numgrad import data as data
 from numgrad import errors as errors
@@ -505,7 +506,7 @@ def floor(x: _Array) -> Tensor:
     """Largest integer not above the operand."""
 
 def floor_divide(a: _Array, b: _Array) -> Tensor:
-    """Largest integer not above the quotient."""
+    """Largest integer not above the quotient; of infinities the limit, as the Array API says."""
 
 def fmax(a: _Array, b: _Array) -> Tensor:
     """Larger of two operands, a NaN losing; of equal operands the first takes the gradient."""
@@ -1034,6 +1035,9 @@ def roll(x: _Array, shift: Any, axis: _Axis = None) -> Tensor:
 
 def rollaxis(x: _Array, axis: _Array, start: Any = 0) -> Tensor:
     """An axis moved back until it lies before another; ``moveaxis`` says it more plainly."""
+
+def roots(p: _Array) -> Tensor:
+    """Roots of a polynomial, of which simple ones have a gradient."""
 
 def rot90(x: _Array, k: Any = 1, axes: Any = ...) -> Tensor:
     """Rotated by 90 degrees ``k`` times, from the first towards the second of ``axes``."""

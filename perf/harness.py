@@ -208,14 +208,14 @@ def _cpu_times() -> list[int]:
 class Worker:
     """One library in a process of its own."""
 
-    def __init__(self, library: str, threads: int) -> None:
+    def __init__(self, library: str, threads: int, extra: Mapping[str, str] | None = None) -> None:
         self.library = library
         self.process = subprocess.Popen(
             [sys.executable, str(HERE / "peers.py"), library],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env=environment(threads),
-            cwd=ROOT,
+            env=environment(threads, extra),
+            cwd=HERE,
         )
         self._partial = b""
         try:

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import zlib
 from collections import Counter
 
 import pytest
@@ -28,15 +29,31 @@ gc.set_threshold(50_000, 20, 20)
 def pytest_addoption(parser):
     parser.addoption("--all", action="store_true", help="run every case of the slow tests as well")
     parser.addoption("--left-out", action="store_true", help="run what is left out without --all")
+    parser.addoption(
+        "--one-in",
+        type=int,
+        default=1,
+        metavar="N",
+        help="of these, run about one in N, always the same",
+    )
 
 
 def pytest_collection_modifyitems(config, items):
     """Without ``--all`` a slow test runs its first case, or none if marked ``slow(cases=0)``.
 
     ``--left-out`` runs the other cases: with a run without options before it, that is everything.
+    ``--one-in N`` takes a sample of what would run, by checksums of the names.
     """
+    kept, left_out = _by_options(config, items)
+    sample = config.getoption("--one-in")
+    taken = [item for item in kept if zlib.crc32(item.nodeid.encode()) % sample == 0]
+    config.hook.pytest_deselected(items=[*left_out, *(set(kept) - set(taken))])
+    items[:] = taken
+
+
+def _by_options(config, items):
     if config.getoption("--all"):
-        return
+        return items, []
     met: Counter[tuple[pytest.Collector, str]] = Counter()
     kept, left_out = [], []
     for item in items:
@@ -44,10 +61,7 @@ def pytest_collection_modifyitems(config, items):
         test = item.parent, item.originalname
         met[test] += 1
         (left_out if limits and met[test] > min(limits) else kept).append(item)
-    if config.getoption("--left-out"):
-        kept, left_out = left_out, kept
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = kept
+    return (left_out, kept) if config.getoption("--left-out") else (kept, left_out)
 
 
 def _global_state():

@@ -123,6 +123,27 @@ def test_parameters_are_those_of_the_standard():
         assert [p.name for p in parameters if p.kind is p.KEYWORD_ONLY] == keywords
 
 
+def test_quotients_of_infinities_are_limits():
+    """As the standard says, in any form; NumPy has NaN and -1."""
+    a = np.array([np.inf, -np.inf, np.inf, -np.inf, 2.0, -2.0, np.inf, 3.0, -0.0])
+    b = np.array([2.0, 2.0, -2.0, -2.0, -np.inf, np.inf, np.inf, 0.0, 2.0])
+    expected = np.array([np.inf, -np.inf, -np.inf, np.inf, -0.0, -0.0, np.nan, np.inf, -0.0])
+    forms = (
+        xp.floor_divide,
+        lambda a, b: a // b,
+        ng.jit(lambda a, b: a // b),
+        lambda a, b: divmod(a, b)[0],
+    )
+    for dtype in (np.float64, np.float32):
+        for form in forms:
+            found = form(ng.tensor(a.astype(dtype)), ng.tensor(b.astype(dtype))).numpy()
+            np.testing.assert_array_equal(found, expected)
+            assert np.array_equal(np.signbit(found[:6]), np.signbit(expected[:6]))
+    z = xp.tanh(xp.asarray([complex(np.inf, y) for y in (2.0, -2.0, np.nan)])).numpy()
+    np.testing.assert_array_equal(z.real, 1)
+    np.testing.assert_array_equal(np.signbit(z.imag[:2]), [False, True])
+
+
 PROGRAM = """
 import json, warnings
 warnings.simplefilter("ignore")

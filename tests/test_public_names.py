@@ -20,8 +20,9 @@ NumgradTypeError NumgradValueError RowSparseTensor Tensor abs absolute acos acos
 amax amin angle any append apply_along_axis apply_over_axes arange arccos arccosh arcsin arcsinh
 arctan arctan2 arctanh argmax argmin argpartition argsort argwhere around array_api array_split
 asarray asin asinh associative_scan astype atan atan2 atanh atleast_1d atleast_2d atleast_3d
-autograd average bincount bitwise_and bitwise_count bitwise_invert bitwise_left_shift bitwise_not
-bitwise_or bitwise_right_shift bitwise_xor block broadcast_arrays broadcast_to c_ cat cbrt ceil
+autograd average benchmark bincount bitwise_and bitwise_count bitwise_invert bitwise_left_shift
+bitwise_not bitwise_or bitwise_right_shift bitwise_xor block broadcast_arrays broadcast_to c_ cat
+cbrt ceil
 checkpoint checkpoint_sequential choose clamp clip column_stack complex128 complex64 compress
 concat concatenate cond config conj conjugate convolve copy copysign corrcoef correlate cos cosh
 count_nonzero cov cross cummax cummin cumprod cumsum cumulative_prod cumulative_sum
@@ -44,8 +45,8 @@ nanprod nanquantile nanstd nansum nanvar ndimage negative newaxis nextafter nn n
 not_equal ones ones_like ops optim outer pad partition percentile permute permute_dims pi piecewise
 poly polyadd polyder polydiv polyfit polygamma polyint polymul polysub polyval positive power
 primitive prod psi ptp put quantile r_ rad2deg radians random ravel real real_if_close reciprocal
-relu remainder repeat reshape resize right_shift rint roll rollaxis rot90 round save scan scatter
-scatter_add scatter_reduce searchsorted select select_scatter set_checkpoint_early_stop
+relu remainder repeat reshape resize right_shift rint roll rollaxis roots rot90 round save scan
+scatter scatter_add scatter_reduce searchsorted select select_scatter set_checkpoint_early_stop
 set_grad_enabled set_num_threads setdiff1d setxor1d sigmoid sign signal signbit simpson sin sinc
 sinh slice_scatter sliding_window_view softmax softplus sort sort_complex spacing special split
 sqrt square squeeze stack stats std stop_gradient subtract sum swapaxes switch take take_along_axis
@@ -58,9 +59,9 @@ vector_norm vhp viz vjp vmap vsplit vstack where while_loop zeros zeros_like zet
 
 MODULES = """
 array_api array_api.fft array_api.linalg autograd autograd.forward_ad autograd.function
-autograd.functional autograd.graph config data errors fft func io linalg ndimage nn nn.functional
-nn.init nn.utils optim optim.lr_scheduler optim.swa_utils random signal special stats testing tree
-viz
+autograd.functional autograd.graph benchmark config data errors fft func io linalg ndimage nn
+nn.functional nn.init nn.utils optim optim.lr_scheduler optim.swa_utils random signal special stats
+testing tree viz
 """
 
 

@@ -589,7 +589,7 @@ class Tensor:
     def floor_(self) -> Tensor:
         """In-place form of ``floor``; returns the tensor."""
     def floor_divide(self, b: _Array) -> Tensor:
-        """Largest integer not above the quotient."""
+        """Largest integer not above the quotient; of infinities the limit, as the Array API says."""
 
     def floor_divide_(self, b: _Array) -> Tensor:
         """In-place form of ``floor_divide``; returns the tensor."""

@@ -255,7 +255,7 @@ reciprocal.kink(x=([0.0, -0.0, np.inf], [-np.inf, -np.inf, 0]))
 
 @elementwise(ref=np.floor_divide, dunder="floordiv", domain=(0.5, 9.0), real=True)
 def floor_divide(a, b):
-    """Largest integer not above the quotient.
+    """Largest integer not above the quotient; of infinities the limit, as the Array API says.
 
     Examples
     --------

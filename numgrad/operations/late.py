@@ -25,6 +25,7 @@ _MODULES: dict[str, str] = {
     "order_statistics": "median nanmedian",
     "polynomial": "poly polyadd polyder polydiv polyint polymul polysub polyval vander",
     "polynomial_fit": "polyfit",
+    "polynomial_roots": "roots",
     "quantiles": "nanpercentile nanquantile percentile quantile",
     "running": "cummax cummin logcumsumexp",
     "searching": "argwhere bincount digitize flatnonzero nonzero searchsorted",

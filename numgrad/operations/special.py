@@ -41,7 +41,9 @@ sigmoid.kink(x=([800.0, -800.0, np.inf, -np.inf], [0, 0, 0, 0]))
 sigmoid.complex_ref = lambda x: 1 / (1 + np.exp(-x))
 
 
-@elementwise(ref=lambda x: 1 / (1 + np.exp(-x)), scalar="sigmoid", method=False, internal=True)
+@elementwise(
+    ref=lambda x: 1 / (1 + np.exp(-1.0 * x)), scalar="sigmoid", method=False, internal=True
+)
 def logistic(x):
     """``sigmoid`` in gradient formulas: saves its operand, as ``1 - y`` cancels on the right."""
     return 1 / (1 + np.exp(-x))

@@ -64,7 +64,9 @@ def average(x, axis=None, weights=None, returned=False, *, keepdims=False):
     x, weights = x.astype(dtype), weights.astype(dtype)
     total = sum(weights, axis=axis, keepdims=keepdims)
     known = state.ground.numbers(total)
-    if known is not None and (known == 0).any():
+    axes = normalize_axes("average", axis, len(x.shape))
+    of_none = any(x.shape[k] == 0 for k in axes) and 0 not in total.shape
+    if of_none or (known is not None and (known == 0).any()):
         raise NumgradZeroDivisionError(
             "average: weights add up to zero, so there is no mean of them"
         )

@@ -23,7 +23,6 @@ _FILES = "writes or reads files; use ng.save and ng.load"
 _NUMPYS = "is about the library itself"
 _NODES = "makes polynomials, nodes or zeros of integer orders, which have no derivative"
 _WHOLE = "is of integers; gamma, gammaln and binom take real numbers"
-_ROOTS = "are eigenvalues of the companion matrix: ng.linalg.eigvals has their gradients"
 _RARE = "has no operation: custom_vjp and custom_jvp give a function derivatives of your own"
 
 _REASONS = {
@@ -46,7 +45,6 @@ _REASONS = {
             nested_iters printoptions set_printoptions setbufsize seterr seterrcall show_config
             show_runtime test""",
         "joins rows as vstack does": "row_stack",
-        _ROOTS: "roots",
     },
     "numpy.linalg": {
         _NUMPYS: "test",

@@ -178,6 +178,31 @@ def test_gradients_of_parts():
     np.testing.assert_allclose(compiled(X), expected)
 
 
+@pytest.mark.parametrize("kind", [np.float64, np.complex128, np.float32])
+def test_roots_and_their_gradients(kind):
+    p = np.array([2.0, -3.0, 1.0, 5.0, -1.0], kind)
+    p += np.arange(5) * (0.5j if kind == np.complex128 else 0)
+    expected = np.roots(p)
+    np.testing.assert_allclose(ng.roots(p), expected, rtol=1e-6)
+    np.testing.assert_allclose(ng.jit(ng.roots)(p), expected, rtol=1e-6)
+    np.testing.assert_allclose(ng.roots([0, 0, 2, 4, 0]), [-2, 0])
+    assert ng.roots([3]).shape == ng.roots([0, 0]).shape == (0,)
+    if kind != np.float32:
+        x = ng.tensor(p, requires_grad=True)
+        assert gradcheck(np.roots, (x,))
+        assert gradgradcheck(np.roots, (x,))
+    # the quadratic formula, of many at once, and where a root is zero
+    q = np.array([[1.0, -3.0, 2.0], [2.0, 1.0, 0.0]])
+    rows = ng.vmap(ng.grad(lambda p: np.abs(ng.roots(p)).max()))(q)
+
+    def high(a, b, c):
+        return (abs(b) + np.sqrt(b * b - 4 * a * c)) / (2 * a)
+
+    for row, abc in zip(rows, q, strict=True):
+        steps = [high(*(abc + 1e-6 * e)) - high(*(abc - 1e-6 * e)) for e in np.eye(3)]
+        np.testing.assert_allclose(row, np.array(steps) / 2e-6, rtol=1e-6, atol=1e-9)
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
@@ -198,6 +223,9 @@ def test_gradients_of_parts():
         (lambda: ng.polyint(X[0], 3, [1.0, 2.0]), ValueError, "polyint: 2 constants"),
         (lambda: ng.polyfit(X[0], X[1], -1), ValueError, "polyfit: the degree"),
         (lambda: ng.polyfit(X[0], X[1, :3], 1), TypeError, "polyfit: 5 points and values"),
+        (lambda: ng.roots(X), ValueError, r"roots: .*\(3, 5\)"),
+        (lambda: ng.roots([1.0, np.nan]), ValueError, "roots: .*finite"),
+        (lambda: ng.average(np.ones((0, 2)), 0, np.ones(0)), ZeroDivisionError, "average: weights"),
         (lambda: ng.unwrap(X * 1j), TypeError, "unwrap: .*complex"),
         (lambda: ng.ediff1d([1, 2], 0.5), TypeError, "ediff1d: to_end of dtype float64"),
         (lambda: ng.gcd(1.5, 2), TypeError, "gcd: not defined for float64"),

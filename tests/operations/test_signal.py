@@ -237,9 +237,35 @@ def test_jacobians_take_the_batch_at_once():
         (lambda s, x: s.savgol_filter(x, 3, 3), "savgol_coeffs: 3 places.*order 3"),
         (lambda s, x: s.resample(x, 0), "resample: 4 points to 0"),
         (lambda s, x: s.detrend(x, bp=9), "detrend: bp=9"),
+        (lambda s, x: s.detrend(x[:0]), "detrend: no elements"),
+        (lambda s, x: s.convolve2d(ng.ones((2, 2)), ng.ones((0, 2))), "convolve2d: .* is empty"),
         (lambda s, x: s.medfilt(x, 2), "medfilt: kernel_size=2"),
     ],
 )
 def test_errors_name_the_operation_and_what_was_seen(call, says):
     with pytest.raises(ng.NumgradValueError, match=says):
         call(ng.signal, ng.ones(4))
+
+
+@pytest.mark.parametrize("n", [0, 1])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda s, x, w: s.convolve(x, w),
+        lambda s, x, w: s.convolve(w, x, "same"),
+        lambda s, x, w: s.correlate(x, w, "valid"),
+        lambda s, x, w: s.fftconvolve(x, x),
+        lambda s, x, w: s.lfilter(w, w + 0.5, x),
+        lambda s, x, w: s.lfilter(x + 1.0, w, w)[:0] if x.size else x * w.sum(),
+        lambda s, x, w: s.savgol_filter(x, 5, 2, mode="constant"),
+    ],
+)
+def test_gradients_of_what_has_no_element(function, n):
+    x = ng.tensor(np.ones(n), requires_grad=True)
+    w = ng.tensor([1.0, 2.0, 4.0], requires_grad=True)
+    y = function(ng.signal, x, w)
+    for gradient, leaf in zip(
+        ng.autograd.grad(y.sum(), (x, w), allow_unused=True), (x, w), strict=True
+    ):
+        assert gradient is None or gradient.shape == leaf.shape
+        assert n or gradient is None or not np.any(gradient.numpy())

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Container, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -203,7 +204,7 @@ class Elements:
         x = self.of(term.args[0])
         kept = [a for a in range(x.ndim) if a not in axes]
         lengths = [x.shape[a] for a in kept]
-        rows = x.transpose(*kept, *axes).reshape(int(np.prod(lengths, dtype=int)), -1)
+        rows = x.transpose(*kept, *axes).reshape(prod(lengths), prod(x.shape[a] for a in axes))
         return _array([self._total(kind, term.dtype, list(row)) for row in rows], lengths)
 
     def _total(self, kind: str, dtype: np.dtype, parts: list[Symbol]) -> Symbol:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from numgrad.codegen.dtypes import type_name
@@ -19,6 +19,7 @@ from numgrad.compiler.lower.pieces import Blocks, RunWriter, runs
 from numgrad.compiler.lower.statements import (
     Bodies,
     Statement,
+    alive_terms,
     expensive,
     make_statements,
 )
@@ -135,7 +136,7 @@ class KernelWriter(SourceWriter):
         contract: bool = False,
     ) -> None:
         self.joined, self.hint, self.contract = joined, terms.sizes.hint_of, contract
-        bodies, self.statements, self.items = arrange(terms, stored)
+        bodies, self.statements, self.items = arrange(terms, stored, exported)
         self.exported, self.terms = exported, bodies.stored
         kernels = {f"user:{name}": kernel for name, kernel in USER_KERNELS.items()}
         super().__init__(bodies, {}, Emitter(scalar_functions=kernels), {})
@@ -517,13 +518,19 @@ class KernelWriter(SourceWriter):
             self.put(depth, f"r{s.term.number} = p{n}[0, {column}]")
 
 
-def arrange(terms: Terms, stored: Sequence[Term]) -> tuple[Bodies, list[Statement], list[Item]]:
+def arrange(
+    terms: Terms, stored: Sequence[Term], exported: Collection[int]
+) -> tuple[Bodies, list[Statement], list[Item]]:
     """Statements and loops for stored terms, more of which are stored where that saves work."""
     hint = terms.sizes.hint_of
     kept = list(stored)
     while True:
         statements, loops = make_statements(kept, hint)
         bodies = Bodies(kept)
+        alive = alive_terms(statements, bodies, exported)
+        if len(alive) < len(kept):
+            kept = [t for t in kept if t.number in alive]
+            continue
         items = build(statements, bodies, loops)
         more = _worth_keeping(bodies, items)
         if not more:

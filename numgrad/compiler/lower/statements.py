@@ -13,7 +13,7 @@ over rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from numgrad.codegen.dtypes import BOOL, INT64
@@ -317,6 +317,22 @@ def loads(root: Symbol) -> list[Symbol]:
             out.append(symbol)
         stack.extend(symbol.args)
     return out
+
+
+def alive_terms(
+    statements: Sequence[Statement], bodies: Bodies, exported: Collection[int]
+) -> set[int]:
+    """Numbers of the stored terms that are read, if only by others that are.
+
+    A sum over no element is zero, whatever it would read.
+    """
+    found: set[int] = set()
+    loads = [(statement.term, bodies.loads(statement)) for statement in statements]
+    for term, read in reversed(loads):
+        if term.number in exported or term.number in found or term.op == PART:
+            found.add(term.number)
+            found.update(symbol.detail[0] for symbol in read)
+    return found & bodies.stored.keys()
 
 
 def expensive(body: Symbol, bodies: Bodies) -> list[tuple[Term, set[int]]]:

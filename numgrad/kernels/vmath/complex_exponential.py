@@ -159,7 +159,7 @@ def tanh_parts(x, y):
     a = fabs(x)
     if a > ONE_SIDED:
         real, imag = copysign(D_ONE, x), D_FOUR * (s * c) * exp_f64(-D_TWO * a)
-        imag = select((a == D_INF) & (s != s), copysign(D_ZERO, y), imag)
+        imag = select(a == D_INF, copysign(D_ZERO, y), imag)  # the sign of sin(2 y) is no limit
         real = select(imag == imag, real, imag)
     else:
         sinh = sinh_f64(x)

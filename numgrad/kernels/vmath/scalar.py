@@ -3,11 +3,12 @@
 import numpy as np
 
 from numgrad.codegen.device import device
-from numgrad.codegen.intrinsics import copysign, floor, select
+from numgrad.codegen.intrinsics import copysign, fabs, floor, select
 from numgrad.kernels.vmath.exponential import exp2_f32, exp2_f64, exp_f32, exp_f64
 from numgrad.kernels.vmath.logarithm import log1p_f32, log1p_f64
 
 _0f, _1f = np.float32(0.0), np.float32(1.0)
+_INF = np.float64(np.inf)
 _INV_LN2_64, _INV_LN2_32 = 1.4426950408889634, np.float32(1.4426950408889634)
 
 
@@ -79,14 +80,15 @@ def remainder_f32(x, y):
 
 @device
 def floor_divide_f64(x, y):
-    """Quotient rounded down."""
+    """Quotient rounded down; of infinities that of the limit, where NumPy has NaN and -1."""
     r = np.fmod(x, y)
     quotient = (x - r) / y
     quotient = select((r != 0.0) & ((r < 0.0) != (y < 0.0)), quotient - 1.0, quotient)
     whole = floor(quotient)
     whole = select(quotient - whole > 0.5, whole + 1.0, whole)
     whole = select(quotient == 0.0, copysign(0.0, x / y), whole)
-    return select(y == 0.0, x / y, whole)
+    limit = (y == 0.0) | (fabs(x) == _INF) | (fabs(y) == _INF)
+    return select(limit, x / y, whole)
 
 
 @device

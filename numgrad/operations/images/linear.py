@@ -15,7 +15,7 @@ from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.arrangement import flip
 from numgrad.operations.shape import as_index, as_operand, reshape
 from numgrad.operations.signal.boundaries import extended
-from numgrad.operations.signal.convolution import discrete_convolution
+from numgrad.operations.signal.convolution import convolution
 
 
 def each(name: str, value: Any, count: int, what: str) -> list[Any]:
@@ -107,7 +107,7 @@ def correlated(
         weights = flip(weights, axis=axes) if axes else weights
     if not axes:
         return cast(OPS["multiply"](x, weights), wanted, output)
-    out = discrete_convolution(x, weights, axes=axes, mode="valid")
+    out = convolution(x, weights, axes)
     return cast(out, wanted, output)
 
 

@@ -22,11 +22,12 @@ from numgrad.core.batching import BatchOperand
 from numgrad.core.declare import primitive
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind
-from numgrad.core.op import Op
+from numgrad.core.op import OPS, Op
 from numgrad.errors import NumgradValueError
 from numgrad.kernels.taps import taps_kernel
 from numgrad.operations.arrangement import flip
 from numgrad.operations.index import getitem
+from numgrad.operations.shape import broadcast_to
 
 _VECTORS, _IMAGES = 24, 3
 """Products for each element and doubling of the length from which Fourier transforms are faster."""
@@ -52,7 +53,7 @@ def discrete_convolution(a, b, *, axes, mode, method="auto"):
     """
     out = _result(a, b, axes=axes, mode=mode, method=method)
     a, b = a.astype(out.dtype, copy=False), b.astype(out.dtype, copy=False)
-    if 0 in (*a.shape, *b.shape):
+    if 0 in (*a.shape, *b.shape, *out.shape):
         return np.zeros(out.shape, out.dtype)
     if method == "auto":
         method = _choose(a, b, axes, mode)
@@ -187,6 +188,18 @@ def _batched(op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], s
     return bind(op, tuple(values), {**params, "axes": a.axes(params["axes"])})
 
 
+def convolution(
+    a: Any, b: Any, axes: Sequence[int], mode: str = "valid", method: str = "auto"
+) -> Any:
+    """The same, also of what has no element: zeros, sums over none."""
+    if all(x.shape[k] != 0 for x in (a, b) for k in axes):
+        return discrete_convolution(a, b, axes=axes, mode=mode, method=method)
+    out = _result(a, b, axes=axes, mode=mode, method=method)
+    none = tuple([slice(0, 0) if k in axes else slice(None) for k in range(len(a.shape))])
+    a, b = [OPS["sum"](getitem(x, none), axis=axes, keepdims=True) for x in (a, b)]
+    return broadcast_to(OPS["multiply"](a, b).astype(out.dtype), shape=out.shape)
+
+
 def convolved(name: str, a: Any, b: Any, axes: Sequence[int], mode: str, method: str) -> Any:
     """The convolution in SciPy's modes; same means the middle of full, of the size of ``a``."""
     axes = tuple(axes)
@@ -203,8 +216,8 @@ def convolved(name: str, a: Any, b: Any, axes: Sequence[int], mode: str, method:
                     "operand must be at least as long as the other along every axis"
                 )
             a, b = b, a
-        return discrete_convolution(a, b, axes=axes, mode=mode, method=method)
-    out = discrete_convolution(a, b, axes=axes, mode="full", method=method)
+        return convolution(a, b, axes, mode, method)
+    out = convolution(a, b, axes, "full", method)
     if mode == "full":
         return out
     starts = [(n - m) // 2 for n, m in zip(out.shape, a.shape, strict=True)]

@@ -21,8 +21,8 @@ from numgrad.operations.data_dependent import numbers_of
 from numgrad.operations.extend import pad, pad_constant
 from numgrad.operations.index import getitem
 from numgrad.operations.join import concat, stack
-from numgrad.operations.shape import as_index, as_operand, reshape
-from numgrad.operations.signal.convolution import discrete_convolution, turned
+from numgrad.operations.shape import as_index, as_operand, broadcast_to, reshape
+from numgrad.operations.signal.convolution import convolution, turned
 
 
 @primitive(
@@ -63,10 +63,12 @@ def _vjp_x(g, a, axis, reverse):
 def _vjp_a(g, a, y, meta_a, axis, reverse):
     axis, order = axis % len(y.shape), meta_a.shape[0]
     u = _vjp_x(g, a, axis, reverse)
+    if y.shape[axis] == 0:
+        return broadcast_to(-OPS["sum"](u), shape=(order,))
     if reverse:
         u, y = flip(u, axis=axis), flip(y, axis=axis)
     u = _along(u, axis, 1, None, after=order)
-    found = discrete_convolution(u, turned(y, (axis,)), axes=(axis,), mode="valid", method="direct")
+    found = convolution(u, turned(y, (axis,)), (axis,), "valid", "direct")
     others = tuple([k for k in range(len(y.shape)) if k != axis])
     return -OPS["sum"](found, axis=others) if others else -found
 
@@ -151,7 +153,7 @@ def lfilter(b, a, x, axis=-1, zi=None):
         shape[axis] = c.shape[0]
         return reshape(c, tuple(shape))
 
-    driven = discrete_convolution(x, laid(b), axes=(axis,), mode="full", method="direct")
+    driven = convolution(x, laid(b), (axis,), "full", "direct")
     tail = getitem(a, (slice(1, None),))
     if zi is None:
         driven = _along(driven, axis, None, n)
@@ -173,7 +175,7 @@ def lfilter(b, a, x, axis=-1, zi=None):
     state = _along(driven, axis, n, None)
     if a.shape[0] > 1:
         out = all_pole(out, tail, axis=axis)
-        fed = discrete_convolution(out, laid(tail), axes=(axis,), mode="full", method="direct")
+        fed = convolution(out, laid(tail), (axis,), "full", "direct")
         fed = _along(fed, axis, None, None, after=n + order - fed.shape[axis], before=1)
         state = OPS["subtract"](state, _along(fed, axis, n, n + order))
     return out, state

@@ -16,7 +16,7 @@ from numgrad.operations.index import getitem
 from numgrad.operations.join import concat
 from numgrad.operations.shape import as_index, as_operand, copy
 from numgrad.operations.signal.boundaries import extended
-from numgrad.operations.signal.convolution import discrete_convolution
+from numgrad.operations.signal.convolution import convolution
 
 
 def _coefficients(window_length: Any, polyorder: Any, deriv: Any, *more: Any) -> np.ndarray:
@@ -126,14 +126,14 @@ def savgol_filter(
         widths[axis] = (size - 1 - half, half) if size % 2 else (half - 1, half)
         modes = [mode] * len(x.shape)
         longer = extended("savgol_filter", x, widths, modes, cval)
-        return discrete_convolution(longer, weights, axes=(axis,), mode="valid")
+        return convolution(longer, weights, (axis,))
     if size > n:
         raise NumgradValueError(
             f"savgol_filter: window_length={size} is more than {n} elements along axis {axis}, in "
             "mode 'interp'"
         )
     lead = (slice(None),) * axis
-    middle = discrete_convolution(x, weights, axes=(axis,), mode="valid")
+    middle = convolution(x, weights, (axis,))
     if size % 2 == 0:
         middle = getitem(middle, (*lead, slice(1, None)))
     matrix = _ends(size, polyorder, deriv, delta).astype(kind)

@@ -10,7 +10,7 @@ from numgrad.errors import NumgradValueError
 from numgrad.operations.extend import pad
 from numgrad.operations.fourier.operands import axes_in_order
 from numgrad.operations.shape import as_operand
-from numgrad.operations.signal.convolution import convolved, discrete_convolution, turned
+from numgrad.operations.signal.convolution import convolution, convolved, turned
 
 
 def _pair(name: str, a: Any, b: Any, ndim: int | None = None) -> tuple[Any, Any]:
@@ -170,6 +170,8 @@ def _with_boundary(
         return convolved(name, a, b, (0, 1), mode, "auto")
     if mode not in ("full", "same"):
         raise NumgradValueError(f"{name}: mode is 'full', 'same' or 'valid', got {mode!r}")
+    if 0 in b.shape:
+        raise NumgradValueError(f"{name}: the second image, of shape {tuple(b.shape)}, is empty")
     widths = []
     for n in b.shape:
         after = n - 1 if mode == "full" else (n - 1 + odd) // 2
@@ -178,7 +180,7 @@ def _with_boundary(
         a = pad(a, widths, constant_values=fillvalue)
     else:
         a = pad(a, widths, _BOUNDARIES[boundary])
-    return discrete_convolution(a, b, axes=(0, 1), mode="valid")
+    return convolution(a, b, (0, 1))
 
 
 @composite(ref="scipy.signal.convolve2d", method=False, smooth=True)

@@ -107,6 +107,10 @@ def detrend(data, axis=-1, type="linear", bp=0):
     n = x.shape[-1]
     if type in ("constant", "c"):
         return moveaxis(_removed("detrend", x, type), -1, axis)
+    if n == 0:
+        raise NumgradValueError(
+            f"detrend: no elements along axis {axis}, through which no straight line goes"
+        )
     starts = sorted({0, n, *[as_index("detrend", b, "bp") for b in np.atleast_1d(bp).tolist()]})
     if starts[0] < 0 or starts[-1] > n:
         raise NumgradValueError(f"detrend: bp={bp!r} lies outside of {n} elements")

@@ -1,0 +1,210 @@
+"""What a file of benchmarks says: the functions, their arguments, their counterparts."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from numgrad.errors import NumgradValueError
+
+PREFIX = "bench_"
+ATTRIBUTE = "__numgrad_benchmark__"
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass
+class Declared:
+    """What the decorators said of one function."""
+
+    parameters: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    setup: Callable[..., Mapping[str, Any]] | None = None
+    counterparts: dict[str, Callable[..., Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A function and one choice of its parameters.
+
+    Attributes
+    ----------
+    name
+        The function's name without ``bench_``, and the parameters in brackets.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    parameters: Mapping[str, Any]
+    declared: Declared
+
+    def arguments(self) -> dict[str, Any]:
+        """The keyword arguments of a call, made anew."""
+        make = self.declared.setup
+        return dict(self.parameters) if make is None else dict(make(**self.parameters))
+
+
+def _declared(function: Callable[..., Any]) -> Declared:
+    found = getattr(function, ATTRIBUTE, None)
+    if found is None:
+        found = Declared()
+        setattr(function, ATTRIBUTE, found)
+    return found
+
+
+def parametrize(name: str, values: Sequence[Any]) -> Callable[[F], F]:
+    """Run a benchmark once for each value of a parameter; several decorators make all combinations.
+
+    Parameters
+    ----------
+    name
+        The parameter: a keyword argument of the benchmark, or of its ``setup``.
+    values
+        What it is in turn. They appear in names and files by their ``repr``.
+
+    Raises
+    ------
+    NumgradValueError
+        If there is no value, or the parameter has values already.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> @ng.benchmark.parametrize("n", [10, 1_000])
+    ... def bench_sum(n):
+    ...     return ng.ones(n).sum()
+    """
+    chosen = tuple(values)
+    if not chosen:
+        raise NumgradValueError(f"parametrize({name!r}): there is no value; give at least one")
+
+    def declare(function: F) -> F:
+        parameters = _declared(function).parameters
+        if name in parameters:
+            raise NumgradValueError(
+                f"parametrize({name!r}): {function.__name__} has values of {name!r} already"
+            )
+        parameters[name] = chosen
+        return function
+
+    return declare
+
+
+def setup(make: Callable[..., Mapping[str, Any]]) -> Callable[[F], F]:
+    """Make the arguments of a benchmark outside the time that is taken.
+
+    Parameters
+    ----------
+    make
+        Takes the parameters by keyword, returns the benchmark's keyword arguments.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import numgrad as ng
+    >>> @ng.benchmark.parametrize("n", [10, 1_000])
+    ... @ng.benchmark.setup(lambda n: {"x": np.linspace(0.0, 1.0, n)})
+    ... def bench_total(x):
+    ...     return np.sum(np.exp(x))
+    """
+
+    def declare(function: F) -> F:
+        _declared(function).setup = make
+        return function
+
+    return declare
+
+
+def against(benchmark: Callable[..., Any], library: str) -> Callable[[F], F]:
+    """Name what does in another library what a benchmark does: timed with ``--against library``.
+
+    Parameters
+    ----------
+    benchmark
+        The benchmark; the counterpart is called with the same arguments.
+    library
+        The library's name, such as ``"jax"`` or ``"torch"``. The counterpart runs in a process of
+        its own, since thread pools of libraries disturb each other. Results of JAX are waited for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import numgrad as ng
+    >>> def bench_product(n=100):
+    ...     return ng.ones((n, n)) @ ng.ones((n, n))
+    >>> @ng.benchmark.against(bench_product, "numpy")
+    ... def product_of_arrays(n=100):
+    ...     return np.ones((n, n)) @ np.ones((n, n))
+    """
+
+    def declare(function: F) -> F:
+        _declared(benchmark).counterparts[library] = function
+        return function
+
+    return declare
+
+
+def collect(path: Path) -> dict[str, Benchmark]:
+    """The benchmarks of a file by name, in the order of the file.
+
+    Raises
+    ------
+    NumgradValueError
+        If there is no such file, it fails to run, or it has no function ``bench_*``.
+    """
+    if not path.is_file():
+        raise NumgradValueError(f"bench {path}: there is no such file")
+    specification = importlib.util.spec_from_file_location(path.stem, path)
+    if specification is None or specification.loader is None:
+        raise NumgradValueError(f"bench {path}: not a Python file; its name has to end with .py")
+    module = importlib.util.module_from_spec(specification)
+    sys.modules.setdefault(path.stem, module)
+    sys.path.insert(0, str(path.parent))
+    try:
+        specification.loader.exec_module(module)
+    except Exception as error:
+        raise NumgradValueError(f"bench {path}: the file raises {error!r}") from error
+    found: dict[str, Benchmark] = {}
+    for name, function in vars(module).items():
+        if name.startswith(PREFIX) and callable(function):
+            for benchmark in _choices(name.removeprefix(PREFIX), function):
+                found[benchmark.name] = benchmark
+    if not found:
+        raise NumgradValueError(
+            f"bench {path}: no function whose name begins with {PREFIX!r}; name one so"
+        )
+    return found
+
+
+def _choices(name: str, function: Callable[..., Any]) -> list[Benchmark]:
+    declared = getattr(function, ATTRIBUTE, Declared())
+    keys = tuple(reversed(declared.parameters))  # as they are read, from the top
+    made = []
+    for values in itertools.product(*(declared.parameters[key] for key in keys)):
+        chosen = dict(zip(keys, values, strict=True))
+        brackets = ", ".join(f"{key}={value!r}" for key, value in chosen.items())
+        made.append(
+            Benchmark(f"{name}[{brackets}]" if chosen else name, function, chosen, declared)
+        )
+    return made
+
+
+def names_of(known: Iterable[str], text: str | None) -> list[str]:
+    """The names that contain a text.
+
+    Raises
+    ------
+    NumgradValueError
+        If there is none.
+    """
+    known = list(known)
+    chosen = [name for name in known if text is None or text in name]
+    if not chosen:
+        raise NumgradValueError(
+            f"bench --only {text!r}: no benchmark is called so; there are {', '.join(known)}"
+        )
+    return chosen
