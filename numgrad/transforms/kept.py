@@ -24,7 +24,7 @@ Save = str | int | Callable[[int], int] | None
 
 STATES, ALL, ROOT = "carries", "all", "sqrt"
 
-LONGER = 4
+LONGER = 8
 """How many times as long compiled segments are: starting one takes as long as 100 steps."""
 
 

@@ -26,6 +26,7 @@ from numgrad.codegen.dtypes import KERNEL_DTYPES, type_name
 from numgrad.codegen.library import LIBRARY
 from numgrad.compiler.graph.graph import Graph
 from numgrad.compiler.lower.kernel import Written
+from numgrad.compiler.lower.loop import LoopKernel
 from numgrad.compiler.run.program import KernelProgram, KernelStep, Options
 from numgrad.core.op import OPS
 
@@ -36,6 +37,10 @@ UNWRITTEN = {
     8: 0x7FF8A5A5A5A5A5A5,
 }
 """What memory holds that nobody wrote, by size of a real number."""
+
+
+COMPILING = ("run.specialise", "run.loop_program", "run.inner_program")
+"""Modules that compile graphs."""
 
 
 class EmulationError(AssertionError):
@@ -66,7 +71,9 @@ def emulating(
     """
     sizes = {"TASK": task, "LANES": lanes, "SHORT": short, "MOST_UNROLLED": unrolled}
     sizes["PIECE"] = piece
-    changes = [(_module("run.specialise"), "compile_graph", emulated)]
+    changes = [(_module(name), "compile_graph", emulated) for name in COMPILING]
+    entry = property(lambda self: functools.partial(run_loop, self.written))
+    changes.append((_module("run.loop_program").LoopProgram, "entry", entry))
     for name in ("lower.tree", "lower.write", "lower.nest", "lower.kernel", "lower.pieces"):
         module = _module(name)
         changes += [(module, key, value) for key, value in sizes.items() if hasattr(module, key)]
@@ -114,16 +121,29 @@ def run_kernel(written: Written, parallel: bool, *given: Any) -> None:
     lengths = given[len(given) - len(written.lengths) :]
     if not all(type(n) is int for n in lengths):
         raise EmulationError(f"lengths {lengths}")
-    namespace = memory.namespace()
     text = written.source(parallel=parallel)
+    _run(memory, text, written.emitter.namespace, *given[: len(terms)], *scalars, *lengths)
+
+
+def run_loop(kernel: LoopKernel, *given: Any) -> None:
+    """Run the kernel of a loop."""
+    memory = Memory()
+    for array in given:
+        if isinstance(array, np.ndarray):
+            memory.add(array)
+    _run(memory, kernel.source, kernel.functions, *given)
+
+
+def _run(memory: Memory, text: str, functions: dict[str, Any], *given: Any) -> None:
+    namespace = memory.namespace()
     source = re.sub("^(import|from) .*$", "", text, flags=re.MULTILINE)
     for name in re.findall(r"^from numgrad\S* import \w+ as (\w+)", text, re.MULTILINE):
         if name not in namespace:
             namespace[name] = _function(name)
-    namespace.update(written.emitter.namespace)
+    namespace.update(functions)
     with np.errstate(all="ignore"):
         exec(_compiled(source), namespace)
-        namespace["kernel"](*given[: len(terms)], *scalars, *lengths)
+        namespace["kernel"](*given)
 
 
 @functools.lru_cache(64)

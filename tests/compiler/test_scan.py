@@ -1,5 +1,7 @@
 """``ng.scan`` under ``ng.jit``: a native loop, against the same loop run eagerly."""
 
+import _thread
+import threading
 import tracemalloc
 
 import numpy as np
@@ -280,3 +282,66 @@ def test_constants_in_a_step_are_constants_of_its_derivatives(loop):
         np.testing.assert_allclose(found(x), slope, rtol=1e-12)
     batch = ng.jit(ng.vmap(ng.grad(f)))(np.array([x, 0.5]))
     np.testing.assert_allclose(batch, [slope, ng.grad(f)(0.5)], rtol=1e-12)
+
+
+WIDE = {
+    "vector": lambda w: ng.scan(lambda h, x: (np.tanh(w @ h + x), h * h), ng.ones(12), LONG)[1],
+    "twice": lambda w: ng.scan(
+        lambda h, x: (np.tanh(h @ w + w.T @ x), None), ng.ones(12), LONG, reverse=True
+    )[0],
+    "rows": lambda w: ng.scan(
+        lambda h, x: (np.tanh(h @ (w * w) + x), None), ng.ones((2, 12)), LONG
+    )[0],
+    "segments": lambda w: ng.scan(
+        lambda h, x: (np.tanh(w @ h + x), None), ng.ones(12), LONG, save=4
+    )[0],
+    "complex": lambda w: (
+        ng.scan(
+            lambda h, x: (np.tanh(w.astype(complex) @ h * (1 + 0.1j) + x), None),
+            ng.ones(12) * 1j,
+            LONG,
+        )[0].real
+    ),
+}
+LONG = ng.asarray(RNG.normal(size=(9, 12)))
+
+
+@pytest.mark.slow(cases=2)
+@pytest.mark.parametrize("name", WIDE)
+def test_gradients_of_matrices_are_products_after_the_loop(name):
+    gradient = ng.grad(lambda w: np.sum(WIDE[name](w)))
+    compiled = ng.jit(gradient)
+    w, t = RNG.normal(size=(2, 12, 12)) / 4
+    np.testing.assert_allclose(compiled(w), gradient(w), rtol=1e-10, atol=1e-12)
+    loops = [n for n in compiled.graph(w).nodes if n.name == "scan" and n.params["reverse"]]
+    carried = [
+        v.shape for n in loops for v in n.params["body"].graph.inputs[: n.params["body"].carries]
+    ]
+    assert carried
+    assert name == "segments" or (12, 12) not in carried
+    found = ng.jit(lambda w: ng.jvp(gradient, (w,), (t,))[1])
+    np.testing.assert_allclose(found(w), ng.jvp(gradient, (w,), (t,))[1], rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_long_loops_are_many_calls_of_their_kernel(reverse, monkeypatch):
+    monkeypatch.setattr(loop_program, "FIRST", 3)
+    monkeypatch.setattr(loop_program, "longer", lambda steps, taken: steps + 1)
+
+    def f(x):
+        total, rows = ng.scan(lambda c, x: (np.sin(c) + x, c * x), 0.1, x, reverse=reverse)
+        return total + np.sum(rows)
+
+    x = RNG.normal(size=20)
+    value, slope = ng.jit(ng.value_and_grad(f))(x)
+    np.testing.assert_allclose(value, f(x), rtol=1e-13)
+    np.testing.assert_allclose(slope, ng.grad(f)(x), rtol=1e-12)
+
+
+def test_control_c_ends_a_long_loop():
+    f = ng.jit(lambda x: ng.fori_loop(0, 1 << 40, lambda i, c: np.sin(c) * x, x))
+    timer = threading.Timer(0.7, _thread.interrupt_main)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        f(1.0)
+    timer.join()

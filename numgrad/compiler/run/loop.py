@@ -4,7 +4,8 @@ Note [Derivatives of loops]
 ---------------------------
 The gradient of a loop is again a loop, from the end to the start: its step computes the step of the
 first one anew from the carry that was kept, and pulls the cotangent of the carry back through it.
-What all steps read has its gradients summed up in the carry. Tangents go along with the carry, and
+What all steps read has its gradients summed up in the carry, or after the loop (Note [Products
+after a loop] in ``stacked``). Tangents go along with the carry, and
 a batch of loops is a loop of batches. All of these are bodies traced from the graph of the first
 one, so they can be differentiated and batched again.
 """
@@ -26,6 +27,7 @@ from numgrad.compiler.graph.graph import CONSTANT, INPUT, SIZE, Graph
 from numgrad.compiler.passes.common import join_common
 from numgrad.compiler.run.loop_program import Body
 from numgrad.compiler.run.replay import replay
+from numgrad.compiler.run.stacked import product, with_factors
 from numgrad.compiler.trace.body import TracedBody, trace_body
 from numgrad.compiler.trace.cut import extract
 from numgrad.core.abstract import zeros
@@ -112,19 +114,26 @@ def _pulled(
     metas = body.metas
     wanted = [k for k, m in enumerate(metas) if follows(m)]
     summed = [k for k in wanted if k >= c + body.xs]
-    back, besides = derived(
-        body,
-        ("pull", tuple(of_rows)),
-        lambda: _pullback(body, of_carry, of_rows, wanted, summed),
-    )
+
+    def make() -> tuple[tuple[Body, dict[int, list[tuple[int, int]]]], list[Any]]:
+        whole, besides = _pullback(body, of_carry, of_rows, wanted, summed)
+        sums = range(len(of_carry), whole.carries)
+        return with_factors(whole, sums), besides
+
+    (back, places), besides = derived(body, ("pull", tuple(of_rows)), make)
+    factored = {summed[k - len(of_carry)]: pairs for k, pairs in places.items()}
+    added = [k for k in summed if k not in factored]
     start = [grads[k] for k in of_carry]
-    start += [Tensor(zeros(inputs[k].shape, metas[k].dtype)) for k in summed]
+    start += [Tensor(zeros(inputs[k].shape, metas[k].dtype)) for k in added]
     rows = [grads[k] for k in of_rows]
     operands = (*start, *kept, *xs, *rows, *outside, *besides)
     found = _loop(back, operands, params, reverse=True)
-    by_operand: dict[int, Any] = dict(zip((*of_carry, *summed), found, strict=False))
+    by_operand: dict[int, Any] = dict(zip((*of_carry, *added), found, strict=False))
     through = [k for k in wanted if c <= k < c + body.xs]
-    by_operand.update(zip(through, found[back.carries :], strict=False))
+    collected = found[back.carries :]
+    by_operand.update(zip(through, collected, strict=False))
+    for k, pairs in factored.items():
+        by_operand[k] = product([(collected[i], collected[j]) for i, j in pairs], metas[k].dtype)
     return [by_operand.get(k) for k in range(len(metas))]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,6 +23,16 @@ from numgrad.compiler.run.program import compile_graph, stored_as
 from numgrad.compiler.run.replay import replay
 from numgrad.compiler.trace.cut import ancestors, extract
 from numgrad.core.formula import Meta
+
+FIRST, SECONDS, MOST = 256, 0.05, 1 << 40
+"""Steps of the first call of a kernel, and what later ones may take: between calls Ctrl-C ends it.
+"""
+
+
+def longer(steps: int, taken: float) -> int:
+    """How many steps to make in a call, after one of ``steps``."""
+    return int(min(MOST, max(1, steps * min(SECONDS / max(taken, 1e-7), 1e4))))
+
 
 _MOST_SIZES = 100
 """Combinations of shapes of operands that a loop remembers."""
@@ -204,9 +215,31 @@ class LoopProgram:
         if self.written is None:
             self._in_turn(operands, made, length, reverse)
             return made
-        if self._call(operands, made, length, reverse, given)[0] >= 0:
+        if not self._natively(operands, made, length, reverse, given):
             self._in_turn(operands, made, length, reverse)
         return made
+
+    def _natively(
+        self, operands: list[np.ndarray], made: list[np.ndarray], length: int, reverse: bool,
+        given: Sequence[int],
+    ) -> bool:  # fmt: skip
+        """Call the kernel for some steps after the other; whether none of these failed."""
+        carry, xs, outside = self.body.parts(operands)
+        last, rows = made[: len(carry)], made[len(carry) :]
+        done, steps = 0, FIRST
+        while True:
+            begin, end = time.perf_counter(), min(length, done + steps)
+            here = slice(length - end, length - done) if reverse else slice(done, end)
+            if end - done < length:
+                now = [*carry, *(x[here] for x in xs), *outside]
+                found = self._call(
+                    now, [*last, *(x[here] for x in rows)], end - done, reverse, given
+                )
+            else:
+                found = self._call(operands, made, length, reverse, given)
+            if found[0] >= 0 or end == length:
+                return found[0] < 0
+            carry, done, steps = last, end, longer(steps, time.perf_counter() - begin)
 
     def _call(
         self, operands: Sequence[np.ndarray], made: Sequence[np.ndarray], length: int,

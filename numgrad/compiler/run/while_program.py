@@ -7,11 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from numgrad.compiler.run.loop_program import Body, LoopProgram
-
-FIRST, SECONDS, MOST = 64, 0.05, 1 << 40
-"""Steps of the first call of a kernel, and what later ones may take: between calls Ctrl-C ends it.
-"""
+from numgrad.compiler.run.loop_program import FIRST, Body, LoopProgram, longer
 
 
 class WhileProgram(LoopProgram):
@@ -44,8 +40,7 @@ class WhileProgram(LoopProgram):
             arrays, made = made, arrays
             if not arrays[body.until]:
                 return arrays, done
-            taken = max(time.perf_counter() - begin, 1e-7)
-            steps = int(min(MOST, max(1, steps * min(SECONDS / taken, 1e4))))
+            steps = longer(steps, time.perf_counter() - begin)
 
     def _until(
         self, arrays: list[np.ndarray], outside: list[np.ndarray]
