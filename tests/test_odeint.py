@@ -225,6 +225,7 @@ def test_few_times_and_repeated_ones(run):
 
 def test_empty_states():
     assert ng.odeint(decay, np.zeros((0, 2)), TIMES).shape == (4, 0, 2)
+    assert ng.vmap(lambda y: ng.odeint(decay, y, TIMES))(np.zeros((0, 2))).shape == (0, 4, 2)
 
 
 FAILURES = {

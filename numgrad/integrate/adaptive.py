@@ -276,5 +276,6 @@ def _taken(place: Any, tree: Any) -> Any:
 
 
 def _known(flag: Any) -> Any:
-    """A truth value as a bool, or as it is if that is not known or differs by example."""
-    return flag if state.ground.deferred else decided("odeint", flag)
+    """A truth value as a bool, or as it is if that is not known, differs by example, or is none."""
+    empty = any(getattr(level, "size", 1) == 0 for level in state.interpreters)
+    return flag if state.ground.deferred or empty else decided("odeint", flag)
