@@ -18,7 +18,7 @@
 # %%
 import matplotlib.pyplot as plt
 import numpy as np
-from scipy import optimize
+from scipy import optimize, sparse
 
 import numgrad as ng
 from numgrad.cli import nist
@@ -184,3 +184,154 @@ def share_below(x, shape):
 median = ng.root(lambda x: share_below(x, 3.0) - 0.5, [2.0]).x[0]
 print(f"median {median:.6f}")
 assert np.isclose(median, 2.674060313723)
+
+# %% [markdown]
+# ## Differential equations
+#
+# `ng.solve_ivp` is SciPy's, by any of its methods, and differentiates the exact solution: by the
+# equations of sensitivities or of the adjoint. Predators and prey: find the rates that explain noisy
+# counts of both, and where both began.
+
+# %%
+times = np.linspace(0, 15, 40)
+
+
+def lotka_volterra(t, y, rates):
+    """How prey and predators grow."""
+    prey, predators = y
+    return [
+        rates[0] * prey - rates[1] * prey * predators,
+        rates[2] * prey * predators - rates[3] * predators,
+    ]
+
+
+def populations(p):
+    """Both at the times of the counts."""
+    return ng.solve_ivp(
+        lotka_volterra, (0, 15), p["start"], t_eval=times, args=(p["rates"],), rtol=1e-6
+    ).y
+
+
+truth = {"rates": np.array([1.1, 0.4, 0.1, 0.4]), "start": np.array([10.0, 5.0])}
+counts = populations(truth).numpy() * (1 + 0.03 * rng.standard_normal((2, 40)))
+guess = {"rates": np.array([1.0, 0.5, 0.12, 0.45]), "start": np.array([9.0, 6.0])}
+found = ng.least_squares(lambda p: populations(p) - counts, guess, x_scale="jac").x
+print("rates", np.round(found["rates"], 3), " start", np.round(found["start"], 2))
+assert np.allclose(found["rates"], truth["rates"], rtol=0.05)
+
+figure, axes = plt.subplots(figsize=(7, 3))
+for label, seen, fitted, colour in zip(
+    ("prey", "predators"), counts, populations(found).numpy(), ("C0", "C1"), strict=True
+):
+    axes.plot(times, seen, ".", color=colour)
+    axes.plot(times, fitted, color=colour, label=label)
+axes.set_xlabel("time")
+axes.set_ylabel("population")
+axes.legend()
+figure
+
+# %% [markdown]
+# Robertson's chemistry is stiff: rates differ by nine powers of ten. `Radau`, `BDF` and `LSODA` are
+# given exact Jacobians. Which reaction decides what is left of the first substance?
+
+
+# %%
+def robertson(t, y, k):
+    """Three substances, three reactions."""
+    flows = k[0] * y[0], k[1] * y[1] ** 2, k[2] * y[1] * y[2]
+    return [flows[2] - flows[0], flows[0] - flows[1] - flows[2], flows[1]]
+
+
+def left(log):
+    """What is left after 40 s, by the logarithms of the rates."""
+    found = ng.solve_ivp(
+        robertson, (0, 40), [1.0, 0.0, 0.0], "Radau", args=(np.exp(log),), rtol=1e-6, atol=1e-10
+    )
+    return found.y[0, -1]
+
+
+k = np.array([0.04, 3e7, 1e4])
+share, slopes = ng.value_and_grad(left)(np.log(k))
+print(f"{share:.4f} are left; slopes by the logarithms of the rates: {np.round(slopes, 4)}")
+assert np.isclose(share, 0.71582707, rtol=1e-5)
+
+# %% [markdown]
+# All rates times 1.01 is time times 1.01. So the slopes sum up to that by the logarithm of time,
+# which the gradient by the end of the span is.
+
+# %%
+by_time = ng.grad(
+    lambda end: ng.solve_ivp(
+        robertson, (0, end), [1.0, 0.0, 0.0], "Radau", args=(k,), rtol=1e-6, atol=1e-10
+    ).y[0, -1]
+)(40.0)
+assert np.isclose(slopes.sum(), 40 * by_time, rtol=1e-3)
+
+# %% [markdown]
+# ## An inverse problem
+#
+# Heat flows through a plate of unknown conductivity, heated evenly, with cold edges: solve
+# $-\nabla\cdot(c\nabla u) = 1$ on 64 x 64 cells. The temperature was measured, with noise, in every
+# cell; which conductivity explains it? 4,096 unknowns, and each gradient costs one more solution of
+# the sparse system, by factors that are there already.
+
+# %%
+cells = 64
+number = np.arange(cells**2).reshape(cells, cells)
+sides = [(number[:, :-1], number[:, 1:]), (number[:-1], number[1:])]
+pairs = [(a.ravel(), b.ravel()) for a, b in sides]
+rows = np.concatenate([number.ravel(), *[x for a, b in pairs for x in (a, b)]])
+columns = np.concatenate([number.ravel(), *[x for a, b in pairs for x in (b, a)]])
+places = ng.sparse.pattern(sparse.coo_array((np.ones(len(rows)), (rows, columns))))
+
+
+def temperature(log):
+    """The temperature of each cell, by the logarithms of conductivities."""
+    c = np.exp(log).reshape(cells, cells)
+    across, along = (c[:, :-1] + c[:, 1:]) / 2, (c[:-1] + c[1:]) / 2
+    total = (
+        np.concatenate([2 * c[:, :1], across], axis=1)
+        + np.concatenate([across, 2 * c[:, -1:]], axis=1)
+        + np.concatenate([2 * c[:1], along])
+        + np.concatenate([along, 2 * c[-1:]])
+    )
+    across, along = across.reshape(-1), along.reshape(-1)
+    elements = np.concatenate([total.reshape(-1), -across, -across, -along, -along])
+    return ng.sparse.spsolve(elements, places, np.full(cells**2, 1.0 / cells**2))
+
+
+x, y = np.meshgrid(*[(np.arange(cells) + 0.5) / cells] * 2)
+truth = np.where((x - 0.6) ** 2 + (y - 0.4) ** 2 < 0.04, 1.0, 0.0)  # a disk that conducts better
+exact = temperature(truth.ravel())
+sigma = 0.002 * exact.max()
+seen = exact + sigma * rng.standard_normal(cells**2)
+
+
+def misfit(log):
+    """Squares of residuals, and a little for differences of neighbours."""
+    field = log.reshape(cells, cells)
+    rough = np.sum((field[1:] - field[:-1]) ** 2) + np.sum((field[:, 1:] - field[:, :-1]) ** 2)
+    return np.sum(((temperature(log) - seen) / sigma) ** 2) / 2 + rough
+
+
+result = ng.minimize(misfit, np.zeros(cells**2), method="L-BFGS-B", options={"maxiter": 150})
+disk = truth == 1
+found = result.x.reshape(cells, cells)
+print(
+    f"{result.nfev} evaluations; mean in the disk {found[disk].mean():.2f}, around it "
+    f"{found[~disk].mean():.2f}"
+)
+assert found[disk].mean() - found[~disk].mean() > 0.5
+
+figure, pictures = plt.subplots(1, 3, figsize=(9, 2.8))
+for axes, picture, title in zip(
+    pictures,
+    (seen.reshape(cells, cells), truth, found),
+    ("temperature", "log c: truth", "log c: found"),
+    strict=True,
+):
+    figure.colorbar(axes.imshow(picture, origin="lower"), ax=axes)
+    axes.set_title(title)
+    axes.set_xticks([])
+    axes.set_yticks([])
+figure

@@ -39,6 +39,8 @@ Where to look:
 ``ng.optim``            optimizers, schedules of learning rates, ``minimize`` over Tensors
 ``ng.minimize``, ...    SciPy's solvers with exact derivatives: ``least_squares``, ``curve_fit``,
                         ``root``, ``quad``; ``objective`` and ``linear_operator`` for others
+``ng.implicit``         roots, fixed points, minima, linear systems: differentiated as solutions
+``ng.sparse``           products with sparse matrices and systems of them
 ``ng.random``           Tensors of random numbers from NumPy's generators
 ``ng.data``             datasets, and loaders of batches
 ``ng.io``               files of nested arrays: ``save`` and ``load``
@@ -156,14 +158,16 @@ _SUBPACKAGES = (
     "benchmark",
     "data",
     "func",
+    "implicit",
     "io",
     "nn",
     "optim",
+    "sparse",
     "stats",
     "testing",
     "tree",
+    "viz",
 )
-_SUBPACKAGES += ("viz",)
 _SUBPACKAGES += tuple(sorted({_home.partition(".")[2] for _home in _NAMESPACES.values()}))
 _ON_FIRST_USE = {
     **{name: f"numgrad.{name}" for name in _SUBPACKAGES},

@@ -14,6 +14,7 @@ from numgrad import data as data
 from numgrad import errors as errors
 from numgrad import fft as fft
 from numgrad import func as func
+from numgrad import implicit as implicit
 from numgrad import io as io
 from numgrad import linalg as linalg
 from numgrad import ndimage as ndimage
@@ -21,6 +22,7 @@ from numgrad import nn as nn
 from numgrad import optim as optim
 from numgrad import random as random
 from numgrad import signal as signal
+from numgrad import sparse as sparse
 from numgrad import special as special
 from numgrad import stats as stats
 from numgrad import testing as testing

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.core.abstract import AbstractLength
+from numgrad.core.abstract import AbstractLength, broadcast_lengths
 from numgrad.core.interpreter import drawn, state
 from numgrad.core.op import OPS
 from numgrad.errors import (
@@ -32,7 +32,7 @@ from numgrad.errors import (
     NumgradValueError,
 )
 from numgrad.operations.shape import as_operand as _as_operand
-from numgrad.tensors.reparameterised import differentiated, fixed, follow
+from numgrad.tensors.reparameterised import PATHS, STANDARD, differentiated, fixed, follow
 from numgrad.tensors.tensor import Tensor
 
 __all__ = ["Generator", "default_rng", "get_state", "manual_seed", "set_state"]
@@ -140,10 +140,21 @@ class Generator:
 
     def _followed(self, name: str, parameters: tuple, size: Any) -> Tensor:
         """Numbers with gradients in the parameters: ``tensors.reparameterised``."""
+        if state.ground.inner:
+            return self._apart(name, parameters, size)
         moving = any(map(differentiated, parameters))
         given = tuple(map(fixed, parameters)) if moving else parameters
         found = _draw(getattr(self.generator, name), given, size)
         return follow(name, found, parameters) if moving else found
+
+    def _apart(self, name: str, parameters: tuple, size: Any) -> Tensor:
+        """The same in the body of a loop or branch, for which standard numbers are drawn before."""
+        standard = STANDARD.get(name, ())
+        given = (*(fixed(p) for p in parameters[: len(parameters) - len(standard)]), *standard)
+        if size is None:
+            size = broadcast_lengths(*[getattr(p, "shape", ()) for p in parameters])
+        drawn = _draw(getattr(self.generator, name), given, size)
+        return PATHS[name](drawn, given, *parameters)
 
     def random(self, size: Any = None, dtype: Any = np.float64) -> Tensor:
         """Numbers spread evenly over the interval from 0 up to 1, float64 or float32."""
@@ -405,11 +416,11 @@ def _draw(
 ) -> Tensor:
     """Numbers between bounds, in an array of a size or of the shape that these broadcast to."""
     draw = method if dtype is None else lambda *given: method(*given, dtype)
-    operands = [_checked(bound) for bound in bounds]
+    operands = [checked_parameter(bound) for bound in bounds]
     return _named(method, drawn, draw, operands, size, np.dtype(dtype or kind))
 
 
-def _checked(value: Any) -> Any:
+def checked_parameter(value: Any) -> Any:
     """A parameter, which is no Tensor that is to be differentiated."""
     if differentiated(value):
         raise NumgradRuntimeError(
@@ -422,7 +433,7 @@ def _checked(value: Any) -> Any:
 
 def _plain(value: Any) -> Any:
     """A parameter as NumPy takes it."""
-    return value.numpy() if isinstance(_checked(value), Tensor) else value
+    return value.numpy() if isinstance(checked_parameter(value), Tensor) else value
 
 
 def _drawn(method: Callable[..., Any], *args: Any) -> Tensor:

@@ -24,6 +24,7 @@ TRANSFORMS: dict[str, Callable[[Any, Callable], Callable]] = {
     "jacobian": lambda library, f: (
         library.jacobian if hasattr(library, "hvp") else library.jacfwd
     )(f),
+    "jacfwd": lambda library, f: library.jacfwd(f),
     "hvp": _hvp,
     "hessian": lambda library, f: library.hessian(f),
     "grad of grad": lambda library, f: library.grad(lambda x: library.grad(f)(x).sum()),

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.optimize
+import scipy.sparse
 
 import numgrad as ng
 
@@ -70,30 +71,50 @@ def test_hamiltonian_monte_carlo_has_the_moments_of_a_gaussian():
     np.testing.assert_allclose(np.cov(kept.T), covariance, atol=0.3)
 
 
-def test_a_conductivity_from_temperatures():
-    """An inverse problem in one dimension: solve -(c u')' = 1, and fit c to what was seen of u."""
-    n = 24
-    h = 1.0 / n
-    middles = (np.arange(n) + 0.5) * h
-    truth = 1.0 + 0.5 * np.sin(2 * np.pi * middles)
+CELLS = 64
 
-    def temperatures(log):
-        c = np.exp(log) / h**2  # of n cells between n + 1 points, of which the ends are cold
-        diagonal = c[:-1] + c[1:]
-        matrix = np.diag(diagonal) - np.diag(c[1:-1], 1) - np.diag(c[1:-1], -1)
-        return np.linalg.solve(matrix, np.ones(n - 1))
 
-    seen = temperatures(np.log(truth))
+def plate():
+    """Temperatures of a plate with cold edges, by the logarithms of conductivities of its cells."""
+    number = np.arange(CELLS**2).reshape(CELLS, CELLS)
+    sides = (number[:, :-1], number[:, 1:]), (number[:-1], number[1:])
+    pairs = [(a.ravel(), b.ravel()) for a, b in sides]
+    rows = np.concatenate([number.ravel(), *[x for a, b in pairs for x in (a, b)]])
+    columns = np.concatenate([number.ravel(), *[x for a, b in pairs for x in (b, a)]])
+    places = ng.sparse.pattern(scipy.sparse.coo_array((np.ones(len(rows)), (rows, columns))))
+    source = np.full(CELLS**2, 1.0 / CELLS**2)
+
+    def temperature(log):
+        c = np.exp(log).reshape(CELLS, CELLS)
+        across, along = (c[:, :-1] + c[:, 1:]) / 2, (c[:-1] + c[1:]) / 2
+        total = (
+            np.concatenate([2 * c[:, :1], across], axis=1)
+            + np.concatenate([across, 2 * c[:, -1:]], axis=1)
+            + np.concatenate([2 * c[:1], along])
+            + np.concatenate([along, 2 * c[-1:]])
+        )
+        across, along = across.reshape(-1), along.reshape(-1)
+        elements = np.concatenate([total.reshape(-1), -across, -across, -along, -along])
+        return ng.sparse.spsolve(elements, places, source)
+
+    return temperature
+
+
+def test_the_gradient_of_an_inverse_problem_in_4096_conductivities():
+    temperature = plate()
+    rng = np.random.default_rng(0)
+    log = 0.3 * rng.standard_normal(CELLS**2)
+    seen = 0.07 + 0.01 * rng.standard_normal(CELLS**2)
 
     def loss(log):
-        return np.sum((temperatures(log) - seen) ** 2)
+        return np.sum((temperature(log) - seen) ** 2)
 
-    step = np.cos(np.arange(n)) * 1e-5
-    slope = (loss(step) - loss(-step)) / 2
-    np.testing.assert_allclose(ng.grad(loss)(np.zeros(n)) @ step, slope, rtol=1e-6)
-    fit = scipy.optimize.least_squares(
-        lambda log: temperatures(log) - seen, np.zeros(n), jac=ng.jacobian(temperatures),
-        xtol=1e-15, ftol=1e-15, gtol=1e-15,
-    )  # fmt: skip
-    # temperatures say little of single cells, but all of the resistances between points
-    np.testing.assert_allclose(temperatures(fit.x), seen, rtol=1e-8)
+    # the middle of a plate that conducts evenly: a series known since Fourier
+    middle = temperature(np.zeros(CELLS**2)).numpy().reshape(CELLS, CELLS)[31:33, 31:33].mean()
+    np.testing.assert_allclose(middle, 0.0736713, rtol=1e-3)
+    gradient = ng.grad(loss)(log)
+    for _ in range(3):
+        step = 1e-4 * rng.standard_normal(CELLS**2)
+        slope = (8 * (loss(log + step) - loss(log - step)) - loss(log + 2 * step)
+                 + loss(log - 2 * step)) / 12  # fmt: skip
+        np.testing.assert_allclose(gradient @ step, float(slope), rtol=1e-6)

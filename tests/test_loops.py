@@ -1,5 +1,7 @@
 """Loops and branches as functions, against the Python loops that they stand for."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ from numgrad import errors
 
 RNG = np.random.default_rng(0)
 TIMES = np.linspace(0.5, 2.0, 5)
+START, WEIGHTS = np.ones(3), np.cos(np.arange(9.0)).reshape(3, 3) / 2
 
 
 def unrolled(step, carry, xs, reverse=False):
@@ -65,6 +68,57 @@ def test_gradients_of_what_a_step_reads_and_of_xs():
     np.testing.assert_allclose(
         mapped[1], ng.grad(lambda x: loss(unrolled, w, x))(2 * xs), rtol=1e-12
     )
+
+
+POLICIES = ["carries", "all", "sqrt", 1, 3, 20, lambda n: n // 2 + 1]
+
+
+def remembering(save, reverse=False, loop=ng.scan):
+    """A recurrent net whose state counts its steps."""
+
+    def total(w, xs):
+        def step(c, x):
+            h = np.tanh(w @ c["h"] + x)
+            return {"h": h, "k": c["k"] + 1}, (h * h, None, np.sum(h) * c["k"])
+
+        c, (a, _, b) = loop(step, {"h": START, "k": 0}, xs, reverse=reverse, save=save)
+        return np.sum(c["h"] * c["k"]) + np.sum(a) + np.sum(b**2)
+
+    return total
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("save", POLICIES, ids=str)
+def test_gradients_do_not_depend_on_what_is_kept(save, reverse):
+    w, xs = WEIGHTS, np.sin(np.arange(33.0).reshape(11, 3))
+    f, plain = remembering(save, reverse), remembering(None, reverse)
+    found, expected = (ng.value_and_grad(g, (0, 1))(w, xs) for g in (f, plain))
+    for a, b in zip(ng.tree.leaves(found), ng.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12)
+    if not reverse:
+        second = ng.hessian(lambda w: f(w, xs[:4]))(w)
+        np.testing.assert_allclose(
+            second, ng.hessian(lambda w: plain(w, xs[:4]))(w), rtol=1e-9, atol=1e-11
+        )
+    assert f(w, xs[:0]) == plain(w, xs[:0])
+
+
+def test_memory_grows_as_the_root_of_the_length():
+    """What is kept, in numbers of the size of a state."""
+
+    def peak(save, n):
+        f = ng.grad(
+            lambda x: np.sum(ng.fori_loop(0, n, lambda i, c: np.sin(np.cos(c)) + x, x, save))
+        )
+        f(x)
+        tracemalloc.start()
+        f(x)
+        found = tracemalloc.get_traced_memory()[1] / x.nbytes
+        tracemalloc.stop()
+        return found
+
+    x = np.ones(20_000)
+    assert 2 * peak("sqrt", 64) < 64 <= peak("carries", 64) < peak("all", 64)
 
 
 def test_nestings_and_kinds():
@@ -205,6 +259,13 @@ ERRORS = {
     "upper": (lambda: ng.fori_loop(0, 2.5, numbers, 0.0), "fori_loop: upper must be an integer"),
     "lower": (lambda: ng.fori_loop(None, 3, numbers, 0.0), "fori_loop: lower must be an integer"),
     "fraction": (lambda: ng.scan(numbers, 0.0, length=2.0), "scan: length must be an integer"),
+    "save": (lambda: ng.scan(numbers, 0.0, np.ones(3), save="root"), "'carries', 'all', 'sqrt'"),
+    "every": (lambda: ng.scan(numbers, 0.0, np.ones(3), save=0), "one or more"),
+    "flag": (lambda: ng.scan(numbers, 0.0, np.ones(3), save=True), "number of steps"),
+    "returned": (
+        lambda: ng.scan(numbers, 0.0, np.ones(3), save=lambda n: n / 2),
+        "what save returned must be an integer",
+    ),
     "axis": (
         lambda: ng.associative_scan(np.add, np.ones(3), axis=None),
         "associative_scan: axis must be an integer",

@@ -75,6 +75,10 @@ class AbstractArray:
     def nbytes(self) -> Any:
         return self.size * self.itemsize
 
+    @property
+    def flags(self) -> NoReturn:
+        self.refuse("computing with numbers (in a function that is called back)", CALLED_BACK)
+
     def item(self) -> NoReturn:
         self.refuse("item()", NUMBER)
 
@@ -123,6 +127,10 @@ NDARRAY = (
     "use a numgrad function in place of the NumPy one (ng.ops lists them; ng.zeros makes an array "
     "that can be filled), compute this outside of the function, or pass a number on which a shape "
     "depends as a static argument (static_argnums)"
+)
+CALLED_BACK = (
+    "it closes over an array that has no numbers yet: give it that as an argument, a solver's in "
+    "args"
 )
 """What to do where a number, a branch or an ndarray was asked for."""
 

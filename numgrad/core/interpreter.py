@@ -78,6 +78,8 @@ class Ground(Interpreter):
     """Says what arrays are as well; what lies under all other interpreters."""
 
     draws = True
+    inner: bool = False
+    """Whether it traces the body of a loop or branch: Note [Draws of a body] in ``draws``."""
     deferred: bool = False
     """Whether what is computed has numbers only later, each time that a compiled function runs."""
 
@@ -209,6 +211,10 @@ class Ground(Interpreter):
         them for many examples.
         """
 
+    def drawn_together(self, draws: Any) -> list[Any]:
+        """Tensors of what ``draws`` of a body give: Note [Draws of a body] in ``draws``."""
+        raise NotImplementedError
+
     @abstractmethod
     def seed(self) -> Any:
         """A random integer below ``2**53`` from NumPy's global generator."""
@@ -296,6 +302,12 @@ def drawn(*given: Any, **options: Any) -> Any:
     """``Ground.drawn`` by who says what a random number is here."""
     levels = (each for each in reversed(state.interpreters) if each.draws)
     return next(levels, state.ground).drawn(*given, **options)
+
+
+def drawn_together(draws: Any) -> list[Any]:
+    """``Ground.drawn_together`` by who says what a random number is here."""
+    levels = (each for each in reversed(state.interpreters) if each.draws)
+    return next(levels, state.ground).drawn_together(draws)
 
 
 @contextmanager

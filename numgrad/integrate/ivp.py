@@ -290,7 +290,7 @@ def _for_examples(
 
     with level._below():
         start = OPS["reshape"](level.unwrap(y0), (size * n,))
-        given = [p.value if level.owns(p) else p for p in params]
+        given = [level.unwrap(p) if level.owns(p) else p for p in params]
         result, y = _integrate(
             System(rhs, (), system.compiled), _spread(settings, size, n), times, start, given,
             dense, None,

@@ -204,7 +204,7 @@ def _product(w: np.ndarray, slope: np.ndarray) -> Any:
 
 def _fitted(g: np.ndarray, shape: tuple, dtype: np.dtype) -> np.ndarray:
     g = g.reshape(shape)
-    return (g.real if dtype.kind != "c" else g).astype(dtype, copy=False)
+    return (np.real(g) if dtype.kind != "c" else g).astype(dtype, copy=False)
 
 
 def _second(

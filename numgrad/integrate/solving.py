@@ -185,9 +185,9 @@ def _by_adjoint(run: Run, times: np.ndarray, w: np.ndarray) -> tuple[np.ndarray,
     order = np.argsort(times * _sign(run.t0, times), kind="stable")[::-1]
     for place, k in enumerate(order):
         state[:n] += w[k] * d / largest
-        until = times[order[place + 1]] if place + 1 < len(order) else run.t0
+        until = float(times[order[place + 1]]) if place + 1 < len(order) else run.t0
         if until != times[k]:
-            found = solved(settings, fun, (times[k], until), state, jac=jac, slopes=slopes)
+            found = solved(settings, fun, (float(times[k]), until), state, jac=jac, slopes=slopes)
             state = _steps(found, "the adjoint").y[:, -1]
     state = state / s * largest
     return state[:n], state[n:]

@@ -16,6 +16,7 @@ from numgrad.core.abstract import BRANCH, COUNT, NDARRAY, AbstractArray
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
+from numgrad.operations.sparse.kinds import NO_ARRAY, asked_by_product
 from numgrad.tensors.operators import acceptable
 
 _KEEPS_ARRAY = (
@@ -57,6 +58,8 @@ class TensorConversions(Tensor):
         return self._array
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if asked_by_product():
+            return NO_ARRAY
         _refuse_loss(self, "conversion to an ndarray", "an ndarray", _KEEPS_ARRAY)
         return np.array(self._array, dtype=dtype, copy=copy)
 

@@ -116,7 +116,12 @@ class Template:
     def bind(self) -> str:
         """The call by way of the interpreter, of operands that may be missing."""
         given = f"[v for v in ({', '.join(self.names)}, *rest) if v is not missing]"
-        return f"return bind(op, tuple({given}), params)"
+        return f"return {self.interpreted}(op, tuple({given}), params)"
+
+    @property
+    def interpreted(self) -> str:
+        """What calls the interpreter: the operation may look at operands of other kinds first."""
+        return "op.bind" if self.whole else "bind"
 
     def plan(self) -> list[str]:
         """Find arrays, ``plan`` and, of several operands, ``mask``."""
@@ -159,7 +164,7 @@ class Template:
         ready = [f"{a}_.flags.c_contiguous" for a in arrays]
         if self.checked or _NUMBER in kinds:  # the range of integers is looked at elsewhere
             ready.append("plan.floating")
-        refused = f"return bind(op, ({', '.join(self.names)},), params)"
+        refused = f"return {self.interpreted}(op, ({', '.join(self.names)},), params)"
         lines = [
             f"plan = plans.get(({', '.join(key)}))",
             f"if plan is None or not ({' and '.join(ready)}):",

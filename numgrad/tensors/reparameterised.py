@@ -77,3 +77,11 @@ PATHS: dict[str, Callable[..., Any]] = {
     "standard_t": _student,
 }
 """Functions of what was drawn, of the parameters it was drawn with, and of the parameters."""
+
+STANDARD: dict[str, tuple[float, ...]] = {
+    **dict.fromkeys(
+        ("normal", "laplace", "logistic", "gumbel", "uniform", "lognormal"), (0.0, 1.0)
+    ),
+    **dict.fromkeys(("exponential", "rayleigh", "weibull", "pareto", "gamma"), (1.0,)),
+}
+"""Last parameters of numbers from which those of any such parameters follow."""

@@ -61,7 +61,7 @@ def cond(
     if isinstance(choice, bool):
         return (true_fn if choice else false_fn)(*operands)
     if state.ground.deferred:
-        return _compiled("cond", choice, [false_fn, true_fn], operands)
+        return _compiled("cond", OPS["logical_not"](choice), [true_fn, false_fn], operands)
     return branched("cond", choice, true_fn, false_fn, operands)
 
 

@@ -464,7 +464,7 @@ class _Loop:
             structure = flatten(y, found)
             return [*self._checked(new), *(part for part in found if part is not None)]
 
-        outputs = iter(trace_body(function, metas, self.weak).graph.outputs)
+        outputs = iter(trace_body(function, metas, self.weak, draws=True).graph.outputs)
         dtypes = [next(outputs).dtype for _ in range(count)]
         kinds = [None if part is None else next(outputs) for part in found]
         return dtypes, structure, [None if v is None else (v.shape, v.dtype) for v in kinds]

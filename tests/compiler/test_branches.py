@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad.errors import NumgradError, NumgradTraceError
+from numgrad.errors import NumgradError
 
 RNG = np.random.default_rng(0)
 MATRIX = ng.asarray(RNG.normal(size=(3, 3)) / 3)
@@ -168,7 +168,7 @@ def test_lengths_are_those_of_the_call():
 ERRORS = {
     "shapes": (
         lambda x: ng.cond(x > 0, lambda: ng.ones(2), lambda: ng.ones(3)),
-        r"\(3,\) and \(2,\)",
+        r"\(2,\) and \(3,\)",
     ),
     "nesting": (lambda x: ng.cond(x > 0, lambda: (x,), lambda: x), "nested otherwise"),
     "kind": (lambda x: ng.cond(x > 0, lambda: "a", lambda: x), "holds a str"),
@@ -183,10 +183,3 @@ def test_errors_name_the_line(name):
     with pytest.raises(NumgradError, match=message) as caught:
         ng.jit(f)(1.5)
     assert "test_branches.py" in str(caught.value)
-
-
-def test_python_code_in_a_branch_is_refused_with_the_line():
-    rng = ng.random.default_rng(0)
-    f = ng.jit(lambda x: ng.cond(x > 0, lambda: rng.normal(), lambda: x))
-    with pytest.raises(NumgradTraceError, match=r"test_branches\.py.*cond"):
-        f(1.0)

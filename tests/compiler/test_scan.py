@@ -1,11 +1,14 @@
 """``ng.scan`` under ``ng.jit``: a native loop, against the same loop run eagerly."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
 import numgrad as ng
 from numgrad.compiler.run import loop_program
-from numgrad.errors import NumgradIndexError, NumgradTraceError
+from numgrad.errors import NumgradIndexError
+from tests.test_loops import WEIGHTS, remembering
 
 RNG = np.random.default_rng(0)
 P = np.array([10.0, 28.0, 8 / 3])
@@ -95,6 +98,46 @@ def test_value_and_gradient(f):
     np.testing.assert_allclose(gradient, ng.grad(f)(P), rtol=1e-11, atol=1e-12)
 
 
+@pytest.mark.slow(cases=1)
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("save", ["sqrt", "all", "carries", 3, lambda n: n // 2 + 1], ids=str)
+def test_gradients_do_not_depend_on_what_is_kept(save, reverse):
+    w, xs = WEIGHTS, np.sin(np.arange(33.0).reshape(11, 3))
+    expected = ng.value_and_grad(remembering(None, reverse), (0, 1))
+    found = ng.jit(ng.value_and_grad(remembering(save, reverse), (0, 1)))
+    for n in (11, 4, 1, 0):
+        leaves = [ng.tree.leaves(f(w, xs[:n])) for f in (found, expected)]
+        for a, b in zip(*leaves, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-13)
+    second = ng.jit(ng.hessian(lambda w: remembering(save, reverse)(w, XS[:, :3])))
+    plain = ng.hessian(lambda w: remembering(None, reverse)(w, XS[:, :3]))
+    np.testing.assert_allclose(second(w), plain(w), rtol=1e-9, atol=1e-11)
+
+
+def test_memory_grows_as_the_root_of_the_length():
+    def made(save):
+        def total(p):
+            return np.sum(
+                ng.scan(
+                    lambda s, _: (s + 1e-4 * lorenz(s, p), None), ng.ones(3), length=N, save=save
+                )[0]
+            )
+
+        return ng.jit(ng.value_and_grad(total))
+
+    N = 30_000
+    found = {}
+    for save in ("sqrt", "carries"):
+        f = made(save)
+        found[save] = f(P)
+        tracemalloc.start()
+        f(P)
+        found[save] += (tracemalloc.get_traced_memory()[1] / (3 * P.itemsize),)
+        tracemalloc.stop()
+    np.testing.assert_allclose(found["sqrt"][1], found["carries"][1], rtol=1e-9)
+    assert found["sqrt"][2] < 0.1 * N < N <= found["carries"][2]
+
+
 DERIVATIVES = {
     "hessian": ng.hessian,
     "forward": ng.jacfwd,
@@ -150,15 +193,8 @@ def test_a_step_that_needs_other_code_runs_between():
 def test_an_index_out_of_range_is_the_error_of_the_step():
     f = ng.jit(lambda k: ng.scan(lambda c, k: (c + TABLE[k, 0], None), 0.0, k)[0])
     np.testing.assert_allclose(f(np.array([0, 4, -5])), np.sum(TABLE.numpy()[[0, 4, 0], 0]))
-    with pytest.raises(NumgradIndexError, match="5"):
+    with pytest.raises(NumgradIndexError, match="out of range"):
         f(np.array([0, 5, 1]))
-
-
-def test_random_numbers_in_a_step_are_refused_with_the_line():
-    rng = ng.random.default_rng(0)
-    f = ng.jit(lambda x: ng.scan(lambda c, _: (c + rng.standard_normal(), None), x, length=3)[0])
-    with pytest.raises(NumgradTraceError, match=r"test_scan\.py.*draw before it"):
-        f(0.0)
 
 
 def test_what_nothing_reads_is_not_computed():

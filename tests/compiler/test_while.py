@@ -138,7 +138,7 @@ def test_an_index_out_of_range_is_the_error_of_the_step():
         lambda k: ng.while_loop(lambda c: c[0] != 3, lambda c: (c[0] + 1, table[c[0]]), k)[1]
     )
     assert f((0, 0.0)) == 2.0
-    with pytest.raises(NumgradIndexError, match="5"):
+    with pytest.raises(NumgradIndexError, match="out of range"):
         f((4, 0.0))
 
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from math import prod
 from typing import Any, NoReturn
 
@@ -28,12 +29,14 @@ from numgrad.autograd.variable import Tensor
 from numgrad.core.arguments import complete
 from numgrad.core.batching import BatchOperand, apply, by_example, find_rule, first_example
 from numgrad.core.composite import Composite
+from numgrad.core.draws import Draw, Draws
 from numgrad.core.interpreter import (
     Interpreter,
     above_ground,
     bind,
     bind_recorded,
     drawn,
+    drawn_together,
     state,
 )
 from numgrad.core.op import OPS, Op
@@ -45,6 +48,7 @@ from numgrad.errors import (
 )
 from numgrad.operations.index import is_basic_part
 from numgrad.operations.shape import as_operand
+from numgrad.operations.sparse.kinds import NO_ARRAY, asked_by_product
 
 
 class BatchingInterpreter(Interpreter):
@@ -155,26 +159,44 @@ class BatchingInterpreter(Interpreter):
         apart: bool = True,
     ) -> Batched:  # fmt: skip
         """Numbers of its own for each example."""
-        given = [BatchOperand(a.value if self.owns(a) else a, self.owns(a)) for a in operands]
         if size is None:
+            given = [BatchOperand(a.value if self.owns(a) else a, self.owns(a)) for a in operands]
             shape = np.broadcast_shapes(*[each.shape for each in given])
         else:
             shape = tuple(size) if isinstance(size, tuple | list) else (size,)
         with self._below():
-            if apart:
-                values = [each.aligned(len(shape)) for each in given]
-                return Batched(drawn(function, values, (self.size, *shape), dtype), self)
+            each = self._of_all(Draw(function, tuple(operands), shape, dtype, apart))
+            found = drawn(each.function, each.operands, each.shape, dtype, each.apart)
+            return Batched(found, self)
 
-            def in_turn(*given_now: Any) -> np.ndarray:
-                *values, (count, *rest) = given_now
-                found = np.empty((count, *rest), dtype)
-                for k in range(count):
-                    row = [v[k] if o.batched else v for v, o in zip(values, given, strict=True)]
-                    found[k] = function(*row, tuple(rest))
-                return found
+    def drawn_together(self, draws: Draw | Draws) -> list[Batched]:
+        """Numbers of its own for each example."""
+        with self._below():
+            found = drawn_together(self._of_all(draws))
+            places = zip(found, draws.leads, strict=True)
+            return [Batched(apply("moveaxis", x, source=n, destination=0), self) for x, n in places]
 
-            values = [each.value for each in given]
-            return Batched(drawn(in_turn, values, (self.size, *shape), dtype, False), self)
+    def _of_all(self, draws: Any) -> Any:
+        """What draws for all examples: their axis is the first of every single draw."""
+        if isinstance(draws, Draws):
+            extra = tuple([a.value if self.owns(a) else a for a in draws.extra])
+            return replace(draws, parts=tuple(map(self._of_all, draws.parts)), extra=extra)
+        function, shape, dtype = draws.function, draws.shape, draws.dtype
+        given = [BatchOperand(a.value if self.owns(a) else a, self.owns(a)) for a in draws.operands]
+        if draws.apart:
+            values = tuple([each.aligned(len(shape)) for each in given])
+            return replace(draws, operands=values, shape=(self.size, *shape))
+
+        def in_turn(*given_now: Any) -> np.ndarray:
+            *values, (count, *rest) = given_now
+            found = np.empty((count, *rest), dtype)
+            for k in range(count):
+                row = [v[k] if o.batched else v for v, o in zip(values, given, strict=True)]
+                found[k] = function(*row, tuple(rest))
+            return found
+
+        values = tuple([each.value for each in given])
+        return Draw(in_turn, values, (self.size, *shape), dtype, False)
 
     def _bind_batch(self, op: Op, operands: list[BatchOperand], params: dict[str, Any]) -> Any:
         rule = find_rule(op)
@@ -352,6 +374,9 @@ class Batched(Tensor):
     def __copy__(self) -> Batched:
         return Batched(self.value, self.level)
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return refuse("conversion to an ndarray") if not asked_by_product() else NO_ARRAY
+
     def __repr__(self) -> str:
         return (
             f"<one of {self.level.size} examples, shape {self.shape}, dtype {self.dtype}, of "
@@ -410,7 +435,6 @@ def _refusal(what: str, reason: str = _NO_NUMBERS) -> Callable[..., NoReturn]:
 
 
 _NUMBERS = {
-    "__array__": "conversion to an ndarray",
     "__bool__": "bool() or if",
     "__complex__": "complex()",
     "__contains__": "in",

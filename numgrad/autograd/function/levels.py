@@ -83,6 +83,12 @@ def _with_tangents(
     with _below():
         outputs, ctx = call_function(function, args, keywords)
         if any(t is not None for t in tangents):
+            if ctx is None and state.ground.deferred:
+                raise NumgradNotImplementedError(
+                    f"{function.__name__}: needs numbers, so a compiled function calls it back, "
+                    "which has gradients but no forward mode; use grad, vjp or jacrev, or do it "
+                    "outside of ng.jit"
+                )
             if ctx is None:
                 raise NumgradNotImplementedError(
                     f"{function.__name__}: forward mode within a batch needs a forward that was "

@@ -208,6 +208,7 @@ _RULES: dict[str, Callable[[Rewriting, TracedNode, Value], Value | None]] = {
     "negative": _negative,
     "positive": _identity,
     "detached": _identity,
+    "unrecorded": _identity,
     "copy": _identity,
     "conjugate": _conjugate,
     "absolute": _absolute,

@@ -10,10 +10,14 @@ import numpy as np
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.graph.graph import Value
 from numgrad.compiler.run.inner import joined, run_inner
-from numgrad.compiler.run.inner_program import Part
+from numgrad.compiler.run.inner_program import InnerPart
+from numgrad.compiler.run.loop import draws_before
 from numgrad.compiler.trace.arrays import TracedArray
-from numgrad.compiler.trace.body import trace_body
+from numgrad.compiler.trace.body import TracedBody, trace_body
+from numgrad.compiler.trace.cut import extract
+from numgrad.core.draws import of_branches
 from numgrad.core.formula import Meta
+from numgrad.core.interpreter import drawn_together
 from numgrad.core.op import OPS
 
 INT = np.dtype(np.int64)
@@ -36,7 +40,7 @@ def compiled_branches(
             kept += function()
             return [x for x in kept if x is not None]
 
-        body = trace_body(results, [Meta((), INT)], what=name)
+        body = trace_body(results, [Meta((), INT)], what=name, draws=True)
         outputs = iter(zip(body.graph.outputs, body.weak, strict=True))
         traced.append((body, [None if x is None else next(outputs) for x in kept]))
         absent.update(k for k, x in enumerate(kept) if x is None)
@@ -49,14 +53,33 @@ def compiled_branches(
         body.graph.outputs = [
             _converted(body.graph, v, d) for v, d in zip(values, dtypes, strict=True)
         ]
-    parts, besides = joined([(Part(body.graph), body.outside) for body, _ in traced])
-    made = iter(run_inner(parts, (which, *besides)) if places else ())
+    bodies = [body for body, _ in traced]
+    numbers: list[Any] = []
+    if any(body.draws for body in bodies):
+        numbers = drawn_together(of_branches([draws_before(body) for body in bodies], which))
+    outsides = [body.outside for body in bodies]
+    parts, besides = joined(list(zip(_given_all(bodies), outsides, strict=True)))
+    made = iter(run_inner(parts, (which, *numbers, *besides)) if places else ())
     out = [None if k in absent else next(made) for k in range(count)]
     for k, column in zip(places, columns, strict=True):
         array = getattr(out[k], "_array", None)
         if all(w for _, w in column) and isinstance(array, TracedArray):  # pyright: ignore
             array.value.weak = array.value.dtype.kind != "b"
     return out
+
+
+def _given_all(bodies: Sequence[TracedBody]) -> list[InnerPart]:
+    """Branches that are all given the number, and the random numbers that any of them draws."""
+    drawn = [body.graph.inputs[1 : len(body.graph.inputs) - len(body.outside)] for body in bodies]
+    every = [v for values in drawn for v in values]
+    if not every:
+        return [InnerPart(body.graph) for body in bodies]
+    found = []
+    for body in bodies:
+        number, *rest = body.graph.inputs
+        read = rest[len(rest) - len(body.outside) :]
+        found.append(InnerPart(extract(body.graph, [number, *every, *read], body.graph.outputs)))
+    return found
 
 
 def _joined_dtype(kinds: Sequence[tuple[np.dtype, bool]]) -> np.dtype:

@@ -3,7 +3,7 @@
 Note [Parts]
 ------------
 A branch is a graph within the graph: an operation takes a number, which says which of several
-``Part``s computes its results, and what these read. A loop whose number of steps nobody knows
+``InnerPart``s computes its results, and what these read. A loop whose number of steps nobody knows
 before it runs has no place for that length in the graph around it: so it is a part too, in which
 the length is an axis, that takes it as its number. The derivatives of a part, and that part for a
 batch, are parts of the same kind, traced from its graph.
@@ -23,7 +23,7 @@ from numgrad.autograd.modes import enable_grad
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.graph.graph import Value
 from numgrad.compiler.graph.shapes import results_of
-from numgrad.compiler.run.inner_program import Part
+from numgrad.compiler.run.inner_program import InnerPart
 from numgrad.compiler.run.loop import OfOneCall, dense, follows, is_zero
 from numgrad.compiler.trace.body import trace_body
 from numgrad.core.abstract import zeros
@@ -33,7 +33,7 @@ from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind, state
 from numgrad.core.op import OPS, Op
 
-Parts = tuple[Part, ...]
+Parts = tuple[InnerPart, ...]
 
 EXPECTED = 100
 """How long kernels expect what is found while running to be."""
@@ -77,13 +77,13 @@ def with_length(function: Callable[[Any], list[Any]], number: Any) -> list[Any]:
         return function(length)
 
     traced = trace_body(of_length, [Meta((), np.dtype(np.int64))])
-    return list(run_inner((Part(traced.graph, axes[0]),), (number, *traced.outside)))
+    return list(run_inner((InnerPart(traced.graph, axes[0]),), (number, *traced.outside)))
 
 
 def _derived(
     parts: Parts,
     key: Any,
-    make: Callable[[Part], tuple[Callable[[Sequence[Tensor]], list[Any]], list[Meta]]],
+    make: Callable[[InnerPart], tuple[Callable[[Sequence[Tensor]], list[Any]], list[Meta]]],
 ) -> tuple[Parts, list[Any]]:
     """What is made from each part, and what the new ones read besides."""
     found = []
@@ -92,14 +92,14 @@ def _derived(
         if known is None:
             function, metas = make(part)
             traced = trace_body(function, metas, sizes=part.graph.sizes)
-            known = Part(traced.graph, part.axis), traced.outside
+            known = InnerPart(traced.graph, part.axis), traced.outside
             if not traced.outside:
                 part.derived[key] = known
         found.append(known)
     return joined(found)
 
 
-def joined(found: Sequence[tuple[Part, list[Any]]]) -> tuple[Parts, list[Any]]:
+def joined(found: Sequence[tuple[InnerPart, list[Any]]]) -> tuple[Parts, list[Any]]:
     """Parts that read the same operands: what each of them reads besides."""
     count = len(found[0][0].graph.inputs) - len(found[0][1])
     besides: dict[int, Any] = {}
@@ -139,7 +139,7 @@ def pulled(
     of = [k for k in of if not is_zero(g[k])]
     wanted = [k for k, x in enumerate(inputs) if follows(x)]
 
-    def make(part: Part) -> tuple[Callable[..., list[Any]], list[Meta]]:
+    def make(part: InnerPart) -> tuple[Callable[..., list[Any]], list[Meta]]:
         metas = part.metas
 
         def function(given: Sequence[Tensor]) -> list[Any]:
@@ -188,7 +188,7 @@ def pushed(t_inputs, inputs, parts, lengths):
     moving = [k for k, x in enumerate(inputs) if follows(x)]
     moved = [k for k, m in enumerate(results) if follows(m)]
 
-    def make(part: Part) -> tuple[Callable[..., list[Any]], list[Meta]]:
+    def make(part: InnerPart) -> tuple[Callable[..., list[Any]], list[Meta]]:
         metas = part.metas
 
         def function(given: Sequence[Tensor]) -> list[Any]:
@@ -236,7 +236,7 @@ def _of_batches(op: Op, operands: Sequence[BatchOperand], params: dict[str, Any]
 def _batch(parts: Parts, batched: tuple[bool, ...], size: int) -> tuple[Parts, list[Any]]:
     """Parts for a batch, whose results are batches."""
 
-    def make(part: Part) -> tuple[Callable[..., list[Any]], list[Meta]]:
+    def make(part: InnerPart) -> tuple[Callable[..., list[Any]], list[Meta]]:
         metas = [
             Meta((size, *m.shape), m.dtype) if b else m
             for m, b in zip(part.metas, batched, strict=True)
@@ -281,7 +281,7 @@ def _of_each(
     return tuple(found)
 
 
-def _nothing(part: Part) -> Part:
+def _nothing(part: InnerPart) -> InnerPart:
     """Zeros in place of what a part computes."""
     if "nothing" not in part.derived:
         results = part.results
@@ -289,7 +289,7 @@ def _nothing(part: Part) -> Part:
             lambda _: [Tensor(zeros(m.shape, m.dtype)) for m in results],
             part.metas, sizes=part.graph.sizes,
         )  # fmt: skip
-        part.derived["nothing"] = Part(traced.graph)
+        part.derived["nothing"] = InnerPart(traced.graph)
     return part.derived["nothing"]
 
 

@@ -17,7 +17,7 @@ from numgrad.compiler.trace.cut import extract
 from numgrad.core.formula import Meta
 
 
-class Part:
+class InnerPart:
     """A graph within a graph.
 
     Attributes
@@ -54,9 +54,9 @@ class Part:
         """The axes whose lengths it reads, and no operand has."""
         return lengths_read(self.graph) - {self.axis}
 
-    def with_inputs(self, inputs: Sequence[Value]) -> Part:
+    def with_inputs(self, inputs: Sequence[Value]) -> InnerPart:
         """The same for other inputs, which hold its own."""
-        return Part(extract(self.graph, inputs, self.graph.outputs), self.axis)
+        return InnerPart(extract(self.graph, inputs, self.graph.outputs), self.axis)
 
     @cached_property
     def optimized(self) -> Graph:

@@ -31,9 +31,12 @@ from numgrad.compiler.trace.cut import extract
 from numgrad.core.abstract import zeros
 from numgrad.core.batching import BatchOperand
 from numgrad.core.declare import primitive
+from numgrad.core.draws import Draw, Draws, of_steps
 from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind, state
+from numgrad.core.interpreter import bind, drawn_together, state
 from numgrad.core.op import OPS, Op
+from numgrad.random import checked_parameter
+from numgrad.tensors.reparameterised import fixed
 
 
 @primitive(internal=True, method=False, outputs=True, materializes=False)
@@ -338,7 +341,9 @@ def compiled_scan(
         return [*new, *rows, *given[: len(new)]]
 
     rest = [Meta(a.shape[1:], a.dtype) for a in xs]
-    carry, traced = settled(step, carry, weak, rest)
+    carry, traced = settled(step, carry, weak, rest, draws=True)
+    if traced.draws:
+        xs = [*xs, *drawn_together(of_steps(draws_before(traced), length, reverse))]
     join_common(traced.graph)
     graph, outside = without_invariants(traced.graph, len(carry) + len(xs), traced.outside)
     body = Body(graph, len(carry), len(xs))
@@ -349,8 +354,23 @@ def compiled_scan(
     return list(found[: len(carry)]), list(rows)
 
 
+def draws_before(body: TracedBody) -> list[Draw | Draws]:
+    """The draws of a body in terms of what is around it: Note [Draws of a body] in ``draws``."""
+
+    def computed(x: Any, dtype: np.dtype) -> Any:
+        x = replay(x, body.outside)[0] if isinstance(x, Graph) else x
+        # gradients of numbers that are no integers follow the parameters in the body
+        return fixed(x) if dtype.kind in "fc" else checked_parameter(x)
+
+    return [draw.on(computed) for draw in body.draws]
+
+
 def settled(
-    step: Callable[..., list[Any]], carry: Sequence[Any], weak: Sequence[bool], rest: Sequence[Meta]
+    step: Callable[..., list[Any]],
+    carry: Sequence[Any],
+    weak: Sequence[bool],
+    rest: Sequence[Meta],
+    draws: bool = False,
 ) -> tuple[list[Any], TracedBody]:
     """The carry in the dtypes that a step leaves alone, and the step for these.
 
@@ -359,7 +379,8 @@ def settled(
     carry, flags = list(carry), list(weak)
     while True:
         dtypes = [a.dtype for a in carry]
-        traced = trace_body(step, [*(Meta(a.shape, a.dtype) for a in carry), *rest], flags)
+        metas = [*(Meta(a.shape, a.dtype) for a in carry), *rest]
+        traced = trace_body(step, metas, flags, draws=draws)
         made = [v.dtype for v in traced.graph.outputs[: len(carry)]]
         joined = [
             np.result_type(d.type(0).item() if w else d, m)
@@ -380,7 +401,7 @@ def settled(
         converted = [OPS["astype"](x, d) for x, d in zip(new, dtypes, strict=False)]
         return [*converted, *new[len(dtypes) :]]
 
-    return carry, trace_body(same, [*(Meta(a.shape, a.dtype) for a in carry), *rest])
+    return carry, trace_body(same, metas, draws=draws)
 
 
 def without_invariants(graph: Graph, given: int, outside: Sequence[Any]) -> tuple[Graph, list[Any]]:

@@ -18,7 +18,7 @@ from numgrad.autograd.batching.batch import BatchingInterpreter
 from numgrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.run.inner import pulled
-from numgrad.compiler.run.inner_program import Part
+from numgrad.compiler.run.inner_program import InnerPart
 from numgrad.compiler.run.loop import (
     OfOneCall,
     dense,
@@ -64,7 +64,7 @@ def _known(body: Body, lengths: tuple) -> dict[int, Any]:
 # -------------------------------------------------------------------------------------- gradients
 
 
-def _counted(body: Body) -> tuple[Part, list[Any]]:
+def _counted(body: Body) -> tuple[InnerPart, list[Any]]:
     """The loop of so many steps, as a part: it takes their number and what the loop takes."""
     metas, c = body.metas, body.carries
     axes: list[int] = []
@@ -78,7 +78,7 @@ def _counted(body: Body) -> tuple[Part, list[Any]]:
         return list(bind(scan, tuple(given[1:]), params)[:c])
 
     traced = trace_body(function, [Meta((), INT), *metas], sizes=body.graph.sizes)
-    return Part(traced.graph, axes[0]), traced.outside
+    return InnerPart(traced.graph, axes[0]), traced.outside
 
 
 def _pulled(

@@ -4,8 +4,8 @@ Note [Bodies]
 -------------
 A body is a graph whose inputs are what the step is given, then what it reads from outside; these
 become operands of the loop. Lengths are those of the trace around it. Nothing else may come out of
-a step than its results: it draws no random numbers, calls no Python code and writes to no memory
-but its own.
+a step than its results: it calls no Python code and writes to no memory but its own. The random
+numbers that it draws are inputs, too.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ import numpy as np
 
 from numgrad.autograd.batching.batch import Batched
 from numgrad.autograd.variable import Tensor
-from numgrad.compiler.graph.graph import CALL, Graph
+from numgrad.compiler.graph.graph import CALL, INPUT, Graph, Value
 from numgrad.compiler.graph.sizes import Size, Sizes
 from numgrad.compiler.trace.arrays import TracedArray
+from numgrad.compiler.trace.cut import ancestors, extract
 from numgrad.compiler.trace.interpreter import TraceInterpreter
 from numgrad.compiler.trace.tracer import Tracer
+from numgrad.core.draws import Draw, Draws
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
 from numgrad.errors import NumgradTraceError
@@ -35,17 +37,22 @@ _OWN = (
 
 @dataclass(frozen=True)
 class TracedBody:
-    """What a step computes: its graph, and what it reads from outside, the last inputs of that."""
+    """What a step computes: its graph, and what it reads from outside, the last inputs of that.
+
+    The results of ``draws`` are the inputs before these: Note [Draws of a body] in ``draws``. Their
+    operands may be graphs, which compute them from ``outside``.
+    """
 
     graph: Graph
     outside: list[Any]
     weak: list[bool]
+    draws: list[Draw | Draws]
 
 
 class BodyTracer(Tracer):
     """Records a step, inside of another trace or on its own."""
 
-    is_step = True
+    inner = True
 
     def __init__(self, sizes: Sizes | None = None) -> None:
         super().__init__(dynamic=False)
@@ -58,6 +65,8 @@ class BodyTracer(Tracer):
         self.outside: list[Any] = []
         self._lengths: dict[Any, Any] = {}
         self._entered: dict[int, tuple[Any, TracedArray]] = {}
+        self.drawings: list[tuple[Draw | Draws, str | None]] = []
+        self._drawn: list[Value] = []
 
     def given(self, meta: Meta, *, weak: bool = False) -> Tensor:  # pyright: ignore
         """An input."""
@@ -100,6 +109,45 @@ class BodyTracer(Tracer):
         self._entered[id(array)] = (array, traced)  # kept, so that its id stays its own
         return traced
 
+    def drawn(self, draws: Draw | Draws) -> tuple[Value, ...]:
+        """Random numbers, which the body is given."""
+        self.drawings.append((draws, self.lines.current()))
+        made = tuple([self.graph.input(tuple(s), d) for s, d in draws.results])
+        self._drawn += made
+        return made
+
+    def finished(self, given: int, outputs: Sequence[Value]) -> TracedBody:
+        """The body, whose inputs are put in order."""
+        weak = [v.weak for v in outputs]
+        graph = self.graph
+        graph.outputs = [self.strong(v) for v in outputs]
+        if not self.drawings:
+            return TracedBody(graph, self.outside, weak, [])
+        drawn = set(self._drawn)
+        read = [v for v in graph.inputs[given:] if v not in drawn]
+        draws = [
+            draw.on(lambda x, _, line=line: self._before(x, read, line))
+            for draw, line in self.drawings
+        ]
+        order = [*graph.inputs[:given], *self._drawn, *read]
+        return TracedBody(extract(graph, order, graph.outputs), self.outside, weak, draws)
+
+    def _before(self, x: Any, read: Sequence[Value], line: str | None) -> Any:
+        """A parameter of a draw; of what the body reads a graph computes it."""
+        array: Any = x._array if isinstance(x, Tensor) else x
+        if not isinstance(array, TracedArray) or array.tracer is not self:
+            return x
+        value = array.value
+        if value.constant is not None:
+            return value.constant
+        if any(v.node.op == INPUT and v not in read for v in ancestors([value])):
+            raise NumgradTraceError(
+                f"{line or 'jit'}: what is drawn depends on what the step computes, and a compiled "
+                "loop or branch has its random numbers drawn before it runs; draw standard numbers "
+                "and transform them, as in mean + scale * rng.standard_normal()"
+            )
+        return extract(self.graph, read, [value])
+
     def _own(self, n: Any) -> Any:
         """A length around the body as one of its own."""
         if not isinstance(n, Size) or n.sizes is self.sizes:
@@ -116,11 +164,13 @@ def trace_body(
     weak: Sequence[bool] = (),
     sizes: Sizes | None = None,
     what: str = "a step of a compiled loop",
+    draws: bool = False,
 ) -> TracedBody:
     """Trace a step for inputs of these shapes and dtypes; ``function`` returns a flat list.
 
-    Errors say ``what`` it is. Lengths are ``sizes``, or else those of the trace around it: what is
-    made from a body has its lengths, which may be those of an earlier trace.
+    Errors say ``what`` it is; ``draws`` whether random numbers are drawn for it. Lengths are
+    ``sizes``, or else those of the trace around it: what is made from a body has its lengths, which
+    may be those of an earlier trace.
     """
     tracer = BodyTracer(sizes)
     flags = [*weak, *[False] * (len(given) - len(weak))]
@@ -131,13 +181,13 @@ def trace_body(
             found = [tracer.value(x) for x in function(inputs)]
         finally:
             state.set(**before)
-        stays_weak = [v.weak for v in found]
-        tracer.graph.outputs = [tracer.strong(v) for v in found]
-    for node in tracer.graph.nodes:
-        if node.op == CALL:
-            raise NumgradTraceError(
-                f"{node.line or 'jit'}: {what} calls Python code or draws random numbers, which "
-                "is not done where it may run many times or not at all; draw before it, and pass "
-                "on what is drawn (to a loop as xs)"
-            )
-    return TracedBody(tracer.graph, tracer.outside, stays_weak)
+        body = tracer.finished(len(given), found)
+    called = [node.line for node in body.graph.nodes if node.op == CALL]
+    if body.draws and not draws:
+        called += [line for _, line in tracer.drawings]
+    if called:
+        raise NumgradTraceError(
+            f"{called[0] or 'jit'}: {what} calls Python code or draws random numbers, which is not "
+            "done where it may run any number of times; do it before, and pass on what it gives"
+        )
+    return body

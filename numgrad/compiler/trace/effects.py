@@ -13,6 +13,7 @@ from numgrad.compiler.graph.graph import CALL, Value
 from numgrad.compiler.graph.graph import Meta as Result
 from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.compiler.trace.captured import Capturing
+from numgrad.core.draws import Draw, Draws, drawing
 from numgrad.errors import NumgradTypeError
 
 
@@ -33,6 +34,12 @@ class Effects(Capturing):
         What ``.grad`` of captured tensors holds after each call, where the function changes it.
     without_gradient
         Captured tensors whose ``.grad`` the function found to be None: it relies on that.
+    """
+
+    inner = False
+    """Whether what is traced is the body of a loop or a branch.
+
+    It is differentiated as a graph only: no Tensor in it says that it requires grad.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -72,6 +79,10 @@ class Effects(Capturing):
         writes = tuple([self._input_of(self.lift(t)) for t in targets])
         params = {"function": function, "effects": True, "writes": writes}
         return self.add(CALL, values, params, results)
+
+    def drawn(self, draws: Draw | Draws) -> tuple[Value, ...]:
+        """Random numbers, drawn anew at each call."""
+        return self.call(drawing(draws), draws.values, draws.results)
 
     def called(
         self,

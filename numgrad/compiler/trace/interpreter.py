@@ -4,7 +4,8 @@ Note [Constants of a trace]
 ---------------------------
 Graphs are differentiated again: steps of loops, and backwards of which a second derivative is
 asked. What the tape does not follow, by ``detach`` or in ``no_grad``, is therefore cut off in the
-graph as well, by an operation ``detached``, which is a view and takes no time.
+graph as well, by an operation ``detached``, or ``unrecorded``, through which tangents flow as they
+do in ``no_grad``. Both are views and take no time.
 """
 
 # ruff: noqa: D102 (the docstrings are those of ``Ground``)
@@ -27,6 +28,7 @@ from numgrad.compiler.trace.tracer import Tracer
 from numgrad.compiler.trace.views import canonical_index
 from numgrad.core.abstract import AbstractArray, AbstractLength, broadcast_lengths
 from numgrad.core.call import Call
+from numgrad.core.draws import Draw, Draws
 from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind, state
 from numgrad.core.op import OPS, Op
@@ -43,6 +45,7 @@ class TraceInterpreter(RecordingInterpreter):
 
     def __init__(self, tracer: Tracer) -> None:
         self.tracer = tracer
+        self.inner = tracer.inner
         self._before: dict[str, Any] = {}
 
     def __enter__(self) -> Self:
@@ -60,8 +63,8 @@ class TraceInterpreter(RecordingInterpreter):
         if isinstance(a, Tensor):
             if a._memory is not None:
                 refresh(a)
-            if state.constant and (a._requires_grad or self.tracer.is_step):
-                return a, self.detached(a)
+            if state.constant and (a._requires_grad or self.inner):
+                return a, self._constant("unrecorded", a)
             return a, self.tracer.lift(a)
         if a is None or type(a) in (int, float, complex):
             return a, a
@@ -87,12 +90,15 @@ class TraceInterpreter(RecordingInterpreter):
         return self.tracer.lift(x, dtype)
 
     def detached(self, x: Any) -> TracedArray:
+        return self._constant("detached", x)
+
+    def _constant(self, name: str, x: Any) -> TracedArray:
         """Note [Constants of a trace]."""
         array = self.tracer.lift(x)
         if array.dtype.kind not in "fc" or array.value.constant is not None:
             return array
         meta = [(array.shape, array.dtype)]
-        return array.view(self.tracer.add(OPS["detached"], (array.value,), {}, meta)[0])
+        return array.view(self.tracer.add(OPS[name], (array.value,), {}, meta)[0])
 
     def numbers(self, x: Any) -> None:
         return None
@@ -226,13 +232,13 @@ class TraceInterpreter(RecordingInterpreter):
         else:
             shape = tuple(size) if isinstance(size, tuple | list) else (size,)
 
-        def draw(*given: Any) -> tuple:
-            lengths = tuple([int(n) for n in given[len(operands) :]])
-            found = function(*given[: len(operands)], lengths)
-            return (np.asarray(found).astype(dtype, copy=False),)
+        return self.drawn_together(Draw(function, tuple(operands), shape, np.dtype(dtype), apart))[
+            0
+        ]
 
-        (value,) = self.tracer.call(draw, (*operands, *shape), [(shape, np.dtype(dtype))])
-        return Tensor(TracedArray(self.tracer, value))  # pyright: ignore
+    def drawn_together(self, draws: Draw | Draws) -> list[Tensor]:
+        found = self.tracer.drawn(draws)
+        return [Tensor(TracedArray(self.tracer, value)) for value in found]  # pyright: ignore
 
     def seed(self) -> Tensor:
         return self.drawn(lambda _: np.random.random_sample() * 2**53, (), (), np.int64)

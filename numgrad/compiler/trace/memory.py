@@ -43,7 +43,7 @@ class Step:
 
     def put(self, tracer: GraphBuilder, x: Value, part: Value) -> Value:
         """``x`` whose viewed part is replaced by ``part``."""
-        if self.name == "detached":
+        if self.name in CONSTANTS:
             return part
         if self.name == "reshape":
             return to_shape(tracer, part, self.before)
@@ -66,7 +66,7 @@ class Step:
     def transpose(self, tracer: GraphBuilder, g: Value) -> Value:
         """Zeros of the shape ``before`` with ``g`` added where it is seen."""
         meta = [(self.before, g.dtype)]
-        if self.name == "detached":
+        if self.name in CONSTANTS:
             return tracer.filled_value(self.before, 0, g.dtype)
         if self.name == "getitem":
             params = {"shape": self.before, "index": self.params["index"]}
@@ -117,6 +117,9 @@ def steps_between(whole: Value, part: Value) -> tuple[Step, ...] | None:
     return tuple(reversed(found))
 
 
+CONSTANTS = ("detached", "unrecorded")
+"""Views that say only what derivatives do not follow."""
+
 _STEPS = (
     "reshape",
     "permute_dims",
@@ -125,7 +128,7 @@ _STEPS = (
     "imag",
     "diagonal",
     "broadcast_to",
-    "detached",
+    *CONSTANTS,
 )
 
 
@@ -137,7 +140,7 @@ def shares_memory(contiguous: bool, steps: tuple[Step, ...]) -> tuple[bool, bool
                 return False, True
         elif step.name == "getitem":
             contiguous = contiguous and _leading(step)
-        elif step.name != "detached":
+        elif step.name not in CONSTANTS:
             contiguous = False
     return True, contiguous
 

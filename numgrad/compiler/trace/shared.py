@@ -23,7 +23,7 @@ from numgrad.compiler.graph.evaluate import parameters
 from numgrad.compiler.graph.graph import Value
 from numgrad.compiler.graph.sizes import Sizes
 from numgrad.compiler.trace.arrays import TracedArray
-from numgrad.compiler.trace.memory import Step
+from numgrad.compiler.trace.memory import CONSTANTS, Step
 from numgrad.compiler.trace.tracer import Tracer
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
@@ -111,7 +111,7 @@ def _share_one(tracer: Tracer, leaves: Sequence[Any], listed: list[Result], grou
 
 def _seen(array: TracedArray) -> tuple[Step, ...]:
     """The steps of a view that are more than being a constant, of which ``Views`` knows."""
-    return tuple([step for step in array.steps if step.name != "detached"])
+    return tuple([step for step in array.steps if step.name not in CONSTANTS])
 
 
 def _records(leaf: Any) -> bool:

@@ -31,9 +31,6 @@ from numgrad.core.interpreter import eagerly, raw
 class Tracer(Effects):
     """Records one run of a function as a graph: Note [Tracing a function]."""
 
-    is_step = False
-    """Whether it is differentiated as a graph only, and no Tensor says that it requires grad."""
-
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.sizes.on_number = self._size_as_number
