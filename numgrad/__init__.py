@@ -43,9 +43,12 @@ Where to look:
 ``ng.sparse``           products with sparse matrices and systems of them
 ``ng.random``           Tensors of random numbers from NumPy's generators
 ``ng.data``             datasets, and loaders of batches
+``ng.distributed``      processes that communicate by MPI, by PyTorch's names
+``ng.parallel``         functions on the pieces of their data, on executors and Dask
 ``ng.io``               files of nested arrays: ``save`` and ``load``
 ``ng.testing``          checks of gradients
 ``ng.benchmark``        decorators for ``python -m numgrad bench``
+``ng.profiler``         where the time of a program goes
 ``ng.viz``              drawings of what was recorded
 ``ng.config``           settings, and the number of threads
 ``ng.errors``           the exceptions; each is a ``NumgradError`` and a built-in
@@ -157,11 +160,14 @@ _SUBPACKAGES = (
     "array_api",
     "benchmark",
     "data",
+    "distributed",
     "func",
     "implicit",
     "io",
     "nn",
     "optim",
+    "parallel",
+    "profiler",
     "sparse",
     "stats",
     "testing",

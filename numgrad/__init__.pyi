@@ -11,6 +11,7 @@ from numgrad import autograd as autograd
 from numgrad import benchmark as benchmark
 from numgrad import config as config
 from numgrad import data as data
+from numgrad import distributed as distributed
 from numgrad import errors as errors
 from numgrad import fft as fft
 from numgrad import func as func
@@ -20,6 +21,8 @@ from numgrad import linalg as linalg
 from numgrad import ndimage as ndimage
 from numgrad import nn as nn
 from numgrad import optim as optim
+from numgrad import parallel as parallel
+from numgrad import profiler as profiler
 from numgrad import random as random
 from numgrad import signal as signal
 from numgrad import sparse as sparse

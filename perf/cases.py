@@ -130,6 +130,7 @@ def cases() -> list[Case]:
         *compiled_cases(),
         *loop_cases(),
         *matrix_cases(),
+        *solver_cases(),
         *thread_cases(),
         *transform_cases(),
     ]
@@ -372,4 +373,23 @@ def transform_cases() -> list[Case]:
     for transform in ("jacobian", "jacfwd"):
         sizes = {"points": 1000}
         multiple("two peaks, 1000 x 6", transform, "value", 12.0, problem="gaussians", **sizes)
+    return found
+
+
+def solver_cases() -> list[Case]:
+    """SciPy's solvers with exact derivatives."""
+    found = []
+    for how, jit, target in (("eager", False, 1 / 3), ("jit", True, 1 / 10)):
+        contestants: dict[str, Contestant] = {
+            "numgrad": ("numgrad", "minimized", {"n": 100, "jit": jit}),
+            "autograd": ("autograd", "minimized", {"n": 100}),
+        }
+        found.append(Case(f"solve/Rosenbrock, L-BFGS-B/{how}", contestants, ("autograd",), target))
+    fits = [(name, "compiled", "differences") for name in ("ENSO", "Gauss1", "Thurber")]
+    for name, ours, theirs in (*fits, ("ENSO", "demo", "3-point")):
+        contestants = {
+            label: ("numgrad", "fitted", {"problem": name, "start": 1, "how": how})
+            for label, how in (("numgrad", ours), (theirs, theirs))
+        }
+        found.append(Case(f"solve/{name}, {ours}", contestants, (theirs,), 1.0))
     return found

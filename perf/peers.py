@@ -14,6 +14,7 @@ from typing import Any
 
 import matrices
 import numpy as np
+import solvers
 import training
 from derivatives import derived
 from harness import Statement, serve
@@ -229,6 +230,12 @@ class Numgrad(Trained):
     def mlp_step(self, **params: Any) -> Statement:
         return training.compiled_mlp(self.ng, **params)
 
+    def minimized(self, **params: Any) -> Statement:
+        return solvers.minimized(self.ng, **params)
+
+    def fitted(self, **params: Any) -> Statement:
+        return solvers.fitted(**params)
+
     def bandwidth(self, **params: Any) -> Statement:
         return training.bandwidth(**params)
 
@@ -424,6 +431,10 @@ class Autograd:
             "b": numbers(n, seed=1),
         }
         return Statement("gradient(a, b)", names)
+
+    def minimized(self, n: int) -> Statement:
+        f = self.autograd.value_and_grad(solvers.rosenbrock(self.anp))
+        return solvers.minimized_with(f, n)
 
 
 class Jax:

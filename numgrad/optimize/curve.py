@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from html import escape
 from importlib.util import find_spec
 from typing import Any
@@ -13,6 +14,7 @@ from scipy import stats
 from numgrad.errors import NumgradRuntimeError, NumgradValueError
 from numgrad.optimize.models import Model
 from numgrad.optimize.uncertainty import standard_errors
+from numgrad.optimize.values import sum_of_squares
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms import jacobian
 
@@ -28,8 +30,6 @@ class FittedCurve:
         Of all numbers among the parameters, in the order of ``names``.
     names
         The numbers among the parameters, as the model or ``p0`` calls them.
-    residuals
-        What is left, model minus data, of the shape of ``y``.
     rss
         The sum of its squares, weighted by ``sigma``.
     degrees_of_freedom
@@ -55,12 +55,13 @@ class FittedCurve:
         self.parameters = unknowns.shown(result.x)
         self.standard_errors = unknowns.shown(standard_errors(covariance))
         self.degrees_of_freedom = y.size - unknowns.x0.size
-        self.residuals = np.broadcast_to(self(x), y.shape) - y
-        left = self.residuals
-        if weights is not None:
-            left = weights @ left.ravel() if weights.shape != y.shape else left * weights
-        self.rss = float(np.sum(left**2))
+        self.rss = sum_of_squares(result.fun)
         self._weights, self._absolute = weights, absolute_sigma
+
+    @cached_property
+    def residuals(self) -> np.ndarray:
+        """What is left, model minus data, of the shape of ``y``."""
+        return np.broadcast_to(self(self.x), self.y.shape) - self.y
 
     def __iter__(self) -> Iterator[Any]:
         """``parameters, covariance = fit``."""

@@ -130,7 +130,9 @@ def curve_fit(
         )
     free = data.size - unknowns.x0.size
     variance = 1.0 if absolute_sigma else 2 * result.cost / free if free else np.inf
-    found = covariance(values.jac(result.x) if "jac" not in result else result.jac, variance)
+    if "jac" not in result:  # interrupted
+        result.fun, result.jac = values.fun(result.x), values.jac(result.x)
+    found = covariance(result.jac, variance)
     return FittedCurve(described, x, data, weights, result, found, absolute_sigma)
 
 

@@ -23,6 +23,17 @@ MOST_EVALUATIONS = 5000
 """NIST's MGH09 needs some 500 from its far start, every other fit under 100."""
 
 METHODS = ("lm", "trf", "dogbox")
+
+STATUS = {1: 2, 2: 3, 3: 4, 4: 1, 5: 0, 6: 2, 7: 3, 8: 1}
+"""Of ``least_squares`` for what MINPACK returns; 6 to 8 say that nothing finer is possible."""
+
+MESSAGES = {
+    0: "The maximum number of function evaluations is exceeded.",
+    1: "`gtol` termination condition is satisfied.",
+    2: "`ftol` termination condition is satisfied.",
+    3: "`xtol` termination condition is satisfied.",
+    4: "Both `ftol` and `xtol` termination conditions are satisfied.",
+}
 JACOBIANS = ("dense", "operator")
 
 
@@ -167,6 +178,8 @@ def solved(
         options["bounds"] = ends
 
     def solver() -> Any:
+        if method == "lm" and isinstance(options["x_scale"], str):
+            return _by_minpack(values, options)
         derive: Any = values.operator if jacobian == "operator" else values.jac
         return optimize.least_squares(
             values.fun, unknowns.x0.copy(), jac=derive, method=method, **options
@@ -176,6 +189,22 @@ def solved(
         return watch.interrupted(x, cost=value / 2)
 
     return watch.run(solver, interrupted)
+
+
+def _by_minpack(values: Values, options: dict[str, Any]) -> Any:
+    """Levenberg-Marquardt as ``least_squares`` calls it, without the third of the time it takes."""
+    x, _, info, message, code = optimize.leastsq(
+        values.fun, values.unknowns.x0.copy(), Dfun=values.jac, full_output=True,
+        maxfev=options["max_nfev"], **{key: options[key] for key in ("ftol", "xtol", "gtol")},
+    )  # fmt: skip
+    fun, jac, status = values.fun(x), values.jac(x), STATUS.get(code, code)
+    grad = jac.T @ fun
+    return optimize.OptimizeResult(
+        x=x, cost=0.5 * sum_of_squares(fun), fun=fun, jac=jac, grad=grad,
+        optimality=float(np.max(np.abs(grad))), active_mask=np.zeros(x.size, int),
+        nfev=info["nfev"], njev=info["njev"], status=status, success=status > 0,
+        message=MESSAGES.get(status, message),
+    )  # fmt: skip
 
 
 def _callback(values: Values, callback: Callable[[Any], Any]) -> Callable[..., Any]:

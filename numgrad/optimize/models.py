@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -49,9 +50,14 @@ class Model:
                     "nesting of arrays such as a dict"
                 )
             self.form = NUMBERS
-            if self.listed and not _takes(function, (None,) * (1 + self.unknowns.x0.size)):
+            count = self.unknowns.x0.size
+            if (
+                self.listed
+                and len(self.listed) != count
+                and not _takes(function, (0,) * (1 + count))
+            ):
                 raise NumgradValueError(
-                    f"{name}: p0 has {self.unknowns.x0.size} numbers, and the model takes "
+                    f"{name}: p0 has {count} numbers, and the model takes "
                     f"{', '.join(self.listed)} after x; give a start for each"
                 )
         elif self.unknowns.nesting[0] is dict and _takes(function, (None,), p0):
@@ -100,6 +106,12 @@ def called(function: Callable[..., Any], form: str, x: Any, p: Any) -> Any:
 
 def _listed(function: Callable[..., Any]) -> list[str] | None:
     """Names of parameters after ``x``, if all are listed."""
+    if type(function) is FunctionType and not hasattr(function, "__wrapped__"):
+        code = function.__code__  # all that is needed, in a tenth of the time
+        last = code.co_argcount - len(function.__defaults__ or ())
+        return (
+            None if code.co_flags & inspect.CO_VARARGS else list(code.co_varnames[1:last]) or None
+        )
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):

@@ -1,7 +1,7 @@
 """A function of the unknowns as solvers see it: a number at a vector, and its derivatives.
 
-Note [The point]
-----------------
+Note [Vectors of solvers]
+-------------------------
 SciPy asks for values, gradients and products with the Hessian at a vector ``x``, in any order. What
 was computed is kept until it moves on: value and gradient cost one evaluation of the function, and
 so do all products with one Hessian.

@@ -21,7 +21,7 @@ from numgrad.transforms.linearization import Linearization
 
 
 class Values:
-    """Residuals, constraints or equations, and their derivatives: Note [The point].
+    """Residuals, constraints or equations, and their derivatives: Note [Vectors of solvers].
 
     Attributes
     ----------
