@@ -302,7 +302,9 @@ def loop_cases() -> list[Case]:
         case(name, problem, jax, **sizes)
         if hand is not None:
             case(name, problem, hand, HANDWRITTEN, **sizes)
-    case("Lotka-Volterra/100 times", "lotka_volterra", 1 / 10, observations=100)
+    for times in (100, 1000):
+        name = f"Lotka-Volterra/{times} times"
+        case(name, "lotka_volterra", 1 / 10, observations=times)
     name = "gradients by sample/1000 of 10-32-1"
     case(name, "examples", 1 / 1.5, threads=1, samples=1000)
     case(name, "examples", 1 / 20, "torch", samples=1000)

@@ -1,6 +1,7 @@
 """``ng.odeint`` against closed forms, SciPy at tight tolerance, differences, JAX, and itself."""
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ TIMES = np.linspace(0.0, 1.0, 4)
 RATES = np.array([1.5, 1.0, 3.0, 1.0])
 ANIMALS = np.array([10.0, 5.0])
 SEASONS = np.linspace(0.0, 1.5, 4)
-TIGHT = {"rtol": 1e-9, "atol": 1e-9}
+TIGHT: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-9}
 either = pytest.mark.parametrize("run", [lambda f: f, ng.jit], ids=["eager", "compiled"])
 
 
@@ -44,7 +45,7 @@ def true_animals(p):
         return [*(p[0] * x - p[1] * x * v, p[3] * x * v - p[2] * v), *(jac @ s + by_rates).ravel()]
 
     start = [*ANIMALS, *np.zeros(8)]
-    options = {"method": "DOP853", "rtol": 1e-12, "atol": 1e-12}
+    options: dict[str, Any] = {"method": "DOP853", "rtol": 1e-12, "atol": 1e-12}
     z = solve_ivp(slope, (0, SEASONS[-1]), start, t_eval=SEASONS, **options).y.T
     return z[:, :2], z[:, 2:].reshape(-1, 2, 4)
 
@@ -185,6 +186,7 @@ def test_by_time_where_the_system_depends_on_it():
 def test_what_a_function_closes_over_has_gradients():
     rate = ng.tensor(0.5, requires_grad=True)
     ng.odeint(lambda y, t: -rate * y, 2.0, TIMES)[-1].backward()
+    assert rate.grad is not None
     np.testing.assert_allclose(rate.grad.item(), -2 * np.exp(-0.5), rtol=1e-6)
 
 
@@ -225,6 +227,7 @@ def test_few_times_and_repeated_ones(run):
 
 def test_empty_states():
     assert ng.odeint(decay, np.zeros((0, 2)), TIMES).shape == (4, 0, 2)
+    assert ng.vmap(lambda y: ng.odeint(decay, y, TIMES))(np.zeros((0, 2))).shape == (0, 4, 2)
 
 
 FAILURES = {
