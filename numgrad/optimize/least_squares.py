@@ -24,7 +24,7 @@ MOST_EVALUATIONS = 5000
 
 METHODS = ("lm", "trf", "dogbox")
 
-STATUS = {1: 2, 2: 3, 3: 4, 4: 1, 5: 0, 6: 2, 7: 3, 8: 1}
+STATUS: dict[Any, int] = {1: 2, 2: 3, 3: 4, 4: 1, 5: 0, 6: 2, 7: 3, 8: 1}
 """Of ``least_squares`` for what MINPACK returns; 6 to 8 say that nothing finer is possible."""
 
 MESSAGES = {
@@ -193,17 +193,18 @@ def solved(
 
 def _by_minpack(values: Values, options: dict[str, Any]) -> Any:
     """Levenberg-Marquardt as ``least_squares`` calls it, without the third of the time it takes."""
-    x, _, info, message, code = optimize.leastsq(
+    found: Any = optimize.leastsq(
         values.fun, values.unknowns.x0.copy(), Dfun=values.jac, full_output=True,
         maxfev=options["max_nfev"], **{key: options[key] for key in ("ftol", "xtol", "gtol")},
     )  # fmt: skip
-    fun, jac, status = values.fun(x), values.jac(x), STATUS.get(code, code)
+    x, _, info, _, code = found
+    fun, jac, status = values.fun(x), values.jac(x), STATUS[code]
     grad = jac.T @ fun
     return optimize.OptimizeResult(
         x=x, cost=0.5 * sum_of_squares(fun), fun=fun, jac=jac, grad=grad,
         optimality=float(np.max(np.abs(grad))), active_mask=np.zeros(x.size, int),
         nfev=info["nfev"], njev=info["njev"], status=status, success=status > 0,
-        message=MESSAGES.get(status, message),
+        message=MESSAGES[status],
     )  # fmt: skip
 
 
