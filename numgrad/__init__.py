@@ -29,18 +29,26 @@ Where to look:
 ``ng.vmap``             functions of one example for whole batches
 ``ng.scan``, ...        loops as functions: ``fori_loop``, ``while_loop``, ``map``,
                         ``associative_scan``; branches: ``cond``, ``switch``
+``ng.odeint``           solves initial value problems by such loops; ``solve_ivp``: by SciPy
 ``ng.func``             these by themselves
 ``ng.tree``             nested containers of arrays: ``map``, ``flatten``, ``ravel``, ``register``
 ``ng.jit``              compiles a function; ``jit_stats`` says what it did
 ``ng.autograd``         ``backward``, ``grad``, hooks, graphs, forward mode, ``Function``
 ``ng.array_api``        the namespace of the Array API standard
 ``ng.nn``               modules; ``ng.nn.functional``: layers, activations and losses as functions
-``ng.optim``            optimizers, schedules of learning rates, ``minimize``
+``ng.optim``            optimizers, schedules of learning rates, ``minimize`` over Tensors
+``ng.minimize``, ...    SciPy's solvers with exact derivatives: ``least_squares``, ``curve_fit``,
+                        ``root``, ``quad``; ``objective`` and ``linear_operator`` for others
+``ng.implicit``         roots, fixed points, minima, linear systems: differentiated as solutions
+``ng.sparse``           products with sparse matrices and systems of them
 ``ng.random``           Tensors of random numbers from NumPy's generators
 ``ng.data``             datasets, and loaders of batches
+``ng.distributed``      processes that communicate by MPI, by PyTorch's names
+``ng.parallel``         functions on the pieces of their data, on executors and Dask
 ``ng.io``               files of nested arrays: ``save`` and ``load``
 ``ng.testing``          checks of gradients
 ``ng.benchmark``        decorators for ``python -m numgrad bench``
+``ng.profiler``         where the time of a program goes
 ``ng.viz``              drawings of what was recorded
 ``ng.config``           settings, and the number of threads
 ``ng.errors``           the exceptions; each is a ``NumgradError`` and a built-in
@@ -152,30 +160,46 @@ _SUBPACKAGES = (
     "array_api",
     "benchmark",
     "data",
+    "distributed",
     "func",
+    "implicit",
     "io",
     "nn",
     "optim",
+    "parallel",
+    "profiler",
+    "sparse",
     "stats",
     "testing",
     "tree",
+    "viz",
 )
-_SUBPACKAGES += ("viz",)
 _SUBPACKAGES += tuple(sorted({_home.partition(".")[2] for _home in _NAMESPACES.values()}))
 _ON_FIRST_USE = {
     **{name: f"numgrad.{name}" for name in _SUBPACKAGES},
     "apply_along_axis": "numgrad.tensors.applying",
     "apply_over_axes": "numgrad.tensors.applying",
     "c_": "numgrad.tensors.concatenators",
+    "constraint": "numgrad.optimize.constraints",
+    "curve_fit": "numgrad.optimize.curve_fit",
+    "curve_jac": "numgrad.optimize.models",
     "geomspace": "numgrad.tensors.ranges",
     "jit": "numgrad.compiler.api",
     "jit_stats": "numgrad.compiler.inspect.stats",
+    "least_squares": "numgrad.optimize.least_squares",
+    "linear_operator": "numgrad.optimize.operators",
     "load": "numgrad.io",
     "logspace": "numgrad.tensors.ranges",
+    "minimize": "numgrad.optimize.minimize",
+    "objective": "numgrad.optimize.objective",
     **dict.fromkeys(("elementwise", "ops", "primitive"), "numgrad.nn.operations"),
     "piecewise": "numgrad.tensors.applying",
+    "quad": "numgrad.optimize.quad",
     "r_": "numgrad.tensors.concatenators",
+    "root": "numgrad.optimize.root",
     "save": "numgrad.io",
+    "odeint": "numgrad.integrate",
+    "solve_ivp": "numgrad.integrate",
     **_LATE,
 }
 """Where to find what is loaded when it is first asked for: most programs need a part of it."""

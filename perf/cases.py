@@ -128,8 +128,11 @@ def cases() -> list[Case]:
         *found,
         *training_cases(),
         *compiled_cases(),
+        *loop_cases(),
         *matrix_cases(),
+        *solver_cases(),
         *thread_cases(),
+        *transform_cases(),
     ]
 
 
@@ -270,6 +273,54 @@ def compiled_cases() -> list[Case]:
     return found
 
 
+def loop_cases() -> list[Case]:
+    """Loops and batches with their derivatives: against JAX, and against kernels by hand."""
+    found: list[Case] = []
+
+    def case(
+        name: str,
+        problem: str,
+        target: float | None,
+        against: str = "jax",
+        threads: int | None = None,
+        **sizes: Any,
+    ) -> None:
+        contestants = _same("loop", ("numgrad", against), problem=problem, **sizes)
+        note = "" if against == "jax" else f"/{against}"
+        found.append(Case(f"loop/{name}{note}", contestants, (against,), target, threads=threads))
+
+    fields = {"points": 1000, "steps": 1000}
+    text = {"characters": 1024, "letters": 14}
+    for name, problem, jax, hand, sizes in (
+        ("Lorenz/10000 steps", "lorenz", 1 / 30, 1.3, {"steps": 10_000}),
+        ("LSTM/1024 characters", "lstm", 1 / 4, 2.5, text),
+        ("Kalman filter/1000 x 4", "kalman", 1 / 5, None, {"observations": 1000}),
+        ("heat/1000 x 1000", "heat", 1 / 5, 1.5, fields),
+        ("wave/1000 x 1000", "wave", 1 / 5, 1.5, fields),
+        ("hidden Markov/10000 x 32", "hidden_markov", 1 / 3, None, {"states": 32, "steps": 10_000}),
+    ):
+        case(name, problem, jax, **sizes)
+        if hand is not None:
+            case(name, problem, hand, HANDWRITTEN, **sizes)
+    case("Lotka-Volterra/100 times", "lotka_volterra", 1 / 10, observations=100)
+    name = "gradients by sample/1000 of 10-32-1"
+    case(name, "examples", 1 / 1.5, threads=1, samples=1000)
+    case(name, "examples", 1 / 20, "torch", samples=1000)
+    likelihood: dict[str, Any] = {"samples": 1000, "parameters": 30}
+    name = "Hessian/30 parameters"
+    case(name, "likelihood", None, derivative="hessian", **likelihood)
+    parts = {
+        label: (
+            "numgrad",
+            "loop",
+            {"problem": "likelihood", "derivative": derivative, "compiled": False, **likelihood},
+        )
+        for label, derivative in (("numgrad", "hessian"), ("gradient", "grad"))
+    }
+    found.append(Case(f"loop/{name}/eager, in gradients", parts, ("gradient",), 10.0))
+    return found
+
+
 def matrix_cases() -> list[Case]:
     """Linear algebra: values with gradients, against torch, and stacks, against a loop of NumPy."""
     both = ("numgrad", "torch")
@@ -287,4 +338,56 @@ def matrix_cases() -> list[Case]:
         found.append(Case(f"{name}/loop", contestants, ("numpy",), 1 / 3))
     contestants = _same("gaussian_process", both, points=500)
     found.append(Case("linalg/Gaussian process/500 points", contestants, ("torch",), 0.8))
+    return found
+
+
+def transform_cases() -> list[Case]:
+    """Second and nested derivatives, eager: against JAX without jit, and in first ones."""
+    found = []
+    problems: tuple[tuple[str, str, dict[str, int]], ...] = (
+        ("chain/1000", "chain", {"n": 1000}),
+        ("logistic/1000 x 20", "logistic", {"samples": 1000, "features": 20}),
+    )
+    for name, problem, sizes in problems:
+        for transform in ("hvp", "hessian", "grad of grad", "grad of grad of grad", "grad of jvp",
+                          "vmap of hessian"):  # fmt: skip
+            if problem == "chain" and "hessian" in transform:
+                continue  # a million numbers, of which a thousand are not 0
+            more = {"examples": 10} if transform.startswith("vmap") else {}
+            params = {"problem": problem, "transform": transform, **sizes, **more}
+            contestants = _same("derivative", ("numgrad", "jax"), **params)
+            found.append(Case(f"transform/{transform}/{name}", contestants, ("jax",), 1.5))
+
+    def multiple(name: str, transform: str, unit: str, target: float, **params: Any) -> None:
+        contestants: dict[str, Contestant] = {
+            label: ("numgrad", "derivative", {"transform": each, **params})
+            for label, each in (("numgrad", transform), (unit, unit))
+        }
+        found.append(Case(f"transform/{transform}/{name}, in {unit}", contestants, (unit,), target))
+
+    large = {"samples": 10_000, "features": 50}
+    for name, problem, sizes in (*problems, ("logistic/10000 x 50", "logistic", large)):
+        multiple(name, "hvp", "value_and_grad", 3.0, problem=problem, **sizes)
+    for transform in ("jacobian", "jacfwd"):
+        sizes = {"points": 1000}
+        multiple("two peaks, 1000 x 6", transform, "value", 12.0, problem="gaussians", **sizes)
+    return found
+
+
+def solver_cases() -> list[Case]:
+    """SciPy's solvers with exact derivatives."""
+    found = []
+    for how, jit, target in (("eager", False, 1 / 3), ("jit", True, 1 / 10)):
+        contestants: dict[str, Contestant] = {
+            "numgrad": ("numgrad", "minimized", {"n": 100, "jit": jit}),
+            "autograd": ("autograd", "minimized", {"n": 100}),
+        }
+        found.append(Case(f"solve/Rosenbrock, L-BFGS-B/{how}", contestants, ("autograd",), target))
+    fits = [(name, "compiled", "differences") for name in ("ENSO", "Gauss1", "Thurber")]
+    for name, ours, theirs in (*fits, ("ENSO", "demo", "3-point")):
+        contestants = {
+            label: ("numgrad", "fitted", {"problem": name, "start": 1, "how": how})
+            for label, how in (("numgrad", ours), (theirs, theirs))
+        }
+        found.append(Case(f"solve/{name}, {ours}", contestants, (theirs,), 1.0))
     return found

@@ -38,12 +38,20 @@ def _gradient(problem: str, sizes: Mapping[str, Any], **goal: float) -> FirstCal
 
 _LAYERS = [64, 256, 256, 10]
 _STEP = {"sizes": _LAYERS, "batch": 128, "dtype": "float32"}
+_HESSIAN = {"problem": "likelihood", "derivative": "hessian", "samples": 1000, "parameters": 30}
 FIRST_CALLS = {
     "chain": _gradient("chain", {"n": 1000}, ratio=1.0),
     "mixture d=10 K=25": _gradient("mixture", {"n": 1000, "d": 10, "components": 25}, ratio=1.0),
     "MLP 64-256-256-10": _gradient("mlp", {"batch": 128, "layers": _LAYERS}, ratio=1.5),
     "MLP 64-256-256-10 step": FirstCall("mlp_step", _STEP, ratio=1.5),
     "Lorenz, 50 steps": _gradient("lorenz", {"steps": 50}, limit=2.0),
+    "Lorenz, 10000 steps of scan": FirstCall(
+        "loop", {"problem": "lorenz", "steps": 10_000}, limit=0.6
+    ),
+    "Lorenz, 1000000 steps of scan": FirstCall(
+        "loop", {"problem": "lorenz", "steps": 1_000_000}, limit=0.6
+    ),
+    "Hessian, 30 parameters": FirstCall("loop", _HESSIAN, limit=1.0),
     "2000 operations": _gradient("long chain", {"n": 1000, "operations": 2000}, limit=3.0),
     "LSTM, 32 steps": _gradient("lstm", {"steps": 32, "letters": 14}, limit=5.0),
     "bundle adjustment": _gradient(

@@ -9,12 +9,16 @@ from __future__ import annotations
 import importlib
 import sys
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import matrices
 import numpy as np
+import solvers
 import training
+from derivatives import derived
 from harness import Statement, serve
+from loops import LOOPS
 from ordering import ordering
 from problems import PROBLEMS
 
@@ -198,6 +202,18 @@ class Numgrad(Trained):
             "gradient(*args)", {"gradient": gradient, "args": stated.arguments(**sizes)}
         )
 
+    def derivative(self, **params: Any) -> Statement:
+        """A transform of a function, eager."""
+        f, x = derived(self.ng, np, np.asarray, **params)
+        return Statement("f(x)", {"f": f, "x": x})
+
+    def loop(self, problem: str, compiled: bool = True, **sizes: Any) -> Statement:
+        """A loop or a batch with its derivatives, as one kernel or eager."""
+        stated = LOOPS[problem]
+        f = stated.written(np, self.ng, **sizes)
+        names = {"f": self.ng.jit(f) if compiled else f, "args": stated.arguments(**sizes)}
+        return Statement("f(*args)", names)
+
     def matrices(self, function: str, **params: Any) -> Statement:
         grad = self.ng.autograd.grad
         return matrices.gradient(function, self.ng.linalg, self._leaf, grad, **params)
@@ -213,6 +229,12 @@ class Numgrad(Trained):
 
     def mlp_step(self, **params: Any) -> Statement:
         return training.compiled_mlp(self.ng, **params)
+
+    def minimized(self, **params: Any) -> Statement:
+        return solvers.minimized(self.ng, **params)
+
+    def fitted(self, **params: Any) -> Statement:
+        return solvers.fitted(**params)
 
     def bandwidth(self, **params: Any) -> Statement:
         return training.bandwidth(**params)
@@ -353,6 +375,17 @@ class Torch(Trained):
 
         return Statement("gradient()", {"gradient": gradient})
 
+    def loop(self, problem: str, **sizes: Any) -> Statement:
+        """A batch with its derivatives."""
+        torch, stated = self.torch, LOOPS[problem]
+        args = [
+            [torch.tensor(a) for a in arg] if isinstance(arg, list) else torch.tensor(arg)
+            for arg in stated.arguments(**sizes)
+        ]
+        return Statement(
+            "f(*args)", {"f": stated.written(torch, torch.func, **sizes), "args": args}
+        )
+
     def matrices(self, function: str, **params: Any) -> Statement:
         torch = self.torch
         return matrices.gradient(function, torch.linalg, self._leaf, torch.autograd.grad, **params)
@@ -399,6 +432,10 @@ class Autograd:
         }
         return Statement("gradient(a, b)", names)
 
+    def minimized(self, n: int) -> Statement:
+        f = self.autograd.value_and_grad(solvers.rosenbrock(self.anp))
+        return solvers.minimized_with(f, n)
+
 
 class Jax:
     """JAX, with the function and its gradient compiled as a whole."""
@@ -438,6 +475,30 @@ class Jax:
             "ready": jax.block_until_ready,
         }
         return Statement("ready(gradient(*args))", names)
+
+    def derivative(self, **params: Any) -> Statement:
+        """A transform of a function without ``jit``."""
+        f, x = derived(self.jax, self.jax.numpy, self.jax.numpy.asarray, **params)
+        return Statement("ready(f(x))", {"f": f, "x": x, "ready": self.jax.block_until_ready})
+
+    def loop(self, problem: str, **sizes: Any) -> Statement:
+        """A loop or a batch with its derivatives."""
+        jax, stated = self.jax, LOOPS[problem]
+        library = SimpleNamespace(
+            grad=jax.grad,
+            hessian=jax.hessian,
+            logsumexp=jax.nn.logsumexp,
+            odeint=importlib.import_module("jax.experimental.ode").odeint,
+            scan=jax.lax.scan,
+            value_and_grad=jax.value_and_grad,
+            vmap=jax.vmap,
+        )
+        names = {
+            "f": jax.jit(stated.written(jax.numpy, library, **sizes)),
+            "args": jax.tree.map(jax.numpy.asarray, stated.arguments(**sizes)),
+            "ready": jax.block_until_ready,
+        }
+        return Statement("ready(f(*args))", names)
 
     def mlp_step(self, sizes: list[int], batch: int, dtype: str) -> Statement:
         """A training step with Adam; the old parameters and state are given up to the new ones."""
@@ -496,6 +557,14 @@ class Handwritten:
             "args": PROBLEMS[problem].arguments(**sizes),
         }
         return Statement("gradient(*args)", names)
+
+    def loop(self, problem: str, **sizes: Any) -> Statement:
+        """The kernel of a loop, which has one thread."""
+        names = {
+            "f": importlib.import_module(f"handwritten.{problem}").serial,
+            "args": LOOPS[problem].arguments(**sizes),
+        }
+        return Statement("f(*args)", names)
 
 
 LIBRARIES = {

@@ -116,6 +116,32 @@ def test_inside_a_compiled_function_that_is_differentiated_later(kind):
         np.testing.assert_allclose(moved, 6 * np.cos(X) * X, rtol=1e-12)
 
 
+@pytest.mark.parametrize("kind", RULES)
+def test_inside_vmap(kind):
+    """Gradients by example, of what examples share, of second order, in batches of batches."""
+    f = RULES[kind]()
+    batch = np.stack([X, 2 * X, X - 1])
+    scale = np.array([1.0, 0.5, -2.0])
+
+    def loss(x, k):
+        return np.sum(f(x, {"k": k})["out"] * x)
+
+    def slope(x, k):
+        return 3 * np.cos(x) * k * x + np.sin(x) * k
+
+    by_example = ng.vmap(ng.grad(loss, (0, 1)), in_axes=(0, 0))
+    for found in (by_example(batch, scale), ng.jit(by_example)(batch, scale)):
+        np.testing.assert_allclose(found[0], slope(batch, scale[:, None]), rtol=1e-12)
+        np.testing.assert_allclose(found[1], np.sum(3 * np.sin(batch) * batch, axis=1), rtol=1e-12)
+    shared = ng.grad(lambda k: np.sum(ng.vmap(loss, in_axes=(0, None))(batch, k)))(2.0)
+    np.testing.assert_allclose(shared, np.sum(3 * np.sin(batch) * batch), rtol=1e-12)
+    plain = np.stack([ng.hessian(loss)(x, 2.0) for x in batch])
+    found = ng.vmap(ng.hessian(loss), in_axes=(0, None))(batch, 2.0)
+    np.testing.assert_allclose(found, plain, rtol=1e-12)
+    twice = ng.vmap(ng.vmap(ng.grad(loss), in_axes=(None, 0)), in_axes=(0, None))(batch, scale)
+    np.testing.assert_allclose(twice, slope(batch[:, None], scale[:, None]), rtol=1e-12)
+
+
 def test_two_results_one_of_which_is_an_argument():
     @ng.custom_vjp
     def f(x, y):

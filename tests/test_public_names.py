@@ -22,46 +22,48 @@ arctan arctan2 arctanh argmax argmin argpartition argsort argwhere around array_
 asarray asin asinh associative_scan astype atan atan2 atanh atleast_1d atleast_2d atleast_3d
 autograd average benchmark bincount bitwise_and bitwise_count bitwise_invert bitwise_left_shift
 bitwise_not bitwise_or bitwise_right_shift bitwise_xor block broadcast_arrays broadcast_to c_ cat
-cbrt ceil
-checkpoint checkpoint_sequential choose clamp clip column_stack complex128 complex64 compress
-concat concatenate cond config conj conjugate convolve copy copysign corrcoef correlate cos cosh
-count_nonzero cov cross cummax cummin cumprod cumsum cumulative_prod cumulative_sum
-cumulative_trapezoid custom_jvp custom_vjp data deg2rad degrees delete diag diag_embed diagflat
-diagonal diagonal_scatter diff digamma digitize divide divmod dot dsplit dstack e ediff1d einsum
-elementwise empty empty_like enable_grad equal erf erfc erfinv errors exp exp2 expand expand_dims
-expit expm1 extract eye fabs fft fill fix flatnonzero flatten flip fliplr flipud float32 float64
-float_power floor floor_divide fmax fmin fmod fori_loop frexp from_numpy full full_like func gamma
-gammaln gcd geomspace get_num_threads grad gradient greater greater_equal heaviside hessian
-histogram histogram2d histogram_bin_edges histogramdd hsplit hstack hvp hypot i0 imag index_add
-index_copy index_fill index_put inf inference_mode inner insert int16 int32 int64 int8 interp
-intersect1d invert io is_grad_enabled is_inference_mode_enabled isclose isfinite isin isinf isnan
-isneginf isposinf ix_ jacfwd jacobian jacrev jit jit_stats jvp kron lcm ldexp left_shift less
-less_equal lexsort lgamma linalg linear_recurrence linearize linspace load log log10 log1p log2
-log_sigmoid log_softmax logaddexp logaddexp2 logcumsumexp logical_and logical_not logical_or
-logical_xor logit logspace logsumexp map masked_fill masked_scatter matmul matrix_norm
-matrix_transpose matvec max maximum mean median meshgrid min minimum mod modf moveaxis multiply nan
-nan_to_num nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmedian nanmin nanpercentile
-nanprod nanquantile nanstd nansum nanvar ndimage negative newaxis nextafter nn no_grad nonzero norm
-not_equal ones ones_like ops optim outer pad partition percentile permute permute_dims pi piecewise
-poly polyadd polyder polydiv polyfit polygamma polyint polymul polysub polyval positive power
-primitive prod psi ptp put quantile r_ rad2deg radians random ravel real real_if_close reciprocal
-relu remainder repeat reshape resize right_shift rint roll rollaxis roots rot90 round save scan
-scatter scatter_add scatter_reduce searchsorted select select_scatter set_checkpoint_early_stop
-set_grad_enabled set_num_threads setdiff1d setxor1d sigmoid sign signal signbit simpson sin sinc
-sinh slice_scatter sliding_window_view softmax softplus sort sort_complex spacing special split
-sqrt square squeeze stack stats std stop_gradient subtract sum swapaxes switch take take_along_axis
-tan tanh tensor tensordot testing tile topk trace transpose trapezoid tree tril trim_zeros triu
-true_divide trunc uint16 uint32 uint64 uint8 unbind unfold union1d unique unique_all unique_counts
-unique_inverse unique_values unsqueeze unstack unwrap value_and_grad vander var vdot vecdot vecmat
-vector_norm vhp viz vjp vmap vsplit vstack where while_loop zeros zeros_like zeta
+cbrt ceil checkpoint checkpoint_sequential choose clamp clip column_stack complex128 complex64
+compress concat concatenate cond config conj conjugate constraint convolve copy copysign corrcoef
+correlate cos cosh count_nonzero cov cross cummax cummin cumprod cumsum cumulative_prod
+cumulative_sum cumulative_trapezoid curve_fit curve_jac custom_jvp custom_vjp data deg2rad degrees
+delete diag diag_embed diagflat diagonal diagonal_scatter diff digamma digitize distributed divide
+divmod dot dsplit dstack e ediff1d einsum elementwise empty empty_like enable_grad equal erf erfc
+erfinv errors exp exp2 expand expand_dims expit expm1 extract eye fabs fft fill fix flatnonzero
+flatten flip fliplr flipud float32 float64 float_power floor floor_divide fmax fmin fmod fori_loop
+frexp from_numpy full full_like func gamma gammaln gcd geomspace get_num_threads grad gradient
+greater greater_equal heaviside hessian histogram histogram2d histogram_bin_edges histogramdd
+hsplit hstack hvp hypot i0 imag implicit index_add index_copy index_fill index_put inf
+inference_mode inner insert int16 int32 int64 int8 interp intersect1d invert io is_grad_enabled
+is_inference_mode_enabled isclose isfinite isin isinf isnan isneginf isposinf ix_ jacfwd jacobian
+jacrev jit jit_stats jvp kron lcm ldexp least_squares left_shift less less_equal lexsort lgamma
+linalg linear_operator linear_recurrence linearize linspace load log log10 log1p log2 log_sigmoid
+log_softmax logaddexp logaddexp2 logcumsumexp logical_and logical_not logical_or logical_xor logit
+logspace logsumexp map masked_fill masked_scatter matmul matrix_norm matrix_transpose matvec max
+maximum mean median meshgrid min minimize minimum mod modf moveaxis multiply nan nan_to_num
+nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmedian nanmin nanpercentile nanprod
+nanquantile nanstd nansum nanvar ndimage negative newaxis nextafter nn no_grad nonzero norm
+not_equal objective odeint ones ones_like ops optim outer pad parallel partition percentile permute
+permute_dims pi piecewise poly polyadd polyder polydiv polyfit polygamma polyint polymul polysub
+polyval positive power primitive prod profiler psi ptp put quad quantile r_ rad2deg radians random
+ravel real real_if_close reciprocal relu remainder repeat reshape resize right_shift rint roll
+rollaxis root roots rot90 round save scan scatter scatter_add scatter_reduce searchsorted select
+select_scatter set_checkpoint_early_stop set_grad_enabled set_num_threads setdiff1d setxor1d
+sigmoid sign signal signbit simpson sin sinc sinh slice_scatter sliding_window_view softmax
+softplus solve_ivp sort sort_complex spacing sparse special split sqrt square squeeze stack stats
+std stop_gradient subtract sum swapaxes switch take take_along_axis tan tanh tensor tensordot
+testing tile topk trace transpose trapezoid tree tril trim_zeros triu true_divide trunc uint16
+uint32 uint64 uint8 unbind unfold union1d unique unique_all unique_counts unique_inverse
+unique_values unsqueeze unstack unwrap value_and_grad vander var vdot vecdot vecmat vector_norm vhp
+viz vjp vmap vsplit vstack where while_loop zeros zeros_like zeta
 """
 """All names of ``numgrad``: whoever adds or removes one says so here."""
 
 MODULES = """
 array_api array_api.fft array_api.linalg autograd autograd.forward_ad autograd.function
-autograd.functional autograd.graph benchmark config data errors fft func io linalg ndimage nn
-nn.functional nn.init nn.utils optim optim.lr_scheduler optim.swa_utils random signal special stats
-testing tree viz
+autograd.functional autograd.graph benchmark config data distributed distributed.checkpoint errors
+fft func implicit io linalg ndimage nn nn.functional nn.init nn.parallel nn.utils optim
+optim.lr_scheduler optim.swa_utils parallel profiler random signal sparse special stats testing
+tree viz
 """
 
 

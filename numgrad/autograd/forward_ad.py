@@ -55,6 +55,9 @@ class UnpackedDualTensor(NamedTuple):
 class ForwardInterpreter(Interpreter):
     """One dual level: what operations mean inside it."""
 
+    several = False
+    """Whether a Tensor has several tangents here: see ``autograd.columns``."""
+
     def __init__(self) -> None:
         self._below = state.interpreters[: below_examples()]
         self._holders: WeakSet[Extra] = WeakSet()
@@ -85,7 +88,7 @@ class ForwardInterpreter(Interpreter):
     ) -> tuple[Any, Call | None]:
         """The result, with its tangent, and the record of the call where it is wanted."""
         args, params = complete(op, args, params)
-        args = tuple([_gathered(a) for a in args])
+        args = tuple([gathered(a) for a in args])
         tangents = [
             self.tangent(a) if isinstance(a, Tensor) and takes_tangent(op, k) else None
             for k, a in enumerate(args)
@@ -189,7 +192,7 @@ def _outputs(out: Any) -> tuple:
     return out if isinstance(out, tuple) else (out,)
 
 
-def _gathered(a: Any) -> Any:
+def gathered(a: Any) -> Any:
     """A list with Tensors in it as one Tensor, so that their tangents are seen."""
     if isinstance(a, list | tuple) and any(isinstance(part, Tensor) for part in a):
         return bind(OPS["stack"], tuple(a), {})

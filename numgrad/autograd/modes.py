@@ -38,7 +38,8 @@ def is_inference_mode_enabled() -> bool:
 
 
 def _set(enabled: bool) -> None:
-    state.set(grad_enabled=enabled, muted=not enabled)
+    state.grad_enabled, state.constant = enabled, not enabled
+    state.refresh()
 
 
 class _GradMode:
@@ -57,7 +58,7 @@ class _GradMode:
         state.set(**self._before.pop())
 
     def _changes(self) -> dict[str, Any]:
-        return {"grad_enabled": self.enabled, "muted": not self.enabled}
+        return {"grad_enabled": self.enabled, "constant": not self.enabled}
 
     def _fresh(self) -> _GradMode:
         return type(self)()
@@ -180,7 +181,7 @@ class inference_mode(_GradMode):
         self.mode = bool(mode)
 
     def _changes(self) -> dict[str, Any]:
-        return {"inference": self.mode, "grad_enabled": not self.mode, "muted": self.mode}
+        return {"inference": self.mode, "grad_enabled": not self.mode, "constant": self.mode}
 
     def _fresh(self) -> _GradMode:
         return type(self)(self.mode)
@@ -200,18 +201,16 @@ class set_grad_enabled(_GradMode):
     def __init__(self, mode: bool) -> None:
         super().__init__()
         self.enabled = bool(mode)
-        self._outer, self._muted = state.grad_enabled, state.muted
+        self._outer = {"grad_enabled": state.grad_enabled, "constant": state.constant}
         _set(self.enabled)
 
     def __enter__(self) -> Self:
-        self._before.append({"grad_enabled": self._outer, "muted": self._muted})
+        self._before.append(self._outer)
         _set(self.enabled)
         return self
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        state.set(
-            grad_enabled=self._outer, muted=self._muted
-        )  # as a decorator it acts inside the function only
+        state.set(**self._outer)  # as a decorator it acts inside the function only
         return super().__call__(function)
 
     def _fresh(self) -> _GradMode:

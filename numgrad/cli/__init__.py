@@ -1,4 +1,4 @@
-"""The command line: ``python -m numgrad {demo,bench,cache,doctor,stubs,table,warmup}``.
+"""The command line: ``python -m numgrad {demo,bench,cache,doctor,launch,stubs,table,warmup}``.
 
 Each command is a module with ``HELP``, ``add_arguments(parser)`` and ``run(arguments)``, which
 returns the exit status.
@@ -7,7 +7,7 @@ returns the exit status.
 import argparse
 from collections.abc import Sequence
 
-from numgrad.cli import bench, cache, demo, doctor, stubs, table, warmup
+from numgrad.cli import bench, cache, demo, doctor, launch, stubs, table, warmup
 
 __all__ = ["main"]
 
@@ -16,6 +16,7 @@ COMMANDS = {
     "bench": bench,
     "cache": cache,
     "doctor": doctor,
+    "launch": launch,
     "stubs": stubs,
     "table": table,
     "warmup": warmup,

@@ -1,4 +1,4 @@
-"""Fit NIST's certified regression problems with SciPy driven by numgrad gradients.
+"""Fit NIST's certified regression problems by ``ng.least_squares``.
 
 ``demo digits`` trains networks instead.
 """
@@ -14,6 +14,7 @@ from pathlib import Path
 from numgrad.cli import digits, nist
 from numgrad.cli.fit import Fit, fit_least_squares, fit_minimize
 from numgrad.cli.progress import Progress
+from numgrad.cli.text_plot import drawn_as_text
 
 HELP = "fit real data with certified answers, print a table, draw a plot"
 DIGITS_PROMISED = 6.0
@@ -87,8 +88,27 @@ def run(arguments: argparse.Namespace) -> int:
     status = 0 if all(map(_good, fits)) else 1
     # JSON is read by programs: they get a plot only when they ask for one.
     if not arguments.no_plot and (arguments.plot or not arguments.json):
-        status = max(status, _draw(arguments.plot or DEFAULT_PLOT, problems, fits))
+        status = max(status, _draw(arguments.plot, problems, fits))
+    if not arguments.json:
+        print(f"\n{_reached(fits)}")
     return status
+
+
+def _reached(fits: list[Fit]) -> str:
+    """What came out, in two sentences."""
+    fits = [fit for fit in fits if fit.method == "least_squares"]
+    good = sum(map(_good, fits))
+    lines = [
+        f"{good} of {len(fits)} fits by least squares reached {DIGITS_PROMISED:.0f} certified "
+        "digits or more in every parameter."
+    ]
+    for what, key in (("parameters", "digits"), ("standard deviations", "deviation_digits")):
+        worst = min(fits, key=lambda fit, key=key: getattr(fit, key))
+        lines.append(
+            f"Worst of the {what}: {getattr(worst, key):.1f} digits, {worst.problem} from start "
+            f"{worst.start}."
+        )
+    return "\n".join(lines)
 
 
 def _good(fit: Fit) -> bool:
@@ -170,15 +190,22 @@ def _line(cells) -> str:
     return "  ".join(parts).rstrip()
 
 
-def _draw(path: Path, problems, fits: list[Fit]) -> int:
-    """Draw data and fits to ``path`` if matplotlib is there; say so on stderr, return a status."""
+def _draw(path: Path | None, problems, fits: list[Fit]) -> int:
+    """Draw data and fits, as text for want of matplotlib; returns a status."""
+    best = {fit.problem: fit for fit in fits if fit.method == "least_squares"}
+    fitted = [(problem, best[problem.name]) for problem in problems]
     if importlib.util.find_spec("matplotlib") is None:
-        print("no plot: it needs matplotlib (python -m pip install matplotlib)", file=sys.stderr)
+        if path is None:
+            print(f"\n{drawn_as_text(*fitted[0])}")
+        print(
+            "no picture: it needs matplotlib (python -m pip install 'numgrad-jit[plot]')",
+            file=sys.stderr,
+        )
         return 0
     plot = importlib.import_module("numgrad.cli.plot")
-    best = {fit.problem: fit for fit in fits if fit.method == "least_squares"}
+    path = path or DEFAULT_PLOT
     try:
-        plot.draw(path, [(problem, best[problem.name]) for problem in problems])
+        plot.draw(path, fitted)
     except (OSError, ValueError) as error:  # unwritable, or a suffix matplotlib does not know
         print(f"no plot: {error}", file=sys.stderr)
         return 1

@@ -1,24 +1,17 @@
-"""Fit a problem with ``scipy.optimize`` driven by numgrad gradients, and judge the result."""
+"""Fit a problem by ``ng.least_squares`` and ``ng.minimize``, and judge the result."""
 
 import dataclasses
 import time
 from collections.abc import Callable
 
 import numpy as np
-import scipy
 
 import numgrad as ng
 from numgrad.cli.nist import Problem
+from numgrad.optimize.uncertainty import covariance, standard_errors
 
 DIGITS_CERTIFIED = 11.0
 """NIST states eleven digits: agreement cannot be measured beyond."""
-
-TOLERANCE = 1e-15
-"""Of `least_squares`; with SciPy's default of 1e-8 ENSO gets 3 digits. Cost and parameters are
-flat to second order at a minimum, so the last digits need tolerances near machine precision."""
-
-MOST_EVALUATIONS = 5000
-"""MGH09 needs some 500 from its far start, every other fit under 100."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,30 +55,23 @@ def _plain(value):
 
 
 def fit_least_squares(problem: Problem, start: int) -> Fit:
-    """Levenberg-Marquardt on the residuals, with their Jacobian from ``ng.jacobian``."""
-    jacobian = ng.jacobian(problem.residual)
+    """Levenberg-Marquardt on the residuals, with their exact Jacobian, default settings.
 
-    def solve(b0):
-        # "trf" reaches six digits from both starts too, but with rounding noise added to model and
-        # Jacobian its worst fit fell to 6.1 digits, MINPACK's to 6.3. "dogbox" does not find the
-        # minimum of Lanczos3, MGH09 and Thurber from start 1.
-        return scipy.optimize.least_squares(
-            problem.residual,
-            b0,
-            jac=jacobian,  # pyright: ignore[reportArgumentType]  # inferred from a default string
-            method="lm",
-            x_scale="jac",
-            ftol=TOLERANCE,
-            xtol=TOLERANCE,
-            gtol=TOLERANCE,
-            max_nfev=MOST_EVALUATIONS,
-        )
+    "trf" reaches six digits from both starts too, but with rounding noise added to model and
+    Jacobian its worst fit fell to 6.1 digits, MINPACK's to 6.3. "dogbox" does not find the minimum
+    of Lanczos3, MGH09 and Thurber from start 1.
+    """
 
-    return _run("least_squares", problem, start, jacobian, solve, jacobian)
+    def first(b0):
+        ng.least_squares(problem.residual, b0, max_nfev=1)
+
+    return _run(
+        "least_squares", problem, start, first, lambda b0: ng.least_squares(problem.residual, b0)
+    )
 
 
 def fit_minimize(problem: Problem, start: int) -> Fit:
-    """BFGS on the logarithm of the RSS, value and gradient from ``ng.value_and_grad``.
+    """BFGS on the logarithm of the RSS.
 
     The logarithm has its minimum where the RSS has, and a gradient free of the data's units, so
     that one tolerance suits every problem.
@@ -94,26 +80,27 @@ def fit_minimize(problem: Problem, start: int) -> Fit:
     def loss(b):
         return np.log(np.sum(problem.residual(b) ** 2))
 
-    value_and_grad = ng.value_and_grad(loss)
+    def first(b0):
+        ng.objective(loss, b0).fun_and_jac(b0)
 
     def solve(b0):
-        options = {"gtol": 1e-8, "maxiter": MOST_EVALUATIONS}
-        return scipy.optimize.minimize(value_and_grad, b0, jac=True, method="BFGS", options=options)
+        return ng.minimize(loss, b0, method="BFGS", options={"gtol": 1e-8, "maxiter": 5000})
 
-    return _run("minimize", problem, start, value_and_grad, solve, ng.jacobian(problem.residual))
+    return _run("minimize", problem, start, first, solve)
 
 
-def _run(method, problem: Problem, start: int, derivative: Callable, solve: Callable, jacobian):
+def _run(method, problem: Problem, start: int, first: Callable, solve: Callable):
     b0 = problem.starts[start - 1]
     began = time.perf_counter()
-    derivative(b0)
+    first(b0)
     warm = time.perf_counter()
-    with np.errstate(all="ignore"):  # trial steps overflow; the solvers step back
-        result = solve(b0.copy())
-        seconds = time.perf_counter() - warm
-        residual = problem.residual(result.x)
-        rss = float(residual @ residual)
-        deviations = standard_deviations(jacobian(result.x), rss)
+    result = solve(b0)
+    seconds = time.perf_counter() - warm
+    residual = problem.residual(result.x)
+    rss = float(residual @ residual)
+    free = residual.size - b0.size
+    jacobian = ng.jacfwd(problem.residual)(result.x)
+    deviations = standard_errors(covariance(jacobian, rss / free))
     return Fit(
         problem=problem.name,
         method=method,
@@ -152,22 +139,3 @@ def digits_of_agreement(values, certified) -> float:
         return 0.0
     digits = -np.log10(max(error, 10.0**-DIGITS_CERTIFIED))
     return round(float(max(digits, 0.0)), 2)
-
-
-def standard_deviations(jacobian: np.ndarray, rss: float) -> np.ndarray:
-    """Standard deviations of the parameters from the Jacobian (n, p) at the minimum.
-
-    Square roots of the diagonal of ``rss / (n - p) * inv(J.T @ J)``, from the singular values of
-    the Jacobian with its columns scaled to one length: that brings condition numbers of up to
-    1e9 (Hahn1) under 1e4, where ``pinv(J.T @ J)`` squares them and has no digit right on Hahn1,
-    Nelson and Roszman1. Infinite where the data do not determine the parameter.
-    """
-    n, p = jacobian.shape
-    if not np.isfinite(jacobian).all():
-        return np.full(p, np.inf)
-    scale = np.linalg.norm(jacobian, axis=0)
-    scale[scale == 0] = 1.0
-    _, singular, vt = np.linalg.svd(jacobian / scale, full_matrices=False)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        deviations = np.sqrt(rss / (n - p) * np.sum((vt.T / singular) ** 2, axis=1)) / scale
-    return np.where(np.isnan(deviations), np.inf, deviations)

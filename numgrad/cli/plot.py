@@ -30,6 +30,8 @@ def _panel(axes: Axes, problem: Problem, fit: Fit) -> None:
         if label:
             axes.legend(fontsize="x-small")
     axes.set_title(f"{problem.name}: {fit.digits:.1f} digits", fontsize="medium")
+    axes.set_xlabel("x" if problem.x.ndim == 1 else "x1", fontsize="small")
+    axes.set_ylabel("y", fontsize="small")
     axes.tick_params(labelsize="small")
 
 

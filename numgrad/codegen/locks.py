@@ -31,6 +31,8 @@ TRACING = threading.RLock()
 """Held while ``ng.jit`` traces and compiles a function."""
 ACCUMULATORS = threading.RLock()
 """Held while a leaf's accumulator is made."""
+ENTRIES = threading.RLock()
+"""Held while functions behind calls of operations are made, or get other code."""
 HOOKS = threading.RLock()
 """Held while leaves with hooks are counted."""
 GRADIENTS = threading.RLock()
@@ -73,7 +75,7 @@ def give_way() -> None:
 
 def _locks() -> list[Any]:
     """All locks that a fork waits for; those of libraries once these are loaded."""
-    found: list[Any] = [ACCUMULATORS, HOOKS, GRADIENTS, KERNELS, POOL]
+    found: list[Any] = [ACCUMULATORS, ENTRIES, HOOKS, GRADIENTS, KERNELS, POOL]
     for module, path in _OTHERS.items():
         lock: Any = sys.modules.get(module)
         for name in path.split("."):

@@ -200,6 +200,12 @@ def _real_dtype(dtype: np.dtype) -> np.dtype:
 
 def in_order(outputs: Sequence[Symbol], known: Container[Symbol] = ()) -> list[Symbol]:
     """Symbols needed for ``outputs`` that are not ``known``, arguments first."""
+    if len(outputs) == 1:
+        (symbol,) = outputs
+        if symbol in known:
+            return []
+        if all(a in known for a in symbol.args):
+            return [symbol]
     order: list[Symbol] = []
     seen: set[Symbol] = set()
     stack: list[Symbol | None] = [*reversed(outputs)]

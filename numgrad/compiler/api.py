@@ -17,6 +17,7 @@ from numgrad.codegen.locks import TRACING
 from numgrad.compiler.call.layout import RECORDING
 from numgrad.compiler.call.methods import METHODS, WeakMethod
 from numgrad.compiler.call.signature import Arguments, Parameters, same_key
+from numgrad.compiler.collecting import seldom_collecting
 from numgrad.compiler.graph.graph import Graph
 from numgrad.compiler.inspect.reasons import difference
 from numgrad.compiler.inspect.report import report
@@ -130,7 +131,7 @@ class Jitted(Generic[P, R]):
             out = self._try(arguments, key)  # another thread may have been faster
             if out is not MISS:
                 return out
-            with announced(f"compiling {self._parameters.name}"):
+            with announced(f"compiling {self._parameters.name}"), seldom_collecting():
                 new = self._specialise(arguments, key)
                 out = self._parameters.on(new.enter, arguments.values)
                 if out is MISS:  # tracing changed what was closed over

@@ -75,6 +75,10 @@ class AbstractArray:
     def nbytes(self) -> Any:
         return self.size * self.itemsize
 
+    @property
+    def flags(self) -> NoReturn:
+        self.refuse("computing with numbers (in a function that is called back)", CALLED_BACK)
+
     def item(self) -> NoReturn:
         self.refuse("item()", NUMBER)
 
@@ -88,7 +92,7 @@ class AbstractArray:
         self.refuse("float()", NUMBER)
 
     def __int__(self) -> NoReturn:
-        self.refuse("int()", NUMBER)
+        self.refuse("int()", f"{COUNT}, or compute with the array itself")
 
     def __complex__(self) -> NoReturn:
         self.refuse("complex()", NUMBER)
@@ -110,14 +114,23 @@ NUMBER = (
     "compute with the array itself (ng.zeros makes one that it can be stored in), return it and "
     "look at it outside, or pass the argument that it comes from as a static one (static_argnums)"
 )
+COUNT = (
+    "a loop of that many steps is ng.fori_loop; or pass the argument that it comes from as a "
+    "static one (static_argnums)"
+)
 BRANCH = (
-    "use np.where(condition, a, b), or pass the argument it comes from as a static one "
-    "(static_argnums); of np.arange with the length of an axis, write ng.arange"
+    "use np.where(condition, a, b), ng.cond in place of if, ng.while_loop in place of while, or "
+    "pass the argument it comes from as a static one (static_argnums); of np.arange with the "
+    "length of an axis, write ng.arange"
 )
 NDARRAY = (
     "use a numgrad function in place of the NumPy one (ng.ops lists them; ng.zeros makes an array "
     "that can be filled), compute this outside of the function, or pass a number on which a shape "
     "depends as a static argument (static_argnums)"
+)
+CALLED_BACK = (
+    "it closes over an array that has no numbers yet: give it that as an argument, a solver's in "
+    "args"
 )
 """What to do where a number, a branch or an ndarray was asked for."""
 

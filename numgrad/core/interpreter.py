@@ -94,7 +94,7 @@ class Ground(Interpreter):
         """Anything as an array; a number gets the dtype, if one is given."""
 
     def detached(self, x: Any) -> Any:
-        """The array of a Tensor, of which no graph and no tangent is known."""
+        """The array of a Tensor, over the same memory, to be a constant."""
         return self.lift(x)
 
     @abstractmethod
@@ -225,8 +225,8 @@ class State(threading.local):
 
     mode: int = 2
     grad_enabled: bool = True
-    muted: bool = False
-    """Whether the code that runs asked for it not to be recorded."""
+    constant: bool = False
+    """Whether code turned recording off, so that what it computes is constant in traces as well."""
     inference: bool = False
     interpreters: tuple = ()
     ground: Any = None

@@ -16,6 +16,7 @@ import numpy as np
 
 from numgrad.core.call import Call
 from numgrad.core.formula import Meta
+from numgrad.core.interpreter import bind
 from numgrad.core.op import Op
 
 MAX_PLANS = 4096
@@ -47,6 +48,8 @@ class Planned(Op):
     plans: dict[tuple, Any]
     whole = False
     """Whether kernels take arrays as they are, none raveled, and backwards need at most two."""
+    bind = staticmethod(bind)
+    """What a call does that no plan is ready for."""
     check: Callable[[Sequence[Any]], None] | None = None
     """What raises for integers that it cannot compute with."""
 

@@ -20,6 +20,7 @@ from numgrad.data.dataset import Dataset as Dataset
 from numgrad.data.dataset import Subset as Subset
 from numgrad.data.dataset import TensorDataset as TensorDataset
 from numgrad.data.dataset import random_split as random_split
+from numgrad.data.distributed import DistributedSampler as DistributedSampler
 from numgrad.data.loader import DataLoader as DataLoader
 from numgrad.data.sampler import BatchSampler as BatchSampler
 from numgrad.data.sampler import RandomSampler as RandomSampler
@@ -29,8 +30,8 @@ from numgrad.data.sampler import SubsetRandomSampler as SubsetRandomSampler
 from numgrad.data.sampler import WeightedRandomSampler as WeightedRandomSampler
 
 __all__ = [
-    "BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "IterableDataset",
-    "RandomSampler", "Sampler", "SequentialSampler", "StackDataset", "Subset",
+    "BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "DistributedSampler",
+    "IterableDataset", "RandomSampler", "Sampler", "SequentialSampler", "StackDataset", "Subset",
     "SubsetRandomSampler", "TensorDataset", "WeightedRandomSampler", "default_collate",
     "random_split",
 ]  # fmt: skip

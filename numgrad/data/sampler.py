@@ -29,7 +29,7 @@ class Sampler(Protocol):
         ...
 
 
-class _Ordered:
+class Ordered:
     """A sampler that knows the whole order when an iteration begins."""
 
     def order(self) -> np.ndarray:
@@ -40,7 +40,7 @@ class _Ordered:
         return iter(self.order().tolist())
 
 
-class SequentialSampler(_Ordered):
+class SequentialSampler(Ordered):
     """All samples in their order.
 
     Parameters
@@ -66,7 +66,7 @@ class SequentialSampler(_Ordered):
         return len(self.data_source)
 
 
-class RandomSampler(_Ordered):
+class RandomSampler(Ordered):
     """Samples in random order, or drawn one by one.
 
     Parameters
@@ -131,7 +131,7 @@ class RandomSampler(_Ordered):
         return self.num_samples
 
 
-class SubsetRandomSampler(_Ordered):
+class SubsetRandomSampler(Ordered):
     """Given numbers in random order.
 
     Parameters
@@ -165,7 +165,7 @@ class SubsetRandomSampler(_Ordered):
         return len(self.indices)
 
 
-class WeightedRandomSampler(_Ordered):
+class WeightedRandomSampler(Ordered):
     """Samples drawn with probabilities that weights are in proportion to.
 
     Parameters
@@ -260,7 +260,7 @@ class BatchSampler:
 
     def batches(self) -> Iterator[Any]:
         """The lists, as arrays where the order is known; random ones are drawn now."""
-        if isinstance(self.sampler, _Ordered):
+        if isinstance(self.sampler, Ordered):
             order = self.sampler.order()
             starts = range(0, self._count(len(order)) * self.batch_size, self.batch_size)
             return (order[start : start + self.batch_size] for start in starts)

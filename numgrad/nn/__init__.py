@@ -4,7 +4,7 @@ Derive from ``Module`` or put modules together with ``Sequential``; ``parameters
 optimizer of ``ng.optim``. Layers: ``Linear``, ``Conv2d``, ``LSTM``, ``Transformer``, ``LayerNorm``,
 ``Dropout``, ``Embedding``, ``MaxPool2d``, ``Upsample`` and their kin; losses end with ``Loss``.
 ``functional`` has the same as functions of their parameters, ``init`` fills parameters, ``utils``
-clips gradients, parametrizes modules and packs sequences.
+clips gradients, parametrizes modules and packs sequences, ``parallel`` trains on several processes.
 
 >>> import numgrad as ng
 >>> model = ng.nn.Sequential(ng.nn.Linear(3, 8), ng.nn.Tanh(), ng.nn.Linear(8, 1))
@@ -16,6 +16,7 @@ clips gradients, parametrizes modules and packs sequences.
 
 from numgrad.nn import functional as functional
 from numgrad.nn import init as init
+from numgrad.nn import parallel as parallel
 from numgrad.nn import utils as utils
 from numgrad.nn.activation.module import CELU as CELU
 from numgrad.nn.activation.module import ELU as ELU
@@ -209,7 +210,7 @@ __all__ = [
     "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer", "TripletMarginLoss",
     "TripletMarginWithDistanceLoss", "Unflatten", "Unfold", "Upsample", "UpsamplingBilinear2d",
     "UpsamplingNearest2d", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d", "functional", "functional_call",
-    "init", "register_module_buffer_registration_hook", "register_module_forward_hook",
+    "init", "parallel", "register_module_buffer_registration_hook", "register_module_forward_hook",
     "register_module_forward_pre_hook", "register_module_full_backward_hook",
     "register_module_full_backward_pre_hook", "register_module_module_registration_hook",
     "register_module_parameter_registration_hook", "stack_module_state", "utils",

@@ -2,7 +2,9 @@
 
 import numpy as np
 
-from numgrad.core.declare import elementwise
+from numgrad.core.batching import unchanged
+from numgrad.core.declare import elementwise, primitive
+from numgrad.core.interpreter import bind
 from numgrad.errors import NumgradValueError
 
 
@@ -178,6 +180,23 @@ def positive(x):
 
 
 positive.vjp(x=lambda g: g)
+
+
+@elementwise(ref=np.positive, internal=True, method=False, differentiable=False)
+def detached(x):
+    """The operand as a constant: a trace notes so what ``detach`` cuts off."""
+    return +x
+
+
+@primitive(internal=True, method=False)
+def unrecorded(x):
+    """The operand with its tangents, to which no gradient flows: what ``no_grad`` computes with."""
+    return np.array(x)
+
+
+unrecorded.shape(lambda x: x)
+unrecorded.batch(unchanged)
+unrecorded.jvp(lambda t_x, x: bind(unrecorded, (t_x,), {}))
 
 
 @elementwise(ref=np.absolute, dunder="abs", aliases=("abs",), special=(0.0,))

@@ -72,6 +72,9 @@ NAMESPACES: dict[str, str] = {
 }
 """Modules of NumPy and SciPy -> modules of ours, whose import declares what stands for theirs."""
 
+_INTERNAL = ("sparse.products", "sparse.systems")
+"""Modules of this package whose operations are parts of functions."""
+
 _AT_HOME = ("numpy", "numpy.lib.stride_tricks")
 """Modules of NumPy whose functions have their operations under names of ``numgrad`` itself."""
 
@@ -103,6 +106,7 @@ def of_namespace(function: Any) -> Op | None:
 
 
 def declare_all() -> None:
-    """Declare all operations of both tables."""
-    for module in dict.fromkeys((*LATE.values(), *NAMESPACES.values())):  # in one order
+    """Declare all operations of these tables."""
+    internal = [f"{__package__}.{home}" for home in _INTERNAL]
+    for module in dict.fromkeys((*LATE.values(), *NAMESPACES.values(), *internal)):  # in one order
         import_module(module)

@@ -16,25 +16,34 @@ from numgrad.operations.product_plan import MatMul, product_shape
 from numgrad.operations.shape import expand_dims, squeeze
 
 
+def conjugated(x: Any) -> Any:
+    """The conjugate of an ndarray or a Tensor; of a real one itself, where NumPy copies."""
+    return np.conj(x) if x.dtype.kind == "c" else x
+
+
 def mH(x: Any) -> Any:
     """Conjugate transpose of matrices, of an ndarray or a Tensor."""
-    return np.conj(matrix_transpose(x))
+    return conjugated(matrix_transpose(x))
 
 
 def _matmul_vjp_a(g, b, meta_a, meta_b):
     if len(meta_b.shape) == 1:
-        return (expand_dims(g, -1) if len(meta_a.shape) > 1 else g) * np.conj(b)
+        return (expand_dims(g, -1) if len(meta_a.shape) > 1 else g) * conjugated(b)
     if len(meta_a.shape) == 1:
-        return squeeze(matmul(np.conj(b), expand_dims(g, -1)), -1)
+        if len(meta_b.shape) == 2:
+            return matmul(conjugated(b), g)
+        return squeeze(matmul(conjugated(b), expand_dims(g, -1)), -1)
     return matmul(g, mH(b))
 
 
 def _matmul_vjp_b(g, a, meta_a, meta_b):
     if len(meta_a.shape) == 1:
         if len(meta_b.shape) == 1:
-            return g * np.conj(a)
-        return expand_dims(np.conj(a), -1) * expand_dims(g, -2)
+            return g * conjugated(a)
+        return expand_dims(conjugated(a), -1) * expand_dims(g, -2)
     if len(meta_b.shape) == 1:
+        if len(meta_a.shape) == 2:
+            return matmul(mH(a), g)
         return squeeze(matmul(mH(a), expand_dims(g, -1)), -1)
     return matmul(mH(a), g)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from importlib import import_module
 from math import prod
 from typing import Any
 
@@ -23,9 +24,11 @@ from numgrad.codegen.estimate import serial_ns
 from numgrad.core.abstract import broadcast_lengths
 from numgrad.core.call import conform
 from numgrad.core.formula import Meta
+from numgrad.core.interpreter import bind
 from numgrad.core.plan import Plan, Planned, remember
 from numgrad.errors import NumgradValueError
 from numgrad.kernels.products import linalg
+from numgrad.operations.sparse.kinds import is_sparse_kind
 
 MULTIPLY_NS = 0.05  # one multiplication and addition inside BLAS
 _VECTOR_NS = 0.1  # the same in a product with a vector, besides reading the matrix
@@ -36,6 +39,13 @@ class MatMul(Planned):
     """The operation ``@``."""
 
     whole = True
+
+    @staticmethod
+    def bind(op: MatMul, args: tuple, params: dict[str, Any]) -> Any:
+        """Call the interpreter, or multiply with a sparse matrix of SciPy's."""
+        if any([is_sparse_kind(type(a)) for a in args]) and len(args) == 2 and not params:
+            return import_module("numgrad.operations.sparse.functions").product(*args)
+        return bind(op, args, params)
 
     def __init__(self, function: Callable[..., Any], **options: Any) -> None:
         super().__init__(function, **options)

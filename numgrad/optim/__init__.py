@@ -21,6 +21,7 @@ stand in ``param_groups``, where they may be changed between steps, and are save
 ``SparseAdam``     Adam for the row-sparse gradients of embeddings
 ``LBFGS``          quasi-Newton steps with a line search, for smooth losses without noise
 ``minimize``       SciPy's minimizers on Tensors: BFGS, Newton, trust regions, bounds
+``Zero...``        ``ZeroRedundancyOptimizer``: one of these, its state divided over processes
 ``Optimizer``      the base class, for an optimizer of one's own
 ``lr_scheduler``   schedules of learning rates: ``StepLR``, ``OneCycleLR``, ...
 ``swa_utils``      averages of a model's parameters over its training
@@ -70,6 +71,9 @@ from numgrad.optim.step_hooks import (
 from numgrad.optim.step_hooks import (
     register_optimizer_step_pre_hook as register_optimizer_step_pre_hook,
 )
+from numgrad.optim.zero_redundancy_optimizer import (
+    ZeroRedundancyOptimizer as ZeroRedundancyOptimizer,
+)
 
 __all__ = [
     "ASGD",
@@ -88,6 +92,7 @@ __all__ = [
     "RMSprop",
     "Rprop",
     "SparseAdam",
+    "ZeroRedundancyOptimizer",
     "lr_scheduler",
     "minimize",
     "register_optimizer_step_post_hook",

@@ -17,7 +17,7 @@ import numpy as np
 from numgrad.autograd.modes import enable_grad
 from numgrad.autograd.row_sparse import RowSparseTensor
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
-from numgrad.optim.packing import Packing
+from numgrad.optimize.packing import Packing
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.linearization import Linearization
 
@@ -39,7 +39,7 @@ class Point:
             self.packing.store(self.packing.unpack(self.x))
 
 
-class Objective:
+class ClosureObjective:
     """The loss that a closure returns, and its derivatives by the parameters.
 
     The closure may call ``backward`` itself; then the gradients are what it left in ``.grad``.
@@ -131,7 +131,7 @@ class Objective:
         return self._recorded
 
 
-class Constraint:
+class ClosureConstraint:
     """What a closure of a constraint returns, a vector, and its Jacobian by the parameters."""
 
     def __init__(self, point: Point, closure: Callable[[], Any]) -> None:

@@ -10,8 +10,8 @@ import numpy as np
 
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.nn.utils.tensors import Tensors, listed
-from numgrad.optim.objective import Constraint, Objective, Point
-from numgrad.optim.packing import Packing
+from numgrad.optim.objective import ClosureConstraint, ClosureObjective, Point
+from numgrad.optimize.packing import Packing
 from numgrad.tensors.tensor import Tensor
 
 WITHOUT_GRADIENT = frozenset({"nelder-mead", "powell", "cobyla", "cobyqa"})
@@ -110,7 +110,7 @@ def minimize(
     tensors = _checked(params, needs_grad=kind not in WITHOUT_GRADIENT)
     optimize = importlib.import_module("scipy.optimize")  # not before it is needed: 0.2 s
     point = Point(tensors)
-    objective = Objective(point, closure)
+    objective = ClosureObjective(point, closure)
     with_gradient = kind not in WITHOUT_GRADIENT
     arguments: dict[str, Any] = {
         "method": method,
@@ -252,7 +252,7 @@ def _constraints(optimize: Any, kind: Any, point: Point, constraints: Any) -> An
                 f"minimize: constraint {k} is {given!r}; give a dictionary with 'type' ('eq' or "
                 "'ineq') and 'fun', or a NonlinearConstraint or LinearConstraint of scipy.optimize"
             )
-        constraint = Constraint(point, closure)
+        constraint = ClosureConstraint(point, closure)
         if kind not in WITHOUT_GRADIENT:
             others["jac"] = constraint.jacobian
         if kind == "trust-constr":
@@ -265,7 +265,7 @@ def _constraints(optimize: Any, kind: Any, point: Point, constraints: Any) -> An
 # -------------------------------------------------------------------------- derivatives, progress
 
 
-def _second_order(kind: Any, hess: Any, objective: Objective) -> dict[str, Any]:
+def _second_order(kind: Any, hess: Any, objective: ClosureObjective) -> dict[str, Any]:
     """What SciPy is given of second derivatives."""
     if hess is None:
         if kind in HESSIAN_PRODUCTS:
@@ -282,7 +282,7 @@ def _second_order(kind: Any, hess: Any, objective: Objective) -> dict[str, Any]:
 
 
 def _progress(
-    optimize: Any, kind: Any, objective: Objective, callback: Callable[[Any], Any]
+    optimize: Any, kind: Any, objective: ClosureObjective, callback: Callable[[Any], Any]
 ) -> Callable[..., Any]:
     """The callback as SciPy calls it, by a keyword of that name or with the vector."""
     point = objective.point

@@ -12,10 +12,11 @@ import numpy as np
 from numgrad.autograd.forward_ad import has_tangent, share_tangents
 from numgrad.autograd.row_sparse import as_tensor
 from numgrad.autograd.variable import NO_GRAD_VIEW, Parameter, Tensor, root, shared_version
-from numgrad.core.abstract import BRANCH, NDARRAY, AbstractArray
+from numgrad.core.abstract import BRANCH, COUNT, NDARRAY, AbstractArray
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
+from numgrad.operations.sparse.kinds import NO_ARRAY, asked_by_product
 from numgrad.tensors.operators import acceptable
 
 _KEEPS_ARRAY = (
@@ -57,6 +58,8 @@ class TensorConversions(Tensor):
         return self._array
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if asked_by_product():
+            return NO_ARRAY
         _refuse_loss(self, "conversion to an ndarray", "an ndarray", _KEEPS_ARRAY)
         return np.array(self._array, dtype=dtype, copy=copy)
 
@@ -155,7 +158,7 @@ class TensorConversions(Tensor):
         if self._array.dtype.kind not in "iu" or self._array.size != 1:
             raise NumgradTypeError("only an integer tensor of one element can be an index")
         if isinstance(self._array, AbstractArray):
-            return int(self._array)
+            self._array.refuse("range() or an index", COUNT)
         return int(self._array.item())
 
     def __len__(self) -> int:

@@ -19,6 +19,7 @@ from numgrad.core.view import checked
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.index import index_array
 from numgrad.operations.region import Region
+from numgrad.operations.sparse.kinds import is_sparse_kind
 from numgrad.operations.write import positions_of
 from numgrad.tensors.entries import eager_entry
 from numgrad.tensors.recording import RecordingInterpreter
@@ -188,8 +189,13 @@ def check_array_kind(name: str, value: Any) -> None:
     Raises
     ------
     NumgradTypeError
-        If it is a masked array, whose mask would be lost, or in a product a matrix.
+        If it is a masked array, whose mask would be lost, in a product a matrix, or a sparse one.
     """
+    if is_sparse_kind(type(value)):
+        raise NumgradTypeError(
+            f"{name}: a {type(value).__name__} of scipy.sparse is taken by @ and ng.matmul only; "
+            "write it as a product, or give its .toarray()"
+        )
     if not isinstance(value, np.ndarray):
         return
     if hasattr(value, "filled"):  # so that nothing imports np.ma early

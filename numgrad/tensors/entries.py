@@ -10,20 +10,30 @@ operands there are, and whether the last may be left out. First the kinds of the
 found, one after the other, and with them the key of the plan; the kernel is called; then comes what
 every recorded operation does: what its formulas need is saved, edges lead to where the operands
 come from. Arrays have the name of their operand and ``_``.
+
+Note [Watched entries]
+----------------------
+A function behind calls is held in many places: by operators, by methods, by whoever imported the
+operation. While calls are to be noted (``watch``), all of these functions therefore get other
+code, made of the same template with two readings of a clock and a note in it, and their own back
+afterwards. So what is not watched costs nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
+from types import CodeType
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 
 from numgrad.autograd.node import Node
 from numgrad.autograd.saved import keep
 from numgrad.autograd.variable import Parameter, Tensor, refresh
+from numgrad.codegen.locks import ENTRIES
 from numgrad.core.arguments import UnknownParameter, complete
 from numgrad.core.axis import AxisOp
 from numgrad.core.interpreter import bind, state
@@ -35,21 +45,64 @@ from numgrad.tensors.recording import new_tensor
 MOST_OPERANDS = 3
 _NUMBER, _ARRAY, _TENSOR, _NOTHING = "number", "array", "tensor", "nothing"
 _MISSING: Any = object()
+_made: WeakSet[Any] = WeakSet()
+"""All functions behind calls."""
+_watching: dict[str, Any] | None = None
+"""What notes calls, while they are to be noted."""
 
 
 def eager_entry(op: Op) -> Callable[..., Any]:
     """The function behind ``op(...)``: Note [Hot path]."""
     if isinstance(op, AxisOp):
-        return _compiled(Template(1, axes=True))(op, op.quick, _planner(op))
-    if isinstance(op, Planned) and len(op.inputs) <= MOST_OPERANDS:
+        entry = _compiled(Template(1, axes=True))(op, op.quick, _planner(op))
+    elif isinstance(op, Planned) and len(op.inputs) <= MOST_OPERANDS:
         checked, optional = op.check is not None, op.defaults[-1:] == (None,)
         template = Template(len(op.inputs), optional, checked, op.whole)
-        return _compiled(template)(op, op.plans, None)
-
-    def entry(*args: Any, **params: Any) -> Any:
-        return bind(op, args, params)
-
+        entry = _compiled(template)(op, op.plans, None)
+    else:
+        entry = _compiled(Template(0))(op, None, None)
+    with ENTRIES:
+        _made.add(entry)
+        _recode(entry)
     return entry
+
+
+def watch(names: dict[str, Any] | None) -> None:
+    """Note each call of an operation from now on, or with None no longer: Note [Watched entries].
+
+    Parameters
+    ----------
+    names
+        ``clock()`` gives the time. ``note(begin, plan, sequence)`` is called when a call ends that
+        took the hot path, with the number of the node, -1 if there is none. All other calls are
+        made by ``call(op, function, args, params)``, whose function takes the latter two.
+    """
+    global _watching
+    with ENTRIES:
+        _watching = names
+        for entry in _made:
+            _recode(entry)
+
+
+def _recode(entry: Any) -> None:
+    """Let an entry note its calls, if they are to be noted."""
+    template = entry.__globals__["template"]
+    if _watching is not None:
+        entry.__globals__.update(_watching, partial=partial)
+    code = _code(template, _watching is not None)
+    if entry.__code__ is not code:
+        entry.__code__ = code
+
+
+@lru_cache
+def _code(template: Template, watched: bool) -> CodeType:
+    """The code of an entry."""
+    if not watched:
+        return _compiled(template)(None, None, None).__code__
+    scope: dict[str, Any] = {"missing": None}
+    name = generated(f"watched entry of {template}")
+    exec(compile(replace(template, watched=True).source(), name, "exec"), scope)
+    return scope["make"](None, None, None).__code__
 
 
 def _planner(op: AxisOp) -> Callable[..., Any]:
@@ -88,6 +141,8 @@ class Template:
         That of ``Planned``.
     axes
         Whether the plan follows from the parameters too, as they were written.
+    watched
+        Whether calls are noted: Note [Watched entries].
     """
 
     count: int
@@ -95,17 +150,23 @@ class Template:
     checked: bool = False
     whole: bool = False
     axes: bool = False
+    watched: bool = False
 
     def source(self) -> str:
         """What makes, of an operation, its plans and ``_planner``, the function behind a call."""
-        body = [
-            f"def entry({', '.join(f'{a}=missing' for a in self.names)}, /, *rest, **params):",
-            "    mode = state.mode",
-            *_inside(self.axis_plan() if self.axes else self.plan()),
-            "    out = empty(plan.allocate, plan.dtype)",
-            *_inside(self.axis_call() if self.axes else self.call(self.optional)),
-            *_inside(self.recorded()),
-        ]
+        first = "".join(f"{a}=missing, " for a in self.names) + "/, " * bool(self.count)
+        body = [f"def entry({first}*rest, **params):"]
+        if not self.count:
+            body.append(f"    {self.bound('rest')}")
+        else:
+            body += ["    begin = clock()"] * self.watched
+            body += [
+                "    mode = state.mode",
+                *_inside(self.axis_plan() if self.axes else self.plan()),
+                "    out = empty(plan.allocate, plan.dtype)",
+                *_inside(self.axis_call() if self.axes else self.call(self.optional)),
+                *_inside(self.recorded()),
+            ]
         return "\n".join(["def make(op, plans, planner):", *_inside(body), "    return entry"])
 
     @property
@@ -116,7 +177,14 @@ class Template:
     def bind(self) -> str:
         """The call by way of the interpreter, of operands that may be missing."""
         given = f"[v for v in ({', '.join(self.names)}, *rest) if v is not missing]"
-        return f"return bind(op, tuple({given}), params)"
+        return self.bound(f"tuple({given})")
+
+    def bound(self, given: str) -> str:
+        """The call by way of the interpreter; the operation may look at operands first."""
+        bind = "op.bind" if self.whole else "bind"
+        if self.watched:
+            return f"return call(op, partial({bind}, op), {given}, params)"
+        return f"return {bind}(op, {given}, params)"
 
     def plan(self) -> list[str]:
         """Find arrays, ``plan`` and, of several operands, ``mask``."""
@@ -159,7 +227,7 @@ class Template:
         ready = [f"{a}_.flags.c_contiguous" for a in arrays]
         if self.checked or _NUMBER in kinds:  # the range of integers is looked at elsewhere
             ready.append("plan.floating")
-        refused = f"return bind(op, ({', '.join(self.names)},), params)"
+        refused = self.bound(f"({', '.join(self.names)},)")
         lines = [
             f"plan = plans.get(({', '.join(key)}))",
             f"if plan is None or not ({' and '.join(ready)}):",
@@ -180,8 +248,13 @@ class Template:
         if not self.whole:
             lines = ["if plan.flat:", *_inside(lines), "else:", *_inside(self.raveled_call(given))]
         if self.count == 2 and not self.whole:  # an integer that no float can hold
-            refused = f"    return bind(op, ({', '.join(self.names)}), params)"
-            lines = ["try:", *_inside(lines), "except (TypeError, OverflowError):", refused]
+            refused = self.bound(f"({', '.join(self.names)})")
+            lines = [
+                "try:",
+                *_inside(lines),
+                "except (TypeError, OverflowError):",
+                *_inside([refused]),
+            ]
         return lines
 
     def raveled_call(self, given: str) -> list[str]:
@@ -201,6 +274,8 @@ class Template:
 
     def axis_plan(self) -> list[str]:
         """Find ``plan`` by the parameters as they were written."""
+        bound = self.bound("(a, *rest)")
+        planned = "call(op, partial(planner, key), " if self.watched else "planner(key, "
         return [
             "kind_a = type(a)",
             f"if not (mode and ({_is_tensor('a')})):",
@@ -212,11 +287,11 @@ class Template:
             "        key += (*rest, *params.items())",
             "    plan = plans.get(key)",
             "except TypeError:",  # an axis given as a list
-            "    return bind(op, (a, *rest), params)",
+            f"    {bound}",
             "if plan is None:",
-            "    return planner(key, (a, *rest), params)",
+            f"    return {planned}(a, *rest), params)",
             "if not a_.flags.c_contiguous:",
-            "    return bind(op, (a, *rest), params)",
+            f"    {bound}",
         ]
 
     def axis_call(self) -> list[str]:
@@ -229,7 +304,7 @@ class Template:
         if self.count == 1:
             mask, lines = "1", ["if not (a._requires_grad and mode == 2 and plan.records):"]
         lines += [
-            "    return Tensor(out) if mode != 3 else new_tensor(out)",
+            *_inside(self.noted("Tensor(out) if mode != 3 else new_tensor(out)", "-1")),
             f"keeps = plan.keeps[{mask}]",
             *self.saved(),
         ]
@@ -245,7 +320,20 @@ class Template:
                 edge = [f"edge_{a} = None", f"if mask & {1 << place}:", *_inside(edge)]
             lines += edge
         edges = "".join(f"edge_{a}, " for a in self.names)
-        return [*lines, f"return Tensor(out, True, Node(plan, {mask}, ({edges}), saved))"]
+        node = f"Node(plan, {mask}, ({edges}), saved)"
+        if not self.watched:
+            return [*lines, f"return Tensor(out, True, {node})"]
+        return [*lines, f"node = {node}", *self.noted("Tensor(out, True, node)", "node.sequence")]
+
+    def noted(self, result: str, sequence: str) -> list[str]:
+        """Return the result; where calls are watched, with a note."""
+        if not self.watched:
+            return [f"return {result}"]
+        return [
+            f"result = {result}",
+            f"note(begin, plan, {sequence})",
+            "return result",
+        ]
 
     def saved(self, kept: str = "", place: int = 0) -> list[str]:
         """Put together what a backward needs: operands by bits of ``keeps``, then the result."""
@@ -284,7 +372,7 @@ def _compiled(template: Template) -> Callable[..., Any]:
     scope: dict[str, Any] = {
         "Node": Node, "Parameter": Parameter, "Tensor": Tensor, "bind": bind, "empty": np.empty,
         "keep": keep, "missing": _MISSING, "ndarray": np.ndarray, "new_tensor": new_tensor,
-        "refresh": refresh, "state": state,
+        "refresh": refresh, "state": state, "template": template,
     }  # fmt: skip
     exec(compile(template.source(), generated(f"entry of {template}"), "exec"), scope)
     return scope["make"]

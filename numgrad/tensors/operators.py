@@ -9,7 +9,8 @@ import numpy as np
 
 from numgrad.autograd.variable import Tensor
 from numgrad.core.abstract import AbstractLength
-from numgrad.core.op import Op
+from numgrad.core.op import OPS, Op
+from numgrad.operations.sparse.kinds import is_sparse_kind, multiplies_by_star
 
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 
@@ -20,23 +21,27 @@ LABELLED = ("pandas", "polars", "xarray")
 
 def operator(op: Op) -> Callable[..., Any]:
     """``a <op> b``, which leaves the right operand its say if it is no number or array."""
-    enter = op.entry
+    enter, is_product = op.entry, op.dunder == "matmul"
 
     def method(self: Tensor, other: Any) -> Any:
         kind = type(other)
         if kind is Tensor or kind is float or kind is int or acceptable(other):
             return enter(self, other)
-        return NotImplemented
+        return enter(self, other) if is_product and is_sparse_kind(kind) else NotImplemented
 
     return method
 
 
 def reflected(op: Op) -> Callable[..., Any]:
     """``b <op> a`` for a Tensor ``a`` on the right."""
-    enter = op.entry
+    enter, is_product, is_star = op.entry, op.dunder == "matmul", op.dunder == "mul"
 
     def method(self: Tensor, other: Any) -> Any:
-        return enter(other, self) if acceptable(other) else NotImplemented
+        if acceptable(other):
+            return enter(other, self)
+        if (is_product and is_sparse_kind(type(other))) or (is_star and multiplies_by_star(other)):
+            return OPS["matmul"](other, self)
+        return NotImplemented
 
     return method
 

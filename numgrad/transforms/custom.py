@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.autograd.batching.examples import beneath, levels, raised
 from numgrad.autograd.function import Function
 from numgrad.autograd.modes import enable_grad
 from numgrad.core.abstract import zeros
@@ -192,6 +193,10 @@ class VjpRule(Function):
         args = unflatten(call.nesting, iter(given))
         return _pair(call.rule.name, "the forward of defvjp", forward(*args))
 
+    @classmethod
+    def vmap_rule(cls) -> None:
+        """None: rules are operations on Tensors, and run on examples."""
+
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         """Call the user's backward: Note [Rules and higher derivatives]."""
@@ -265,6 +270,10 @@ class JvpRule(Function):
         call.keep(ctx, given)
         return call.outputs(call.rule.function(*unflatten(call.nesting, iter(given))))
 
+    @classmethod
+    def vmap_rule(cls) -> None:
+        """None: rules are operations on Tensors, and run on examples."""
+
     @staticmethod
     def along(call: RuleCall, given: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
         """What the rule gives for tangents."""
@@ -290,8 +299,10 @@ class JvpRule(Function):
         call: RuleCall = ctx.call
         again = state.grad_enabled
         given = call.arguments(ctx)  # with the graph and tangents that an outer transform follows
+        over = levels()  # gradients by example, which the batch sums where examples share a leaf
+        sizes = tuple([level.size for level in over])
         tangents = [
-            Tensor(zeros(leaf.shape, leaf.dtype), True)
+            raised(Tensor(zeros((*sizes, *leaf.shape), leaf.dtype), True), over)
             if isinstance(leaf, Tensor) and leaf.dtype.kind in "fc"
             else None
             for leaf in given
@@ -307,7 +318,7 @@ class JvpRule(Function):
         linear = Linearization([y for y, _ in pairs], moving, create_graph=again)
         found = iter(linear.pull([g for _, g in pairs], last=True))
         for leaf in moving:
-            leaf._requires_grad = False
+            beneath(leaf)._requires_grad = False
         return None, *(None if t is None else next(found) for t in tangents)
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from numgrad.autograd.columns import columns_by_duals, suits
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.core.tree import unflatten
+from numgrad.errors import NumgradNotImplementedError
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.call import TransformedCall
 from numgrad.transforms.chosen import Argnames, Argnums, Chosen, choose
@@ -135,6 +138,8 @@ def jacobian(
     has_aux: bool = False,
     argnames: Argnames = None,
     holomorphic: bool = False,
+    *,
+    sparsity: Any = None,
 ) -> Callable[..., Any]:
     """The function that returns the Jacobian of ``f``, of shape ``output.shape + input.shape``.
 
@@ -142,6 +147,13 @@ def jacobian(
     nesting: in place of each there is then the nesting of its derivatives. It is computed by rows,
     or by columns where these are much fewer, always from one call of ``f``. A row is the gradient
     of one output; where that is complex and not ``holomorphic``, of its real part.
+
+    ``sparsity`` is a matrix that is not zero where the Jacobian may be, with a row for each element
+    of all outputs and a column for each of all inputs, as ``ng.func.sparsity`` finds it. The result
+    is then such a ``scipy.sparse.csr_array``, whose stored elements are those of the pattern, and
+    rows or columns that have nothing in common are computed together. The first result is checked
+    against a product with a random vector: an element that the pattern misses raises
+    ``NumgradValueError``.
 
     Examples
     --------
@@ -151,8 +163,13 @@ def jacobian(
            [0., 4.]])
     >>> ng.jacobian(lambda x, y: {"product": x * y}, (0, 1))(2.0, 3.0)
     {'product': (np.float64(3.0), np.float64(2.0))}
+    >>> pattern = ng.func.sparsity(np.diff, np.ones(1000))
+    >>> ng.jacobian(lambda x: np.diff(x**2), sparsity=pattern)(np.arange(1000.0))[1, :4].toarray()
+    array([ 0., -2.,  4.,  0.])
     """
     chosen = choose("jacobian", f, argnums, argnames, holomorphic)
+    if sparsity is not None:
+        return _sparse().jacobian(chosen, has_aux, sparsity)
     return _jacobian(chosen, has_aux, _by_shape)
 
 
@@ -195,6 +212,11 @@ def jacfwd(
     return _jacobian(choose("jacfwd", f, argnums, argnames, holomorphic), has_aux, _by_duals)
 
 
+def _sparse() -> Any:
+    """What computes with sparse patterns, which needs SciPy: imported when first used."""
+    return import_module("numgrad.transforms.sparse_derivatives")
+
+
 def _jacobian(chosen: Chosen, has_aux: bool, derive: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(chosen.function)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
@@ -230,6 +252,11 @@ def _by_columns(values: list[Tensor], call: TransformedCall) -> list[list[Tensor
 
 
 def _by_duals(values: list[Tensor], call: TransformedCall) -> list[list[Tensor]]:
+    if suits(call.tensors, values):
+        try:
+            return columns_by_duals(call.evaluate, call.tensors)
+        except NumgradNotImplementedError:  # left to the ways below
+            pass
     return dual_columns(call.evaluate, values, call.tensors)
 
 
@@ -255,12 +282,15 @@ def hessian(
     has_aux: bool = False,
     argnames: Argnames = None,
     holomorphic: bool = False,
+    *,
+    sparsity: Any = None,
 ) -> Callable[..., Any]:
     """The function that returns the matrix of second derivatives of ``f``.
 
     Arguments are those of ``value_and_grad``. For one array of shape ``s`` the result has shape
     ``s + s``; for several, or nestings, it is nested twice. It is the Jacobian of the recorded
-    gradient, many rows at once.
+    gradient, many rows at once. ``sparsity`` is that of ``jacobian``, here of a symmetric matrix
+    with a row and a column for each element of all inputs: ``ng.func.sparsity(f, x, order=2)``.
 
     Raises
     ------
@@ -275,6 +305,8 @@ def hessian(
            [ 0., 12.]])
     """
     chosen = choose("hessian", f, argnums, argnames, holomorphic)
+    if sparsity is not None:
+        return _sparse().hessian(chosen, has_aux, sparsity)
 
     @functools.wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> Any:

@@ -140,6 +140,31 @@ class Linearization:
         """The product ``J v``; as for ``pull``."""
         return self.transposed.pull(v, last=last, create_graph=create_graph)
 
+    def pull_many(self, w: Sequence[Tensor]) -> Iterator[Product]:
+        """The products of many ``w``, which lie along a first axis, as the results do: in batches.
+
+        Note [Batches of rows] says when these are of one row each. ``push`` of many is the same of
+        the transposed map.
+        """
+        count, start = int(w[0].shape[0]), 0
+        known = [(y, v) for y, v in zip(self.y, w, strict=True) if y is not None]
+        pairs = [(y, v) for y, v in known if y.requires_grad]
+        roots = [y for y, _ in pairs]
+        while start < count and count >= MANY and not uses_user_code(roots):
+            part = [v[start : start + CHUNK] for _, v in pairs]
+            try:
+                found = self._walk(roots, part, True, self.create_graph, True)
+            except NumgradError:  # what is wrong not only in batches shows in turn
+                break
+            yield found
+            start += CHUNK
+        for row in zip(*[OPS["unstack"](v) for v in w], strict=True):
+            if start:
+                start -= 1
+            else:
+                found = self.pull(row)
+                yield [None if g is None else OPS["expand_dims"](g, axis=0) for g in found]
+
     def freeze(self, frozen: bool = True) -> None:
         """Let nothing that was returned lead to leaves of the transposed map; or use it again."""
         if "transposed" in vars(self):

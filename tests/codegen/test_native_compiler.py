@@ -287,3 +287,68 @@ def test_a_long_text_is_written_once_and_has_the_bits_of_a_short_one(monkeypatch
         assert kernels[0](x, y[1:-1]) == kernels[1](x, z[1:-1])
         assert y.tolist() == z.tolist()
         assert z[0] == z[-1] == 7.0
+
+
+@pytest.mark.parametrize("dtype", ["boolean", "int8", "uint16", "complex128"])
+def test_what_is_left_over_of_lanes_touches_nothing_beside_it(dtype):
+    kernel = native(
+        """
+def kernel(x, y, z, n, step):
+    for k in range(n):
+        y[k] = x[k]
+    for k in range(n):
+        z[k * step] = x[k * step]
+    for k in range(n):
+        kept = x[k] if x[k + step] != x[k] else z[k * step]
+        y[k] = x[k] if kept != z[k * step] else kept
+""",
+        f"void({dtype}[::1], {dtype}[::1], {dtype}[::1], int64, int64)",
+    )
+    x = np.ones(300, dtype.replace("boolean", "bool"))
+    for n in (0, 1, 7, 8, 63, 64, 65, 100):
+        y, z = np.zeros_like(x), np.zeros_like(x)
+        kernel.entry(x, y, z, n, 2)
+        assert y[:n].all()
+        assert not y[n:].any()
+        assert z[: 2 * n : 2].all()
+        assert np.count_nonzero(z) == n
+
+
+def test_what_a_loop_need_not_repeat_is_read_before_it_only_where_it_runs():
+    kernel = native(
+        """
+def kernel(x, a, n, m, out):
+    for i in range(m):
+        for j in range(m):
+            for k in range(n):
+                out[k] = out[k] + (load(float64, a, i, 0, 2) * float64(i * m + n) + x[j])
+    for k in range(n):
+        out[k] = out[k] * (x[0] if n > 5 else load(float64, a, 1 << 40, 0, 2))
+""",
+        "void(float64[::1], int64, int64, int64, float64[::1])",
+    )
+    x, a = np.arange(1.0, 4.0), np.array([3.0, -2.0, 0.5])
+    for n in (6, 8, 21):
+        out = np.ones(n)
+        kernel.entry(x, a.ctypes.data, n, 3, out)
+        whole = 1 + sum(a[i] * (3 * i + n) + x[j] for i in range(3) for j in range(3))
+        np.testing.assert_allclose(out, whole, rtol=1e-14)
+    kernel.entry(x[:0], 0, 0, 3, np.empty(0))  # address 0 is not read
+
+
+def test_a_very_long_block_is_cut_and_keeps_its_bits(monkeypatch):
+    monkeypatch.setattr("numgrad.codegen.native.kernel.VERY_LONG", 0)
+    monkeypatch.setattr("numgrad.codegen.native.ir.LONG", 10)
+    steps = "\n".join(f"        a = a * {k}.0 + x[k] / (a - {k}.5)" for k in range(60))
+    head = "\ndef kernel(x, y):\n    for k in range(x.size):\n        a = x[k]\n"
+    text = f"{head}{steps}\n        y[k] = a\n"
+    found = []
+    for least in (10**9, 50):
+        monkeypatch.setattr("numgrad.codegen.native.ir.LONG_BLOCK", least)
+        kernel = native(text, "void(float64[::1], float64[::1])")
+        assert ("br label %block." in NativeCode(kernel).translated()) == (least == 50)
+        y = np.empty(21)
+        kernel.entry(np.linspace(0.1, 0.7, 21), y)
+        found.append(y.tobytes())
+    assert found[0] == found[1]
+    assert found[0] != bytes(8 * 21)

@@ -97,6 +97,7 @@ def _compute(node: TracedNode, given: list[Any], length: Callable[[Any], int]) -
     if name == CALL:
         return tuple(node.params["function"](*map(np.asarray, given)))
     views = {"reshape": np.reshape, "permute_dims": np.transpose, "broadcast_to": np.broadcast_to}
+    views["detached"] = views["unrecorded"] = np.asarray
     return (views[name](x, **params),)
 
 

@@ -394,3 +394,43 @@ def test_writes_of_what_shares_memory_with_the_target(other):
     np.testing.assert_allclose(ng.grad(function)(x), found, rtol=1e-6, atol=1e-8)
     for fast in (ng.jit(ng.grad(function)), ng.grad(ng.jit(function))):
         np.testing.assert_allclose(fast(x), found, rtol=1e-6, atol=1e-8)
+
+
+def _without_recording(x):
+    with ng.no_grad():
+        return x * 1.0
+
+
+@pytest.mark.parametrize("cut_off", [ng.stop_gradient, _without_recording])
+def test_what_is_cut_off_stays_constant(cut_off):
+    """In second derivatives of a compiled function, and in the steps of a loop."""
+    x = np.array([0.9, 0.4])
+
+    def function(x):
+        return np.sum(np.sin(x) * cut_off(np.cos(x)))
+
+    np.testing.assert_allclose(ng.hvp(ng.jit(function))(x, x), -np.sin(x) * np.cos(x) * x)
+
+    def in_steps(x):
+        return np.sum(ng.scan(lambda c, _: (c * c * cut_off(c), c), x, None, length=2)[0])
+
+    # c -> c * c * [c] twice: 2 c^2 for the first step, 2 c^2 of its result for the second
+    np.testing.assert_allclose(ng.jit(ng.grad(in_steps))(x), 4 * x**8)
+
+
+def test_a_constant_shares_memory_with_what_it_was_cut_from():
+    def function(x):
+        y = x * 1.0
+        constant = y.detach()
+        y += 1
+        constant[0] *= 2.0
+        return y * constant
+
+    x = ng.tensor([0.9, 0.4])
+    np.testing.assert_allclose(ng.jit(function)(x).numpy(), function(x).numpy(), rtol=1e-15)
+
+
+def test_a_compiled_function_inside_a_checkpoint():
+    x = ng.tensor([0.9, 0.4], requires_grad=True)
+    ng.checkpoint(ng.jit(lambda x: np.sum(x**3)), x, use_reentrant=False).backward()
+    np.testing.assert_allclose(x.grad.numpy(), 3 * x.detach().numpy() ** 2)

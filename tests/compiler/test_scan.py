@@ -328,3 +328,20 @@ def test_control_c_ends_a_long_loop():
     with pytest.raises(KeyboardInterrupt):
         f(1.0)
     timer.join()
+
+
+@pytest.mark.parametrize("loop", ["scan", "while_loop"])
+def test_constants_in_a_step_are_constants_of_its_derivatives(loop):
+    def f(x):
+        product = lambda c: c * ng.stop_gradient(c) * ng.stop_gradient(x)  # noqa: E731
+        if loop == "scan":
+            return ng.scan(lambda c, _: (product(c), None), x, length=3)[0]
+        return ng.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, product(c[1])), (0, x))[1]
+
+    x = 1.1
+    slope = ng.grad(f)(x)
+    fast = ng.jit(f)
+    for found in (ng.jit(ng.grad(f)), ng.grad(fast), ng.jit(ng.jacfwd(f)), ng.jacfwd(fast)):
+        np.testing.assert_allclose(found(x), slope, rtol=1e-12)
+    batch = ng.jit(ng.vmap(ng.grad(f)))(np.array([x, 0.5]))
+    np.testing.assert_allclose(batch, [slope, ng.grad(f)(0.5)], rtol=1e-12)

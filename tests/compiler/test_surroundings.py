@@ -1,6 +1,7 @@
 """What a jitted function reads besides its arguments is read, or guarded, at each call."""
 
 import functools
+import gc
 import types
 import warnings
 
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 import numgrad as ng
+from numgrad.compiler.collecting import OBJECTS
 
 pytestmark = pytest.mark.usefixtures("reference_backend")
 
@@ -314,3 +316,22 @@ def test_arguments_are_written_to_if_they_are_donated():
     ng.jit(double, donate="x")(t, y)
     np.testing.assert_array_equal(t.numpy(), np.full(3, 2.0))
     assert t._version == 1
+
+
+@pytest.mark.parametrize("first", [700, 0, 10**6])
+def test_garbage_is_looked_for_as_before_once_compiled(first):
+    before = gc.get_threshold()
+    seen = []
+
+    @ng.jit
+    def f(x):
+        seen.append(gc.get_threshold())
+        return x * 2
+
+    gc.set_threshold(first, *before[1:])
+    try:
+        f(np.ones(3))
+        assert seen[0][0] == {700: OBJECTS}.get(first, first)
+        assert gc.get_threshold() == (first, *before[1:])
+    finally:
+        gc.set_threshold(*before)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import numgrad as ng
+from numgrad import errors
 from numgrad.compiler.trace import unrolled
 from numgrad.errors import NumgradWarning, UnrolledLoopWarning
 
@@ -74,3 +75,54 @@ def test_where_warnings_are_errors_each_trace_raises(monkeypatch):
             warnings.simplefilter("error")
             with pytest.raises(UnrolledLoopWarning):
                 fast(np.ones(3), 40)
+
+
+def test_a_loop_over_an_axis_fixes_its_length_and_the_report_says_where():
+    def over_rows(x):
+        total = 0.0
+        for row in x:
+            total = total + np.sin(row)
+        return np.sum(total)
+
+    def over_numbers(x):
+        total = 0.0
+        for k in range(x.shape[0]):
+            total = total + x[k]
+        return np.sum(total)
+
+    for f in (over_rows, over_numbers):
+        fast = ng.jit(f)
+        fast(np.ones((3, 2)))
+        line = f"{__file__}:{f.__code__.co_firstlineno + 2}"
+        assert f"length 3 is fixed, {line} reads it; a loop of any length is ng.scan" in (
+            fast.report()
+        )
+    fast = ng.jit(np.sum)
+    fast(np.ones((3, 2)))
+    assert "is fixed" not in fast.report()
+
+
+def count(x, n):
+    for _ in range(n):
+        x = 2 * x
+    return x
+
+
+def whole(x, n):
+    return x * int(n)
+
+
+def until(x, n):
+    while x[0] < n:
+        x = 2 * x
+    return x
+
+
+@pytest.mark.parametrize(
+    ("f", "name"), [(count, "ng.fori_loop"), (whole, "ng.fori_loop"), (until, "ng.while_loop")]
+)
+def test_loops_that_depend_on_numbers_name_the_line_and_what_to_write(f, name):
+    line = f"{__file__}:{f.__code__.co_firstlineno + 1}: "
+    with pytest.raises(errors.NumgradTraceError, match=name) as caught:
+        ng.jit(f)(np.ones(3), np.array(3))
+    assert str(caught.value).startswith(line)

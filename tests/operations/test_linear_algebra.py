@@ -515,3 +515,25 @@ def test_likelihood_of_a_kalman_filter():
         (likelihood(q, r + step) - likelihood(q, r - step)) / (2 * step),
     ]
     np.testing.assert_allclose(gradient, expected, rtol=1e-6)
+
+
+def test_one_matrix_leaves_a_stack_of_right_sides_as_it_is():
+    """Also where the columns of all of them lie one after the other as LAPACK wants them."""
+    a = np.array([[4.0, 1.0, 0.0], [0.0, 5.0, 1.0], [1.0, 0.0, 6.0]])
+    b = rng.normal(size=(3, 2, 1)).transpose(1, 0, 2)
+    before = b.copy()
+    linalg.solve(a, b)
+    linalg.solve_triangular(np.tril(a), b, lower=True)
+    linalg.cho_solve(linalg.cho_factor(a @ a.T), b)
+    np.testing.assert_array_equal(b, before)
+
+
+def test_rows_of_a_derivative_by_columns():
+    """The rows share what was saved, which solving with factors must not overwrite."""
+    a = np.array([[4.0, 1.0, 0.0], [0.0, 5.0, 1.0], [1.0, 0.0, 6.0]])
+
+    def f(x):
+        return linalg.solve(a, np.arange(3.0) * x[0] ** 2 * x[1])
+
+    x = np.array([2.0, 0.5])
+    np.testing.assert_allclose(ng.jacrev(ng.jacfwd(f))(x), ng.jacrev(ng.jacrev(f))(x))

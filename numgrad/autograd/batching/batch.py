@@ -48,6 +48,7 @@ from numgrad.errors import (
 )
 from numgrad.operations.index import is_basic_part
 from numgrad.operations.shape import as_operand
+from numgrad.operations.sparse.kinds import NO_ARRAY, asked_by_product
 
 
 class BatchingInterpreter(Interpreter):
@@ -318,8 +319,11 @@ class Batched(Tensor):
         """Whether no operation made the batch."""
         return self.value.is_leaf
 
-    def detach(self) -> Batched:
+    def detach(self) -> Tensor:
         """The same values without what recorded them."""
+        around = state.interpreters
+        if state.ground in around and self.level not in around[around.index(state.ground) :]:
+            return Tensor(state.ground.detached(self))  # in the step of a loop, read from outside
         return Batched(self.value.detach(), self.level)
 
     def clone(self) -> Tensor:
@@ -369,6 +373,9 @@ class Batched(Tensor):
 
     def __copy__(self) -> Batched:
         return Batched(self.value, self.level)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return refuse("conversion to an ndarray") if not asked_by_product() else NO_ARRAY
 
     def __repr__(self) -> str:
         return (
@@ -428,7 +435,6 @@ def _refusal(what: str, reason: str = _NO_NUMBERS) -> Callable[..., NoReturn]:
 
 
 _NUMBERS = {
-    "__array__": "conversion to an ndarray",
     "__bool__": "bool() or if",
     "__complex__": "complex()",
     "__contains__": "in",

@@ -119,6 +119,20 @@ def backward_from_loss(root: Tensor, retain_graph: bool | None) -> None:
     accumulate(walk(ON_ARRAYS, (edge_of(root),), (one,), bool(retain_graph))[1])
 
 
+def gradients_of_loss(root: Tensor, leaves: Sequence[Tensor]) -> list[Any]:
+    """``grad`` of one real number by leaves that were made for it, arrays for most of them.
+
+    It frees the graph, and does not look for the nodes that lead to these leaves only.
+    """
+    if not is_loss(root):
+        return list(grad(root, leaves, allow_unused=True))
+    one = _ONES[root._array.dtype]
+    arrived = walk(ON_ARRAYS, (edge_of(root),), (one,), False, None, False)[1]
+    found = {id(leaf): g for leaf, g, _ in arrived}
+    gradients = [found.get(id(leaf)) for leaf in leaves]
+    return [g if g is None or type(g) is np.ndarray else as_tensor(g) for g in gradients]
+
+
 def grad(
     outputs: Any,
     inputs: Any,

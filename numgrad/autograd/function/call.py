@@ -172,15 +172,23 @@ class FunctionCall(Call):
         ]
 
 
+_ONCE = (
+    "is marked once_differentiable, and a second derivative leads through it; write it with "
+    "operations on Tensors and take the mark away"
+)
+
+
 class DeadEnd(Call):
     """In the graph of a second derivative, a backward that is not to be differentiated."""
 
-    __slots__ = ("function", "nout", "out_metas")
+    __slots__ = ("function", "nout", "out_metas", "reason")
     materializes = False  # pyright: ignore
 
-    def __init__(self, function: str, outputs: Sequence[Any], operands: int) -> None:
+    def __init__(
+        self, function: str, outputs: Sequence[Any], operands: int, reason: str = _ONCE
+    ) -> None:
         super().__init__(_operation("once_differentiable"), (NO_TENSOR,) * operands, {})
-        self.function = function
+        self.function, self.reason = function, reason
         self.out_metas = tuple(map(meta_of, outputs))
         self.nout = len(self.out_metas)
 
@@ -188,10 +196,7 @@ class DeadEnd(Call):
         return ()
 
     def backward(self, mask: int, g: Any, saved: Sequence[Any]) -> tuple[list[Any], int]:
-        raise NumgradRuntimeError(
-            f"{self.function}.backward: is marked once_differentiable, and a second derivative "
-            "leads through it; write it with operations on Tensors and take the mark away"
-        )
+        raise NumgradRuntimeError(f"{self.function}.backward: {self.reason}")
 
     def gradients(self, mask: int, g: Any, values: dict[str, Any]) -> list[Any]:
         return self.backward(mask, g, ())[0]

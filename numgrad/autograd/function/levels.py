@@ -11,7 +11,7 @@ user's code on examples. So the graph and the levels below see whole batches onl
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -78,9 +78,17 @@ def _with_tangents(
     level: ForwardInterpreter, function: Batchable, args: tuple, keywords: dict[str, Any]
 ) -> tuple[Any, FunctionCtx | None]:
     tangents = [level.tangent(a) if isinstance(a, Tensor) else None for a in args]
+    if level.several and any(t is not None for t in tangents):
+        raise NumgradNotImplementedError("columns: a rule of the user's")
     with _below():
         outputs, ctx = call_function(function, args, keywords)
         if any(t is not None for t in tangents):
+            if ctx is None and state.ground.deferred:
+                raise NumgradNotImplementedError(
+                    f"{function.__name__}: needs numbers, so a compiled function calls it back, "
+                    "which has gradients but no forward mode; use grad, vjp or jacrev, or do it "
+                    "outside of ng.jit"
+                )
             if ctx is None:
                 raise NumgradNotImplementedError(
                     f"{function.__name__}: forward mode within a batch needs a forward that was "
@@ -281,9 +289,13 @@ class _OfBatches:
         self.ctx.hand_over(outputs, wholes)
         return wholes if isinstance(returned, tuple) else wholes[0]
 
+    def _among_examples(self) -> AbstractContextManager[Any]:
+        """Inside the level, where a backward asked for by the code of an example is already."""
+        return nullcontext() if self.level in state.interpreters else interpreter(self.level)
+
     def run_backward(self, ctx: FunctionCtx, grads: Sequence[Tensor | None]) -> Any:
         """Gradients of whole batches, summed over the examples for an input they share."""
-        with interpreter(self.level):
+        with self._among_examples():
             returned = self.function.run_backward(self.ctx, [self.example(g) for g in grads])
             found = tuple([self._fitted(*pair) for pair in enumerate(_as_tuple(returned))])
         ctx._once = self.ctx._once
@@ -294,7 +306,7 @@ class _OfBatches:
 
     def run_jvp(self, ctx: FunctionCtx, tangents: Sequence[Tensor | None]) -> Any:
         """Tangents of the outputs for all examples."""
-        with interpreter(self.level), self.ctx._running_jvp():
+        with self._among_examples(), self.ctx._running_jvp():
             found = self.function.run_jvp(self.ctx, self._examples(tangents))
         if isinstance(found, tuple):
             return tuple([self._whole(t) for t in found])

@@ -77,7 +77,7 @@ def _as_tensor(value: Any, args: tuple) -> Any:
     for a in args:
         if isinstance(a, Tensor) and _shows(array, a._array):
             return Tensor(array, slot=NO_GRAD_VIEW, memory=root(a))
-    return Tensor(array, memory=INFERENCE if state.inference else None)
+    return Tensor(state.ground.lift(array), memory=INFERENCE if state.inference else None)
 
 
 def _shows(array: np.ndarray, of: np.ndarray) -> bool:

@@ -136,8 +136,36 @@ def _shift(f: FunctionWriter, op: str, a: Number, b: Number) -> Number:
     return select(f, within, found, constant(0, dtype))
 
 
+DIVISIONS = 2
+"""Places of a module where one number divided by another is written out; further ones call it."""
+
+
 def _floor_divide(f: FunctionWriter, a: Number, b: Number) -> Number:
     """The quotient rounded down; of a division by zero 0, and nothing traps."""
+    if b.literal == 1:
+        return a
+    if a.dtype == INT64 and not (a.lanes or b.lanes) and b.literal is None:
+        count = f.module.written["//"] = f.module.written.get("//", 0) + 1
+        if count > DIVISIONS:
+            return _floor_divide_elsewhere(f, a, b)
+    return _floor_divide_here(f, a, b)
+
+
+def _floor_divide_elsewhere(f: FunctionWriter, a: Number, b: Number) -> Number:
+    module = f.module
+    name = module.known_functions.get("//")
+    if name is None:
+        operands = ("i64", "%a"), ("i64", "%b")
+        name = module.known_functions["//"] = module.unique("floor_divide")
+        own = FunctionWriter(module, name, operands)
+        quotient = _floor_divide_here(own, *(Number(INT64, (x,)) for _, x in operands))
+        own.leave(f"ret i64 {quotient.part}")
+        own.flags = "noinline memory(none) "
+        module.functions.append(own.text("i64"))
+    return Number(INT64, (f.pure(f"call i64 @{name}(i64 {a.part}, i64 {b.part})"),))
+
+
+def _floor_divide_here(f: FunctionWriter, a: Number, b: Number) -> Number:
     dtype = a.dtype
     zero, one = constant(0, dtype), constant(1, dtype)
     if dtype.kind == "u":

@@ -427,9 +427,8 @@ def _call_each(
     counter = f.slot("i64")
     f.effect(f"store i64 0, ptr {counter}")
     head, after = f.label("lane"), f.label("after")
-    f.start(head)
     around, body.lanes = body.lanes, None
-    with f.inside():
+    with f.repeated(head):
         lane = f.value(f"load i64, ptr {counter}")
         one: list[Value] = []
         for a, slots in zip(given, places, strict=True):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -300,7 +299,7 @@ class ExpressionWriter:
         around = self.lanes
         if around is None or _is_simple(node):
             return self.number(node)
-        self.lanes = replace(around, mask=memory.narrowed(self.f, around, condition))
+        self.lanes = memory.masked(self.f, around, condition)
         try:
             return self.number(node)
         finally:

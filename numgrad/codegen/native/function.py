@@ -209,9 +209,8 @@ class FunctionBody(CallWriter):
         if self.lanes is not None or self.inlined:
             raise NotVector("a loop")
         head, body, after = f.label("while"), f.label("body"), f.label("after")
-        f.start(head)
         names = dict(self.names)
-        with f.inside():
+        with f.repeated(head):
             condition = self.truth(self.value(node.test))
             f.branch(condition.part, body, after)
             self.loops.append((head, after))

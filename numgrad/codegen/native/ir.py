@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any
 
 from numgrad.errors import NumgradError
@@ -11,8 +13,14 @@ from numgrad.errors import NumgradError
 LONG = 400
 """Instructions of a function from which on LLVM translates it as it stands, if the text is long:
 half the time to compile, up to a fifth more to run."""
+LONG_BLOCK, BLOCK = 1000, 32
+"""Instructions of a block of such a function from which on it becomes blocks of so many: LLVM's
+allocation of registers takes long where a block has thousands, whose order it is free to change."""
 MOST_SCOPES = 64
 """Arrays up to which LLVM is told that they lie apart: each access names all others."""
+
+
+_NAMES = re.compile(r"%[\w.]+")
 
 
 class Unsupported(NumgradError):
@@ -27,10 +35,14 @@ class ModuleText:
     long, very_long
         Whether little is to be written twice, because LLVM would take long; and whether it is to
         translate long functions as they stand.
+    least_masked
+        Bytes of the smallest elements of which the CPU reads and writes those that a mask names.
     """
 
-    def __init__(self, *, long: bool = False, very_long: bool = False) -> None:
-        self.long, self.very_long = long, very_long
+    def __init__(
+        self, *, long: bool = False, very_long: bool = False, least_masked: int = 4
+    ) -> None:
+        self.long, self.very_long, self.least_masked = long, very_long, least_masked
         self.declarations: dict[str, str] = {}
         self.functions: list[str] = []
         self.constants: dict[str, str] = {}
@@ -72,7 +84,8 @@ class FunctionWriter:
     """The instructions of one function, block after block.
 
     Equal instructions without effects are written once, as long as the first dominates: ``inside``
-    ends what a branch or a loop has made.
+    ends what a branch or a loop has made. In loops (``repeated``) they are written before the
+    outermost loop that makes none of their operands, so LLVM need not look for what to move there.
     """
 
     def __init__(
@@ -80,18 +93,35 @@ class FunctionWriter:
     ) -> None:
         self.module, self.name, self.parameters = module, name, parameters
         self.slots: list[str] = []
-        self.lines: list[str] = []
+        self._lines: list[str | list[str]] = []
+        self._before: list[list[str]] = []  # what is written before each loop around
+        self._depths: dict[str, int] = {}  # of values made in loops
         self.block = "entry"
         self.ended = False
         self.flags = ""
         self.contract = ""
         self._count = 0
         self._known: dict[str, str] = {}
-        self._made: list[str] = []
+        self._made: list[tuple[str, int]] = []
         self._labels = 0
         self._domain: str | None = None
         self._scopes: dict[int, str] = {}
         self._accesses: dict[int, str] = {}
+
+    @property
+    def lines(self) -> list[str]:
+        """All instructions and labels, in order."""
+        lines: list[str] = []
+        for line in self._lines:
+            if isinstance(line, list):
+                lines += line
+            else:
+                lines.append(line)
+        return lines
+
+    @lines.setter
+    def lines(self, lines: list[str]) -> None:
+        self._lines = [*lines]
 
     # ---------------------------------------------------------------------------- instructions
 
@@ -100,24 +130,45 @@ class FunctionWriter:
         self._count += 1
         return f"%v{self._count}"
 
-    def pure(self, text: str) -> str:
-        """The value of an instruction without effects that depends on its operands alone."""
+    def pure(self, text: str, least: int = 0) -> str:
+        """The value of an instruction without effects that depends on its operands alone.
+
+        It is not written further out than in ``least`` loops.
+        """
         found = self._known.get(text)
         if found is None:
             found = self._known[text] = self.fresh()
-            self._made.append(text)
-            self.lines.append(f"  {found} = {text}")
+            depth = loops = len(self._before)
+            # what may be contracted stays beside what it goes with, and registers last longer
+            # than LLVM takes time to look at very long functions
+            if loops and not self.module.very_long and " contract " not in text:
+                depths = self._depths
+                depth = max((depths.get(x, 0) for x in _NAMES.findall(text)), default=0)
+                depth = max(depth, least)
+            self._write(found, text, depth)
+            self._made.append((text, depth))
         return found
+
+    def _write(self, name: str, text: str, depth: int) -> None:
+        before = self._before
+        lines = before[depth] if depth < len(before) else self._lines
+        lines.append(f"  {name} = {text}")
+        if depth:
+            self._depths[name] = depth
 
     def value(self, text: str) -> str:
         """The value of an instruction that depends on memory."""
         name = self.fresh()
-        self.lines.append(f"  {name} = {text}")
+        self.define(name, text)
         return name
+
+    def define(self, name: str, text: str) -> None:
+        """Make an instruction the value of a name that ``fresh`` has given."""
+        self._write(name, text, len(self._before))
 
     def effect(self, text: str) -> None:
         """An instruction without a value."""
-        self.lines.append(f"  {text}")
+        self._lines.append(f"  {text}")
 
     def slot(self, kind: str, first: str | None = None) -> str:
         """Memory on the stack, for a variable."""
@@ -127,20 +178,30 @@ class FunctionWriter:
             self.slots[-1] += f"\n  store {kind} {first}, ptr {name}"
         return name
 
-    def undo(self, mark: tuple[int, int]) -> None:
+    def undo(self, mark: tuple[int, int, int]) -> None:
         """Forget what was written since ``mark``."""
-        lines, made = mark
-        del self.lines[lines:]
+        lines, made, loops = mark
+        del self._lines[lines:], self._before[loops:]
         self._forget(made)
 
-    def mark(self) -> tuple[int, int]:
+    def mark(self) -> tuple[int, int, int]:
         """Where the function stands."""
-        return len(self.lines), len(self._made)
+        return len(self._lines), len(self._made), len(self._before)
 
     def _forget(self, made: int) -> None:
-        for text in self._made[made:]:
-            del self._known[text]
-        del self._made[made:]
+        """Forget what was made since ``made``, but what is written before the loops around."""
+        kept, depth = [], len(self._before)
+        for each in self._made[made:]:
+            if each[1] < depth:
+                kept.append(each)
+            else:
+                del self._known[each[0]]
+        self._made[made:] = kept
+
+    @property
+    def depth(self) -> int:
+        """How many loops are around."""
+        return len(self._before)
 
     @contextmanager
     def inside(self) -> Iterator[None]:
@@ -148,6 +209,17 @@ class FunctionWriter:
         made = len(self._made)
         yield
         self._forget(made)
+
+    @contextmanager
+    def repeated(self, head: str) -> Iterator[None]:
+        """Blocks of a loop, which begins with ``head``."""
+        before: list[str] = []
+        self._lines.append(before)
+        self.start(head)
+        self._before.append(before)
+        with self.inside():
+            yield
+        self._before.pop()
 
     # ---------------------------------------------------------------------------------- blocks
 
@@ -160,12 +232,12 @@ class FunctionWriter:
         """Begin a block."""
         if not self.ended:
             self.effect(f"br label %{label}")
-        self.lines.append(f"{label}:")
+        self._lines.append(f"{label}:")
         self.block, self.ended = label, False
 
     def begin(self, label: str) -> None:
         """Begin a block that only branches lead to."""
-        self.lines.append(f"{label}:")
+        self._lines.append(f"{label}:")
         self.block, self.ended = label, False
 
     def jump(self, label: str) -> None:
@@ -212,11 +284,26 @@ class FunctionWriter:
     def text(self, result: str, linkage: str = "private ") -> str:
         """The function."""
         given = ", ".join(f"{kind} {name}" for kind, name in self.parameters)
-        flags = self.flags
-        if self.module.very_long and len(self.lines) > LONG:
-            flags = "noinline optnone "
+        flags, body = self.flags, self.lines
+        if self.module.very_long and len(body) > LONG:
+            flags, body = "noinline optnone ", _in_short_blocks(body)
         head = f"define {linkage}{result} @{self.name}({given}) #0 {flags}{{\nentry:"
-        body = self.lines
         if not self.ended:
             body = [*body, "  unreachable"]
         return "\n".join([head, *self.slots, *body, "}"])
+
+
+def _in_short_blocks(lines: list[str]) -> list[str]:
+    """The instructions of a function in blocks of a limited length."""
+    # a phi names the blocks before it; what may be contracted stays beside what it goes with
+    if any(" = phi " in line or " contract " in line for line in lines):
+        return lines
+    found: list[str] = []
+    labels = [k for k, line in enumerate(lines) if not line.startswith("  ")]
+    for first, last in pairwise([0, *labels, len(lines)]):
+        step = BLOCK if last - first > LONG_BLOCK else last - first
+        for start in range(first, last, max(step, 1)):
+            if start > first and not lines[start].startswith(("  br ", "  ret ")):
+                found += [f"  br label %block.{start}", f"block.{start}:"]
+            found += lines[start : min(start + step, last)]
+    return found

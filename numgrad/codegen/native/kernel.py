@@ -85,7 +85,11 @@ on LLVM is to take less time."""
 
 def translate(source: str, signature: Signature, *, has_fma: bool, parallel: bool = False) -> str:
     """The module of a kernel whose text defines ``kernel``: its body is ``@body``."""
-    module = ModuleText(long=len(source) > LONG, very_long=len(source) > VERY_LONG)
+    module = ModuleText(
+        long=len(source) > LONG,
+        very_long=len(source) > VERY_LONG,
+        least_masked=machine.least_masked(),
+    )
     kernel = KernelText(source).functions["kernel"]
     write_body(module, kernel, signature, write_loop, has_fma=has_fma, parallel=parallel)
     return module.text()

@@ -99,9 +99,8 @@ def _plain(body: FunctionBody, node: ast.For, start: Number, stop: Number, step:
     counter = f.slot("i64")
     f.effect(f"store i64 {start.part}, ptr {counter}")
     head, inner, following, after = (f.label(x) for x in ("loop", "body", "next", "after"))
-    f.start(head)
     names = dict(body.names)
-    with f.inside():
+    with f.repeated(head):
         index = f.value(f"load i64, ptr {counter}")
         f.branch(_goes_on(body, Number(INT64, (index,)), stop, step).part, inner, after)
         f.begin(inner)
@@ -229,35 +228,47 @@ def _in_lanes(body: FunctionBody, node: ast.For, start: Number, stop: Number, ap
         _start_total(body, total, count)
     counter = f.slot("i64")
     f.effect(f"store i64 {start.part}, ptr {counter}")
-    if f.module.long and len(node.body) > MOST_TWICE:
-        _masked(body, node, totals, stop, count, counter, apart)
-        for total in totals.values():
-            _end_total(body, total, count)
-        return
-    head, full, rest, last, after = (f.label(x) for x in ("lanes", "full", "rest", "last", "after"))
-    names = dict(body.names)
-    f.start(head)
+    some, after = f.label("some"), f.label("after")
+    f.branch(do.compare(f, "<", start, stop).part, some, after)
+    f.begin(some)
+    write = _masked if f.module.long and len(node.body) > MOST_TWICE else _full_and_rest
     with f.inside():
+        write(body, node, totals, stop, Lanes(count, apart, f.depth), counter, after)
+    f.begin(after)
+    for total in totals.values():
+        _end_total(body, total, count)
+
+
+def _full_and_rest(
+    body: FunctionBody,
+    node: ast.For,
+    totals: dict[int, Total],
+    stop: Number,
+    lanes: Lanes,
+    counter: str,
+    after: str,
+) -> None:
+    """A loop of whole vectors, and what is left over with a mask."""
+    f, count = body.f, lanes.count
+    head, full, rest, last = (f.label(x) for x in ("lanes", "full", "rest", "last"))
+    names = dict(body.names)
+    with f.repeated(head):
         index = f.value(f"load i64, ptr {counter}")
         following = f.value(f"add i64 {index}, {count}")
         f.branch(f.value(f"icmp sle i64 {following}, {stop.part}"), full, rest)
         f.begin(full)
-        _body_in_lanes(body, node, totals, Lanes(count, apart=apart), index)
+        _body_in_lanes(body, node, totals, lanes, index)
         f.effect(f"store i64 {following}, ptr {counter}")
         f.jump(head)
     body.names = dict(names)
     f.begin(rest)
-    with f.inside():
-        index = f.value(f"load i64, ptr {counter}")
-        f.branch(f.value(f"icmp slt i64 {index}, {stop.part}"), last, after)
-        f.begin(last)
-        mask = _within(f, index, stop, count)
-        _body_in_lanes(body, node, totals, Lanes(count, mask, apart), index)
-        f.jump(after)
+    index = f.value(f"load i64, ptr {counter}")
+    f.branch(f.value(f"icmp slt i64 {index}, {stop.part}"), last, after)
+    f.begin(last)
+    mask, left = _within(f, index, stop, count)
+    _body_in_lanes(body, node, totals, lanes.first(mask, left), index)
+    f.jump(after)
     body.names = names
-    f.begin(after)
-    for total in totals.values():
-        _end_total(body, total, count)
 
 
 def _masked(
@@ -265,41 +276,41 @@ def _masked(
     node: ast.For,
     totals: dict[int, Total],
     stop: Number,
-    count: int,
+    lanes: Lanes,
     counter: str,
-    apart: bool,
+    after: str,
 ) -> None:
     """A long loop, whose body is written once, with a mask for what is beyond its end."""
-    f = body.f
-    head, inner, after = (f.label(x) for x in ("lanes", "masked", "after"))
+    f, count = body.f, lanes.count
+    head, inner = f.label("lanes"), f.label("masked")
     names = dict(body.names)
-    f.start(head)
-    with f.inside():
+    with f.repeated(head):
         index = f.value(f"load i64, ptr {counter}")
         f.branch(f.value(f"icmp slt i64 {index}, {stop.part}"), inner, after)
         f.begin(inner)
-        mask = _within(f, index, stop, count)
-        _body_in_lanes(body, node, totals, Lanes(count, mask, apart), index)
+        mask, rest = _within(f, index, stop, count)
+        whole = f.pure(f"icmp slt i64 {rest}, {count}")
+        rest = f.pure(f"select i1 {whole}, i64 {rest}, i64 {count}")
+        _body_in_lanes(body, node, totals, lanes.first(mask, rest), index)
         following = f.value(f"add i64 {index}, {count}")
         f.effect(f"store i64 {following}, ptr {counter}")
         f.jump(head)
     body.names = names
-    f.begin(after)
 
 
-def _within(f: FunctionWriter, index: str, stop: Number, count: int) -> str:
-    """Which lanes from an index on are before the end."""
+def _within(f: FunctionWriter, index: str, stop: Number, count: int) -> tuple[str, str]:
+    """Which lanes from an index on are before the end, and how many iterations are left."""
     left = f.value(f"sub i64 {stop.part}, {index}")
     vector = in_lanes(Number(INT64, (left,)), count, f).part
     places = ", ".join(f"i64 {k}" for k in range(count))
-    return f.value(f"icmp slt <{count} x i64> <{places}>, {vector}")
+    return f.value(f"icmp slt <{count} x i64> <{places}>, {vector}"), left
 
 
 def _body_in_lanes(
     body: FunctionBody, node: ast.For, totals: dict[int, Total], lanes: Lanes, index: str
 ) -> None:
     assert isinstance(node.target, ast.Name)
-    body.lanes = lanes
+    body.lanes, lanes.block = lanes, body.f.block
     body.names[node.target.id] = Number(INT64, (index,), lanes.count, None, integer(1))
     for place, statement in enumerate(node.body):
         if place in totals:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,19 +65,32 @@ class Lanes:
 
     Attributes
     ----------
-    mask
-        Which lanes are in the loop, an operand; empty if all are.
     accesses
         Where the body reads and writes memory: ``(array, writes, place)``.
     apart
         Whether parts of one array that begin at different places are known to be as far apart as
         the lanes go.
+    around
+        How many loops are around this one.
+    mask
+        Which lanes are in the loop, an operand; empty if all are.
+    rest
+        How many lanes ``mask`` has, an operand, if these are the first ones; else empty.
+    block
+        The block of instructions that every iteration runs, where there are no others.
     """
 
     count: int
-    mask: str = ""
     apart: bool = False
+    around: int = 0
+    mask: str = ""
+    rest: str = ""
+    block: str = ""
     accesses: list[tuple[Any, bool, LanePlace]] = field(default_factory=list)
+
+    def first(self, mask: str, count: str) -> Lanes:
+        """The first lanes: those of a mask."""
+        return Lanes(self.count, self.apart, self.around, mask, count)
 
     def check(self) -> None:
         """Refuse a body whose iterations may read what others have written."""
@@ -211,13 +224,16 @@ def read(
             lanes.accesses.append(
                 (element.root, False, LanePlace(element.base, offset.part, "0", False))
             )
+            if flag is None and f.block == lanes.block:
+                return _read_before(f, element, lanes.around)
         return _read_one(f, element, flag)
     assert lanes is not None
     lanes.accesses.append((element.root, False, _place(element)))
-    mask = lanes.mask if flag is None else narrowed(f, lanes, flag)
+    if flag is not None:
+        lanes = masked(f, lanes, flag)
     if offset.step is not None and offset.step.literal == _unit(element):
-        return _read_row(f, element, lanes.count, mask)
-    return _gather(f, element, lanes.count, mask)
+        return _read_row(f, element, lanes)
+    return _gather(f, element, lanes.count, lanes.mask)
 
 
 def _unit(element: Element) -> int:
@@ -244,12 +260,12 @@ def _place(element: Element) -> LanePlace:
     return LanePlace(element.base, offset.part, step, offset.step is None)
 
 
-def narrowed(f: FunctionWriter, lanes: Lanes, condition: Number) -> str:
-    """A mask of the lanes where a condition holds too."""
-    condition = in_lanes(condition, lanes.count, f)
-    if not lanes.mask:
-        return condition.part
-    return f.pure(f"and <{lanes.count} x i1> {lanes.mask}, {condition.part}")
+def masked(f: FunctionWriter, lanes: Lanes, condition: Number) -> Lanes:
+    """The lanes where a condition holds too."""
+    mask = in_lanes(condition, lanes.count, f).part
+    if lanes.mask:
+        mask = f.pure(f"and <{lanes.count} x i1> {lanes.mask}, {mask}")
+    return replace(lanes, mask=mask, rest="")
 
 
 def _loaded(f: FunctionWriter, text: str, dtype: np.dtype, lanes: int) -> str:
@@ -296,25 +312,56 @@ def _read_one(f: FunctionWriter, element: Element, flag: Number | None) -> Numbe
     return Number(dtype, tuple(_loaded(f, p, dtype, 0) for p in parts))
 
 
-def _read_row(f: FunctionWriter, element: Element, lanes: int, mask: str) -> Number:
-    dtype = element.dtype
-    wide = 2 * lanes if dtype.kind == "c" else lanes
+def _read_before(f: FunctionWriter, element: Element, around: int) -> Number:
+    """An element that all iterations of a loop in lanes read, which none of them writes."""
+    dtype, kind = element.dtype, memory_type(element.dtype)
+    parts = []
+    for k in range(2 if dtype.kind == "c" else 1):
+        place = _pointer(f, element, element.offset.part, k)
+        load = f"load {kind}, ptr {place}, align {_size(dtype)}{element.metadata}"
+        parts.append(_loaded(f, f.pure(load, around), dtype, 0))
+    return Number(dtype, tuple(parts))
+
+
+def _read_row(f: FunctionWriter, element: Element, lanes: Lanes) -> Number:
+    dtype, count = element.dtype, lanes.count
+    wide = 2 * count if dtype.kind == "c" else count
     kind = f"<{wide} x {memory_type(dtype)}>"
     place = _pointer(f, element, element.offset.part)
-    if not mask:
+    if not lanes.mask:
         row = f.value(f"load {kind}, ptr {place}, align {_size(dtype)}{element.metadata}")
+    elif _is_copied(f, dtype, lanes):
+        slot = f.slot(kind)
+        f.effect(f"store {kind} zeroinitializer, ptr {slot}")
+        _copy(f, slot, place, lanes.rest, dtype)
+        row = f.value(f"load {kind}, ptr {slot}")
     else:
-        row = _masked_load(f, kind, place, _doubled(f, mask, lanes, wide), _size(dtype), element)
+        mask = _doubled(f, lanes.mask, count, wide)
+        row = _masked_load(f, kind, place, mask, _size(dtype), element)
     if dtype.kind != "c":
-        return Number(dtype, (_loaded(f, row, dtype, lanes),), lanes)
+        return Number(dtype, (_loaded(f, row, dtype, count),), count)
     parts = tuple(
         f.pure(
-            f"shufflevector {kind} {row}, {kind} poison, <{lanes} x i32> "
-            f"<{', '.join(f'i32 {2 * k + part}' for k in range(lanes))}>"
+            f"shufflevector {kind} {row}, {kind} poison, <{count} x i32> "
+            f"<{', '.join(f'i32 {2 * k + part}' for k in range(count))}>"
         )
         for part in (0, 1)
     )
-    return Number(dtype, parts, lanes)
+    return Number(dtype, parts, count)
+
+
+def _is_copied(f: FunctionWriter, dtype: np.dtype, lanes: Lanes) -> bool:
+    """Whether the first lanes of a row go by way of the stack.
+
+    Where the CPU has no mask for elements so small, LLVM would write a branch for each lane.
+    """
+    return bool(lanes.rest) and _size(dtype) < f.module.least_masked
+
+
+def _copy(f: FunctionWriter, to: str, place: str, count: str, dtype: np.dtype) -> None:
+    size = f.pure(f"mul i64 {count}, {dtype.itemsize}")
+    name = f.module.declare("llvm.memcpy.p0.p0.i64", "void", ["ptr", "ptr", "i64", "i1"])
+    f.effect(f"call void {name}(ptr {to}, ptr {place}, i64 {size}, i1 false)")
 
 
 def _doubled(f: FunctionWriter, mask: str, lanes: int, wide: int) -> str:
@@ -357,18 +404,31 @@ def _places(f: FunctionWriter, element: Element, lanes: int, part: int) -> str:
     return f.pure(f"getelementptr {kind}, ptr {element.base}, {vector} {text}")
 
 
+def _selected(f: FunctionWriter, mask: str, places: str, other: str, lanes: int) -> str:
+    """Addresses of which those that a mask leaves out are another one.
+
+    A read or write of all lanes has no branches where the CPU has no instruction for it.
+    """
+    if not mask:
+        return places
+    kind = f"<{lanes} x ptr>"
+    first = f.pure(f"insertelement {kind} poison, ptr {other}, i64 0")
+    others = f.pure(f"shufflevector {kind} {first}, {kind} poison, <{lanes} x i32> zeroinitializer")
+    return f.pure(f"select <{lanes} x i1> {mask}, {kind} {places}, {kind} {others}")
+
+
 def _gather(f: FunctionWriter, element: Element, lanes: int, mask: str) -> Number:
     dtype = element.dtype
     kind = f"<{lanes} x {memory_type(dtype)}>"
     name = f"llvm.masked.gather.{_mangled(kind)}.v{lanes}p0"
     f.module.declare(name, kind, [f"<{lanes} x ptr>", "i32", f"<{lanes} x i1>", kind])
+    zero = f.module.constant("[16 x i8] zeroinitializer, align 16")
     parts = []
     for part in range(2 if dtype.kind == "c" else 1):
-        places = _places(f, element, lanes, part)
+        places = _selected(f, mask, _places(f, element, lanes, part), zero, lanes)
         text = f.value(
             f"call {kind} @{name}(<{lanes} x ptr> {places}, i32 {_size(dtype)}, "
-            f"<{lanes} x i1> {mask or 'splat (i1 true)'}, {kind} zeroinitializer)"
-            f"{element.metadata}"
+            f"<{lanes} x i1> splat (i1 true), {kind} zeroinitializer){element.metadata}"
         )
         parts.append(_loaded(f, text, dtype, lanes))
     return Number(dtype, tuple(parts), lanes)
@@ -411,6 +471,11 @@ def _write_row(f: FunctionWriter, element: Element, value: Number, lanes: Lanes)
     if not lanes.mask:
         f.effect(f"store {kind} {row}, ptr {place}, align {_size(dtype)}{element.metadata}")
         return
+    if _is_copied(f, dtype, lanes):
+        slot = f.slot(kind)
+        f.effect(f"store {kind} {row}, ptr {slot}")
+        _copy(f, place, slot, lanes.rest, dtype)
+        return
     mask = _doubled(f, lanes.mask, count, wide)
     name = f"llvm.masked.store.{_mangled(kind)}.p0"
     f.module.declare(name, "void", [kind, "ptr", "i32", f"<{wide} x i1>"])
@@ -426,12 +491,12 @@ def _scatter(f: FunctionWriter, element: Element, value: Number, lanes: Lanes) -
     kind = f"<{count} x {memory_type(dtype)}>"
     name = f"llvm.masked.scatter.{_mangled(kind)}.v{count}p0"
     f.module.declare(name, "void", [kind, f"<{count} x ptr>", "i32", f"<{count} x i1>"])
+    nowhere = f.slot(memory_type(dtype)) if lanes.mask else ""
     for part, text in enumerate(value.parts):
-        places = _places(f, element, count, part)
+        places = _selected(f, lanes.mask, _places(f, element, count, part), nowhere, count)
         f.effect(
             f"call void @{name}({kind} {_stored(f, text, dtype, count)}, <{count} x ptr> {places}, "
-            f"i32 {_size(dtype)}, <{count} x i1> {lanes.mask or 'splat (i1 true)'})"
-            f"{element.metadata}"
+            f"i32 {_size(dtype)}, <{count} x i1> splat (i1 true)){element.metadata}"
         )
 
 

@@ -96,8 +96,13 @@ _PARTS = (ast.expr, ast.stmt)
 
 def assigned(statements: Sequence[ast.stmt]) -> list[str]:
     """The names that statements assign to, in order."""
-    found = dict.fromkeys(name for _, name, writes in _uses(list(statements), ()) if writes)
-    return list(found)
+    return list(dict.fromkeys(name for s in statements for name, writes in _all_uses(s) if writes))
+
+
+@found_once
+def _all_uses(statement: ast.stmt) -> tuple[tuple[str, bool], ...]:
+    """The names in a statement and in those within it, and which are assigned to."""
+    return tuple([(name, writes) for _, name, writes in _uses([statement], ())])
 
 
 def read_first(statements: Sequence[ast.stmt], before: Set[str] = frozenset()) -> set[str]:
@@ -113,9 +118,9 @@ def read_first(statements: Sequence[ast.stmt], before: Set[str] = frozenset()) -
             if isinstance(statement, ast.If):
                 known.update(set(assigned(statement.body)) & set(assigned(statement.orelse)))
         else:
-            uses = list(_uses([statement], ()))
-            found |= {name for _, name, writes in uses if not writes and name not in known}
-            known.update(name for _, name, writes in uses if writes)
+            uses = _all_uses(statement)
+            found |= {name for name, writes in uses if not writes and name not in known}
+            known.update(name for name, writes in uses if writes)
     return found
 
 

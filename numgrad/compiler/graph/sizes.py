@@ -40,6 +40,7 @@ from numgrad.compiler.graph.polynomial import (
     text_of,
     value_of,
 )
+from numgrad.compiler.messages import user_line
 from numgrad.core.abstract import AbstractLength
 
 
@@ -66,10 +67,13 @@ class Sizes:
         Length of every symbolic axis in the call that is traced.
     guards
         Relations noted so far, in order.
+    fixed
+        Lengths that became numbers, by the line of the user's code that read them.
     """
 
     hints: list[int] = field(default_factory=list)
     guards: list[SizeGuard] = field(default_factory=list)
+    fixed: dict[str, int] = field(default_factory=dict)
     on_number: Callable[[Size], Any] | None = None
     """Makes a traced number of a size, for true division."""
     _known: dict[Atom, Terms] = field(default_factory=dict)
@@ -214,6 +218,9 @@ class Sizes:
             return value
         value = self.hint_of(terms)
         self.equate(terms, constant(value))
+        line = user_line()
+        if line is not None:
+            self.fixed.setdefault(line, value)
         if value_of(self.known(terms)) is None:  # a product: each of its axes, to know it again
             for atom in sorted(atoms_of(self.known(terms))):
                 self.equate((((atom,), 1),), constant(self.hints[atom[1]]))

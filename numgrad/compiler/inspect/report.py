@@ -69,6 +69,8 @@ def _wrapped(head: str, words: Sequence[str], sign: str = ", ") -> Lines:
 def _of_layout(layout: CallLayout) -> Lines:
     yield "inputs"
     yield from _indented(_of_input(entry, layout) for entry in layout.inputs)
+    for line, length in layout.sizes.fixed.items():
+        yield f"  length {length} is fixed, {line} reads it; a loop of any length is ng.scan"
     lengths = [g.text(lambda k: f"n{k}") for g in layout.sizes.relations()]
     around = [_of_guard(place) for place in layout.guards]
     if lengths or around:

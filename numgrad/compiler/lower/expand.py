@@ -276,7 +276,7 @@ def _astype(terms: Terms, node: TracedNode, args: list[Term]) -> Term:
     return terms.cast(args[0], node.outputs[0].dtype)
 
 
-@lowering("copy", "detached", "unrecorded")
+@lowering("copy", "unrecorded")
 def _copy(terms: Terms, node: TracedNode, args: list[Term]) -> Term:
     return args[0]
 

@@ -39,8 +39,17 @@ from numgrad.kernels.products import gemm as products
 
 ROWS_NS = 20_000.0
 """Work of a block of rows of a matrix product, at least."""
+SERIAL, PARALLEL = "@SERIAL@", "@PARALLEL@"
+"""Begin the lines that only one variant of a kernel has."""
 LONG_NS = 100_000.0
 """From which time on other Python threads run beside a kernel."""
+
+
+def variant(body: str, *, parallel: bool) -> str:
+    """The text of a kernel whose tasks threads share, or not."""
+    own, other = (PARALLEL, SERIAL) if parallel else (SERIAL, PARALLEL)
+    lines = [line.replace(own, "") for line in body.splitlines(True) if other not in line]
+    return "".join(lines).replace("@RANGE@", "prange" if parallel else "range")
 
 
 @dataclass
@@ -73,6 +82,8 @@ class Written:
         Whether other Python threads are to run beside it.
     writer
         Who wrote it, with bodies and storage of all statements, for reports.
+    works
+        What each loop and each matrix product takes, in order.
     """
 
     body: str
@@ -85,6 +96,7 @@ class Written:
     long: bool
     nests: list[Nest]
     writer: KernelWriter
+    works: list[Work]
 
     @property
     def arguments(self) -> list[str]:
@@ -94,10 +106,7 @@ class Written:
 
     def source(self, *, parallel: bool) -> str:
         """The source of the serial or the parallel variant."""
-        loop = "prange" if parallel else "range"
-        limit = "thread_limit()" if parallel else "1"
-        body = self.body.replace("@RANGE@", loop).replace("@THREADS@", limit)
-        return self.emitter.header() + body
+        return self.emitter.header() + variant(self.body, parallel=parallel)
 
     def signature(self) -> str:
         """Numba's signature of the entry point."""
@@ -262,6 +271,7 @@ class KernelWriter(SourceWriter):
         return Written(
             source, self.emitter, self.arrays, self.results, self.scalars,
             self.lengths, works[guessed.index(max(guessed))], sum(guessed) > LONG_NS, nests, self,
+            works[1:],
         )  # fmt: skip
 
     def _write_items(self) -> tuple[list[str], list[Nest], list[Work], list[str]]:
@@ -369,36 +379,48 @@ class KernelWriter(SourceWriter):
             self.need(length)
         rows, columns, inner = text(sizes.m), text(sizes.n), text(sizes.k)
         kind, width = type_name(term.dtype), term.dtype.itemsize
-        # any blocks of rows have the bits of the whole, so there are as many as threads
         batch = text(sizes.batch)
-        products_of_task = int(ROWS_NS / products.MULTIPLY_NS[term.dtype.name])
-        pays = f"({batch}) * ({rows}) * ({columns}) * ({inner}) // {products_of_task}"
-        self.use("thread_limit", "kernels.products.blas")
-        self.put(1, f"rows{k} = {rows}", f"workers{k} = max(1, min(@THREADS@, {pays}))")
-        self.put(1, f"blocks{k} = -(-workers{k} // max({batch}, 1))")
-        self.put(1, f"step{k} = max(-(-rows{k} // (4 * blocks{k})) * 4, 4)")
-        self.put(1, f"blocks{k} = -(-rows{k} // step{k})")
-        self.put(1, f"for task{k} in @RANGE@(blocks{k} * ({batch})):")
-        self.put(2, f"matrix{k} = task{k} // blocks{k}")
-        self.put(2, f"first{k} = (task{k} - matrix{k} * blocks{k}) * step{k}")
-        self.put(2, f"some{k} = min(step{k}, rows{k} - first{k})")
         stored_a = rows if sizes.trans[0] else inner
         stored_b = inner if sizes.trans[1] else columns
         step_a = "1" if sizes.trans[0] else f"({inner})"
-        places = [
-            (addresses[0], sizes.shared[0], f"({rows}) * ({inner})", f"first{k} * {step_a}"),
-            (addresses[1], sizes.shared[1], f"({inner}) * ({columns})", "0"),
-            (addresses[2], False, f"({rows}) * ({columns})", f"first{k} * ({columns})"),
-        ]
-        at = [
-            f"{address} + ({'0' if shared else f'matrix{k} * {matrix}'} + {row}) * {width}"
-            for address, shared, matrix, row in places
-        ]
-        given = [
-            kind, str(int(sizes.trans[0])), str(int(sizes.trans[1])), f"some{k}", columns, inner,
-            at[0], stored_a, at[1], stored_b, at[2], columns, "0", "1",
-        ]  # fmt: skip
-        self.put(2, f"{self.use('gemm', 'kernels.products.blas')}({', '.join(given)})")
+        gemm = self.use("gemm", "kernels.products.blas")
+
+        def multiplied(first: str, some: str) -> str:
+            """The call for some rows, from one on, of a matrix."""
+            places = [
+                (addresses[0], sizes.shared[0], f"({rows}) * ({inner})", f"{first} * {step_a}"),
+                (addresses[1], sizes.shared[1], f"({inner}) * ({columns})", "0"),
+                (addresses[2], False, f"({rows}) * ({columns})", f"{first} * ({columns})"),
+            ]
+            at = [
+                f"{address} + ({'0' if shared else f'matrix{k} * {matrix}'} + {row}) * {width}"
+                for address, shared, matrix, row in places
+            ]
+            given = [
+                kind, str(int(sizes.trans[0])), str(int(sizes.trans[1])), some, columns, inner,
+                at[0], stored_a, at[1], stored_b, at[2], columns, "0", "1",
+            ]  # fmt: skip
+            return f"{gemm}({', '.join(given)})"
+
+        self.put(1, f"{SERIAL}for matrix{k} in range({batch}):")
+        self.put(2, f"{SERIAL}{multiplied('0', rows)}")
+        # any blocks of rows have the bits of the whole, so there are as many as threads
+        products_of_task = int(ROWS_NS / products.MULTIPLY_NS[term.dtype.name])
+        pays = f"({batch}) * ({rows}) * ({columns}) * ({inner}) // {products_of_task}"
+        limit = self.use("thread_limit", "kernels.products.blas")
+        for line in (
+            f"rows{k} = {rows}",
+            f"workers{k} = max(1, min({limit}(), {pays}))",
+            f"blocks{k} = -(-workers{k} // max({batch}, 1))",
+            f"step{k} = max(-(-rows{k} // (4 * blocks{k})) * 4, 4)",
+            f"blocks{k} = -(-rows{k} // step{k})",
+            f"for task{k} in prange(blocks{k} * ({batch})):",
+            f"    matrix{k} = task{k} // blocks{k}",
+            f"    first{k} = (task{k} - matrix{k} * blocks{k}) * step{k}",
+            f"    some{k} = min(step{k}, rows{k} - first{k})",
+            "    " + multiplied(f"first{k}", f"some{k}"),
+        ):
+            self.put(1, f"{PARALLEL}{line}")
         self.emitter.externals.add(products.external("gemm", term.dtype.name))
         time = constant(round(1000 * products.MULTIPLY_NS[term.dtype.name]))
         for length in (sizes.batch, sizes.m, sizes.n, sizes.k):

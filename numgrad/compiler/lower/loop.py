@@ -18,7 +18,7 @@ import numpy as np
 from numgrad.codegen.dtypes import type_name
 from numgrad.codegen.reduction_loops import numpy_name
 from numgrad.compiler.graph.polynomial import Terms as Length
-from numgrad.compiler.lower.kernel import KernelWriter
+from numgrad.compiler.lower.kernel import KernelWriter, variant
 from numgrad.compiler.lower.terms import CONSTANT, SCALAR, SIZE, Term, Terms, count
 from numgrad.compiler.lower.write import text
 
@@ -112,11 +112,7 @@ class LoopWriter(KernelWriter):
         parameters += ["failed", STEPS, REVERSE, *self.lengths]
         head = f"def kernel({', '.join(parameters)}):"
         source = "\n".join([*functions, head, *lines]) + "\n"
-        source = (
-            source.replace("@SCOPES@", str(len(self.scopes)))
-            .replace("@RANGE@", "range")
-            .replace("@THREADS@", "1")
-        )
+        source = variant(source.replace("@SCOPES@", str(len(self.scopes))), parallel=False)
         kinds = [
             _kind(t, len(t.shape) + (self.carries <= k < self.carries + self.xs))
             for k, t in enumerate(self.inputs)

@@ -124,12 +124,16 @@ def reachable(roots: Iterable[Term], known: Container[int] = ()) -> list[Term]:
         term = stack.pop()
         if term is None:
             order.append(open_.pop())
-        elif term.number not in seen and term.number not in known:
-            seen.add(term.number)
-            if term.args:
-                open_.append(term)
-                stack.append(None)
-                stack.extend(reversed(term.args))
-            else:
-                order.append(term)
+            continue
+        number = term.number
+        if number in seen or number in known:
+            continue
+        seen.add(number)
+        left = [a for a in reversed(term.args) if a.number not in seen]
+        if left:
+            open_.append(term)
+            stack.append(None)
+            stack += left
+        else:
+            order.append(term)
     return order

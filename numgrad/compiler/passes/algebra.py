@@ -207,6 +207,8 @@ _RULES: dict[str, Callable[[Rewriting, TracedNode, Value], Value | None]] = {
     "subtract": _subtract,
     "negative": _negative,
     "positive": _identity,
+    "detached": _identity,
+    "unrecorded": _identity,
     "copy": _identity,
     "conjugate": _conjugate,
     "absolute": _absolute,

@@ -30,10 +30,13 @@ from numgrad.core.abstract import zeros
 from numgrad.core.batching import BatchOperand
 from numgrad.core.declare import primitive
 from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind
+from numgrad.core.interpreter import bind, state
 from numgrad.core.op import OPS, Op
 
 Parts = tuple[InnerPart, ...]
+
+EXPECTED = 100
+"""How long kernels expect what is found while running to be."""
 
 
 @primitive(internal=True, method=False, outputs=True)
@@ -58,6 +61,23 @@ def run_inner(parts: Parts, operands: Sequence[Any], known: dict[int, Any] | Non
     sizes, found = parts[0].graph.sizes, known or {}
     lengths = tuple([found.get(k, sizes.of_axis(k)) for k in _axes(parts)])
     return bind(subgraph, tuple(operands), {"parts": parts, "lengths": lengths})
+
+
+def with_length(function: Callable[[Any], list[Any]], number: Any) -> list[Any]:
+    """What ``function`` makes of a length that is found while the compiled function runs.
+
+    Where examples of a batch have other lengths, it gets the largest of them.
+    """
+    axes: list[int] = []
+
+    def of_length(_: Sequence[Tensor]) -> list[Any]:
+        sizes = state.ground.tracer.sizes
+        length = sizes.axis(EXPECTED)
+        axes.append(sizes.axes([length]).pop())
+        return function(length)
+
+    traced = trace_body(of_length, [Meta((), np.dtype(np.int64))])
+    return list(run_inner((InnerPart(traced.graph, axes[0]),), (number, *traced.outside)))
 
 
 def _derived(
@@ -204,6 +224,9 @@ def _of_batches(op: Op, operands: Sequence[BatchOperand], params: dict[str, Any]
     number = operands[0]
     batched = tuple([o.batched for o in operands])
     known = dict(zip(_axes(parts), params["lengths"], strict=True))
+    if number.batched and parts[0].axis is not None:
+        longest = OPS["max"](number.value) if size else OPS["sum"](number.value)
+        return _of_batches(op, [BatchOperand(longest, False), *operands[1:]], params, size)
     if number.batched:
         return _of_each(parts, operands, known, size)
     loop, besides = _batch(parts, batched, size)

@@ -23,6 +23,7 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 
@@ -56,7 +57,7 @@ from numgrad.compiler.passes import optimize
 from numgrad.compiler.progress import announced
 from numgrad.compiler.run.buffers import SMALLEST, Reused
 from numgrad.compiler.run.options import Options
-from numgrad.errors import NumgradAssertionError
+from numgrad.errors import NumgradAssertionError, generated
 
 
 def compile_graph(graph: Graph, options: Options | None = None) -> KernelProgram:
@@ -136,6 +137,10 @@ class Segment:
     results: list[Term] = field(default_factory=list)
 
 
+PROGRAMS: WeakSet[KernelProgram] = WeakSet()
+"""Every program that is alive."""
+
+
 class KernelProgram:
     """A graph made ready to run.
 
@@ -158,8 +163,9 @@ class KernelProgram:
         self._namespace: dict[str, Any] = {"empty": np.empty, "full": np.full, "array": np.array}
         self._lengths: dict[int, str] = {}
         self.shell = self._write_shell()
-        exec(compile(self.shell, f"<{options.name} compiled>", "exec"), self._namespace)
+        exec(compile(self.shell, generated(f"{options.name} compiled"), "exec"), self._namespace)
         self.run: Callable[..., tuple[Any, ...]] = self._namespace["run"]
+        PROGRAMS.add(self)
 
     @property
     def source(self) -> str:
@@ -512,7 +518,10 @@ def _run_segment(
     if node.params.get("writes"):
         return tuple(results)
     others = [a for a in given if isinstance(a, np.ndarray)]
+    owners = {*map(id, others), *(id(a.base) for a in others)}
     for k, result in enumerate(results):  # it may have given back an operand, or a view of one
-        if any(np.may_share_memory(result, a) for a in (*others, *results[:k])):
+        if result.base is None and id(result) not in owners:
+            owners.add(id(result))
+        elif any(np.may_share_memory(result, a) for a in (*others, *results[:k])):
             results[k] = result.copy()
     return tuple(results)

@@ -175,7 +175,7 @@ def trace_body(
     tracer = BodyTracer(sizes)
     flags = [*weak, *[False] * (len(given) - len(weak))]
     with TraceInterpreter(tracer):
-        before = state.set(grad_enabled=False, muted=False)
+        before = state.set(grad_enabled=False, constant=False)
         try:
             inputs = [tracer.given(m, weak=w) for m, w in zip(given, flags, strict=True)]
             found = [tracer.value(x) for x in function(inputs)]

@@ -37,7 +37,10 @@ class Effects(Capturing):
     """
 
     inner = False
-    """Whether what is traced is the body of a loop or a branch."""
+    """Whether what is traced is the body of a loop or a branch.
+
+    It is differentiated as a graph only: no Tensor in it says that it requires grad.
+    """
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)

@@ -158,6 +158,12 @@ class _Callback:
         return out
 
 
+_CALLED_BACK = (
+    "needs numbers, so a compiled function calls it back, and a second derivative leads through "
+    "it; take that outside of ng.jit, or write it with operations on Tensors"
+)
+
+
 class _CallbackCall(Call):
     """The record of a Function that is called back."""
 
@@ -190,9 +196,8 @@ class _CallbackCall(Call):
         # a second derivative would have to go through Python code that knows of none
         sources = [a for a in (*self.callback.args, *parts) if isinstance(a, Tensor)]
         edges = [edge_of(a) for a in sources if a.requires_grad]
-        dead = Node(
-            DeadEnd(self.op.name, found, len(edges)), (1 << len(edges)) - 1, tuple(edges), ()
-        )
+        end = DeadEnd(self.op.name, found, len(edges), _CALLED_BACK)
+        dead = Node(end, (1 << len(edges)) - 1, tuple(edges), ())
         for k, value in enumerate(found):
             if value is not None:
                 value._grad_fn, value._slot, value._requires_grad = dead, k + 1, True
@@ -203,6 +208,7 @@ class _Named:
     """What a node names as its operation."""
 
     inputs: tuple[str, ...] = ()
+    materializes = True
 
     def __init__(self, name: str) -> None:
         self.name = name

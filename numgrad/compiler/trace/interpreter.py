@@ -1,4 +1,12 @@
-"""What operations and arrays mean in a trace: nodes of the graph, and the tape as in eager code."""
+"""What operations and arrays mean in a trace: nodes of the graph, and the tape as in eager code.
+
+Note [Constants of a trace]
+---------------------------
+Graphs are differentiated again: steps of loops, and backwards of which a second derivative is
+asked. What the tape does not follow, by ``detach`` or in ``no_grad``, is therefore cut off in the
+graph as well, by an operation ``detached``, or ``unrecorded``, through which tangents flow as they
+do in ``no_grad``. Both are views and take no time.
+"""
 
 # ruff: noqa: D102 (the docstrings are those of ``Ground``)
 
@@ -13,7 +21,6 @@ import numpy as np
 from numgrad.autograd.batching.examples import example_index
 from numgrad.autograd.variable import Tensor, refresh
 from numgrad.compiler.trace.arrays import TracedArray
-from numgrad.compiler.trace.barrier import detached, unrecorded
 from numgrad.compiler.trace.calls import record_call
 from numgrad.compiler.trace.function import traced
 from numgrad.compiler.trace.memory import TracedRegion, fitted
@@ -43,7 +50,7 @@ class TraceInterpreter(RecordingInterpreter):
 
     def __enter__(self) -> Self:
         self._before = state.set(
-            interpreters=(*state.interpreters, self), ground=self, anomaly=False
+            interpreters=(*state.interpreters, self), ground=self, anomaly=False, saved_hooks=()
         )
         return self
 
@@ -56,6 +63,8 @@ class TraceInterpreter(RecordingInterpreter):
         if isinstance(a, Tensor):
             if a._memory is not None:
                 refresh(a)
+            if state.constant and (a._requires_grad or self.inner):
+                return a, self._constant("unrecorded", a)
             return a, self.tracer.lift(a)
         if a is None or type(a) in (int, float, complex):
             return a, a
@@ -67,23 +76,7 @@ class TraceInterpreter(RecordingInterpreter):
 
     def run(self, op: Op, arrays: list[Any], params: dict[str, Any]) -> tuple[Any, Call]:
         """Append the call to the graph."""
-        out, call = record_call(self.tracer, op, arrays, params)
-        if state.muted and self.inner:
-            many = type(out) is tuple
-            ended = tuple([self._ended(unrecorded, x) for x in (out if many else (out,))])
-            out = ended if many else ended[0]
-        return out, call
-
-    def _ended(self, op: Op, x: TracedArray) -> TracedArray:
-        """The same where gradients end: Note [Constants in bodies] in ``barrier``."""
-        value = x.value
-        meta = [(value.shape, value.dtype)]
-        (made,) = self.tracer.add(op, (value,), {}, meta, weak=value.weak)
-        return TracedArray(self.tracer, made)
-
-    def detached(self, x: Tensor) -> Any:
-        array = self.tracer.lift(x)
-        return self._ended(detached, array) if self.inner else array
+        return record_call(self.tracer, op, arrays, params)
 
     def apply_function(self, function: Any, args: tuple, keywords: dict[str, Any]) -> tuple:
         return traced(self.tracer, function, args, keywords)
@@ -95,6 +88,17 @@ class TraceInterpreter(RecordingInterpreter):
 
     def lift(self, x: Any, dtype: Any = None) -> TracedArray:
         return self.tracer.lift(x, dtype)
+
+    def detached(self, x: Any) -> TracedArray:
+        return self._constant("detached", x)
+
+    def _constant(self, name: str, x: Any) -> TracedArray:
+        """Note [Constants of a trace]."""
+        array = self.tracer.lift(x)
+        if array.dtype.kind not in "fc" or array.value.constant is not None:
+            return array
+        meta = [(array.shape, array.dtype)]
+        return array.view(self.tracer.add(OPS[name], (array.value,), {}, meta)[0])
 
     def numbers(self, x: Any) -> None:
         return None

@@ -43,6 +43,8 @@ class Step:
 
     def put(self, tracer: GraphBuilder, x: Value, part: Value) -> Value:
         """``x`` whose viewed part is replaced by ``part``."""
+        if self.name in CONSTANTS:
+            return part
         if self.name == "reshape":
             return to_shape(tracer, part, self.before)
         if self.name == "permute_dims":
@@ -64,6 +66,8 @@ class Step:
     def transpose(self, tracer: GraphBuilder, g: Value) -> Value:
         """Zeros of the shape ``before`` with ``g`` added where it is seen."""
         meta = [(self.before, g.dtype)]
+        if self.name in CONSTANTS:
+            return tracer.filled_value(self.before, 0, g.dtype)
         if self.name == "getitem":
             params = {"shape": self.before, "index": self.params["index"]}
             return tracer.add(OPS["getitem_backward"], (g,), params, meta)[0]
@@ -113,7 +117,19 @@ def steps_between(whole: Value, part: Value) -> tuple[Step, ...] | None:
     return tuple(reversed(found))
 
 
-_STEPS = ("reshape", "permute_dims", "getitem", "real", "imag", "diagonal", "broadcast_to")
+CONSTANTS = ("detached", "unrecorded")
+"""Views that say only what derivatives do not follow."""
+
+_STEPS = (
+    "reshape",
+    "permute_dims",
+    "getitem",
+    "real",
+    "imag",
+    "diagonal",
+    "broadcast_to",
+    *CONSTANTS,
+)
 
 
 def shares_memory(contiguous: bool, steps: tuple[Step, ...]) -> tuple[bool, bool]:
@@ -124,7 +140,7 @@ def shares_memory(contiguous: bool, steps: tuple[Step, ...]) -> tuple[bool, bool
                 return False, True
         elif step.name == "getitem":
             contiguous = contiguous and _leading(step)
-        else:
+        elif step.name not in CONSTANTS:
             contiguous = False
     return True, contiguous
 

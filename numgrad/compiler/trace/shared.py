@@ -23,7 +23,7 @@ from numgrad.compiler.graph.evaluate import parameters
 from numgrad.compiler.graph.graph import Value
 from numgrad.compiler.graph.sizes import Sizes
 from numgrad.compiler.trace.arrays import TracedArray
-from numgrad.compiler.trace.memory import Step
+from numgrad.compiler.trace.memory import CONSTANTS, Step
 from numgrad.compiler.trace.tracer import Tracer
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
@@ -92,12 +92,12 @@ def _of_input(
         return Result(origin=value)
     if not root._value.shape:
         return None
-    return Result(origin=value, views=Views(array.steps, tracer.sizes, records))
+    return Result(origin=value, views=Views(_seen(array), tracer.sizes, records))
 
 
 def _share_one(tracer: Tracer, leaves: Sequence[Any], listed: list[Result], group: list[int]):
     """Make results that share the memory of one array views of that array."""
-    whole = [k for k in group if not tracer.lift(leaves[k]).steps]
+    whole = [k for k in group if not _seen(tracer.lift(leaves[k]))]
     if not whole:
         return
     base = max(whole, key=lambda k: (_records(leaves[k]), -k))
@@ -105,8 +105,13 @@ def _share_one(tracer: Tracer, leaves: Sequence[Any], listed: list[Result], grou
         return
     for k in group:
         if k != base and (_records(leaves[base]) or not _records(leaves[k])):
-            steps = tracer.lift(leaves[k]).steps
+            steps = _seen(tracer.lift(leaves[k]))
             listed[k] = Result(same=base, views=Views(steps, tracer.sizes, _records(leaves[k])))
+
+
+def _seen(array: TracedArray) -> tuple[Step, ...]:
+    """The steps of a view that are more than being a constant, of which ``Views`` knows."""
+    return tuple([step for step in array.steps if step.name not in CONSTANTS])
 
 
 def _records(leaf: Any) -> bool:

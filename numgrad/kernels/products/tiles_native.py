@@ -122,16 +122,15 @@ class _Code:
         f = self.f
         head, inner, after = f.label("loop"), f.label("body"), f.label("after")
         before = f.block
-        f.start(head)
-        with f.inside():
+        with f.repeated(head):
             index, following = f.fresh(), f.fresh()
             back = f.label("next")
-            f.effect(f"{index} = phi i64 [ 0, %{before} ], [ {following}, %{back} ]")
+            f.define(index, f"phi i64 [ 0, %{before} ], [ {following}, %{back} ]")
             f.branch(f.value(f"icmp slt i64 {index}, {count.part}"), inner, after)
             f.begin(inner)
             yield Number(INT64, (index,))
             f.start(back)
-            f.effect(f"{following} = add i64 {index}, 1")
+            f.define(following, f"add i64 {index}, 1")
             f.effect(f"br label %{head}, !llvm.loop {self._as_it_is()}")
             f.ended = True
         f.begin(after)

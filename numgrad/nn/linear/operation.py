@@ -16,7 +16,7 @@ from numgrad.core.op import OPS, Op
 from numgrad.errors import NumgradValueError
 from numgrad.nn.linear.plan import LinearMap, check_shapes
 from numgrad.operations.arrangement import matrix_transpose
-from numgrad.operations.matmul import matmul
+from numgrad.operations.matmul import conjugated, matmul
 from numgrad.operations.shape import as_operand, expand_dims, reshape
 
 
@@ -84,8 +84,8 @@ def _linear_result(x, weight, bias):
 
 
 linear.vjp(
-    x=lambda g, weight: matmul(g, np.conj(weight)),
-    weight=lambda g, x: matmul(matrix_transpose(_rows(g)), np.conj(_rows(x))),
+    x=lambda g, weight: matmul(g, conjugated(weight)),
+    weight=lambda g, x: matmul(matrix_transpose(_rows(g)), conjugated(_rows(x))),
     bias=lambda g: np.sum(_rows(g), axis=0),
 )
 

@@ -42,7 +42,7 @@ def solve_triangle(a, b, *, lower=False, of_adjoint=False, unit=False):
     batch = np.broadcast_shapes(own, b.shape[:-2])
     if prod(own) == 1 and prod(batch) != 1:  # one matrix: all as columns of one right side
         b = np.broadcast_to(b, (*batch, n, columns))
-        x = np.ascontiguousarray(np.moveaxis(b, -2, 0), dtype).reshape(1, n, -1)
+        x = np.array(np.moveaxis(b, -2, 0), dtype, order="C").reshape(1, n, -1)
     else:
         a = np.broadcast_to(a, (*batch, n, n))
         x = stacked(np.broadcast_to(b, (*batch, n, columns)), dtype)

@@ -1,4 +1,4 @@
-"""Several Tensors as one real vector, as minimizers for vectors see them."""
+"""Several arrays as one real vector, as solvers for vectors see them."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.modes import no_grad
-from numgrad.tensors.tensor import Tensor
 
 
 class Packing:
-    """Where the elements of each Tensor are in the vector; complex ones are pairs of reals.
+    """Where the elements of each array or Tensor are in a vector; complex ones are pairs.
 
     The vector is of ``dtype``, float64 unless given.
     """
 
-    def __init__(self, tensors: Sequence[Tensor], dtype: np.dtype | None = None) -> None:
+    def __init__(self, tensors: Sequence[Any], dtype: np.dtype | None = None) -> None:
         self.dtype = np.dtype(np.float64) if dtype is None else dtype
         self.tensors = list(tensors)
         self.shapes = [t.shape for t in tensors]
@@ -28,6 +27,7 @@ class Packing:
         ends = np.cumsum([0, *sizes]).tolist()
         self.slices = [slice(*pair) for pair in pairwise(ends)]
         self.size: int = ends[-1]
+        self.is_complex = any(dtype.kind == "c" for dtype in self.dtypes)
 
     def pack(self, arrays: Iterable[Any]) -> np.ndarray:
         """One array for each Tensor, shaped like it, as a new vector; None counts as zeros."""
@@ -37,6 +37,13 @@ class Packing:
                 flat = np.ascontiguousarray(array, self.dtypes[k]).reshape(-1)
                 vector[self.slices[k]] = flat.view(self.real_dtypes[k])
         return vector
+
+    def name(self, k: int, names: Sequence[str]) -> str:
+        """Element ``k`` of the vector as a reader would write it, given names of the arrays."""
+        part = next(p for p, place in enumerate(self.slices) if place.start <= k < place.stop)
+        offset = (k - self.slices[part].start) // (2 if self.dtypes[part].kind == "c" else 1)
+        index = np.unravel_index(offset, self.shapes[part])
+        return names[part] + (f"[{', '.join(map(str, index))}]" if index else "")
 
     def unpack(self, vector: np.ndarray) -> list[np.ndarray]:
         """New arrays, of the shapes and dtypes of the Tensors."""

@@ -1,0 +1,337 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: py:percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Fits and inverse problems
+#
+# You have a model, data, and a solver of SciPy's. numgrad hands the solver what it otherwise
+# estimates by finite differences: exact gradients, Jacobians and Hessians, for parameters in any
+# containers.
+
+# %%
+import matplotlib.pyplot as plt
+import numpy as np
+from scipy import optimize, sparse
+
+import numgrad as ng
+from numgrad.cli import nist
+
+# %% [markdown]
+# ## Fit a curve
+#
+# `ng.curve_fit` takes what SciPy's does, and returns more: standard errors, bands of confidence, a
+# table, a plot. NIST's problem Gauss1 is two peaks on a decaying baseline, with certified answers.
+
+
+# %%
+def peaks(x, height, decay, first, at1, width1, second, at2, width2):
+    """Two bells on a decaying baseline."""
+    baseline = height * np.exp(-decay * x)
+    bell1 = first * np.exp(-(((x - at1) / width1) ** 2))
+    bell2 = second * np.exp(-(((x - at2) / width2) ** 2))
+    return baseline + bell1 + bell2
+
+
+gauss1 = nist.load("Gauss1")
+fit = ng.curve_fit(peaks, gauss1.x, gauss1.y, gauss1.starts[0])
+fit
+
+# %%
+assert np.allclose(fit.parameters, gauss1.certified, rtol=1e-6)
+assert np.allclose(fit.standard_errors, gauss1.deviations, rtol=1e-6)
+
+axes = fit.plot(plt.figure(figsize=(7, 3.5)).gca(), level=0.999)
+axes.set_xlabel("channel")
+axes.set_ylabel("counts")
+axes.figure
+
+# %% [markdown]
+# The band says where the curve is; with `prediction=True` it says where new data are.
+
+# %%
+low, high = fit.confidence_band(prediction=True)
+inside = (low < gauss1.y) & (gauss1.y < high)
+print(f"{inside.mean():.1%} of the data are inside of the 95 % band of single measurements")
+assert 0.9 < inside.mean() < 0.99
+
+# %% [markdown]
+# `jit=True` compiles model and Jacobian, once for each model: worth it where a model is fitted again
+# and again.
+
+# %%
+again = ng.curve_fit(peaks, gauss1.x, gauss1.y, gauss1.starts[1], jit=True)
+assert np.allclose(again.parameters, fit.parameters, rtol=1e-5)
+
+# %% [markdown]
+# Who stays with SciPy's `curve_fit` gives it `ng.curve_jac(model)`.
+
+# %%
+found, covariance = optimize.curve_fit(
+    peaks, gauss1.x, gauss1.y, gauss1.starts[1], jac=ng.curve_jac(peaks)
+)
+assert np.allclose(found, fit.parameters, rtol=1e-4)
+
+# %% [markdown]
+# ## Robust least squares, parameters in containers
+#
+# `ng.least_squares` takes residuals. Parameters come in any nesting of arrays, and the result has
+# the same. Here every tenth measurement is far off, which a robust loss bears.
+
+# %%
+rng = np.random.default_rng(0)
+times = np.linspace(0, 10, 80)
+truth = {"rates": np.array([0.2, 2.0]), "heights": np.array([1.0, 2.0])}
+
+
+def decays(p):
+    """A sum of decays."""
+    return np.sum(p["heights"] * np.exp(-p["rates"] * times[:, None]), axis=1)
+
+
+measured = decays(truth) + 0.005 * rng.standard_normal(80)
+measured[::10] += 1.0
+start = {"rates": np.array([0.1, 1.0]), "heights": np.ones(2)}
+plain = ng.least_squares(lambda p: decays(p) - measured, start)
+robust = ng.least_squares(lambda p: decays(p) - measured, start, loss="cauchy", f_scale=0.01)
+for name, result in {"truth": truth, "plain": plain.x, "robust": robust.x}.items():
+    print(f"{name:8}", *(f"{key} {np.round(value, 3)}" for key, value in result.items()))
+assert np.allclose(np.sort(robust.x["rates"]), truth["rates"], rtol=0.1)
+
+figure, axes = plt.subplots(figsize=(7, 3))
+axes.plot(times, measured, ".", color="0.6", label="data")
+axes.plot(times, decays(plain.x), label="plain")
+axes.plot(times, decays(robust.x), label="robust")
+axes.set_xlabel("time")
+axes.set_ylabel("signal")
+axes.legend()
+figure
+
+# %% [markdown]
+# ## Minimize, with second derivatives and constraints
+#
+# `ng.minimize` takes any of SciPy's methods. Methods of second order get exact products with the
+# Hessian: Rosenbrock's valley in 1,000 dimensions.
+
+
+# %%
+def rosenbrock(x):
+    """A valley with its minimum at ones."""
+    return np.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
+
+
+valley = ng.minimize(rosenbrock, np.zeros(1000), method="trust-ncg", jit=True)
+print(valley.message, valley.nit, "iterations,", valley.nhev, "products")
+assert np.allclose(valley.x, 1, atol=1e-6)
+
+# %% [markdown]
+# Shares of a portfolio: least variance for a return of at least 7 %, nothing sold short.
+
+# %%
+returns = np.array([0.04, 0.06, 0.09, 0.12])
+spread = np.array([0.05, 0.09, 0.15, 0.25])
+correlation = 0.3 + 0.7 * np.eye(4)
+risk = correlation * np.outer(spread, spread)
+
+wanted = [
+    ng.constraint(np.sum, 1, 1),
+    ng.constraint(lambda shares: shares @ returns, 0.07),
+]
+shares = ng.minimize(
+    lambda shares: shares @ risk @ shares,
+    np.full(4, 0.25),
+    method="SLSQP",
+    bounds=[(0, 1)] * 4,
+    constraints=wanted,
+    tol=1e-12,
+).x
+print("shares", np.round(shares, 3), " risk", np.round(np.sqrt(shares @ risk @ shares), 4))
+assert abs(shares @ returns - 0.07) < 1e-8
+
+# %% [markdown]
+# `ng.objective` gives the same functions to solvers of others.
+
+# %%
+valley = ng.objective(rosenbrock, np.zeros(5))
+step = np.linalg.solve(valley.hess(valley.x0), -valley.jac(valley.x0))
+print("a step of Newton's method:", np.round(step, 3))
+
+# %% [markdown]
+# ## Roots and integrals
+#
+# `ng.root` solves equations with the exact Jacobian; `ng.quad` integrates, with gradients in limits
+# and parameters. The median of a distribution is a root of an integral.
+
+
+# %%
+def density(x, shape):
+    """Gamma's, of scale 1, not normalised."""
+    return x ** (shape - 1) * np.exp(-x)
+
+
+def share_below(x, shape):
+    """The part of the area to the left of x."""
+    area = ng.quad(density, 0, np.inf, args=(shape,), epsabs=1e-12)[0]
+    return ng.quad(density, 0, x[0], args=(shape,), epsabs=1e-12)[0] / area
+
+
+median = ng.root(lambda x: share_below(x, 3.0) - 0.5, [2.0]).x[0]
+print(f"median {median:.6f}")
+assert np.isclose(median, 2.674060313723)
+
+# %% [markdown]
+# ## Differential equations
+#
+# `ng.solve_ivp` is SciPy's, by any of its methods, and differentiates the exact solution: by the
+# equations of sensitivities or of the adjoint. Predators and prey: find the rates that explain noisy
+# counts of both, and where both began.
+
+# %%
+times = np.linspace(0, 15, 40)
+
+
+def lotka_volterra(t, y, rates):
+    """How prey and predators grow."""
+    prey, predators = y
+    return [
+        rates[0] * prey - rates[1] * prey * predators,
+        rates[2] * prey * predators - rates[3] * predators,
+    ]
+
+
+def populations(p):
+    """Both at the times of the counts."""
+    return ng.solve_ivp(
+        lotka_volterra, (0, 15), p["start"], t_eval=times, args=(p["rates"],), rtol=1e-6
+    ).y
+
+
+truth = {"rates": np.array([1.1, 0.4, 0.1, 0.4]), "start": np.array([10.0, 5.0])}
+counts = populations(truth).numpy() * (1 + 0.03 * rng.standard_normal((2, 40)))
+guess = {"rates": np.array([1.0, 0.5, 0.12, 0.45]), "start": np.array([9.0, 6.0])}
+found = ng.least_squares(lambda p: populations(p) - counts, guess, x_scale="jac").x
+print("rates", np.round(found["rates"], 3), " start", np.round(found["start"], 2))
+assert np.allclose(found["rates"], truth["rates"], rtol=0.05)
+
+figure, axes = plt.subplots(figsize=(7, 3))
+for label, seen, fitted, colour in zip(
+    ("prey", "predators"), counts, populations(found).numpy(), ("C0", "C1"), strict=True
+):
+    axes.plot(times, seen, ".", color=colour)
+    axes.plot(times, fitted, color=colour, label=label)
+axes.set_xlabel("time")
+axes.set_ylabel("population")
+axes.legend()
+figure
+
+# %% [markdown]
+# Robertson's chemistry is stiff: rates differ by nine powers of ten. `Radau`, `BDF` and `LSODA` are
+# given exact Jacobians. Which reaction decides what is left of the first substance?
+
+
+# %%
+def robertson(t, y, k):
+    """Three substances, three reactions."""
+    flows = k[0] * y[0], k[1] * y[1] ** 2, k[2] * y[1] * y[2]
+    return [flows[2] - flows[0], flows[0] - flows[1] - flows[2], flows[1]]
+
+
+def left(log):
+    """What is left after 40 s, by the logarithms of the rates."""
+    found = ng.solve_ivp(
+        robertson, (0, 40), [1.0, 0.0, 0.0], "Radau", args=(np.exp(log),), rtol=1e-6, atol=1e-10
+    )
+    return found.y[0, -1]
+
+
+k = np.array([0.04, 3e7, 1e4])
+share, slopes = ng.value_and_grad(left)(np.log(k))
+print(f"{share:.4f} are left; slopes by the logarithms of the rates: {np.round(slopes, 4)}")
+assert np.isclose(share, 0.71582707, rtol=1e-5)
+
+# %% [markdown]
+# All rates times 1.01 is time times 1.01. So the slopes sum up to that by the logarithm of time,
+# which the gradient by the end of the span is.
+
+# %%
+by_time = ng.grad(
+    lambda end: ng.solve_ivp(
+        robertson, (0, end), [1.0, 0.0, 0.0], "Radau", args=(k,), rtol=1e-6, atol=1e-10
+    ).y[0, -1]
+)(40.0)
+assert np.isclose(slopes.sum(), 40 * by_time, rtol=1e-3)
+
+# %% [markdown]
+# ## An inverse problem
+#
+# Heat flows through a plate of unknown conductivity, heated evenly, with cold edges: solve
+# $-\nabla\cdot(c\nabla u) = 1$ on 64 x 64 cells. The temperature was measured, with noise, in every
+# cell; which conductivity explains it? 4,096 unknowns, and each gradient costs one more solution of
+# the sparse system, by factors that are there already.
+
+# %%
+cells = 64
+number = np.arange(cells**2).reshape(cells, cells)
+sides = [(number[:, :-1], number[:, 1:]), (number[:-1], number[1:])]
+pairs = [(a.ravel(), b.ravel()) for a, b in sides]
+rows = np.concatenate([number.ravel(), *[x for a, b in pairs for x in (a, b)]])
+columns = np.concatenate([number.ravel(), *[x for a, b in pairs for x in (b, a)]])
+places = ng.sparse.pattern(sparse.coo_array((np.ones(len(rows)), (rows, columns))))
+
+
+def temperature(log):
+    """The temperature of each cell, by the logarithms of conductivities."""
+    c = np.exp(log).reshape(cells, cells)
+    across, along = (c[:, :-1] + c[:, 1:]) / 2, (c[:-1] + c[1:]) / 2
+    total = (
+        np.concatenate([2 * c[:, :1], across], axis=1)
+        + np.concatenate([across, 2 * c[:, -1:]], axis=1)
+        + np.concatenate([2 * c[:1], along])
+        + np.concatenate([along, 2 * c[-1:]])
+    )
+    across, along = across.reshape(-1), along.reshape(-1)
+    elements = np.concatenate([total.reshape(-1), -across, -across, -along, -along])
+    return ng.sparse.spsolve(elements, places, np.full(cells**2, 1.0 / cells**2))
+
+
+x, y = np.meshgrid(*[(np.arange(cells) + 0.5) / cells] * 2)
+truth = np.where((x - 0.6) ** 2 + (y - 0.4) ** 2 < 0.04, 1.0, 0.0)  # a disk that conducts better
+exact = temperature(truth.ravel())
+sigma = 0.002 * exact.max()
+seen = exact + sigma * rng.standard_normal(cells**2)
+
+
+def misfit(log):
+    """Squares of residuals, and a little for differences of neighbours."""
+    field = log.reshape(cells, cells)
+    rough = np.sum((field[1:] - field[:-1]) ** 2) + np.sum((field[:, 1:] - field[:, :-1]) ** 2)
+    return np.sum(((temperature(log) - seen) / sigma) ** 2) / 2 + rough
+
+
+result = ng.minimize(misfit, np.zeros(cells**2), method="L-BFGS-B", options={"maxiter": 150})
+disk = truth == 1
+found = result.x.reshape(cells, cells)
+print(
+    f"{result.nfev} evaluations; mean in the disk {found[disk].mean():.2f}, around it "
+    f"{found[~disk].mean():.2f}"
+)
+assert found[disk].mean() - found[~disk].mean() > 0.5
+
+figure, pictures = plt.subplots(1, 3, figsize=(9, 2.8))
+for axes, picture, title in zip(
+    pictures,
+    (seen.reshape(cells, cells), truth, found),
+    ("temperature", "log c: truth", "log c: found"),
+    strict=True,
+):
+    figure.colorbar(axes.imshow(picture, origin="lower"), ax=axes)
+    axes.set_title(title)
+    axes.set_xticks([])
+    axes.set_yticks([])
+figure

@@ -1,0 +1,126 @@
+"""Start a program on several processes of this machine, which ``ng.distributed`` connects.
+
+The first error of a rank ends all of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from numgrad.config import cpu_count
+from numgrad.distributed.library import INSTALL, is_mpi_available
+
+HELP = "start a program on several processes that communicate by MPI"
+PATIENCE = 10.0
+"""Seconds that ranks have to end after they were asked to."""
+
+_DIED = re.compile(r"PID (\d+) RUNNING AT")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``launch``."""
+    parser.add_argument("-n", "--ranks", type=_count, default=1, help="how many (default: 1)")
+    parser.add_argument(
+        "--mpiexec", metavar="FILE", help="the launcher of the MPI that mpi4py uses"
+    )
+    parser.add_argument(
+        "--threads", type=_count, help="of each rank (default: the CPUs divided by the ranks)"
+    )
+    parser.add_argument("-m", "--module", action="store_true", help="the program is a module")
+    parser.add_argument("program", help="a script, or a module with -m")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments of the program")
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"a number from 1 is needed, got {text!r}")
+    return int(text)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the program; its exit status, that of the rank that failed if one did."""
+    if not arguments.module and not Path(arguments.program).is_file():
+        print(f"launch: there is no file {arguments.program}", file=sys.stderr)
+        return 2
+    program = ["-m"] if arguments.module else []
+    program += [arguments.program, *arguments.arguments]
+    command = [sys.executable, "-m", "numgrad.distributed.worker", *program]
+    environment = dict(os.environ)
+    threads = arguments.threads or max(1, cpu_count() // arguments.ranks)
+    if arguments.threads or "NUMGRAD_NUM_THREADS" not in environment:
+        environment["NUMGRAD_NUM_THREADS"] = str(threads)
+    if arguments.ranks > 1:
+        launcher = arguments.mpiexec or _mpiexec()
+        if not is_mpi_available() or launcher is None:
+            missing = "mpiexec" if is_mpi_available() else "mpi4py"
+            print(f"launch: {missing} is not there; {INSTALL}", file=sys.stderr)
+            return 2
+        command = [launcher, "-n", str(arguments.ranks), *command]
+        environment["NUMGRAD_WORLD_SIZE"] = str(arguments.ranks)
+    with tempfile.TemporaryDirectory(prefix="numgrad-launch-") as notes:
+        environment["NUMGRAD_LAUNCH_NOTES"] = notes
+        return _watch(command, environment, Path(notes))
+
+
+def _mpiexec() -> str | None:
+    """The launcher beside this Python, where the wheel of an MPI puts it, or that of the system."""
+    beside = Path(sys.prefix) / ("Scripts" if os.name == "nt" else "bin")
+    return shutil.which("mpiexec", path=str(beside)) or shutil.which("mpiexec")
+
+
+def _watch(command: list[str], environment: dict[str, str], notes: Path) -> int:
+    """Run the launcher in a session of its own, so that Ctrl-C ends what it started in order."""
+    started = subprocess.Popen(
+        command,
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    previous = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        for line in started.stdout or ():
+            print(line, end="", flush=True)
+            died = _DIED.search(line)
+            if died is not None and (notes / died[1]).exists():
+                rank = (notes / died[1]).read_text(encoding="utf-8")
+                print(f"launch: rank {rank} died and ended the others", file=sys.stderr)
+        return _status(started.wait())
+    except KeyboardInterrupt:
+        print("launch: interrupted, ending all ranks", file=sys.stderr)
+        return 130
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+        _end(started)
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _status(code: int) -> int:
+    """The status of a process as a shell gives it: 128 and the number of a signal."""
+    return 128 - code if code < 0 else code
+
+
+def _end(started: subprocess.Popen[str]) -> None:
+    """End the launcher and all that it started."""
+    for number in (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
+        if started.poll() is not None:
+            break
+        started.send_signal(number)
+        try:
+            started.wait(PATIENCE / 2)
+        except subprocess.TimeoutExpired:
+            continue
+    if started.stdout is not None:
+        started.stdout.close()

@@ -1,0 +1,456 @@
+"""Collectives: what all ranks of a group call together."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from numgrad.distributed.group import Group, ProcessGroup, group_of
+from numgrad.distributed.memory import Memory, ReduceOp, many, many_read, reduction, scatter_back
+from numgrad.distributed.work import CollectiveWork, DoneWork
+from numgrad.errors import NumgradTypeError, NumgradValueError
+
+
+def _run(
+    group: ProcessGroup,
+    what: str,
+    post: Callable[[], Any],
+    finish: Callable[[], None] | None,
+    async_op: bool,
+    alone: Callable[[], None] | None = None,
+) -> CollectiveWork | None:
+    """Begin a collective, and wait unless ``async_op``; ``alone`` does it in a group of one."""
+    if group.comm is None:
+        if alone is not None:
+            alone()
+        if finish is not None:
+            finish()
+        return DoneWork(what) if async_op else None
+    work = CollectiveWork(group, what, post, finish)
+    if async_op:
+        return work
+    work.wait()
+    return None
+
+
+def barrier(group: Group = None, async_op: bool = False) -> CollectiveWork | None:
+    """Wait until all ranks are here.
+
+    Raises
+    ------
+    NumgradRuntimeError
+        If ranks call something else, one has left, or the timeout is over.
+    """
+    found = group_of("barrier", group)
+    return _run(found, "barrier", lambda: found.comm.Ibarrier(), None, async_op)
+
+
+def all_reduce(
+    tensor: Any, op: ReduceOp = ReduceOp.SUM, group: Group = None, async_op: bool = False
+) -> CollectiveWork | None:
+    """Put the sum of the tensors of all ranks, or another reduction, in place of each.
+
+    All ranks get the same bits.
+
+    Parameters
+    ----------
+    tensor
+        A Tensor or ndarray, of one shape and dtype on all ranks; it is written to.
+    op
+        The reduction; ``ReduceOp.AVG`` is the mean.
+    group
+        By default all ranks.
+    async_op
+        Return a ``Work`` at once, whose ``wait`` ends the operation.
+
+    Raises
+    ------
+    NumgradRuntimeError
+        If shapes, dtypes or the operation differ between ranks, which all of them say; if a rank
+        has left, or the timeout is over; if a graph was recorded for the tensor.
+    NumgradTypeError
+        If the dtype cannot be sent or reduced.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.distributed.init_process_group()
+    >>> x = ng.tensor([1.0, 2.0])
+    >>> ng.distributed.all_reduce(x)
+    >>> x
+    tensor([1., 2.])
+    >>> ng.distributed.destroy_process_group()
+    """
+    found = group_of("all_reduce", group)
+    memory = Memory("all_reduce", tensor, writes=True)
+    named = reduction("all_reduce", op, memory.array.dtype)
+
+    def post() -> Any:
+        mpi = found.mpi
+        return found.comm.Iallreduce(mpi.IN_PLACE, memory.flat, getattr(mpi, named))
+
+    def finish() -> None:
+        memory.written(found.size if op is ReduceOp.AVG else 1)
+
+    return _run(found, f"all_reduce({op}) of {memory.said}", post, finish, async_op)
+
+
+def reduce(
+    tensor: Any,
+    dst: int,
+    op: ReduceOp = ReduceOp.SUM,
+    group: Group = None,
+    async_op: bool = False,
+) -> CollectiveWork | None:
+    """Put the sum of the tensors of all ranks, or another reduction, in place of that of ``dst``.
+
+    Parameters and errors are those of ``all_reduce``; the tensors of others stay as they are.
+    """
+    found = group_of("reduce", group)
+    root = found.position("reduce", dst)
+    mine = found.rank == root
+    memory = Memory("reduce", tensor, writes=mine)
+    named = reduction("reduce", op, memory.array.dtype)
+
+    def post() -> Any:
+        mpi = found.mpi
+        sent, got = (mpi.IN_PLACE, memory.flat) if mine else (memory.flat, None)
+        return found.comm.Ireduce(sent, got, getattr(mpi, named), root)
+
+    def finish() -> None:
+        if mine:
+            memory.written(found.size if op is ReduceOp.AVG else 1)
+
+    return _run(found, f"reduce({op}) to {dst} of {memory.said}", post, finish, async_op)
+
+
+def broadcast(
+    tensor: Any, src: int, group: Group = None, async_op: bool = False
+) -> CollectiveWork | None:
+    """Put the tensor of rank ``src`` in place of those of all others.
+
+    Parameters and errors are those of ``all_reduce``.
+    """
+    found = group_of("broadcast", group)
+    root = found.position("broadcast", src)
+    mine = found.rank == root
+    memory = Memory("broadcast", tensor, writes=not mine)
+
+    def finish() -> None:
+        if not mine:
+            memory.written()
+
+    what = f"broadcast from {src} of {memory.said}"
+    return _run(found, what, lambda: found.comm.Ibcast(memory.flat, root), finish, async_op)
+
+
+def all_gather(
+    tensor_list: list[Any], tensor: Any, group: Group = None, async_op: bool = False
+) -> CollectiveWork | None:
+    """Put the tensors of all ranks into the list of each.
+
+    Parameters
+    ----------
+    tensor_list
+        A tensor for each rank, which is written to.
+    tensor
+        What this rank gives; group, async_op and errors are those of ``all_reduce``.
+
+    Raises
+    ------
+    NumgradValueError
+        If the list has another length, or something in it another shape or dtype.
+    """
+    found = group_of("all_gather", group)
+    memory = Memory("all_gather", tensor, writes=False)
+    targets = many("all_gather", "tensor_list", tensor_list, found.size, memory)
+    rows = np.empty((found.size, memory.flat.size), memory.flat.dtype)
+
+    def alone() -> None:
+        rows[0] = memory.flat
+
+    what = f"all_gather of {memory.said}"
+    return _run(
+        found,
+        what,
+        lambda: found.comm.Iallgather(memory.flat, rows),
+        scatter_back(rows, targets),
+        async_op,
+        alone,
+    )
+
+
+def all_gather_into_tensor(
+    output_tensor: Any, input_tensor: Any, group: Group = None, async_op: bool = False
+) -> CollectiveWork | None:
+    """Put the tensors of all ranks one after another into one tensor of each.
+
+    Parameters
+    ----------
+    output_tensor
+        Has as many elements as all inputs together; they are in the order of ranks.
+    input_tensor
+        What this rank gives; group, async_op and errors are those of ``all_reduce``.
+
+    Raises
+    ------
+    NumgradValueError
+        If sizes or dtypes do not fit.
+    """
+    name = "all_gather_into_tensor"
+    found = group_of(name, group)
+    given, whole = (
+        Memory(name, input_tensor, writes=False),
+        Memory(name, output_tensor, writes=True),
+    )
+    _check_whole(name, whole, given, found.size)
+
+    def alone() -> None:
+        whole.flat[...] = given.flat
+
+    what = f"{name} of {given.said}"
+    return _run(
+        found,
+        what,
+        lambda: found.comm.Iallgather(given.flat, whole.flat),
+        whole.written,
+        async_op,
+        alone,
+    )
+
+
+def gather(
+    tensor: Any,
+    gather_list: list[Any] | None = None,
+    dst: int = 0,
+    group: Group = None,
+    async_op: bool = False,
+) -> CollectiveWork | None:
+    """Put the tensors of all ranks into the list of rank ``dst``; others give no list.
+
+    Parameters and errors are those of ``all_gather``.
+    """
+    found = group_of("gather", group)
+    root = found.position("gather", dst)
+    mine = found.rank == root
+    memory = Memory("gather", tensor, writes=False)
+    _check_only_at("gather", "gather_list", gather_list, mine, dst)
+    rows, finish = None, None
+    if mine:
+        targets = many("gather", "gather_list", gather_list, found.size, memory)
+        rows = np.empty((found.size, memory.flat.size), memory.flat.dtype)
+        finish = scatter_back(rows, targets)
+
+    def alone() -> None:
+        if rows is not None:
+            rows[0] = memory.flat
+
+    what = f"gather to {dst} of {memory.said}"
+    return _run(
+        found,
+        what,
+        lambda: found.comm.Igather(memory.flat, rows, root),
+        finish,
+        async_op,
+        alone,
+    )
+
+
+def scatter(
+    tensor: Any,
+    scatter_list: list[Any] | None = None,
+    src: int = 0,
+    group: Group = None,
+    async_op: bool = False,
+) -> CollectiveWork | None:
+    """Put the tensors in the list of rank ``src`` one to each rank; others give no list.
+
+    Parameters and errors are those of ``all_gather``; ``tensor`` is written to.
+    """
+    found = group_of("scatter", group)
+    root = found.position("scatter", src)
+    mine = found.rank == root
+    memory = Memory("scatter", tensor, writes=True)
+    _check_only_at("scatter", "scatter_list", scatter_list, mine, src)
+    rows = None
+    if mine:
+        given = many_read("scatter", "scatter_list", scatter_list, found.size, memory)
+        rows = np.stack([part.flat for part in given])
+
+    def alone() -> None:
+        if rows is not None:
+            memory.flat[...] = rows[0]
+
+    what = f"scatter from {src} of {memory.said}"
+    return _run(
+        found,
+        what,
+        lambda: found.comm.Iscatter(rows, memory.flat, root),
+        memory.written,
+        async_op,
+        alone,
+    )
+
+
+def reduce_scatter(
+    output: Any,
+    input_list: list[Any],
+    op: ReduceOp = ReduceOp.SUM,
+    group: Group = None,
+    async_op: bool = False,
+) -> CollectiveWork | None:
+    """Give each rank the sum of what all ranks have at its place of their lists.
+
+    Parameters
+    ----------
+    output
+        Where the sum for this rank goes.
+    input_list
+        A tensor for each rank; op, group, async_op and errors are those of ``all_reduce``.
+
+    Raises
+    ------
+    NumgradValueError
+        If the list has another length, or something in it another shape or dtype.
+    """
+    name = "reduce_scatter"
+    found = group_of(name, group)
+    memory = Memory(name, output, writes=True)
+    given = many_read(name, "input_list", input_list, found.size, memory)
+    return _reduce_scatter(name, found, memory, np.stack([g.flat for g in given]), op, async_op)
+
+
+def reduce_scatter_tensor(
+    output: Any,
+    input: Any,
+    op: ReduceOp = ReduceOp.SUM,
+    group: Group = None,
+    async_op: bool = False,
+) -> CollectiveWork | None:
+    """Give each rank its part of the sum of the tensors of all ranks.
+
+    Parameters
+    ----------
+    output
+        Where the part of this rank goes.
+    input
+        Has as many elements as all outputs together, in the order of ranks; op, group, async_op and
+        errors are those of ``all_reduce``.
+
+    Raises
+    ------
+    NumgradValueError
+        If sizes or dtypes do not fit.
+    """
+    name = "reduce_scatter_tensor"
+    found = group_of(name, group)
+    memory, whole = Memory(name, output, writes=True), Memory(name, input, writes=False)
+    _check_whole(name, whole, memory, found.size)
+    rows = whole.flat.reshape(found.size, memory.flat.size)
+    return _reduce_scatter(name, found, memory, rows, op, async_op)
+
+
+def _reduce_scatter(
+    name: str, group: ProcessGroup, memory: Memory, rows: np.ndarray, op: ReduceOp, async_op: bool
+) -> CollectiveWork | None:
+    named = reduction(name, op, memory.array.dtype)
+
+    def post() -> Any:
+        operation = getattr(group.mpi, named)
+        return group.comm.Ireduce_scatter_block(rows, memory.flat, operation)
+
+    def finish() -> None:
+        memory.written(group.size if op is ReduceOp.AVG else 1)
+
+    def alone() -> None:
+        memory.flat[...] = rows[0]
+
+    return _run(group, f"{name}({op}) of {memory.said}", post, finish, async_op, alone)
+
+
+def _check_whole(name: str, whole: Memory, part: Memory, count: int) -> None:
+    if whole.array.dtype != part.array.dtype or whole.array.size != count * part.array.size:
+        raise NumgradValueError(
+            f"{name}: {part.said} on each of {count} ranks needs {count * part.array.size} "
+            f"elements of that dtype, got {whole.said}"
+        )
+
+
+def _check_only_at(name: str, what: str, given: Any, mine: bool, root: int) -> None:
+    if (given is None) == mine:
+        raise NumgradValueError(
+            f"{name}: rank {root} gives {what} and no other does; "
+            + ("it is missing here" if mine else "leave it out here")
+        )
+
+
+# -------------------------------------------------------------------------------------- objects
+
+
+def all_gather_object(object_list: list[Any], obj: Any, group: Group = None) -> None:
+    """Put objects of all ranks, which are pickled, into the list of each.
+
+    Pickled objects can do anything when they are loaded: this is for programs whose ranks trust
+    each other, as ranks of one program do.
+
+    Raises
+    ------
+    NumgradTypeError, NumgradValueError
+        If ``object_list`` is no list with a place for each rank.
+    """
+    name = "all_gather_object"
+    found = group_of(name, group)
+    _check_objects(name, object_list, found.size)
+    data = np.frombuffer(pickle.dumps(obj), np.uint8)
+    sizes = np.empty(found.size, np.int64)
+    all_gather_into_tensor(sizes, np.array([data.size]), group)
+    padded = np.zeros(int(sizes.max()), np.uint8)
+    padded[: data.size] = data
+    every = np.empty((found.size, padded.size), np.uint8)
+    all_gather_into_tensor(every, padded, group)
+    object_list[:] = [
+        pickle.loads(row[:size].tobytes()) for row, size in zip(every, sizes, strict=True)
+    ]
+
+
+def broadcast_object_list(object_list: list[Any], src: int = 0, group: Group = None) -> None:
+    """Put the objects in the list of rank ``src``, which are pickled, into those of all others.
+
+    See ``all_gather_object`` about trust.
+
+    Raises
+    ------
+    NumgradTypeError
+        If ``object_list`` is no list.
+    NumgradRuntimeError
+        If lists differ in length.
+    """
+    name = "broadcast_object_list"
+    found = group_of(name, group)
+    _check_objects(name, object_list, None)
+    mine = found.rank == found.position(name, src)
+    data = np.frombuffer(pickle.dumps(object_list) if mine else b"", np.uint8).copy()
+    numbers = np.array([data.size, len(object_list)])
+    broadcast(numbers, src, group)
+    if not mine:
+        data = np.empty(int(numbers[0]), np.uint8)
+    broadcast(data, src, group)
+    if not mine:
+        if numbers[1] != len(object_list):
+            raise NumgradValueError(
+                f"{name}: rank {src} sends {numbers[1]} objects, the list here has "
+                f"{len(object_list)} places"
+            )
+        object_list[:] = pickle.loads(data.tobytes())
+
+
+def _check_objects(name: str, given: Any, count: int | None) -> None:
+    if not isinstance(given, list):
+        raise NumgradTypeError(f"{name}: object_list is a list, got {type(given).__name__}")
+    if count is not None and len(given) != count:
+        raise NumgradValueError(
+            f"{name}: object_list has {len(given)} places, and the group {count} ranks"
+        )

@@ -1,0 +1,278 @@
+"""Groups of ranks, and the one that all belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from importlib import import_module
+from typing import Any
+
+from numgrad.distributed.failures import watch
+from numgrad.distributed.library import world
+from numgrad.distributed.work import CollectiveWork, Pending, seconds_of, wait_until
+from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
+
+DEFAULT_TIMEOUT = timedelta(minutes=30)
+
+
+class ProcessGroup:
+    """Ranks that communicate with each other; ``init_process_group`` and ``new_group`` make them.
+
+    Attributes
+    ----------
+    ranks
+        The members by their numbers in the world, in order.
+    rank
+        The position of this process among them.
+    """
+
+    comm: Any
+    control: Any
+
+    def __init__(self, comm: Any, ranks: Sequence[int], world_size: int, timeout: float) -> None:
+        self.comm, self.ranks, self.world_size = comm, list(ranks), world_size
+        self.timeout = timeout
+        self.rank = 0 if comm is None else comm.rank
+        self.control = None if comm is None else comm.Dup()
+        self._pending = Pending()
+        self.others = [r for k, r in enumerate(self.ranks) if k != self.rank]
+
+    @property
+    def size(self) -> int:
+        """The number of members."""
+        return len(self.ranks)
+
+    @property
+    def mpi(self) -> Any:
+        """The module of mpi4py."""
+        return import_module("mpi4py.MPI")
+
+    @property
+    def pending(self) -> Pending:
+        """Operations that are not yet on their way."""
+        return self._pending
+
+    def progress(self) -> None:
+        """Begin operations that can begin."""
+        self._pending.progress()
+
+    def position(self, name: str, rank: Any) -> int:
+        """The position of a rank of the world in this group; ``name`` is the caller, for errors."""
+        if isinstance(rank, bool) or not hasattr(rank, "__index__"):
+            raise NumgradTypeError(f"{name}: a rank is an integer, got {rank!r}")
+        if rank not in self.ranks:
+            raise NumgradValueError(
+                f"{name}: rank {rank} is not in the group of {self.size}, whose ranks are "
+                f"{_shown(self.ranks)}"
+            )
+        return self.ranks.index(rank)
+
+    def free(self) -> None:
+        """Give the communicators back."""
+        if self.comm is not None:
+            self.control.Free()
+            self.comm.Free()
+        self.comm = self.control = None
+
+    def __repr__(self) -> str:
+        return f"ProcessGroup(rank {self.rank} of {self.size}, ranks={_shown(self.ranks)})"
+
+
+def _shown(ranks: Sequence[int]) -> str:
+    return str(ranks) if len(ranks) <= 8 else f"[{ranks[0]}, {ranks[1]}, ..., {ranks[-1]}]"
+
+
+class _NoMember:
+    """What ``new_group`` returns to those who are not in it."""
+
+    def __repr__(self) -> str:
+        return "GroupMember.NON_GROUP_MEMBER"
+
+
+NON_GROUP_MEMBER = _NoMember()
+Group = ProcessGroup | _NoMember | None
+
+_default: ProcessGroup | None = None
+_others: list[ProcessGroup] = []
+
+
+def init_process_group(
+    backend: str | None = None,
+    timeout: float | timedelta = DEFAULT_TIMEOUT,
+    world_size: int = -1,
+    rank: int = -1,
+) -> None:
+    """Begin to communicate with all ranks that the launcher started; one process is a group of one.
+
+    Start with ``mpiexec -n 4 python train.py`` or ``python -m numgrad launch -n 4 train.py``. From
+    here on a rank that raises ends the others, and says its number.
+
+    Parameters
+    ----------
+    backend
+        None or ``"mpi"``.
+    timeout : float or datetime.timedelta
+        Seconds after which a rank that waits for others raises.
+    world_size, rank
+        Compared with what MPI says, where they are given.
+
+    Raises
+    ------
+    NumgradRuntimeError
+        If there is a group already, or the launcher started ranks that MPI does not see.
+    NumgradValueError
+        For another backend, or another number of ranks than MPI's.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.distributed.init_process_group()
+    >>> ng.distributed.get_rank(), ng.distributed.get_world_size()
+    (0, 1)
+    >>> ng.distributed.destroy_process_group()
+    """
+    global _default
+    name = "init_process_group"
+    if _default is not None:
+        raise NumgradRuntimeError(
+            f"{name}: there is a group of {_default.size} already; call destroy_process_group first"
+        )
+    if backend not in (None, "mpi"):
+        raise NumgradValueError(f"{name}: backend is None or 'mpi', got {backend!r}")
+    seconds = seconds_of(name, timeout)
+    comm = world()
+    size, number = (1, 0) if comm is None else (comm.size, comm.rank)
+    for what, given, found in (("world_size", world_size, size), ("rank", rank, number)):
+        if given not in (-1, found):
+            raise NumgradValueError(
+                f"{name}: {what}={given}, and MPI says {found}; leave it out, and start with "
+                "'mpiexec -n N python ...' or 'python -m numgrad launch -n N ...'"
+            )
+    if comm is not None:
+        watch(comm)
+        comm = comm.Dup()
+    _default = ProcessGroup(comm, range(size), size, seconds)
+
+
+def is_initialized() -> bool:
+    """Whether ``init_process_group`` was called.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.distributed.is_initialized()
+    False
+    """
+    return _default is not None
+
+
+def group_of(name: str, group: Group = None) -> ProcessGroup:
+    """A group that this process is in, by default that of all; ``name`` is the caller."""
+    if group is None:
+        if _default is None:
+            raise NumgradRuntimeError(
+                f"{name}: there is no group of processes; call "
+                "ng.distributed.init_process_group() first, also in a process by itself"
+            )
+        return _default
+    if not isinstance(group, ProcessGroup):
+        if isinstance(group, _NoMember):
+            raise NumgradValueError(f"{name}: this process is not in the group")
+        raise NumgradTypeError(
+            f"{name}: a group is what new_group returned, got {type(group).__name__}"
+        )
+    if group is not _default and group not in _others:
+        raise NumgradRuntimeError(f"{name}: the group was destroyed")
+    return group
+
+
+def get_rank(group: Group = None) -> int:
+    """The number of this process in a group, by default of all; -1 if it is not in it.
+
+    Raises
+    ------
+    NumgradRuntimeError
+        Before ``init_process_group``.
+    """
+    return -1 if isinstance(group, _NoMember) else group_of("get_rank", group).rank
+
+
+def get_world_size(group: Group = None) -> int:
+    """The number of processes of a group, by default of all; -1 if this one is not in it.
+
+    Raises
+    ------
+    NumgradRuntimeError
+        Before ``init_process_group``.
+    """
+    return -1 if isinstance(group, _NoMember) else group_of("get_world_size", group).size
+
+
+def get_backend(group: Group = None) -> str:
+    """``"mpi"``; also for a group of one, which needs none."""
+    group_of("get_backend", group)
+    return "mpi"
+
+
+def new_group(ranks: Iterable[int] | None = None, timeout: Any = None) -> Group:
+    """A group of some of the ranks; all ranks call this, also those that are not in it.
+
+    Parameters
+    ----------
+    ranks
+        The members by their numbers in the world, by default all.
+    timeout : float or datetime.timedelta, optional
+        Seconds, by default those of all.
+
+    Raises
+    ------
+    NumgradValueError
+        If there are none, or one is no rank.
+    """
+    everybody = group_of("new_group")
+    given = everybody.ranks if ranks is None else list(ranks)
+    members = sorted({everybody.position("new_group", rank) for rank in given})
+    if not members or len(members) < len(given):
+        raise NumgradValueError(f"new_group: ranks are different ones, at least one; got {given}")
+    seconds = everybody.timeout if timeout is None else seconds_of("new_group", timeout)
+    comm: Any = everybody.comm
+    if comm is not None:
+        what = f"new_group of ranks {_shown(members)}"
+        CollectiveWork(everybody, what, lambda: comm.Ibarrier()).wait()
+        inside = everybody.rank in members
+        color = 0 if inside else everybody.mpi.UNDEFINED
+        comm = comm.Split(color, everybody.rank)
+        if not inside:
+            return NON_GROUP_MEMBER
+        if len(members) == 1:
+            comm.Free()
+            comm = None
+    made = ProcessGroup(comm, members, everybody.size, seconds)
+    _others.append(made)
+    return made
+
+
+def destroy_process_group(group: Group = None) -> None:
+    """Give a group back, by default all; the ranks of it call this together.
+
+    Raises
+    ------
+    NumgradRuntimeError
+        If there is none.
+    """
+    global _default
+    if isinstance(group, _NoMember):
+        return
+    found = group_of("destroy_process_group", group)
+    for gone in [*_others, found] if found is _default else [found]:
+        if gone.comm is not None:
+            barrier = gone.control.Ibarrier()
+            wait_until(
+                barrier.Test, "destroy_process_group", gone.others, gone.timeout, gone.world_size
+            )
+        gone.free()
+    if found is _default:
+        _default = None
+        _others.clear()
+    else:
+        _others.remove(found)

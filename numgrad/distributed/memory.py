@@ -1,0 +1,194 @@
+"""The memory of Tensors and arrays that is sent and received."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from numgrad.autograd.node import mark_written
+from numgrad.autograd.variable import INFERENCE, version_of
+from numgrad.core.interpreter import state
+from numgrad.errors import (
+    NumgradRuntimeError,
+    NumgradTraceError,
+    NumgradTypeError,
+    NumgradValueError,
+)
+from numgrad.tensors.inplace import before_writing
+from numgrad.tensors.tensor import Tensor
+
+_CODES = ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8", "c8", "c16")
+_DTYPES = {np.dtype(code): np.dtype(code).name for code in _CODES}
+
+
+class ReduceOp(Enum):
+    """How values of ranks become one; AVG is the mean. Booleans are added by ``or``."""
+
+    SUM = "sum"
+    AVG = "avg"
+    PRODUCT = "product"
+    MIN = "min"
+    MAX = "max"
+    BAND = "band"
+    BOR = "bor"
+    BXOR = "bxor"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+_MPI_NAMES = {
+    ReduceOp.SUM: "SUM",
+    ReduceOp.AVG: "SUM",
+    ReduceOp.PRODUCT: "PROD",
+    ReduceOp.MIN: "MIN",
+    ReduceOp.MAX: "MAX",
+    ReduceOp.BAND: "BAND",
+    ReduceOp.BOR: "BOR",
+    ReduceOp.BXOR: "BXOR",
+}
+_OF_BOOLEANS = {
+    ReduceOp.SUM: "BOR",
+    ReduceOp.MAX: "BOR",
+    ReduceOp.PRODUCT: "BAND",
+    ReduceOp.MIN: "BAND",
+    ReduceOp.BAND: "BAND",
+    ReduceOp.BOR: "BOR",
+    ReduceOp.BXOR: "BXOR",
+}
+
+
+def reduction(name: str, op: Any, dtype: np.dtype) -> str:
+    """The name of MPI's reduction.
+
+    Raises
+    ------
+    NumgradTypeError
+        If the dtype has no such reduction.
+    """
+    if not isinstance(op, ReduceOp):
+        raise NumgradTypeError(f"{name}: op is a member of ng.distributed.ReduceOp, got {op!r}")
+    kind = dtype.kind
+    bits = op in (ReduceOp.BAND, ReduceOp.BOR, ReduceOp.BXOR)
+    wrong = (
+        (kind in "fc" and bits)
+        or (kind == "c" and op in (ReduceOp.MIN, ReduceOp.MAX))
+        or (kind in "biu" and op is ReduceOp.AVG)
+    )
+    if wrong:
+        raise NumgradTypeError(
+            f"{name}: numbers of dtype {dtype} have no reduction {op}; use another ReduceOp, or "
+            "another dtype"
+        )
+    return (_OF_BOOLEANS if kind == "b" else _MPI_NAMES)[op]
+
+
+class Memory:
+    """A Tensor or array that MPI reads, or writes to.
+
+    ``buffer`` is what MPI gets: the memory itself if it is contiguous, else a copy.
+    """
+
+    def __init__(self, name: str, tensor: Any, *, writes: bool) -> None:
+        if state.ground.deferred or state.interpreters:
+            raise NumgradTraceError(
+                f"{name}: a function that is traced or mapped (ng.jit, ng.vmap, forward mode) has "
+                "no numbers to send yet; communicate outside of it"
+            )
+        if isinstance(tensor, Tensor):
+            array = tensor._array
+            if tensor.requires_grad and state.grad_enabled and (writes or tensor.grad_fn):
+                raise NumgradRuntimeError(
+                    f"{name}: communication is not recorded, and the tensor of shape "
+                    f"{tensor.shape} requires grad; give tensor.detach(), which shares its memory, "
+                    "or communicate under ng.no_grad()"
+                )
+        elif isinstance(tensor, np.ndarray):
+            array = tensor
+        else:
+            raise NumgradTypeError(
+                f"{name}: takes a Tensor or an ndarray, got {type(tensor).__name__}"
+            )
+        if array.dtype not in _DTYPES or not array.dtype.isnative:
+            raise NumgradTypeError(
+                f"{name}: cannot send dtype {array.dtype}; there are bool, integers, float32, "
+                "float64, complex64 and complex128"
+            )
+        if writes and not array.flags.writeable:
+            raise NumgradValueError(f"{name}: the array of shape {array.shape} is read-only")
+        self.tensor, self.array = tensor, array
+        self._writes = writes
+        self.buffer = array if array.flags.c_contiguous else np.ascontiguousarray(array)
+        if writes and isinstance(tensor, Tensor):
+            before_writing((tensor,))
+
+    @property
+    def said(self) -> str:
+        """Dtype and shape."""
+        return f"{_DTYPES[self.array.dtype]} {self.array.shape}"
+
+    @property
+    def flat(self) -> np.ndarray:
+        """What MPI gets; booleans as bytes."""
+        flat = self.buffer.reshape(-1)
+        return flat.view(np.uint8) if flat.dtype.kind == "b" else flat
+
+    def written(self, divisor: int = 1) -> None:
+        """Take note that MPI wrote; divide what it wrote by a number."""
+        if divisor != 1:
+            np.divide(self.buffer, divisor, out=self.buffer)
+        if self.buffer is not self.array:
+            self.array[...] = self.buffer
+        if isinstance(self.tensor, Tensor) and version_of(self.tensor) is not INFERENCE:
+            mark_written(self.tensor)
+
+
+def many(name: str, what: str, tensors: Any, count: int, like: Memory) -> list[Memory]:
+    """The memory of a list of Tensors, one a rank, that all are like one; they are written to.
+
+    Raises
+    ------
+    NumgradTypeError, NumgradValueError
+        If it is no list, has another length, or something in it is different.
+    """
+    return _listed(name, what, tensors, count, like, writes=True)
+
+
+def many_read(name: str, what: str, tensors: Any, count: int, like: Memory) -> list[Memory]:
+    """As ``many``, of Tensors that are read."""
+    return _listed(name, what, tensors, count, like, writes=False)
+
+
+def _listed(
+    name: str, what: str, tensors: Any, count: int, like: Memory, writes: bool
+) -> list[Memory]:
+    if not isinstance(tensors, list | tuple):
+        raise NumgradTypeError(
+            f"{name}: {what} is a list with a tensor for each rank, got {type(tensors).__name__}"
+        )
+    if len(tensors) != count:
+        raise NumgradValueError(
+            f"{name}: {what} has {len(tensors)} tensors, and the group {count} ranks"
+        )
+    found = [Memory(name, tensor, writes=writes) for tensor in tensors]
+    for position, memory in enumerate(found):
+        if memory.said != like.said:
+            raise NumgradValueError(
+                f"{name}: {what}[{position}] is {memory.said}, and the tensor {like.said}; they "
+                "must be equal"
+            )
+    return found
+
+
+def scatter_back(rows: np.ndarray, targets: Sequence[Memory]) -> Callable[[], None]:
+    """What copies rows that MPI wrote to their Tensors."""
+
+    def finish() -> None:
+        for row, target in zip(rows, targets, strict=True):
+            target.flat[...] = row
+            target.written()
+
+    return finish

@@ -1,0 +1,39 @@
+"""One rank of ``python -m numgrad launch``: runs a script so that its errors end all ranks."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+from pathlib import Path
+
+from numgrad.distributed.failures import watch
+from numgrad.distributed.library import world
+
+
+def main() -> None:
+    """Run the script, or with ``-m`` the module, that the arguments name."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True)  # pyright: ignore[reportAttributeAccessIssue]
+    comm = world()
+    watched = None if comm is None else watch(comm)
+    note = os.environ.get("NUMGRAD_LAUNCH_NOTES")
+    if note and comm is not None:
+        Path(note, str(os.getpid())).write_text(str(comm.rank), encoding="utf-8")
+    arguments = sys.argv[1:]
+    module = arguments[0] == "-m"
+    sys.argv = arguments[1:] if module else arguments
+    try:
+        if module:
+            runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+        else:
+            sys.path[0] = str(Path(sys.argv[0]).resolve().parent)
+            runpy.run_path(sys.argv[0], run_name="__main__")
+    except SystemExit as leaving:
+        if leaving.code not in (None, 0) and watched is not None:
+            watched.abort(SystemExit, leaving, leaving.__traceback__)
+        raise
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,285 @@
+"""The solution of a differential equation as an operation with derivatives of any order.
+
+Note [Derivatives of solutions]
+-------------------------------
+Forward mode solves the system together with its derivative along a direction, which is a solution
+of a larger system: so it has derivatives itself (``along``). Reverse mode computes numbers, by the
+adjoint equations or by sensitivities, along the solution that there is. A backward that is to be
+differentiated is an operation of its own, ``PullSolution``. It is linear in the weights, and its
+derivative along u is the gradient of ``sum(w * along(u))``, since second derivatives are symmetric:
+reverse over forward, which never runs a stiff system backwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from numgrad.autograd.function import Function
+from numgrad.autograd.modes import enable_grad
+from numgrad.core.interpreter import state
+from numgrad.core.op import OPS
+from numgrad.errors import NumgradNotImplementedError, NumgradRuntimeError
+from numgrad.integrate.solving import Run, Settings, gradients, solved
+from numgrad.integrate.system import Slopes, System, pushed
+from numgrad.tensors.tensor import Tensor
+from numgrad.transforms.linearization import Linearization, filled
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What an operation is to solve; its inputs are t0, times, y0, parameters, and closures.
+
+    Attributes
+    ----------
+    result
+        SciPy's, if it was solved already.
+    """
+
+    system: System
+    settings: Settings
+    result: Any = None
+
+    def run(self, inputs: Sequence[Tensor], followed: Sequence[bool]) -> Run:
+        """Solve it."""
+        t0, times, y0 = (x._array for x in inputs[:3])
+        params = self.params(inputs)
+        chosen = [k for k, p in enumerate(params) if p.dtype.kind in "fc" and followed[3 + k]]
+        slopes = Slopes(self.system, params, chosen)
+        result = self.result
+        if result is None:
+            until = times[np.argmax(np.abs(times - t0))] if times.size else t0
+            plain = Slopes(self.system, params, ())
+            result = solved(
+                self.settings, plain.value, (float(t0), float(until)), y0, jac=plain.matrices,
+                dense=True, slopes=plain,
+            )  # fmt: skip
+            if result.status < 0:
+                raise NumgradRuntimeError(
+                    "solve_ivp: the derivative of the solution could not be computed beyond t = "
+                    f"{result.t[-1]:.6g}: {result.message}"
+                )
+        return Run(slopes, self.settings, float(t0), y0, result)
+
+    def params(self, inputs: Sequence[Tensor]) -> list[Tensor]:
+        """The parameters among the inputs."""
+        return list(inputs[3 : len(inputs) - len(self.system.captured)])
+
+
+def _in_turn(function: type[Function], info: Any, in_dims: tuple, args: tuple) -> tuple[Any, Any]:
+    """A batch, one example after the other."""
+    found = [
+        function.apply(*[a if d is None else a[k] for a, d in zip(args, in_dims, strict=True)])
+        for k in range(info.batch_size)
+    ]
+    if isinstance(found[0], tuple):
+        return tuple(OPS["stack"](column) for column in zip(*found, strict=True)), 0
+    return OPS["stack"](found), 0
+
+
+class SolveIvp(Function):
+    """States at given times, of shape (times, state)."""
+
+    @staticmethod
+    def forward(problem: Problem, *inputs: Any) -> Any:
+        """Solve; ``ctx`` is given by ``setup_context``."""
+        raise NotImplementedError
+
+    @classmethod
+    def run_forward(cls, ctx: Any, args: tuple, keywords: dict[str, Any]) -> Any:
+        """Solve, or look up what was solved."""
+        problem, *inputs = args
+        ctx.problem = problem
+        ctx.run = problem.run(inputs, ctx.needs_input_grad[1:])
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(*inputs)
+        return ctx.run.at(inputs[1]._array)
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple, *args: Any) -> tuple[Any, Any]:
+        """One example after the other."""
+        return _in_turn(SolveIvp, info, in_dims, args)
+
+    @classmethod
+    def vmap_rule(cls) -> Any:
+        """``vmap``, as solvers take one example at a time."""
+        return cls.vmap
+
+    @staticmethod
+    def backward(ctx: Any, w: Any) -> Any:
+        """Gradients of the inputs: Note [Derivatives of solutions]."""
+        followed = tuple(ctx.needs_input_grad[1:])
+        pull = PullSolution.apply(ctx.problem, ctx.run, followed, w, *ctx.saved_tensors)
+        found = iter(pull)
+        return None, *(next(found) if each else None for each in followed)
+
+    @staticmethod
+    def jvp(ctx: Any, _: Any, *tangents: Any) -> Any:
+        """The derivative along a direction."""
+        return along(ctx.problem, ctx.saved_tensors, tangents)
+
+
+class PullSolution(Function):
+    """Gradients by those inputs that are followed."""
+
+    @staticmethod
+    def forward(*args: Any) -> Any:
+        """Compute them; ``ctx`` is given by ``setup_context``."""
+        raise NotImplementedError
+
+    @classmethod
+    def run_forward(cls, ctx: Any, args: tuple, keywords: dict[str, Any]) -> Any:
+        """Compute them as numbers."""
+        problem, run, followed, w, *inputs = args
+        ctx.problem, ctx.run, ctx.followed = problem, run, followed
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(w, *inputs)
+        ctx.save_for_forward(w, *inputs)
+        t0, times, y0 = (x._array for x in inputs[:3])
+        weights = w._array
+        by_y0, by_rest = gradients(run, times, weights, bool(followed[0] or followed[2]))
+        found: list[Any] = []
+        if followed[0]:
+            found.append(-_product(by_y0, run.slopes.value(float(t0), y0)))
+        if followed[1]:
+            states = run.at(times)
+            found.append(
+                np.array(
+                    [
+                        _product(each, run.slopes.value(float(t), y))
+                        for each, t, y in zip(weights, times, states, strict=True)
+                    ]
+                )
+            )
+        if followed[2]:
+            found.append(_fitted(by_y0, y0.shape, y0.dtype))
+        start = 0
+        for t in run.slopes.like:
+            part = by_rest[start : start + t.size]
+            found.append(_fitted(part, t.shape, t.dtype))
+            start += t.size
+        return tuple(found)
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple, *args: Any) -> tuple[Any, Any]:
+        """One example after the other."""
+        return _in_turn(PullSolution, info, in_dims, args)
+
+    @classmethod
+    def vmap_rule(cls) -> Any:
+        """``vmap``, as solvers take one example at a time."""
+        return cls.vmap
+
+    @staticmethod
+    def backward(ctx: Any, *u: Any) -> Any:
+        """Reverse over forward: Note [Derivatives of solutions]."""
+        w, *inputs = ctx.saved_tensors
+        directions = iter(u)
+        moves = [next(directions) if each else None for each in ctx.followed]
+        moved, found = _second(ctx.problem, w, inputs, moves, ctx.followed)
+        return None, None, None, moved, *found
+
+    @staticmethod
+    def jvp(ctx: Any, _p: Any, _r: Any, _f: Any, dw: Any, *moves: Any) -> Any:
+        """The product with other weights, and the derivative along a direction."""
+        w, *inputs = ctx.saved_tensors
+        followed = [k for k, each in enumerate(ctx.followed) if each]
+        _, second = _second(ctx.problem, w, inputs, list(moves), ctx.followed)
+        if dw is None:
+            return tuple(second[k] for k in followed)
+        first = PullSolution.apply(ctx.problem, ctx.run, ctx.followed, dw, *inputs)
+        return tuple(
+            a if second[k] is None else a + second[k] for a, k in zip(first, followed, strict=True)
+        )
+
+
+def _product(w: np.ndarray, slope: np.ndarray) -> Any:
+    """What a gradient is along a direction: a real number."""
+    return np.real(np.vdot(w, slope))
+
+
+def _fitted(g: np.ndarray, shape: tuple, dtype: np.dtype) -> np.ndarray:
+    g = g.reshape(shape)
+    return (np.real(g) if dtype.kind != "c" else g).astype(dtype, copy=False)
+
+
+def _second(
+    problem: Problem,
+    w: Tensor,
+    inputs: Sequence[Tensor],
+    moves: Sequence[Tensor | None],
+    followed: Sequence[bool],
+) -> tuple[Tensor | None, list[Tensor | None]]:
+    """What y moves by along a direction, and the gradient of its product with ``w``."""
+    if all(m is None for m in moves):
+        return None, [None] * len(inputs)
+    again = state.grad_enabled
+    count = len(problem.system.captured)
+    if again and count:
+        raise NumgradNotImplementedError(
+            "solve_ivp: third derivatives by what the function closes over; pass it in args"
+        )
+    known = len(inputs) - count
+    own = [OPS["positive"](x) if again and x.requires_grad else x.detach() for x in inputs[:known]]
+    fresh = [x for x, each in zip(own, followed, strict=False) if each and not x.requires_grad]
+    for x in fresh:
+        x.requires_grad_()
+    with enable_grad():
+        moved = along(problem, [*own, *inputs[known:]], moves)
+    x = [t for t, each in zip((*own, *problem.system.captured), followed, strict=True) if each]
+    found = iter(Linearization([moved], x, create_graph=again).pull([w]))
+    for leaf in fresh:
+        leaf._requires_grad = False
+    return moved, [next(found) if each else None for each in followed]
+
+
+def along(problem: Problem, inputs: Sequence[Tensor], moves: Sequence[Tensor | None]) -> Tensor:
+    """The derivative of the states along a direction: the solution of a larger system."""
+    system = problem.system
+    t0, times, y0 = inputs[:3]
+    params = problem.params(inputs)
+    dt0, dtimes, dy0, *drest = moves
+    n, count = y0.shape[0], len(params)
+    weight = _weight(inputs[2:], moves[2:])
+    start = filled(None if dy0 is None else dy0 * (1 / weight), y0.shape, y0.dtype)
+    if dt0 is not None:
+        start = start - system.rhs(t0, y0, *params) * (dt0 * (1 / weight))
+    # whichever move, and the closures at last, as the rule has them
+    given = [(k, m * (1 / weight)) for k, m in enumerate(drest) if m is not None]
+
+    def rhs(t: Any, z: Any, *both: Any) -> Tensor:
+        steps: list[Any] = [None] * len(drest)
+        for (k, _), m in zip(given, both[count:], strict=True):
+            steps[k] = m
+        out, moved = pushed(system, t, z[:n], both[:count], [z[n:], *steps])
+        return OPS["concat"]([out, moved])
+
+    twice = Problem(System(rhs, system.captured, system.compiled), problem.settings.twice(n))
+    z = SolveIvp.apply(
+        twice, t0, times, OPS["concat"]([y0, start]), *params, *(m for _, m in given),
+        *system.captured,
+    )  # fmt: skip
+    found = z[:, n:] * weight
+    if dtimes is None:
+        return found
+    slopes = [
+        system.rhs(times[k], z[k, :n], *params) * dtimes[k] for k in range(int(times.shape[0]))
+    ]
+    return found + OPS["stack"](slopes) if slopes else found
+
+
+def _weight(inputs: Sequence[Tensor], moves: Sequence[Tensor | None]) -> float:
+    """How much a direction changes its operands, relatively: tolerances mean a change of them."""
+    largest = 0.0
+    for x, m in zip(inputs, moves, strict=True):
+        step = None if m is None else state.ground.numbers(m)
+        values = None if m is None else state.ground.numbers(x)
+        if step is not None and values is not None and step.size:
+            size = np.abs(values)
+            size = np.where(size > 0, size, np.max(size, initial=0.0) or 1.0)
+            largest = max(largest, float(np.max(np.abs(step) / size)))
+    return largest if 0 < largest < np.inf else 1.0

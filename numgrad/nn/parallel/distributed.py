@@ -1,0 +1,286 @@
+"""``DistributedDataParallel``: one model on all ranks, each with its own part of the data."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from weakref import finalize
+
+import numpy as np
+
+from numgrad.autograd.modes import is_grad_enabled, no_grad
+from numgrad.distributed.collectives import all_gather_object, broadcast, broadcast_object_list
+from numgrad.distributed.group import Group, ProcessGroup, group_of
+from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
+from numgrad.nn.module.module import Module
+from numgrad.nn.parallel.joining import FORWARD, JOINED
+from numgrad.nn.parallel.reducer import Reducer
+from numgrad.tensors.tensor import Tensor
+
+_NAME = "DistributedDataParallel"
+
+
+class DistributedDataParallel(Module):
+    """A model whose gradients are means over ranks: each trains it on its own part of the data.
+
+    All ranks begin with the parameters of the first. Each backward averages gradients in buckets
+    while it goes on, so that equal optimizers keep parameters equal bit by bit.
+
+    Parameters
+    ----------
+    module
+        The model, built alike on all ranks.
+    broadcast_buffers
+        Take over the buffers of the first rank at each forward of training.
+    process_group
+        By default all ranks.
+    bucket_cap_mb
+        Megabytes of gradients that are sent together.
+    find_unused_parameters, gradient_as_bucket_view, static_graph
+        Accepted for PyTorch's sake: parameters that a backward does not reach are always found.
+
+    Attributes
+    ----------
+    module
+        The model, which calls go to. Its ``state_dict`` fits any number of ranks.
+
+    Raises
+    ------
+    NumgradRuntimeError
+        Before ``ng.distributed.init_process_group``; on all ranks, if their parameters or buffers
+        differ in number, name, shape or dtype.
+    NumgradTypeError
+        If ``module`` is none.
+    NumgradValueError
+        If it has no parameter that requires grad, or ``bucket_cap_mb`` is not above 0.
+
+    Notes
+    -----
+    Gradients that were there before a backward are part of the mean, as in ``no_sync``. Row-sparse
+    gradients become dense. A backward that reaches no parameter at all on some rank leaves the
+    others waiting: multiply by 0 rather than to leave the loss out.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.distributed.init_process_group()
+    >>> model = ng.nn.parallel.DistributedDataParallel(ng.nn.Linear(2, 1))
+    >>> model(ng.ones((4, 2))).sum().backward()
+    >>> model.module.weight.grad
+    tensor([[4., 4.]])
+    >>> ng.distributed.destroy_process_group()
+    """
+
+    def __init__(
+        self,
+        module: Module,
+        broadcast_buffers: bool = True,
+        process_group: Group = None,
+        bucket_cap_mb: float = 25,
+        find_unused_parameters: bool = False,
+        gradient_as_bucket_view: bool = False,
+        static_graph: bool = False,
+    ) -> None:
+        super().__init__()
+        group = group_of(_NAME, process_group)
+        if not isinstance(module, Module):
+            raise NumgradTypeError(f"{_NAME}: takes a Module, got {type(module).__name__}")
+        trained = [(name, p) for name, p in module.named_parameters() if p.requires_grad]
+        if not trained:
+            raise NumgradValueError(
+                f"{_NAME}: {type(module).__name__} has no parameter that requires grad; there is "
+                "nothing to average, use the module itself"
+            )
+        if isinstance(bucket_cap_mb, bool) or not isinstance(bucket_cap_mb, int | float):
+            raise NumgradTypeError(f"{_NAME}: bucket_cap_mb is a number, got {bucket_cap_mb!r}")
+        if not bucket_cap_mb > 0:
+            raise NumgradValueError(f"{_NAME}: bucket_cap_mb is above 0, got {bucket_cap_mb}")
+        self.module = module
+        self.broadcast_buffers = broadcast_buffers
+        self.process_group = group
+        self.bucket_cap_mb = bucket_cap_mb
+        self.require_backward_grad_sync = True
+        self._reducer: Reducer | None = None
+        if group.comm is None:
+            return
+        check_alike(_NAME, module, group)
+        self._take_over(group.ranks[0])
+        self._reducer = Reducer(trained, group, bucket_cap_mb * 1024 * 1024)
+        finalize(self, _remove, self._reducer.handles)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> DistributedDataParallel:
+        # communicates: a copy has buckets of its own on all ranks
+        twin = DistributedDataParallel(
+            copy.deepcopy(self.module, memo),
+            self.broadcast_buffers,
+            self.process_group,
+            self.bucket_cap_mb,
+        )
+        memo[id(self)] = twin
+        return twin.train(self.training)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise NumgradTypeError(
+            f"{_NAME}: connections to other ranks cannot be pickled; save model.state_dict(), or "
+            "pickle model.module"
+        )
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """What the module computes; in training with the buffers of the first rank."""
+        reducer = self._reducer
+        if reducer is not None and is_grad_enabled():
+            reducer.enabled = self.require_backward_grad_sync
+            if reducer.enabled and self.training:
+                reducer.check_finished()
+                reducer.roll.call(FORWARD)
+                self._synchronize_buffers()
+        return self.module(*args, **kwargs)
+
+    @contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """A block whose forwards are followed by backwards that add up gradients of this rank only.
+
+        The next backward outside of it averages what was added up.
+
+        Examples
+        --------
+        >>> import numgrad as ng
+        >>> ng.distributed.init_process_group()
+        >>> model = ng.nn.parallel.DistributedDataParallel(ng.nn.Linear(2, 1))
+        >>> with model.no_sync():
+        ...     model(ng.ones((4, 2))).sum().backward()
+        >>> ng.distributed.destroy_process_group()
+        """
+        before = self.require_backward_grad_sync
+        self.require_backward_grad_sync = False
+        try:
+            yield
+        finally:
+            self.require_backward_grad_sync = before
+
+    @contextmanager
+    def join(
+        self,
+        divide_by_initial_world_size: bool = True,
+        enable: bool = True,
+        throw_on_early_termination: bool = False,
+        optimizers: Iterable[Any] = (),
+    ) -> Iterator[None]:
+        """A block in which ranks may have different numbers of batches.
+
+        A rank that is done takes part in what the others average until all are done. Then all take
+        over parameters and buffers of one that was done last, and the states of ``optimizers``.
+
+        Parameters
+        ----------
+        divide_by_initial_world_size
+            Divide sums of gradients by the number of ranks; else by that of ranks with data.
+        enable
+            False leaves all this out.
+        throw_on_early_termination
+            Raise on all ranks as soon as one is done and others are not.
+        optimizers
+            Those that step in the block.
+
+        Raises
+        ------
+        NumgradRuntimeError
+            If ranks with data do different things; with ``throw_on_early_termination``.
+        """
+        reducer = self._reducer
+        if reducer is None or not enable:
+            yield
+            return
+        roll = reducer.roll
+        roll.begin(divide_by_initial_world_size, throw_on_early_termination)
+        try:
+            yield
+            roll.joined = True
+            while (doing := roll.call(JOINED)) != JOINED:
+                if doing == FORWARD:
+                    self._synchronize_buffers()
+                else:
+                    reducer.shadow()
+            last = self.process_group.ranks[roll.last[-1]]
+            self._take_over(last)
+            for optimizer in optimizers:
+                given = [optimizer.state_dict()]
+                broadcast_object_list(given, last, self.process_group)
+                optimizer.load_state_dict(given[0])
+        finally:
+            roll.end()
+
+    def _synchronize_buffers(self) -> None:
+        if self.broadcast_buffers and self._reducer is not None:
+            source = self.process_group.ranks[self._reducer.roll.last[0]]
+            broadcast_all(list(self.module.buffers()), source, self.process_group)
+
+    def _take_over(self, source: int) -> None:
+        """Parameters and buffers of one rank for all."""
+        tensors = [*self.module.parameters(), *self.module.buffers()]
+        broadcast_all(tensors, source, self.process_group)
+
+
+def _remove(handles: Sequence[Any]) -> None:
+    for handle in handles:
+        handle.remove()
+
+
+@no_grad()
+def broadcast_all(tensors: Sequence[Tensor], source: int, group: ProcessGroup) -> None:
+    """Put the Tensors of one rank in place of those of all others, those of one dtype together."""
+    if group.comm is None:
+        return
+    by_dtype: dict[np.dtype, list[Tensor]] = {}
+    for tensor in tensors:
+        by_dtype.setdefault(tensor.dtype, []).append(tensor)
+    for members in by_dtype.values():
+        flat = np.concatenate([t.detach().numpy().reshape(-1) for t in members])
+        broadcast(flat, source, group)
+        if group.ranks[group.rank] == source:
+            continue
+        start = 0
+        for tensor in members:
+            part = flat[start : start + tensor.size].reshape(tensor.shape)
+            tensor.detach().copy_(Tensor(part))
+            start += tensor.size
+
+
+def check_alike(name: str, module: Module, group: ProcessGroup) -> None:
+    """Raise on all ranks unless they have equal names, shapes and dtypes.
+
+    Raises
+    ------
+    NumgradRuntimeError
+        With the first difference.
+    """
+    mine = [
+        f"{kind} {where} of {tensor.dtype} {tensor.shape}"
+        + ("" if kind == "buffer" or tensor.requires_grad else " without gradient")
+        for kind, named in (
+            ("parameter", module.named_parameters()),
+            ("buffer", module.named_buffers()),
+        )
+        for where, tensor in named
+    ]
+    every: list[Any] = [None] * group.size
+    all_gather_object(every, mine, group)
+    for rank, theirs in zip(group.ranks, every, strict=True):
+        if theirs == every[0]:
+            continue
+        first = group.ranks[0]
+        where = next(
+            (k for k, (a, b) in enumerate(zip(every[0], theirs, strict=False)) if a != b),
+            min(len(every[0]), len(theirs)),
+        )
+        shown = [
+            f"rank {r} has {len(lines)} parameters and buffers, number {where} is "
+            + (lines[where] if where < len(lines) else "not there")
+            for r, lines in ((first, every[0]), (rank, theirs))
+        ]
+        raise NumgradRuntimeError(
+            f"{name}: ranks have different models: {'; '.join(shown)}. Build the same model on all "
+            "ranks"
+        )

@@ -1,0 +1,151 @@
+"""A user's function of a nesting as one of a list of arrays, and its derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from numgrad.core.op import OPS
+from numgrad.core.tree import leaves, unflatten
+from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
+from numgrad.optimize.unknowns import Unknowns
+from numgrad.tensors.tensor import Tensor
+from numgrad.transforms import hessian, hvp, jacobian, value_and_grad
+
+KEPT = "__numgrad_solved__"
+"""Attribute of a function with what was compiled of it, for the next solver that is given it."""
+
+
+class Derivatives:
+    """A function of a list of arrays and what solvers ask of it, ``compiled`` by ``ng.jit``."""
+
+    def __init__(self, function: Callable[..., Any], compiled: bool) -> None:
+        self.plain, self.compiled = function, compiled
+
+    def _made(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        if not self.compiled:
+            return function
+        from numgrad.compiler.api import jit
+
+        return jit(function)
+
+    @cached_property
+    def value(self) -> Callable[..., Any]:
+        """``f(arrays, *args)``."""
+        return self._made(self.plain)
+
+    @cached_property
+    def value_and_grad(self) -> Callable[..., Any]:
+        """The value and a list of gradients."""
+        return self._made(value_and_grad(self.plain))
+
+    @cached_property
+    def product(self) -> Callable[..., Any]:
+        """``H v`` as a list; takes ``arrays, v, *args``."""
+        return self._made(hvp(self.plain))
+
+    @cached_property
+    def hessian(self) -> Callable[..., Any]:
+        """A list of lists of blocks."""
+        return self._made(hessian(self.plain))
+
+    @cached_property
+    def jacobian(self) -> Callable[..., Any]:
+        """A list of blocks."""
+        return self._made(jacobian(self.plain))
+
+    @cached_property
+    def weighted(self) -> Derivatives:
+        """The sum of the values with weights, ``arrays, weights, *args``."""
+        function = self.plain
+        return Derivatives(lambda x, w, *args: OPS["sum"](w * function(x, *args)), self.compiled)
+
+
+def derivatives_of(
+    name: str, function: Any, unknowns: Unknowns, checked: Callable[..., Any], compiled: bool
+) -> Derivatives:
+    """Derivatives of a user's function of the unknowns, whose result ``checked`` looks at.
+
+    What was compiled is kept with the function, if that is a plain one.
+    """
+    if not callable(function):
+        raise NumgradTypeError(
+            f"{name}: takes a function of the unknowns, got a {type(function).__name__}"
+        )
+    nesting = unknowns.nesting
+    if nesting is None:
+
+        def of_list(arrays: Sequence[Any], *args: Any) -> Any:
+            return checked(name, function(arrays[0], *args))
+
+    else:
+
+        def of_list(arrays: Sequence[Any], *args: Any) -> Any:
+            return checked(name, function(unflatten(nesting, iter(arrays)), *args))
+
+    of_list.__name__ = getattr(function, "__name__", type(function).__name__)
+    derivatives = Derivatives(of_list, compiled)
+    return kept(function, (name, checked, nesting), derivatives) if compiled else derivatives
+
+
+def kept(function: Any, key: Any, made: Any) -> Any:
+    """What was made of a plain function the first time, for the next solver that is given it."""
+    if not isinstance(function, FunctionType):
+        return made
+    owner, found = vars(function).get(KEPT, (None, {}))
+    if owner is not function:  # functools.wraps hands attributes of one function to another
+        found = {}
+        vars(function)[KEPT] = function, found
+    try:
+        return found.setdefault(key, made)
+    except TypeError:  # what a registered container keeps besides its parts has no hash
+        return made
+
+
+def number(name: str, value: Any) -> Any:
+    """What an objective returned, one real number."""
+    shown = value if isinstance(value, Tensor) else np.asarray(value)
+    if shown.dtype.kind not in "biuf":
+        raise NumgradTypeError(
+            f"{name}: the function returned a {type(value).__name__} of dtype {shown.dtype}; it "
+            "returns one real number"
+        )
+    if shown.size != 1:
+        raise NumgradValueError(
+            f"{name}: the function returned shape {shown.shape}; it returns one real number, take "
+            "the sum or mean, or give residuals to ng.least_squares"
+        )
+    return value if shown.shape == () else shown.reshape(())
+
+
+def vector(name: str, value: Any) -> Any:
+    """What a function of several values returned, as one vector."""
+    parts = leaves(value)
+    for part in parts:
+        kind = part.dtype.kind if isinstance(part, Tensor) else np.asarray(part).dtype.kind
+        if kind not in "biuf":
+            raise NumgradTypeError(
+                f"{name}: the function returned a {type(part).__name__} of dtype "
+                f"{np.asarray(part).dtype if kind == 'O' else part.dtype}; it returns real numbers "
+                "(of complex ones return real and imaginary part)"
+            )
+    if len(parts) == 1:
+        (part,) = parts
+        if getattr(part, "ndim", None) == 1:
+            return part
+        return part.reshape(-1) if hasattr(part, "reshape") else np.array([part], np.float64)
+    flat = [OPS["reshape"](part, (-1,)) for part in parts]
+    return OPS["concat"](flat) if flat else np.zeros(0)
+
+
+def independent(name: str, value: Any) -> NumgradRuntimeError:
+    """The error for a result without a graph."""
+    return NumgradRuntimeError(
+        f"{name}: the function returned a {type(value).__name__} that does not depend on the "
+        "unknowns, so there is no gradient; compute it from the argument without float(), "
+        "np.asarray, detach() or no_grad, or choose a method without gradients"
+    )

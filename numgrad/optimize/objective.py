@@ -1,0 +1,298 @@
+"""A function of the unknowns as solvers see it: a number at a vector, and its derivatives.
+
+Note [Vectors of solvers]
+-------------------------
+SciPy asks for values, gradients and products with the Hessian at a vector ``x``, in any order. What
+was computed is kept until it moves on: value and gradient cost one evaluation of the function, and
+so do all products with one Hessian.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from numgrad.autograd.engine.backward import gradients_of_loss
+from numgrad.autograd.modes import enable_grad, no_grad
+from numgrad.autograd.row_sparse import RowSparseTensor
+from numgrad.optimize.derivatives import Derivatives, derivatives_of, independent, number
+from numgrad.optimize.unknowns import Unknowns
+from numgrad.optimize.watch import Watch
+from numgrad.tensors.tensor import Tensor
+from numgrad.transforms.linearization import Linearization
+
+
+class Objective:
+    """One real number at a vector, with first and second derivatives; made by ``ng.objective``.
+
+    Attributes
+    ----------
+    x0
+        The start as a vector.
+    """
+
+    gradients = True
+    """Whether gradients are asked for."""
+
+    second_order = False
+    """Whether products with the Hessian are."""
+
+    def __init__(
+        self, unknowns: Unknowns, derivatives: Derivatives, args: tuple, watch: Watch
+    ) -> None:
+        self.unknowns, self.derivatives, self.args, self.watch = unknowns, derivatives, args, watch
+        self.x0 = unknowns.x0.copy()
+        self._key: bytes | None = None
+        self._forget()
+
+    def unravel(self, x: Any) -> Any:
+        """A vector in the containers, shapes and dtypes of the start."""
+        return self.unknowns.shown(self._vector(x))
+
+    def ravel(self, x: Any) -> np.ndarray:
+        """A nesting like the start as a vector."""
+        return self._vector(x)
+
+    def fun(self, x: Any) -> float:
+        """The value at a point."""
+        return self.value_at(self._vector(x))
+
+    def jac(self, x: Any) -> np.ndarray:
+        """The gradient, a vector."""
+        return self.gradient_at(self._vector(x)).copy()
+
+    def fun_and_jac(self, x: Any) -> tuple[float, np.ndarray]:
+        """Value and gradient."""
+        gradient = self.jac(x)
+        return self._value, gradient
+
+    def hessp(self, x: Any, v: Any) -> np.ndarray:
+        """The product of the Hessian with a vector."""
+        return self.product_at(self._vector(x), self._vector(v))
+
+    def hess(self, x: Any) -> np.ndarray:
+        """The matrix of second derivatives."""
+        return self.matrix_at(self._vector(x))
+
+    # ------------------------------------------------------- for solvers: vectors of float64 only
+
+    def value_at(self, x: np.ndarray) -> float:
+        """``fun`` of a vector."""
+        if x.tobytes() != self._key:
+            self._move(x)
+        return self._value
+
+    def gradient_at(self, x: np.ndarray) -> np.ndarray:
+        """``jac`` of a vector; nobody writes to it."""
+        if x.tobytes() != self._key:
+            self._move(x)
+        gradient = self._gradient
+        if gradient is None:
+            self._gradient = gradient = self.watch.call(self._packed_gradient)
+        if self.watch.count == 1:
+            finite = np.isfinite(gradient)
+            if not finite.all():
+                k = int(np.argmin(finite))
+                self.watch.start(gradient[k], lambda: f"the gradient by {self.unknowns.element(k)}")
+        return gradient
+
+    def product_at(self, x: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """``hessp`` of vectors."""
+        if x.tobytes() != self._key:
+            self._move(x)
+        return self.watch.call(self._product, np.asarray(v, np.float64))
+
+    def matrix_at(self, x: np.ndarray) -> np.ndarray:
+        """``hess`` of a vector."""
+        if x.tobytes() != self._key:
+            self._move(x)
+        return self.watch.call(self._matrix)
+
+    def _vector(self, x: Any) -> np.ndarray:
+        return self.unknowns.vector(self.watch.name, x)
+
+    def _forget(self) -> None:
+        self._value = np.nan
+        self._loss: Any = None
+        self._gradient: np.ndarray | None = None
+        self._recorded: Sequence[Tensor | None] | None = None
+
+    def _move(self, x: np.ndarray) -> None:
+        """Evaluate at another vector."""
+        self._key = None
+        self._forget()
+        self._x = np.array(x, np.float64)
+        self._value = self.watch.call(self._evaluate)
+        self._key = x.tobytes()
+        self.watch.evaluated(self._value, self._x)
+        if self.watch.count == 1:
+            self.watch.start(self._value, lambda: "the function")
+
+    def _evaluate(self) -> float:
+        """The value, recorded if a gradient may be asked for."""
+        self._leaves = self.unknowns.at(self._x, self.gradients)
+        with enable_grad() if self.gradients else no_grad():
+            loss = self.derivatives.plain(self._leaves, *self.args)
+        if isinstance(loss, Tensor):
+            self._loss = loss
+            return loss._array.item()
+        return float(loss)
+
+    def _packed_gradient(self) -> np.ndarray:
+        loss = self._loss
+        if loss is None or not loss.requires_grad:
+            if self.watch.count <= 1:
+                raise independent(self.watch.name, self._leaves[0] if loss is None else loss)
+            return np.zeros(self.x0.size)  # a constant for a forbidden region, say
+        if self.second_order:
+            return self._packed(self._recorded_gradients())
+        self._loss = None
+        found = gradients_of_loss(loss, self._leaves)
+        if self.watch.count <= 1 and all(g is None for g in found):
+            raise independent(self.watch.name, loss)
+        return self._packed(found)
+
+    def _recorded_gradients(self) -> Sequence[Tensor | None]:
+        if self._recorded is None:
+            if self._loss is None:  # freed by the gradient
+                self._evaluate()
+            loss = self._loss
+            recorded = loss is not None and loss.requires_grad
+            linear = Linearization([loss], self._leaves, create_graph=True) if recorded else None
+            self._recorded = [None] * len(self._leaves) if linear is None else linear.gradient()
+        return self._recorded
+
+    def _packed(self, gradients: Sequence[Any]) -> np.ndarray:
+        return packed(self.unknowns, gradients)
+
+    def _product(self, v: np.ndarray) -> np.ndarray:
+        """Second derivatives are symmetric: ``v H`` is ``H v``."""
+        recorded = self._recorded_gradients()
+        directions = [Tensor(array) for array in self.unknowns.packing.unpack(v)]
+        return self._packed(Linearization(recorded, self._leaves).pull(directions))
+
+    def _matrix(self) -> np.ndarray:
+        recorded = self._recorded_gradients()
+        linear = Linearization(recorded, self._leaves)
+        if self.unknowns.packing.is_complex:
+            return symmetric(np.array([self._product(e) for e in np.eye(self.x0.size)]))
+        return assembled(self.unknowns, [linear.rows(k) for k in range(len(self._leaves))])
+
+
+class CompiledObjective(Objective):
+    """An objective whose value and derivatives are compiled functions, each of one pass."""
+
+    def _evaluate(self) -> float:
+        self._arrays = self.unknowns.arrays(self._x)
+        if not self.gradients:
+            return float(self.derivatives.value(self._arrays, *self.args))
+        value, gradients = self.derivatives.value_and_grad(self._arrays, *self.args)
+        self._gradient = self._packed(gradients)
+        if self.watch.count == 0 and not self._gradient.any():
+            self._look_for_dependence()
+        return float(value)
+
+    def _look_for_dependence(self) -> None:
+        leaves = self.unknowns.at(self._x)
+        with enable_grad():
+            loss = self.derivatives.plain(leaves, *self.args)
+        if not (isinstance(loss, Tensor) and loss.requires_grad):
+            raise independent(self.watch.name, loss)
+
+    def _product(self, v: np.ndarray) -> np.ndarray:
+        directions = self.unknowns.packing.unpack(v)
+        return self._packed(self.derivatives.product(self._arrays, directions, *self.args))
+
+    def _matrix(self) -> np.ndarray:
+        if self.unknowns.packing.is_complex:
+            return symmetric(np.array([self._product(e) for e in np.eye(self.x0.size)]))
+        return assembled(self.unknowns, self.derivatives.hessian(self._arrays, *self.args))
+
+
+def packed(unknowns: Unknowns, gradients: Sequence[Any]) -> np.ndarray:
+    """Gradients by the arrays, Tensors or ndarrays or None, as a vector."""
+    if unknowns.single and type(gradients[0]) is np.ndarray:
+        return gradients[0].reshape(-1)
+    dense = [g.to_dense() if isinstance(g, RowSparseTensor) else g for g in gradients]
+    return unknowns.packing.pack(
+        [g.detach().numpy() if isinstance(g, Tensor) else g for g in dense]
+    )
+
+
+def assembled(unknowns: Unknowns, rows: Sequence[Sequence[Any]]) -> np.ndarray:
+    """The matrix of blocks of second derivatives, None for zeros."""
+    slices, whole = unknowns.packing.slices, np.zeros((unknowns.x0.size,) * 2)
+    for place, row in zip(slices, rows, strict=True):
+        for other, block in zip(slices, row, strict=True):
+            if block is not None:
+                array = block.detach().numpy() if isinstance(block, Tensor) else np.asarray(block)
+                shape = place.stop - place.start, other.stop - other.start
+                whole[place, other] = array.reshape(shape)
+    return symmetric(whole)
+
+
+def symmetric(matrix: np.ndarray) -> np.ndarray:
+    """Without the rounding by which halves differ."""
+    return (matrix + matrix.T) / 2
+
+
+def objective(f: Callable[..., Any], x0: Any, args: Any = (), *, jit: bool = False) -> Objective:
+    """A function with its exact derivatives, as solvers of vectors take them.
+
+    Parameters
+    ----------
+    f
+        ``f(x, *args)`` returns one real number; ``x`` is nested and shaped as the start, with
+        Tensors in it.
+    x0
+        An array, or a nesting of arrays (``ng.tree``), floating or complex; integers become
+        float64. A list or tuple of numbers is an array.
+    args
+        Further arguments, which are not solved for.
+    jit
+        Compile what is evaluated.
+
+    Returns
+    -------
+    Objective
+        ``x0`` is the start as a vector of float64, complex numbers as pairs of reals. ``fun(x)``,
+        ``jac(x)``, ``fun_and_jac(x)``, ``hess(x)`` and ``hessp(x, v)`` take such vectors, or
+        nestings like the start, and return a number, vectors and a matrix. ``unravel`` takes a
+        vector to the caller's containers, ``ravel`` goes back.
+
+    Raises
+    ------
+    NumgradTypeError
+        If the start has something besides numbers in it, or ``f`` does not return real numbers.
+    NumgradValueError
+        If ``f`` returns more than one number, or is not finite where it is evaluated first.
+    NumgradRuntimeError
+        If the result does not depend on ``x``.
+
+    Examples
+    --------
+    >>> import numpy as np, numgrad as ng
+    >>> from scipy import optimize
+    >>> def distance(p):
+    ...     return np.sum((p["a"] - 1) ** 2) + p["b"] ** 2
+    >>> wanted = ng.objective(distance, {"a": np.zeros(2), "b": 3.0})
+    >>> wanted.fun_and_jac(wanted.x0)
+    (11.0, array([-2., -2.,  6.]))
+    >>> wanted.hess(wanted.x0).diagonal()
+    array([2., 2., 2.])
+    >>> found = optimize.minimize(wanted.fun, wanted.x0, jac=wanted.jac)
+    >>> sorted(wanted.unravel(found.x))
+    ['a', 'b']
+    """
+    return made("objective", f, Unknowns("objective", x0), args, jit, Watch("objective"))
+
+
+def made(
+    name: str, f: Callable[..., Any], unknowns: Unknowns, args: Any, jit: bool, watch: Watch
+) -> Objective:
+    """The objective of a solver."""
+    derivatives = derivatives_of(name, f, unknowns, number, jit)
+    kind = CompiledObjective if jit else Objective
+    return kind(unknowns, derivatives, args if isinstance(args, tuple) else (args,), watch)

@@ -1,0 +1,136 @@
+"""What is solved for: a nesting of arrays as the caller gave it, and the vector that SciPy sees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from numgrad.codegen.dtypes import check_dtype
+from numgrad.core.interpreter import state
+from numgrad.core.tree import Nesting, align, flatten, paths, unflatten
+from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
+from numgrad.optimize.packing import Packing
+from numgrad.tensors.tensor import Tensor
+
+
+class Unknowns:
+    """The start of a solver, and how its vectors become what the caller's functions take.
+
+    A list or tuple of numbers is an array, as in SciPy; other containers are kept.
+
+    Attributes
+    ----------
+    x0
+        The start as a vector of float64.
+    nesting
+        Of the start; None for a single array.
+    names
+        The arrays as a reader would write them.
+    """
+
+    def __init__(self, name: str, x0: Any, called: str = "x0") -> None:
+        if state.ground.deferred or state.interpreters:
+            raise NumgradRuntimeError(
+                f"{name}: solves with numbers, so it cannot run inside of a function that ng.jit "
+                "or ng.vmap transforms; call it outside"
+            )
+        given: list[Any] = []
+        self.nesting: Nesting = flatten(_as_array(x0), given)
+        self.names = list(paths(self.nesting, called))
+        self.tensors = [isinstance(leaf, Tensor) for leaf in given]
+        self.scalars = [not hasattr(leaf, "shape") for leaf in given]
+        arrays = [_numbers(name, *pair) for pair in zip(self.names, given, strict=True)]
+        self.packing = Packing(arrays)
+        self.x0 = self.packing.pack(arrays)
+        if not self.x0.size:
+            raise NumgradValueError(
+                f"{name}: there is nothing to solve for, {called} has no numbers; give a start"
+            )
+        finite = np.isfinite(self.x0)
+        if not finite.all():
+            k = int(np.argmin(finite))
+            raise NumgradValueError(
+                f"{name}: {self.element(k)} is {self.x0[k]}; start from finite numbers"
+            )
+        self.single = len(arrays) == 1 and arrays[0].dtype == np.float64
+        self._shape = arrays[0].shape
+        self._nested = self.nesting is not None
+
+    def element(self, k: int) -> str:
+        """An element of the vector as a reader would write it."""
+        return self.packing.name(k, self.names)
+
+    def arrays(self, x: np.ndarray) -> list[np.ndarray]:
+        """Arrays with the numbers of a vector, which nobody writes to any more."""
+        return [x.reshape(self._shape)] if self.single else self.packing.unpack(x)
+
+    def at(self, x: np.ndarray, requires_grad: bool = True) -> list[Tensor]:
+        """Leaves with the numbers of such a vector."""
+        return [Tensor(array, requires_grad) for array in self.arrays(x)]
+
+    def shown(self, x: np.ndarray) -> Any:
+        """A vector as the caller gave the start."""
+        x = np.array(x, np.float64)
+        kinds = zip(self.arrays(x), self.tensors, self.scalars, strict=True)
+        return self.nested(
+            [Tensor(a) if tensor else a[()] if scalar else a for a, tensor, scalar in kinds]
+        )
+
+    def nested(self, leaves: Sequence[Any]) -> Any:
+        """Leaves in the caller's containers."""
+        return unflatten(self.nesting, iter(leaves)) if self._nested else leaves[0]
+
+    def vector(self, name: str, x: Any) -> np.ndarray:
+        """What a solver, or the caller, means by a point: a vector, or a nesting like the start."""
+        if isinstance(x, np.ndarray) and x.shape == self.x0.shape and x.dtype == np.float64:
+            return x
+        parts: list[Any] = []
+        array = None if self._nested and not hasattr(x, "shape") else _as_array(x)
+        if array is not None and np.shape(array) == self.x0.shape:
+            parts = [array]
+            return np.array(_numbers(name, "x", array), np.float64)
+        where = align(self.nesting, x if self._nested else array, parts, "x")
+        if where is not None:
+            raise NumgradValueError(
+                f"{name}: at {where} the nesting is another than that of the start; give one like "
+                f"{self.outline()}, or the vector of its {self.x0.size} numbers"
+            )
+        arrays = [_numbers(name, "x", part) for part in parts]
+        for array, shape, called in zip(arrays, self.packing.shapes, self.names, strict=True):
+            if array.shape != shape:
+                raise NumgradValueError(
+                    f"{name}: got shape {array.shape} where the start, {called}, has shape {shape}"
+                )
+        return self.packing.pack(arrays)
+
+    def outline(self) -> str:
+        """The nesting with shapes for arrays."""
+        shapes = zip(self.packing.dtypes, self.packing.shapes, strict=True)
+        return repr(self.nested([f"<{dtype}{list(shape)}>" for dtype, shape in shapes]))
+
+
+def _as_array(x: Any) -> Any:
+    """A list or tuple of numbers, or of such lists, as an array; else what it is."""
+
+    def plain(part: Any) -> bool:
+        if type(part) in (list, tuple):
+            return all(map(plain, part))
+        return isinstance(part, int | float | complex | np.number)
+
+    return np.array(x) if type(x) in (list, tuple) and x and plain(x) else x
+
+
+def _numbers(name: str, called: str, leaf: Any) -> np.ndarray:
+    """An array to solve for; integers become float64."""
+    array = leaf.detach().numpy() if isinstance(leaf, Tensor) else np.asarray(leaf)
+    if array.dtype.kind not in "biufc":
+        raise NumgradTypeError(
+            f"{name}: {called} is a {type(leaf).__name__} of dtype {array.dtype}; give numbers, "
+            "arrays or Tensors to solve for, in any nesting, and all else through args"
+        )
+    if array.dtype.kind in "biu":
+        return array.astype(np.float64)
+    check_dtype(name, array.dtype)
+    return array

@@ -1,0 +1,111 @@
+"""What goes on in a solver: evaluations, the best point, the user's errors, a progress line."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from scipy.optimize import OptimizeResult
+
+from numgrad.errors import NumgradError, NumgradRuntimeError, NumgradValueError
+
+
+class Watch:
+    """Keeps the best point, and tells errors of the user's functions from those of the solver.
+
+    Attributes
+    ----------
+    count
+        Evaluations so far.
+    best
+        The smallest value and its vector.
+    """
+
+    def __init__(self, name: str, progress: bool = False, on_interrupt: str = "raise") -> None:
+        if on_interrupt not in ("raise", "return"):
+            raise NumgradValueError(
+                f"{name}: on_interrupt is 'raise' or 'return', got {on_interrupt!r}"
+            )
+        self.name, self.progress, self.on_interrupt = name, progress, on_interrupt
+        self.count = 0
+        self.best: tuple[float, np.ndarray] | None = None
+        self.raised: BaseException | None = None
+        self._shown = 0.0
+
+    def evaluated(self, value: float, x: np.ndarray) -> None:
+        """Take note of a value that is to become small, at a vector that nobody writes to."""
+        self.count += 1
+        if isfinite(value) and (self.best is None or value < self.best[0]):
+            self.best = value, x
+        if self.progress:
+            self._show()
+
+    def _show(self, last: bool = False) -> None:
+        stream, now = sys.stderr, time.monotonic()
+        drawn = stream.isatty()
+        if last or now - self._shown > (0.1 if drawn else 5.0):
+            self._shown = now
+            best = "" if self.best is None else f", best {self.best[0]:.6g}"
+            line = f"{self.name}: {self.count} evaluations{best}"
+            stream.write(f"\r{line}\x1b[K" + "\n" * last if drawn else f"{line}\n")
+            stream.flush()
+
+    def call(self, function: Callable[..., Any], *args: Any) -> Any:
+        """What a function of the user's returns; its errors are remembered."""
+        try:
+            return function(*args)
+        except BaseException as error:
+            self.raised = error
+            raise
+
+    def start(self, value: float, describe: Callable[[], str]) -> None:
+        """Refuse a first value with which no solver gets anywhere."""
+        if self.count <= 1 and not np.isfinite(value):
+            self.raised = NumgradValueError(
+                f"{self.name}: {describe()} is {value} at the start; start where it is finite"
+            )
+            raise self.raised
+
+    def interrupted(self, x: np.ndarray, **others: Any) -> OptimizeResult:
+        """The result after Ctrl-C, at the best point."""
+        return OptimizeResult(
+            x=x, success=False, status=-1, nfev=self.count,
+            message="Interrupted from the keyboard; this is the best point so far.", **others,
+        )  # fmt: skip
+
+    def run(
+        self, solver: Callable[[], Any], interrupted: Callable[[float, np.ndarray], Any]
+    ) -> Any:
+        """The result of a solver, or what ``interrupted`` makes of the best point."""
+        try:
+            # Trial steps overflow; the solvers step back.
+            with self._named(), np.errstate(all="ignore"):
+                return solver()
+        except KeyboardInterrupt:
+            if self.on_interrupt == "raise" or self.best is None:
+                raise
+            return interrupted(*self.best)
+        finally:
+            if self.progress:
+                self._show(last=True)
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        try:
+            yield
+        except (NumgradError, KeyboardInterrupt):
+            raise
+        except Exception as error:
+            if error is self.raised or self.count == 0:
+                raise  # the user's own; or SciPy's about its arguments
+            where = "" if self.best is None else f"; the best value was {self.best[0]:.6g}"
+            raise NumgradRuntimeError(
+                f"{self.name}: the solver failed after {self.count} evaluations with "
+                f"{type(error).__name__}: {error}{where}; try another method, or a start that is "
+                "scaled better"
+            ) from error

@@ -1,0 +1,32 @@
+"""A program of which a rank fails as its argument says."""
+
+import os
+import signal
+import sys
+import time
+
+import numgrad as ng
+from numgrad.distributed import work
+
+work.GRACE = 0.3
+fault = sys.argv[1]
+ng.distributed.init_process_group(timeout=1.0 if fault == "stuck" else 60)
+rank = ng.distributed.get_rank()
+ng.distributed.barrier()
+print(f"pid {os.getpid()}", flush=True)
+ng.distributed.barrier()
+if rank == 1:
+    if fault == "raise":
+        raise ValueError("no such row")
+    if fault == "leave":
+        sys.exit(0)
+    if fault == "status":
+        sys.exit("not today")
+    if fault == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if fault == "stuck":
+        time.sleep(60)
+if fault == "interrupt":
+    print("waiting", flush=True)
+    time.sleep(60)
+ng.distributed.all_reduce(ng.zeros(3))

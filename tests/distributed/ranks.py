@@ -1,0 +1,421 @@
+"""What several ranks check together: started by ``test_ranks``, prints a line for each check."""
+
+import copy
+import hashlib
+import pickle
+import re
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import numgrad as ng
+from numgrad import distributed as dist
+from numgrad import nn
+from numgrad.distributed import ReduceOp
+
+dist.init_process_group(timeout=60)
+RANK, SIZE = dist.get_rank(), dist.get_world_size()
+DDP = nn.parallel.DistributedDataParallel
+FOLDER = Path(sys.argv[1])
+
+
+def same_everywhere(tensors):
+    """All ranks have the same bits."""
+    found = hashlib.sha256(b"".join(t.detach().numpy().tobytes() for t in tensors)).hexdigest()
+    every = [None] * SIZE
+    dist.all_gather_object(every, found)
+    assert len(set(every)) == 1
+
+
+def raises(kind, match, call):
+    with pytest.raises(kind, match=re.escape(match)):
+        call()
+
+
+def of_rank(rank, dtype, shape=(3, 2)):
+    draw = np.random.default_rng(rank)
+    values = draw.integers(0, 5, shape) + (
+        1j * draw.integers(0, 5, shape) if dtype[0] == "c" else 0
+    )
+    return values.astype(dtype)
+
+
+def reductions():
+    for dtype in (
+        "bool",
+        "int8",
+        "int64",
+        "uint16",
+        "float32",
+        "float64",
+        "complex64",
+        "complex128",
+    ):
+        every = np.stack([of_rank(rank, dtype) for rank in range(SIZE)])
+        ops = {ReduceOp.SUM: np.sum, ReduceOp.PRODUCT: np.prod}
+        if dtype[0] != "c":
+            ops |= {ReduceOp.MIN: np.min, ReduceOp.MAX: np.max}
+        if dtype[0] in "fc":
+            ops[ReduceOp.AVG] = np.mean
+        if dtype[0] in "iu":
+            ops |= {ReduceOp.BAND: np.bitwise_and.reduce, ReduceOp.BXOR: np.bitwise_xor.reduce}
+        for op, reference in ops.items():
+            expected = reference(every, axis=0).astype(dtype)
+            x = ng.tensor(every[RANK])
+            dist.all_reduce(x, op)
+            np.testing.assert_allclose(x.numpy(), expected, rtol=1e-6)
+            wide = np.zeros((6, 4), dtype)
+            view = wide[::2, 1:3]  # neither contiguous nor alone in its memory
+            view[...] = every[RANK]
+            dist.reduce(view, SIZE - 1, op)
+            wanted = expected if RANK == SIZE - 1 else every[RANK]
+            np.testing.assert_allclose(view, wanted, rtol=1e-6)
+            assert not wide[1::2].any()
+            assert not wide[:, 0].any()
+    total, empty = ng.tensor(1.0), np.zeros((0, 3))
+    dist.all_reduce(total)
+    dist.all_reduce(empty)
+    assert total.item() == SIZE
+
+
+def collectives():
+    mine = ng.tensor(of_rank(RANK, "float64"))
+    every = [of_rank(rank, "float64") for rank in range(SIZE)]
+    found = [ng.zeros((3, 2)) for _ in range(SIZE)]
+    dist.all_gather(found, mine)
+    np.testing.assert_array_equal(np.stack(found), every)
+    whole = ng.zeros((SIZE * 3, 2))
+    dist.all_gather_into_tensor(whole, mine)
+    np.testing.assert_array_equal(whole.numpy(), np.concatenate(every))
+    found = [np.zeros((3, 2)) for _ in range(SIZE)] if RANK == 1 else None
+    dist.gather(mine, found, dst=1)
+    if RANK == 1:
+        np.testing.assert_array_equal(found, every)
+    part = ng.zeros((3, 2))
+    dist.scatter(part, every[::-1] if RANK == 0 else None, src=0)
+    np.testing.assert_array_equal(part.numpy(), every[SIZE - 1 - RANK])
+    dist.reduce_scatter(part, [mine * k for k in range(SIZE)])
+    np.testing.assert_array_equal(part.numpy(), RANK * np.sum(every, axis=0))
+    dist.reduce_scatter_tensor(part, np.concatenate([every[RANK]] * SIZE), ReduceOp.MAX)
+    np.testing.assert_array_equal(part.numpy(), np.max(every, axis=0))
+    source = ng.tensor(of_rank(RANK, "float32")).T
+    dist.broadcast(source, SIZE - 1)
+    np.testing.assert_array_equal(source.numpy(), of_rank(SIZE - 1, "float32").T)
+    objects = [{"a": RANK}, "b"] if RANK == 1 else [None, None]
+    dist.broadcast_object_list(objects, src=1)
+    assert objects == [{"a": 1}, "b"]
+
+
+def handles():
+    first, second = ng.tensor([1.0 + RANK]), ng.tensor([2.0])
+    works = [
+        dist.all_reduce(first, async_op=True),
+        dist.all_reduce(second, ReduceOp.AVG, async_op=True),
+    ]
+    assert works[1].wait()
+    assert works[0].wait()
+    assert works[0].is_completed()
+    assert first.item() == SIZE * (SIZE + 1) / 2
+    assert second.item() == 2.0
+    # a write is one: what was saved for a backward has changed
+    w = ng.tensor([3.0], requires_grad=True)
+    y = (w * first).sum()
+    dist.all_reduce(first)
+    raises(ng.NumgradRuntimeError, "in-place", y.backward)
+
+
+def messages():
+    to, source = (RANK + 1) % SIZE, (RANK - 1) % SIZE
+    works = [dist.isend(ng.full(3, float(RANK + k)), to, tag=k) for k in (0, 1)]
+    late, early = ng.zeros(3), ng.zeros(3)
+    assert dist.recv(late, source, tag=1) == source
+    assert dist.recv(early, tag=0) == source
+    assert (late - early).tolist() == [1.0] * 3
+    assert early[0].item() == source
+    assert all(work.wait() for work in works)
+    send = dist.isend(ng.zeros(2), to)
+    raises(ng.NumgradValueError, "that were sent", lambda: dist.recv(ng.zeros(3), source))
+    send.wait()
+    raises(ng.NumgradValueError, "is this one", lambda: dist.send(late, RANK))
+
+
+def groups():
+    pair = dist.new_group([0, 1])
+    x = ng.ones(2) * (RANK + 1)
+    if RANK < 2:
+        assert dist.get_world_size(pair) == 2
+        dist.all_reduce(x, group=pair)
+        assert x[0].item() == 3.0
+        dist.destroy_process_group(pair)
+    else:
+        assert dist.get_rank(pair) == -1
+        raises(ng.NumgradValueError, "not in the group", lambda: dist.all_reduce(x, group=pair))
+
+
+def disagreements():
+    x = ng.ones(3 + (RANK == 1))
+    raises(
+        ng.NumgradRuntimeError,
+        "rank 1: all_reduce(sum) of float64 (4,)",
+        lambda: dist.all_reduce(x),
+    )
+    x = ng.ones(3, dtype=ng.float32 if RANK else ng.float64)
+    raises(ng.NumgradRuntimeError, "of float64 (3,)", lambda: dist.broadcast(x, 0))
+    call = dist.barrier if RANK else lambda: dist.all_reduce(x)
+    raises(ng.NumgradRuntimeError, ": barrier", call)
+    assert x.tolist() == [1.0] * 3
+    models = [nn.Linear(2, 3 + RANK), nn.Linear(2, 2, bias=RANK == 0)]
+    raises(ng.NumgradRuntimeError, "is parameter weight of float64 (4, 2)", lambda: DDP(models[0]))
+    raises(ng.NumgradRuntimeError, "number 1 is not there", lambda: DDP(models[1]))
+    params = [ng.ones(RANK + 1, requires_grad=True)]
+    zero = ng.optim.ZeroRedundancyOptimizer
+    raises(ng.NumgradRuntimeError, "different parameters", lambda: zero(params, ng.optim.SGD))
+    dist.barrier()
+
+
+class Branches(nn.Module):
+    """Some parameters are used by some ranks, some by none; one is complex, one float32."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(4, 5)
+        self.parts = nn.ModuleList([nn.Linear(5, 1) for _ in range(SIZE)])
+        self.nowhere = nn.Linear(2, 2)
+        self.turn = nn.Parameter(ng.tensor([1 + 2j, 0.5j]))
+        self.short = nn.Parameter(ng.ones(5, dtype=ng.float32))
+
+    def forward(self, x, branch):
+        turned = (self.turn * self.turn.conj()).real.sum() * self.turn.real.sum()
+        return (self.parts[branch](self.first(x).tanh() * self.short).sum() * turned).sum()
+
+
+def means_of_gradients():
+    ng.random.manual_seed(RANK)
+    model = Branches()
+    ddp = DDP(model, bucket_cap_mb=1e-4)
+    same_everywhere(model.parameters())
+    alone = [copy.deepcopy(model) for _ in range(SIZE)]
+    data = np.random.default_rng(5).normal(size=(2, SIZE, 3, 4))
+    with ddp.no_sync():
+        ddp(ng.tensor(data[0, RANK]), RANK).backward()
+    for rank, one in enumerate(alone):
+        one(ng.tensor(data[0, rank]), rank).backward()
+    for p, q in zip(model.parameters(), alone[RANK].parameters(), strict=True):
+        assert (p.grad is None) == (q.grad is None)
+    ddp(ng.tensor(data[1, RANK]), RANK).backward()
+    for rank, one in enumerate(alone):
+        one(ng.tensor(data[1, rank]), rank).backward()
+    named = [dict(one.named_parameters()) for one in alone]
+    for name, p in model.named_parameters():
+        grads = [one[name].grad for one in named]
+        if name.startswith("nowhere"):
+            assert p.grad is None
+            continue
+        expected = sum(0 if g is None else g.numpy() for g in grads) / SIZE
+        np.testing.assert_allclose(
+            p.grad.numpy(), expected, rtol=1e-6 if name == "short" else 1e-13
+        )
+        assert p.grad.dtype == p.dtype
+    same_everywhere([p.grad for p in model.parameters() if p.grad is not None])
+    before = ng.nn.utils.clip_grad_norm_(ddp.parameters(), 0.1)
+    same_everywhere([before, *(p.grad for p in model.parameters() if p.grad is not None)])
+    loss = ddp(ng.ones((1, 4)), 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        raises(ng.NumgradRuntimeError, "has a graph", lambda: loss.backward(create_graph=True))
+
+
+class Fails(ng.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 1
+
+    @staticmethod
+    def backward(ctx, g):
+        raise LookupError("in a backward")
+
+
+def copies_and_failures():
+    model = nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 2))
+    ddp = DDP(model, bucket_cap_mb=1e-5)
+    x = ng.tensor(np.random.default_rng(RANK).normal(size=(3, 4)))
+    alone, twin = copy.deepcopy(model), copy.deepcopy(ddp)
+    for one in (alone, twin, ddp):
+        (one(x) ** 2).sum().backward()
+    grads = [one[0].weight.grad.numpy() for one in (model, twin.module, alone)]
+    np.testing.assert_array_equal(grads[0], grads[1])
+    assert not np.array_equal(grads[0], grads[2])
+    ng.optim.swa_utils.AveragedModel(ddp).update_parameters(ddp)
+    raises(ng.NumgradTypeError, "model.module", lambda: pickle.dumps(ddp))
+    hidden = ddp.module[:2](x)
+    raises(LookupError, "in a backward", lambda: model[2](Fails.apply(hidden)).sum().backward())
+    raises(ng.NumgradRuntimeError, "gradients of 0.weight, 0.bias", lambda: ddp(x))
+    for again in (False, True):  # retained: the mean of both
+        loss = (ddp(x) ** 2).sum()
+        ddp.zero_grad()
+        for _ in range(1 + again):
+            loss.backward(retain_graph=True)
+        np.testing.assert_allclose(model[0].weight.grad.numpy(), grads[0] * (1 + again))
+
+
+def norms_over_ranks():
+    w = ng.tensor(np.arange(1.0, 4.0) + RANK, requires_grad=True)
+    every = np.concatenate([np.arange(1.0, 4.0) + rank for rank in range(SIZE)])
+    for order in (2.0, 1.0, 3.0, np.inf):
+        w.grad = w.detach().clone()
+        total = nn.parallel.clip_grad_norm_([w], 0.5, order)
+        np.testing.assert_allclose(total.item(), np.linalg.norm(every, order), rtol=1e-14)
+        np.testing.assert_allclose(w.grad.numpy(), w.detach().numpy() * 0.5 / (total.item() + 1e-6))
+
+
+def network():
+    ng.random.manual_seed(3)
+    return nn.Sequential(nn.Linear(6, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 3))
+
+
+def training():
+    """A thousand steps: equal bits on all ranks, with the state on one or divided."""
+    rows, labels = np.random.default_rng(0).normal(size=(30, 6)), np.arange(30) % 3
+    sampler = ng.data.DistributedSampler(rows, seed=4)
+    loader = ng.data.DataLoader((rows, labels), batch_size=2, sampler=sampler)
+    plain, divided = network(), network()
+    optimizers = [
+        ng.optim.Adam(plain.parameters(), lr=1e-2),
+        ng.optim.ZeroRedundancyOptimizer(divided.parameters(), ng.optim.Adam, lr=1e-2),
+    ]
+    models = [DDP(plain), DDP(divided)]
+    steps = epoch = 0
+    while steps < STEPS:
+        sampler.set_epoch(epoch)
+        for x, y in loader:
+            for model, optimizer in zip(models, optimizers, strict=True):
+                optimizer.zero_grad()
+                nn.functional.cross_entropy(model(x), y).backward()
+                optimizer.step()
+            same_everywhere([*plain.parameters(), *divided.parameters()])
+            steps += 1
+        epoch += 1
+    for p, q in zip(plain.parameters(), divided.parameters(), strict=True):
+        np.testing.assert_array_equal(p.detach().numpy(), q.detach().numpy())
+    same_everywhere(next(iter(optimizers[0].state.values())).values())
+    assert sum(len(s) > 0 for s in optimizers[1].state.values()) < len(list(plain.parameters()))
+    return divided, optimizers
+
+
+def checkpoints():
+    """Written once; the state of all ranks, which loads anywhere."""
+    model, (whole, divided) = training()
+    raises(ng.NumgradRuntimeError, "consolidate_state_dict", divided.state_dict)
+    divided.consolidate_state_dict(to=0)
+    state = None
+    if RANK == 0:
+        state = {"model": model.state_dict(), "optimizer": divided.state_dict()}
+        for key, value in whole.state_dict()["state"].items():
+            for name, array in value.items():
+                np.testing.assert_array_equal(state["optimizer"]["state"][key][name], array)
+    path = FOLDER / "checkpoint.safetensors"
+    dist.checkpoint.save(state, path)
+    found = dist.checkpoint.load(path)
+    model.load_state_dict(found["model"])
+    divided.load_state_dict(found["optimizer"])
+    assert len(divided.state) < len(found["optimizer"]["state"])
+    divided.consolidate_state_dict(to=SIZE - 1)
+    if RANK == SIZE - 1:
+        ng.optim.Adam(network().parameters()).load_state_dict(divided.state_dict())
+    kind = OSError if RANK == 0 else ng.NumgradRuntimeError
+    raises(kind, "none", lambda: dist.checkpoint.save({}, FOLDER / "none" / "file"))
+
+
+def groups_of_parameters():
+    """Options of groups, schedules, groups that are added; fewer parameters than ranks."""
+    results = []
+    for zero in (False, True):
+        params = [ng.full(k + 1, 1.0, requires_grad=True) for k in range(3)]
+        groups = [{"params": params[:1], "lr": 0.5}, {"params": params[1:2]}]
+        options = {"lr": 0.1, "momentum": 0.9}
+        if zero:
+            optimizer = ng.optim.ZeroRedundancyOptimizer(groups, ng.optim.SGD, **options)
+        else:
+            optimizer = ng.optim.SGD(groups, **options)
+        schedule = ng.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
+        for step in range(4):
+            if step == 2:
+                optimizer.add_param_group({"params": params[2:]})
+            optimizer.zero_grad()
+            sum((p * p * p).sum() for p in params).backward()
+            optimizer.step()
+            schedule.step() if step < 2 else None
+        results.append(np.concatenate([p.detach().numpy() for p in params]))
+    np.testing.assert_array_equal(*results)
+
+
+def uneven_data():
+    for by_all in (True, False):
+        model = network()
+        ddp = DDP(model, bucket_cap_mb=1e-4)
+        optimizer = ng.optim.SGD(ddp.parameters(), lr=0.1, momentum=0.5)
+        alone = network()
+        draw = np.random.default_rng(1)
+        batches = [[draw.normal(size=(4, 6)) for _ in range(2 + rank)] for rank in range(SIZE)]
+        step = ng.optim.SGD(alone.parameters(), lr=0.1, momentum=0.5)
+        with ddp.join(divide_by_initial_world_size=by_all, optimizers=[optimizer]):
+            for x in batches[RANK]:
+                optimizer.zero_grad()
+                (ddp(ng.tensor(x)) ** 2).mean().backward()
+                optimizer.step()
+        for k in range(1 + SIZE):
+            active = [own[k] for own in batches if k < len(own)]
+            step.zero_grad()
+            for x in active:
+                loss = (alone(ng.tensor(x)) ** 2).mean()
+                (loss / (SIZE if by_all else len(active))).backward()
+            step.step()
+        for p, q in zip(model.parameters(), alone.parameters(), strict=True):
+            np.testing.assert_allclose(p.detach().numpy(), q.detach().numpy(), rtol=1e-10)
+        same_everywhere([*model.parameters(), *model.buffers()])
+        same_everywhere([state["momentum_buffer"] for state in optimizer.state.values()])
+
+    def strict():
+        with ddp.join(throw_on_early_termination=True):
+            for x in batches[RANK]:
+                (ddp(ng.tensor(x)) ** 2).mean().backward()
+
+    raises(ng.NumgradRuntimeError, "has no more data", strict)
+    dist.barrier()
+
+
+def refusals():
+    x = ng.ones(2, requires_grad=True)
+    raises(ng.NumgradRuntimeError, "detach()", lambda: dist.all_reduce(x))
+    raises(ng.NumgradRuntimeError, "detach()", lambda: dist.all_reduce(x * 2))
+    raises(ng.NumgradTypeError, "list", lambda: dist.all_reduce([1.0]))
+    raises(ng.NumgradTypeError, "float16", lambda: dist.all_reduce(np.ones(2, np.float16)))
+    raises(ng.NumgradTypeError, "ReduceOp", lambda: dist.all_reduce(np.ones(2), "sum"))
+    raises(
+        ng.NumgradTypeError,
+        "no reduction min",
+        lambda: dist.all_reduce(np.ones(2) + 0j, ReduceOp.MIN),
+    )
+    raises(ng.NumgradValueError, f"rank {SIZE} is not", lambda: dist.broadcast(np.ones(2), SIZE))
+    raises(ng.NumgradTraceError, "ng.jit", lambda: ng.jit(lambda t: dist.all_reduce(t))(np.ones(2)))
+    raises(ng.NumgradRuntimeError, "already", dist.init_process_group)
+    x.detach()
+    with ng.no_grad():
+        dist.all_reduce(x)
+    assert x[0].item() == SIZE
+
+
+STEPS = int(sys.argv[2])
+CHECKS = [
+    reductions, collectives, handles, messages, groups, disagreements, means_of_gradients,
+    copies_and_failures, norms_over_ranks, checkpoints, groups_of_parameters, uneven_data, refusals,
+]  # fmt: skip
+for check in CHECKS:
+    check()
+    dist.barrier()
+    if RANK == 0:
+        print("checked", check.__name__, flush=True)
+dist.destroy_process_group()

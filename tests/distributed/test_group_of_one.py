@@ -1,0 +1,151 @@
+"""A process by itself runs the same programs; what needs no second rank is checked here."""
+
+import numpy as np
+import pytest
+
+import numgrad as ng
+from numgrad import distributed as dist
+from numgrad.distributed import ReduceOp
+from numgrad.nn.parallel.reducer import arranged
+
+
+@pytest.fixture
+def alone():
+    dist.init_process_group()
+    yield
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
+def test_collectives_of_one(alone):
+    x = np.arange(6.0).reshape(2, 3).T
+    y, out, parts = ng.tensor(x), ng.zeros((3, 2)), [ng.zeros((3, 2))]
+    for op in (ReduceOp.SUM, ReduceOp.AVG, ReduceOp.MAX):
+        assert dist.all_reduce(y, op, async_op=True).wait()
+    dist.broadcast(y, 0)
+    dist.reduce(y, 0)
+    dist.all_gather(parts, y)
+    np.testing.assert_array_equal(parts[0].numpy(), x)
+    dist.reduce_scatter(out, [y])
+    np.testing.assert_array_equal(out.numpy(), x)
+    for call in (dist.gather, dist.scatter):
+        target = ng.zeros((3, 2))
+        call(*((y, [target]) if call is dist.gather else (target, [y])))
+        np.testing.assert_array_equal(target.numpy(), x)
+    found = [None]
+    dist.all_gather_object(found, {"a": 1})
+    assert found == [{"a": 1}]
+    dist.barrier()
+    assert (dist.get_rank(), dist.get_world_size(), dist.get_backend()) == (0, 1, "mpi")
+    for call in (dist.send, dist.recv):
+        with pytest.raises(ng.NumgradValueError):
+            call(y, 0)
+    with pytest.raises(ng.NumgradValueError, match="no other rank"):
+        dist.recv(y)
+
+
+def test_without_a_group():
+    for call in (dist.get_rank, dist.barrier, lambda: dist.all_reduce(ng.ones(2))):
+        with pytest.raises(ng.NumgradRuntimeError, match="init_process_group"):
+            call()
+    with pytest.raises(ng.NumgradValueError, match="'mpi'"):
+        dist.init_process_group("gloo")
+    with pytest.raises(ng.NumgradValueError, match="world_size=3"):
+        dist.init_process_group(world_size=3)
+    with pytest.raises(ng.NumgradValueError, match="timeout"):
+        dist.init_process_group(timeout=0)
+    assert not dist.is_initialized()
+
+
+def test_groups_end(alone):
+    group = dist.new_group([0])
+    dist.destroy_process_group()
+    assert not dist.is_initialized()
+    dist.init_process_group()
+    with pytest.raises(ng.NumgradRuntimeError, match="was destroyed"):
+        dist.barrier(group)
+    with pytest.raises(ng.NumgradTypeError, match="new_group"):
+        dist.barrier("all")
+    with pytest.raises(ng.NumgradValueError, match="at least one"):
+        dist.new_group([])
+
+
+def test_model_and_optimizer_of_one(alone):
+    results = []
+    for wrapped in (False, True):
+        ng.random.manual_seed(0)
+        model = ng.nn.Linear(3, 2)
+        called, optimizer = model, ng.optim.Adam(model.parameters(), lr=0.1)
+        if wrapped:
+            called = ng.nn.parallel.DistributedDataParallel(model)
+            optimizer = ng.optim.ZeroRedundancyOptimizer(
+                [{"params": [p]} for p in model.parameters()], ng.optim.Adam, lr=0.1
+            )
+            with called.join(), called.no_sync():
+                called(ng.ones((1, 3))).sum().backward()
+        for _ in range(3):
+            optimizer.zero_grad()
+            (called(ng.ones((4, 3))) ** 2).sum().backward()
+            optimizer.step()
+        results.append([p.detach().numpy() for p in model.parameters()])
+    for one, other in zip(*results, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert set(called.state_dict()) == {"module.weight", "module.bias"}
+    assert len(optimizer.state_dict()["state"]) == 2
+
+
+def test_bad_arguments(alone):
+    ddp, zero = ng.nn.parallel.DistributedDataParallel, ng.optim.ZeroRedundancyOptimizer
+    with pytest.raises(ng.NumgradTypeError, match="Module"):
+        ddp(3)  # pyright: ignore
+    with pytest.raises(ng.NumgradValueError, match="no parameter"):
+        ddp(ng.nn.ReLU())
+    with pytest.raises(ng.NumgradValueError, match="bucket_cap_mb"):
+        ddp(ng.nn.Linear(1, 1), bucket_cap_mb=0)
+    with pytest.raises(ng.NumgradTypeError, match="optimizer_class"):
+        zero([ng.ones(1, requires_grad=True)], "Adam")  # pyright: ignore
+    with pytest.raises(ng.NumgradTypeError, match="LBFGS"):
+        zero([ng.ones(1, requires_grad=True)], ng.optim.LBFGS)
+    with pytest.raises(ng.NumgradValueError, match="lr"):
+        zero([ng.ones(1, requires_grad=True)], ng.optim.Adam, lr=-1.0)
+
+
+def test_buckets_hold_one_dtype_and_at_most_their_size():
+    dtypes = [np.float32, np.float64]
+    params = [ng.zeros(100 * (k + 1), dtype=dtypes[k % 3 == 0]) for k in range(20)]
+    buckets = arranged(params, 5000)
+    assert sorted(k for bucket in buckets for k in bucket) == list(range(20))
+    for bucket in buckets:
+        assert bucket == sorted(bucket, reverse=True)
+        assert len({params[k].dtype for k in bucket}) == 1
+        assert len(bucket) == 1 or sum(params[k].nbytes for k in bucket) <= 5000
+
+
+@pytest.mark.parametrize("drop_last", [False, True])
+@pytest.mark.parametrize("count", [0, 1, 2, 7, 9])
+def test_samplers_of_ranks_share_all_samples(count, drop_last):
+    samplers = [
+        ng.data.DistributedSampler(range(count), 3, rank, seed=5, drop_last=drop_last)
+        for rank in range(3)
+    ]
+    orders = []
+    for epoch in (0, 1, 0):
+        for sampler in samplers:
+            sampler.set_epoch(epoch)
+        parts = [list(sampler) for sampler in samplers]
+        assert {len(part) for part in parts} == {len(samplers[0])}
+        every = [number for row in zip(*parts, strict=True) for number in row]
+        assert drop_last or set(every) == set(range(count))
+        assert not drop_last or len(set(every)) == len(every) == count // 3 * 3
+        orders.append(every)
+    assert orders[0] == orders[2]
+    assert count < 7 or orders[0] != orders[1]
+
+
+def test_sampler_wants_its_place():
+    with pytest.raises(ng.NumgradRuntimeError, match="init_process_group"):
+        ng.data.DistributedSampler(range(3))
+    with pytest.raises(ng.NumgradValueError, match="below num_replicas"):
+        ng.data.DistributedSampler(range(3), 2, 2)
+    with pytest.raises(ng.NumgradTypeError, match="shuffle"):
+        ng.data.DistributedSampler(range(3), 2, 1, shuffle=1)  # pyright: ignore

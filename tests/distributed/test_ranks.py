@@ -1,0 +1,123 @@
+"""Several ranks: what they compute together, and that none is left when one fails."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from numgrad.cli import launch
+
+HERE = Path(__file__).parent
+FEW = find_spec("mpi4py") is None or launch._mpiexec() is None
+needs_mpi = pytest.mark.skipif(FEW, reason="needs the extra mpi")
+PATIENCE = 150
+
+
+def start(count, program, *arguments, **variables):
+    command = [sys.executable, "-m", "numgrad", "launch", "-n", str(count), str(program)]
+    environment = {**os.environ, "PYTHONWARNINGS": "error", **variables}
+    return subprocess.Popen(
+        [*command, *map(str, arguments)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def output(started):
+    """What was printed, and the status; all that was started is ended."""
+    try:
+        text, _ = started.communicate(timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        started.send_signal(signal.SIGINT)
+        text, _ = started.communicate(timeout=30)
+        pytest.fail(f"not done after {PATIENCE} s:\n{text}")
+    return text, started.returncode
+
+
+def is_there(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@needs_mpi
+@pytest.mark.slow(cases=1)
+@pytest.mark.parametrize(("count", "steps"), [(3, 60), (2, 1000), (4, 60), (1, 60)])
+def test_ranks(count, steps, tmp_path):
+    if count == 1:  # the same program, without an MPI; other ranks are what most checks are about
+        pytest.skip("checked by the examples in docstrings")
+    text, status = output(start(count, HERE / "ranks.py", tmp_path, steps))
+    assert status == 0, text
+    assert text.count("checked") == 13, text
+
+
+FAULTS = {
+    "raise": (1, "rank 1 of 2 failed with ValueError: no such row"),
+    "leave": (1, "rank 1 of 2 has ended its program"),
+    "die": (9, "rank 1 died"),
+    "status": (1, "rank 1 of 2 failed with SystemExit: not today"),
+    "stuck": (1, "waited 1 s for rank 1 of 2"),
+}
+
+
+@needs_mpi
+@pytest.mark.slow(cases=3)
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_rank_that_fails_ends_the_others(fault):
+    status, message = FAULTS[fault]
+    text, found = output(start(2, HERE / "faults.py", fault))
+    assert message in text
+    assert found == status, text
+    pids = [int(number) for number in re.findall(r"pid (\d+)", text)]
+    assert len(pids) == 2
+    assert not any(map(is_there, pids))
+
+
+@needs_mpi
+def test_ctrl_c_ends_all_ranks():
+    started = start(2, HERE / "faults.py", "interrupt")
+    lines = []
+    while sum("waiting" in line for line in lines) < 2:
+        line = started.stdout.readline()
+        assert line, "".join(lines)
+        lines.append(line)
+    started.send_signal(signal.SIGINT)
+    text, status = output(started)
+    assert status == 130, text
+    pids = [int(number) for number in re.findall(r"pid (\d+)", "".join(lines))]
+    assert len(pids) == 2
+    assert not any(map(is_there, pids))
+
+
+def test_launch_of_one_rank_needs_no_mpi(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sys, numgrad as ng; ng.distributed.init_process_group()\nsys.exit(7)"
+    )
+    assert output(start(1, program)) == ("", 7)
+    text, status = output(start(2, tmp_path / "nothing.py"))
+    assert (status, "there is no file" in text) == (2, True)
+
+
+@pytest.mark.parametrize("variable", ["NUMGRAD_WORLD_SIZE", "OMPI_COMM_WORLD_SIZE"])
+def test_ranks_that_mpi_does_not_see_are_an_error(variable):
+    program = "import numgrad as ng; ng.distributed.init_process_group()"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, variable: "4"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE,
+    )
+    assert done.returncode == 1
+    assert f"the launcher started 4 ranks ({variable}" in done.stderr
