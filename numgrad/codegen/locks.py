@@ -34,6 +34,8 @@ ACCUMULATORS = threading.RLock()
 ENTRIES = threading.RLock()
 """Held while functions behind calls of operations are made or get other code, and while a profile
 starts."""
+FUNCTIONS = threading.RLock()
+"""Held while the functions that a worker keeps are looked up."""
 HOOKS = threading.RLock()
 """Held while leaves with hooks are counted."""
 GRADIENTS = threading.RLock()
@@ -76,7 +78,7 @@ def give_way() -> None:
 
 def _locks() -> list[Any]:
     """All locks that a fork waits for; those of libraries once these are loaded."""
-    found: list[Any] = [ACCUMULATORS, ENTRIES, HOOKS, GRADIENTS, KERNELS, POOL]
+    found: list[Any] = [ACCUMULATORS, ENTRIES, FUNCTIONS, HOOKS, GRADIENTS, KERNELS, POOL]
     for module, path in _OTHERS.items():
         lock: Any = sys.modules.get(module)
         for name in path.split("."):

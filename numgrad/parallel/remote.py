@@ -16,12 +16,12 @@ from collections import OrderedDict
 from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
-from threading import Lock
 from typing import Any
 from uuid import uuid4
 
 import numpy as np
 
+from numgrad.codegen.locks import FUNCTIONS
 from numgrad.compiler.api import jit as compiled
 from numgrad.core.tree import flatten, unflatten
 from numgrad.errors import NumgradTypeError, NumgradValueError
@@ -32,7 +32,6 @@ KEPT = 64
 """Functions that a worker keeps."""
 
 _kept: OrderedDict[str, Callable[..., Any]] = OrderedDict()
-_lock = Lock()
 
 
 class Remote:
@@ -70,7 +69,7 @@ class Remote:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What the function, as ``make`` made it ready, returns for one piece."""
-        with _lock:
+        with FUNCTIONS:
             built = _kept.get(self.key)
             if built is None:
                 function = self._function

@@ -96,7 +96,7 @@ class Event:
 def events_of(taken: Taken) -> list[Event]:
     """All events, by thread, and in each as they began."""
     found: list[Event] = []
-    known = _Known()
+    known = _FoundOnce()
     for number, name, notes in taken.threads:
         length = len(notes) - len(notes) % STRIDE  # another thread may be at it
         rows = [tuple(notes[k : k + STRIDE]) for k in range(0, length, STRIDE)]
@@ -109,7 +109,7 @@ def events_of(taken: Taken) -> list[Event]:
     return found
 
 
-class _Known:
+class _FoundOnce:
     """What is found out once: lines of code, lines that recorded nodes, and parts of kernels."""
 
     def __init__(self) -> None:
@@ -137,7 +137,7 @@ class _Known:
 
 
 def _of_thread(
-    rows: Sequence[tuple], start: int, thread: tuple[int, str], known: _Known
+    rows: Sequence[tuple], start: int, thread: tuple[int, str], known: _FoundOnce
 ) -> list[Event]:
     """Events of one thread; ``known`` gets the lines that recorded nodes."""
     # what ended later is around what began at the same time
@@ -173,7 +173,7 @@ def _of_thread(
 
 
 def _event(
-    known: _Known, what: Any, begin: int, end: int, number: int, code: Any, position: int
+    known: _FoundOnce, what: Any, begin: int, end: int, number: int, code: Any, position: int
 ) -> Event:
     """The event of one note: Note [Notes]."""
     if type(what) is Span:
@@ -216,7 +216,7 @@ def _bytes_backward(call: Call, mask: int, owned: int) -> tuple[int, int]:
 
 
 def _nests(
-    kernel: Event, known: _Known, program: Any, step: Any, lengths: dict[int, int]
+    kernel: Event, known: _FoundOnce, program: Any, step: Any, lengths: dict[int, int]
 ) -> Iterator[Event]:
     """The parts of a kernel, its time divided among them by their estimated work.
 

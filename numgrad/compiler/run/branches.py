@@ -60,7 +60,7 @@ def compiled_branches(
     outsides = [body.outside for body in bodies]
     parts, besides = joined(list(zip(_given_all(bodies), outsides, strict=True)))
     made = iter(run_inner(parts, (which, *numbers, *besides)) if places else ())
-    out = [None if k in absent else next(made) for k in range(count)]
+    out: list[Tensor | None] = [None if k in absent else next(made) for k in range(count)]
     for k, column in zip(places, columns, strict=True):
         array = getattr(out[k], "_array", None)
         if all(w for _, w in column) and isinstance(array, TracedArray):  # pyright: ignore
