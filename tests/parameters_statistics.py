@@ -147,6 +147,7 @@ CASES: dict[Any, list[Call]] = {
     np.polyder: [call(P), call(p=P, m=2), call(K, 0)],
     np.polyint: [call(P), call(p=P, m=2), call(P, 2, k=3.0), call(P, 2, [1.0, 2.0])],
     np.poly: [call(V), call(seq_of_zeros=C), call(np.array([1j, -1j])), call(K)],
+    np.roots: [call(np.array([1.0, 0.0, 4.0])), call(p=K)],
     np.polyfit: [call(P, V[[0, 1, 2, 0]], 1), call(P, X[0, [0, 1, 2, 1]], deg=2, w=P + 1),
                  call(P, B[0, 0], 1, rcond=1e-10, cov=True), call(P, B[0].T, 1),
                  call(P, B[0, 0], 1, None, False, P + 1, "unscaled"), call(P, B[1].T, 1, cov=True)],

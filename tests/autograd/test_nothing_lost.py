@@ -217,6 +217,10 @@ def test_sparse_matrices_of_scipy():
     sparse = pytest.importorskip("scipy.sparse")
     matrix = sparse.csr_array(np.eye(2))
     np.testing.assert_array_equal(matrix @ ng.ones(2), [1.0, 1.0])
-    for operation in (lambda t: matrix @ t, lambda t: t @ matrix, matrix.dot, lambda t: matrix * t):
+    for operation in (lambda t: matrix @ t, lambda t: t @ matrix, matrix.dot):
+        t = ng.ones(2, requires_grad=True)
+        operation(t).sum().backward()
+        np.testing.assert_array_equal(t.grad, [1.0, 1.0])
+    for operation in (lambda t: matrix * t, lambda t: t * matrix):
         with pytest.raises(RuntimeError, match="requires grad"):
             operation(ng.ones(2, requires_grad=True))
