@@ -173,7 +173,9 @@ def functions_stub() -> str:
     homes = _imported(ng)
     for name, home in vars(ng)["_ON_FIRST_USE"].items():
         if name not in LATE:
-            homes[name] = home.removesuffix(f".{name}") if name in ng._SUBPACKAGES else home
+            homes[name] = (
+                home.removesuffix(f".{name}") if name in vars(ng)["_SUBPACKAGES"] else home
+            )
     return _functions(ng, homes, "__version__: str\n\n")
 
 
