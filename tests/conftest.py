@@ -44,6 +44,9 @@ def pytest_collection_modifyitems(config, items):
     ``--left-out`` runs the other cases: with a run without options before it, that is everything.
     ``--one-in N`` takes a sample of what would run, by checksums of the names.
     """
+    changing = [item.nodeid for item in items if " at 0x" in item.nodeid]
+    if changing:
+        raise pytest.UsageError(f"names that change from process to process: {changing}")
     kept, left_out = _by_options(config, items)
     sample = config.getoption("--one-in")
     taken = [item for item in kept if zlib.crc32(item.nodeid.encode()) % sample == 0]
