@@ -77,7 +77,8 @@ class ColumnsInterpreter(ForwardInterpreter):
             else:
                 out, call = bind(op, args, params), None
             if active:
-                self._push(op, args, params, given, out, call)
+                with np.errstate(all="ignore"):  # silent as kernels are
+                    self._push(op, args, params, given, out, call)
         finally:
             state.interpreters = before
             state.refresh()

@@ -31,7 +31,7 @@ def of_parameters(rng, x):
 
     def step(c, _):
         drawn = rng.gamma(np.exp(x), c**2) + rng.exponential(c**2) + rng.beta(x, 2 * x)
-        return np.tanh(drawn) + rng.lognormal(c, x), drawn
+        return np.tanh(drawn) + np.log1p(rng.lognormal(c, x)), drawn
 
     return ng.scan(step, x, length=3)
 
