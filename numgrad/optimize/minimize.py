@@ -129,8 +129,8 @@ def minimize(
     objective = made("minimize", f, unknowns, args, jit, watch)
     limits = bounds_of_elements("minimize", unknowns, bounds)
 
-    def values(function: Callable[..., Any]) -> Values:
-        return Values("minimize (a constraint)", function, unknowns, (), jit, Watch("minimize"))
+    def values(function: Callable[..., Any], args: Any) -> Values:
+        return Values("minimize (a constraint)", function, unknowns, args, jit, Watch("minimize"))
 
     result = search(objective, method, limits, constraints, values, tol, options, callback, hess)
     result.x = unknowns.shown(result.x)
@@ -142,7 +142,7 @@ def search(
     method: Any,
     bounds: Any,
     constraints: Any,
-    values: Callable[[Callable[..., Any]], Any],
+    values: Callable[[Callable[..., Any], Any], Any],
     tol: float | None,
     options: Mapping[str, Any] | None,
     callback: Callable[[Any], Any] | None,
@@ -197,6 +197,11 @@ def _second_order(kind: Any, hess: Any, objective: Objective) -> dict[str, Any]:
     if isinstance(hess, str) and hess in ("product", "matrix"):
         return (
             {"hessp": objective.product_at} if hess == "product" else {"hess": objective.matrix_at}
+        )
+    if isinstance(hess, str) and hess not in ("2-point", "3-point", "cs"):
+        raise NumgradValueError(
+            f"minimize: there is no hess {hess!r}; choose 'product', 'matrix', or for trust-constr "
+            "also '2-point', '3-point' or 'cs'"
         )
     return {"hess": hess}
 
