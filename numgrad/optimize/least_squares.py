@@ -110,6 +110,11 @@ def least_squares(
     NumgradRuntimeError
         If the solver fails with an error.
 
+    Notes
+    -----
+    The solution is an array of numbers: it has no gradient by what ``residuals`` closes over, and
+    counts as constant inside of ``ng.grad``. Where that is wanted, see ``ng.implicit``.
+
     Examples
     --------
     >>> import numpy as np, numgrad as ng
@@ -163,7 +168,8 @@ def solved(
     elif method == "lm" and not (plain and count >= unknowns.x0.size):
         raise NumgradValueError(
             f"{name}: 'lm' takes no bounds, loss, callback, sparse Jacobian or operator, and at "
-            f"least as many residuals as unknowns (here {count} and {unknowns.x0.size}); choose 'trf'"
+            f"least as many residuals as unknowns (here {count} and {unknowns.x0.size}); choose "
+            "'trf'"
         )
     finest = max(float(np.finfo(dtype).eps) for dtype in unknowns.packing.real_dtypes)
     for tolerance in ("ftol", "xtol", "gtol"):
@@ -175,7 +181,8 @@ def solved(
         options["max_nfev"] = MOST_EVALUATIONS
     if callback is not None:
         options["callback"] = _callback(values, callback)
-    if jacobian != "dense":
+    whole = jacobian == "dense" or unknowns.x0.size == 1  # SciPy's plane of two steps needs two
+    if not whole:
         options["tr_solver"] = "lsmr"
     if jacobian == "sparse" and unknowns.packing.is_complex:
         raise NumgradValueError(
@@ -188,9 +195,13 @@ def solved(
     def solver() -> Any:
         if method == "lm" and isinstance(options["x_scale"], str):
             return _by_minpack(values, options)
-        derive = {"dense": values.jac, "sparse": values.sparse, "operator": values.operator}
+        derive: Any = values.sparse if jacobian == "sparse" else values.operator
         return optimize.least_squares(
-            values.fun, unknowns.x0.copy(), jac=derive[jacobian], method=method, **options
+            values.fun,
+            unknowns.x0.copy(),
+            jac=values.jac if whole else derive,
+            method=method,
+            **options,
         )
 
     def interrupted(value: float, x: np.ndarray) -> Any:

@@ -111,6 +111,9 @@ def minimize(
     one. Numbers of float32 are rounded at each evaluation: differences of ``f`` below its seventh
     digit are noise, so choose ``tol`` not below 1e-4 or so.
 
+    The solution is an array of numbers: it has no gradient by what ``f`` closes over, and counts as
+    constant inside of ``ng.grad``. Where that is wanted, see ``ng.implicit.argmin``.
+
     Examples
     --------
     >>> import numpy as np, numgrad as ng

@@ -270,3 +270,9 @@ def test_what_has_no_sparse_jacobian_is_named(call, words):
         ng.least_squares(call, [1.0, 2.0], jacobian="sparse")
     with pytest.raises(NumgradError, match="the start is complex"):
         ng.least_squares(np.real, [1j], jacobian="sparse")
+
+
+@pytest.mark.parametrize("jacobian", ["sparse", "operator"])
+def test_one_unknown_needs_no_plane_of_steps(jacobian):
+    found = ng.least_squares(lambda p: p - 7, [0.0], jacobian=jacobian)
+    np.testing.assert_allclose(found.x, [7.0])
