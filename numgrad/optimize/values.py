@@ -200,7 +200,9 @@ def _of_complex(product: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.nda
     """A product with a real matrix, of complex vectors too."""
 
     def extended(v: np.ndarray) -> np.ndarray:
-        return product(v.real) + 1j * product(v.imag) if np.iscomplexobj(v) else product(v)
+        if not np.iscomplexobj(v):
+            return product(v)
+        return product(np.real(v)) + 1j * product(np.imag(v))
 
     return extended
 
