@@ -195,11 +195,12 @@ def solved(
     def solver() -> Any:
         if method == "lm" and isinstance(options["x_scale"], str):
             return _by_minpack(values, options)
-        derive: Any = values.sparse if jacobian == "sparse" else values.operator
+        others: Any = values.sparse if jacobian == "sparse" else values.operator
+        derive: Any = values.jac if whole else others
         return optimize.least_squares(
             values.fun,
             unknowns.x0.copy(),
-            jac=values.jac if whole else derive,
+            jac=derive,
             method=method,
             **options,
         )
