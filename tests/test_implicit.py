@@ -203,3 +203,15 @@ def test_what_is_wrong_is_named(name):
     call, match = BAD[name]
     with pytest.raises(ng.NumgradError, match=match):
         call()
+
+
+@pytest.mark.parametrize("f", [lambda x: x**2, np.conj], ids=["square", "conj"])
+def test_a_function_that_is_not_linear_is_refused(f):
+    with pytest.raises(ng.NumgradValueError, match="not linear"):
+        implicit.linear_solve(f, np.array([1.5 + 1j, 2.0]))
+
+
+def test_a_nearly_singular_linear_function_is_solved():
+    hilbert = 1 / (np.arange(12)[:, None] + np.arange(12) + 1)
+    found = implicit.linear_solve(lambda x: hilbert @ x, np.ones(12))
+    np.testing.assert_allclose(hilbert @ found, np.ones(12), rtol=1e-4)

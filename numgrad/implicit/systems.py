@@ -237,8 +237,27 @@ def _of_function(a: Callable, b: Any, args: Sequence[Any], method: Linear) -> An
         return [OPS["reshape"](v[s:e], x.shape) for s, e, x in cut]
 
     units = Tensor(np.eye(int(ends[-1]), dtype=vector.dtype))
-    columns = vmap(lambda e: _raveled(apply(parts(e), *inputs)))(units)
-    return right.nested(parts(solve(OPS["matrix_transpose"](columns), vector)))
+    matrix = OPS["matrix_transpose"](vmap(lambda e: _raveled(apply(parts(e), *inputs)))(units))
+    found = solve(matrix, vector)
+    _check_linear(lambda x: _raveled(apply(parts(x), *inputs)), matrix, found)
+    return right.nested(parts(found))
+
+
+def _check_linear(apply: Callable[[Tensor], Tensor], matrix: Tensor, x: Tensor) -> None:
+    """Look whether the function does with the solution what its matrix does, given numbers."""
+    m, v = (state.ground.numbers(t) for t in (matrix, x))
+    if m is None or v is None:
+        return
+    with no_grad():
+        got = state.ground.numbers(apply(Tensor(np.array(v))))
+    if got is None:
+        return
+    size = np.linalg.norm(m) * np.linalg.norm(v)
+    if np.linalg.norm(got - m @ v) > np.sqrt(np.finfo(m.dtype).eps) * size:
+        raise NumgradValueError(
+            "linear_solve: the function does otherwise with the solution than with unit vectors, "
+            "so it is not linear; solve it by ng.implicit.root"
+        )
 
 
 def _raveled(parts: Sequence[Tensor]) -> Tensor:

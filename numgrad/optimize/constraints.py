@@ -24,6 +24,7 @@ class Constraint:
     high: Any = np.inf
     keep_feasible: Any = False
     hess: Any = None
+    args: Any = ()
 
 
 def constraint(
@@ -75,7 +76,7 @@ def constraint(
 
 
 def constraints_for_scipy(
-    name: str, kind: Any, constraints: Any, made: Callable[[Callable[..., Any]], Any]
+    name: str, kind: Any, constraints: Any, made: Callable[[Callable[..., Any], Any], Any]
 ) -> Any:
     """Constraints with functions of the vector; ``made`` gives ``Values`` of one."""
     single = isinstance(constraints, Mapping | Constraint) or not isinstance(constraints, Iterable)
@@ -86,14 +87,15 @@ def constraints_for_scipy(
             found.append(given)
             continue
         wanted = _constraint(name, k, given)
-        values = made(wanted.function)
+        values = made(wanted.function, wanted.args)
+        low, high = _limits(name, k, wanted, values.fun(values.unknowns.x0).size)
         others: dict[str, Any] = {"keep_feasible": wanted.keep_feasible}
         if kind not in WITHOUT_GRADIENT:
             others["jac"] = values.jac
         if kind == "trust-constr":
             exact = wanted.hess is None or type(wanted.hess) is BFGS  # SciPy's default
             others["hess"] = values.hess if exact else wanted.hess
-        found.append(NonlinearConstraint(values.fun, wanted.low, wanted.high, **others))
+        found.append(NonlinearConstraint(values.fun, low, high, **others))
     return found or ()
 
 
@@ -104,12 +106,25 @@ def _constraint(name: str, k: int, given: Any) -> Constraint:
         return Constraint(given.fun, given.lb, given.ub, given.keep_feasible, given.hess)
     if (
         isinstance(given, Mapping)
-        and given.keys() == {"type", "fun"}
-        and given["type"] in ("eq", "ineq")
+        and {"type", "fun"} <= given.keys() <= {"type", "fun", "args", "jac"}
+        and str(given["type"]).lower() in ("eq", "ineq")
     ):
-        return Constraint(given["fun"], 0.0, 0.0 if given["type"] == "eq" else np.inf)
+        high = 0.0 if given["type"].lower() == "eq" else np.inf
+        return Constraint(given["fun"], 0.0, high, args=given.get("args", ()))
     raise NumgradValueError(
         f"{name}: constraint {k} is {given!r}; give ng.constraint(g, low, high), a dictionary with "
-        "'type' ('eq' or 'ineq') and 'fun', or a NonlinearConstraint or LinearConstraint of "
-        "scipy.optimize"
+        "'type' ('eq' or 'ineq'), 'fun' and perhaps 'args', or a NonlinearConstraint "
+        "or LinearConstraint of scipy.optimize"
     )
+
+
+def _limits(name: str, k: int, wanted: Constraint, count: int) -> list[Any]:
+    """The ends for each of the values of a constraint."""
+    ends = [np.asarray(end, np.float64) for end in (wanted.low, wanted.high)]
+    for end in ends:
+        if end.size not in (1, count):
+            raise NumgradValueError(
+                f"{name}: constraint {k} has bounds of shape {end.shape}, and its function returns "
+                f"{count} numbers; give one number, or one for each"
+            )
+    return [end.ravel() if end.size == count else end.ravel()[0] for end in ends]

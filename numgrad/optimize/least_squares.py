@@ -34,7 +34,7 @@ MESSAGES = {
     3: "`xtol` termination condition is satisfied.",
     4: "Both `ftol` and `xtol` termination conditions are satisfied.",
 }
-JACOBIANS = ("dense", "operator")
+JACOBIANS = ("dense", "sparse", "operator")
 
 
 def least_squares(
@@ -71,7 +71,8 @@ def least_squares(
         Further arguments of ``residuals``, a tuple.
     method
         ``"lm"``, Levenberg-Marquardt by MINPACK, ``"trf"`` or ``"dogbox"``. By default ``"lm"``;
-        ``"trf"`` with bounds, a loss, an operator, a callback, or fewer residuals than unknowns.
+        ``"trf"`` with bounds, a loss, a Jacobian that is not dense, a callback, or fewer residuals
+        than unknowns.
     bounds
         A pair ``(low, high)``, each None, a number, or one for each number of the start; for a
         nesting one like it with such a pair, or None, in place of each array; or
@@ -80,7 +81,9 @@ def least_squares(
         As in SciPy; ``x_scale`` is by default ``"jac"``, that of the Jacobian's columns, and 1 with
         an operator. ``x`` of a callback's result is nested as the start.
     jacobian
-        ``"dense"``, or ``"operator"``: products with the Jacobian only, for very many unknowns.
+        ``"dense"``; ``"sparse"``, a ``scipy.sparse`` array of the elements that may differ from
+        zero, which ``ng.func.sparsity`` finds (so no ``if`` on a value, and real unknowns); or
+        ``"operator"``, products with the Jacobian only. The last two are for very many unknowns.
     ftol, xtol, gtol
         By default 1e-15, some machine precisions of float32 for a start of float32: fits end where
         nothing is left to gain.
@@ -106,6 +109,11 @@ def least_squares(
         If residuals are not finite at the start, their number changes, or an option is wrong.
     NumgradRuntimeError
         If the solver fails with an error.
+
+    Notes
+    -----
+    The solution is an array of numbers: it has no gradient by what ``residuals`` closes over, and
+    counts as constant inside of ``ng.grad``. Where that is wanted, see ``ng.implicit``.
 
     Examples
     --------
@@ -159,30 +167,42 @@ def solved(
         method = "lm" if plain and count >= unknowns.x0.size else "trf"
     elif method == "lm" and not (plain and count >= unknowns.x0.size):
         raise NumgradValueError(
-            f"{name}: 'lm' takes no bounds, loss, operator or callback, and at least as many "
-            f"residuals as unknowns (here {count} and {unknowns.x0.size}); choose 'trf'"
+            f"{name}: 'lm' takes no bounds, loss, callback, sparse Jacobian or operator, and at "
+            f"least as many residuals as unknowns (here {count} and {unknowns.x0.size}); choose "
+            "'trf'"
         )
     finest = max(float(np.finfo(dtype).eps) for dtype in unknowns.packing.real_dtypes)
     for tolerance in ("ftol", "xtol", "gtol"):
         if options.get(tolerance) is None:
             options[tolerance] = max(TOLERANCE, 4 * finest if finest > 1e-10 else 0)
     if options.get("x_scale") is None:
-        options["x_scale"] = "jac" if jacobian == "dense" else 1.0
+        options["x_scale"] = 1.0 if jacobian == "operator" else "jac"
     if options.get("max_nfev") is None:
         options["max_nfev"] = MOST_EVALUATIONS
     if callback is not None:
         options["callback"] = _callback(values, callback)
-    if jacobian == "operator":
+    whole = jacobian == "dense" or unknowns.x0.size == 1  # SciPy's plane of two steps needs two
+    if not whole:
         options["tr_solver"] = "lsmr"
+    if jacobian == "sparse" and unknowns.packing.is_complex:
+        raise NumgradValueError(
+            f"{name}: a sparse Jacobian is one by real unknowns, and the start is complex; solve "
+            "for real and imaginary parts, or choose jacobian='operator'"
+        )
     if ends is not None:
         options["bounds"] = ends
 
     def solver() -> Any:
         if method == "lm" and isinstance(options["x_scale"], str):
             return _by_minpack(values, options)
-        derive: Any = values.operator if jacobian == "operator" else values.jac
+        others: Any = values.sparse if jacobian == "sparse" else values.operator
+        derive: Any = values.jac if whole else others
         return optimize.least_squares(
-            values.fun, unknowns.x0.copy(), jac=derive, method=method, **options
+            values.fun,
+            unknowns.x0.copy(),
+            jac=derive,
+            method=method,
+            **options,
         )
 
     def interrupted(value: float, x: np.ndarray) -> Any:

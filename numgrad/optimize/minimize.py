@@ -111,6 +111,9 @@ def minimize(
     one. Numbers of float32 are rounded at each evaluation: differences of ``f`` below its seventh
     digit are noise, so choose ``tol`` not below 1e-4 or so.
 
+    The solution is an array of numbers: it has no gradient by what ``f`` closes over, and counts as
+    constant inside of ``ng.grad``. Where that is wanted, see ``ng.implicit.argmin``.
+
     Examples
     --------
     >>> import numpy as np, numgrad as ng
@@ -129,8 +132,8 @@ def minimize(
     objective = made("minimize", f, unknowns, args, jit, watch)
     limits = bounds_of_elements("minimize", unknowns, bounds)
 
-    def values(function: Callable[..., Any]) -> Values:
-        return Values("minimize (a constraint)", function, unknowns, (), jit, Watch("minimize"))
+    def values(function: Callable[..., Any], args: Any) -> Values:
+        return Values("minimize (a constraint)", function, unknowns, args, jit, Watch("minimize"))
 
     result = search(objective, method, limits, constraints, values, tol, options, callback, hess)
     result.x = unknowns.shown(result.x)
@@ -142,7 +145,7 @@ def search(
     method: Any,
     bounds: Any,
     constraints: Any,
-    values: Callable[[Callable[..., Any]], Any],
+    values: Callable[[Callable[..., Any], Any], Any],
     tol: float | None,
     options: Mapping[str, Any] | None,
     callback: Callable[[Any], Any] | None,
@@ -197,6 +200,11 @@ def _second_order(kind: Any, hess: Any, objective: Objective) -> dict[str, Any]:
     if isinstance(hess, str) and hess in ("product", "matrix"):
         return (
             {"hessp": objective.product_at} if hess == "product" else {"hess": objective.matrix_at}
+        )
+    if isinstance(hess, str) and hess not in ("2-point", "3-point", "cs"):
+        raise NumgradValueError(
+            f"minimize: there is no hess {hess!r}; choose 'product', 'matrix', or for trust-constr "
+            "also '2-point', '3-point' or 'cs'"
         )
     return {"hess": hess}
 

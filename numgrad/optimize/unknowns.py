@@ -37,7 +37,7 @@ class Unknowns:
                 "or ng.vmap transforms; call it outside"
             )
         given: list[Any] = []
-        self.nesting: Nesting = flatten(_as_array(x0), given)
+        self.nesting: Nesting = flatten(_as_array(name, x0), given)
         self.names = list(paths(self.nesting, called))
         self.tensors = [isinstance(leaf, Tensor) for leaf in given]
         self.scalars = [not hasattr(leaf, "shape") for leaf in given]
@@ -87,7 +87,7 @@ class Unknowns:
         if isinstance(x, np.ndarray) and x.shape == self.x0.shape and x.dtype == np.float64:
             return x
         parts: list[Any] = []
-        array = None if self._nested and not hasattr(x, "shape") else _as_array(x)
+        array = None if self._nested and not hasattr(x, "shape") else _as_array(name, x)
         if array is not None and np.shape(array) == self.x0.shape:
             parts = [array]
             return np.array(_numbers(name, "x", array), np.float64)
@@ -111,7 +111,7 @@ class Unknowns:
         return repr(self.nested([f"<{dtype}{list(shape)}>" for dtype, shape in shapes]))
 
 
-def _as_array(x: Any) -> Any:
+def _as_array(name: str, x: Any) -> Any:
     """A list or tuple of numbers, or of such lists, as an array; else what it is."""
 
     def plain(part: Any) -> bool:
@@ -119,7 +119,15 @@ def _as_array(x: Any) -> Any:
             return all(map(plain, part))
         return isinstance(part, int | float | complex | np.number)
 
-    return np.array(x) if type(x) in (list, tuple) and x and plain(x) else x
+    if type(x) not in (list, tuple) or not x or not plain(x):
+        return x
+    try:
+        return np.array(x)
+    except ValueError as error:
+        raise NumgradValueError(
+            f"{name}: lists of numbers that are no rows of one array, {x!r}; make an array of each "
+            "to solve for several"
+        ) from error
 
 
 def _numbers(name: str, called: str, leaf: Any) -> np.ndarray:

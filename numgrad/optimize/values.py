@@ -17,6 +17,7 @@ from numgrad.optimize.objective import assembled, packed, symmetric
 from numgrad.optimize.unknowns import Unknowns
 from numgrad.optimize.watch import Watch
 from numgrad.tensors.tensor import Tensor
+from numgrad.transforms import jacobian
 from numgrad.transforms.linearization import Linearization
 
 
@@ -45,6 +46,7 @@ class Values:
         self.name, self.size = name, None
         self._key: bytes | None = None
         self._jacobian: np.ndarray | None = None
+        self._sparse: Callable[..., Any] | None = None
 
     def fun(self, x: Any, *_: Any) -> np.ndarray:
         """The values, 1-D."""
@@ -62,6 +64,20 @@ class Values:
                 if found.size and not found.any():
                     self._check_dependence()
         return found
+
+    def sparse(self, x: Any, *_: Any) -> csr_array:
+        """A row for each value, of which only elements that may differ from zero are computed."""
+        self._move(x)
+        derived = self._sparse
+        if derived is None:
+            from numgrad.compiler.inspect.sparsity import sparsity
+
+            pattern = sparsity(self.derivatives.plain, self._arrays, *self.args)
+            if not pattern.nnz:
+                self._check_dependence()
+            derived = jacobian(self.derivatives.value, sparsity=pattern)
+            self._sparse = derived
+        return self.watch.call(derived, self._arrays, *self.args).astype(np.float64)
 
     def operator(self, x: Any, *_: Any) -> LinearOperator:
         """Products with the Jacobian, of which nothing is computed as a whole."""
@@ -87,7 +103,8 @@ class Values:
             return packed(self.unknowns, linear.pull([Tensor(weights)]))
 
         shape = self._values.size, self.unknowns.x0.size
-        return LinearOperator(shape, matvec=push, rmatvec=pull, dtype=np.float64)  # pyright: ignore
+        products = {"matvec": _of_complex(push), "rmatvec": _of_complex(pull)}
+        return LinearOperator(shape, dtype=np.float64, **products)  # pyright: ignore
 
     def hess(self, x: Any, weights: np.ndarray) -> np.ndarray:
         """The matrix of second derivatives of the values, summed with weights."""
@@ -177,6 +194,17 @@ class Values:
     def _several(self, leaves: Sequence[Tensor]) -> list[Tensor]:
         value = self.derivatives.plain(leaves, *self.args)
         return [value if isinstance(value, Tensor) else Tensor(_array(value))]
+
+
+def _of_complex(product: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
+    """A product with a real matrix, of complex vectors too."""
+
+    def extended(v: np.ndarray) -> np.ndarray:
+        if not np.iscomplexobj(v):
+            return product(v)
+        return product(np.real(v)) + 1j * product(np.imag(v))
+
+    return extended
 
 
 def _array(values: Any) -> np.ndarray:

@@ -236,3 +236,43 @@ def test_as_many_residuals_at_every_point():
     counts = iter([3, 3, 4])
     with pytest.raises(ValueError, match="returned 4 numbers, at the point before 3"):
         ng.least_squares(lambda p: p * np.arange(1.0, next(counts) + 1), [1.0], method="trf")
+
+
+# ---------------------------------------------------------------------------- sparse Jacobians
+
+
+def tridiagonal(x):
+    """Broyden's system."""
+    inner = (3 - 2 * x[1:-1]) * x[1:-1] - x[:-2] - 2 * x[2:] + 1
+    first, last = (3 - 2 * x[0]) * x[0] - 2 * x[1] + 1, (3 - 2 * x[-1]) * x[-1] - x[-2] + 1
+    return inner, first, last
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"jit": True}, {"method": "dogbox"}, {"bounds": (-5, 5)}], ids=str
+)
+def test_a_sparse_jacobian_reaches_what_a_dense_one_does(options):
+    found = ng.least_squares(tridiagonal, -np.ones(40), jacobian="sparse", **options)
+    assert found.jac.format == "csr"
+    assert found.jac.nnz == 118
+    np.testing.assert_allclose(found.x, ng.least_squares(tridiagonal, -np.ones(40)).x, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda x: np.ones(2), "does not depend"),
+        (lambda x: x if x[0] > 0 else -x, "ng.cond"),
+    ],
+)
+def test_what_has_no_sparse_jacobian_is_named(call, words):
+    with pytest.raises(NumgradError, match=words):
+        ng.least_squares(call, [1.0, 2.0], jacobian="sparse")
+    with pytest.raises(NumgradError, match="the start is complex"):
+        ng.least_squares(np.real, [1j], jacobian="sparse")
+
+
+@pytest.mark.parametrize("jacobian", ["sparse", "operator"])
+def test_one_unknown_needs_no_plane_of_steps(jacobian):
+    found = ng.least_squares(lambda p: p - 7, [0.0], jacobian=jacobian)
+    np.testing.assert_allclose(found.x, [7.0])

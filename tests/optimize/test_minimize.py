@@ -286,3 +286,35 @@ def test_a_solver_that_fails_says_so():
     assert not found.success
     assert "iterations" in found.message.lower()
     assert found.fun == pytest.approx(rosenbrock(found.x))
+
+
+@pytest.mark.parametrize("method", ["SLSQP", "trust-constr", "COBYLA"])
+def test_scipys_dictionaries_of_constraints_have_arguments(method):
+    total = {"type": "eq", "fun": lambda x, c: np.sum(x) - c, "args": (0.8,)}
+    found = ng.minimize(lambda x: np.sum((x - [2, 1]) ** 2), [0.3, 0.3], method=method,
+                        constraints=[total])  # fmt: skip
+    np.testing.assert_allclose(found.x, [0.9, -0.1], atol=1e-3)
+
+
+def test_bounds_of_constraints_have_the_shape_of_values():
+    high = np.array([[1, 0.5], [0.2, 0.1]])
+    found = ng.minimize(
+        bowl_of_two, np.zeros((2, 2)), constraints=ng.constraint(lambda x: x, -1, high)
+    )
+    np.testing.assert_allclose(found.x, high, atol=1e-6)
+    for method in ("SLSQP", "COBYLA"):
+        with pytest.raises(NumgradError, match=r"constraint 0 has bounds of shape \(3,\)"):
+            ng.minimize(bowl_of_two, np.zeros(2), method=method,
+                        constraints=ng.constraint(lambda x: x, np.zeros(3)))  # fmt: skip
+
+
+def bowl_of_two(x):
+    return np.sum((x - 2) ** 2)
+
+
+def test_lists_that_are_no_array_and_unknown_hessians_are_named():
+    with pytest.raises(ValueError, match="no rows of one array") as caught:
+        ng.minimize(bowl_of_two, [[0.0, 1.0], [2.0]])
+    assert isinstance(caught.value, NumgradError)
+    with pytest.raises(NumgradError, match="no hess 'foo'"):
+        ng.minimize(bowl_of_two, [0.0], method="trust-constr", hess="foo")

@@ -136,3 +136,13 @@ def test_what_is_wrong_is_named(call, kind, words):
 def test_an_integral_that_does_not_converge_is_warned_of():
     with pytest.warns(integrate.IntegrationWarning, match="quad: "):
         ng.quad(lambda x: 1 / x, 0, 1)
+
+
+def test_a_linear_operator_takes_complex_vectors():
+    operator = ng.linear_operator(lambda x: np.stack([x[0] * x[1], x[1] ** 2, x[0]]), [2.0, 3.0])
+    matrix = np.array([[3.0, 2.0], [0.0, 6.0], [1.0, 0.0]])
+    for v in (np.array([1j, 1]), np.array([[1j, 1], [2, 3 - 1j]])):
+        np.testing.assert_allclose(operator @ v, matrix @ v)
+    w = np.array([1j, 1, 2 - 1j])
+    np.testing.assert_allclose(operator.H @ w, matrix.T @ w)
+    np.testing.assert_allclose(operator.T @ w, matrix.T @ w)
