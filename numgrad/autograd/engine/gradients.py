@@ -150,9 +150,7 @@ class TensorEvaluation(Evaluation):
         results = []
         handed: set[int] = set()
         for g, _ in found:
-            if type(g) is Tensor and alone:
-                g = Tensor(state.ground.lift(g).copy())
-            elif type(g) is Tensor and id(g) in handed:
+            if type(g) is Tensor and (alone or id(g) in handed):
                 g = OPS["copy"](g)
             handed.add(id(g))
             results.append(g)
