@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -91,6 +92,20 @@ def descent(x):
     return (w * x).sum()
 
 
+@case
+def detached_in_place(x):
+    y = x**2
+    y.detach_()
+    return (y * x**3).sum()
+
+
+@case
+def data(x):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return (x.data**2 * x**3).sum()
+
+
 @pytest.mark.parametrize("f", CASES.values(), ids=CASES)
 def test_second_derivatives_of_a_compiled_function_are_those_of_eager_code(f):
     np.testing.assert_allclose(ng.hessian(ng.jit(f))(POINT), ng.hessian(f)(POINT), atol=1e-12)
@@ -142,3 +157,14 @@ def test_a_gradient_keeps_tangents_in_a_compiled_function():
     assert np.abs(expected).max() > 0.1
     np.testing.assert_allclose(ng.jacfwd(ng.jit(f))(POINT), expected)
     np.testing.assert_allclose(ng.jit(ng.jacfwd(f))(POINT), expected)
+
+
+def test_examples_of_a_batch_are_detached_in_place():
+    batch = np.stack([POINT, 2 * POINT])
+    expected = [ng.grad(detached_in_place)(x) for x in batch]
+    np.testing.assert_allclose(ng.vmap(ng.grad(detached_in_place))(batch), expected)
+
+
+def test_a_dual_tensor_is_detached_in_place_in_a_compiled_function():
+    expected = ng.jacfwd(detached_in_place)(POINT)
+    np.testing.assert_allclose(ng.jit(ng.jacfwd(detached_in_place))(POINT), expected)
