@@ -264,7 +264,7 @@ class TensorAttributes(Tensor):
                 "gradients may be wrong silently; detach() has the same values and keeps the check",
                 UserWarning,
             )
-        return Tensor(self._array)
+        return Tensor(state.ground.detached(self))
 
     @data.setter
     def data(self, value: Any) -> None:

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.autograd.batching.batch import Batched
 from numgrad.autograd.row_sparse import RowSparseTensor
 from numgrad.autograd.variable import Tensor, root
 from numgrad.core.documentation import DESCRIBERS
 from numgrad.core.elementwise import Elementwise
+from numgrad.core.interpreter import state
 from numgrad.core.op import OPS, Op
 from numgrad.core.view import checked
 from numgrad.errors import NumgradRuntimeError, NumgradValueError
@@ -179,7 +181,11 @@ def detach_(self: Tensor) -> Tensor:
             "detach_: the tensor is a view, whose base would stay in the graph; use detach() for a "
             "new tensor"
         )
+    if isinstance(self, Batched):
+        self.value = self.value.detach()
+        return self
+    self._array = state.ground.detached(self)
     self._grad_fn, self._slot, self._requires_grad = None, 0, False
-    if self._extra is not None:
-        self._extra.tangents = None
+    if self._extra is not None and self._extra.tangents is not None:
+        self._extra.tangents.clear()
     return self

@@ -66,6 +66,7 @@ class TransformedCall:
             flatten(args[key] if isinstance(key, int) else kwargs[key], given) for key in self.keys
         ]
         self.recorded, self.records = recorded, state.grad_enabled
+        self.constant = state.constant and not state.grad_enabled
         self.tensors = [_own(name, leaf) for leaf in given]
         known = map(beneath, self.tensors)
         self.own = [t for t in known if recorded and t._grad_fn is None]
@@ -155,7 +156,8 @@ class TransformedCall:
     def look_outside(self, values: Sequence[Tensor]) -> None:
         """Find out whether values depend on anything that may be differentiated outside."""
         found = [*values, *(leaf for leaf in leaves(self.aux) if isinstance(leaf, Tensor))]
-        self.outside = state.ground.deferred or (self.records and self.leads_outside(found))
+        followed = state.ground.deferred and not self.constant  # by who compiles it
+        self.outside = followed or (self.records and self.leads_outside(found))
 
     # -------------------------------------------------------------------------- the derivative
 

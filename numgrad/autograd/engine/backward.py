@@ -91,7 +91,14 @@ def backward(
             raise NumgradRuntimeError(
                 "backward: a gradient edge has no .grad to accumulate into; use autograd.grad"
             )
-    captured, found = _run(roots, grads, retain_graph, create_graph, targets, True)
+    _asked(create_graph, _accumulated, roots, grads, retain_graph, create_graph, targets)
+
+
+def _accumulated(
+    roots: Sequence[Any], grads: Sequence[Tensor], retain: bool | None, create_graph: bool,
+    targets: Sequence[Any] | None,
+) -> None:  # fmt: skip
+    captured, found = _run(roots, grads, retain, create_graph, targets, True)
     if targets is not None:
         found = [
             (target, g, False)
@@ -185,8 +192,26 @@ def grad(
     >>> ng.autograd.grad(x * x, x)
     (tensor(6.),)
     """
+    return _asked(
+        create_graph, inner_grad, outputs, inputs, grad_outputs, retain_graph, create_graph,
+        only_inputs, allow_unused, is_grads_batched, materialize_grads,
+    )  # fmt: skip
+
+
+def inner_grad(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> Any:
+    """``grad`` for formulas and transforms: a trace may differentiate what it gives."""
     if type(inputs) not in TENSORS and isinstance(inputs, Mapping):
-        found = grad(
+        found = inner_grad(
             outputs, list(inputs.values()), grad_outputs, retain_graph, create_graph, only_inputs,
             allow_unused, is_grads_batched, materialize_grads,
         )  # fmt: skip
@@ -232,8 +257,8 @@ def grad(
 
 
 def dense_grad(*args: Any, **options: Any) -> tuple[Any, ...]:
-    """``grad`` for those who compute with the result: gradients that are row-sparse made dense."""
-    found = grad(*args, **options)
+    """``inner_grad`` where gradients that are row-sparse are made dense."""
+    found = inner_grad(*args, **options)
     return tuple([g.to_dense() if g is not None and g.is_sparse else g for g in found])
 
 
@@ -260,9 +285,30 @@ def _walk_on_tensors(
     recording: bool, edges: Sequence[Any], grads: Sequence[Any], *how: Any
 ) -> tuple[list[Any], list[list]]:
     evaluation = RECORDED if recording else UNRECORDED
+    if not recording:
+        grads = _in_mode(False, list, map(_unfollowed, grads))
     if state.ground.deferred:
         grads = evaluation.nonzero(grads)
     return _in_mode(recording, walk, evaluation, edges, grads, *how)
+
+
+def _unfollowed(g: Any) -> Any:
+    """A gradient without the graph that it came with."""
+    return OPS["positive"](g) if g.requires_grad else g
+
+
+def _asked(create_graph: bool, run: Callable[..., Any], *args: Any) -> Any:
+    """The result of ``run(*args)``, which a user asked for, with a graph or as a constant.
+
+    Without a graph it is one also in a trace: Note [Constants of a trace] in ``interpreter``.
+    """
+    if not state.ground.deferred or state.constant is not create_graph:
+        return run(*args)
+    before = state.set(constant=not create_graph)
+    try:
+        return run(*args)
+    finally:
+        state.set(**before)
 
 
 def _in_mode(recording: bool, run: Callable[..., Any], *args: Any) -> Any:

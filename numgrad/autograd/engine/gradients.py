@@ -150,9 +150,9 @@ class TensorEvaluation(Evaluation):
         results = []
         handed: set[int] = set()
         for g, _ in found:
-            if type(g) is Tensor and alone:
+            if type(g) is Tensor and alone and state.interpreters[-1] is state.ground:
                 g = Tensor(state.ground.lift(g).copy())
-            elif type(g) is Tensor and id(g) in handed:
+            elif type(g) is Tensor and (alone or id(g) in handed):
                 g = OPS["copy"](g)
             handed.add(id(g))
             results.append(g)

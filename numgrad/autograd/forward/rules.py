@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.conform import conform_tensor
-from numgrad.autograd.engine.backward import grad
+from numgrad.autograd.engine.backward import inner_grad
 from numgrad.autograd.variable import Tensor, constant
 from numgrad.core.abstract import filled, zeros
 from numgrad.core.axis import AxisOp
@@ -196,7 +196,7 @@ def _transposed(
     if not pulled:
         return None
     inputs = [u for u in dummies if u.requires_grad]
-    found = iter(grad(pulled, inputs, cotangents, create_graph=keep, allow_unused=True))
+    found = iter(inner_grad(pulled, inputs, cotangents, create_graph=keep, allow_unused=True))
     result = tuple(next(found) if u.requires_grad else None for u in dummies)
     return result if isinstance(out, tuple) else result[0]
 

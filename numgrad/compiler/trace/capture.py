@@ -243,7 +243,7 @@ class _Gradients:
             cotangents.append(Tensor(TracedArray(tracer, self.cotangents[-1])))  # pyright: ignore
         with _without_hooks([t for t in captured if isinstance(t, Tensor)]):
             try:
-                found = engine.grad(self.outputs, candidates, cotangents, allow_unused=True)
+                found = engine.inner_grad(self.outputs, candidates, cotangents, allow_unused=True)
             except NumgradError as error:  # a matter of the backward, if there is one
                 self.error = error
                 found = [None] * len(candidates)

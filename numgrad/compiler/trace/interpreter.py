@@ -5,7 +5,8 @@ Note [Constants of a trace]
 Graphs are differentiated again: steps of loops, and backwards of which a second derivative is
 asked. What the tape does not follow, by ``detach`` or in ``no_grad``, is therefore cut off in the
 graph as well, by an operation ``detached``, or ``unrecorded``, through which tangents flow as they
-do in ``no_grad``. Both are views and take no time.
+do in ``no_grad``. Both are views and take no time. A backward that a user asks for without a graph
+is such a constant; one of a transform or of a formula is not, since a trace is to follow it.
 """
 
 # ruff: noqa: D102 (the docstrings are those of ``Ground``)

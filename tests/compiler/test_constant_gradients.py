@@ -1,0 +1,170 @@
+"""What eager code keeps constant is so in graphs too, where these are differentiated again."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import numgrad as ng
+
+POINT = np.array([1.1, 0.7])
+WEIGHT = ng.tensor([0.3, -1.2], requires_grad=True)
+CASES: dict[str, Callable[[Any], Any]] = {}
+
+
+def case(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Add a function to what is compared."""
+    CASES[f.__name__] = f
+    return f
+
+
+@case
+def gradient(x):
+    (g,) = ng.autograd.grad((x**3).sum(), x)
+    return (g * x).sum()
+
+
+@case
+def gradient_with_a_graph(x):
+    (g,) = ng.autograd.grad((x**3).sum(), x, create_graph=True)
+    return (g * x).sum()
+
+
+@case
+def gradient_that_was_given(x):
+    (g,) = ng.autograd.grad(x + 1.0, x, x * x)
+    return (g * x).sum()
+
+
+@case
+def gradient_with_a_graph_under_no_grad(x):
+    y = (x**3).sum()
+    with ng.no_grad():
+        (g,) = ng.autograd.grad(y, x, create_graph=True)
+    return (g * x).sum()
+
+
+@case
+def gradient_of_a_weight(x):
+    (g,) = ng.autograd.grad((WEIGHT**3 * x**2).sum(), WEIGHT)
+    return (g * x).sum()
+
+
+@case
+def gradients_of_many(x):
+    (g,) = ng.autograd.grad(x**3, x, ng.tensor(np.eye(2)), is_grads_batched=True)
+    return (g @ x).sum()
+
+
+@case
+def what_a_hook_saw(x):
+    seen = []
+    y = x**2
+    y.register_hook(seen.append)
+    ng.autograd.grad((y**3).sum(), x)
+    return (seen[0] * x).sum()
+
+
+@case
+def transform_under_no_grad(x):
+    with ng.no_grad():
+        g = ng.grad(lambda t: (t**3 * x).sum())(x)
+    return (g * x).sum()
+
+
+@case
+def hessian_under_no_grad(x):
+    with ng.no_grad():
+        matrix = ng.hessian(lambda t: (t**3 * x).sum())(x)
+    return (matrix @ x).sum()
+
+
+@case
+def descent(x):
+    w = x * 1.0
+    for _ in range(2):
+        (g,) = ng.autograd.grad(((w * x) ** 2).sum(), w)
+        w = w - 0.1 * g
+    return (w * x).sum()
+
+
+@case
+def detached_in_place(x):
+    y = x**2
+    y.detach_()
+    return (y * x**3).sum()
+
+
+@case
+def data(x):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return (x.data**2 * x**3).sum()
+
+
+@pytest.mark.parametrize("f", CASES.values(), ids=CASES)
+def test_second_derivatives_of_a_compiled_function_are_those_of_eager_code(f):
+    np.testing.assert_allclose(ng.hessian(ng.jit(f))(POINT), ng.hessian(f)(POINT), atol=1e-12)
+    np.testing.assert_allclose(ng.jit(ng.hessian(f))(POINT), ng.hessian(f)(POINT), atol=1e-12)
+
+
+def test_a_gradient_in_a_step_of_a_loop_is_constant():
+    def step(carry, _):
+        w = carry.detach().requires_grad_()
+        with ng.enable_grad():
+            (g,) = ng.autograd.grad((w**3 * carry).sum(), w)
+        return carry * g, None
+
+    def eager(x):
+        for _ in range(2):
+            x, _ = step(x, None)
+        return x.sum()
+
+    def compiled(x):
+        return ng.scan(step, x, None, length=2)[0].sum()
+
+    for derivative in (ng.grad, ng.hessian):
+        expected = derivative(eager)(POINT)
+        np.testing.assert_allclose(derivative(ng.jit(compiled))(POINT), expected)
+        np.testing.assert_allclose(ng.jit(derivative(compiled))(POINT), expected)
+
+
+def test_an_accumulated_gradient_is_constant():
+    def f(x):
+        w = (x * 2.0).detach().requires_grad_()
+        (w**3 * x).sum().backward()
+        return (w.grad * x).sum()
+
+    def curvature(f):
+        x = ng.tensor(POINT, requires_grad=True)
+        (g,) = ng.autograd.grad(f(x), x, create_graph=True)
+        return g.numpy() if not g.requires_grad else ng.autograd.grad(g.sum(), x)[0].numpy()
+
+    np.testing.assert_allclose(curvature(ng.jit(f)), curvature(f))
+
+
+def test_a_gradient_keeps_tangents_in_a_compiled_function():
+    def f(x):
+        with ng.enable_grad():
+            (g,) = ng.autograd.grad((WEIGHT**3 * x**2).sum(), WEIGHT)
+        return g
+
+    expected = ng.jacfwd(f)(POINT)
+    assert np.abs(expected).max() > 0.1
+    np.testing.assert_allclose(ng.jacfwd(ng.jit(f))(POINT), expected)
+    np.testing.assert_allclose(ng.jit(ng.jacfwd(f))(POINT), expected)
+
+
+def test_examples_of_a_batch_are_detached_in_place():
+    batch = np.stack([POINT, 2 * POINT])
+    expected = [ng.grad(detached_in_place)(x) for x in batch]
+    np.testing.assert_allclose(ng.vmap(ng.grad(detached_in_place))(batch), expected)
+
+
+def test_a_dual_tensor_is_detached_in_place_in_a_compiled_function():
+    expected = ng.jacfwd(detached_in_place)(POINT)
+    np.testing.assert_allclose(ng.jit(ng.jacfwd(detached_in_place))(POINT), expected)
