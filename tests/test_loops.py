@@ -232,6 +232,7 @@ def numbers(c, x):
     return c, x
 
 
+TABLE = np.array([2.0, 3.0])
 ERRORS = {
     "no pair": (lambda: ng.scan(lambda c, x: c, 0.0, np.ones(3)), "returns a pair"),
     "shape": (
@@ -281,6 +282,11 @@ ERRORS = {
         lambda: ng.jit(lambda n, x: ng.fori_loop(0, n, lambda i, c: c * x, 1.0, "sqrt"))(3, 2.0),
         "found while the loop runs",
     ),
+    "list of numbers": (lambda: ng.scan(lambda c, x: (c, x), 0.0, [1.0, 2.0]), "np.array makes"),
+    "plain table": (
+        lambda: ng.jit(lambda x: ng.fori_loop(0, 2, lambda i, c: c * TABLE[i], x))(1.0),
+        r"ng\.take\(table, k, axis=0\)",
+    ),
     "not associative": (lambda: ng.associative_scan(lambda a, b: a[:1], np.ones(8)), "one by one"),
 }
 
@@ -290,3 +296,19 @@ def test_errors(name):
     call, message = ERRORS[name]
     with pytest.raises(errors.NumgradError, match=message):
         call()
+
+
+def test_a_table_is_taken_from_by_the_number_of_the_step():
+    def f(x):
+        return ng.fori_loop(0, 2, lambda i, c: c * x + ng.take(TABLE, i, axis=0), x)
+
+    assert f(2.0) == ng.jit(f)(2.0) == 15  # (2 * 2 + 2) * 2 + 3
+    assert ng.grad(f)(2.0) == ng.jit(ng.grad(f))(2.0) == 14  # 3 x**2 + 2
+
+
+def test_a_range_is_gone_through_without_a_warning_of_arrays_that_change():
+    def f(x):
+        return ng.scan(lambda c, k: (c * x + k, None), 1.0, range(3))[0]
+
+    assert f(2.0) == ng.jit(f)(2.0) == 12
+    assert ng.jit(ng.grad(f))(2.0) == 13  # 3 x**2 + 1

@@ -231,3 +231,14 @@ def test_errors(name):
     with pytest.raises(errors.NumgradError, match=message):
         call()
     np.testing.assert_array_equal(ng.vmap(np.sin)(X), np.sin(X))  # nothing is left behind
+
+
+@pytest.mark.parametrize("through", [lambda f: f, ng.jit], ids=["eager", "jit"])
+def test_an_example_is_not_written_to_what_all_share(through):
+    def f(x):
+        shared = ng.zeros(3)
+        shared[0] = x.sum()
+        return shared
+
+    with pytest.raises(errors.NumgradRuntimeError, match=r"all examples share.*np\.zeros_like"):
+        through(ng.vmap(f))(np.ones((2, 3)))

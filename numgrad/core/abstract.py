@@ -125,8 +125,9 @@ BRANCH = (
 )
 NDARRAY = (
     "use a numgrad function in place of the NumPy one (ng.ops lists them; ng.zeros makes an array "
-    "that can be filled), compute this outside of the function, or pass a number on which a shape "
-    "depends as a static argument (static_argnums)"
+    "that can be filled; for table[k] of an ndarray write ng.take(table, k, axis=0)), compute "
+    "this outside of the function, or pass a number on which a shape depends as a "
+    "static argument (static_argnums)"
 )
 CALLED_BACK = (
     "it closes over an array that has no numbers yet: give it that as an argument, a solver's in "

@@ -164,6 +164,8 @@ def fori_loop(
         example of a batch; no step at all if ``upper`` is not the larger one.
     body
         Takes the number of the step and the carry, returns the new carry, nested and shaped alike.
+        In compiled functions the number is a Tensor, with which an ndarray is indexed as
+        ``ng.take(table, i, axis=0)``.
     init
         The carry at first: an array or number, or a nesting.
     save
@@ -537,7 +539,7 @@ def _count(nesting: Nesting, given: Sequence[Any], length: int | None) -> int:
         if not np.ndim(x):
             raise NumgradValueError(
                 f"scan: {path} is a {type(x).__name__} without axes; the steps go along the first "
-                "axis of xs"
+                "axis of xs (of a list of numbers np.array makes an array)"
             )
         lengths[path] = x.shape[0] if hasattr(x, "shape") else len(x)
     if length is not None:

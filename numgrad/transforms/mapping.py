@@ -159,7 +159,8 @@ def _along(x: Any, axis: int, name: str) -> tuple[Any, int]:
     if not -x.ndim <= axis < x.ndim:
         raise NumgradValueError(
             f"vmap: {name} has shape {x.shape} and no axis {axis} of examples; name another one in "
-            "in_axes, or None if all examples share it"
+            "in_axes, or None if all examples share it (of a list of numbers np.array makes an "
+            "array)"
         )
     return x, axis % x.ndim
 

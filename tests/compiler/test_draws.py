@@ -161,3 +161,20 @@ def test_constants_in_bodies_are_none_for_derivatives_only(name):
     for derive in DERIVATIVES:
         found = derive(CONSTANTS[name])
         np.testing.assert_allclose(ng.jit(found)(0.7), found(0.7), rtol=1e-10, atol=1e-12)
+
+
+def test_a_branch_that_draws_inside_a_loop_is_refused_and_drawn_before_it_works():
+    def inside(c, rng):
+        return ng.cond(c > 0, lambda c: c - rng.normal(), lambda c: c + 1, c)
+
+    def before(c, rng):
+        drawn = rng.normal()
+        return ng.cond(c > 0, lambda c: c - drawn, lambda c: c + 1, c)
+
+    def walk(step):
+        rng = ng.random.default_rng(0)
+        return ng.scan(lambda c, _: (step(c, rng), None), 1.0, length=4)[0]
+
+    with pytest.raises(NumgradTraceError, match=r"test_draws\.py.*before the branch"):
+        ng.jit(walk, static_argnums=0)(inside)
+    assert ng.jit(walk, static_argnums=0)(before) == walk(before)

@@ -401,8 +401,9 @@ def _numbered(shape: tuple) -> Any:
 
 _NO_NUMBERS = (
     "so its numbers cannot be looked at, nor written to what all examples share; choose with "
-    "np.where instead of if, write to arrays made with np.zeros_like of an example, or compute one "
-    "example at a time (is_grads_batched=False, vectorize=False, a loop)"
+    "np.where instead of if, write to arrays made with np.zeros_like of an example, take "
+    "table[k] of an ndarray with ng.take(table, k, axis=0), or compute one example at a time "
+    "(is_grads_batched=False, vectorize=False, a loop)"
 )
 NO_GRAPH = (
     "and only the whole batch has a place in a graph; use ng.grad and its like inside, or "

@@ -142,8 +142,9 @@ class BodyTracer(Tracer):
             return value.constant
         if any(v.node.op == INPUT and v not in read for v in ancestors([value])):
             raise NumgradTraceError(
-                f"{line or 'jit'}: what is drawn depends on what the step computes, and a compiled "
-                "loop or branch has its random numbers drawn before it runs; draw standard numbers "
+                f"{line or 'jit'}: what is drawn depends on what the step computes (a parameter, "
+                "or a branch that draws), and a compiled loop or branch has its random numbers "
+                "drawn before it runs; draw standard numbers, in each step and before the branch, "
                 "and transform them, as in mean + scale * rng.standard_normal()"
             )
         return extract(self.graph, read, [value])

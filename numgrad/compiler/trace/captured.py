@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.autograd.batching.batch import Batched, refuse
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.call.closure import Place
 from numgrad.compiler.graph.graph import Value
@@ -107,7 +108,7 @@ class Capturing(GraphBuilder):
         array = np.asarray(x)
         if array.dtype.kind not in "biufc":
             raise NumgradTypeError(f"a {type(x).__name__} of dtype {array.dtype} is not numeric")
-        return self.freeze(array)
+        return self.freeze(array, made=isinstance(x, range))  # no one can change a range
 
     def _capture(self, array: np.ndarray, source: Any) -> TracedArray:
         found = self._inputs.get(id(array))
@@ -116,6 +117,8 @@ class Capturing(GraphBuilder):
             if all(source is not other for other in known):
                 known.append(source)
             return found[1]
+        if isinstance(source, Batched):  # in the place of one array for all examples
+            refuse("the array of a batched tensor")
         if id(source) not in self.owners:
             found = self.source_of(array)
             if found is None and source is array:
