@@ -81,7 +81,7 @@ assert numgrad("bench", speeds, "--list") == 0
 # is busy for a moment disturbs all alike.
 
 # %%
-assert numgrad("bench", speeds, "--rounds", 4, "--against", "numpy", "--json", "monday.json") == 0
+assert numgrad("bench", speeds, "--rounds", 5, "--against", "numpy", "--json", "monday.json") == 0
 
 # %% [markdown]
 # The figures are in the file, all samples of them, and what machine they come from:
@@ -95,11 +95,11 @@ assert figures["benchmarks"]
 # ## Compare with last week
 #
 # `--compare` prints the ratio to the older figures with its 99 % interval and marks what moved by
-# more than 5 % (`--threshold`). Intervals are those of medians of ratios, so single disturbed rounds
+# more than 5 % (`--threshold`); five rounds of both are the least for such an interval. Intervals are those of medians of ratios, so single disturbed rounds
 # do not count. Figures of another machine are refused, unless you say `--force`.
 
 # %%
-assert numgrad("bench", speeds, "--rounds", 4, "--compare", "monday.json") == 0
+assert numgrad("bench", speeds, "--rounds", 5, "--compare", "monday.json") == 0
 
 # %% [markdown]
 # A benchmark that raises is named with its error; the others are timed, and the exit status is 1, so

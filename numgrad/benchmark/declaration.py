@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import itertools
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,9 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from numgrad.errors import NumgradValueError
+from numgrad.errors import NumgradTypeError, NumgradValueError
 
 PREFIX = "bench_"
+_LAZY = {
+    "a generator function": inspect.isgeneratorfunction,
+    "a coroutine function": inspect.iscoroutinefunction,
+    "an asynchronous generator function": inspect.isasyncgenfunction,
+}
 ATTRIBUTE = "__numgrad_benchmark__"
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -43,9 +49,48 @@ class Benchmark:
     declared: Declared
 
     def arguments(self) -> dict[str, Any]:
-        """The keyword arguments of a call, made anew."""
+        """The keyword arguments of a call, made anew.
+
+        Raises
+        ------
+        NumgradTypeError
+            If ``setup`` does not return arguments by name.
+        """
         make = self.declared.setup
-        return dict(self.parameters) if make is None else dict(make(**self.parameters))
+        made = self.parameters if make is None else make(**self.parameters)
+        if not isinstance(made, Mapping):
+            raise NumgradTypeError(
+                f"{self.name}: setup returned {type(made).__name__}; return the arguments of the "
+                "benchmark by name, such as {'x': x}"
+            )
+        return dict(made)
+
+    def check(self, function: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
+        """Raise unless a call of ``function``, this or a counterpart, does what is to be timed.
+
+        Raises
+        ------
+        NumgradTypeError
+            If the arguments do not fit, or a call only makes a generator or a coroutine.
+        """
+        for kind, is_one in _LAZY.items():
+            if is_one(function):
+                raise NumgradTypeError(
+                    f"{self.name}: it is {kind}, whose body a call does not run; time a function "
+                    "that runs it"
+                )
+        try:
+            signature = inspect.signature(function)
+        except (TypeError, ValueError):  # what is written in C may have none
+            return
+        try:
+            signature.bind(**arguments)
+        except TypeError as error:
+            given = ", ".join(arguments) or "nothing"
+            raise NumgradTypeError(
+                f"{self.name}: {error}; given is {given}, and ng.benchmark.parametrize and "
+                "ng.benchmark.setup say what a benchmark is given"
+            ) from None
 
 
 def _declared(function: Callable[..., Any]) -> Declared:
@@ -166,7 +211,7 @@ def collect(path: Path) -> dict[str, Benchmark]:
     sys.path.insert(0, str(path.parent))
     try:
         specification.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise NumgradValueError(f"bench {path}: the file raises {error!r}") from error
     found: dict[str, Benchmark] = {}
     for name, function in vars(module).items():

@@ -13,11 +13,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import comb
 from statistics import NormalDist
 
 import numpy as np
 
 CONFIDENCE = 0.99
+
+
+def enough(new: int, old: int, confidence: float = CONFIDENCE) -> bool:
+    """Whether so many times, taken apart, can bound a ratio with this confidence.
+
+    By chance alone all times of one set lie above all of the other in two of the
+    ``comb(new + old, new)`` orders.
+
+    Examples
+    --------
+    >>> from numgrad.benchmark.intervals import enough
+    >>> enough(4, 4), enough(5, 5)
+    (False, True)
+    """
+    return 2 / comb(new + old, new) <= 1 - confidence
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
@@ -109,7 +109,7 @@ class Session:
         library = NUMGRAD if form in (EAGER, COMPILED) else form
         try:
             taken = self._ask(library, worker.sample, found.name, form, SLICE_SECONDS)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             found.seconds.pop(form, None)
             found.errors[form] = _explained(error)
             self._pools.pop(library).shutdown(cancel_futures=True)
@@ -123,7 +123,7 @@ class Session:
             try:
                 found.first[form] = pool.submit(worker.first, found.name, form).result()
                 found.memory[form] = pool.submit(worker.memory, found.name, form).result()
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 found.errors[form] = _explained(error)
             finally:
                 pool.shutdown(cancel_futures=True)
@@ -143,5 +143,7 @@ class Session:
             raise
 
 
-def _explained(error: Exception) -> str:
+def _explained(error: BaseException) -> str:
+    if isinstance(error, BrokenExecutor):
+        return "its process ended: by os._exit, a signal, or for want of memory"
     return f"{type(error).__name__}: {error}".splitlines()[0]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.benchmark.intervals import Ratio, unpaired
+from numgrad.benchmark.intervals import Ratio, enough, unpaired
 from numgrad.benchmark.measure import Measured
 from numgrad.errors import NumgradValueError
 
@@ -76,6 +76,8 @@ class Change:
     name: str
     form: str
     ratio: Ratio
+    sure: bool
+    """Whether there were times enough for the interval."""
 
 
 def load_comparable(path: Path, *, force: bool = False) -> list[Measured]:
@@ -103,7 +105,9 @@ def changes(new: Sequence[Measured], old: Sequence[Measured]) -> Iterator[Change
         was = before.get(measured.name)
         for form, seconds in measured.seconds.items():
             if was is not None and form in was.seconds:
-                yield Change(measured.name, form, unpaired(seconds, was.seconds[form]))
+                before_it = was.seconds[form]
+                ratio = unpaired(seconds, before_it)
+                yield Change(measured.name, form, ratio, enough(len(seconds), len(before_it)))
 
 
 def _named(found: dict[str, Any]) -> str:

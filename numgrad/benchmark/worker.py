@@ -74,14 +74,13 @@ def memory(name: str, form: str) -> int:
 def _call(name: str, form: str) -> Callable[[], Any]:
     """A call without arguments, which waits for a result that is computed in the background."""
     benchmark = _benchmarks[name]
+    function = benchmark.declared.counterparts.get(form, benchmark.function)
     arguments = benchmark.arguments()
-    function = benchmark.function
+    benchmark.check(function, arguments)
     if form == COMPILED:
         import numgrad as ng
 
         function = ng.jit(function)
-    elif form != EAGER:
-        function = benchmark.declared.counterparts[form]
 
     def call() -> Any:
         result = function(**arguments)

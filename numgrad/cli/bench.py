@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="A,B",
         help="libraries whose counterparts, declared in FILE, are timed too",
     )
-    parser.add_argument("--rounds", type=int, default=15, metavar="N", help="(default: 15)")
+    parser.add_argument("--rounds", type=_rounds, default=15, metavar="N", help="(default: 15)")
     parser.add_argument(
         "--eager", action="store_true", help="leave out what ng.jit makes of the functions"
     )
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--threshold",
-        type=float,
+        type=_percent,
         default=5.0,
         metavar="P",
         help="percent from which --compare names a change (default: 5)",
@@ -48,6 +48,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--force", action="store_true", help="compare with another machine's figures"
     )
+
+
+def _rounds(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"a number from 1 is needed, got {text!r}")
+    return int(text)
+
+
+def _percent(text: str) -> float:
+    try:
+        if 0 <= float(text) < float("inf"):
+            return float(text)
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(f"a percentage from 0 is needed, got {text!r}")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -83,9 +98,7 @@ def _bench(arguments: argparse.Namespace) -> int:
         forms = [EAGER, *([] if arguments.eager else [COMPILED]), *libraries]
         _print_header(chosen, forms)
         try:
-            for measured in session.measure(
-                chosen, max(1, arguments.rounds), compiled=not arguments.eager
-            ):
+            for measured in session.measure(chosen, arguments.rounds, compiled=not arguments.eager):
                 found.append(measured)
                 _print_row(measured, forms, chosen)
         finally:  # what is known is kept, whatever ends the run
@@ -95,7 +108,13 @@ def _bench(arguments: argparse.Namespace) -> int:
         print(f"\nratio to {arguments.compare} [99 % interval]")
         for change in results.changes(found, old):
             mark = "  MOVED" if change.ratio.moved(arguments.threshold / 100) else ""
+            if not change.sure:
+                mark = "  (too few rounds for the interval; 5 or more of both are enough)"
             print(f"{change.name}, {change.form}: {change.ratio}{mark}")
+        known = {measured.name for measured in old}
+        new = [measured.name for measured in found if measured.name not in known]
+        if new:
+            print(f"not in {arguments.compare}: {', '.join(new)}")
     return int(any(measured.errors for measured in found))
 
 

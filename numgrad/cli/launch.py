@@ -22,6 +22,8 @@ HELP = "start a program on several processes that communicate by MPI"
 PATIENCE = 10.0
 """Seconds that ranks have to end after they were asked to."""
 
+_ENDING = {signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)}
+"""Signals that end all ranks as Ctrl-C does: a terminal that is closed sends the second."""
 _DIED = re.compile(r"PID (\d+) RUNNING AT")
 
 
@@ -58,7 +60,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.threads or "NUMGRAD_NUM_THREADS" not in environment:
         environment["NUMGRAD_NUM_THREADS"] = str(threads)
     if arguments.ranks > 1:
-        launcher = arguments.mpiexec or _mpiexec()
+        launcher = shutil.which(arguments.mpiexec) if arguments.mpiexec else _mpiexec()
+        if arguments.mpiexec and launcher is None:
+            print(f"launch: there is no program {arguments.mpiexec}", file=sys.stderr)
+            return 2
         if not is_mpi_available() or launcher is None:
             missing = "mpiexec" if is_mpi_available() else "mpi4py"
             print(f"launch: {missing} is not there; {INSTALL}", file=sys.stderr)
@@ -67,7 +72,16 @@ def run(arguments: argparse.Namespace) -> int:
         environment["NUMGRAD_WORLD_SIZE"] = str(arguments.ranks)
     with tempfile.TemporaryDirectory(prefix="numgrad-launch-") as notes:
         environment["NUMGRAD_LAUNCH_NOTES"] = notes
-        return _watch(command, environment, Path(notes))
+        status = _watch(command, environment, Path(notes))
+        lost = sorted(int(note.read_text(encoding="utf-8")) for note in Path(notes).iterdir())
+        if status == 0 and lost:
+            print(
+                f"launch: rank {', '.join(map(str, lost))} ended before Python did; a rank that "
+                "calls os._exit takes the others with it, sys.exit lets them go on",
+                file=sys.stderr,
+            )
+            return 1
+        return status
 
 
 def _mpiexec() -> str | None:
@@ -86,7 +100,11 @@ def _watch(command: list[str], environment: dict[str, str], notes: Path) -> int:
         errors="replace",
         start_new_session=True,
     )
-    previous = signal.signal(signal.SIGTERM, _interrupt)
+    previous = {
+        number: signal.signal(number, _interrupt)
+        for number in _ENDING
+        if signal.getsignal(number) is not signal.SIG_IGN  # as nohup wants it
+    }
     try:
         for line in started.stdout or ():
             print(line, end="", flush=True)
@@ -99,7 +117,8 @@ def _watch(command: list[str], environment: dict[str, str], notes: Path) -> int:
         print("launch: interrupted, ending all ranks", file=sys.stderr)
         return 130
     finally:
-        signal.signal(signal.SIGTERM, previous)
+        for number, handler in previous.items():
+            signal.signal(number, handler)
         _end(started)
 
 

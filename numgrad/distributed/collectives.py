@@ -11,6 +11,7 @@ from numgrad.distributed.group import Group, ProcessGroup, group_of
 from numgrad.distributed.memory import Memory, ReduceOp, many, many_read, reduction, scatter_back
 from numgrad.distributed.work import CollectiveWork, DoneWork
 from numgrad.errors import NumgradValueError
+from numgrad.profiler.notes import record_collective
 
 
 def _run(
@@ -20,15 +21,21 @@ def _run(
     finish: Callable[[], None] | None,
     async_op: bool,
     alone: Callable[[], None] | None = None,
+    *,
+    moved: tuple[int, int],
 ) -> CollectiveWork | None:
-    """Begin a collective, and wait unless ``async_op``; ``alone`` does it in a group of one."""
+    """Begin a collective, and wait unless ``async_op``; ``alone`` does it in a group of one.
+
+    ``moved`` are the bytes of the tensors that this rank receives and gives.
+    """
     if group.comm is None:
-        if alone is not None:
-            alone()
-        if finish is not None:
-            finish()
+        with record_collective(what, *moved):
+            if alone is not None:
+                alone()
+            if finish is not None:
+                finish()
         return DoneWork(what) if async_op else None
-    work = CollectiveWork(group, what, post, finish)
+    work = CollectiveWork(group, what, post, finish, moved=moved)
     if async_op:
         return work
     work.wait()
@@ -44,7 +51,7 @@ def barrier(group: Group = None, async_op: bool = False) -> CollectiveWork | Non
         If ranks call something else, one has left, or the timeout is over.
     """
     found = group_of("barrier", group)
-    return _run(found, "barrier", lambda: found.comm.Ibarrier(), None, async_op)
+    return _run(found, "barrier", lambda: found.comm.Ibarrier(), None, async_op, moved=(0, 0))
 
 
 def all_reduce(
@@ -94,7 +101,8 @@ def all_reduce(
     def finish() -> None:
         memory.written(found.size if op is ReduceOp.AVG else 1)
 
-    return _run(found, f"all_reduce({op}) of {memory.said}", post, finish, async_op)
+    what, size = f"all_reduce({op}) of {memory.said}", memory.flat.nbytes
+    return _run(found, what, post, finish, async_op, moved=(size, size))
 
 
 def reduce(
@@ -123,7 +131,8 @@ def reduce(
         if mine:
             memory.written(found.size if op is ReduceOp.AVG else 1)
 
-    return _run(found, f"reduce({op}) to {dst} of {memory.said}", post, finish, async_op)
+    what, size = f"reduce({op}) to {dst} of {memory.said}", memory.flat.nbytes
+    return _run(found, what, post, finish, async_op, moved=(size * mine, size))
 
 
 def broadcast(
@@ -143,7 +152,10 @@ def broadcast(
             memory.written()
 
     what = f"broadcast from {src} of {memory.said}"
-    return _run(found, what, lambda: found.comm.Ibcast(memory.flat, root), finish, async_op)
+    moved = (0, memory.flat.nbytes) if mine else (memory.flat.nbytes, 0)
+    return _run(
+        found, what, lambda: found.comm.Ibcast(memory.flat, root), finish, async_op, moved=moved
+    )
 
 
 def all_gather(
@@ -179,6 +191,7 @@ def all_gather(
         scatter_back(rows, targets),
         async_op,
         alone,
+        moved=(rows.nbytes, memory.flat.nbytes),
     )
 
 
@@ -218,6 +231,7 @@ def all_gather_into_tensor(
         whole.written,
         async_op,
         alone,
+        moved=(whole.flat.nbytes, given.flat.nbytes),
     )
 
 
@@ -255,6 +269,7 @@ def gather(
         finish,
         async_op,
         alone,
+        moved=(0 if rows is None else rows.nbytes, memory.flat.nbytes),
     )
 
 
@@ -291,6 +306,7 @@ def scatter(
         memory.written,
         async_op,
         alone,
+        moved=(memory.flat.nbytes, 0 if rows is None else rows.nbytes),
     )
 
 
@@ -367,7 +383,8 @@ def _reduce_scatter(
     def alone() -> None:
         memory.flat[...] = rows[0]
 
-    return _run(group, f"{name}({op}) of {memory.said}", post, finish, async_op, alone)
+    what, moved = f"{name}({op}) of {memory.said}", (memory.flat.nbytes, rows.nbytes)
+    return _run(group, what, post, finish, async_op, alone, moved=moved)
 
 
 def _check_whole(name: str, whole: Memory, part: Memory, count: int) -> None:

@@ -20,9 +20,8 @@ def isend(tensor: Any, dst: int, group: Group = None, tag: int = 0) -> Collectiv
     memory = Memory("isend", tensor, writes=False)
     request = found.comm.Isend(memory.flat, peer, _tag("isend", tag))
     # the work holds the memory as long as it is on its way
-    return MessageWork(
-        found, f"send of {memory.said} to {dst}", request, dst, lambda *_, memory=memory: None
-    )
+    what, moved = f"send of {memory.said} to {dst}", (0, memory.flat.nbytes)
+    return MessageWork(found, what, request, dst, lambda *_, memory=memory: None, moved)
 
 
 def irecv(tensor: Any, src: int | None = None, group: Group = None, tag: int = 0) -> CollectiveWork:
@@ -50,7 +49,7 @@ def irecv(tensor: Any, src: int | None = None, group: Group = None, tag: int = 0
 
     source = mpi.ANY_SOURCE if peer is None else peer
     request = found.comm.Irecv(memory.flat, source, _tag("irecv", tag))
-    return MessageWork(found, what, request, src, finish)
+    return MessageWork(found, what, request, src, finish, (memory.flat.nbytes, 0))
 
 
 def send(tensor: Any, dst: int, group: Group = None, tag: int = 0) -> None:

@@ -27,6 +27,7 @@ import numpy as np
 
 from numgrad.distributed.failures import GRACE, farewells
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
+from numgrad.profiler.notes import record_collective
 
 _pass_on: Callable[[], Any] = getattr(os, "sched_yield", partial(time.sleep, 0))
 """Lets another process have this CPU."""
@@ -53,8 +54,9 @@ def wait_until(
     timeout: float,
     size: int,
     moving: Callable[[], bool] = bool,
+    moved: tuple[int, int] = (0, 0),
 ) -> None:
-    """Return when ``done()`` is true, which lets MPI make progress.
+    """Return when ``done()`` is true, which lets MPI make progress; profiles note the time.
 
     Parameters
     ----------
@@ -70,12 +72,26 @@ def wait_until(
         Whether all are there and data move, which they do only while somebody asks: then this
         asks without pause. Until then it sleeps for a twentieth of the time that it has waited,
         since others may need this CPU to get there.
+    moved
+        Bytes that this rank receives and sends, for profiles.
 
     Raises
     ------
     NumgradRuntimeError
         After the timeout, or if a rank that is waited for has left: Note [Ranks that go].
     """
+    with record_collective(what, *moved):
+        _wait_until(done, what, ranks, timeout, size, moving)
+
+
+def _wait_until(
+    done: Callable[[], bool],
+    what: str,
+    ranks: Sequence[int],
+    timeout: float,
+    size: int,
+    moving: Callable[[], bool],
+) -> None:
     for _ in range(200):
         if done():
             return
@@ -126,8 +142,9 @@ class CollectiveWork:
         finish: Callable[[], None] | None = None,
         *,
         agree: bool = True,
+        moved: tuple[int, int] = (0, 0),
     ) -> None:
-        self.what = what
+        self.what, self._moved = what, moved
         self._group, self._post, self._finish = group, post, finish
         self._request: Any = None
         self._agreement = _Agreement(group, what) if agree else None
@@ -165,7 +182,9 @@ class CollectiveWork:
         seconds = group.timeout if timeout is None else seconds_of("wait", timeout)
         if not self._done:
             size = group.world_size
-            wait_until(self.is_completed, self.what, group.others, seconds, size, self._moves)
+            wait_until(
+                self.is_completed, self.what, group.others, seconds, size, self._moves, self._moved
+            )
         return True
 
     def _moves(self) -> bool:
@@ -232,8 +251,11 @@ class DoneWork(CollectiveWork):
 class MessageWork(CollectiveWork):
     """What ``isend`` and ``irecv`` return."""
 
-    def __init__(self, group: Any, what: str, request: Any, peer: int | None, finish: Any) -> None:
-        self.what = what
+    def __init__(
+        self, group: Any, what: str, request: Any, peer: int | None, finish: Any,
+        moved: tuple[int, int],
+    ) -> None:  # fmt: skip
+        self.what, self._moved = what, moved
         self._group, self._request, self._done = group, request, False
         self._ranks = group.others if peer is None else [peer]
         self._received, self._source = finish, peer
@@ -260,7 +282,9 @@ class MessageWork(CollectiveWork):
         group = self._group
         seconds = group.timeout if timeout is None else seconds_of("wait", timeout)
         size = group.world_size
-        wait_until(self.is_completed, self.what, self._ranks, seconds, size, lambda: True)
+        wait_until(
+            self.is_completed, self.what, self._ranks, seconds, size, lambda: True, self._moved
+        )
         return True
 
     def source_rank(self) -> int | None:

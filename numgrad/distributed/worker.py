@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import runpy
 import sys
@@ -16,10 +17,12 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True)  # pyright: ignore[reportAttributeAccessIssue]
     comm = world()
+    notes = os.environ.get("NUMGRAD_LAUNCH_NOTES")
+    if notes and comm is not None:
+        note = Path(notes, str(os.getpid()))
+        note.write_text(str(comm.rank), encoding="utf-8")
+        atexit.register(note.unlink, missing_ok=True)  # the last of all, after the farewell
     watched = None if comm is None else watch(comm)
-    note = os.environ.get("NUMGRAD_LAUNCH_NOTES")
-    if note and comm is not None:
-        Path(note, str(os.getpid())).write_text(str(comm.rank), encoding="utf-8")
     arguments = sys.argv[1:]
     module = arguments[0] == "-m"
     sys.argv = arguments[1:] if module else arguments

@@ -108,6 +108,12 @@ def kept(function: Any, key: Any, made: Any) -> Any:
 
 def number(name: str, value: Any) -> Any:
     """What an objective returned, one real number."""
+    if isinstance(value, tuple | list) and any(isinstance(part, Tensor) for part in value):
+        raise NumgradTypeError(
+            f"{name}: the function returned a {type(value).__name__} of {len(value)}; it returns "
+            "one real number. Gradients are taken here: of what returns a value and a gradient, "
+            "give the first"
+        )
     shown = value if isinstance(value, Tensor) else np.asarray(value)
     if shown.dtype.kind not in "biuf":
         raise NumgradTypeError(

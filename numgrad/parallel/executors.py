@@ -80,7 +80,7 @@ def evaluate(
     futures = []
     try:
         for args in calls:
-            futures.append(executor.submit(_here, remote, args, kwargs))
+            futures.append(_submitted(executor, remote, args, kwargs))
         return [_noted(cut, k, future.result) for k, future in enumerate(futures)]
     except BrokenExecutor as error:
         lost = [k for k, future in enumerate(futures) if not future.done() or future.exception()]
@@ -93,6 +93,20 @@ def evaluate(
     finally:
         for future in futures:
             future.cancel()
+
+
+def _submitted(
+    executor: Executor, remote: Remote, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    try:
+        return executor.submit(_here, remote, args, kwargs)
+    except BrokenExecutor:
+        raise
+    except RuntimeError as error:
+        raise NumgradRuntimeError(
+            f"{remote.name}: the executor takes no work ({error}); call this inside its with "
+            "block, before shutdown()"
+        ) from error
 
 
 def _noted(cut: Partition, number: int, result: Callable[[], Any]) -> Any:
@@ -113,6 +127,11 @@ def _on_dask(
     kwargs: dict[str, Any],
 ) -> list[Any]:
     """Tasks of Dask, where the blocks of its arrays are; it repeats those of lost workers."""
+    if client.status in ("closing", "closed"):
+        raise NumgradRuntimeError(
+            f"{remote.name}: the client of Dask is {client.status}; call this inside its with "
+            "block, before close()"
+        )
     delayed = import_module("dask").delayed
     remote.by_value = True
     call = delayed(_here, pure=False)

@@ -62,7 +62,8 @@ def value_and_grad(
     -------
     callable
         ndarrays in, ndarrays out; with a Tensor among the differentiated arguments Tensors out, and
-        the value has a graph, of one node: it may be the loss of ``ng.optim.minimize``.
+        the value has a graph, of one node: it may be the loss of ``ng.optim.minimize``, and what
+        ``ng.minimize`` minimizes (``lambda w: loss(w, x, y)[0]``).
 
     Raises
     ------

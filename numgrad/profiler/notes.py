@@ -29,7 +29,7 @@ from contextlib import ContextDecorator
 from time import perf_counter_ns
 from typing import Any, NamedTuple, Self
 
-from numgrad.errors import PACKAGE
+from numgrad.errors import PACKAGE, NumgradTypeError
 
 OPERATION, NODE, WALK = "operation", "backward node", "backward"
 PROGRAM, KERNEL, NEST = "program", "kernel", "nest"
@@ -209,6 +209,11 @@ class record_function(ContextDecorator):
     args
         Shown in brackets behind the name.
 
+    Raises
+    ------
+    NumgradTypeError
+        If ``name`` is no text, as where a decorator has none.
+
     Examples
     --------
     >>> import numgrad as ng
@@ -219,6 +224,11 @@ class record_function(ContextDecorator):
     """
 
     def __init__(self, name: str, args: str | None = None) -> None:
+        if not isinstance(name, str):
+            raise NumgradTypeError(
+                f"record_function: name is a text, got {type(name).__name__}; as a decorator it is "
+                "written @record_function('name')"
+            )
         self._span = Span(RANGE, name if args is None else f"{name} ({args})")
         self._begun: list[tuple[Recording, int]] = []
 

@@ -76,11 +76,68 @@ def test_a_run_keeps_what_works_and_names_what_does_not(source: Path, tmp_path: 
         capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     assert done.returncode == 1
-    assert "bench_broken() missing 1 required positional argument" in done.stderr
+    assert "broken: missing a required argument: 'x'; given is nothing" in done.stderr
     _, (broken,) = results.load(figures)
     assert broken.name == "broken"
     assert list(broken.errors) == ["eager"]
     assert not broken.seconds
+
+
+WRONG = """
+import os
+import numgrad as ng
+
+def bench_leaves():
+    raise SystemExit(3)
+
+def bench_dies():
+    os._exit(0)
+
+def bench_lazy():
+    yield 1
+
+@ng.benchmark.setup(lambda: 3)
+def bench_unmade(x):
+    return x
+
+@ng.benchmark.parametrize("n", [1])
+def bench_misnamed(k):
+    return k
+
+def bench_right():
+    return 1
+"""
+
+
+def test_whatever_a_benchmark_does_others_are_timed(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    source, figures = tmp_path / "wrong.py", tmp_path / "figures.json"
+    source.write_text(WRONG)
+    options = ["--rounds", "1", "--eager", "--json", str(figures)]
+    assert main(["bench", str(source), *options]) == 1
+    errors = {measured.name: measured.errors.get("eager") for measured in results.load(figures)[1]}
+    expected = {
+        "leaves": "SystemExit: 3",
+        "dies": "its process ended",
+        "lazy": "a generator function",
+        "unmade": "setup returned int",
+        "misnamed[n=1]": "missing a required argument: 'k'; given is n",
+    }
+    for name, text in expected.items():
+        assert text in (errors.pop(name) or "")
+    assert errors == {"right": None}
+
+    capfd.readouterr()
+    old = _figures(tmp_path / "old.json", [1.0, 1.1])
+    options = ["--rounds", "1", "--eager", "--only", "right", "--compare", str(old)]
+    assert main(["bench", str(source), *options]) == 0
+    assert f"not in {old}: right" in capfd.readouterr().out
+    for option, value in (("--rounds", "0"), ("--threshold", "-1"), ("--threshold", "nan")):
+        with pytest.raises(SystemExit):
+            main(["bench", str(source), option, value])
+    source.write_text("raise SystemExit(0)")
+    assert main(["bench", str(source)]) == 2
 
 
 def test_forms_and_counterparts_are_timed(
@@ -115,6 +172,9 @@ def test_changes_are_ratios_of_what_both_have(tmp_path: Path) -> None:
     (change,) = results.changes(new, old)
     assert change.ratio.value == pytest.approx(2.0)
     assert change.ratio.moved(0.05)
+    assert change.sure
+    (change,) = results.changes([Measured("total", {"eager": [2.0]})], old)
+    assert not change.sure
 
 
 def test_another_machine_is_refused_by_name_unless_forced(tmp_path: Path) -> None:

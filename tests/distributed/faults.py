@@ -22,6 +22,8 @@ if rank == 1:
         sys.exit(0)
     if fault == "status":
         sys.exit("not today")
+    if fault == "silent":
+        os._exit(0)
     if fault == "die":
         os.kill(os.getpid(), signal.SIGKILL)
     if fault == "stuck":

@@ -44,6 +44,20 @@ def test_collectives_of_one(alone):
         dist.recv(y)
 
 
+def test_profiles_show_collectives_with_their_bytes(alone):
+    with ng.profiler.profile() as p:
+        dist.all_reduce(ng.zeros(5))
+        dist.all_gather([np.zeros(2)], np.ones(2))
+        dist.barrier()
+    found = [(e.name, e.kind, e.bytes) for e in p.events() if e.kind == "collective"]
+    assert found == [
+        ("all_reduce(sum) of float64 (5,)", "collective", 80),
+        ("all_gather of float64 (2,)", "collective", 32),
+        ("barrier", "collective", 0),
+    ]
+    assert "test_group_of_one" in p.events()[0].line
+
+
 def test_without_a_group():
     for call in (dist.get_rank, dist.barrier, lambda: dist.all_reduce(ng.ones(2))):
         with pytest.raises(ng.NumgradRuntimeError, match="init_process_group"):

@@ -1,5 +1,6 @@
 """Several ranks: what they compute together, and that none is left when one fails."""
 
+import io
 import os
 import re
 import signal
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from numgrad.cli import launch
+from numgrad.cli import launch, main
 
 HERE = Path(__file__).parent
 FEW = find_spec("mpi4py") is None or launch._mpiexec() is None
@@ -64,6 +65,7 @@ FAULTS = {
     "raise": (1, "rank 1 of 2 failed with ValueError: no such row"),
     "leave": (1, "rank 1 of 2 has ended its program"),
     "die": (9, "rank 1 died"),
+    "silent": (1, "ended before Python did"),
     "status": (1, "rank 1 of 2 failed with SystemExit: not today"),
     "stuck": (1, "waited 1 s for rank 1 of 2"),
 }
@@ -83,14 +85,16 @@ def test_a_rank_that_fails_ends_the_others(fault):
 
 
 @needs_mpi
-def test_ctrl_c_ends_all_ranks():
+@pytest.mark.slow(cases=1)
+@pytest.mark.parametrize("number", [signal.SIGINT, getattr(signal, "SIGHUP", signal.SIGTERM)])
+def test_ctrl_c_and_a_closed_terminal_end_all_ranks(number):
     started = start(2, HERE / "faults.py", "interrupt")
     lines = []
     while sum("waiting" in line for line in lines) < 2:
         line = started.stdout.readline()
         assert line, "".join(lines)
         lines.append(line)
-    started.send_signal(signal.SIGINT)
+    started.send_signal(number)
     text, status = output(started)
     assert status == 130, text
     pids = [int(number) for number in re.findall(r"pid (\d+)", "".join(lines))]
@@ -106,6 +110,10 @@ def test_launch_of_one_rank_needs_no_mpi(tmp_path):
     assert output(start(1, program)) == ("", 7)
     text, status = output(start(2, tmp_path / "nothing.py"))
     assert (status, "there is no file" in text) == (2, True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stderr", io.StringIO())
+        status = main(["launch", "-n", "2", "--mpiexec", "/nowhere/mpiexec", str(program)])
+        assert (status, "/nowhere/mpiexec" in sys.stderr.getvalue()) == (2, True)
 
 
 @pytest.mark.parametrize("variable", ["NUMGRAD_WORLD_SIZE", "OMPI_COMM_WORLD_SIZE"])

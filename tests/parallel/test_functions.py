@@ -111,6 +111,12 @@ def test_value_is_the_loss_of_a_minimizer(threads):
         both(W, ng.tensor(X, requires_grad=True), Y)
 
 
+def test_a_minimizer_says_that_it_wants_the_value_alone():
+    both = ng.parallel.value_and_grad(lambda w, x: np.sum((x @ w) ** 2))
+    with pytest.raises(ng.NumgradTypeError, match=r"a tuple of 2.*give the first"):
+        ng.minimize(both, np.ones(3), args=(np.eye(3),))
+
+
 def test_gradients_of_complex_arguments_are_those_of_a_backward():
     def f(z, x):
         return np.sum(abs(np.exp(z * x)) ** 2 + (z * z).real)
@@ -157,3 +163,10 @@ def test_bad_arguments(threads):
             call()
     with pytest.raises(ng.NumgradTraceError, match="jit=True"):
         ng.jit(lambda w: parallel(fails_at_seven)(w, X))(1.0)
+
+
+def test_an_executor_that_was_shut_down_is_named():
+    with ThreadPoolExecutor(1) as gone:
+        pass
+    with pytest.raises(ng.NumgradRuntimeError, match=r"takes no work .*with block"):
+        ng.parallel.value_and_grad(np.dot, gone)(np.ones(3), np.ones((3, 3)))

@@ -103,3 +103,11 @@ def test_an_on_trace_ready_that_raises_ends_the_profile():
     with profile() as p:
         ng.exp(ng.ones(1))
     assert len(p.events()) == 1
+
+
+def test_a_block_without_a_name_is_refused():
+    with pytest.raises(ng.NumgradTypeError, match="@record_function"):
+
+        @ng.profiler.record_function
+        def square(x):
+            return x * x

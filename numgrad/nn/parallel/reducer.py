@@ -201,6 +201,7 @@ class Reducer:
                 group.timeout,
                 group.world_size,
                 lambda: True,
+                (bucket.flat.nbytes, bucket.flat.nbytes),
             )
 
     def check_finished(self) -> None:
