@@ -21,7 +21,7 @@ from numgrad.codegen.dtypes import BOOL, FLOAT32, FLOAT64
 from numgrad.codegen.symbols import AXIS, Reader, Symbol, in_order
 from numgrad.compiler.graph.graph import CONSTANT, INPUT, SIZE, Graph, TracedNode, Value
 from numgrad.compiler.graph.shapes import same_shape
-from numgrad.compiler.lower import lookup, placing, product  # noqa: F401 (for what they declare)
+from numgrad.compiler.lower import lookup, matrices, placing, product  # noqa: F401 (for what they declare)
 from numgrad.compiler.lower.lowering import LOWERINGS, find_lowering, lowering, shape_of
 from numgrad.compiler.lower.terms import BUFFER, OPAQUE, SCALAR, Term, Terms, count
 from numgrad.core.axis import AxisOp
@@ -56,7 +56,7 @@ class Expansion:
         self, graph: Graph, *, inline: bool = False, within: Expansion | None = None,
         given: Sequence[Term] = (),
     ) -> None:  # fmt: skip
-        self.terms = within.terms if within else Terms(graph.sizes)
+        self.terms = within.terms if within else Terms(graph.sizes, in_loop=inline)
         self.inline = within.inline if within else inline
         self.of: dict[Value, Term] = {}
         self.opaque: list[TracedNode] = []

@@ -28,6 +28,8 @@ CHOOSE, GATHER, IOTA = "choose", "gather", "iota"
 an element along an axis (or, without one, in order)."""
 PRODUCT = "product"
 """Matrix products of operands in memory."""
+MATRIX = "matrix"
+"""What is made of all elements of small matrices, in loops: see ``matrices``."""
 PART = "part"
 """A piece of a joined array, which is stored at its place in that array."""
 SCATTER, SCAN = "scatter", "scan"
@@ -38,7 +40,7 @@ FUSED = "fused"
 
 _NO_MAPS = frozenset(
     (BUFFER, SCALAR, OPAQUE, CONSTANT, SIZE, REDUCE, VIEW, CHOOSE, GATHER, IOTA, SCATTER, SCAN)
-) | {PART, PRODUCT}
+) | {MATRIX, PART, PRODUCT}
 
 
 class Term:
@@ -96,12 +98,14 @@ class Terms:
     ----------
     checks
         Booleans that must come out false, or an operation has to raise an error.
+    in_loop
+        Whether they are those of a loop's step.
     sums
         Sums along axes that are known without adding up.
     """
 
-    def __init__(self, sizes: Sizes) -> None:
-        self.sizes = sizes
+    def __init__(self, sizes: Sizes, *, in_loop: bool = False) -> None:
+        self.sizes, self.in_loop = sizes, in_loop
         self.checks: list[Term] = []
         self.sums: dict[tuple[Term, tuple[int, ...]], Term] = {}
         self._interned: dict[tuple, Term] = {}
