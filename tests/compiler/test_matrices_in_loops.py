@@ -142,3 +142,22 @@ def test_large_matrices_and_stacks_go_step_by_step(shape, native):
 
     np.testing.assert_allclose(ng.jit(f)(np.float64(2.0)), f(np.float64(2.0)), rtol=1e-12)
     assert not any(native)
+
+
+def test_matrices_among_the_arguments_are_as_small_as_a_call_has_them(native):
+    def f(a, b):
+        def step(c, x):
+            return np.sin(np.linalg.solve(a + x, c)), np.linalg.slogdet(a + x)[1]
+
+        last, rows = ng.scan(step, b, ng.asarray(np.arange(4.0)))
+        return np.sum(last) + np.sum(rows)
+
+    both = ng.jit(ng.value_and_grad(f, (0, 1)))
+    for n in (3, 2, 9):
+        del native[:]
+        a, b = RNG.normal(size=(n, n)) + 5 * np.eye(n), RNG.normal(size=n)
+        found, wanted = both(a, b), ng.value_and_grad(f, (0, 1))(a, b)
+        np.testing.assert_allclose(found[0], wanted[0], rtol=1e-12)
+        for x, y in zip(found[1], wanted[1], strict=True):
+            np.testing.assert_allclose(x, y, rtol=1e-11)
+        assert any(native) is (n < 9)

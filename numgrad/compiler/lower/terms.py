@@ -8,7 +8,7 @@ which terms are ever stored in memory.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -104,8 +104,10 @@ class Terms:
         Sums along axes that are known without adding up.
     """
 
-    def __init__(self, sizes: Sizes, *, in_loop: bool = False) -> None:
-        self.sizes, self.in_loop = sizes, in_loop
+    def __init__(
+        self, sizes: Sizes, *, in_loop: bool = False, lengths: Mapping[int, int] | None = None
+    ) -> None:
+        self.sizes, self.in_loop, self._lengths = sizes, in_loop, lengths
         self.checks: list[Term] = []
         self.sums: dict[tuple[Term, tuple[int, ...]], Term] = {}
         self._interned: dict[tuple, Term] = {}
@@ -129,6 +131,8 @@ class Terms:
 
     def length(self, length: Any) -> Length:
         """A length of a graph's value as a polynomial."""
+        if self._lengths is not None:
+            return constant(self.sizes.evaluate(length, self._lengths))
         return self.sizes.known(terms_of(length))
 
     def shape(self, shape: Sequence[Any]) -> tuple[Length, ...]:
