@@ -128,12 +128,12 @@ class Elimination:
     def lower(self, a: np.ndarray) -> np.ndarray:
         """The factor of Cholesky; on its diagonal NaN or zero where ``a`` is not definite."""
         n = len(a)
-        out = np.empty((n, n), object)
+        out: Any = np.empty((n, n), object)
         for i, j in np.ndindex(n, n):
             if j > i:
                 out[i, j] = self._number(0.0)
             else:
-                total = a[i, j]
+                total: Any = a[i, j]
                 for k in range(j):
                     total = self._minus(total, out[i, k], out[j, k])
                 if j < i:
