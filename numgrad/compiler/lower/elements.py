@@ -24,10 +24,12 @@ from numgrad.codegen.reduction_plan import identity
 from numgrad.codegen.symbols import Reader, Symbol
 from numgrad.compiler.graph.polynomial import Terms as Length
 from numgrad.compiler.graph.polynomial import constant, value_of
+from numgrad.compiler.lower.elimination import Elimination
 from numgrad.compiler.lower.stored import reachable
 from numgrad.compiler.lower.terms import (
     CHOOSE,
     CONSTANT,
+    MATRIX,
     OPAQUE,
     PART,
     PRODUCT,
@@ -84,7 +86,8 @@ def small_terms(stored: Collection[Term]) -> set[int]:
     return {
         t.number
         for t in stored
-        if sizes[t.number] <= (min(limit, MOST_EXPENSIVE) if t.number in expensive else limit)
+        if t.op == MATRIX
+        or sizes[t.number] <= (min(limit, MOST_EXPENSIVE) if t.number in expensive else limit)
     }
 
 
@@ -145,6 +148,9 @@ class Elements:
         return self._computed(term)
 
     def _computed(self, term: Term) -> np.ndarray:
+        if term.op == MATRIX:
+            write = Elimination(self.make, term.dtype)
+            return write(term.detail, [self.of(x) for x in term.args])
         if _is_plain(term):
             if term.op == PART:
                 return self.of(term.args[0])

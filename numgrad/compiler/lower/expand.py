@@ -11,7 +11,7 @@ of their own, so no NaN comes from one that is not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -21,7 +21,7 @@ from numgrad.codegen.dtypes import BOOL, FLOAT32, FLOAT64
 from numgrad.codegen.symbols import AXIS, Reader, Symbol, in_order
 from numgrad.compiler.graph.graph import CONSTANT, INPUT, SIZE, Graph, TracedNode, Value
 from numgrad.compiler.graph.shapes import same_shape
-from numgrad.compiler.lower import lookup, placing, product  # noqa: F401 (for what they declare)
+from numgrad.compiler.lower import lookup, matrices, placing, product  # noqa: F401 (for what they declare)
 from numgrad.compiler.lower.lowering import LOWERINGS, find_lowering, lowering, shape_of
 from numgrad.compiler.lower.terms import BUFFER, OPAQUE, SCALAR, Term, Terms, count
 from numgrad.core.axis import AxisOp
@@ -45,6 +45,8 @@ class Expansion:
         The term that a value is.
     inline
         Whether branches of any size are computed side by side: Note [Branches side by side].
+    lengths
+        Those of axes, by number, if the terms are for these only.
     opaque
         The nodes without terms of their own, which other code computes, by the number that the
         terms of their results carry.
@@ -54,9 +56,9 @@ class Expansion:
 
     def __init__(
         self, graph: Graph, *, inline: bool = False, within: Expansion | None = None,
-        given: Sequence[Term] = (),
+        given: Sequence[Term] = (), lengths: Mapping[int, int] | None = None,
     ) -> None:  # fmt: skip
-        self.terms = within.terms if within else Terms(graph.sizes)
+        self.terms = within.terms if within else Terms(graph.sizes, in_loop=inline, lengths=lengths)
         self.inline = within.inline if within else inline
         self.of: dict[Value, Term] = {}
         self.opaque: list[TracedNode] = []

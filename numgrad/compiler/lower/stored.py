@@ -17,6 +17,7 @@ from numgrad.compiler.lower.terms import (
     CONSTANT,
     GATHER,
     IOTA,
+    MATRIX,
     OPAQUE,
     PART,
     PRODUCT,
@@ -36,6 +37,8 @@ _MOST_WAYS = 8
 _MOST_WORK = 1000
 
 Way = tuple[int, ...]
+_WHOLE = (REDUCE, SCATTER, SCAN, PRODUCT, MATRIX)
+"""Terms that are stored, as no element of them is computed alone."""
 
 
 def _repeated(order: Sequence[Term], stored: Collection[int]) -> list[Term]:
@@ -64,7 +67,7 @@ def _repeated(order: Sequence[Term], stored: Collection[int]) -> list[Term]:
 
 def _work(term: Term, work: dict[int, int], stored: Collection[int]) -> int:
     """Simple functions that computing an element takes."""
-    if term.in_memory or term.number in stored or term.op in (REDUCE, SCATTER, SCAN, PRODUCT):
+    if term.in_memory or term.number in stored or term.op in _WHOLE:
         return 0
     inner = sum(work[a.number] for a in term.args)
     own = EXPENSIVE if term.is_expensive else 1 if term.is_map or term.op == CHOOSE else 0
@@ -99,7 +102,7 @@ def first_stored(roots: Iterable[Term]) -> dict[int, Term]:
         depth[term.number] = below + 1
         if depth[term.number] > DEEP and term.is_map:
             found[term.number] = term
-        if term.op in (REDUCE, SCATTER, SCAN, PRODUCT):
+        if term.op in _WHOLE:
             found[term.number] = term
         if term.op in (OPAQUE, PRODUCT):
             found.update((a.number, a) for a in term.args)

@@ -8,7 +8,7 @@ which terms are ever stored in memory.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,8 @@ CHOOSE, GATHER, IOTA = "choose", "gather", "iota"
 an element along an axis (or, without one, in order)."""
 PRODUCT = "product"
 """Matrix products of operands in memory."""
+MATRIX = "matrix"
+"""What is made of all elements of small matrices, in loops: see ``matrices``."""
 PART = "part"
 """A piece of a joined array, which is stored at its place in that array."""
 SCATTER, SCAN = "scatter", "scan"
@@ -38,7 +40,7 @@ FUSED = "fused"
 
 _NO_MAPS = frozenset(
     (BUFFER, SCALAR, OPAQUE, CONSTANT, SIZE, REDUCE, VIEW, CHOOSE, GATHER, IOTA, SCATTER, SCAN)
-) | {PART, PRODUCT}
+) | {MATRIX, PART, PRODUCT}
 
 
 class Term:
@@ -96,12 +98,16 @@ class Terms:
     ----------
     checks
         Booleans that must come out false, or an operation has to raise an error.
+    in_loop
+        Whether they are those of a loop's step.
     sums
         Sums along axes that are known without adding up.
     """
 
-    def __init__(self, sizes: Sizes) -> None:
-        self.sizes = sizes
+    def __init__(
+        self, sizes: Sizes, *, in_loop: bool = False, lengths: Mapping[int, int] | None = None
+    ) -> None:
+        self.sizes, self.in_loop, self._lengths = sizes, in_loop, lengths
         self.checks: list[Term] = []
         self.sums: dict[tuple[Term, tuple[int, ...]], Term] = {}
         self._interned: dict[tuple, Term] = {}
@@ -125,6 +131,8 @@ class Terms:
 
     def length(self, length: Any) -> Length:
         """A length of a graph's value as a polynomial."""
+        if self._lengths is not None:
+            return constant(self.sizes.evaluate(length, self._lengths))
         return self.sizes.known(terms_of(length))
 
     def shape(self, shape: Sequence[Any]) -> tuple[Length, ...]:

@@ -17,6 +17,7 @@ from numgrad.compiler.graph.graph import Graph
 from numgrad.compiler.graph.shapes import lengths_read, results_of
 from numgrad.compiler.lower.expand import Expansion
 from numgrad.compiler.lower.loop import LoopKernel, LoopWriter
+from numgrad.compiler.lower.lowering import find_lowering
 from numgrad.compiler.lower.stored import first_stored
 from numgrad.compiler.passes import optimize
 from numgrad.compiler.run.program import compile_graph, stored_as
@@ -34,6 +35,8 @@ def longer(steps: int, taken: float) -> int:
     return int(min(MOST, max(1, steps * min(SECONDS / max(taken, 1e-7), 1e4))))
 
 
+_MOST_FIXED = 8
+"""Combinations for which a loop has kernels of their own."""
 _MOST_SIZES = 100
 """Combinations of shapes of operands that a loop remembers."""
 
@@ -163,23 +166,28 @@ class LoopProgram:
     ----------
     source
         The text of the kernel; None if there is none.
+    lengths
+        Those of axes, by number, if it is for these only: a step that factors matrices is a kernel
+        where it is known how small they are.
     """
 
-    def __init__(self, body: Body) -> None:
-        self.body = body
+    def __init__(self, body: Body, lengths: dict[int, int] | None = None) -> None:
+        self.body, self.lengths = body, lengths
         graph = body.graph
         self.graph = extract(graph, graph.inputs, graph.outputs)
         self._sizes: dict[Any, tuple[list[int], list[tuple]]] = {}
         optimize(self.graph)
         self.written = self._written()
         self.source = None if self.written is None else self.written.source
-        if self.written is None:
+        self._fixed: dict[Any, LoopProgram] = {}
+        if self.written is None and lengths is None:
             self.step = compile_graph(extract(graph, graph.inputs, graph.outputs))
 
     def _written(self) -> LoopKernel | None:
-        expansion = Expansion(self.graph, inline=True)
+        expansion = Expansion(self.graph, inline=True, lengths=self.lengths)
         results = stored_as([expansion.of[v] for v in self.graph.outputs])
         if expansion.opaque:
+            self._depends = all(find_lowering(node) for node in expansion.opaque)
             return None
         terms, check = expansion.terms, None
         for condition in terms.checks:
@@ -206,6 +214,9 @@ class LoopProgram:
             if len(self._sizes) > _MOST_SIZES:
                 self._sizes.clear()
             sizes = self._sizes[key] = self._sizes_for(operands, known)
+        fixed = self._for_lengths(key, operands, known)
+        if fixed is not None:
+            return fixed.run(operands, length, reverse, known)
         given, shapes = sizes
         c = self.body.carries
         made = [
@@ -218,6 +229,18 @@ class LoopProgram:
         if not self._natively(operands, made, length, reverse, given):
             self._in_turn(operands, made, length, reverse)
         return made
+
+    def _for_lengths(
+        self, key: Any, operands: list[np.ndarray], known: dict[int, int]
+    ) -> LoopProgram | None:
+        """The kernel for operands of these shapes, if there is none for all."""
+        if self.written is not None or self.lengths is not None or not self._depends:
+            return None
+        fixed = self._fixed.get(key)
+        if fixed is None and len(self._fixed) < _MOST_FIXED:
+            lengths = known | self._lengths(operands)
+            fixed = self._fixed[key] = LoopProgram(self.body, lengths)
+        return None if fixed is None or fixed.written is None else fixed
 
     def _natively(
         self, operands: list[np.ndarray], made: list[np.ndarray], length: int, reverse: bool,

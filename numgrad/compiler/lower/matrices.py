@@ -1,0 +1,179 @@
+"""Factors and systems of small matrices in loops.
+
+Note [Matrices in loops]
+------------------------
+One operation without terms makes a loop run step by step, which takes some 50 us a step where a
+filter's own arithmetic takes one. So in loops small matrices are factored element by element: terms
+``matrix``, whose detail names a method of ``Elimination``. Where eager code raises an error, as of
+a singular matrix, or takes another way, a check fails, and the steps are taken one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from numgrad.codegen.dtypes import BOOL
+from numgrad.compiler.graph.graph import TracedNode
+from numgrad.compiler.lower.elements import MOST_ELEMENTS, extents
+from numgrad.compiler.lower.elimination import INT32
+from numgrad.compiler.lower.lookup import require, where
+from numgrad.compiler.lower.lowering import Arithmetic, lowering
+from numgrad.compiler.lower.product import swapped
+from numgrad.compiler.lower.terms import MATRIX, Term, Terms
+
+Written = Callable[[Terms, TracedNode, list[Term], np.dtype], "list[Term] | Term"]
+
+MOST_ROWS = 8
+"""Of a small matrix."""
+
+
+def _of_small(*names: str) -> Callable[[Written], Written]:
+    """Declare how real small matrices are written: Note [Matrices in loops]."""
+
+    def declare(write: Written) -> Written:
+        def read(terms: Terms, node: TracedNode, args: list[Term]) -> list[Term] | Term | None:
+            dtype = node.outputs[0].dtype
+            if dtype == BOOL:
+                dtype = args[0].dtype
+            if not terms.in_loop or dtype.kind != "f" or not all(map(_is_small, args)):
+                return None
+            return write(terms, node, args, dtype)
+
+        lowering(*names)(read)
+        return write
+
+    return declare
+
+
+def _is_small(x: Term) -> bool:
+    """Whether a term is a matrix, or a right side, of few elements."""
+    shape = extents(x.shape)
+    return (
+        shape is not None
+        and len(shape) in (1, 2)
+        and 0 < shape[0] <= MOST_ROWS
+        and 0 < int(np.prod(shape)) <= MOST_ELEMENTS
+    )
+
+
+def _matrix(terms: Terms, like: Term, args: tuple[Term, ...], *detail: object) -> Term:
+    """What ``Elimination`` makes of operands, of the shape and dtype of a term."""
+    return terms.make(MATRIX, args, like.dtype, detail, like.shape)
+
+
+def _factored(terms: Terms, a: Term) -> tuple[Term, Term]:
+    pivots = terms.make(MATRIX, (a,), INT32, ("pivots",), a.shape[:1])
+    return _matrix(terms, a, (a,), "factors"), pivots
+
+
+def _diagonal(terms: Terms, a: Term) -> Term:
+    return terms.view("diagonal", a, (0, 0, 1), a.shape[:1])
+
+
+def _require_pivots(terms: Terms, factors: Term) -> None:
+    """Let an error be raised where a factor is singular."""
+    zero = terms.constant(0.0, factors.dtype)
+    require(terms, terms.map("not_equal", (_diagonal(terms, factors), zero), BOOL))
+
+
+def _solution(terms: Terms, factors: Term, pivots: Term, b: Term, of_adjoint: bool = False) -> Term:
+    """Of a system, for a vector or the columns of a matrix."""
+    columns = terms.insert(b, (1,)) if len(b.shape) == 1 else b
+    x = _matrix(terms, columns, (factors, pivots, columns), "solution", of_adjoint)
+    return x if columns is b else terms.drop(x, (1,))
+
+
+def _identity(terms: Terms, a: Term) -> Term:
+    zero, one = (terms.broadcast(terms.constant(v, a.dtype), a.shape) for v in (0.0, 1.0))
+    lower = terms.choose("triangle", (one, zero), (0, True), a.shape)
+    return terms.choose("triangle", (lower, zero), (0, False), a.shape)
+
+
+@_of_small("solve")
+def _solve(terms: Terms, node: TracedNode, args: list[Term], dtype: np.dtype) -> list[Term]:
+    a, b = (terms.cast(x, dtype) for x in args)
+    factors, pivots = _factored(terms, a)
+    _require_pivots(terms, factors)
+    return [_solution(terms, factors, pivots, b), factors, pivots]
+
+
+@_of_small("factored_solve")
+def _factored_solve(terms: Terms, node: TracedNode, args: list[Term], dtype: np.dtype) -> Term:
+    _, factors, pivots, b = args
+    factors, b = terms.cast(factors, dtype), terms.cast(b, dtype)
+    return _solution(terms, factors, pivots, b, node.params["of_adjoint"])
+
+
+@_of_small("inv")
+def _inv(terms: Terms, node: TracedNode, args: list[Term], dtype: np.dtype) -> Term:
+    a = terms.cast(args[0], dtype)
+    factors, pivots = _factored(terms, a)
+    _require_pivots(terms, factors)
+    return _solution(terms, factors, pivots, _identity(terms, a))
+
+
+@_of_small("det")
+def _det(terms: Terms, node: TracedNode, args: list[Term], dtype: np.dtype) -> Term:
+    return _determinant(terms, *_factored(terms, terms.cast(args[0], dtype)))
+
+
+def _parity(terms: Terms, factors: Term, pivots: Term) -> Term:
+    return terms.make(MATRIX, (pivots,), factors.dtype, ("parity",))
+
+
+def _determinant(terms: Terms, factors: Term, pivots: Term) -> Term:
+    value = terms.reduce("prod", _diagonal(terms, factors), (0,))
+    return terms.map("multiply", (_parity(terms, factors, pivots), value), factors.dtype)
+
+
+@_of_small("sign_and_logarithm")
+def _slogdet(terms: Terms, node: TracedNode, args: list[Term], dtype: np.dtype) -> list[Term]:
+    factors, pivots = _factored(terms, terms.cast(args[0], dtype))
+    do, d = Arithmetic(terms, dtype), _diagonal(terms, factors)
+    sizes = do("absolute", d)
+    none = terms.map("equal", (sizes, do.of(0.0)), BOOL)
+    signs = where(terms, none, do.of(0.0), do("divide", d, sizes))
+    sign = do("multiply", _parity(terms, factors, pivots), terms.reduce("prod", signs, (0,)))
+    return [sign, terms.reduce("sum", do("log", sizes), (0,)), factors, pivots]
+
+
+def _require_regular(terms: Terms, factors: Term) -> None:
+    """Let eager code take its other way where a matrix is nearly singular."""
+    do = Arithmetic(terms, factors.dtype)
+    sizes = do("absolute", _diagonal(terms, factors))
+    least, most = (terms.reduce(kind, sizes, (0,)) for kind in ("min", "max"))
+    bound = do("multiply", most, float(np.sqrt(np.finfo(factors.dtype).eps)))
+    require(terms, terms.map("greater", (least, bound), BOOL))
+
+
+@_of_small("adjugate")
+def _adjugate(terms: Terms, node: TracedNode, args: list[Term], dtype: np.dtype) -> Term:
+    a = terms.cast(args[0], dtype)
+    factors, pivots = _factored(terms, a)
+    _require_regular(terms, factors)
+    inverse = _solution(terms, factors, pivots, _identity(terms, a))
+    return terms.map("multiply", (_determinant(terms, factors, pivots), inverse), dtype)
+
+
+@_of_small("solve_triangle")
+def _solve_triangle(terms: Terms, node: TracedNode, args: list[Term], dtype: np.dtype) -> Term:
+    a, b = (terms.cast(x, dtype) for x in args)
+    flags = [bool(node.params[k]) for k in ("lower", "of_adjoint", "unit")]
+    return _matrix(terms, b, (a, b), "triangle", *flags)
+
+
+@_of_small("check_diagonal")
+def _check_diagonal(terms: Terms, node: TracedNode, args: list[Term], dtype: np.dtype) -> Term:
+    _require_pivots(terms, args[0])
+    return terms.constant(False, BOOL)
+
+
+@_of_small("cholesky")
+def _cholesky(terms: Terms, node: TracedNode, args: list[Term], dtype: np.dtype) -> Term:
+    a, upper = terms.cast(args[0], dtype), node.params["upper"]
+    factor = _matrix(terms, a, (swapped(terms, a) if upper else a,), "lower")
+    zero = terms.constant(0.0, dtype)
+    require(terms, terms.map("greater", (_diagonal(terms, factor), zero), BOOL))
+    return swapped(terms, factor) if upper else factor
