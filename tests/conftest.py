@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 import zlib
 from collections import Counter
 
@@ -14,6 +15,9 @@ from numgrad.core.interpreter import state
 from numgrad.operations.late import declare_all
 
 declare_all()  # tests go through the whole table
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in what a shell runs in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # tests of Ctrl-C wait for it
 
 settings.register_profile("ci", max_examples=40, deadline=None, derandomize=True)
 settings.register_profile(
