@@ -168,3 +168,18 @@ def test_examples_of_a_batch_are_detached_in_place():
 def test_a_dual_tensor_is_detached_in_place_in_a_compiled_function():
     expected = ng.jacfwd(detached_in_place)(POINT)
     np.testing.assert_allclose(ng.jit(ng.jacfwd(detached_in_place))(POINT), expected)
+
+
+def test_a_jacobian_with_a_graph_is_followed_in_the_step_of_a_loop():
+    def cubes(t):
+        return t**3
+
+    def summed(x):
+        def step(c, _):
+            full = ng.autograd.functional.jacobian(cubes, c, create_graph=True)
+            plain = ng.autograd.functional.jacobian(cubes, c)
+            return c, ((full + plain) @ c).sum()
+
+        return ng.scan(step, x, None, length=2)[1].sum()
+
+    np.testing.assert_allclose(ng.grad(ng.jit(summed))(POINT), 2 * (9 + 3) * POINT**2)
