@@ -183,3 +183,88 @@ def test_a_jacobian_with_a_graph_is_followed_in_the_step_of_a_loop():
         return ng.scan(step, x, None, length=2)[1].sum()
 
     np.testing.assert_allclose(ng.grad(ng.jit(summed))(POINT), 2 * (9 + 3) * POINT**2)
+
+
+@ng.custom_vjp
+def by_vjp(x):
+    return x**2
+
+
+by_vjp.defvjp(lambda x: (x**2, x), lambda x, g: (5 * g * x,))
+
+
+@ng.custom_jvp
+def by_jvp(x):
+    return x**2
+
+
+@by_jvp.defjvp
+def _(primals, tangents):
+    return by_jvp(*primals), 5 * primals[0] * tangents[0]
+
+
+class Own(ng.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        y, e = x**2, np.exp(x)  # what is no output is constant in a second derivative
+        ctx.save_for_backward(x, y, e)
+        ctx.factor = 3.0
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        x, y, e = ctx.saved_tensors
+        return g * (ctx.factor * x + y + e)
+
+
+class Two(ng.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x)
+        counted = x**3
+        ctx.mark_non_differentiable(counted)
+        return x, counted
+
+    @staticmethod
+    def backward(ctx: Any, g: Any, _: Any) -> Any:
+        return -g * ctx.saved_tensors[0]
+
+
+RULES: dict[str, Callable[[Any], Any]] = {
+    "vjp": lambda x: (by_vjp(x) ** 2).sum(),
+    "jvp": lambda x: (by_jvp(x) ** 2).sum(),
+    "both": lambda x: by_vjp(by_jvp(x) * x).sum(),
+    "Function": lambda x: (Own.apply(x) ** 2).sum(),
+    "two": lambda x: (Two.apply(x)[0] ** 2 * Two.apply(x)[1]).sum(),
+}
+LOOPS: dict[str, Callable[[Callable[[Any], Any]], Callable[[Any], Any]]] = {
+    "scan": lambda f: lambda x: ng.scan(lambda c, _: (c, f(c)), x, None, length=2)[1].sum(),
+    "cond": lambda f: lambda x: 2 * ng.cond(x.sum() > 0, f, lambda t: t.sum(), x),
+    "while": lambda f: (
+        lambda x: ng.while_loop(
+            lambda c: c[0] < 2, lambda c: (c[0] + 1, c[1], c[2] + f(c[1])), (0, x, 0.0 * x.sum())
+        )[2]
+    ),
+}
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("rule", RULES)
+def test_rules_hold_in_compiled_loops_and_branches(rule, loop):
+    def twice(x):
+        return 2 * RULES[rule](x)
+
+    looped = LOOPS[loop](RULES[rule])
+    for derivative in (ng.grad, ng.hessian):
+        expected = derivative(twice)(POINT)
+        np.testing.assert_allclose(derivative(ng.jit(looped))(POINT), expected)
+        np.testing.assert_allclose(ng.jit(derivative(looped))(POINT), expected)
+
+
+def test_a_rule_of_forward_mode_and_batches_hold_in_a_compiled_loop():
+    looped, points = LOOPS["scan"](RULES["jvp"]), np.stack([POINT, 2 * POINT])
+    expected = ng.grad(RULES["jvp"])(POINT) * 2
+    np.testing.assert_allclose(ng.jacfwd(ng.jit(looped))(POINT), expected)
+    np.testing.assert_allclose(ng.vmap(ng.grad(ng.jit(looped)))(points)[0], expected)
+    with pytest.raises(NotImplementedError, match="custom_vjp gives a rule of reverse mode"):
+        ng.jacfwd(ng.jit(LOOPS["scan"](RULES["vjp"])))(POINT)
