@@ -268,3 +268,23 @@ def test_a_rule_of_forward_mode_and_batches_hold_in_a_compiled_loop():
     np.testing.assert_allclose(ng.vmap(ng.grad(ng.jit(looped)))(points)[0], expected)
     with pytest.raises(NotImplementedError, match="custom_vjp gives a rule of reverse mode"):
         ng.jacfwd(ng.jit(LOOPS["scan"](RULES["vjp"])))(POINT)
+
+
+class Once(ng.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x)
+        return x**2
+
+    @staticmethod
+    @ng.autograd.function.once_differentiable
+    def backward(ctx: Any, g: Any) -> Any:
+        return 5 * g * ctx.saved_tensors[0]
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_backward_that_runs_once_has_one_derivative_in_a_compiled_loop(loop):
+    looped = LOOPS[loop](lambda x: Once.apply(x).sum())
+    np.testing.assert_allclose(ng.grad(ng.jit(looped))(POINT), 10 * POINT)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        ng.hessian(ng.jit(looped))(POINT)

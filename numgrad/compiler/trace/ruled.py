@@ -17,7 +17,7 @@ from typing import Any
 from numgrad.autograd.batching.batch import BatchingInterpreter
 from numgrad.autograd.engine.backward import dense_grad
 from numgrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
-from numgrad.autograd.function.call import Definition
+from numgrad.autograd.function.call import ONCE, Definition
 from numgrad.autograd.function.context import FunctionCtx
 from numgrad.autograd.function.levels import call_function
 from numgrad.autograd.function.record import as_tensors, run
@@ -27,9 +27,9 @@ from numgrad.compiler.trace.one_call import OfOneCall
 from numgrad.core.batching import BatchOperand
 from numgrad.core.declare import primitive
 from numgrad.core.formula import Meta
-from numgrad.core.interpreter import state
+from numgrad.core.interpreter import bind, state
 from numgrad.core.op import OPS, Op
-from numgrad.errors import NumgradTraceError
+from numgrad.errors import NumgradRuntimeError, NumgradTraceError
 
 
 class Rule:
@@ -40,15 +40,34 @@ class Rule:
         self.places = [k for k, a in enumerate(args) if isinstance(a, Tensor)]
         self.others = [None if isinstance(a, Tensor) else a for a in args]
         self.outputs: list[int] = []
+        self.ctx: FunctionCtx | None = None
+
+    @property
+    def once(self) -> bool:
+        """Whether the backward that ran last can be differentiated no further."""
+        return self.ctx is not None and self.ctx._once
 
     def __call__(self, given: Sequence[Any]) -> list[Any]:
         """The outputs that are floating or complex arrays."""
         args = list(self.others)
         for k, x in zip(self.places, given, strict=True):
             args[k] = x
-        found = call_function(self.function, tuple(args), self.keywords)[0]
+        found, self.ctx = call_function(self.function, tuple(args), self.keywords)
         found = found if isinstance(found, tuple) else (found,)
         return [found[k] for k in self.outputs]
+
+
+class Ended:
+    """The rule of gradients that are not to be differentiated."""
+
+    once = False
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, given: Sequence[Any]) -> list[Any]:
+        """Raise."""
+        raise NumgradRuntimeError(f"{self.name}.backward: {ONCE}")
 
 
 class Ruled:
@@ -116,7 +135,7 @@ def ruled(*inputs, rule, count):
 
 
 @ruled.shape
-def _results(*inputs: Meta, rule: Rule, count: int) -> tuple[Meta, ...]:
+def _results(*inputs: Meta, rule: Rule | Ended, count: int) -> tuple[Meta, ...]:
     return tuple(inputs[count:])
 
 
@@ -140,6 +159,13 @@ def _pulled(
         roots, weights = zip(*pairs, strict=True)
         leaves = [sources[k] for k in moving]
         found = dense_grad(roots, leaves, weights, allow_unused=True, create_graph=again)
+    ends = [k for k, x in enumerate(found) if x is not None] if rule.once else []
+    if ends and not again:  # of a graph, which may be differentiated
+        operands = *sources, *(b for _, b in pairs), *(found[k] for k in ends)
+        params = {"rule": Ended(rule.function.__name__), "count": len(operands) - len(ends)}
+        found = list(found)
+        for k, x in zip(ends, bind(ruled, operands, params), strict=True):
+            found[k] = x
     by_operand = dict(zip(moving, found, strict=True))
     return [by_operand.get(k) for k in range(len(inputs))]
 
@@ -157,7 +183,12 @@ def _pushed(t_inputs, inputs, rule, count):
 
 @ruled.batch
 def _of_batches(op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int) -> Any:
-    sources = operands[: params["count"]]
+    count = params["count"]
+    sources = operands[:count]
+    if isinstance(params["rule"], Ended):
+        with BatchingInterpreter(size, examples=True) as level:
+            whole = [level.unwrap(level.wrap(o.value) if o.batched else o.value) for o in operands]
+        return bind(op, tuple(whole), params)
     with BatchingInterpreter(size, examples=True) as level:
         given = [level.wrap(o.value) if o.batched else o.value for o in sources]
         return tuple([level.unwrap(y) for y in params["rule"](given)])
