@@ -288,3 +288,37 @@ def test_a_backward_that_runs_once_has_one_derivative_in_a_compiled_loop(loop):
     np.testing.assert_allclose(ng.grad(ng.jit(looped))(POINT), 10 * POINT)
     with pytest.raises(RuntimeError, match="once_differentiable"):
         ng.hessian(ng.jit(looped))(POINT)
+
+
+class Dirty(ng.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        x *= 2.0
+        ctx.mark_dirty(x)
+        return x
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return 5 * g
+
+
+def reads_the_step(x):
+    y = 3.0 * x
+
+    @ng.custom_vjp
+    def rule(t):
+        return t * y
+
+    rule.defvjp(lambda t: (t * y, None), lambda _, g: (2 * g * y,))
+    return rule(x).sum()
+
+
+@pytest.mark.parametrize(
+    ("f", "match"),
+    [(lambda x: Dirty.apply(x * 1.0).sum(), "Dirty: marks"), (reads_the_step, "pass that as an")],
+)
+def test_rules_that_cannot_be_followed_are_refused(f, match):
+    looped = LOOPS["scan"](f)
+    np.testing.assert_allclose(ng.jit(looped)(POINT), looped(POINT))
+    with pytest.raises(ng.NumgradError, match=match):
+        ng.grad(ng.jit(looped))(POINT)

@@ -23,6 +23,7 @@ from numgrad.autograd.function.levels import call_function
 from numgrad.autograd.function.record import as_tensors, run
 from numgrad.autograd.modes import enable_grad
 from numgrad.autograd.variable import Tensor
+from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.compiler.trace.one_call import OfOneCall
 from numgrad.core.batching import BatchOperand
 from numgrad.core.declare import primitive
@@ -30,6 +31,11 @@ from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind, state
 from numgrad.core.op import OPS, Op
 from numgrad.errors import NumgradRuntimeError, NumgradTraceError
+
+_DIRTY = (
+    "marks a tensor dirty, and a compiled loop or branch cannot be differentiated through that; "
+    "let forward return a new tensor, or run the loop outside of ng.jit"
+)
 
 
 class Rule:
@@ -52,7 +58,14 @@ class Rule:
         args = list(self.others)
         for k, x in zip(self.places, given, strict=True):
             args[k] = x
-        found, self.ctx = call_function(self.function, tuple(args), self.keywords)
+        try:
+            found, self.ctx = call_function(self.function, tuple(args), self.keywords)
+        except NumgradTraceError as error:
+            raise NumgradTraceError(
+                f"{self.function.__name__}: is called again where a compiled loop or branch is "
+                "differentiated, and then reads something that the step computes or draws; pass "
+                f"that as an argument, or run the loop outside of ng.jit ({error})"
+            ) from error
         found = found if isinstance(found, tuple) else (found,)
         return [found[k] for k in self.outputs]
 
@@ -62,12 +75,12 @@ class Ended:
 
     once = False
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, message: str) -> None:
+        self.message = message
 
     def __call__(self, given: Sequence[Any]) -> list[Any]:
         """Raise."""
-        raise NumgradRuntimeError(f"{self.name}.backward: {ONCE}")
+        raise NumgradRuntimeError(self.message)
 
 
 class Ruled:
@@ -81,17 +94,19 @@ class Ruled:
         """Outputs of the forward, constant but for the rule."""
         rule = Rule(self.function, args, keywords)
         operand = state.ground.operand  # pyright: ignore
-        sources = [operand(ruled, args[k])[1] for k in rule.places]
+        given = [operand(ruled, args[k])[1] for k in rule.places]
+        sources = [TracedArray(a.tracer, a.value) for a in given]  # before anything is written
         before = state.set(constant=True)
         try:
             returned = as_tensors(self.function.run_forward(ctx, args, keywords), args)
         finally:
             state.set(**before)
         if ctx._dirty:
-            raise NumgradTraceError(
-                f"{self.__name__}: ctx.mark_dirty in the step of a compiled loop or in a branch, "
-                "where nothing is written in place; let forward return a new tensor"
-            )
+            ended = {"rule": Ended(f"{self.__name__}: {_DIRTY}"), "count": len(sources)}
+            for t in ctx._dirty:
+                y = operand(ruled, t)[1]
+                found = state.ground.run(ruled, [*sources, y], ended)[0]  # pyright: ignore
+                t._array.write(found[0].value)  # pyright: ignore
         single = not isinstance(returned, tuple)
         outputs = [returned] if single else list(returned)
         rule.outputs = [
@@ -99,7 +114,7 @@ class Ruled:
             for k, y in enumerate(outputs)
             if isinstance(y, Tensor)
             and y.dtype.kind in "fc"
-            and not any(y is t for t in ctx._non_differentiable)
+            and not any(y is t for t in (*ctx._non_differentiable, *ctx._dirty))
         ]
         for k in rule.outputs:
             if any(outputs[k] is t for t in (*args, *outputs[:k])):
@@ -162,7 +177,10 @@ def _pulled(
     ends = [k for k, x in enumerate(found) if x is not None] if rule.once else []
     if ends and not again:  # of a graph, which may be differentiated
         operands = *sources, *(b for _, b in pairs), *(found[k] for k in ends)
-        params = {"rule": Ended(rule.function.__name__), "count": len(operands) - len(ends)}
+        params = {
+            "rule": Ended(f"{rule.function.__name__}.backward: {ONCE}"),
+            "count": len(operands) - len(ends),
+        }
         found = list(found)
         for k, x in zip(ends, bind(ruled, operands, params), strict=True):
             found[k] = x
