@@ -93,6 +93,8 @@ def _standin(x: Tensor) -> Tensor:
 class Solution(Function):
     """The parts of a solution; inputs are those of the equation, and what it closes over."""
 
+    own_rule = False
+
     @staticmethod
     def forward(*args: Any) -> Any:
         """Solve; ``ctx`` is given by ``run_forward``."""
@@ -179,6 +181,8 @@ class Gated(Function):
 
     These lie behind the solution as well, and the way through it is the total derivative.
     """
+
+    own_rule = False
 
     @staticmethod
     def forward(ctx: Any, gate: _Gate, x: Tensor) -> Tensor:

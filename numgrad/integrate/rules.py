@@ -83,6 +83,8 @@ def _in_turn(function: type[Function], info: Any, in_dims: tuple, args: tuple) -
 class SolveIvp(Function):
     """States at given times, of shape (times, state)."""
 
+    own_rule = False
+
     @staticmethod
     def forward(problem: InitialValueProblem, *inputs: Any) -> Any:
         """Solve; ``ctx`` is given by ``setup_context``."""
@@ -125,6 +127,8 @@ class SolveIvp(Function):
 
 class PullSolution(Function):
     """Gradients by those inputs that are followed."""
+
+    own_rule = False
 
     @staticmethod
     def forward(*args: Any) -> Any:

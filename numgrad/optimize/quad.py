@@ -228,6 +228,8 @@ class Integral:
 class Quad(Function):
     """An integral on the tape: Note [Derivatives of integrals]."""
 
+    own_rule = False
+
     @staticmethod
     def forward(integral: Integral, errors: list[float], *given: Tensor) -> Tensor:
         """Integrate."""

@@ -243,6 +243,8 @@ def _added(results: Sequence[tuple[Any, list[Any]]]) -> tuple[Any, list[Any]]:
 class _Known(Function):
     """A value whose gradients are known: what came from elsewhere, in a graph."""
 
+    own_rule = False
+
     @staticmethod
     def forward(ctx: Any, value: Any, gradients: Any, *given: Any) -> Any:
         ctx.gradients = gradients

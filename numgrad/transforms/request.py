@@ -129,8 +129,13 @@ class Request:
         over = levels() if requires_grad else []  # Note [Derivatives by example]
         if self.create_graph and given.requires_grad:
             return spread(given.reshape(given.shape), over)
-        tangent = self.create_graph and has_tangent(given)
-        own = spread(OPS["positive"](given) if tangent else given.detach(), over)
+        if self.create_graph and has_tangent(given):
+            own = OPS["positive"](given)
+        elif self.create_graph and state.ground.deferred and not state.constant:
+            own = state.ground.differentiable(given)  # followed by who compiles it
+        else:
+            own = given.detach()
+        own = spread(own, over)
         if requires_grad:
             self.made.append(beneath(own))
             self.made[-1]._requires_grad = True

@@ -168,3 +168,157 @@ def test_examples_of_a_batch_are_detached_in_place():
 def test_a_dual_tensor_is_detached_in_place_in_a_compiled_function():
     expected = ng.jacfwd(detached_in_place)(POINT)
     np.testing.assert_allclose(ng.jit(ng.jacfwd(detached_in_place))(POINT), expected)
+
+
+def test_a_jacobian_with_a_graph_is_followed_in_the_step_of_a_loop():
+    def cubes(t):
+        return t**3
+
+    def summed(x):
+        def step(c, _):
+            full = ng.autograd.functional.jacobian(cubes, c, create_graph=True)
+            plain = ng.autograd.functional.jacobian(cubes, c)
+            return c, ((full + plain) @ c).sum()
+
+        return ng.scan(step, x, None, length=2)[1].sum()
+
+    np.testing.assert_allclose(ng.grad(ng.jit(summed))(POINT), 2 * (9 + 3) * POINT**2)
+
+
+@ng.custom_vjp
+def by_vjp(x):
+    return x**2
+
+
+by_vjp.defvjp(lambda x: (x**2, x), lambda x, g: (5 * g * x,))
+
+
+@ng.custom_jvp
+def by_jvp(x):
+    return x**2
+
+
+@by_jvp.defjvp
+def _(primals, tangents):
+    return by_jvp(*primals), 5 * primals[0] * tangents[0]
+
+
+class Own(ng.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        y, e = x**2, np.exp(x)  # what is no output is constant in a second derivative
+        ctx.save_for_backward(x, y, e)
+        ctx.factor = 3.0
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        x, y, e = ctx.saved_tensors
+        return g * (ctx.factor * x + y + e)
+
+
+class Two(ng.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x)
+        counted = x**3
+        ctx.mark_non_differentiable(counted)
+        return x, counted
+
+    @staticmethod
+    def backward(ctx: Any, g: Any, _: Any) -> Any:
+        return -g * ctx.saved_tensors[0]
+
+
+RULES: dict[str, Callable[[Any], Any]] = {
+    "vjp": lambda x: (by_vjp(x) ** 2).sum(),
+    "jvp": lambda x: (by_jvp(x) ** 2).sum(),
+    "both": lambda x: by_vjp(by_jvp(x) * x).sum(),
+    "Function": lambda x: (Own.apply(x) ** 2).sum(),
+    "two": lambda x: (Two.apply(x)[0] ** 2 * Two.apply(x)[1]).sum(),
+}
+LOOPS: dict[str, Callable[[Callable[[Any], Any]], Callable[[Any], Any]]] = {
+    "scan": lambda f: lambda x: ng.scan(lambda c, _: (c, f(c)), x, None, length=2)[1].sum(),
+    "cond": lambda f: lambda x: 2 * ng.cond(x.sum() > 0, f, lambda t: t.sum(), x),
+    "while": lambda f: (
+        lambda x: ng.while_loop(
+            lambda c: c[0] < 2, lambda c: (c[0] + 1, c[1], c[2] + f(c[1])), (0, x, 0.0 * x.sum())
+        )[2]
+    ),
+}
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("rule", RULES)
+def test_rules_hold_in_compiled_loops_and_branches(rule, loop):
+    def twice(x):
+        return 2 * RULES[rule](x)
+
+    looped = LOOPS[loop](RULES[rule])
+    for derivative in (ng.grad, ng.hessian):
+        expected = derivative(twice)(POINT)
+        np.testing.assert_allclose(derivative(ng.jit(looped))(POINT), expected)
+        np.testing.assert_allclose(ng.jit(derivative(looped))(POINT), expected)
+
+
+def test_a_rule_of_forward_mode_and_batches_hold_in_a_compiled_loop():
+    looped, points = LOOPS["scan"](RULES["jvp"]), np.stack([POINT, 2 * POINT])
+    expected = ng.grad(RULES["jvp"])(POINT) * 2
+    np.testing.assert_allclose(ng.jacfwd(ng.jit(looped))(POINT), expected)
+    np.testing.assert_allclose(ng.vmap(ng.grad(ng.jit(looped)))(points)[0], expected)
+    with pytest.raises(NotImplementedError, match="custom_vjp gives a rule of reverse mode"):
+        ng.jacfwd(ng.jit(LOOPS["scan"](RULES["vjp"])))(POINT)
+
+
+class Once(ng.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x)
+        return x**2
+
+    @staticmethod
+    @ng.autograd.function.once_differentiable
+    def backward(ctx: Any, g: Any) -> Any:
+        return 5 * g * ctx.saved_tensors[0]
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_backward_that_runs_once_has_one_derivative_in_a_compiled_loop(loop):
+    looped = LOOPS[loop](lambda x: Once.apply(x).sum())
+    np.testing.assert_allclose(ng.grad(ng.jit(looped))(POINT), 10 * POINT)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        ng.hessian(ng.jit(looped))(POINT)
+
+
+class Dirty(ng.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        x *= 2.0
+        ctx.mark_dirty(x)
+        return x
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return 5 * g
+
+
+def reads_the_step(x):
+    y = 3.0 * x
+
+    @ng.custom_vjp
+    def rule(t):
+        return t * y
+
+    rule.defvjp(lambda t: (t * y, None), lambda _, g: (2 * g * y,))
+    return rule(x).sum()
+
+
+@pytest.mark.parametrize(
+    ("f", "match"),
+    [(lambda x: Dirty.apply(x * 1.0).sum(), "Dirty: marks"), (reads_the_step, "pass that as an")],
+)
+def test_rules_that_cannot_be_followed_are_refused(f, match):
+    looped = LOOPS["scan"](f)
+    np.testing.assert_allclose(ng.jit(looped)(POINT), looped(POINT))
+    with pytest.raises(ng.NumgradError, match=match):
+        ng.grad(ng.jit(looped))(POINT)

@@ -172,7 +172,7 @@ class FunctionCall(Call):
         ]
 
 
-_ONCE = (
+ONCE = (
     "is marked once_differentiable, and a second derivative leads through it; write it with "
     "operations on Tensors and take the mark away"
 )
@@ -185,7 +185,7 @@ class DeadEnd(Call):
     materializes = False  # pyright: ignore
 
     def __init__(
-        self, function: str, outputs: Sequence[Any], operands: int, reason: str = _ONCE
+        self, function: str, outputs: Sequence[Any], operands: int, reason: str = ONCE
     ) -> None:
         super().__init__(_operation("once_differentiable"), (NO_TENSOR,) * operands, {})
         self.function, self.reason = function, reason

@@ -268,6 +268,7 @@ class _OfBatches:
     def __init__(self, function: Batchable, level: BatchingInterpreter, args: tuple) -> None:
         self.__name__ = function.__name__
         self.function, self.level = function, level
+        self.own_rule = getattr(function, "own_rule", True)
         self.batched = tuple(map(level.owns, args))
         self.metas = tuple(map(meta_of, args))
 

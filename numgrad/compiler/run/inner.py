@@ -24,8 +24,9 @@ from numgrad.autograd.variable import Tensor
 from numgrad.compiler.graph.graph import Value
 from numgrad.compiler.graph.shapes import results_of
 from numgrad.compiler.run.inner_program import InnerPart
-from numgrad.compiler.run.loop import OfOneCall, dense, follows, is_zero
+from numgrad.compiler.run.loop import dense, is_zero
 from numgrad.compiler.trace.body import trace_body
+from numgrad.compiler.trace.one_call import OfOneCall, follows
 from numgrad.core.abstract import zeros
 from numgrad.core.batching import BatchOperand
 from numgrad.core.declare import primitive

@@ -12,7 +12,6 @@ one, so they can be differentiated and batched again.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -30,6 +29,7 @@ from numgrad.compiler.run.replay import replay
 from numgrad.compiler.run.stacked import product, with_factors
 from numgrad.compiler.trace.body import TracedBody, trace_body
 from numgrad.compiler.trace.cut import extract
+from numgrad.compiler.trace.one_call import OfOneCall, follows
 from numgrad.core.abstract import zeros
 from numgrad.core.batching import BatchOperand
 from numgrad.core.declare import primitive
@@ -64,11 +64,6 @@ def _results(
     found = body.results_for(inputs, lengths)
     collected = [Meta((length, *m.shape), m.dtype) for m in found[body.carries :]]
     return (*found[: body.carries], *collected)
-
-
-def follows(meta: Any) -> bool:
-    """Whether something of that dtype has derivatives."""
-    return meta.dtype.kind in "fc"
 
 
 T = TypeVar("T")
@@ -195,37 +190,6 @@ def dense(g: Any, like: Any) -> Any:
 def is_zero(g: Any) -> bool:
     """Whether a cotangent is known to be zero."""
     return g is None or state.ground.is_zero(g._array if isinstance(g, Tensor) else g)
-
-
-class OfOneCall(threading.local):
-    """The gradients of all operands of one call, asked for one by one in a thread.
-
-    Parameters
-    ----------
-    pulled
-        Computes all of them, given cotangents, operands, results and parameters.
-    """
-
-    last: tuple[Any, list[Any]] | None = None
-
-    def __init__(self, pulled: Callable[..., list[Any]]) -> None:
-        self.pulled = pulled
-
-    def __call__(self, g: Any, inputs: Any, y: Any, index: int, **params: Any) -> Any:
-        """The gradient of one operand, None if it has none."""
-        wanted = [k for k, x in enumerate(inputs) if follows(x)]
-        if index not in wanted:
-            return None
-        key, known = (*g, *inputs), self.last
-        same = (
-            known is not None
-            and len(known[0]) == len(key)
-            and all(a is b for a, b in zip(known[0], key, strict=True))
-        )
-        if known is None or not same:
-            known = key, self.pulled(g, inputs, y, params)
-        self.last = None if index == wanted[-1] else known  # nothing is held longer than needed
-        return known[1][index]
 
 
 _gradients = OfOneCall(_pulled)

@@ -19,18 +19,11 @@ from numgrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.run.inner import pulled
 from numgrad.compiler.run.inner_program import InnerPart
-from numgrad.compiler.run.loop import (
-    OfOneCall,
-    dense,
-    derived,
-    follows,
-    scan,
-    settled,
-    without_invariants,
-)
+from numgrad.compiler.run.loop import dense, derived, scan, settled, without_invariants
 from numgrad.compiler.run.loop_program import Body
 from numgrad.compiler.run.while_program import run_until
 from numgrad.compiler.trace.body import trace_body
+from numgrad.compiler.trace.one_call import OfOneCall, follows
 from numgrad.core.abstract import zeros
 from numgrad.core.batching import BatchOperand
 from numgrad.core.declare import primitive

@@ -24,6 +24,7 @@ from numgrad.autograd.function.record import run
 from numgrad.autograd.history import record
 from numgrad.autograd.node import Node
 from numgrad.autograd.variable import Tensor
+from numgrad.compiler.trace.ruled import run_ruled
 from numgrad.core.abstract import zeros
 from numgrad.core.call import Call
 from numgrad.core.formula import Meta
@@ -34,6 +35,8 @@ from numgrad.errors import NumgradError, NumgradTraceError, NumgradTypeError
 
 class Recorder(Protocol):
     """What a call needs of the tracer."""
+
+    inner: bool
 
     def lift(self, x: Any, dtype: Any = None) -> Any:
         """Anything as a traced array."""
@@ -54,7 +57,9 @@ def traced(
     """Outputs in a trace, and the ctx if the forward was traced: Note [Functions in a trace]."""
     try:
         given = tuple([_connected(tracer, a) if isinstance(a, Tensor) else a for a in args])
-        return run(function, given, keywords)
+        return (
+            run_ruled(function, given, keywords) if tracer.inner else run(function, given, keywords)
+        )
     except NumgradTraceError:
         return _Callback(tracer, function, args, keywords).outputs(), None
 

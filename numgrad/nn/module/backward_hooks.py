@@ -24,6 +24,8 @@ Hooks = Sequence[Callable[..., Any]]
 class _Passage(Function):
     """The identity, which shows the gradients that pass to ``watch``."""
 
+    own_rule = False
+
     generate_vmap_rule = True
 
     @staticmethod

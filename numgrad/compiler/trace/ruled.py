@@ -1,0 +1,221 @@
+"""Functions in the bodies of compiled loops and branches, which keep the derivatives of theirs.
+
+Note [Rules in bodies]
+----------------------
+A body is differentiated from its graph, which holds what a forward computed, but not the backward
+that a user wrote. So the outputs go through an operation ``ruled``, which gives them back: its
+other operands are the arguments, and its derivatives call the Function again, on these. What the
+forward computes besides is constant, as it is in eager code, where nothing records a forward. The
+operation is dropped when the graph is compiled; forwards that were traced twice become one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from numgrad.autograd.batching.batch import BatchingInterpreter
+from numgrad.autograd.engine.backward import dense_grad
+from numgrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
+from numgrad.autograd.function.call import ONCE, Definition
+from numgrad.autograd.function.context import FunctionCtx
+from numgrad.autograd.function.levels import call_function
+from numgrad.autograd.function.record import as_tensors, run
+from numgrad.autograd.modes import enable_grad
+from numgrad.autograd.variable import Tensor
+from numgrad.compiler.trace.arrays import TracedArray
+from numgrad.compiler.trace.one_call import OfOneCall
+from numgrad.core.batching import BatchOperand
+from numgrad.core.declare import primitive
+from numgrad.core.formula import Meta
+from numgrad.core.interpreter import bind, state
+from numgrad.core.op import OPS, Op
+from numgrad.errors import NumgradRuntimeError, NumgradTraceError
+
+_DIRTY = (
+    "marks a tensor dirty, and a compiled loop or branch cannot be differentiated through that; "
+    "let forward return a new tensor, or run the loop outside of ng.jit"
+)
+
+
+class Rule:
+    """A Function with those of its arguments that are no arrays; Tensors are given each time."""
+
+    def __init__(self, function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> None:
+        self.function, self.keywords = function, keywords
+        self.places = [k for k, a in enumerate(args) if isinstance(a, Tensor)]
+        self.others = [None if isinstance(a, Tensor) else a for a in args]
+        self.outputs: list[int] = []
+        self.ctx: FunctionCtx | None = None
+
+    @property
+    def once(self) -> bool:
+        """Whether the backward that ran last can be differentiated no further."""
+        return self.ctx is not None and self.ctx._once
+
+    def __call__(self, given: Sequence[Any]) -> list[Any]:
+        """The outputs that are floating or complex arrays."""
+        args = list(self.others)
+        for k, x in zip(self.places, given, strict=True):
+            args[k] = x
+        try:
+            found, self.ctx = call_function(self.function, tuple(args), self.keywords)
+        except NumgradTraceError as error:
+            raise NumgradTraceError(
+                f"{self.function.__name__}: is called again where a compiled loop or branch is "
+                "differentiated, and then reads something that the step computes or draws; pass "
+                f"that as an argument, or run the loop outside of ng.jit ({error})"
+            ) from error
+        found = found if isinstance(found, tuple) else (found,)
+        return [found[k] for k in self.outputs]
+
+
+class Ended:
+    """The rule of gradients that are not to be differentiated."""
+
+    once = False
+
+    def __init__(self, message: str) -> None:
+        self.message = message
+
+    def __call__(self, given: Sequence[Any]) -> list[Any]:
+        """Raise."""
+        raise NumgradRuntimeError(self.message)
+
+
+class Ruled:
+    """A Function, as the trace of a body sees it: Note [Rules in bodies]."""
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+        self.__name__ = function.__name__
+
+    def run_forward(self, ctx: FunctionCtx, args: tuple, keywords: dict[str, Any]) -> Any:
+        """Outputs of the forward, constant but for the rule."""
+        rule = Rule(self.function, args, keywords)
+        operand = state.ground.operand  # pyright: ignore
+        given = [operand(ruled, args[k])[1] for k in rule.places]
+        sources = [TracedArray(a.tracer, a.value) for a in given]  # before anything is written
+        before = state.set(constant=True)
+        try:
+            returned = as_tensors(self.function.run_forward(ctx, args, keywords), args)
+        finally:
+            state.set(**before)
+        if ctx._dirty:
+            ended = {"rule": Ended(f"{self.__name__}: {_DIRTY}"), "count": len(sources)}
+            for t in ctx._dirty:
+                y = operand(ruled, t)[1]
+                found = state.ground.run(ruled, [*sources, y], ended)[0]  # pyright: ignore
+                t._array.write(found[0].value)  # pyright: ignore
+        single = not isinstance(returned, tuple)
+        outputs = [returned] if single else list(returned)
+        rule.outputs = [
+            k
+            for k, y in enumerate(outputs)
+            if isinstance(y, Tensor)
+            and y.dtype.kind in "fc"
+            and not any(y is t for t in (*ctx._non_differentiable, *ctx._dirty))
+        ]
+        for k in rule.outputs:
+            if any(outputs[k] is t for t in (*args, *outputs[:k])):
+                outputs[k] = OPS["positive"](outputs[k])
+        params = {"rule": rule, "count": len(sources)}
+        arrays = [operand(ruled, outputs[k])[1] for k in rule.outputs]
+        if arrays:
+            found = state.ground.run(ruled, [*sources, *arrays], params)[0]  # pyright: ignore
+            for k, array in zip(rule.outputs, found, strict=True):
+                outputs[k]._array = array
+        return outputs[0] if single else tuple(outputs)
+
+    def run_backward(self, ctx: FunctionCtx, grads: Sequence[Tensor | None]) -> Any:
+        """What the backward returns."""
+        return self.function.run_backward(ctx, grads)
+
+    def run_jvp(self, ctx: FunctionCtx, tangents: Sequence[Tensor | None]) -> Any:
+        """What the jvp returns."""
+        return self.function.run_jvp(ctx, tangents)
+
+
+def run_ruled(
+    function: Definition, args: tuple, keywords: dict[str, Any]
+) -> tuple[Any, FunctionCtx]:
+    """Outputs of a Function in a body, and the ctx."""
+    return run(Ruled(function) if getattr(function, "own_rule", True) else function, args, keywords)
+
+
+@primitive(internal=True, method=False, outputs=True, materializes=False)
+def ruled(*inputs, rule, count):
+    """The outputs of a Function, the operands after ``count`` arguments of it."""
+    return tuple([y.copy() for y in inputs[count:]])
+
+
+@ruled.shape
+def _results(*inputs: Meta, rule: Rule | Ended, count: int) -> tuple[Meta, ...]:
+    return tuple(inputs[count:])
+
+
+def _pulled(
+    g: Sequence[Any], inputs: Sequence[Any], y: Sequence[Any], params: dict[str, Any]
+) -> list[Any]:
+    """The gradients of the arguments."""
+    rule, count = params["rule"], params["count"]
+    again = state.grad_enabled
+    sources = list(inputs[:count])
+    moving = [k for k, x in enumerate(sources) if x.dtype.kind in "fc"]
+    for k in moving:
+        followed = again and sources[k].requires_grad
+        x = sources[k]
+        sources[k] = OPS["positive"](x) if followed else Tensor(x._array, True)
+    with enable_grad():
+        out = rule(sources)
+    pairs = [(a, b) for a, b in zip(out, g, strict=True) if b is not None and a.requires_grad]
+    found: Sequence[Any] = [None] * len(moving)
+    if pairs:
+        roots, weights = zip(*pairs, strict=True)
+        leaves = [sources[k] for k in moving]
+        found = dense_grad(roots, leaves, weights, allow_unused=True, create_graph=again)
+    ends = [k for k, x in enumerate(found) if x is not None] if rule.once else []
+    if ends and not again:  # of a graph, which may be differentiated
+        operands = *sources, *(b for _, b in pairs), *(found[k] for k in ends)
+        params = {
+            "rule": Ended(f"{rule.function.__name__}.backward: {ONCE}"),
+            "count": len(operands) - len(ends),
+        }
+        found = list(found)
+        for k, x in zip(ends, bind(ruled, operands, params), strict=True):
+            found[k] = x
+    by_operand = dict(zip(moving, found, strict=True))
+    return [by_operand.get(k) for k in range(len(inputs))]
+
+
+@ruled.jvp
+def _pushed(t_inputs, inputs, rule, count):
+    """The tangents of the outputs."""
+    with dual_level():
+        given = list(inputs[:count])
+        for k, t in enumerate(t_inputs[:count]):
+            if t is not None:
+                given[k] = make_dual(given[k], t)
+        return tuple([unpack_dual(y)[1] for y in rule(given)])
+
+
+@ruled.batch
+def _of_batches(op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int) -> Any:
+    count = params["count"]
+    sources = operands[:count]
+    if isinstance(params["rule"], Ended):
+        with BatchingInterpreter(size, examples=True) as level:
+            whole = [level.unwrap(level.wrap(o.value) if o.batched else o.value) for o in operands]
+        return bind(op, tuple(whole), params)
+    with BatchingInterpreter(size, examples=True) as level:
+        given = [level.wrap(o.value) if o.batched else o.value for o in sources]
+        return tuple([level.unwrap(y) for y in params["rule"](given)])
+
+
+_gradients = OfOneCall(_pulled)
+ruled.implied = ("index",)
+ruled.vjp(
+    inputs=lambda g, inputs, y, index, rule, count: _gradients(
+        g, inputs, y, index, rule=rule, count=count
+    )
+)
