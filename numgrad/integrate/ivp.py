@@ -22,10 +22,11 @@ from numgrad.errors import (
 from numgrad.integrate.layout import Layout, RightSideArguments, arranged, ravelled, unravelled
 from numgrad.integrate.rules import InitialValueProblem, SolveIvp
 from numgrad.integrate.solving import SolverSettings, solved
-from numgrad.integrate.system import OdeSystem, Slopes, captured
+from numgrad.integrate.system import OdeSystem, Slopes
 from numgrad.integrate.times import Times
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.chosen import check_function
+from numgrad.transforms.closures import captured
 from numgrad.transforms.mapping import vmap
 
 METHODS = ("RK23", "RK45", "DOP853", "Radau", "BDF", "LSODA")
@@ -210,7 +211,8 @@ def _integrate(
     if isinstance(level, BatchingInterpreter) and any(map(level.owns, (y0, *params))):
         return _for_examples(level, system, settings, times, y0, params, dense, events)
     if state.grad_enabled or state.interpreters:
-        found = captured(system.rhs, times.span[0], y0, params)
+        own = [Tensor(np.array(x._array), x.dtype.kind in "fc") for x in (y0, *params)]
+        found = captured("solve_ivp", lambda own: [system.rhs(times.span[0], *own)], own)
         if found and system.compiled:
             raise NumgradTypeError(
                 "solve_ivp: with jit=True the function closes over a Tensor that gradients go to, "

@@ -7,13 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.autograd.engine.backward import dense_grad
-from numgrad.autograd.engine.task import GradientEdge, edge_of, reachable
-from numgrad.autograd.forward_ad import dual_level, has_tangent, make_dual, unpack_dual
-from numgrad.autograd.node import Node, next_sequence
+from numgrad.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from numgrad.core.interpreter import eagerly, state
 from numgrad.core.op import OPS
-from numgrad.errors import NumgradNotImplementedError, NumgradRuntimeError
+from numgrad.errors import NumgradNotImplementedError
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.derivatives import jacobian
 from numgrad.transforms.linearization import Linearization, filled
@@ -25,10 +22,9 @@ class OdeSystem:
 
     Note [Closures of a system]
     ---------------------------
-    A gradient also flows to what the right-hand side closes over and the tape follows. That cannot
-    be given to it as a parameter, but the graph of one evaluation leads there: to the leaves and
-    to the nodes that are older than the evaluation. Each evaluation, also in a backward, leads to
-    the same ones. A rule has them as inputs that nobody reads, which only says where gradients go.
+    A gradient also flows to what the right-hand side closes over: Note [Closures]. Each evaluation,
+    also in a backward, leads there. A rule has these places as inputs that nobody reads, which only
+    says where gradients go.
 
     Attributes
     ----------
@@ -207,68 +203,3 @@ def pushed(
     (found,) = linear.push([m for _, m in moving])
     linear.freeze()
     return out, filled(found, y.shape, y.dtype)
-
-
-def captured(rhs: Callable[..., Tensor], t: float, y: Any, params: Sequence[Any]) -> list[Tensor]:
-    """What a right-hand side closes over that the tape follows: Note [Closures of a system].
-
-    Raises
-    ------
-    NumgradRuntimeError
-        If forward mode or ``vmap`` follows it, which see values, and no graph.
-    """
-    start = next_sequence()
-    own = [Tensor(np.array(x._array), x.dtype.kind in "fc") for x in (y, *params)]
-    out = rhs(t, *own)
-    if type(out) is not Tensor or has_tangent(out):
-        how = "forward mode" if type(out) is Tensor else "vmap"
-        raise NumgradRuntimeError(
-            f"solve_ivp: the function closes over a Tensor that {how} follows, and SciPy calls it "
-            "outside of that; pass the Tensor in args"
-        )
-    if not out.requires_grad:
-        return []
-    known = set(map(id, own))
-    root = edge_of(out)
-    everything = reachable([root])
-    edges = [root, *(e for n in everything.values() if n.sequence > start for e in n.edges)]
-    found: dict[Any, Any] = {}
-    for edge in edges:
-        node = edge[0] if type(edge) is tuple else edge
-        if type(node) is Node and node.sequence < start:
-            found[node.sequence, edge[1] if type(edge) is tuple else -1] = edge
-        elif isinstance(node, Tensor) and node._requires_grad and id(node) not in known:
-            found[id(node), -2] = node
-    older = reachable(found.values())
-    beyond = [e for node in older.values() for e in node.edges]
-    if any(_place(e) in found for e in beyond):  # one leads to another: gradients would add twice
-        found = {
-            (id(e), -2): e
-            for e in (*found.values(), *beyond)
-            if isinstance(e, Tensor) and e._requires_grad and id(e) not in known
-        }
-    if not found:
-        return []
-    places = [
-        e if isinstance(e, Tensor) else GradientEdge(*(e if type(e) is tuple else (e, 0)))
-        for e in found.values()
-    ]
-    weights = [Tensor(np.ones(out.shape, out.dtype))]
-    shown = dense_grad([out], places, weights, True, False, allow_unused=True)
-    return [_placed(e, g) for e, g in zip(found.values(), shown, strict=True) if g is not None]
-
-
-def _place(edge: Any) -> Any:
-    if isinstance(edge, Tensor):
-        return id(edge), -2
-    if edge is None:
-        return None
-    return (edge[0].sequence, edge[1]) if type(edge) is tuple else (edge.sequence, -1)
-
-
-def _placed(edge: Any, like: Tensor) -> Tensor:
-    """A Tensor at a place in the graph, of whose gradient the shape is known."""
-    if isinstance(edge, Tensor):
-        return edge
-    node, slot = (edge[0], edge[1] + 1) if type(edge) is tuple else (edge, 0)
-    return Tensor(np.zeros(like.shape, like.dtype), True, node, slot)

@@ -11,6 +11,7 @@ import numpy as np
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.nn.utils.tensors import Tensors, listed
 from numgrad.optim.objective import ClosureConstraint, ClosureObjective, Point
+from numgrad.optimize.bounds import bound
 from numgrad.optimize.packing import Packing
 from numgrad.tensors.tensor import Tensor
 
@@ -195,34 +196,13 @@ def _bounds(packing: Packing, bounds: Sequence[Any]) -> tuple[np.ndarray, np.nda
                 f"{pair!r}"
             )
         place = packing.slices[k]
-        low[place] = _bound(packing, k, pair[0], -np.inf)
-        high[place] = _bound(packing, k, pair[1], np.inf)
+        low[place] = bound("minimize", packing, f"parameter {k}", k, pair[0], -np.inf)
+        high[place] = bound("minimize", packing, f"parameter {k}", k, pair[1], np.inf)
         if not (low[place] <= high[place]).all():
             raise NumgradValueError(
                 f"minimize: the bounds of parameter {k} leave no value, {pair!r}"
             )
     return low, high
-
-
-def _bound(packing: Packing, k: int, value: Any, missing: float) -> np.ndarray:
-    """One bound of a parameter, flat."""
-    if value is None:
-        value = missing
-    array = np.asarray(value.detach() if isinstance(value, Tensor) else value, dtype=np.float64)
-    try:
-        array = np.broadcast_to(array, packing.shapes[k]).reshape(-1)
-    except ValueError:
-        raise NumgradValueError(
-            f"minimize: a bound of shape {array.shape} does not broadcast to the shape "
-            f"{packing.shapes[k]} of parameter {k}"
-        ) from None
-    # Rounding to the dtype of the parameter must not lead outside: take the nearest number of that
-    # dtype inside.
-    with np.errstate(over="ignore"):
-        rounded = array.astype(packing.dtypes[k])
-    outside = rounded > array if missing > 0 else rounded < array
-    inwards = rounded.dtype.type(-missing)
-    return np.where(outside, np.nextafter(rounded, inwards), rounded)
 
 
 # ----------------------------------------------------------------------------------- constraints

@@ -101,8 +101,8 @@ def fill_bounds(
         )
     pair = _pair(name, called, pair)
     place = packing.slices[k]
-    low[place] = _bound(name, packing, called, k, pair[0], -np.inf)
-    high[place] = _bound(name, packing, called, k, pair[1], np.inf)
+    low[place] = bound(name, packing, called, k, pair[0], -np.inf)
+    high[place] = bound(name, packing, called, k, pair[1], np.inf)
     if not (low[place] <= high[place]).all():
         raise NumgradValueError(f"{name}: the bounds of {called} leave no value, {pair!r}")
 
@@ -115,7 +115,7 @@ def _pair(name: str, called: str, pair: Any) -> Any:
     return pair
 
 
-def _bound(
+def bound(
     name: str, packing: Packing, called: str, k: int, value: Any, missing: float
 ) -> np.ndarray:
     """One bound of an array, flat."""
@@ -145,7 +145,7 @@ def _checked(name: str, unknowns: Unknowns, low: Any, high: Any) -> Bounds:
     for value, missing in ((low, -np.inf), (high, np.inf)):
         array = np.asarray(missing if value is None else value, np.float64)
         if array.size not in (1, packing.size) and unknowns.nesting is None:
-            array = _bound(name, packing, unknowns.names[0], 0, array, missing)
+            array = bound(name, packing, unknowns.names[0], 0, array, missing)
         if array.size not in (1, packing.size):
             raise NumgradValueError(
                 f"{name}: a bound of shape {array.shape} for {packing.size} unknowns; give a "
