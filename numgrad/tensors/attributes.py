@@ -272,7 +272,7 @@ class TensorAttributes(Tensor):
             raise NumgradTypeError(f"data: must be a Tensor, got {type(value).__name__}")
         if self._requires_grad:
             check_differentiable(value._array.dtype)
-        self._array = value._array
+        self._array = state.ground.replaced(self, value)
 
     @data.deleter
     def data(self) -> None:
