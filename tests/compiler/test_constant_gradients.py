@@ -221,6 +221,24 @@ def test_memory_that_data_shares_is_not_written_to():
         ng.jit(ng.grad(f))(POINT)
 
 
+@pytest.mark.parametrize("ask", [
+    lambda y: y.requires_grad, lambda y: y.is_leaf, lambda y: y.grad_fn,
+    lambda y: y.register_hook(lambda g: 3 * g),
+])  # fmt: skip
+def test_steps_cannot_ask_whether_they_are_differentiated(ask):
+    def step(c, _):
+        y = c * c
+        assert not y.detach().requires_grad
+        assert ng.zeros(2).is_leaf
+        assert y.detach().requires_grad_().requires_grad
+        ask(y)
+        return y, None
+
+    f = ng.jit(lambda x: ng.scan(step, x, None, length=2)[0].sum())
+    with pytest.raises(ng.errors.NumgradError, match=r"outside of ng\.jit"):
+        ng.grad(f)(POINT)
+
+
 def test_a_gradient_in_a_step_of_a_loop_is_constant():
     def step(carry, _):
         w = carry.detach().requires_grad_()

@@ -13,6 +13,7 @@ is such a constant; one of a transform or of a formula is not, since a trace is 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, Self
@@ -21,6 +22,7 @@ import numpy as np
 
 from numgrad.autograd.batching.examples import example_index
 from numgrad.autograd.variable import Tensor, refresh
+from numgrad.compiler.messages import is_users
 from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.compiler.trace.calls import record_call
 from numgrad.compiler.trace.function import traced
@@ -38,10 +40,9 @@ from numgrad.errors import NumgradIndexError, NumgradTraceError
 from numgrad.operations.shape import as_operand
 from numgrad.tensors.recording import RecordingInterpreter
 
-
 _SHARED = (
-    "the memory became that of another tensor by .data = ..., and a compiled function tells the two "
-    "apart; write to it before, or give .data a clone()"
+    "the memory became that of another tensor by .data = ..., and a compiled function tells the "
+    "two apart; write to it before, or give .data a clone()"
 )
 
 
@@ -98,6 +99,14 @@ class TraceInterpreter(RecordingInterpreter):
 
     def detached(self, x: Any) -> TracedArray:
         return self._constant("detached", x)
+
+    def ask(self, what: str, x: Tensor) -> None:
+        frame = sys._getframe(2)  # of who looks at the property
+        if is_users(frame.f_code.co_filename) and self.tracer.follows(x):
+            raise NumgradTraceError(
+                f"{what}: a compiled loop or branch is the same whether it is differentiated or "
+                "not, so its steps cannot ask; decide before the loop, or run it outside of ng.jit"
+            )
 
     def replaced(self, tensor: Tensor, x: Tensor) -> TracedArray:
         old, new = tensor._array, self.tracer.lift(x)
