@@ -334,6 +334,7 @@ class Own(ng.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:
         y, e = x**2, np.exp(x)  # what is no output is constant in a second derivative
+        ctx.kept = x.detach() * 2.0
         ctx.save_for_backward(x, y, e)
         ctx.factor = 3.0
         return y
@@ -341,7 +342,7 @@ class Own(ng.autograd.Function):
     @staticmethod
     def backward(ctx: Any, g: Any) -> Any:
         x, y, e = ctx.saved_tensors
-        return g * (ctx.factor * x + y + e)
+        return g * (ctx.factor * x + y + e + ctx.kept)
 
 
 class Two(ng.autograd.Function):
@@ -357,14 +358,26 @@ class Two(ng.autograd.Function):
         return -g * ctx.saved_tensors[0]
 
 
+class Turned(ng.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return x[::-1]
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return -3 * g[::-1]
+
+
 RULES: dict[str, Callable[[Any], Any]] = {
     "vjp": lambda x: (by_vjp(x) ** 2).sum(),
     "jvp": lambda x: (by_jvp(x) ** 2).sum(),
     "both": lambda x: by_vjp(by_jvp(x) * x).sum(),
     "Function": lambda x: (Own.apply(x) ** 2).sum(),
+    "view": lambda x: (Turned.apply(x) ** 2 * x).sum(),
     "two": lambda x: (Two.apply(x)[0] ** 2 * Two.apply(x)[1]).sum(),
 }
 LOOPS: dict[str, Callable[[Callable[[Any], Any]], Callable[[Any], Any]]] = {
+    "none": lambda f: lambda x: 2 * f(x),
     "scan": lambda f: lambda x: ng.scan(lambda c, _: (c, f(c)), x, None, length=2)[1].sum(),
     "cond": lambda f: lambda x: 2 * ng.cond(x.sum() > 0, f, lambda t: t.sum(), x),
     "while": lambda f: (
@@ -386,6 +399,15 @@ def test_rules_hold_in_compiled_loops_and_branches(rule, loop):
         expected = derivative(twice)(POINT)
         np.testing.assert_allclose(derivative(ng.jit(looped))(POINT), expected)
         np.testing.assert_allclose(ng.jit(derivative(looped))(POINT), expected)
+
+
+@pytest.mark.parametrize("rule", [by_vjp, by_jvp, Own.apply])
+def test_rules_hold_in_an_associative_scan(rule):
+    def f(x):
+        rows = ng.stack([x, 2 * x, x * x])
+        return ng.associative_scan(lambda a, b: rule(a) + b * rule(b), rows).sum()
+
+    np.testing.assert_allclose(ng.hessian(ng.jit(f))(POINT), ng.hessian(f)(POINT))
 
 
 def test_a_rule_of_forward_mode_and_batches_hold_in_a_compiled_loop():
