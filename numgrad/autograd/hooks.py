@@ -262,6 +262,12 @@ def move_retained(tensor: Tensor, before: Any, output: int) -> None:
 
 def _check_requires_grad(operation: str, tensor: Tensor) -> None:
     if not tensor.requires_grad:
+        if state.ground.inner:
+            raise NumgradRuntimeError(
+                f"{operation}: a step of a compiled loop or branch has no hooks, since it is "
+                "differentiated as a whole; give the rule with ng.custom_vjp, or run the loop "
+                "outside of ng.jit"
+            )
         raise NumgradRuntimeError(
             f"{operation}: the tensor of shape {tensor._array.shape} does not require grad, so "
             "no backward ever computes its gradient; set requires_grad=True first"

@@ -97,6 +97,14 @@ class Ground(Interpreter):
         """The array of a Tensor, over the same memory, to be a constant."""
         return self.lift(x)
 
+    def ask(self, what: str, x: Any) -> None:
+        """Raise if a user asks a Tensor that says no whether it is followed, which is unknown."""
+        return None
+
+    def replaced(self, tensor: Any, x: Any) -> Any:
+        """The array of a Tensor ``x`` in place of that of another, which keeps its history."""
+        return x._array
+
     @abstractmethod
     def numbers(self, x: Any) -> Any:
         """The elements of a Tensor or array as an ndarray; None if it has none that could be seen.

@@ -1,10 +1,14 @@
 """Sums, products, powers, remainders and their kin, element by element."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
-from numgrad.core.batching import unchanged
+from numgrad.core.batching import BatchOperand, unchanged
 from numgrad.core.declare import elementwise, primitive
 from numgrad.core.interpreter import bind
+from numgrad.core.op import Op
 from numgrad.errors import NumgradValueError
 
 
@@ -197,6 +201,32 @@ def unrecorded(x):
 unrecorded.shape(lambda x: x)
 unrecorded.batch(unchanged)
 unrecorded.jvp(lambda t_x, x: bind(unrecorded, (t_x,), {}))
+
+
+@primitive(internal=True, method=False)
+def written_detached(old, new):
+    """What is in memory after a write through ``detach``: new numbers, the derivatives of old."""
+    return np.array(new)
+
+
+@primitive(internal=True, method=False)
+def written_unrecorded(old, new):
+    """What is in memory after a write in ``no_grad``: the gradient goes to what was replaced."""
+    return np.array(new)
+
+
+def _written_in_each(
+    op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
+) -> Any:
+    return bind(op, tuple([o.repeated(size) for o in operands]), params)
+
+
+for _op in (written_detached, written_unrecorded):
+    _op.shape(lambda old, new: old)
+    _op.batch(_written_in_each)
+    _op.vjp(old=lambda g: g)
+written_detached.jvp(lambda t_old: t_old)
+written_unrecorded.jvp(lambda t_new: t_new)
 
 
 @elementwise(ref=np.absolute, dunder="abs", aliases=("abs",), special=(0.0,))

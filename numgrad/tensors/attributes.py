@@ -141,6 +141,8 @@ class TensorAttributes(Tensor):
     def grad_fn(self) -> Any:
         """Node that made this tensor; None for a leaf."""
         refresh(self)
+        if self._grad_fn is None and state.ground.inner:
+            state.ground.ask("grad_fn", self)
         return self._grad_fn
 
     @property
@@ -151,12 +153,17 @@ class TensorAttributes(Tensor):
     @property
     def is_leaf(self) -> bool:
         """Whether no operation made it."""
-        return self.grad_fn is None
+        refresh(self)
+        if self._grad_fn is None and state.ground.inner:
+            state.ground.ask("is_leaf", self)
+        return self._grad_fn is None
 
     @property
     def requires_grad(self) -> bool:
         """Whether operations on this tensor are recorded."""
         refresh(self)
+        if not self._requires_grad and state.ground.inner:
+            state.ground.ask("requires_grad", self)
         return self._requires_grad
 
     @requires_grad.setter
@@ -272,7 +279,7 @@ class TensorAttributes(Tensor):
             raise NumgradTypeError(f"data: must be a Tensor, got {type(value).__name__}")
         if self._requires_grad:
             check_differentiable(value._array.dtype)
-        self._array = value._array
+        self._array = state.ground.replaced(self, value)
 
     @data.deleter
     def data(self) -> None:

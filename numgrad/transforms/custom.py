@@ -201,7 +201,7 @@ class VjpRule(Function):
     def backward(ctx: Any, *grads: Any) -> Any:
         """Call the user's backward: Note [Rules and higher derivatives]."""
         call: RuleCall = ctx.call
-        if state.grad_enabled or state.ground.inner:  # a body is differentiated from its graph
+        if state.grad_enabled or state.ground.deferred:  # a graph may be differentiated again
             residuals = VjpRule.evaluate(call, call.arguments(ctx))[1]
         else:
             residuals = call.saved(ctx)

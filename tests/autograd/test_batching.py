@@ -87,10 +87,15 @@ MORE = {
     "argtopk": [(((2, 9),), {"k": 1, "axis": 1, "largest": True, "ordered": True})],
     "order_places": [(((2, 5), np.array([0, 3])), {})],
     "tril": [(((3,),), {})],
+    "unrecorded": [(((3,),), {})],
     "unstack": [(((3, 2),), {})],
+    "written_detached": [(((3,), (3,)), {})],
+    "written_unrecorded": [(((3,), (3,)), {})],
 }  # fmt: skip
 
-ELSEWHERE = {"bitwise_count", "exponents", "gcd", "lcm", "nextafter", "running_places", "spacing"}
+ELSEWHERE = {
+    "bitwise_count", "exponents", "gcd", "lcm", "nextafter", "ruled", "running_places", "spacing",
+}  # fmt: skip
 """What cannot be drawn here, and is tried where its family is: integers, pairs of results."""
 
 OPERATIONS = [

@@ -14,6 +14,7 @@ import numgrad as ng
 POINT = np.array([1.1, 0.7])
 WEIGHT = ng.tensor([0.3, -1.2], requires_grad=True)
 CASES: dict[str, Callable[[Any], Any]] = {}
+WRITES: dict[str, Callable[[Any], Any]] = {}
 
 
 def case(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -106,10 +107,136 @@ def data(x):
         return (x.data**2 * x**3).sum()
 
 
+def written(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Add a function that writes to memory, which is tried in steps of loops as well."""
+    WRITES[f.__name__] = f
+    return case(f)
+
+
+@written
+def written_under_no_grad(x):
+    y = x * 2.0
+    with ng.no_grad():
+        y *= 5.0 * x
+    return (y * x).sum()
+
+
+@written
+def written_under_no_grad_after_a_use(x):
+    y = x * 1.0
+    z = y + x
+    with ng.no_grad():
+        y.add_(x**2)
+    return (y * z * x).sum()
+
+
+@written
+def part_written_under_no_grad(x):
+    y = x * 2.0
+    v = y[0]
+    with ng.no_grad():
+        y[0] *= 5.0
+        y.reshape(2, 1)[1] = x[0]
+    return (y * x).sum() * v
+
+
+@written
+def written_through_data(x):
+    y = x * 1.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        y.data.mul_(3.0)
+        y.data += x.detach()
+        y.data[1] = x[0] * x[1]
+    return (y * x**2).sum()
+
+
+@written
+def written_through_data_under_no_grad(x):
+    y = x * 1.0
+    with ng.no_grad():
+        y.detach()[0] = x[1] * 3.0
+    return (y * x**2).sum()
+
+
+@written
+def other_data(x):
+    y = x**2
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        y.data = y.data * 3.0
+    return (y * x).sum()
+
+
+@written
+def zeros_filled_under_no_grad(x):
+    y = ng.zeros(2)
+    with ng.no_grad():
+        y.copy_(x**2)
+    return (y * x**2).sum()
+
+
 @pytest.mark.parametrize("f", CASES.values(), ids=CASES)
 def test_second_derivatives_of_a_compiled_function_are_those_of_eager_code(f):
     np.testing.assert_allclose(ng.hessian(ng.jit(f))(POINT), ng.hessian(f)(POINT), atol=1e-12)
     np.testing.assert_allclose(ng.jit(ng.hessian(f))(POINT), ng.hessian(f)(POINT), atol=1e-12)
+
+
+@pytest.mark.parametrize("f", WRITES.values(), ids=WRITES)
+def test_derivatives_of_steps_that_write_are_those_of_eager_code(f):
+    def loop(x):
+        return ng.scan(lambda c, _: (c, f(c)), x, None, length=2)[1].sum()
+
+    for derivative in (ng.grad, ng.jacfwd, ng.hessian):
+        expected = 2 * derivative(f)(POINT)
+        np.testing.assert_allclose(derivative(ng.jit(loop))(POINT), expected, atol=1e-12)
+
+
+def test_data_of_a_tensor_around_a_compiled_function_is_not_replaced():
+    w = ng.tensor(POINT, requires_grad=True)
+
+    @ng.jit
+    def f(x):
+        w.data = x * 2.0
+        return w * x
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(ng.errors.NumgradTraceError, match=r"tensor\.data\.copy_"):
+            f(POINT)
+    np.testing.assert_array_equal(w.detach(), POINT)
+
+
+def test_memory_that_data_shares_is_not_written_to():
+    def f(x):
+        y, z = x * 2.0, x * 3.0
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            y.data = z.detach()
+        with ng.no_grad():
+            z *= 2.0
+        return (y * z).sum()
+
+    with pytest.raises(ng.errors.NumgradTraceError, match="became that of another"):
+        ng.jit(ng.grad(f))(POINT)
+
+
+@pytest.mark.parametrize("ask", [
+    lambda y: y.requires_grad, lambda y: y.is_leaf, lambda y: y.grad_fn,
+    lambda y: y.register_hook(lambda g: 3 * g),
+])  # fmt: skip
+def test_steps_cannot_ask_whether_they_are_differentiated(ask):
+    def step(c, _):
+        y = c * c
+        assert not y.detach().requires_grad
+        assert ng.zeros(2).is_leaf
+        assert y.detach().requires_grad_().requires_grad
+        ask(y)
+        return y, None
+
+    f = ng.jit(lambda x: ng.scan(step, x, None, length=2)[0].sum())
+    with pytest.raises(ng.errors.NumgradError, match=r"outside of ng\.jit"):
+        ng.grad(f)(POINT)
 
 
 def test_a_gradient_in_a_step_of_a_loop_is_constant():
@@ -207,6 +334,7 @@ class Own(ng.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:
         y, e = x**2, np.exp(x)  # what is no output is constant in a second derivative
+        ctx.kept = x.detach() * 2.0
         ctx.save_for_backward(x, y, e)
         ctx.factor = 3.0
         return y
@@ -214,7 +342,7 @@ class Own(ng.autograd.Function):
     @staticmethod
     def backward(ctx: Any, g: Any) -> Any:
         x, y, e = ctx.saved_tensors
-        return g * (ctx.factor * x + y + e)
+        return g * (ctx.factor * x + y + e + ctx.kept)
 
 
 class Two(ng.autograd.Function):
@@ -230,14 +358,26 @@ class Two(ng.autograd.Function):
         return -g * ctx.saved_tensors[0]
 
 
+class Turned(ng.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return x[::-1]
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return -3 * g[::-1]
+
+
 RULES: dict[str, Callable[[Any], Any]] = {
     "vjp": lambda x: (by_vjp(x) ** 2).sum(),
     "jvp": lambda x: (by_jvp(x) ** 2).sum(),
     "both": lambda x: by_vjp(by_jvp(x) * x).sum(),
     "Function": lambda x: (Own.apply(x) ** 2).sum(),
+    "view": lambda x: (Turned.apply(x) ** 2 * x).sum(),
     "two": lambda x: (Two.apply(x)[0] ** 2 * Two.apply(x)[1]).sum(),
 }
 LOOPS: dict[str, Callable[[Callable[[Any], Any]], Callable[[Any], Any]]] = {
+    "none": lambda f: lambda x: 2 * f(x),
     "scan": lambda f: lambda x: ng.scan(lambda c, _: (c, f(c)), x, None, length=2)[1].sum(),
     "cond": lambda f: lambda x: 2 * ng.cond(x.sum() > 0, f, lambda t: t.sum(), x),
     "while": lambda f: (
@@ -259,6 +399,15 @@ def test_rules_hold_in_compiled_loops_and_branches(rule, loop):
         expected = derivative(twice)(POINT)
         np.testing.assert_allclose(derivative(ng.jit(looped))(POINT), expected)
         np.testing.assert_allclose(ng.jit(derivative(looped))(POINT), expected)
+
+
+@pytest.mark.parametrize("rule", [by_vjp, by_jvp, Own.apply])
+def test_rules_hold_in_an_associative_scan(rule):
+    def f(x):
+        rows = ng.stack([x, 2 * x, x * x])
+        return ng.associative_scan(lambda a, b: rule(a) + b * rule(b), rows).sum()
+
+    np.testing.assert_allclose(ng.hessian(ng.jit(f))(POINT), ng.hessian(f)(POINT))
 
 
 def test_a_rule_of_forward_mode_and_batches_hold_in_a_compiled_loop():

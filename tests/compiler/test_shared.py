@@ -181,3 +181,44 @@ def test_a_segment_that_gives_back_its_operand():
         (found, other) = ng.jit(lambda x: (Same.apply(x), np.exp(Same.apply(x))))(x)
     assert not np.shares_memory(found, x)
     assert not np.shares_memory(found, other)
+
+
+class Reversed(ng.autograd.Function):
+    """What is seen of the argument, with another derivative."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x[:1]
+
+    @staticmethod
+    def backward(ctx, g):
+        return -3 * np.concatenate([g, 0 * g])
+
+
+def tripled(y):
+    y.register_hook(lambda g: 3 * g)
+    return y
+
+
+HISTORIES = {
+    "function": lambda x: Reversed.apply(x),
+    "hook": lambda x: tripled(x[:]),
+    "hook on an argument": lambda x: tripled(x),
+    "hook on a view": lambda x: (y := x * 2, tripled(y[0])),
+    "hook after a use": lambda x: (y := x * x, y[0] * 1.0, tripled(y[0])),
+    "own leaf": lambda x: (y := x * 2, y.detach().requires_grad_()),
+    "view of a view": lambda x: (y := x * 2, tripled(y[:])[0]),
+    "plain": lambda x: (y := x * 2, y[:][0], x[1:]),
+}
+
+
+@pytest.mark.parametrize("f", HISTORIES.values(), ids=HISTORIES)
+def test_shared_results_have_the_gradients_of_eager_code(f):
+    def gradient(f):
+        x = ng.tensor([1.1, 0.7], requires_grad=True)
+        found = f(x)
+        parts = found if isinstance(found, tuple) else (found,)
+        sum((k + 1.0) * (y * y).sum() for k, y in enumerate(parts)).backward()
+        return x.grad.numpy()
+
+    np.testing.assert_allclose(gradient(ng.jit(f)), gradient(f))

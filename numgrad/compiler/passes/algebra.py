@@ -138,6 +138,10 @@ def _identity(to: Rewriting, node: TracedNode, out: Value) -> Value | None:
     return to.standing_for(x, out) if x.dtype == out.dtype else None
 
 
+def _second(to: Rewriting, node: TracedNode, out: Value) -> Value | None:
+    return to.standing_for(node.inputs[1], out)
+
+
 def _conjugate(to: Rewriting, node: TracedNode, out: Value) -> Value | None:
     if out.dtype.kind != "c":
         return _identity(to, node, out)
@@ -211,6 +215,8 @@ _RULES: dict[str, Callable[[Rewriting, TracedNode, Value], Value | None]] = {
     "positive": _identity,
     "detached": _identity,
     "unrecorded": _identity,
+    "written_detached": _second,
+    "written_unrecorded": _second,
     "copy": _identity,
     "conjugate": _conjugate,
     "absolute": _absolute,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -10,8 +10,9 @@ from numgrad.compiler.graph.graph import Shape, Value
 from numgrad.compiler.graph.shapes import hinted
 from numgrad.compiler.messages import user_line
 from numgrad.compiler.trace.builder import GraphBuilder
-from numgrad.compiler.trace.memory import Step, shares_memory, steps_between
+from numgrad.compiler.trace.memory import CONSTANTS, Step, shares_memory, steps_between, written
 from numgrad.core.abstract import AbstractArray
+from numgrad.core.interpreter import state
 from numgrad.errors import NumgradRuntimeError, NumgradTraceError
 
 
@@ -69,7 +70,9 @@ class TracedArray(AbstractArray):
         """Replace the elements."""
         base = self.base
         if base is None:
-            self._value = value
+            constant = state.constant and self._value is not value
+            old = self._value
+            self._value = written(self.tracer, "unrecorded", old, value) if constant else value
             self.version += 1
             return
         seen = [base.value]
@@ -80,6 +83,12 @@ class TracedArray(AbstractArray):
             part = step.put(self.tracer, before, part)
         base.write(part)
         self._value, self._seen = value, base.version
+
+    @property
+    def place(self) -> tuple[Any, ...]:
+        """What memory it shows; equal for arrays that differ in what derivatives follow."""
+        base = self if self.base is None else self.base
+        return id(base), *[id(step) for step in self.steps if step.name not in CONSTANTS]
 
     @property
     def overlaps(self) -> bool:

@@ -57,9 +57,7 @@ def traced(
     """Outputs in a trace, and the ctx if the forward was traced: Note [Functions in a trace]."""
     try:
         given = tuple([_connected(tracer, a) if isinstance(a, Tensor) else a for a in args])
-        return (
-            run_ruled(function, given, keywords) if tracer.inner else run(function, given, keywords)
-        )
+        return run_ruled(function, given, keywords)
     except NumgradTraceError:
         return _Callback(tracer, function, args, keywords).outputs(), None
 

@@ -13,6 +13,7 @@ is such a constant; one of a transform or of a formula is not, since a trace is 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, Self
@@ -21,10 +22,11 @@ import numpy as np
 
 from numgrad.autograd.batching.examples import example_index
 from numgrad.autograd.variable import Tensor, refresh
+from numgrad.compiler.messages import is_users
 from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.compiler.trace.calls import record_call
 from numgrad.compiler.trace.function import traced
-from numgrad.compiler.trace.memory import TracedRegion, fitted
+from numgrad.compiler.trace.memory import TracedRegion, fitted, written
 from numgrad.compiler.trace.tracer import Tracer
 from numgrad.compiler.trace.views import canonical_index
 from numgrad.core.abstract import AbstractArray, AbstractLength, broadcast_lengths
@@ -37,6 +39,11 @@ from numgrad.core.tree import leaves
 from numgrad.errors import NumgradIndexError, NumgradTraceError
 from numgrad.operations.shape import as_operand
 from numgrad.tensors.recording import RecordingInterpreter
+
+_SHARED = (
+    "the memory became that of another tensor by .data = ..., and a compiled function tells the "
+    "two apart; write to it before, or give .data a clone()"
+)
 
 
 class TraceInterpreter(RecordingInterpreter):
@@ -92,6 +99,34 @@ class TraceInterpreter(RecordingInterpreter):
 
     def detached(self, x: Any) -> TracedArray:
         return self._constant("detached", x)
+
+    def ask(self, what: str, x: Tensor) -> None:
+        frame = sys._getframe(2)  # of who looks at the property
+        if is_users(frame.f_code.co_filename) and self.tracer.follows(x):
+            raise NumgradTraceError(
+                f"{what}: a compiled loop or branch is the same whether it is differentiated or "
+                "not, so its steps cannot ask; decide before the loop, or run it outside of ng.jit"
+            )
+
+    def replaced(self, tensor: Tensor, x: Tensor) -> TracedArray:
+        old, new = tensor._array, self.tracer.lift(x)
+        if type(old) is not TracedArray or old.tracer is not self.tracer:
+            raise NumgradTraceError(
+                "data: the tensor was made outside of what is compiled, which cannot give it other "
+                "memory; write to it, as in tensor.data.copy_(values)"
+            )
+        if new.place == old.place:
+            return old
+        if not (self.inner or tensor._requires_grad) or old.dtype.kind not in "fc":
+            return new
+        if new.shape != old.shape or new.dtype != old.dtype:
+            raise NumgradTraceError(
+                f"data: values of shape {new.shape} and dtype {new.dtype} for a tensor of shape "
+                f"{old.shape} and dtype {old.dtype}, whose gradients are compiled; make a new one"
+            )
+        made = TracedArray(self.tracer, written(self.tracer, "detached", old.value, new.value))
+        made.locked = (new if new.base is None else new.base).locked = _SHARED
+        return made
 
     def _constant(self, name: str, x: Any) -> TracedArray:
         """Note [Constants of a trace]."""

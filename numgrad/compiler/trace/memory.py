@@ -8,6 +8,10 @@ of what it looks at, and makes its value anew after a write to the family. A wri
 what is written into the place of the base: the steps are undone one after the other. So code that
 fills an array piece by piece becomes a chain of ``index_put``.
 
+What is written where nothing is recorded is a change of numbers alone: the gradient of what is in
+memory then goes to what was there before. ``written_detached`` and ``written_unrecorded`` say so in
+the graph, the latter with the new tangent.
+
 As in NumPy a reshape gives a view only where elements side by side stay so; else it is a copy.
 """
 
@@ -44,7 +48,7 @@ class Step:
     def put(self, tracer: GraphBuilder, x: Value, part: Value) -> Value:
         """``x`` whose viewed part is replaced by ``part``."""
         if self.name in CONSTANTS:
-            return part
+            return written(tracer, self.name, x, part)
         if self.name == "reshape":
             return to_shape(tracer, part, self.before)
         if self.name == "permute_dims":
@@ -89,6 +93,13 @@ class Step:
         params = {"shape": self.before, **self.params}
         meta = [(self.before, part.dtype)]
         return tracer.add(OPS["diagonal_backward"], (part,), params, meta)[0]
+
+
+def written(tracer: GraphBuilder, constant: str, old: Value, new: Value) -> Value:
+    """What is in memory where ``new`` is written, and derivatives follow it no more than told."""
+    if old.dtype.kind not in "fc":
+        return new
+    return tracer.add(OPS[f"written_{constant}"], (old, new), {}, [(old.shape, old.dtype)])[0]
 
 
 def _summed(tracer: GraphBuilder, value: Value, shape: Shape) -> Value:

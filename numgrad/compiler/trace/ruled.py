@@ -1,9 +1,10 @@
-"""Functions in the bodies of compiled loops and branches, which keep the derivatives of theirs.
+"""Functions in what is compiled, which keep the derivatives of theirs.
 
-Note [Rules in bodies]
+Note [Rules in graphs]
 ----------------------
-A body is differentiated from its graph, which holds what a forward computed, but not the backward
-that a user wrote. So the outputs go through an operation ``ruled``, which gives them back: its
+A body is differentiated from its graph, and a compiled function is so where a derivative of second
+order is asked of it. The graph holds what a forward computed, but not the backward that a user
+wrote. So the outputs go through an operation ``ruled``, which gives them back: its
 other operands are the arguments, and its derivatives call the Function again, on these. What the
 forward computes besides is constant, as it is in eager code, where nothing records a forward. The
 operation is dropped when the graph is compiled; forwards that were traced twice become one.
@@ -33,8 +34,9 @@ from numgrad.core.op import OPS, Op
 from numgrad.errors import NumgradRuntimeError, NumgradTraceError
 
 _DIRTY = (
-    "marks a tensor dirty, and a compiled loop or branch cannot be differentiated through that; "
-    "let forward return a new tensor, or run the loop outside of ng.jit"
+    "marks a tensor dirty, and something compiled cannot be differentiated through that; let "
+    "forward return a new tensor, or differentiate inside of ng.jit, as in ng.jit(ng.hessian(f)), "
+    "and run a loop that calls it outside"
 )
 
 
@@ -62,9 +64,10 @@ class Rule:
             found, self.ctx = call_function(self.function, tuple(args), self.keywords)
         except NumgradTraceError as error:
             raise NumgradTraceError(
-                f"{self.function.__name__}: is called again where a compiled loop or branch is "
-                "differentiated, and then reads something that the step computes or draws; pass "
-                f"that as an argument, or run the loop outside of ng.jit ({error})"
+                f"{self.function.__name__}: is called again where something compiled is "
+                "differentiated, and then reads what that computes or draws; pass that as an "
+                "argument, or differentiate inside of ng.jit, as in ng.jit(ng.hessian(f)), and run "
+                f"a loop that calls it outside ({error})"
             ) from error
         found = found if isinstance(found, tuple) else (found,)
         return [found[k] for k in self.outputs]
@@ -84,11 +87,12 @@ class Ended:
 
 
 class Ruled:
-    """A Function, as the trace of a body sees it: Note [Rules in bodies]."""
+    """A Function, as a trace sees it: Note [Rules in graphs]."""
 
     def __init__(self, function: Any) -> None:
         self.function = function
         self.__name__ = function.__name__
+        self.sources: list[TracedArray] = []
 
     def run_forward(self, ctx: FunctionCtx, args: tuple, keywords: dict[str, Any]) -> Any:
         """Outputs of the forward, constant but for the rule."""
@@ -96,6 +100,7 @@ class Ruled:
         operand = state.ground.operand  # pyright: ignore
         given = [operand(ruled, args[k])[1] for k in rule.places]
         sources = [TracedArray(a.tracer, a.value) for a in given]  # before anything is written
+        self.sources = sources
         before = state.set(constant=True)
         try:
             returned = as_tensors(self.function.run_forward(ctx, args, keywords), args)
@@ -128,8 +133,17 @@ class Ruled:
         return outputs[0] if single else tuple(outputs)
 
     def run_backward(self, ctx: FunctionCtx, grads: Sequence[Tensor | None]) -> Any:
-        """What the backward returns."""
-        return self.function.run_backward(ctx, grads)
+        """What the backward returns, in the graph as in eager code differentiable once."""
+        found = self.function.run_backward(ctx, grads)
+        if not ctx._once or state.grad_enabled:
+            return found
+        single = not isinstance(found, tuple)
+        parts = [found] if single else list(found)
+        ends = [k for k, x in enumerate(parts) if isinstance(x, Tensor) and x.dtype.kind in "fc"]
+        known = [*map(Tensor, self.sources), *(g for g in grads if isinstance(g, Tensor))]
+        for k, x in zip(ends, _ended(self, known, [parts[k] for k in ends]), strict=True):
+            parts[k] = x
+        return parts[0] if single else tuple(parts)
 
     def run_jvp(self, ctx: FunctionCtx, tangents: Sequence[Tensor | None]) -> Any:
         """What the jvp returns."""
@@ -139,7 +153,7 @@ class Ruled:
 def run_ruled(
     function: Definition, args: tuple, keywords: dict[str, Any]
 ) -> tuple[Any, FunctionCtx]:
-    """Outputs of a Function in a body, and the ctx."""
+    """Outputs of a Function in a trace, and the ctx."""
     return run(Ruled(function) if getattr(function, "own_rule", True) else function, args, keywords)
 
 
@@ -152,6 +166,14 @@ def ruled(*inputs, rule, count):
 @ruled.shape
 def _results(*inputs: Meta, rule: Rule | Ended, count: int) -> tuple[Meta, ...]:
     return tuple(inputs[count:])
+
+
+def _ended(function: Any, sources: Sequence[Any], found: Sequence[Any]) -> Sequence[Any]:
+    """Gradients of a backward that is differentiable once."""
+    if not found:
+        return found
+    message = f"{function.__name__}.backward: {ONCE}"
+    return bind(ruled, (*sources, *found), {"rule": Ended(message), "count": len(sources)})
 
 
 def _pulled(
@@ -176,13 +198,9 @@ def _pulled(
         found = dense_grad(roots, leaves, weights, allow_unused=True, create_graph=again)
     ends = [k for k, x in enumerate(found) if x is not None] if rule.once else []
     if ends and not again:  # of a graph, which may be differentiated
-        operands = *sources, *(b for _, b in pairs), *(found[k] for k in ends)
-        params = {
-            "rule": Ended(f"{rule.function.__name__}.backward: {ONCE}"),
-            "count": len(operands) - len(ends),
-        }
         found = list(found)
-        for k, x in zip(ends, bind(ruled, operands, params), strict=True):
+        known = [*sources, *(b for _, b in pairs)]
+        for k, x in zip(ends, _ended(rule.function, known, [found[k] for k in ends]), strict=True):
             found[k] = x
     by_operand = dict(zip(moving, found, strict=True))
     return [by_operand.get(k) for k in range(len(inputs))]

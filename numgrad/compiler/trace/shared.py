@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.autograd.engine.task import edge_of, place_of
+from numgrad.autograd.node import Node
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.call.layout import Result
 from numgrad.compiler.graph.evaluate import parameters
@@ -27,6 +29,7 @@ from numgrad.compiler.trace.memory import CONSTANTS, Step
 from numgrad.compiler.trace.tracer import Tracer
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
+from numgrad.core.view import View
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +91,10 @@ def _of_input(
     records = isinstance(leaf, Tensor) and leaf.requires_grad
     if records and root.version and leaf._grad_fn is not None:
         return None  # its history was made in the trace
-    if any(leaf is given for given in tracer.given(value)):
+    given = tracer.given(value)
+    if records and not any(_is_history_of(leaf, t) for t in given if isinstance(t, Tensor)):
+        return None
+    if any(leaf is t for t in given):
         return Result(origin=value)
     if not root._value.shape:
         return None
@@ -104,7 +110,7 @@ def _share_one(tracer: Tracer, leaves: Sequence[Any], listed: list[Result], grou
     if listed[base].value is None or not listed[base].value.shape:  # pyright: ignore
         return
     for k in group:
-        if k != base and (_records(leaves[base]) or not _records(leaves[k])):
+        if k != base and (not _records(leaves[k]) or _is_history_of(leaves[k], leaves[base])):
             steps = _seen(tracer.lift(leaves[k]))
             listed[k] = Result(same=base, views=Views(steps, tracer.sizes, _records(leaves[k])))
 
@@ -112,6 +118,27 @@ def _share_one(tracer: Tracer, leaves: Sequence[Any], listed: list[Result], grou
 def _seen(array: TracedArray) -> tuple[Step, ...]:
     """The steps of a view that are more than being a constant, of which ``Views`` knows."""
     return tuple([step for step in array.steps if step.name not in CONSTANTS])
+
+
+def _is_history_of(view: Tensor, whole: Any) -> bool:
+    """Whether gradients flow from a view to what it shows by views alone.
+
+    They do not after ``detach``, through a user's Function, or past hooks, which the trace has.
+    """
+    if not _records(whole):
+        return False
+    source, edge = edge_of(whole), edge_of(view)
+    while not _same_edge(edge, source):
+        node = edge[0] if type(edge) is tuple else edge
+        if type(node) is not Node or node.extras is not None or not isinstance(node.call.op, View):
+            return False
+        edge = node.edges[0]
+    is_argument = type(whole._array) is TracedArray
+    return not (is_argument and whole._grad_fn is None and whole._extra is not None)
+
+
+def _same_edge(a: Any, b: Any) -> bool:
+    return type(a) is type(b) and place_of(a) == place_of(b)
 
 
 def _records(leaf: Any) -> bool:

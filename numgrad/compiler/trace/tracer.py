@@ -19,13 +19,15 @@ import numpy as np
 
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.graph import evaluate
-from numgrad.compiler.graph.graph import CALL, Shape, TracedNode, Value
+from numgrad.compiler.graph.graph import CALL, INPUT, Shape, TracedNode, Value
 from numgrad.compiler.graph.shapes import hinted, specialised
 from numgrad.compiler.graph.sizes import Size
 from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.compiler.trace.cut import extract
 from numgrad.compiler.trace.effects import Effects
+from numgrad.compiler.trace.memory import CONSTANTS
 from numgrad.core.interpreter import eagerly, raw
+from numgrad.core.op import Op
 
 
 class Tracer(Effects):
@@ -84,6 +86,21 @@ class Tracer(Effects):
         return tensor
 
     # ---------------------------------------------------------------------------------- results
+
+    def follows(self, x: Any) -> bool:
+        """Whether derivatives may lead from a Tensor to an input of floating or complex numbers."""
+        stack, seen = [self.value(x)], set[Value]()
+        while stack:
+            value = stack.pop()
+            if value in seen or value.dtype.kind not in "fc":
+                continue
+            seen.add(value)
+            node = value.node
+            if node.op == INPUT:
+                return True
+            if isinstance(node.op, Op) and node.op.name not in CONSTANTS:
+                stack.extend(node.inputs)
+        return False
 
     def value(self, x: Any) -> Value:
         """What stands for a Tensor, array or number in the graph."""
