@@ -63,19 +63,20 @@ def emulated(graph: Graph, options: Options | None = None) -> KernelProgram:
 
 @contextlib.contextmanager
 def emulating(
-    *, task: int = 4096, lanes: int = 128, short: int = 24, unrolled: int = 12, piece: int = 500
-) -> Iterator[None]:
+    *, task: int = 4096, lanes: int = 128, short: int = 24, unrolled: int = 12, piece: int = 500,
+    shortest: int = 3,
+) -> Iterator[None]:  # fmt: skip
     """Let ``ng.jit`` emulate what it compiles, cut into tasks and blocks of these sizes.
 
     Small ones show with small arrays what otherwise takes large ones.
     """
     sizes = {"TASK": task, "LANES": lanes, "SHORT": short, "MOST_UNROLLED": unrolled}
-    sizes["PIECE"] = piece
+    sizes |= {"PIECE": piece, "SHORTEST": shortest}
     changes = [(_module(name), "compile_graph", emulated) for name in COMPILING]
     entry = property(lambda self: functools.partial(run_loop, self.written))
     changes.append((_module("run.loop_program").LoopProgram, "entry", entry))
-    for name in ("lower.tree", "lower.write", "lower.nest", "lower.kernel", "lower.pieces"):
-        module = _module(name)
+    for name in ("tree", "write", "nest", "kernel", "pieces", "ranges"):
+        module = _module(f"lower.{name}")
         changes += [(module, key, value) for key, value in sizes.items() if hasattr(module, key)]
     before = [getattr(module, key) for module, key, _ in changes]
     try:

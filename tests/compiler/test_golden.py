@@ -52,6 +52,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
     "views": (lambda x: x.T[::-1, 1:] * 2, ((30, 40),)),
     "concatenation": (lambda x, y: np.concatenate([x, y]) * 3, ((30,), (40,))),
     "differences": (lambda x: x[1:] - x[:-1], ((30,),)),
+    "ring": (lambda x: np.roll(x, 1) - 2 * x + np.roll(x, -1), ((100,),)),
     "cumulative": (lambda x: np.cumsum(x * 2, axis=0), ((30,),)),
     "product": (lambda x, y: np.tanh(x @ y), ((30, 40), (40, 50))),
     "complex": (lambda x: np.abs(x * (1 + 2j)), ((30,),)),

@@ -15,6 +15,7 @@ import numpy as np
 from numgrad.codegen.dtypes import type_name
 from numgrad.codegen.emitter import Emitter
 from numgrad.codegen.reduction_plan import identity, step_of
+from numgrad.codegen.symbols import Symbol
 from numgrad.compiler.graph.polynomial import Terms as Length
 from numgrad.compiler.graph.polynomial import add, constant
 from numgrad.compiler.lower.access import Index
@@ -56,13 +57,17 @@ class Accumulating(SourceWriter):
             for s in item.statements()
         }
 
+    def body(self, s: Statement) -> Symbol:
+        """The body of a statement where it is written."""
+        return self.bodies.body(s)
+
     def _side_by_side(self, s: Statement) -> bool:
         """Whether the index of a block runs innermost around a statement."""
         return self.lane is not None and id(s) not in self.in_rows
 
     def _scatter(self, depth: int, s: Statement) -> None:
         """Add to an element whose place is computed."""
-        value, place = self.bodies.body(s).args
+        value, place = self.body(s).args
         value, _ = self.values(depth, [value, place])
         self._add_to_storage(depth, s, value, index=self.bodies.target(s, place))
 
@@ -70,7 +75,7 @@ class Accumulating(SourceWriter):
         """Go on from the element before, a variable if the loop is innermost, else in memory."""
         term, number = s.term, s.term.number
         kind = term.detail[0]
-        body = self.bodies.body(s)
+        body = self.body(s)
         value, *factor = self.values(depth, list(body.args) if body.op == "pair" else [body])
         before = f"acc{number}"
         if not self._carried(s):

@@ -2,10 +2,10 @@
 
 Note [Loops over steps]
 -----------------------
-What a step computes it stores where it belongs: a row of what is collected, or the next carry, for
-which there are two buffers that change places. What it returns unchanged is copied. All of it is
-one function of the kernel, which knows of no two addresses that they do not overlap: from step to
-step they do.
+What a step computes it stores where it belongs: a row of what is collected, or the next carry (Note
+[Places of a carry] in ``carries``). What else it returns unchanged is copied. All of it is one
+function of the kernel, which knows of no two addresses that they do not overlap: from step to step
+they do.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 from numgrad.codegen.dtypes import type_name
 from numgrad.codegen.reduction_loops import numpy_name
 from numgrad.compiler.graph.polynomial import Terms as Length
+from numgrad.compiler.lower.carries import Carries
 from numgrad.compiler.lower.kernel import KernelWriter, variant
 from numgrad.compiler.lower.terms import CONSTANT, SCALAR, SIZE, Term, Terms, count
 from numgrad.compiler.lower.write import text
@@ -34,6 +35,9 @@ class LoopKernel:
     ----------
     lengths
         Axes of ``sizes`` that it takes after all arrays, steps and direction.
+    shared
+        Results that are rows of others, by number, and how many steps earlier: Note [Places of a
+        carry] in ``carries``.
     """
 
     source: str
@@ -41,6 +45,7 @@ class LoopKernel:
     externals: set[str]
     functions: dict[str, object]
     lengths: list[int]
+    shared: dict[int, tuple[int, int]]
 
 
 def _kind(term: Term, rank: int) -> str:
@@ -84,6 +89,7 @@ class LoopWriter(KernelWriter):
     ) -> None:
         self.inputs, self.returned, self.carries, self.xs = inputs, results, carries, xs
         self.ranks, self.check, self.until = ranks, check, until
+        self.places = Carries.of(inputs, results, carries)
         wanted = {t.number for t in (*results, *([check] if check else []))}
         super().__init__(terms, stored, {t.number for t in stored} & wanted)
 
@@ -128,6 +134,7 @@ class LoopWriter(KernelWriter):
             self.emitter.externals,
             self.emitter.namespace,
             [int(name[1:]) for name in self.lengths],
+            self.places.shared,
         )
 
     def _last(self) -> list[str]:
@@ -194,9 +201,16 @@ class LoopWriter(KernelWriter):
 
     def _start(self) -> list[str]:
         """The carry at first, and what all steps read."""
-        lines = []
+        lines = [f"    first = {STEPS} - 1 if {REVERSE} else 0"]
+        for k, row in self.places.rows.items():
+            lines.append(f"    a_c{k} = {self._collected(row, 'first')} if {STEPS} > 0 else a_c{k}")
         for k in range(self.carries):
             lines += self._copy(self.inputs[k], f"g{k}", f"a_c{k}")
+        for k in self.places.shared:
+            part = next(i for i, t in enumerate(self.inputs) if t is self.returned[k])
+            lines.append(f"    if {STEPS} > 0:")
+            copied = self._copy(self.inputs[part], f"g{part}", self._collected(k, "first"))
+            lines += ["    " + line for line in copied]
         for k in range(self.carries + self.xs, len(self.inputs)):
             lines += self._read(k, f"g{k}")
         return lines
@@ -204,6 +218,11 @@ class LoopWriter(KernelWriter):
     def _rows(self) -> list[str]:
         """What the inputs of a step are."""
         lines = []
+        if self.places.rows:
+            lines.append(f"    following = k - 1 if {REVERSE} else k + 1")
+        for k, row in self.places.rows.items():
+            there = self._collected(row, "following")
+            lines.append(f"    a_n{k} = {there} if t + 1 < {STEPS} else a_d{k}")
         for k in range(self.carries + self.xs):
             if k < self.carries:
                 lines += self._read(k, f"a_c{k}")
@@ -223,28 +242,38 @@ class LoopWriter(KernelWriter):
     def _direct(self) -> dict[int, str]:
         """Where results are stored at once: by the number of the term."""
         found: dict[int, str] = {}
-        made = {t.number for t in self.results}
+        made, source = {t.number for t in self.results}, self.places.source
         for k, term in enumerate(self.returned):
             n = term.number
-            if n in made and n not in self.as_arrays and n not in found:
+            if n in made and n not in self.as_arrays and n not in found and k not in source:
                 found[n] = self._target(k)
         return found
 
     def _target(self, k: int) -> str:
         if k < self.carries:
-            return f"a_d{k}"
-        return f"h{k} + k * {self._row_bytes(self.returned[k])}"
+            return f"a_n{k}" if k in self.places.rows else f"a_d{k}"
+        return self._collected(k, "k")
+
+    def _collected(self, k: int, number: str) -> str:
+        """A row of a result that is collected."""
+        return f"h{k} + {number} * {self._row_bytes(self.returned[k])}"
 
     def _results(self) -> list[str]:
         """Bring the results of a step to their places; then the new carry is the carry."""
         lines = []
         direct = self._direct()
+        places = self.places
+        there = {*places.source, *places.rows.values(), *places.shared}
         for k, term in enumerate(self.returned):
             target = self._target(k)
-            if direct.get(term.number) != target:
+            if k not in there and direct.get(term.number) != target:
                 lines += self._returned_as(term, target)
+        lines += [f"    e_{k} = a_c{k}" for k in range(self.carries)]
         for k in range(self.carries):
-            lines += [f"    e_{k} = a_c{k}", f"    a_c{k} = a_d{k}", f"    a_d{k} = e_{k}"]
+            source = places.source.get(k)
+            lines.append(f"    a_c{k} = {self._target(k) if source is None else f'e_{source}'}")
+            if source is None and k not in places.rows:
+                lines.append(f"    a_d{k} = e_{places.spare[k]}")
         return lines
 
     def _returned_as(self, term: Term, target: str) -> list[str]:

@@ -31,7 +31,7 @@ from numgrad.codegen.symbols import Symbol, in_order
 from numgrad.compiler.graph.polynomial import Terms as Length
 from numgrad.compiler.graph.polynomial import add, constant, multiply, value_of
 from numgrad.compiler.lower.access import loop_index
-from numgrad.compiler.lower.accumulate import Accumulating
+from numgrad.compiler.lower.in_ranges import InRanges
 from numgrad.compiler.lower.statements import Statement, expensive, loads
 from numgrad.compiler.lower.terms import FUSED, ONE, REDUCE, SCAN, SCATTER, count, ravel
 from numgrad.compiler.lower.tree import LANES, Item, Loop, coefficient
@@ -67,7 +67,7 @@ class Nest:
     serial: bool = False
 
 
-class NestWriter(Accumulating):
+class NestWriter(InRanges):
     """Writes the function of one nest."""
 
     # ------------------------------------------------------------------------------- the function
@@ -90,8 +90,7 @@ class NestWriter(Accumulating):
             self.put(2, f"width = min({LANES}, hi - base)")
             self._items(2, self.top.items, [self.top])
         else:
-            self._open(1, self.top, "lo", "hi")
-            self._items(2, self.top.items, [self.top])
+            self._iterations(1, [self.top], "lo", "hi")
         self.zeros = frozenset()
         allocations = self._allocations()
         if scalars:
@@ -168,8 +167,7 @@ class NestWriter(Accumulating):
         if unit > 1:
             self._unrolled(depth, loop, unit, [*path, loop])
         else:
-            self._open(depth, loop, "0", text(loop.length))
-            self._items(depth + 1, loop.items, [*path, loop])
+            self._iterations(depth, [*path, loop], "0", text(loop.length))
         self.names, self.zeros = before, around
         for s in inside:
             if self._partial_from(s) == len(path):
@@ -181,12 +179,24 @@ class NestWriter(Accumulating):
     def _open(self, depth: int, loop: Loop, start: str, stop: str) -> None:
         self.put(depth, f"for i{loop.loop} in range({start}, {stop}):")
 
+    def _iterations(self, depth: int, path: list[Loop], start: str, stop: str) -> None:
+        """A loop, in the ranges that it has."""
+        loop = path[-1]
+
+        def write(depth: int, start: str, stop: str, hoist: bool) -> None:
+            if hoist:
+                self._hoist(depth, loop)
+            self._open(depth, loop, start, stop)
+            self._items(depth + 1, loop.items, path)
+
+        self.in_ranges(depth, path, start, stop, write)
+
     def _unit(self, loop: Loop) -> int:
         """How many iterations of a loop are computed in one loop over lanes: Note [Unrolling]."""
         run = [s for s in loop.items if isinstance(s, Statement)]
         if len(run) < len(loop.items) or not self._side_by_side(run[0]):
             return 1
-        if any(expensive(self.bodies.body(s), self.bodies) for s in run):
+        if any(expensive(self.body(s), self.bodies) for s in run):
             return 1
         length = value_of(loop.length)
         if length is None:
@@ -269,7 +279,7 @@ class NestWriter(Accumulating):
         if term.op == SCAN:
             self._scan(depth, s)
             return
-        body = self.bodies.body(s)
+        body = self.body(s)
         fused = (
             body.detail == FUSED
             and term.op == REDUCE
@@ -306,7 +316,7 @@ class NestWriter(Accumulating):
         within: dict[int, Loop] = {}
         for each in _all_loops(loop)[1:]:
             within.update(dict.fromkeys(each.merged, each))
-        stack = [self.bodies.body(s) for s in reversed(inside)]
+        stack = [self.body(s) for s in reversed(inside)]
         seen: set[Symbol] = set()
         while stack:
             symbol = stack.pop()
@@ -366,7 +376,7 @@ class NestWriter(Accumulating):
         if inside and self._side_by_side(inside[0]):
             changing.add(self.top.loop)
         made = {s.term.number for s in inside}
-        roots = [self.bodies.body(s) for s in inside]
+        roots = [self.body(s) for s in inside]
         for symbol in in_order(roots, self.names):
             if symbol.op in ("const", "index", "pair"):
                 continue

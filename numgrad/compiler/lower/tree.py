@@ -33,6 +33,8 @@ LANES = 128
 """Iterations of a loop whose index runs innermost that are computed side by side."""
 SHORT = 48
 """Iterations below which an innermost loop does not pay."""
+FEWEST = 16
+"""The same of a loop that has its elements beside each other, around loops that have not."""
 MOST_TOGETHER = 300
 """Statements among which loops are shared: what comes later starts anew, as choosing loops takes
 time by the square of their number, and LLVM takes long for long functions."""
@@ -344,7 +346,9 @@ def coefficient(offset: Length, loop: int) -> Length | None:
 def _choose_lanes(top: Loop, bodies: Bodies, loops: Loops) -> None:
     """Cut the outermost loop into blocks where that pays: Note [Lanes]."""
     children = [item for item in top.items if isinstance(item, Loop)]
-    if not children or _hint(top, loops) < SHORT:
+    if not children or _hint(top, loops) < FEWEST:
+        return
+    if _hint(top, loops) < SHORT and not _walks_across(top, bodies, loops):
         return
     if any(s.term.op in (SCAN, SCATTER) for s in top.statements()):
         return
@@ -360,6 +364,25 @@ def _choose_lanes(top: Loop, bodies: Bodies, loops: Loops) -> None:
         top.lanes = True
         for child, is_short in zip(children, short, strict=True):
             child.rows = not is_short
+
+
+def _walks_across(top: Loop, bodies: Bodies, loops: Loops) -> bool:
+    """Whether more elements are beside each other in the outermost loop than in those inside."""
+    inside = _within(top)
+    found = 0
+    for statement in top.statements():
+        for offset in _touched(statement, bodies):
+            outer = coefficient(offset, top.loop)
+            for loop in inside if outer else ():
+                inner = coefficient(offset, loop.loop)
+                if inner and ONE in (inner, outer) and inner != outer:
+                    found += _hint(loop, loops) if outer == ONE else -_hint(loop, loops)
+    return found > 0
+
+
+def _within(loop: Loop) -> list[Loop]:
+    inner = [item for item in loop.items if isinstance(item, Loop)]
+    return [found for item in inner for found in (item, *_within(item))]
 
 
 def _size(loop: Loop, loops: Loops) -> float:

@@ -53,7 +53,7 @@ def text(length: Length) -> str:
     return text_of(length, name_of)
 
 
-def _without(length: Length, zeros: frozenset[int]) -> Length:
+def without(length: Length, zeros: frozenset[int]) -> Length:
     """A length with the indices of some loops at 0."""
     if not zeros:
         return length
@@ -66,7 +66,7 @@ def _without(length: Length, zeros: frozenset[int]) -> Length:
                     break
                 factors.append(atom)
             else:
-                factors.append((atom[0], _without(atom[1], zeros), _without(atom[2], zeros)))
+                factors.append((atom[0], without(atom[1], zeros), without(atom[2], zeros)))
         else:
             kept.append((tuple(factors), factor))
     return tuple(kept)
@@ -113,7 +113,7 @@ class SourceWriter:
                 self.names[symbol] = self.bodies.name(symbol)
                 self.put(depth, f"{self.names[symbol]} = int64({value})")
             elif symbol.op == "index":
-                place = _without(symbol.detail, self.zeros)
+                place = without(symbol.detail, self.zeros)
                 self.need(place)
                 self.names[symbol] = f"int64({text(place)})"
         return self._block(depth, roots)
@@ -175,10 +175,10 @@ class SourceWriter:
         """Name of the address and text of the offset of an element."""
         place = self.storage[term.number]
         if index[:1] == ("flat",):
-            offset: Length = _without(index[1], self.zeros)  # pyright: ignore
+            offset: Length = without(index[1], self.zeros)  # pyright: ignore
         else:
             shape = [term.shape[a] for a in place.axes]
-            parts = tuple(_without(index[a], self.zeros) for a in place.axes)
+            parts = tuple(without(index[a], self.zeros) for a in place.axes)
             offset = term.offset(parts) if term.op == PART else ravel(shape, parts)
         if place.first:
             offset = add(offset, constant(place.first))

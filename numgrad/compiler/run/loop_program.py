@@ -218,16 +218,31 @@ class LoopProgram:
         if fixed is not None:
             return fixed.run(operands, length, reverse, known)
         given, shapes = sizes
-        c = self.body.carries
-        made = [
-            np.empty(shape if k < c else (length, *shape), dtype)
-            for k, (shape, dtype) in enumerate(shapes)
-        ]
+        made = self._made(shapes, length, reverse)
         if self.written is None:
             self._in_turn(operands, made, length, reverse)
             return made
         if not self._natively(operands, made, length, reverse, given):
             self._in_turn(operands, made, length, reverse)
+        return made
+
+    def _made(self, shapes: Sequence[tuple], length: int, reverse: bool) -> list[np.ndarray]:
+        """Memory for what the loop returns; some rows are those of others.
+
+        Note [Places of a carry] in ``carries`` says which.
+        """
+        c, shared = self.body.carries, self.written.shared if self.written else {}
+        more: dict[int, int] = {}
+        for row, steps in shared.values():
+            more[row] = max(steps, more.get(row, 0))
+        made = []
+        for k, (shape, dtype) in enumerate(shapes):
+            rows = (length + more.get(k, 0),) if k >= c else ()
+            made.append(np.empty(() if k in shared else (*rows, *shape), dtype))
+        whole = {row: made[row] for row in more}
+        for k, (row, steps) in {**{row: (row, 0) for row in more}, **shared}.items():
+            first = steps if reverse else more[row] - steps
+            made[k] = whole[row][first : first + length]
         return made
 
     def _for_lengths(

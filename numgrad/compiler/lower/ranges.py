@@ -1,0 +1,160 @@
+"""Loops cut where conditions on their index change.
+
+Note [Ranges of a loop]
+-----------------------
+Where an element comes from depends on conditions on indices: on the ends of slices, of padding, of
+arrays that were joined. Along a loop most of them change once. In a range between such places they
+are known, and the body is read without them: no element asks where it belongs, and nothing keeps a
+vector from being read whole. Which ranges there are is found for the lengths of the call that was
+traced, but each holds its exact bounds as expressions. At other lengths ranges may be empty or in
+another order, so what is in none of them runs with all conditions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from numgrad.codegen.dtypes import BOOL
+from numgrad.codegen.symbols import Symbol, in_order
+from numgrad.compiler.graph.polynomial import Terms as Length
+from numgrad.compiler.graph.polynomial import add, constant, divide, multiply, substitute, value_of
+from numgrad.compiler.lower.access import computed_in, loop_index, loops_in
+from numgrad.compiler.lower.tree import Loop, coefficient
+
+SHORTEST = 32
+"""Iterations of a range from which on it is worth a body of its own."""
+MOST, MOST_SYMBOLS = 3, 1500
+"""Ranges of a loop, and symbols of all their bodies: LLVM takes long for long functions."""
+
+
+@dataclass
+class Range:
+    """Iterations between the largest of ``lower`` and the smallest of ``upper``.
+
+    Attributes
+    ----------
+    known
+        Conditions that hold in all of these, or in none.
+    """
+
+    known: dict[Symbol, bool] = field(default_factory=dict)
+    lower: list[Length] = field(default_factory=list)
+    upper: list[Length] = field(default_factory=list)
+
+
+@dataclass
+class _Change:
+    """A condition that holds from ``place`` on, or before it, or only at it."""
+
+    symbol: Symbol
+    place: Length
+    kind: str
+
+    def places(self) -> list[Length]:
+        """Where ranges end."""
+        return [self.place, add(self.place, constant(1))] if self.kind == "at" else [self.place]
+
+    def restrict(self, found: Range, first: int, hint: Callable[[Length], int]) -> None:
+        """Make a range that begins at ``first`` end where the condition changes."""
+        place, change = hint(self.place), self.place
+        after = add(self.place, constant(1)) if self.kind == "at" else self.place
+        if first < place:
+            found.upper.append(change)
+        elif self.kind == "at" and first == place:
+            found.lower.append(change)
+            found.upper.append(after)
+        else:
+            found.lower.append(after)
+        holds = {"from": first >= place, "before": first < place, "at": first == place}
+        found.known[self.symbol] = holds[self.kind]
+
+
+def ranges(
+    bodies: Sequence[Symbol], path: Sequence[Loop], inside: set[int],
+    hint: Callable[[Length], int],
+) -> list[Range]:  # fmt: skip
+    """The long ranges of the last loop of ``path``, in order: Note [Ranges of a loop].
+
+    ``inside`` are the loops within it.
+    """
+    loop = path[-1]
+    order = in_order(bodies)
+    around = {loop_index(x.loop)[0][0][0]: divide("//", x.length, constant(2)) for x in path[:-1]}
+
+    def guess(length: Length) -> int:
+        return hint(substitute(length, around))
+
+    changes = [c for symbol in order if (c := _change(symbol, loop, inside)) is not None]
+    if not changes or len(order) > MOST_SYMBOLS:
+        return []
+    end = guess(loop.length)
+    places = {guess(place) for c in changes for place in c.places()}
+    edges = [0, *sorted(p for p in places if 0 < p < end), end]
+    long = [(b - a, a) for a, b in pairwise(edges) if b - a >= SHORTEST]
+    most = min(MOST, MOST_SYMBOLS // len(order))
+    found = []
+    for first in sorted(a for _, a in sorted(long, reverse=True)[:most]):
+        found.append(Range())
+        for c in changes:
+            c.restrict(found[-1], first, guess)
+    return found
+
+
+def _change(symbol: Symbol, loop: Loop, inside: set[int]) -> _Change | None:
+    """How a condition changes along a loop, if it is known before it where."""
+    if symbol.op not in ("greater_equal", "equal"):
+        return None
+    index, zero = symbol.args
+    if index.op != "index" or zero.op != "const" or zero.detail != 0 or computed_in(index.detail):
+        return None
+    growth = coefficient(index.detail, loop.loop)
+    step = None if growth is None else value_of(growth)
+    if not step:
+        return None
+    rest = add(index.detail, multiply(constant(step), loop_index(loop.loop)), -1)
+    if loops_in(rest) & inside:
+        return None
+    size = constant(abs(step))
+    if symbol.op == "equal":
+        if abs(step) != 1:
+            return None
+        return _Change(symbol, multiply(rest, constant(-step)), "at")
+    quotient = divide("//", rest, size)
+    if step > 0:
+        return _Change(symbol, multiply(quotient, constant(-1)), "from")
+    return _Change(symbol, add(quotient, constant(1)), "before")
+
+
+def assume(
+    roots: Sequence[Symbol], known: Mapping[Symbol, bool], found: dict[Symbol, Symbol]
+) -> list[Symbol]:
+    """What symbols are where conditions are known; ``found`` keeps it by symbol."""
+    for symbol in in_order(roots, found):
+        if symbol in known:
+            found[symbol] = symbol.reader.make("const", (), BOOL, known[symbol])
+        elif symbol.op == "computed":  # has a name, by which indices mention it
+            found[symbol] = symbol
+        else:
+            found[symbol] = _simplified(symbol, tuple([found[a] for a in symbol.args]))
+    return [found[symbol] for symbol in roots]
+
+
+def _simplified(symbol: Symbol, args: tuple[Symbol, ...]) -> Symbol:
+    """A symbol of other arguments, of which some may have become constants."""
+    make = symbol.reader.make
+    if all(a is b for a, b in zip(args, symbol.args, strict=True)):
+        return symbol
+    if symbol.op == "logical_and" and any(a.op == "const" for a in args):
+        one, other = args if args[0].op == "const" else args[::-1]
+        return other if one.detail else one
+    if symbol.op == "where" and args[0].op == "const":
+        return args[1] if args[0].detail else args[2]
+    if (
+        symbol.op == "load" and args[-1].op == "const"
+    ):  # the condition without which nothing is read
+        if not args[-1].detail:
+            return make("const", (), symbol.dtype, symbol.dtype.type(0).item())
+        args = args[:-1]
+    return make(symbol.op, args, symbol.dtype, symbol.detail)
