@@ -184,7 +184,8 @@ class Bodies:
         while stack:
             term, index = stack.pop()
             if ONE in term.shape:
-                index = tuple([() if n == ONE else i for n, i in zip(term.shape, index, strict=True)])
+                lengths = zip(term.shape, index, strict=True)
+                index = tuple([() if n == ONE else i for n, i in lengths])
             key = (term.number, index)
             if key in seen:
                 continue
