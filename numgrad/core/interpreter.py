@@ -141,6 +141,10 @@ class Ground(Interpreter):
         """Zeros with a 1 at one place, counted in C order."""
 
     @abstractmethod
+    def units(self, shape: tuple, places: range, dtype: Any) -> Any:
+        """These arrays for some places in a row, along a first axis."""
+
+    @abstractmethod
     def is_zero(self, array: Any) -> bool:
         """Whether an array is known to be zeros for want of a dependence."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from operator import itemgetter
 from typing import Any
 
@@ -75,6 +76,9 @@ class EagerInterpreter(RecordingInterpreter):
         array = np.zeros(shape, dtype)
         array.flat[place] = 1
         return array
+
+    def units(self, shape: tuple, places: range, dtype: Any) -> Any:
+        return np.eye(len(places), prod(shape), places.start, dtype).reshape(-1, *shape)
 
     def is_zero(self, array: Any) -> bool:
         return False

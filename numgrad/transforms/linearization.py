@@ -189,7 +189,7 @@ class Linearization:
             return [None] * len(self.x)
         count = int(y.size)
         if batched is None:
-            many = count >= MANY and not (state.ground.deferred or uses_user_code([y]))
+            many = count >= MANY and not uses_user_code([y])
             found = self._many(y) if many else None
         else:
             found = self._batches(y) if batched else None
@@ -317,10 +317,10 @@ def unit(like: Tensor, place: int) -> Tensor:
 
 def batches(like: Tensor) -> Iterator[Tensor]:
     """All these arrays, up to ``CHUNK`` of them along a first axis."""
-    count = int(like.size)
+    count, shape = int(like.size), tuple([int(n) for n in like.shape])
     for start in range(0, count, CHUNK):
         places = range(start, min(start + CHUNK, count))
-        yield OPS["stack"]([unit(like, place) for place in places])
+        yield Tensor(state.ground.units(shape, places, like.dtype))
 
 
 def joined(parts: Sequence[Tensor]) -> Tensor:

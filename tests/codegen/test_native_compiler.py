@@ -12,6 +12,7 @@ import numgrad as ng
 from numgrad.codegen import compile as compiler
 from numgrad.codegen.intrinsics import HAS_FMA
 from numgrad.codegen.native import machine
+from numgrad.codegen.native.division import divided
 from numgrad.codegen.native.kernel import NativeCode
 
 HEADER = """
@@ -248,6 +249,33 @@ def kernel(x, y, n):
     )
     assert isinstance(kernel.code, NativeCode)
     machine.compile_ir(kernel.code.translated(), "verified", verify=True)
+
+
+def test_parts_of_a_long_module_call_each_other():
+    text = ""
+    for k in range(6):
+        calls = "".join([f"    t = part{j}(x, y)\n    y[0] += t\n" for j in range(k)][-2:])
+        steps = "".join([f"    y[{k}] += x[{j % 8}] * {j + 0.5}\n" for j in range(20)])
+        text += f"\n@outlined\ndef part{k}(x, y):\n{calls}{steps}    return y[{k}] * 0.125\n"
+    text += "\ndef kernel(x, y):\n    y[7] = part5(x, y) + part2(x, y)\n"
+    kernel = native(
+        f"from numgrad.codegen.device import outlined\n{text}",
+        "void(float64[::1], float64[::1])",
+    )
+    whole = kernel.code.translated()
+    parts = divided(whole, "name")
+    assert len(parts) == 2
+    assert sum(p.count("define ") for p in parts) == whole.count("define ")
+    assert any("define double @part" in p for p in parts)  # the other part calls it
+    space: dict = {}
+    exec(text.replace("@outlined", ""), space)
+    x, y, z = np.linspace(0.0, 1.0, 8), np.zeros(8), np.zeros(8)
+    kernel.entry(x, y)
+    space["kernel"](x, z)
+    np.testing.assert_allclose(y, z, rtol=1e-12)
+    again = machine.compile_ir(whole, "again_1")
+    assert again == machine.compile_ir(whole, "again_1")
+    assert set(machine.load(again)) == {"body", "packed"}
 
 
 LONG = """

@@ -71,6 +71,20 @@ def test_a_jitted_transform(transform):
     assert isinstance(fast(ng.tensor(a), b), ng.Tensor)
 
 
+@pytest.mark.parametrize("transform", [ng.hessian, ng.jacrev, ng.jacfwd])
+def test_a_jitted_matrix_of_many_rows_is_a_batch_of_any_number(transform):
+    def f(x):
+        y = np.tanh(x * x[::-1]) * np.sum(np.cos(x))
+        return np.sum(y * x) if transform is ng.hessian else y.reshape(2, -1)
+
+    fast = ng.jit(transform(f))
+    for n in (16, 26, 150):
+        x = RNG.random(n)
+        np.testing.assert_allclose(fast(x), transform(f)(x), rtol=1e-9, atol=1e-11)
+    counts = [len(fast.graph(RNG.random(n)).nodes) for n in (16, 26)]
+    assert counts[0] == counts[1]
+
+
 def test_create_graph():
     a, b = RNG.random((2, 5))
     fast = ng.jit(chain)

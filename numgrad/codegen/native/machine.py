@@ -2,7 +2,7 @@
 
 Note [Object files]
 -------------------
-A compiled kernel is a list of symbols, those it defines and those it needs, and an object file.
+A compiled kernel is a list of symbols, those it defines and those it needs, and object files.
 All objects are loaded into one engine of LLVM, 0.1 ms each, and stay there. Their symbols bear a
 suffix, since an engine has one name space. LLVM ends the process when it cannot resolve a symbol,
 so each is looked up before.
@@ -16,12 +16,17 @@ import platform
 import re
 import struct
 import sys
-from functools import cache
-from typing import Any
+import threading
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from typing import Any, NamedTuple, TypeVar
 
 import llvmlite
 import numpy as np
 from llvmlite import binding
+from llvmlite.binding import ffi
+
+from numgrad.codegen.native.division import divided
 
 EXPORTS = (
     "body", "packed", "numba_entry", "entry", "parallel_for", "thread_limit", "lost", "overhead",
@@ -36,7 +41,7 @@ PYTHON_OBJECTS = {
 }
 """Python objects that machine code refers to, by their symbols."""
 
-_HEADER = struct.Struct("<I")
+_HEADER, _FORMAT = struct.Struct("<I"), 2
 _RENAMED = re.compile(rf"@({'|'.join(EXPORTS)})\b")
 _DECLARED = re.compile(
     r"^(?:declare\b[^\n@]*@([-\w.$]+)\(|@([-\w.$]+) = external\b)[^\n]*\n?", re.MULTILINE
@@ -101,7 +106,7 @@ def stamp() -> str:
 @cache
 def _stamp(cpu: tuple[str, str]) -> str:
     parts = (
-        __name__,
+        f"{__name__} {_FORMAT}",
         sys.version_info[:3],
         getattr(sys, "abiflags", ""),
         object.__basicsize__,
@@ -133,14 +138,15 @@ def _new_machine(effort: int) -> Any:
     )
 
 
-_machines: dict[tuple[int, str, str], Any] = {}
+_machines = threading.local()
 
 
 def _machine(effort: int) -> Any:
-    key = (effort, *cpu())
-    found = _machines.get(key)
+    machines = vars(_machines)
+    key = f"{effort} {cpu()}"
+    found = machines.get(key)
     if found is None:
-        found = _machines[key] = _new_machine(effort)
+        found = machines[key] = _new_machine(effort)
     return found
 
 
@@ -171,7 +177,7 @@ def _module(
     machine = _machine(effort)
     # alignments that the text does not name depend on the layout, so it comes first
     layout = f'target datalayout = "{machine.target_data}"\ntarget triple = "{machine.triple}"\n'
-    module = binding.parse_assembly(layout + _prepared(text, unique))
+    module = _parsed(layout + _prepared(text, unique))
     if verify:
         module.verify()
     options = binding.create_pipeline_tuning_options(speed_level=speed)
@@ -181,10 +187,10 @@ def _module(
     if speed > 1:
         builder.getModulePassManager().run(module, builder)
     elif speed == 1:
-        passes = _few_passes()
+        passes, run = _few_passes(), _at_once(ffi.lib.LLVMPY_RunNewFunctionPassManager)
         for function in module.functions:
             if not function.is_declaration:
-                passes.run(function, builder)
+                run(passes, function, builder)
     return module
 
 
@@ -237,16 +243,92 @@ def compile_ir(
     bytes
         What ``load`` loads, here or in another process: Note [Object files].
     """
-    module = _module(text, unique, speed, effort, unroll=unroll, verify=verify)
-    defined, needed = [], []
-    for item in (*module.functions, *module.global_variables):
-        if item.is_declaration:
-            if not item.name.startswith("llvm."):
-                needed.append(item.name)
-        elif item.name.endswith(f"_{unique}") and item.name[: -len(unique) - 1] in EXPORTS:
-            defined.append(item.name[: -len(unique) - 1])
-    header = "\n".join((unique, " ".join(defined), " ".join(needed))).encode()
-    return _HEADER.pack(len(header)) + header + _machine(effort).emit_object(module)
+
+    def part(text: str) -> _Object:
+        module = _module(text, unique, speed, effort, unroll=unroll, verify=verify)
+        functions = [*module.functions, *module.global_variables]
+        defined = {item.name for item in functions if not item.is_declaration}
+        needed = {item.name for item in functions if item.is_declaration}
+        return _Object(_emitted(_machine(effort), module), defined, needed)
+
+    # passes of higher levels look at several functions
+    texts = divided(text, unique) if speed <= 1 else [text]
+    objects = _side_by_side([partial(part, text) for text in texts])
+    names = set[str]().union(*[each.defined for each in objects])
+    defined = [name for name in EXPORTS if f"{name}_{unique}" in names]
+    needed = set[str]().union(*[each.needed for each in objects]) - names
+    needed = sorted(name for name in needed if not name.startswith("llvm."))
+    sizes = [str(len(each.code)) for each in objects]
+    header = "\n".join((unique, *map(" ".join, (defined, needed, sizes)))).encode()
+    return b"".join((_HEADER.pack(len(header)), header, *[each.code for each in objects]))
+
+
+class _Object(NamedTuple):
+    code: bytes
+    defined: set[str]
+    needed: set[str]
+
+
+_Result = TypeVar("_Result")
+
+
+def _side_by_side(tasks: Sequence[Callable[[], _Result]]) -> list[_Result]:
+    """Results of tasks, each but the last of which runs in a thread of its own."""
+    results: dict[int, _Result] = {}
+    errors: list[BaseException] = []
+
+    def run(k: int) -> None:
+        try:
+            results[k] = tasks[k]()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(k,)) for k in range(len(tasks) - 1)]
+    for thread in threads:
+        thread.start()
+    run(len(tasks) - 1)
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+    return [results[k] for k in range(len(tasks))]
+
+
+# --------------------------------------------------------------------- LLVM in several threads
+
+
+def _at_once(function: Any) -> Any:
+    """A function of LLVM's library without llvmlite's lock, which lets one thread compile.
+
+    That is safe where each thread has its own context and machine, and whatever is made of them.
+    """
+    return getattr(function, "_cfn", function)
+
+
+def _parsed(text: str) -> Any:
+    """A module, in a context of its own."""
+    context = binding.create_context()
+    with ffi.OutputString() as errors:
+        parse = _at_once(ffi.lib.LLVMPY_ParseAssembly)
+        module = binding.ModuleRef(parse(context, text.encode(), errors), context)
+        if errors:
+            module.close()
+            raise RuntimeError(f"LLVM IR parsing error\n{errors}")
+    return module
+
+
+def _emitted(machine: Any, module: Any) -> bytes:
+    """The object of a module."""
+    with ffi.OutputString() as errors:
+        emit = _at_once(ffi.lib.LLVMPY_TargetMachineEmitToMemory)
+        buffer = emit(machine, module, 1, errors)
+        if not buffer:
+            raise RuntimeError(str(errors))
+    try:
+        start = ffi.lib.LLVMPY_GetBufferStart(buffer)
+        return ctypes.string_at(start, ffi.lib.LLVMPY_GetBufferSize(buffer))
+    finally:
+        ffi.lib.LLVMPY_DisposeMemoryBuffer(buffer)
 
 
 def optimised(
@@ -274,12 +356,15 @@ def _engine() -> Any:
 def load(payload: bytes) -> dict[str, int]:
     """Make compiled code ready to be called; return where that is which it defines."""
     size = _HEADER.size + _HEADER.unpack_from(payload)[0]
-    unique, defined, needed = payload[_HEADER.size : size].decode().split("\n")
+    unique, defined, needed, sizes = payload[_HEADER.size : size].decode().split("\n")
     engine = _engine()
     missing = [symbol for symbol in needed.split() if not _resolve(symbol)]
     if missing:
         raise Unresolved(f"kernel {unique} needs {', '.join(missing)}: not known to the linker")
-    engine.add_object_file(binding.ObjectFileRef.from_data(payload[size:]))
+    for length in map(int, sizes.split()):
+        part = payload[size : size + length]
+        engine.add_object_file(binding.ObjectFileRef.from_data(part))
+        size += length
     return {name: engine.get_function_address(f"{name}_{unique}") for name in defined.split()}
 
 

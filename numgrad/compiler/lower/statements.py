@@ -166,6 +166,41 @@ class Bodies:
             found = self._loads[number] = loads(self.body(statement))
         return found
 
+    def accesses(self, statement: Statement) -> list[tuple[int, Any]]:
+        """What ``loads`` gives, as numbers of terms and indices; some of them more than once.
+
+        Functions of single elements make no symbols here, as others need these with other loops.
+        """
+        term = statement.term
+        if term.op == REDUCE:
+            stack = [(term.args[0], statement.operand_index)]
+        elif term.is_map:
+            index = statement.index
+            stack = [(x, index[len(index) - len(x.shape) :]) for x in term.args]
+        else:
+            return [symbol.detail for symbol in self.loads(statement)]
+        found: list[tuple[int, Any]] = []
+        seen: set[tuple[int, Index]] = set()
+        while stack:
+            term, index = stack.pop()
+            if ONE in term.shape:
+                lengths = zip(term.shape, index, strict=True)
+                index = tuple([() if n == ONE else i for n, i in lengths])
+            key = (term.number, index)
+            if key in seen:
+                continue
+            seen.add(key)
+            if term.in_memory or term.number in self.stored:
+                found.append(key)
+            elif term.is_map:
+                rank = len(index)
+                for x in term.args:
+                    own = len(x.shape)
+                    stack.append((x, index if own == rank else index[rank - own :]))
+            else:
+                found += [symbol.detail for symbol in loads(self.at(term, index))]
+        return found
+
     def _read(self, statement: Statement) -> Symbol:
         term = statement.term
         if statement.small:
@@ -412,7 +447,7 @@ def align(statements: Sequence[Statement], bodies: Bodies, loops: Loops) -> None
     accesses: list[tuple[int, Any]] = []
     for statement in statements:
         if not statement.small:
-            accesses += [symbol.detail for symbol in bodies.loads(statement)]
+            accesses += bodies.accesses(statement)
     for number, index in accesses:
         producer = of_term.get(number)
         if producer is None or index[:1] == ("flat",):

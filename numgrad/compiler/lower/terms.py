@@ -47,11 +47,21 @@ class Term:
     """An array that is ``op`` of other arrays.
 
     ``op`` is one of the names above, or a scalar function of ``codegen.emitter`` whose operands
-    broadcast. ``shape`` holds lengths as polynomials (``sizes.Terms``). ``done`` says that an
-    earlier kernel has stored it.
+    broadcast. ``shape`` holds lengths as polynomials (``sizes.Terms``).
+
+    Attributes
+    ----------
+    in_memory
+        Whether the term is there before a kernel starts, or an earlier kernel has stored it.
+    is_map
+        Whether it is a function of one element of each operand.
+    is_expensive
+        Whether computing an element takes longer than reading it from a cache.
     """
 
-    __slots__ = ("args", "detail", "done", "dtype", "number", "op", "shape")
+    __slots__ = (
+        "args", "detail", "dtype", "in_memory", "is_expensive", "is_map", "number", "op", "shape",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -63,22 +73,10 @@ class Term:
         number: int,
     ) -> None:
         self.op, self.args, self.dtype, self.detail = op, args, dtype, detail
-        self.shape, self.number, self.done = shape, number, False
-
-    @property
-    def is_map(self) -> bool:
-        """Whether the term is a function of one element of each operand."""
-        return self.op not in _NO_MAPS
-
-    @property
-    def in_memory(self) -> bool:
-        """Whether the term is there before a kernel starts."""
-        return self.done or self.op in (BUFFER, SCALAR, OPAQUE)
-
-    @property
-    def is_expensive(self) -> bool:
-        """Whether computing an element takes longer than reading it from a cache."""
-        return self.op in LIBRARY or self.op.startswith("user:")
+        self.shape, self.number = shape, number
+        self.in_memory = op in (BUFFER, SCALAR, OPAQUE)
+        self.is_map = op not in _NO_MAPS
+        self.is_expensive = op in LIBRARY or op.startswith("user:")
 
     def offset(self, index: tuple[Length, ...]) -> Length:
         """Where an element is stored, in an array of its own or in one that it is a part of."""

@@ -373,7 +373,7 @@ class KernelProgram:
         step = KernelStep(f"jit_{self.options.name}_{number}", written, self.options.cache)
         self.steps.append(step)
         for term in ready:
-            term.done = term.number in exported
+            term.in_memory = term.in_memory or term.number in exported
         lines = [f"    t{t.number} = {self._allocated(t)}" for t in written.results]
         given = [self._argument(t) for t in written.arrays]
         given += [f"t{t.number}" for t in written.results]

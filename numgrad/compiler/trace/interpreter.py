@@ -175,6 +175,13 @@ class TraceInterpreter(RecordingInterpreter):
     def unit(self, shape: tuple[int, ...], place: int, dtype: np.dtype) -> TracedArray:
         return TracedArray(self.tracer, self.tracer.unit_value(shape, place, dtype))
 
+    def units(self, shape: tuple[int, ...], places: range, dtype: np.dtype) -> TracedArray:
+        # not a stack of numbers: a kernel would compare with the place of each
+        whole = OPS["iota"](length=prod(shape))
+        rows = OPS["reshape"](whole[places.start : places.stop], (len(places), *[1] * len(shape)))
+        found = OPS["equal"](rows, OPS["reshape"](whole, shape))
+        return self.tracer.lift(OPS["astype"](found, dtype))
+
     def is_zero(self, array: Any) -> bool:
         return type(array) is TracedArray and array.value in self.tracer.absent
 

@@ -1,0 +1,77 @@
+"""A module in parts that LLVM compiles side by side.
+
+Note [Parts of a module]
+------------------------
+LLVM takes most of the time of a first call, and no pass looks at more than one function. So a
+module of some length becomes two of about the same, which call each other by names that are unique
+in the process, and two threads compile them. Machine code is the same as of one module: calls are
+absolute in either.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+LEAST = 400
+"""Lines of functions from which on a module is divided."""
+
+_FUNCTION = re.compile(r"^define .*?^}\n", re.MULTILINE | re.DOTALL)
+_HEAD = re.compile(r"define (private )?(.*?)@([\w.]+)(\(.*\)) (#0 .*)?{")
+_PARAMETER = re.compile(r" %[\w.]+(?=[,)])")
+_CONSTANT = re.compile(r"^(@[\w.]+) = private .*\n", re.MULTILINE)
+_NAME = re.compile(r"@([\w.]+)")
+
+
+class _Function(NamedTuple):
+    name: str
+    text: str
+    lines: int
+    declaration: str
+    private: bool
+
+
+def divided(text: str, unique: str) -> list[str]:
+    """The modules that a module becomes; what they call of each other ends in ``unique``."""
+    functions: list[_Function] = []
+    for match in _FUNCTION.finditer(text):
+        found = match[0]
+        head = _HEAD.match(found)
+        if head is None:
+            return [text]
+        private, result, name, parameters, _ = head.groups()
+        declaration = f"declare {result}@{name}{_PARAMETER.sub('', parameters)} #0\n"
+        functions.append(_Function(name, found, found.count("\n"), declaration, bool(private)))
+    if sum(f.lines for f in functions) < LEAST or len(functions) < 2:
+        return [text]
+    rest = _FUNCTION.sub("", text)
+    parts: list[list[_Function]] = [[], []]
+    sizes = [0, 0]
+    for f in sorted(functions, key=lambda f: -f.lines):
+        smaller = sizes.index(min(sizes))
+        parts[smaller].append(f)
+        sizes[smaller] += f.lines
+    return _written(rest, parts, unique)
+
+
+def _written(rest: str, parts: list[list[_Function]], unique: str) -> list[str]:
+    constants = {match[1]: match[0] for match in _CONSTANT.finditer(rest)}
+    rest = _CONSTANT.sub("", rest)
+    bodies = ["".join([f.text for f in part]) for part in parts]
+    reads = [set(_NAME.findall(body)) for body in bodies]
+    known = {f.name: f for part in parts for f in part}
+    shared: set[str] = set()
+    found = []
+    for part, read in zip(parts, reads, strict=True):
+        missing = sorted((read & known.keys()) - {f.name for f in part})
+        shared.update(name for name in missing if known[name].private)
+        declared = "".join([known[name].declaration for name in missing])
+        used = "".join([line for name, line in constants.items() if name[1:] in read])
+        found.append(used + declared)
+    texts = [f"{head}{body}{rest}" for head, body in zip(found, bodies, strict=True)]
+    if not shared:
+        return texts
+    names = "|".join(map(re.escape, sorted(shared, key=len, reverse=True)))
+    own = re.compile(rf"@({names})(?![\w.])")
+    opened = re.compile(rf"^define private (.*?@(?:{names})\()", re.MULTILINE)
+    return [own.sub(rf"@\1.{unique}", opened.sub(r"define \1", part)) for part in texts]
