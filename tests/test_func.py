@@ -116,8 +116,8 @@ def test_a_jacobian_of_any_shape(inputs, outputs):
     """One after the other, in batches of rows (more than one batch), of columns."""
     rng = np.random.default_rng(0)
     m, x = rng.standard_normal((outputs, inputs)), rng.standard_normal(inputs)
-    f, calls = counting(lambda x: np.tanh(m @ (x * x)))
-    expected = (1 - np.tanh(m @ (x * x)) ** 2)[:, None] * m * 2 * x
+    f, calls = counting(lambda x: np.cumsum(np.tanh(m @ (x * x))))
+    expected = np.cumsum((1 - np.tanh(m @ (x * x)) ** 2)[:, None] * m * 2 * x, axis=0)
     found = ng.jacobian(f)(x)
     columns_by_duals = inputs <= 24 and outputs > 4 * inputs + 16
     assert len(calls) == 1 + columns_by_duals  # however many rows or columns

@@ -30,6 +30,8 @@ from numgrad.core.plan import LARGE, Plan, Planned, remember
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.kernels.vmath import library as _library  # noqa: F401 (what formulas may call)
 
+SMALL = 4096
+"""Elements of operands that are rather copied than read with their strides."""
 _SMALL = 4096  # elements for which one thread is enough, whatever the formula
 
 
@@ -140,18 +142,25 @@ class Elementwise(Planned):
         return plan.compute(args), plan
 
     def plan(self, args: Sequence[Any]) -> ElementwisePlan:
-        """The plan for these operands: ndarrays and Python numbers."""
+        """The plan for these operands: ndarrays and Python numbers.
+
+        Small operands of several axes are raveled rather than read with their strides.
+        """
         key: list[Any] = []
+        arrays = [a for a in args if isinstance(a, np.ndarray)]
+        copied = sum([a.size for a in arrays]) <= SMALL and any([a.ndim > 1 for a in arrays])
         for a in args:
             if isinstance(a, np.ndarray):
                 key.append(a.dtype)
                 key.append(a.shape)
-                if not a.flags.c_contiguous:
+                if not (copied or a.flags.c_contiguous):
                     key.append(a.strides)
             else:
                 key.append(type(a))
         found = self.plans.get(tuple(key))
         if found is None:
+            if copied:
+                args = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
             found = ElementwisePlan(self, args)
             remember(self.plans, tuple(key), found)
         return found

@@ -70,24 +70,32 @@ class Primitive(Op):
         self.backward_kernel = function
         return self
 
-    def run(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, Call]:
+    def arrays(self, args: Sequence[Any]) -> list[Any]:
+        """Operands as arrays, or None."""
         if self.types is not None:
             args = self.strong(args)
-        args = [a if a is None or isinstance(a, np.ndarray) else np.asarray(a) for a in args]
-        metas = tuple(
-            Meta((), np.dtype(np.int64)) if a is None else Meta(a.shape, a.dtype) for a in args
-        )
+        return [a if a is None or isinstance(a, np.ndarray) else np.asarray(a) for a in args]
+
+    def results_of(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[tuple, tuple]:
+        """The results for arrays, and what a backward needs besides."""
         first = next((a for a in args if a is not None), np.empty(0))
         out = checked(self.name, first, self.function, *args, **params)
         aux: tuple = ()
         if self.auxiliaries:
             out, aux = out
         if self.outputs:
-            out = tuple(out)
-            return out, PrimitiveCall(self, metas, params, aux, out)
-        if not isinstance(out, np.ndarray):  # NumPy gives scalars for 0-d results
-            out = np.asarray(out)
-        return out, PrimitiveCall(self, metas, params, aux, (out,))
+            return tuple(out), aux
+        # NumPy gives scalars for 0-d results
+        return (out if isinstance(out, np.ndarray) else np.asarray(out),), aux
+
+    def run(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, Call]:
+        args = self.arrays(args)
+        metas = tuple(
+            Meta((), np.dtype(np.int64)) if a is None else Meta(a.shape, a.dtype) for a in args
+        )
+        outs, aux = self.results_of(args, params)
+        call = PrimitiveCall(self, metas, params, aux, outs)
+        return (outs if self.outputs else outs[0]), call
 
 
 class PrimitiveCall(Call):

@@ -11,7 +11,9 @@ from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from numgrad.autograd.columns import columns_by_duals, suits
 from numgrad.autograd.modes import enable_grad, no_grad
-from numgrad.errors import NumgradNotImplementedError, NumgradValueError
+from numgrad.autograd.points import rows_by_point
+from numgrad.core.interpreter import state
+from numgrad.errors import NumgradError, NumgradNotImplementedError, NumgradValueError
 from numgrad.optimize.derivatives import derivatives_of, independent, vector
 from numgrad.optimize.objective import assembled, packed, symmetric
 from numgrad.optimize.unknowns import Unknowns
@@ -47,6 +49,8 @@ class Values:
         self._key: bytes | None = None
         self._jacobian: np.ndarray | None = None
         self._sparse: Callable[..., Any] | None = None
+        self._recorded: tuple[Tensor, list[Tensor]] | None = None
+        self._records = True
 
     def fun(self, x: Any, *_: Any) -> np.ndarray:
         """The values, 1-D."""
@@ -163,10 +167,23 @@ class Values:
             raise independent(self.name, value)
 
     def _evaluate(self) -> np.ndarray:
+        """The values, recorded as long as that gives the Jacobian: Note [Rows by point]."""
+        self._recorded = None
         if self.derivatives.compiled:
             return _array(self.derivatives.value(self._arrays, *self.args))
+        leaves = list(map(Tensor, self._arrays))
+        if self._records and not (state.interpreters or state.ground.deferred):
+            leaves = [Tensor(array, True) for array in self._arrays]
+            try:
+                with enable_grad():
+                    value = self.derivatives.plain(leaves, *self.args)
+            except NumgradError:  # what is wrong not only with a record shows below
+                self._records = False
+            else:
+                if isinstance(value, Tensor) and value.requires_grad:
+                    self._recorded = value, leaves
+                return _array(value)
         with no_grad():
-            leaves = list(map(Tensor, self._arrays))
             return _array(self.derivatives.plain(leaves, *self.args))
 
     def _rows(self) -> np.ndarray:
@@ -182,6 +199,15 @@ class Values:
 
     def _blocks(self) -> Sequence[Any]:
         """The Jacobian by each array."""
+        if self._recorded is not None and self._values.size > 1:
+            value, leaves = self._recorded
+            try:
+                found = rows_by_point(value, leaves)
+            except NumgradNotImplementedError:  # left to the other ways, from now on
+                self._records = False
+            else:
+                return [np.zeros(self._values.size * t.size) if rows is None else rows
+                        for rows, t in zip(found, leaves, strict=True)]  # fmt: skip
         leaves = list(map(Tensor, self._arrays))
         if not self.derivatives.compiled and suits(leaves, ()):
             try:

@@ -36,6 +36,7 @@ from numgrad.autograd.variable import Parameter, Tensor, refresh
 from numgrad.codegen.locks import ENTRIES
 from numgrad.core.arguments import UnknownParameter, complete
 from numgrad.core.axis import AxisOp
+from numgrad.core.elementwise import SMALL
 from numgrad.core.interpreter import bind, state
 from numgrad.core.op import Op
 from numgrad.core.plan import Planned, remember
@@ -225,12 +226,15 @@ class Template:
             if kind != _NOTHING
         ]
         ready = [f"{a}_.flags.c_contiguous" for a in arrays]
+        unready = f"not ({' and '.join(ready)})"
+        if self.count > 1 and not self.whole:  # small ones are raveled, which makes them contiguous
+            unready += f" and (plan.flat or {' + '.join(f'{a}_.size' for a in arrays)} > {SMALL})"
         if self.checked or _NUMBER in kinds:  # the range of integers is looked at elsewhere
-            ready.append("plan.floating")
+            unready = f"not plan.floating or {unready}"
         refused = self.bound(f"({', '.join(self.names)},)")
         lines = [
             f"plan = plans.get(({', '.join(key)}))",
-            f"if plan is None or not ({' and '.join(ready)}):",
+            f"if plan is None or {unready}:",
             f"    {self.bind() if _NOTHING in kinds else refused}",
         ]
         if self.count > 1 and not self.whole:

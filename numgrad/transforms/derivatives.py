@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from numgrad.autograd.columns import columns_by_duals, few, suits
+from numgrad.autograd.points import rows_by_point
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.core.tree import unflatten
-from numgrad.errors import NumgradNotImplementedError
+from numgrad.errors import NumgradError, NumgradNotImplementedError
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.call import TransformedCall
 from numgrad.transforms.chosen import Argnames, Argnums, Chosen, choose
@@ -146,8 +147,10 @@ def jacobian(
 
     Arguments are those of ``value_and_grad``, but ``f`` may return arrays of any shape, in any
     nesting: in place of each there is then the nesting of its derivatives. It is computed by rows,
-    or by columns where these are much fewer; ``f`` is called once, for a few columns twice. A row
-    is the gradient of one output; where that is complex and not ``holomorphic``, of its real part.
+    or by columns where these are much fewer; ``f`` is called once, for a few columns twice. Where
+    elements of a vector have nothing in common except the input, as residuals of a model, all rows
+    take one backward together. A row is the gradient of one output; where that is complex and not
+    ``holomorphic``, of its real part.
 
     ``sparsity`` is a matrix that is not zero where the Jacobian may be, with a row for each element
     of all outputs and a column for each of all inputs, as ``ng.func.sparsity`` finds it. The result
@@ -201,8 +204,10 @@ def jacfwd(
 ) -> Callable[..., Any]:
     """``jacobian`` by forward mode: with a tangent for each element of the input, many at once.
 
-    ``f`` is called more than once, and what it calls needs rules of forward mode. Derivatives are
-    of the dtype of the output; by a complex input they are those along the real axis.
+    ``f`` is called more than once, and what it calls needs rules of forward mode; but for residuals
+    of a model, vectors whose elements have nothing in common except the input, one call and one
+    backward are enough. Derivatives are of the dtype of the output; by a complex input they are
+    those along the real axis.
 
     Examples
     --------
@@ -210,7 +215,17 @@ def jacfwd(
     >>> ng.jacfwd(lambda x: np.stack([np.sin(x), np.cos(x)]))(0.0)
     array([ 1., -0.])
     """
-    return _jacobian(choose("jacfwd", f, argnums, argnames, holomorphic), has_aux, _by_duals)
+    chosen = choose("jacfwd", f, argnums, argnames, holomorphic)
+    forward, at_once = (_jacobian(chosen, has_aux, way) for way in (_by_duals, _by_points))
+
+    @functools.wraps(f)
+    def differentiated(*args: Any, **kwargs: Any) -> Any:
+        if not (state.interpreters or state.ground.deferred):
+            with suppress(NumgradError):  # of another kind; what else is wrong shows below
+                return at_once(*args, **kwargs)
+        return forward(*args, **kwargs)
+
+    return differentiated
 
 
 def _sparse() -> Any:
@@ -232,7 +247,32 @@ def _jacobian(chosen: Chosen, has_aux: bool, derive: Callable[..., Any]) -> Call
 
 def _by_shape(values: list[Tensor], call: TransformedCall) -> list[list[Tensor]]:
     """For each value, for each input, an array of shape ``value.shape + input.shape``."""
+    with suppress(NumgradNotImplementedError):
+        return _by_points(values, call)
     return (_by_columns if _prefers_columns(values, call) else _by_rows)(values, call)
+
+
+def _by_points(values: Sequence[Tensor], call: TransformedCall) -> list[list[Tensor]]:
+    """The rows of vectors at once.
+
+    Raises
+    ------
+    NumgradNotImplementedError
+        Where these are not of this kind: Note [Rows by point] in ``autograd.points``.
+    """
+    dtypes = {t._array.dtype for t in (*values, *call.tensors)}
+    vectors = all(v._array.ndim == 1 and v._array.size > 1 for v in values)
+    followed = call.outside or state.interpreters or state.ground.deferred
+    if followed or not vectors or len(dtypes) > 1 or dtypes.pop().kind != "f":
+        raise NumgradNotImplementedError("points: for outer transforms, or of other kinds")
+    table = []
+    for v in values:
+        found = rows_by_point(v, call.tensors)
+        table.append([
+            filled(None if part is None else Tensor(part), v._array.shape + t._array.shape, t.dtype)
+            for part, t in zip(found, call.tensors, strict=True)
+        ])  # fmt: skip
+    return table
 
 
 def _by_rows(values: list[Tensor], call: TransformedCall) -> list[list[Tensor]]:

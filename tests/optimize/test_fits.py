@@ -233,7 +233,7 @@ def test_what_is_wrong_is_named(call, kind, words):
 
 
 def test_as_many_residuals_at_every_point():
-    counts = iter([3, 3, 4])
+    counts = iter([3, 4, 4])
     with pytest.raises(ValueError, match="returned 4 numbers, at the point before 3"):
         ng.least_squares(lambda p: p * np.arange(1.0, next(counts) + 1), [1.0], method="trf")
 

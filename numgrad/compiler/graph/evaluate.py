@@ -102,13 +102,15 @@ def compute(
     assert isinstance(node.op, Op)
     given, params = operands(node, given), parameters(node, length)
     try:
-        out, call = node.op.run(given, params)
+        if isinstance(node.op, Primitive):
+            results, aux = node.op.results_of(node.op.arrays(given), params)
+            results += tuple(aux)
+        else:
+            out, _ = node.op.run(given, params)
+            results = (*(out if type(out) is tuple else (out,)),)
     except NumgradError as error:
         name_line(error, node.line)
         raise
-    results = (*(out if type(out) is tuple else (out,)),)
-    if isinstance(node.op, Primitive) and node.op.auxiliaries:
-        results += tuple(call.aux)
     return tuple(
         np.asarray(result).item() if value.weak else result
         for value, result in zip(node.outputs, results, strict=True)

@@ -42,6 +42,25 @@ _MOST_SIZES = 100
 
 
 @dataclass(eq=False)
+class KnownSizes:
+    """What a loop knows of operands of some shapes.
+
+    Attributes
+    ----------
+    given
+        The lengths that the kernel takes.
+    shapes
+        Shapes and dtypes of what a step returns.
+    steps
+        How many steps to make in a first call of the kernel.
+    """
+
+    given: list[int]
+    shapes: list[tuple]
+    steps: int = FIRST
+
+
+@dataclass(eq=False)
 class Body:
     """The step of a loop.
 
@@ -175,7 +194,7 @@ class LoopProgram:
         self.body, self.lengths = body, lengths
         graph = body.graph
         self.graph = extract(graph, graph.inputs, graph.outputs)
-        self._sizes: dict[Any, tuple[list[int], list[tuple]]] = {}
+        self._sizes: dict[Any, KnownSizes] = {}
         optimize(self.graph)
         self.written = self._written()
         self.source = None if self.written is None else self.written.source
@@ -208,21 +227,15 @@ class LoopProgram:
         self, operands: list[np.ndarray], length: int, reverse: bool, known: dict[int, int]
     ) -> list[np.ndarray]:
         """The last carry, and what was collected."""
-        key = (*[a.shape for a in operands], *known.items())
-        sizes = self._sizes.get(key)
-        if sizes is None:
-            if len(self._sizes) > _MOST_SIZES:
-                self._sizes.clear()
-            sizes = self._sizes[key] = self._sizes_for(operands, known)
+        key, sizes = self._sizes_for(operands, known)
         fixed = self._for_lengths(key, operands, known)
         if fixed is not None:
             return fixed.run(operands, length, reverse, known)
-        given, shapes = sizes
-        made = self._made(shapes, length, reverse)
+        made = self._made(sizes.shapes, length, reverse)
         if self.written is None:
             self._in_turn(operands, made, length, reverse)
             return made
-        if not self._natively(operands, made, length, reverse, given):
+        if not self._natively(operands, made, length, reverse, sizes):
             self._in_turn(operands, made, length, reverse)
         return made
 
@@ -259,12 +272,12 @@ class LoopProgram:
 
     def _natively(
         self, operands: list[np.ndarray], made: list[np.ndarray], length: int, reverse: bool,
-        given: Sequence[int],
+        sizes: KnownSizes,
     ) -> bool:  # fmt: skip
         """Call the kernel for some steps after the other; whether none of these failed."""
         carry, xs, outside = self.body.parts(operands)
         last, rows = made[: len(carry)], made[len(carry) :]
-        done, steps = 0, FIRST
+        done, steps, given = 0, sizes.steps, sizes.given
         while True:
             begin, end = time.perf_counter(), min(length, done + steps)
             here = slice(length - end, length - done) if reverse else slice(done, end)
@@ -278,6 +291,7 @@ class LoopProgram:
             if found[0] >= 0 or end == length:
                 return found[0] < 0
             carry, done, steps = last, end, longer(steps, time.perf_counter() - begin)
+            sizes.steps = steps
 
     def _call(
         self, operands: Sequence[np.ndarray], made: Sequence[np.ndarray], length: int,
@@ -303,14 +317,21 @@ class LoopProgram:
 
     def _sizes_for(
         self, operands: Sequence[np.ndarray], known: dict[int, int]
-    ) -> tuple[list[int], list[tuple]]:
-        """The lengths that the kernel takes; shapes and dtypes of what a step returns."""
-        found = known | self._lengths(operands)
-        shapes = [
-            (tuple(self.graph.sizes.evaluate(n, found) for n in v.shape), v.dtype)
-            for v in self.graph.outputs
-        ]
-        return [found[k] for k in self.written.lengths] if self.written else [], shapes
+    ) -> tuple[tuple, KnownSizes]:
+        """What is known of operands of such shapes, and under which key."""
+        key = (*[a.shape for a in operands], *known.items())
+        sizes = self._sizes.get(key)
+        if sizes is None:
+            found = known | self._lengths(operands)
+            shapes = [
+                (tuple(self.graph.sizes.evaluate(n, found) for n in v.shape), v.dtype)
+                for v in self.graph.outputs
+            ]
+            given = [found[k] for k in self.written.lengths] if self.written else []
+            if len(self._sizes) > _MOST_SIZES:
+                self._sizes.clear()
+            sizes = self._sizes[key] = KnownSizes(given, shapes)
+        return key, sizes
 
     def _lengths(self, operands: Sequence[np.ndarray]) -> dict[int, int]:
         sizes, found = self.graph.sizes, {}

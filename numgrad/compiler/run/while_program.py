@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from numgrad.compiler.run.loop_program import FIRST, Body, LoopProgram, longer
+from numgrad.compiler.run.loop_program import Body, LoopProgram, longer
 
 
 class WhileProgram(LoopProgram):
@@ -27,20 +27,19 @@ class WhileProgram(LoopProgram):
             return arrays, 0
         if self.written is None:
             return self._until(arrays, outside)
-        given, _ = self._sizes_for([*arrays, *outside], known)
-        done, steps, entry = 0, FIRST, self.entry
-        assert entry is not None
+        _, sizes = self._sizes_for([*arrays, *outside], known)
+        done, steps = 0, sizes.steps
         made = [np.empty_like(a) for a in arrays]
         while True:
             begin = time.perf_counter()
-            failed, count = self._call([*arrays, *outside], made, steps, False, given)
+            failed, count = self._call([*arrays, *outside], made, steps, False, sizes.given)
             if failed >= 0:
                 return self._until(arrays, outside)
             done += int(count)
             arrays, made = made, arrays
             if not arrays[body.until]:
                 return arrays, done
-            steps = longer(steps, time.perf_counter() - begin)
+            sizes.steps = steps = longer(steps, time.perf_counter() - begin)
 
     def _until(
         self, arrays: list[np.ndarray], outside: list[np.ndarray]
