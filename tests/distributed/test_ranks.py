@@ -116,6 +116,20 @@ def test_launch_of_one_rank_needs_no_mpi(tmp_path):
         assert (status, "/nowhere/mpiexec" in sys.stderr.getvalue()) == (2, True)
 
 
+def test_ranks_share_the_threads_of_kernels_and_of_blas():
+    found = launch._threads(None, 2, {"PATH": "x"})
+    assert (found["NUMGRAD_NUM_THREADS"], found["OMP_NUM_THREADS"], found["PATH"]) == (
+        "2",
+        "2",
+        "x",
+    )
+    chosen = {"OMP_NUM_THREADS": "5", "OPENBLAS_NUM_THREADS": "6"}
+    found = launch._threads(None, 2, chosen)
+    assert chosen.items() <= found.items()
+    assert found["NUMGRAD_NUM_THREADS"] == "2"
+    assert set(launch._threads(3, 2, chosen).values()) == {"3"}
+
+
 @pytest.mark.parametrize("variable", ["NUMGRAD_WORLD_SIZE", "OMPI_COMM_WORLD_SIZE"])
 def test_ranks_that_mpi_does_not_see_are_an_error(variable):
     program = "import numgrad as ng; ng.distributed.init_process_group()"
