@@ -1,7 +1,7 @@
 """Start a program on several processes of this machine, which ``ng.distributed`` connects.
 
-The first error of a rank ends all of them. Each has its share of the CPUs, for kernels and for BLAS:
-pools of all ranks that each have a thread for every CPU would fight for them.
+The first error of a rank ends all of them. Each has its share of the CPUs, for kernels and
+BLAS: pools of all ranks that each have a thread for every CPU would fight for them.
 """
 
 from __future__ import annotations
