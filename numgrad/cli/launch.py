@@ -7,6 +7,7 @@ BLAS: pools of all ranks that each have a thread for every CPU would fight for t
 from __future__ import annotations
 
 import argparse
+import ctypes
 import os
 import re
 import shutil
@@ -14,7 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from numgrad.config import cpu_count
@@ -29,6 +30,7 @@ _OWN_POOLS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 """Variables that say how many threads kernels and BLAS have; of the second, only some BLASes."""
 _ENDING = {signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)}
 """Signals that end all ranks as Ctrl-C does: a terminal that is closed sends the second."""
+_PR_SET_PDEATHSIG = 1
 _DIED = re.compile(r"PID (\d+) RUNNING AT")
 
 
@@ -111,6 +113,7 @@ def _watch(command: list[str], environment: dict[str, str], notes: Path) -> int:
         text=True,
         errors="replace",
         start_new_session=True,
+        preexec_fn=_dies_with(os.getpid()) if sys.platform == "linux" else None,
     )
     previous = {
         number: signal.signal(number, _interrupt)
@@ -132,6 +135,18 @@ def _watch(command: list[str], environment: dict[str, str], notes: Path) -> int:
         for number, handler in previous.items():
             signal.signal(number, handler)
         _end(started)
+
+
+def _dies_with(parent: int) -> Callable[[], None]:
+    """What makes Linux end a process that begins when its parent is gone, even by SIGKILL."""
+    set_option = ctypes.CDLL(None).prctl
+
+    def begin() -> None:
+        set_option(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return begin
 
 
 def _interrupt(*_: object) -> None:
