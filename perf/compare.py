@@ -223,9 +223,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             for case in again:
                 if case.name in times:
                     times[case.name].look(threshold)
-            again = [
-                c for c in chosen if c.name in times and times[c.name].verdict(threshold) == OPEN
-            ]
+            known = [c for c in chosen if c.name in times]
+            again = [c for c in known if times[c.name].verdict(threshold) == OPEN]
     print(f"{'case':<44}{base.name[:20]:>22}{head.name[:20]:>22}  ratio [99 % interval]")
     said: dict[str, list[str]] = {MOVED: [], OPEN: [], "": []}
     for name, taken in times.items():

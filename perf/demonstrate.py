@@ -2,9 +2,10 @@
 
 It compares HEAD with itself, and with a commit in which one kernel, the hyperbolic tangent of
 float64, does some multiplications too many; 20 times each, and prints the counts: runs that named
-something where nothing changed, and runs that named the kernel. One other process is busy meanwhile.
-``--only`` chooses cases as in ``compare.py``; the default is few, so that all of it takes about 20
-minutes. The commit is in no branch, and git forgets it after a while.
+something where nothing changed, and runs that named the kernel. One other process is busy
+meanwhile. ``--only`` chooses cases as in ``compare.py``; the default is few, which takes about half
+an hour on a machine that does nothing else. The commit is in no branch, and git forgets it after
+a while.
 """
 
 from __future__ import annotations
