@@ -5,10 +5,14 @@ Note [Two commits]
 Both commits are checked out beside each other and timed by the scripts of this checkout, on one
 thread, with a kernel cache each. A pair is a process of either commit, which take turns, case by
 case and slice by slice, beginning with the one and with the other; each gives its smallest sample,
-since noise only adds. Processes differ by some percent for as long as they live, by where memory
+since noise only adds. Samples are CPU time: what other processes take of it is not in there, except
+what they do to caches. Processes differ by some percent for as long as they live, by where memory
 happens to lie, so the ratio and its interval come from several pairs (Note [Ratios] of
-``numgrad.benchmark.intervals``). What seems to have moved is timed again in as many further pairs,
-and is named if all pairs together still say so.
+``numgrad.benchmark.intervals``).
+
+What seems to have moved is timed again in as many further pairs, and is named if all pairs together
+still say so. What has an interval too wide to say anything is timed again as long as there is time.
+A case of which that is true at the end is *not decided*: that is no change, and no absence of one.
 """
 
 from __future__ import annotations
@@ -32,7 +36,7 @@ from vs_peers import duration, selected
 
 sys.path.insert(0, str(ROOT))
 
-from numgrad.benchmark.intervals import Ratio, paired
+from numgrad.benchmark.intervals import Ratio, enough_pairs, paired
 
 CHOSEN = (
     "chain/100/one thread", "chain/1000/one thread", "chain/100000/one thread", "record/*",
@@ -43,6 +47,7 @@ CHOSEN = (
     "order/cumsum",
 )  # fmt: skip
 """The cases timed unless others are asked for: a few of every kind, none that takes long."""
+MOVED, OPEN = "MOVED", "NOT DECIDED"
 SLICES, BUDGET = 4, 0.03
 """Slices of a process for each case, and the seconds of one."""
 
@@ -53,10 +58,24 @@ class Times:
 
     base: list[float] = field(default_factory=list)
     head: list[float] = field(default_factory=list)
+    agreed: int = 0
+    """How often in a row a look at all pairs said that it moved."""
 
     @property
     def ratio(self) -> Ratio:
         return paired(self.head, self.base)
+
+    def look(self, threshold: float) -> None:
+        """Take note of what the pairs up to here say."""
+        moved = enough_pairs(len(self.base)) and self.ratio.moved(threshold)
+        self.agreed = self.agreed + 1 if moved else 0
+
+    def verdict(self, threshold: float) -> str:
+        """MOVED, NOT DECIDED or nothing."""
+        if self.agreed >= 2:
+            return MOVED
+        few = not enough_pairs(len(self.base))
+        return OPEN if self.agreed or few or self.ratio.open(threshold) else ""
 
 
 @dataclass(frozen=True)
@@ -114,7 +133,7 @@ def run_pair(sides: Sequence[Side], chosen: Sequence[Case], turn: int) -> dict[s
                 there = [
                     worker.ask(
                         "prepare", slot=case.name, kind=kind, params=params,
-                        threads=1, recording=case.recording,
+                        threads=1, recording=case.recording, clock="cpu",
                     )
                     for worker in workers
                 ]  # fmt: skip
@@ -138,10 +157,16 @@ def run_pair(sides: Sequence[Side], chosen: Sequence[Case], turn: int) -> dict[s
 
 
 def run_pairs(
-    sides: Sequence[Side], chosen: Sequence[Case], pairs: int, times: dict[str, Times]
+    sides: Sequence[Side],
+    chosen: Sequence[Case],
+    pairs: int,
+    times: dict[str, Times],
+    until: float,
 ) -> None:
-    """Time the cases in so many pairs of processes, and add to ``times``."""
+    """Time the cases in so many pairs of processes, and add to ``times``; stop if time is over."""
     for number in range(pairs):
+        if time.monotonic() > until:
+            return
         for name, taken in run_pair(sides, chosen, number).items():
             times[name].base += taken.base
             times[name].head += taken.head
@@ -164,12 +189,18 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         "--threshold", type=float, default=5.0, metavar="P",
         help="percent from which a change is named (default: 5)",
     )  # fmt: skip
+    parser.add_argument(
+        "--minutes", type=float, default=10.0, metavar="M",
+        help="after which no further pair begins (default: 10)",
+    )  # fmt: skip
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every figure to FILE")
     return parser.parse_args(argv)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Compare; 0 if nothing moved, 1 if something did, 2 if no case matches."""
+    """Compare; 0 if nothing moved, 1 if something did, 2 if no case matches, 3 if nothing is known
+    to have moved and some cases are not decided.
+    """
     options = parse(argv)
     began = time.monotonic()
     patterns = options.only or CHOSEN
@@ -186,25 +217,36 @@ def main(argv: Sequence[str] | None = None) -> int:
     ):
         sides = (base, head)
         run_pair(sides, chosen, 0)  # compiles
-        run_pairs(sides, chosen, options.pairs, times)
-        doubtful = [c for c in chosen if c.name in times and times[c.name].ratio.moved(threshold)]
-        if doubtful:
-            run_pairs(sides, doubtful, options.pairs, times)
+        until, again = began + 60 * options.minutes, chosen
+        while again and time.monotonic() < until:
+            run_pairs(sides, again, options.pairs, times, until)
+            for case in again:
+                if case.name in times:
+                    times[case.name].look(threshold)
+            known = [c for c in chosen if c.name in times]
+            again = [c for c in known if times[c.name].verdict(threshold) == OPEN]
     print(f"{'case':<44}{base.name[:20]:>22}{head.name[:20]:>22}  ratio [99 % interval]")
-    moved = []
+    said: dict[str, list[str]] = {MOVED: [], OPEN: [], "": []}
     for name, taken in times.items():
-        ratio = taken.ratio
-        if ratio.moved(threshold):
-            moved.append(name)
+        verdict = taken.verdict(threshold)
+        said[verdict].append(name)
         ends = "".join(f"{duration(min(side)):>22}" for side in (taken.base, taken.head))
-        print(f"{name:<44}{ends}  {ratio}{'  MOVED' if name in moved else ''}")
-    print(f"{len(moved)} of {len(times)} moved by {options.threshold:g} % or more; "
-          f"{time.monotonic() - began:.0f} s")  # fmt: skip
+        print(f"{name:<44}{ends}  {taken.ratio}  {verdict}".rstrip())
+    moved = said[MOVED]
+    print(f"{len(moved)} of {len(times)} moved by {options.threshold:g} % or more"
+          + (f", {len(said[OPEN])} not decided" if said[OPEN] else "")
+          + f"; {time.monotonic() - began:.0f} s")  # fmt: skip
     if options.json:
         rows = {name: {"base": t.base, "head": t.head} for name, t in times.items()}
-        report = {"base": base.name, "head": head.name, "moved": moved, "times": rows}
+        report = {
+            "base": base.name,
+            "head": head.name,
+            "moved": moved,
+            "open": said[OPEN],
+            "times": rows,
+        }
         options.json.write_text(json.dumps(report, indent=1) + "\n")
-    return int(bool(moved))
+    return 1 if moved else 3 if said[OPEN] or not times else 0
 
 
 if __name__ == "__main__":

@@ -1,12 +1,14 @@
 """Data parallel programs on two processes of one thread each, against one, PyTorch and mpi4py.
 
-``python perf/distributed.py`` prints one JSON object. Programs that are compared run in turns, and
-the best round of each counts. It needs the extra ``mpi``, for the comparison with gloo PyTorch.
+``python perf/distributed.py`` prints one JSON object. All is float32, and a process has one thread,
+for kernels and for BLAS. Programs that are compared run in turns, and the best round of each
+counts. It needs the extra ``mpi``, for the comparison with gloo PyTorch.
 
 - ``ddp``: samples a second of an MLP 64-1024-1024-10, 512 rows a rank: 2 ranks against 1, at least
   1.6 times; and against ``torch.nn.parallel.DistributedDataParallel`` on gloo, not slower.
 - ``all_reduce``: 25 MB of gradients in buckets against ``MPI.COMM_WORLD.Allreduce`` in place, at
-  most 1.2 times. ``sent`` is without the copies from gradients to buckets and back.
+  most 1.2 times, with the copies from gradients to buckets and of means to gradients; ``sent`` is
+  without these. A backward with and without means is there to see what they cost in use.
 - ``parallel``: milliseconds of a call of ``ng.parallel.value_and_grad`` on two processes with
   hardly any data or work, at most 2.
 - ``latencies``: microseconds of an all-reduce by bytes, latency and bandwidth fitted to them.
@@ -119,6 +121,7 @@ def all_reduce_rank() -> dict[str, Any]:
     params = [ng.zeros(125_000, dtype=np.float32, requires_grad=True) for _ in range(50)]
     reducer = Reducer([(str(k), p) for k, p in enumerate(params)], group_of("perf"), 25 << 20)
     loss = sum([p.sum() for p in params], start=ng.tensor(0.0))
+    loss.backward(retain_graph=True)
     flat = np.ones(50 * 125_000, np.float32)
 
     def backward(enabled: bool) -> None:
@@ -129,12 +132,24 @@ def all_reduce_rank() -> dict[str, Any]:
 
     def send() -> None:
         reducer._sent = 0
+        reducer.sums.clear()
         reducer._send()
         reducer._await()
+
+    def averaged() -> None:
+        """What hooks do in a backward: copy gradients to buckets, send, put means in place."""
+        for bucket in reducer.buckets:
+            for part, k in zip(bucket.parts, bucket.members, strict=True):
+                np.copyto(part, params[k].grad.numpy())
+        reducer._sent = 0
+        reducer.sums.clear()
+        reducer._send()
+        reducer._finish()
 
     calls: dict[str, Any] = {
         "mpi4py": lambda: comm.Allreduce(MPI.IN_PLACE, flat),
         "sent": send,
+        "averaged": averaged,
         "backward with means": lambda: backward(True),
         "backward without": lambda: backward(False),
     }
@@ -217,27 +232,28 @@ def fitted(times: dict[str, float]) -> dict[str, float]:
 
 def main() -> None:
     """Measure and print."""
-    one, two, peer = [], [], []
+    one, two, peer, peers = [], [], [], []
     for _ in range(ROUNDS):
         one.append(launched("ddp", 1)["samples"])
         two.append(launched("ddp", 2)["samples"])
         if find_spec("torch") is not None:
-            peer.append(gloo(2)["samples"])
+            peer.append(gloo(1)["samples"])
+            peers.append(gloo(2)["samples"])
     reduced = launched("all_reduce", 2)
     found = reduced["milliseconds"]
-    means = found["backward with means"] - found["backward without"]
     figures = {
         "ddp": {
             "one": max(one),
             "two": max(two),
             "ratio": max(two) / max(one),
-            "torch": max(peer, default=None),
-            "to torch": max(two) / max(peer) if peer else None,
+            "torch": max(peers, default=None),
+            "to torch": max(two) / max(peers) if peers else None,
+            "torch's ratio": max(peers) / max(peer) if peers else None,
         },
         "all_reduce": {
             **found,
             "sent ratio": found["sent"] / found["mpi4py"],
-            "ratio": means / found["mpi4py"],
+            "ratio": found["averaged"] / found["mpi4py"],
         },
         "parallel": parallel_call(),
         "latencies": {**reduced["latencies"], **fitted(reduced["latencies"])},

@@ -21,6 +21,20 @@ import numpy as np
 CONFIDENCE = 0.99
 
 
+def enough_pairs(count: int, confidence: float = CONFIDENCE) -> bool:
+    """Whether so many pairs of times can bound a ratio with this confidence.
+
+    By chance alone all ratios lie on one side of 1 in two of ``2**count`` cases.
+
+    Examples
+    --------
+    >>> from numgrad.benchmark.intervals import enough_pairs
+    >>> enough_pairs(7), enough_pairs(8)
+    (False, True)
+    """
+    return 2 / 2**count <= 1 - confidence
+
+
 def enough(new: int, old: int, confidence: float = CONFIDENCE) -> bool:
     """Whether so many times, taken apart, can bound a ratio with this confidence.
 
@@ -47,6 +61,20 @@ class Ratio:
     def moved(self, threshold: float) -> bool:
         """Whether it is ``threshold`` or more away from 1, and the interval leaves 1 out."""
         return abs(np.log(self.value)) >= np.log1p(threshold) and not self.low <= 1.0 <= self.high
+
+    def open(self, threshold: float) -> bool:
+        """Whether the interval is too wide to say that it moved by ``threshold``, or did not.
+
+        Examples
+        --------
+        >>> from numgrad.benchmark.intervals import Ratio
+        >>> Ratio(1.06, 0.98, 1.15).open(0.05), Ratio(1.01, 0.97, 1.04).open(0.05)
+        (True, False)
+        """
+        limit = np.log1p(threshold)
+        inside = max(abs(np.log(self.low)), abs(np.log(self.high))) < limit
+        wide = np.log(self.high / self.low) > limit
+        return bool(wide and not inside and not self.moved(threshold))
 
     def __str__(self) -> str:
         return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"

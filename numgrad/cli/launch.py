@@ -1,11 +1,13 @@
 """Start a program on several processes of this machine, which ``ng.distributed`` connects.
 
-The first error of a rank ends all of them.
+The first error of a rank ends all of them. Each has its share of the CPUs, for kernels and
+BLAS: pools of all ranks that each have a thread for every CPU would fight for them.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import os
 import re
 import shutil
@@ -13,6 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from numgrad.config import cpu_count
@@ -22,8 +25,12 @@ HELP = "start a program on several processes that communicate by MPI"
 PATIENCE = 10.0
 """Seconds that ranks have to end after they were asked to."""
 
+_POOLS = ("NUMGRAD_NUM_THREADS", "OMP_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+_OWN_POOLS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+"""Variables that say how many threads kernels and BLAS have; of the second, only some BLASes."""
 _ENDING = {signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)}
 """Signals that end all ranks as Ctrl-C does: a terminal that is closed sends the second."""
+_PR_SET_PDEATHSIG = 1
 _DIED = re.compile(r"PID (\d+) RUNNING AT")
 
 
@@ -34,7 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--mpiexec", metavar="FILE", help="the launcher of the MPI that mpi4py uses"
     )
     parser.add_argument(
-        "--threads", type=_count, help="of each rank (default: the CPUs divided by the ranks)"
+        "--threads",
+        type=_count,
+        help="of each rank, for kernels and BLAS (default: the CPUs divided by the ranks)",
     )
     parser.add_argument("-m", "--module", action="store_true", help="the program is a module")
     parser.add_argument("program", help="a script, or a module with -m")
@@ -55,10 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     program = ["-m"] if arguments.module else []
     program += [arguments.program, *arguments.arguments]
     command = [sys.executable, "-m", "numgrad.distributed.worker", *program]
-    environment = dict(os.environ)
-    threads = arguments.threads or max(1, cpu_count() // arguments.ranks)
-    if arguments.threads or "NUMGRAD_NUM_THREADS" not in environment:
-        environment["NUMGRAD_NUM_THREADS"] = str(threads)
+    environment = _threads(arguments.threads, max(1, cpu_count() // arguments.ranks), os.environ)
     if arguments.ranks > 1:
         launcher = shutil.which(arguments.mpiexec) if arguments.mpiexec else _mpiexec()
         if arguments.mpiexec and launcher is None:
@@ -84,6 +90,14 @@ def run(arguments: argparse.Namespace) -> int:
         return status
 
 
+def _threads(wanted: int | None, share: int, given: Mapping[str, str]) -> dict[str, str]:
+    """An environment with so many threads a rank; by default the share, or what the user set."""
+    if wanted:
+        return {**given, **dict.fromkeys(_POOLS + _OWN_POOLS, str(wanted))}
+    # OpenBLAS and MKL go by OMP_NUM_THREADS where they have no variable of their own
+    return {**dict.fromkeys(_POOLS, str(share)), **given}
+
+
 def _mpiexec() -> str | None:
     """The launcher beside this Python, where the wheel of an MPI puts it, or that of the system."""
     beside = Path(sys.prefix) / ("Scripts" if os.name == "nt" else "bin")
@@ -99,6 +113,7 @@ def _watch(command: list[str], environment: dict[str, str], notes: Path) -> int:
         text=True,
         errors="replace",
         start_new_session=True,
+        preexec_fn=_dies_with(os.getpid()) if sys.platform == "linux" else None,
     )
     previous = {
         number: signal.signal(number, _interrupt)
@@ -120,6 +135,18 @@ def _watch(command: list[str], environment: dict[str, str], notes: Path) -> int:
         for number, handler in previous.items():
             signal.signal(number, handler)
         _end(started)
+
+
+def _dies_with(parent: int) -> Callable[[], None]:
+    """What makes Linux end a process that begins when its parent is gone, even by SIGKILL."""
+    set_option = ctypes.CDLL(None).prctl
+
+    def begin() -> None:
+        set_option(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return begin
 
 
 def _interrupt(*_: object) -> None:

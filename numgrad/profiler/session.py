@@ -112,6 +112,8 @@ class profile:
         ------
         NumgradRuntimeError
             If this profile or another one is running.
+        NumgradTypeError
+            If ``schedule`` does not return a ``ProfilerAction``.
         """
         with ENTRIES:
             if _running:
@@ -122,7 +124,7 @@ class profile:
         self._running = True
         self.step_num = 0
         try:
-            self._turn_to(self._schedule(0))
+            self._turn_to(self._planned(0))
         except BaseException:
             self._end()
             raise
@@ -134,11 +136,14 @@ class profile:
         ------
         NumgradRuntimeError
             If the profile is not running.
+        NumgradTypeError
+            If ``schedule`` does not return a ``ProfilerAction``.
         """
         self._check_running("step")
+        action = self._planned(self.step_num + 1)
         self._end_step()
         self.step_num += 1
-        self._turn_to(self._schedule(self.step_num))
+        self._turn_to(action)
 
     def stop(self) -> None:
         """End the last step, and hand over what was recorded.
@@ -155,6 +160,15 @@ class profile:
             self._turn_to(ProfilerAction.NONE)
         finally:
             self._end()
+
+    def _planned(self, step: int) -> ProfilerAction:
+        action = self._schedule(step)
+        if not isinstance(action, ProfilerAction):
+            raise NumgradTypeError(
+                f"profile: schedule returned {action!r} for step {step}, not a member of "
+                "ng.profiler.ProfilerAction; ng.profiler.schedule makes such functions"
+            )
+        return action
 
     def _check_running(self, what: str) -> None:
         if not self._running:

@@ -1,6 +1,7 @@
 """What several ranks check together: started by ``test_ranks``, prints a line for each check."""
 
 import copy
+import functools
 import hashlib
 import pickle
 import re
@@ -14,7 +15,8 @@ import pytest
 import numgrad as ng
 from numgrad import distributed as dist
 from numgrad import nn
-from numgrad.distributed import ReduceOp
+from numgrad.distributed import ReduceOp, sums
+from numgrad.distributed.group import group_of
 
 dist.init_process_group(timeout=60)
 RANK, SIZE = dist.get_rank(), dist.get_world_size()
@@ -193,6 +195,36 @@ class Branches(nn.Module):
 
 
 def means_of_gradients():
+    """By shared memory where that is there, and by messages."""
+    means_of_branches()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sums, "_shared_memory", lambda *_: None)
+        means_of_branches()
+
+
+def sums_in_memory():
+    """Equal to a sum in the order of ranks bit by bit, for sizes that leave shares empty."""
+    group = group_of("test")
+    sizes = [(n, np.dtype(d)) for n in (1, 17, 70_001) for d in ("f4", "f8", "c8", "c16")]
+    found = sums.sums_of(group, group.comm.Dup(), sizes)
+    assert isinstance(found, sums.SumsInMemory if sys.platform == "linux" else sums.Sums)
+    for turn in range(3):
+        found.clear()
+        every = [
+            [np.random.default_rng([turn, rank, n]).normal(size=n).astype(d) for n, d in sizes]
+            for rank in range(SIZE)
+        ]
+        for terms, given in zip(found.terms, every[RANK], strict=True):
+            terms[...] = given
+            found.send()
+            found.done()
+        while not found.done():
+            pass
+        for k, total in enumerate(found.totals):
+            np.testing.assert_array_equal(total, functools.reduce(np.add, [e[k] for e in every]))
+
+
+def means_of_branches():
     ng.random.manual_seed(RANK)
     model = Branches()
     ddp = DDP(model, bucket_cap_mb=1e-4)
@@ -280,7 +312,7 @@ def training():
     """A thousand steps: equal bits on all ranks, with the state on one or divided."""
     rows, labels = np.random.default_rng(0).normal(size=(30, 6)), np.arange(30) % 3
     sampler = ng.data.DistributedSampler(rows, seed=4)
-    loader = ng.data.DataLoader((rows, labels), batch_size=2, sampler=sampler)
+    loader = ng.data.DataLoader((rows, labels), batch_size=2, sampler=sampler, drop_last=True)
     plain, divided = network(), network()
     optimizers = [
         ng.optim.Adam(plain.parameters(), lr=1e-2),
@@ -411,7 +443,8 @@ def refusals():
 STEPS = int(sys.argv[2])
 CHECKS = [
     reductions, collectives, handles, messages, groups, disagreements, means_of_gradients,
-    copies_and_failures, norms_over_ranks, checkpoints, groups_of_parameters, uneven_data, refusals,
+    sums_in_memory, copies_and_failures, norms_over_ranks, checkpoints, groups_of_parameters,
+    uneven_data, refusals,
 ]  # fmt: skip
 for check in CHECKS:
     check()

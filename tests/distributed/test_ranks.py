@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -45,9 +46,23 @@ def output(started):
 def is_there(pid):
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+        stat = Path(f"/proc/{pid}/stat")
+        return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] != "Z"
+    except (ProcessLookupError, FileNotFoundError):
         return False
-    return True
+
+
+def waiting(count):
+    """Ranks that have begun to wait, and their process numbers."""
+    started = start(count, HERE / "faults.py", "interrupt")
+    text = ""
+    while text.count("waiting") < count:  # ranks write at the same time: both may be in one line
+        line = started.stdout.readline()
+        assert line, text
+        text += line
+    pids = [int(number) for number in re.findall(r"pid (\d+)", text)]
+    assert len(pids) == count, text
+    return started, pids
 
 
 @needs_mpi
@@ -58,7 +73,7 @@ def test_ranks(count, steps, tmp_path):
         pytest.skip("checked by the examples in docstrings")
     text, status = output(start(count, HERE / "ranks.py", tmp_path, steps))
     assert status == 0, text
-    assert text.count("checked") == 13, text
+    assert text.count("checked") == 14, text
 
 
 FAULTS = {
@@ -88,17 +103,22 @@ def test_a_rank_that_fails_ends_the_others(fault):
 @pytest.mark.slow(cases=1)
 @pytest.mark.parametrize("number", [signal.SIGINT, getattr(signal, "SIGHUP", signal.SIGTERM)])
 def test_ctrl_c_and_a_closed_terminal_end_all_ranks(number):
-    started = start(2, HERE / "faults.py", "interrupt")
-    before = ""
-    while before.count("waiting") < 2:  # ranks write at the same time: both may be in one line
-        line = started.stdout.readline()
-        assert line, before
-        before += line
+    started, pids = waiting(2)
     started.send_signal(number)
     text, status = output(started)
     assert status == 130, text
-    pids = [int(number) for number in re.findall(r"pid (\d+)", before)]
-    assert len(pids) == 2
+    assert not any(map(is_there, pids))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs prctl")
+@pytest.mark.parametrize("count", [1, pytest.param(2, marks=[needs_mpi, pytest.mark.slow])])
+def test_ranks_end_with_a_launcher_that_is_killed(count):
+    started, pids = waiting(count)
+    started.kill()
+    output(started)  # ends when nobody is left who could write
+    until = time.monotonic() + PATIENCE
+    while any(map(is_there, pids)) and time.monotonic() < until:
+        time.sleep(0.01)
     assert not any(map(is_there, pids))
 
 
@@ -114,6 +134,20 @@ def test_launch_of_one_rank_needs_no_mpi(tmp_path):
         patch.setattr(sys, "stderr", io.StringIO())
         status = main(["launch", "-n", "2", "--mpiexec", "/nowhere/mpiexec", str(program)])
         assert (status, "/nowhere/mpiexec" in sys.stderr.getvalue()) == (2, True)
+
+
+def test_ranks_share_the_threads_of_kernels_and_of_blas():
+    found = launch._threads(None, 2, {"PATH": "x"})
+    assert (found["NUMGRAD_NUM_THREADS"], found["OMP_NUM_THREADS"], found["PATH"]) == (
+        "2",
+        "2",
+        "x",
+    )
+    chosen = {"OMP_NUM_THREADS": "5", "OPENBLAS_NUM_THREADS": "6"}
+    found = launch._threads(None, 2, chosen)
+    assert chosen.items() <= found.items()
+    assert found["NUMGRAD_NUM_THREADS"] == "2"
+    assert set(launch._threads(3, 2, chosen).values()) == {"3"}
 
 
 @pytest.mark.parametrize("variable", ["NUMGRAD_WORLD_SIZE", "OMPI_COMM_WORLD_SIZE"])

@@ -94,6 +94,20 @@ def test_bad_arguments():
         profile(on_trace_ready="x")  # pyright: ignore
 
 
+def test_a_schedule_that_returns_no_action_leaves_the_profile_as_it_was():
+    actions = [ProfilerAction.RECORD, 7, ProfilerAction.NONE]
+    with pytest.raises(ng.NumgradTypeError, match="returned 7 for step 0"):
+        profile(schedule=lambda k: 7).start()  # pyright: ignore
+    with profile(schedule=lambda k: actions.pop(0)) as p:  # pyright: ignore
+        ng.exp(ng.ones(1))
+        with pytest.raises(ng.NumgradTypeError, match="returned 7 for step 1"):
+            p.step()
+        ng.exp(ng.ones(1))
+        p.step()
+        ng.exp(ng.ones(1))
+    assert sum(event.name == "exp" for event in p.events()) == 2
+
+
 def test_an_on_trace_ready_that_raises_ends_the_profile():
     def ready(p):
         raise KeyError("ready")

@@ -8,6 +8,8 @@ in reverse order, since gradients of the last layers come first. When all gradie
 arrived it is sent, and after the last one has been the backward waits for all of them. Buckets are
 sent in their order on all ranks, on a communicator of their own.
 
+How buckets are added up is said in ``numgrad.distributed.sums``.
+
 Behind the gradients a bucket has a number for each parameter: 1 if this rank's backward reaches
 it. Their sums say, without a further message, which parameters no rank used: their gradients stay
 as they are, None if nothing else was there. What a backward reaches is read from its graph when the
@@ -28,6 +30,7 @@ from numgrad.autograd.row_sparse import RowSparseTensor
 from numgrad.autograd.variable import INFERENCE, version_of
 from numgrad.core.interpreter import state
 from numgrad.distributed.group import ProcessGroup
+from numgrad.distributed.sums import sums_of
 from numgrad.distributed.work import wait_until
 from numgrad.errors import NumgradRuntimeError, NumgradTraceError
 from numgrad.nn.parallel.joining import BACKWARD, Roll
@@ -40,19 +43,26 @@ FIRST_BUCKET = 1024 * 1024
 class _Bucket:
     """Gradients that are sent together: Note [Buckets]."""
 
-    def __init__(self, members: Sequence[int], params: Sequence[Tensor]) -> None:
+    def __init__(
+        self,
+        members: Sequence[int],
+        params: Sequence[Tensor],
+        terms: np.ndarray,
+        totals: np.ndarray,
+    ) -> None:
         self.members = list(members)
-        dtype = params[self.members[0]].dtype
-        ends = np.cumsum([params[k].size for k in self.members]).tolist()
-        self.flat = np.zeros(ends[-1] + len(ends), dtype)
-        starts = [0, *ends[:-1]]
-        self.parts = [
-            self.flat[start:end].reshape(params[k].shape)
-            for k, start, end in zip(self.members, starts, ends, strict=True)
-        ]
-        self.used = self.flat[ends[-1] :]
+        shapes = [params[k].shape for k in self.members]
+        self.parts, self.reached = _parts(terms, shapes)
+        self.totals, self.used = _parts(totals, shapes)
         self.missing = 0
-        self.request: Any = None
+
+
+def _parts(
+    flat: np.ndarray, shapes: Sequence[tuple[int, ...]]
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """Views for gradients one after another, and the numbers behind them."""
+    *parts, used = np.split(flat, np.cumsum([math.prod(shape) for shape in shapes]))
+    return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)], used
 
 
 def arranged(params: Sequence[Tensor], cap: float) -> list[list[int]]:
@@ -83,7 +93,17 @@ class Reducer:
         self.comm = group.comm.Dup()
         self.roll = Roll(group, self.comm)
         self.enabled = True
-        self.buckets = [_Bucket(m, self.params) for m in arranged(self.params, cap)]
+        buckets = arranged(self.params, cap)
+        sizes = [
+            (sum(self.params[k].size + 1 for k in m), self.params[m[0]].dtype) for m in buckets
+        ]
+        self.sums = sums_of(group, self.comm, sizes)
+        self.buckets = [
+            _Bucket(members, self.params, terms, totals)
+            for members, terms, totals in zip(
+                buckets, self.sums.terms, self.sums.totals, strict=True
+            )
+        ]
         self._place = {
             k: (bucket, position)
             for bucket in self.buckets
@@ -138,12 +158,12 @@ class Reducer:
 
     def _clear(self) -> None:
         self._sent = 0
+        self.sums.clear()
         for bucket in self.buckets:
-            bucket.request = None
             bucket.missing = 0
             for position, k in enumerate(bucket.members):
                 reached = k in self._waiting
-                bucket.used[position] = reached
+                bucket.reached[position] = reached
                 bucket.missing += reached
                 if not reached:  # what was accumulated before is part of the mean
                     self._fill(bucket, position, self.params[k])
@@ -170,12 +190,9 @@ class Reducer:
 
     def _send(self) -> None:
         """Send the buckets that are complete, in their order, and push on those before them."""
-        mpi = self.group.mpi
-        for bucket in self.buckets[: self._sent]:
-            bucket.request.Test()
+        self.sums.done()
         while self._sent < len(self.buckets) and not self.buckets[self._sent].missing:
-            bucket = self.buckets[self._sent]
-            bucket.request = self.comm.Iallreduce(mpi.IN_PLACE, bucket.flat, mpi.SUM)
+            self.sums.send()
             self._sent += 1
 
     def _finish(self) -> None:
@@ -185,7 +202,7 @@ class Reducer:
         for bucket in self.buckets:
             for position, k in enumerate(bucket.members):
                 if bucket.used[position] != 0:
-                    _store(self.params[k], bucket.parts[position], divisor)
+                    _store(self.params[k], bucket.totals[position], divisor)
         self._task = None
 
     def _await(self) -> None:
@@ -193,16 +210,16 @@ class Reducer:
         group, what = self.group, "DistributedDataParallel, means of gradients"
         here = self.comm.Ibarrier()
         wait_until(here.Test, what, group.others, group.timeout, group.world_size)
-        for bucket in self.buckets[: self._sent]:
-            wait_until(
-                bucket.request.Test,
-                what,
-                group.others,
-                group.timeout,
-                group.world_size,
-                lambda: True,
-                (bucket.flat.nbytes, bucket.flat.nbytes),
-            )
+        size = sum(array.nbytes for array in self.sums.terms[: self._sent])
+        wait_until(
+            self.sums.done,
+            what,
+            group.others,
+            group.timeout,
+            group.world_size,
+            lambda: True,
+            (size, size),
+        )
 
     def check_finished(self) -> None:
         """Raise if the backward before this one did not bring all gradients.
