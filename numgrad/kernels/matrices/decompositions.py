@@ -3,26 +3,8 @@
 import numpy as np
 
 from numgrad.codegen.device import outlined
+from numgrad.kernels.matrices.copying import copy, turn
 from numgrad.kernels.matrices.fortran import lapack
-
-
-@outlined
-def turn(a):
-    """Transpose a square matrix in place, and conjugate it."""
-    for i in range(a.shape[0]):
-        a[i, i] = np.conj(a[i, i])
-        for j in range(i):
-            other = np.conj(a[i, j])
-            a[i, j] = np.conj(a[j, i])
-            a[j, i] = other
-
-
-@outlined
-def copy(a, out):
-    """The elements of a matrix."""
-    for i in range(out.shape[0]):
-        for j in range(out.shape[1]):
-            out[i, j] = a[i, j]
 
 
 @outlined
@@ -65,9 +47,7 @@ def real_singular(a, u, s, vh, full, alone):
     room, info = np.empty(8 * k, np.int32), np.empty(1, np.int32)
     copy(a, b)
     letter = 65 if full else 83  # A, else S
-    lapack(
-        a.dtype, "gesdd", letter, n, m, b, n, s, vh, n, u, u.shape[1], work, length, room, info
-    )
+    lapack(a.dtype, "gesdd", letter, n, m, b, n, s, vh, n, u, u.shape[1], work, length, room, info)
     return info[0]
 
 

@@ -36,9 +36,7 @@ _SINGULAR = {
     kind: StackKernel(f"{_HOME}.decompositions:{name}_singular", "T3. T3 R2 T3 int", "gesdd")
     for kind, name in (("f", "real"), ("c", "complex"))
 }
-_EIGEN_GRADIENT = StackKernel(
-    f"{_HOME}.spectral_gradients:eigen_gradient", "T3 R2 T3 R2. T3. int"
-)
+_EIGEN_GRADIENT = StackKernel(f"{_HOME}.spectral_gradients:eigen_gradient", "T3 R2 T3 R2. T3. int")
 _SINGULAR_GRADIENT = StackKernel(
     f"{_HOME}.spectral_gradients:singular_gradient", "T3 T3 R2 T3 T3. R2. T3. int"
 )
@@ -64,9 +62,7 @@ def eigen_gradient(
     return out
 
 
-def singular_values(
-    a: np.ndarray, full: bool
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, Any]:
+def singular_values(a: np.ndarray, full: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray, Any]:
     """Left vectors, values, right vectors in rows, and info, of a stack (count, m, n)."""
     count, m, n = a.shape
     small = min(m, n)
@@ -91,7 +87,9 @@ def singular_gradient(
     if out.size:
         has = sum(1 << k for k, g in enumerate(gradients) if g is not None)
         given = [x if g is None else g for x, g in zip(found, gradients, strict=True)]
-        _SINGULAR_GRADIENT(u.dtype, max(m, n), 2 * _product_ns(m, n, s.shape[1]), out, *found, *given, has)
+        _SINGULAR_GRADIENT(
+            u.dtype, max(m, n), 2 * _product_ns(m, n, s.shape[1]), out, *found, *given, has
+        )
     return out
 
 

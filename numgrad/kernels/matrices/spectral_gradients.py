@@ -6,7 +6,7 @@ The formulas are those of ``operations.linear_algebra``; ``has`` says which grad
 import numpy as np
 
 from numgrad.codegen.device import device, outlined
-from numgrad.kernels.matrices.decompositions import copy
+from numgrad.kernels.matrices.copying import copy
 from numgrad.kernels.products.blas import gemm
 
 

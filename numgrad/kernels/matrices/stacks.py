@@ -24,6 +24,9 @@ def real_dtype(dtype: np.dtype) -> np.dtype:
     return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
 
 
+_NUMBERS = {"int": "int64", "bool": "boolean"}
+
+
 class StackKernel:
     """A function of the library for one matrix, made a kernel for stacks.
 
@@ -35,7 +38,7 @@ class StackKernel:
     kinds
         What it is given, in words: ``T3`` stands for a stack of matrices of the dtype, row-major,
         ``T3.`` for one of any strides, ``R`` for the real dtype, ``C`` for the complex one, ``N``
-        for int32; ``int`` is a number.
+        for int32; ``int`` and ``bool`` are numbers.
     lapack
         What it calls of LAPACK.
     """
@@ -69,8 +72,8 @@ class StackKernel:
         }
         words = ["int32[::1]"]
         for kind in self.kinds:
-            if kind == "int":
-                words.append("int64")
+            if kind in _NUMBERS:
+                words.append(_NUMBERS[kind])
                 continue
             axes = ":," * (int(kind[1]) - 1) + (":" if kind.endswith(".") else "::1")
             words.append(f"{types[kind[0]]}[{axes}]")
@@ -80,7 +83,9 @@ class StackKernel:
 @cache
 def _kernel(stack: StackKernel, dtype: np.dtype, parallel: bool) -> Callable[..., int]:
     names = [f"x{k}" for k in range(len(stack.kinds))]
-    given = [n if kind == "int" else f"{n}[i]" for n, kind in zip(names, stack.kinds, strict=True)]
+    given = [
+        n if kind in _NUMBERS else f"{n}[i]" for n, kind in zip(names, stack.kinds, strict=True)
+    ]
     source = (
         "from numba import prange\n"
         f"from {stack.module} import {stack.name}\n\n"

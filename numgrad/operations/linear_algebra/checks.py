@@ -84,9 +84,9 @@ def check_right_side(operation: str, a: Any, b: Any) -> tuple[Any, ...]:
     return (*batch, a.shape[-1], b.shape[-1])
 
 
-def check_nonzero_pivots(operation: str, info: np.ndarray, batch: tuple[int, ...]) -> None:
+def check_nonzero_pivots(operation: str, info: Any, batch: tuple[int, ...]) -> None:
     """Raise for the first matrix of a stack that was found to be singular."""
-    if info.any():
+    if info is not None:
         raise NumgradLinAlgError(f"{operation}: {which(info != 0, batch)} is singular")
 
 
