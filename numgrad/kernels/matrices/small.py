@@ -7,10 +7,11 @@ stand above those of ``lower``.
 
 from numgrad.codegen.device import outlined
 from numgrad.codegen.intrinsics import select, sqrt
+from numgrad.kernels.matrices.copying import copy, copy_packed
 
 
 @outlined
-def factor(a, pivots):
+def factor(a, pivots, alone):
     """Factor in place; 1 more than the first place on the diagonal that is zero, else 0."""
     n = a.shape[0]
     info = 0
@@ -44,7 +45,81 @@ def factor(a, pivots):
 
 
 @outlined
-def triangle(a, b, lower, trans, unit):
+def solve(a, b, factors, pivots, x, alone):
+    """Factor a copy and put the solutions into ``x``; what ``factor`` says."""
+    copy_packed(a, factors)
+    copy_packed(b, x)
+    info = factor(factors, pivots, alone)
+    substitute(factors, pivots, x, 0, alone)
+    return info
+
+
+@outlined
+def substitute(a, pivots, b, of_adjoint, alone):
+    """Solve by the factors, or with the transpose, in place of ``b``."""
+    n = a.shape[0]
+    if of_adjoint:
+        exchange(b, pivots, 0, alone)
+        if b.shape[1] == 1:
+            x = b.reshape(n)
+            triangle_of_one(a, x, False, True, True)
+            triangle_of_one(a, x, True, True, False)
+        else:
+            triangle(a, b, False, True, True, alone)
+            triangle(a, b, True, True, False, alone)
+    else:
+        if b.shape[1] == 1:
+            x = b.reshape(n)
+            triangle_of_one(a, x, True, False, False)
+            triangle_of_one(a, x, False, False, True)
+        else:
+            triangle(a, b, True, False, False, alone)
+            triangle(a, b, False, False, True, alone)
+        exchange(b, pivots, 1, alone)
+    return 0
+
+
+@outlined
+def solve_backward(factors, pivots, g, x, z, ga, alone):
+    """Gradients of what ``solve`` was given: that of the right side is ``z``."""
+    copy(g, z)
+    substitute(factors, pivots, z, 1, alone)
+    for i in range(z.shape[0]):
+        row = ga[i]
+        for j in range(x.shape[0]):
+            total = z[i, 0] * x[j, 0]
+            for k in range(1, z.shape[1]):
+                total += z[i, k] * x[j, k]
+            row[j] = -total
+    return 0
+
+
+@outlined
+def exchange(b, pivots, backward, alone):
+    """Exchange rows as ``factor`` did, or back."""
+    n = b.shape[0]
+    for step in range(n):
+        k = n - 1 - step if backward else step
+        p = pivots[k] - 1
+        if p != k:
+            for c in range(b.shape[1]):
+                other = b[k, c]
+                b[k, c] = b[p, c]
+                b[p, c] = other
+    return 0
+
+
+@outlined
+def clear(a, alone):
+    """Zeros above the diagonal."""
+    for i in range(a.shape[0]):
+        for j in range(i + 1, a.shape[0]):
+            a[i, j] = 0
+    return 0
+
+
+@outlined
+def triangle(a, b, lower, trans, unit, alone):
     """Solve ``a @ x = b``, or with the transpose, in place of ``b``, a matrix."""
     n = a.shape[0]
     count = b.shape[1]
@@ -70,6 +145,7 @@ def triangle(a, b, lower, trans, unit):
             if not unit:
                 for c in range(count):
                     b[i, c] = b[i, c] / d
+    return 0
 
 
 @outlined
@@ -96,7 +172,7 @@ def triangle_of_one(a, b, lower, trans, unit):
 
 
 @outlined
-def cholesky(a):
+def cholesky(a, alone):
     """Lower factor of what the lower triangle says, in place; info as of ``factor``."""
     n = a.shape[0]
     info = 0
@@ -120,7 +196,7 @@ def cholesky(a):
 
 
 @outlined
-def cholesky_backward(factor, g):
+def cholesky_backward(factor, g, alone):
     """From the gradient of the factor that of the matrix, symmetric, in its place.
 
     The factor's elements are gone through from the last to the first (I. Murray, "Differentiation
@@ -152,3 +228,4 @@ def cholesky_backward(factor, g):
             half = g[i, j] * 0.5
             g[i, j] = half
             g[j, i] = half
+    return 0

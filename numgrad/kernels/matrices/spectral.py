@@ -7,65 +7,90 @@ and right change places and nothing is transposed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from numgrad.kernels.matrices import lapack
+from numgrad.kernels.matrices.stacks import StackKernel, real_dtype
 
+_HOME = "numgrad.kernels.matrices"
 _BLOCK = 64
 """Columns that LAPACK handles at once, with room for them."""
-
-
-def _real(dtype: np.dtype) -> np.dtype:
-    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
 
 
 def _work_ns(m: int, n: int) -> float:
     return 2000.0 + 5.0 * m * n * min(m, n)
 
 
-def hermitian_eigen(a: np.ndarray, upper: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Eigenvalues, eigenvectors in columns, and info, of a stack (count, n, n) that is used up."""
+def _product_ns(m: int, n: int, k: int) -> float:
+    return 200.0 + 1.5 * m * n * k
+
+
+_EIGEN = {
+    kind: StackKernel(f"{_HOME}.decompositions:{name}_eigen", "T3. R2 T3 int", lapack)
+    for kind, name, lapack in (("f", "real", "syevd"), ("c", "complex", "heevd"))
+}
+_SINGULAR = {
+    kind: StackKernel(f"{_HOME}.decompositions:{name}_singular", "T3. T3 R2 T3 int", "gesdd")
+    for kind, name in (("f", "real"), ("c", "complex"))
+}
+_EIGEN_GRADIENT = StackKernel(f"{_HOME}.spectral_gradients:eigen_gradient", "T3 R2 T3 R2. T3. int")
+_SINGULAR_GRADIENT = StackKernel(
+    f"{_HOME}.spectral_gradients:singular_gradient", "T3 T3 R2 T3 T3. R2. T3. int"
+)
+
+
+def hermitian_eigen(a: np.ndarray, upper: bool) -> tuple[np.ndarray, np.ndarray, Any]:
+    """Eigenvalues, eigenvectors in columns, and info, of a stack (count, n, n)."""
     count, n, _ = a.shape
-    real = _real(a.dtype)
-    w, info = np.empty((count, n), real), np.zeros(count, np.int32)
-    if not a.size:
-        return w, a, info
-    more = (real, 1 + 5 * n + 2 * n * n)
-    lengths = 1 + (6 + _BLOCK) * n + 2 * n * n, 3 + 5 * n, more[1]
-    room = [(a.dtype, lengths[0]), (np.dtype(np.int32), lengths[1])]
-    complex_ = a.dtype.kind == "c"
-    if complex_:
-        room.insert(1, more)
-    codes = "V" + ("L" if upper else "U")
-    name = "heevd" if complex_ else "syevd"
-    sizes = (n, lengths[0], lengths[1], lengths[2])
-    lapack.run_with_room(name, a.dtype, codes, sizes, _work_ns(n, n), a, w, *room, info)
-    vectors = np.ascontiguousarray(np.conj(a.mT) if complex_ else a.mT)
-    return w, vectors, info
+    w, v = np.empty((count, n), real_dtype(a.dtype)), np.empty(a.shape, a.dtype)
+    info = _EIGEN[a.dtype.kind](a.dtype, n, _work_ns(n, n), a, w, v, upper) if a.size else None
+    return w, v, info
 
 
-def singular_values(
-    a: np.ndarray, full: bool
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Left vectors, values, right vectors in rows, and info, of a stack that is used up."""
+def eigen_gradient(
+    w: np.ndarray, v: np.ndarray, of_w: np.ndarray | None, of_v: np.ndarray | None
+) -> np.ndarray:
+    """The gradient of a stack of Hermitian matrices from those of what ``hermitian_eigen`` gave."""
+    has, n = (of_w is not None) + 2 * (of_v is not None), w.shape[1]
+    out = np.empty(v.shape, v.dtype)
+    if out.size:
+        given = w if of_w is None else of_w, v if of_v is None else of_v
+        _EIGEN_GRADIENT(v.dtype, n, _product_ns(n, n, n), out, w, v, *given, has)
+    return out
+
+
+def singular_values(a: np.ndarray, full: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray, Any]:
+    """Left vectors, values, right vectors in rows, and info, of a stack (count, m, n)."""
     count, m, n = a.shape
-    small, large = min(m, n), max(m, n)
-    real = _real(a.dtype)
-    s, info = np.empty((count, small), real), np.zeros(count, np.int32)
+    small = min(m, n)
+    s = np.empty((count, small), real_dtype(a.dtype))
     u = np.empty((count, m, m if full else small), a.dtype)
     vh = np.empty((count, n if full else small, n), a.dtype)
     if not a.size:
         u[...], vh[...] = np.eye(*u.shape[1:]), np.eye(*vh.shape[1:])
-        return u, s, vh, info
-    length = 4 * small * small + 7 * small + large + _BLOCK * (small + large)
-    room = [(a.dtype, length), (np.dtype(np.int32), 8 * small)]
-    if a.dtype.kind == "c":
-        room.insert(1, (real, max(5 * small * (small + 1), 2 * small * (large + small) + small)))
-    codes, sizes = "A" if full else "S", (n, m, u.shape[2], length)
-    lapack.run_with_room(
-        "gesdd", a.dtype, codes, sizes, 3 * _work_ns(m, n), a, s, vh, u, *room, info
-    )
+        return u, s, vh, None
+    work_ns = 3 * _work_ns(m, n)
+    info = _SINGULAR[a.dtype.kind](a.dtype, max(m, n), work_ns, a, u, s, vh, full)
     return u, s, vh, info
+
+
+def singular_gradient(
+    found: Sequence[np.ndarray], gradients: Sequence[np.ndarray | None]
+) -> np.ndarray:
+    """The gradient of a stack from those of what ``singular_values`` gave, not ``full``."""
+    u, s, vh = found
+    m, n = u.shape[1], vh.shape[2]
+    out = np.empty((len(s), m, n), u.dtype)
+    if out.size:
+        has = sum(1 << k for k, g in enumerate(gradients) if g is not None)
+        given = [x if g is None else g for x, g in zip(found, gradients, strict=True)]
+        _SINGULAR_GRADIENT(
+            u.dtype, max(m, n), 2 * _product_ns(m, n, s.shape[1]), out, *found, *given, has
+        )
+    return out
 
 
 def orthogonal_factors(a: np.ndarray, complete: bool) -> tuple[np.ndarray, np.ndarray]:

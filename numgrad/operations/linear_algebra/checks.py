@@ -84,15 +84,15 @@ def check_right_side(operation: str, a: Any, b: Any) -> tuple[Any, ...]:
     return (*batch, a.shape[-1], b.shape[-1])
 
 
-def check_nonzero_pivots(operation: str, info: np.ndarray, batch: tuple[int, ...]) -> None:
+def check_nonzero_pivots(operation: str, info: Any, batch: tuple[int, ...]) -> None:
     """Raise for the first matrix of a stack that was found to be singular."""
-    if info.any():
+    if info is not None:
         raise NumgradLinAlgError(f"{operation}: {which(info != 0, batch)} is singular")
 
 
-def check_converged(operation: str, info: np.ndarray, batch: tuple[int, ...]) -> None:
+def check_converged(operation: str, info: Any, batch: tuple[int, ...]) -> None:
     """Raise for the first matrix of a stack of which LAPACK's iteration did not end."""
-    if info.any():
+    if info is not None:
         raise NumgradLinAlgError(
             f"{operation}: did not converge for {which(info != 0, batch)}; are its elements finite?"
         )
@@ -109,6 +109,18 @@ def which(bad: np.ndarray, batch: tuple[int, ...]) -> str:
 def stacked(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """A new array (count, rows, columns) of the matrices, row-major."""
     return np.array(a, dtype, order="C").reshape(prod(a.shape[:-2]), *a.shape[-2:])
+
+
+def as_stack(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """The matrices as an array (count, rows, columns), of any strides."""
+    if a.dtype != dtype:
+        a = a.astype(dtype)
+    return a if a.ndim == 3 else a.reshape(prod(a.shape[:-2]), *a.shape[-2:])
+
+
+def as_vectors(x: np.ndarray) -> np.ndarray:
+    """The vectors of the last axis as an array (count, length), of any strides."""
+    return x if x.ndim == 2 else x.reshape(prod(x.shape[:-1]), x.shape[-1])
 
 
 def fitted(value: np.ndarray, meta: Meta) -> np.ndarray:

@@ -22,6 +22,8 @@ from numgrad.kernels.matrices import spectral
 from numgrad.operations.batch_rules import of_matrices
 from numgrad.operations.linear_algebra.checks import (
     adjoint,
+    as_stack,
+    as_vectors,
     check_converged,
     check_square,
     computing_dtype,
@@ -30,7 +32,6 @@ from numgrad.operations.linear_algebra.checks import (
     on_diagonal,
     product,
     real_dtype,
-    stacked,
 )
 from numgrad.operations.linear_algebra.systems import solve
 from numgrad.operations.shape import as_operand
@@ -59,10 +60,8 @@ def differences(w: Any) -> Any:
 def symmetric_eigen(a, *, upper=False):
     """Eigenvalues, ascending, and eigenvectors by what one triangle says."""
     check_square("eigh", a)
-    work = stacked(a, computing_dtype("eigh", a))
-    w, v, info = spectral.hermitian_eigen(work, upper)
-    if info.any():
-        check_converged("eigh", info, a.shape[:-2])
+    w, v, info = spectral.hermitian_eigen(as_stack(a, computing_dtype("eigh", a)), upper)
+    check_converged("eigh", info, a.shape[:-2])
     return w.reshape(a.shape[:-1]), v.reshape(a.shape)
 
 
@@ -86,6 +85,17 @@ def _symmetric_eigen_vjp(g, y):
 
 
 symmetric_eigen.vjp(a=_symmetric_eigen_vjp)
+
+
+@symmetric_eigen.vjp_kernel
+def _symmetric_eigen_backward(call, mask, g, y: Any = None):
+    w, v = as_vectors(y[0]), as_stack(y[1], y[1].dtype)
+    of_w, of_v = g
+    of_w = None if of_w is None else as_vectors(of_w)
+    of_v = None if of_v is None else as_stack(of_v, v.dtype)
+    return [spectral.eigen_gradient(w, v, of_w, of_v).reshape(y[1].shape)]
+
+
 symmetric_eigen.batch(of_matrices)
 symmetric_eigen.calls = [
     (((3, 3),), lambda a: _spectral(*symmetric_eigen(hermitian(a) + _apart(a)))),

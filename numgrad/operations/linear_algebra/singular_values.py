@@ -17,6 +17,8 @@ from numgrad.kernels.matrices import spectral
 from numgrad.operations.batch_rules import of_matrices
 from numgrad.operations.linear_algebra.checks import (
     adjoint,
+    as_stack,
+    as_vectors,
     check_converged,
     check_matrices,
     check_square,
@@ -25,7 +27,6 @@ from numgrad.operations.linear_algebra.checks import (
     on_diagonal,
     product,
     real_dtype,
-    stacked,
 )
 from numgrad.operations.linear_algebra.eigenvalues import differences
 from numgrad.operations.linear_algebra.systems import inv
@@ -50,7 +51,7 @@ def singular(a, *, full=False):
 
 def _factors(operation: str, a: np.ndarray, full: bool) -> tuple[np.ndarray, ...]:
     check_matrices(operation, a)
-    work = stacked(a, computing_dtype(operation, a))
+    work = as_stack(a, computing_dtype(operation, a))
     u, s, vh, info = spectral.singular_values(work, full)
     batch = a.shape[:-2]
     check_converged(operation, info, batch)
@@ -120,6 +121,24 @@ def _of_rest(x: Any, g: Any, k: Any) -> tuple[Any, Any]:
 
 
 singular.vjp(a=_singular_vjp)
+
+
+@singular.vjp_kernel
+def _singular_backward(call, mask, g, y: Any = None):
+    u, s, vh = y
+    if u.shape[-1] != s.shape[-1] or vh.shape[-2] != s.shape[-1]:
+        return [_singular_vjp(g, y)]
+    found = as_stack(u, u.dtype), as_vectors(s), as_stack(vh, u.dtype)
+    of_u, of_s, of_vh = g
+    given = (
+        None if of_u is None else as_stack(of_u, u.dtype),
+        None if of_s is None else as_vectors(of_s),
+        None if of_vh is None else as_stack(of_vh, u.dtype),
+    )
+    out = spectral.singular_gradient(found, given)
+    return [out.reshape(*s.shape[:-1], *out.shape[1:])]
+
+
 singular.batch(of_matrices)
 
 

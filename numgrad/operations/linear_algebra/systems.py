@@ -21,6 +21,7 @@ from numgrad.operations.batch_rules import of_matrices
 from numgrad.operations.diagonal import tril
 from numgrad.operations.linear_algebra.checks import (
     adjoint,
+    as_stack,
     check_nonzero_pivots,
     check_right_side,
     check_square,
@@ -148,20 +149,16 @@ def solve(a, b):
     dtype = computing_dtype("solve", a, b)
     columns = b if b.ndim > 1 else b[:, None]
     own, batch = a.shape[:-2], (shape[:-2] if b.ndim > 1 else shape[:-1])
-    factors = stacked(a, dtype)
-    count = len(factors)
-    if own == batch or count == 1:
-        columns = columns if columns.shape[:-2] == batch else np.broadcast_to(
-            columns, (*batch, *columns.shape[-2:])
-        )  # fmt: skip
-        x = _right_sides(columns, batch, count, dtype)
-        pivots, info = systems.solved(factors, x)
-        x = _unfolded(x, batch, columns.shape[-1])
+    x = None
+    if own == batch == columns.shape[:-2]:
+        x, factors, pivots, info = systems.solved(as_stack(a, dtype), as_stack(columns, dtype))
     else:
+        factors = stacked(a, dtype)
         pivots, info = systems.factored(factors)
-        x = None
-    check_nonzero_pivots("solve", info, own)
-    factors, pivots = factors.reshape(a.shape), pivots.reshape(a.shape[:-1])
+    if info is not None:
+        check_nonzero_pivots("solve", info, own)
+    if len(own) != 1:
+        factors, pivots = factors.reshape(a.shape), pivots.reshape(a.shape[:-1])
     if x is None:
         x = substituted(factors, pivots, columns, False)
     return x.reshape(shape), (factors, pivots)
@@ -202,12 +199,12 @@ def _solve_backward(call, mask, g, a=None, factors: Any = None, pivots: Any = No
         return [None, _of_right_side(substituted(factors, pivots, g, True), meta_b)]
     if factors.shape[:-2] == g.shape[:-2] and systems.is_small(factors) and g.size:
         n, k = g.shape[-2:]
-        count = g.size // (n * k)
-        z, ga = stacked(g, factors.dtype), np.empty((count, n, n), factors.dtype)
-        given = (np.ascontiguousarray(x).reshape(count, n, -1) for x in (factors, y))
-        lower, x = given
-        pivots = np.ascontiguousarray(pivots).reshape(count, n)
-        systems.solve_backward(lower, pivots, z, x, ga)
+        ga, z = systems.solve_backward(
+            np.ascontiguousarray(factors).reshape(-1, n, n),
+            np.ascontiguousarray(pivots).reshape(-1, n),
+            as_stack(g, factors.dtype),
+            np.ascontiguousarray(y, factors.dtype).reshape(-1, n, k),
+        )
         z, ga = z.reshape(g.shape), ga.reshape(factors.shape)
     else:
         z = substituted(factors, pivots, g, True)
@@ -292,10 +289,9 @@ def inv(a):
     """
     check_square("inv", a)
     dtype = computing_dtype("inv", a)
-    x = np.zeros((prod(a.shape[:-2]), *a.shape[-2:]), dtype)
-    every = np.arange(a.shape[-1])
-    x[:, every, every] = 1
-    _, info = systems.solved(stacked(a, dtype), x)
+    work = as_stack(a, dtype)
+    ones = np.broadcast_to(np.eye(a.shape[-1], dtype=dtype), work.shape)
+    x, _, _, info = systems.solved(work, ones)
     check_nonzero_pivots("inv", info, a.shape[:-2])
     return x.reshape(a.shape)
 

@@ -219,7 +219,7 @@ def cholesky(a, *, upper=False):
     dtype = computing_dtype("cholesky", a)
     factors = stacked(adjoint(a) if upper else a, dtype)
     info = systems.cholesky_factored(factors)
-    if info.any():
+    if info is not None:
         raise NumgradLinAlgError(
             f"cholesky: {which(info != 0, a.shape[:-2])} is not positive definite"
         )

@@ -1,0 +1,111 @@
+"""Kernels that do the same with each matrix of a stack, shared among threads."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+from numgrad.codegen import threads
+from numgrad.codegen.compile import compile_kernel
+from numgrad.codegen.dtypes import short, type_name
+from numgrad.kernels.matrices import fortran
+from numgrad.kernels.products import gemm
+
+SERIAL = 64
+"""Rows from which matrices are handled one after the other, with the threads LAPACK has itself."""
+
+
+def real_dtype(dtype: np.dtype) -> np.dtype:
+    """The dtype of magnitudes."""
+    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+
+
+_NUMBERS = {"int": "int64", "bool": "boolean"}
+
+
+class StackKernel:
+    """A function of the library for one matrix, made a kernel for stacks.
+
+    Parameters
+    ----------
+    place
+        The function's module and name: ``module:name``. It takes a part of each array, then the
+        numbers, last whether to leave threads to others, and returns 0 or what went wrong.
+    kinds
+        What it is given, in words: ``T3`` stands for a stack of matrices of the dtype, row-major,
+        ``T3.`` for one of any strides, ``R`` for the real dtype, ``C`` for the complex one, ``N``
+        for int32; ``int`` and ``bool`` are numbers.
+    lapack
+        What it calls of LAPACK.
+    """
+
+    def __init__(self, place: str, kinds: str, lapack: str = "") -> None:
+        self.module, _, self.name = place.partition(":")
+        self.kinds, self.lapack = kinds.split(), lapack.split()
+
+    def __call__(
+        self, dtype: np.dtype, rows: int, work_ns: float, *arguments: Any
+    ) -> np.ndarray | None:
+        """Run; what went wrong for each, or None if nothing did.
+
+        Matrices of many ``rows`` are taken one after the other, smaller ones shared among threads
+        by the nanoseconds that one takes.
+        """
+        info = np.empty(len(arguments[0]), np.int32)
+        work_ns = work_ns * len(info) if rows < SERIAL and len(info) > 1 else 0.0
+        kernel = partial(_kernel, self, dtype)
+        run = threads.choose(partial(kernel, False), partial(kernel, True), work_ns)
+        return info if run(info, *arguments) else None
+
+    def signature(self, dtype: np.dtype) -> str:
+        """The types of the kernel's arguments."""
+        real = real_dtype(dtype)
+        types = {
+            "T": type_name(dtype),
+            "R": type_name(real),
+            "C": f"complex{2 * 8 * real.itemsize}",
+            "N": "int32",
+        }
+        words = ["int32[::1]"]
+        for kind in self.kinds:
+            if kind in _NUMBERS:
+                words.append(_NUMBERS[kind])
+                continue
+            axes = ":," * (int(kind[1]) - 1) + (":" if kind.endswith(".") else "::1")
+            words.append(f"{types[kind[0]]}[{axes}]")
+        return f"int64({', '.join(words)})"
+
+
+@cache
+def _kernel(stack: StackKernel, dtype: np.dtype, parallel: bool) -> Callable[..., int]:
+    names = [f"x{k}" for k in range(len(stack.kinds))]
+    given = [
+        n if kind in _NUMBERS else f"{n}[i]" for n, kind in zip(names, stack.kinds, strict=True)
+    ]
+    source = (
+        "from numba import prange\n"
+        f"from {stack.module} import {stack.name}\n\n"
+        f"def kernel(info, {', '.join(names)}):\n"
+        f"    for i in {'prange' if parallel else 'range'}(info.shape[0]):\n"
+        f"        info[i] = {stack.name}({', '.join(given)}, {int(parallel)})\n"
+        "    failed = 0\n"
+        "    for i in range(info.shape[0]):\n"
+        "        if info[i] != 0:\n"
+        "            failed += 1\n"
+        "    return failed\n"
+    )
+    importlib.import_module(stack.module)
+    return compile_kernel(
+        f"{stack.name}_{short(dtype)}{'_p' if parallel else ''}",
+        source,
+        stack.signature(dtype),
+        parallel=parallel,
+        externals=[
+            *(fortran.external(name, dtype) for name in stack.lapack),
+            gemm.external("gemm", dtype.name),
+        ],
+    ).entry
