@@ -101,6 +101,14 @@ class Ground(Interpreter):
         """Raise if a user asks a Tensor that says no whether it is followed, which is unknown."""
         return None
 
+    def hooked(self, tensor: Any, handle: Any) -> None:
+        """Take note that a hook was registered on a Tensor."""
+        return None
+
+    def follows(self, tensor: Any) -> bool:
+        """Whether derivatives lead to a Tensor that does not say so, in a body."""
+        return False
+
     def replaced(self, tensor: Any, x: Any) -> Any:
         """The array of a Tensor ``x`` in place of that of another, which keeps its history."""
         return x._array
