@@ -124,6 +124,10 @@ class Ground(Interpreter):
     def reads(self, data: Any) -> bool:
         """Whether a nesting holds anything that may be different at each run of what is called."""
 
+    def found(self, array: Any) -> bool:
+        """Whether an ndarray lies around what is compiled, and so may be another at each run."""
+        return False
+
     @abstractmethod
     def made(self, array: Any) -> Any:
         """An array that was just made, as memory of its own."""

@@ -155,6 +155,14 @@ class TraceInterpreter(RecordingInterpreter):
             for part in parts
         )
 
+    def found(self, array: np.ndarray) -> bool:
+        if not isinstance(array, np.ndarray):  # scipy's dok keeps none
+            return False
+        tracer: Any = self.tracer
+        while getattr(tracer, "around", None) is not None:
+            tracer = tracer.around
+        return tracer.is_input(array)
+
     def made(self, array: Any) -> Any:
         if isinstance(array, AbstractArray):
             return array
