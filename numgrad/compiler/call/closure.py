@@ -113,6 +113,8 @@ class Surroundings:
         The place of each array and Tensor, by identity.
     guards
         What must stay the same in any case: numbers, functions, lengths of containers.
+    generators
+        The places of NumPy's generators of random numbers.
     """
 
     def __init__(self, roots: list[tuple[str, Any]], libraries: bool = False) -> None:
@@ -123,6 +125,7 @@ class Surroundings:
             known = len(self.names)
             self.arrays: dict[int, Place] = {}
             self.guards: list[Place] = []
+            self.generators: list[Place] = []
             self._seen: set[int] = set()
             self._queue: list[Place] = [
                 Place(value, FIXED, value, "{0}", name) for name, value in roots
@@ -148,6 +151,8 @@ class Surroundings:
             if isinstance(value, _LEAVES):
                 if isinstance(value, np.ndarray | Tensor):
                     self.arrays[id(value)] = place
+                elif isinstance(value, np.random.Generator | np.random.RandomState):
+                    self.generators.append(place)
                 continue
             for part in self._parts(value):
                 part.parent = place
