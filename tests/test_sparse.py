@@ -357,3 +357,50 @@ def test_a_poisson_problem_in_the_plane():
         d = rng.normal(size=n * n)
         difference = (misfit(at + h * d) - misfit(at - h * d)).item() / (2 * h)
         np.testing.assert_allclose(gradient @ d, difference, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo"])
+def test_compiled_functions_read_the_elements_of_a_matrix_at_each_call(kind):
+    matrix = sp.csr_array(np.array([[1.0, 2.0j], [0.0, 3.0]])).asformat(kind)
+    holder = {"matrix": matrix}
+    x = np.array([1.0, 2.0])
+
+    def left(x):
+        return holder["matrix"] @ x
+
+    def right(x):
+        return x @ matrix
+
+    def stepped(x):
+        return ng.scan(lambda c, _: (matrix @ c, None), x + 0j, length=2)[0]
+
+    for f in (left, right, stepped):
+        fast = ng.jit(f)
+        np.testing.assert_allclose(fast(x), f(x))
+        matrix.data *= 2
+        np.testing.assert_allclose(fast(x), f(x))
+        matrix.data = matrix.data * 2
+        np.testing.assert_allclose(fast(x), f(x))
+    holder["matrix"] = matrix * 3
+    fast = ng.jit(left)
+    holder["matrix"] = matrix
+    np.testing.assert_allclose(fast(x), left(x))
+
+
+def test_compiled_functions_notice_where_elements_are():
+    parts = np.array([1.0, 2.0, 3.0]), np.array([1, 0, 1]), np.array([0, 2, 3])
+    matrix = sp.csr_array(parts, shape=(2, 2))
+    x = np.array([1.0, 2.0])
+    fast = ng.jit(lambda x: matrix @ x)
+    np.testing.assert_allclose(fast(x), matrix @ x)
+    matrix.sort_indices()
+    np.testing.assert_allclose(fast(x), matrix @ x)
+    matrix[0, 0] = 0.5
+    np.testing.assert_allclose(fast(x), matrix @ x)
+
+
+def test_elements_that_are_not_read_at_each_call_are_warned_of():
+    matrix = sp.dia_array(np.eye(2))
+    with pytest.warns(UserWarning, match=r"dia_array become part.*tocsr"):
+        ng.jit(lambda x: matrix @ x)(np.ones(2))
+    ng.jit(lambda x: sp.dia_array(np.eye(2)) @ x)(np.ones(2))

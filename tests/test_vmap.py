@@ -1,5 +1,7 @@
 """``vmap`` against the same function called for one example after the other."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -242,3 +244,43 @@ def test_an_example_is_not_written_to_what_all_share(through):
 
     with pytest.raises(errors.NumgradRuntimeError, match=r"all examples share.*np\.zeros_like"):
         through(ng.vmap(f))(np.ones((2, 3)))
+
+
+def _fills(x):
+    y = np.zeros_like(x)
+    y[0] = x[0] * x[1]
+    y[1:].copy_(x[1:] ** 2)
+    return (y.mul_(x)).sum()
+
+
+def _writes_unrecorded(x):
+    y = x * 2.0
+    with ng.no_grad():
+        y.mul_(x)
+    y.detach().add_(1.0)
+    return (y * x).sum()
+
+
+def _replaces_data(x):
+    y = x**2
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        y.data.mul_(2.0)
+        y.data = y.data * x
+    return (y * x).sum()
+
+
+@pytest.mark.parametrize("f", [_fills, _writes_unrecorded, _replaces_data])
+@pytest.mark.parametrize("derivative", [ng.grad, ng.jacfwd])
+def test_examples_are_written_to_by_methods(f, derivative):
+    batch = np.array([[1.1, 0.7], [2.2, -1.4]])
+    expected = np.stack([derivative(f)(x) for x in batch])
+    for mapped in (
+        ng.vmap(derivative(f)),
+        ng.jit(ng.vmap(derivative(f))),
+        ng.vmap(derivative(ng.jit(f))),
+    ):
+        np.testing.assert_allclose(mapped(batch), expected)
+    np.testing.assert_allclose(
+        ng.grad(lambda x: ng.vmap(f)(x).sum())(batch), [ng.grad(f)(x) for x in batch]
+    )

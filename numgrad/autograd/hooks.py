@@ -181,11 +181,18 @@ def register_hook(tensor: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Re
     tensor(-6.)
     """
     check_hook("register_hook", hook)
-    _check_requires_grad("register_hook", tensor)
-    node = tensor.grad_fn
-    if node is None:
-        return leaf_hooks(tensor).on_tensor(0, hook)
-    return node_extras(node).on_tensor(tensor.output_nr, hook)
+    if not tensor.requires_grad and state.ground.follows(tensor):
+        handle = RemovableHandle({}, hook)
+    else:
+        _check_requires_grad("register_hook", tensor)
+        node = tensor.grad_fn
+        if node is None:
+            handle = leaf_hooks(tensor).on_tensor(0, hook)
+        else:
+            handle = node_extras(node).on_tensor(tensor.output_nr, hook)
+    if state.ground.deferred:
+        state.ground.hooked(tensor, handle)
+    return handle
 
 
 def register_post_accumulate_grad_hook(
@@ -262,12 +269,6 @@ def move_retained(tensor: Tensor, before: Any, output: int) -> None:
 
 def _check_requires_grad(operation: str, tensor: Tensor) -> None:
     if not tensor.requires_grad:
-        if state.ground.inner:
-            raise NumgradRuntimeError(
-                f"{operation}: a step of a compiled loop or branch has no hooks, since it is "
-                "differentiated as a whole; give the rule with ng.custom_vjp, or run the loop "
-                "outside of ng.jit"
-            )
         raise NumgradRuntimeError(
             f"{operation}: the tensor of shape {tensor._array.shape} does not require grad, so "
             "no backward ever computes its gradient; set requires_grad=True first"

@@ -101,6 +101,14 @@ class Ground(Interpreter):
         """Raise if a user asks a Tensor that says no whether it is followed, which is unknown."""
         return None
 
+    def hooked(self, tensor: Any, handle: Any) -> None:
+        """Take note that a hook was registered on a Tensor."""
+        return None
+
+    def follows(self, tensor: Any) -> bool:
+        """Whether derivatives lead to a Tensor that does not say so, in a body."""
+        return False
+
     def replaced(self, tensor: Any, x: Any) -> Any:
         """The array of a Tensor ``x`` in place of that of another, which keeps its history."""
         return x._array
@@ -115,6 +123,10 @@ class Ground(Interpreter):
     @abstractmethod
     def reads(self, data: Any) -> bool:
         """Whether a nesting holds anything that may be different at each run of what is called."""
+
+    def found(self, array: Any) -> bool:
+        """Whether an ndarray lies around what is compiled, and so may be another at each run."""
+        return False
 
     @abstractmethod
     def made(self, array: Any) -> Any:

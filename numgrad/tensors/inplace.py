@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.autograd.batching.batch import Batched
 from numgrad.autograd.engine.task import edge_of
 from numgrad.autograd.history import (
     check_no_leaf,
@@ -166,6 +167,11 @@ def assign(name: str, target: Tensor, value: Any, *, part_of: Tensor | None = No
 
     If ``target`` was made for this write only, ``part_of`` is the tensor that the user writes to.
     """
+    if state.interpreters:
+        if isinstance(target, Batched):
+            target.write(partial(assign, name), value, target.shape)
+            return target
+        _check_shared(name, value)
     check_target(name, target)
     memory = state.ground.lift(target)
     value = _fitted(name, as_values(name, value, memory.dtype), memory)
@@ -203,6 +209,18 @@ def inplace(op: Op, name: str, target: Tensor, args: tuple, params: dict[str, An
     The kernel of an elementwise operation writes there itself if it can. Else the operation
     computes a new tensor from a copy of the target, which is stored.
     """
+    if state.interpreters:
+        if isinstance(target, Batched):
+            memory = _root_of_batch(target)
+            given = [
+                OPS["copy"](a) if isinstance(a, Batched) and _root_of_batch(a) is memory else a
+                for a in (target, *args)  # what is saved of them is what they are before
+            ]
+            result = op(*given, **params)
+            _check_result(name, target, result)
+            return assign(name, target, result)
+        for value in args:
+            _check_shared(name, value)
     check_target(name, target)
     if state.mode and not params and isinstance(op, Elementwise):
         operands = (target, *args, *op.rest((target, *args)))
@@ -211,16 +229,7 @@ def inplace(op: Op, name: str, target: Tensor, args: tuple, params: dict[str, An
     twin = _as_before(target)
     before = partial(_before_write, target, twin)
     result = op(twin, *map(before, args), **{k: before(value) for k, value in params.items()})
-    if tuple(result.shape) != state.ground.lift(target).shape:
-        raise NumgradValueError(
-            f"{name}: a result of shape {tuple(result.shape)} does not fit the target of shape "
-            f"{target._array.shape}; use the operation that returns a new tensor"
-        )
-    if not np.can_cast(result.dtype, target._array.dtype, "same_kind"):
-        raise NumgradTypeError(
-            f"{name}: a result of dtype {result.dtype} cannot be stored in a target of dtype "
-            f"{target._array.dtype}; convert the target with astype first"
-        )
+    _check_result(name, target, result)
     same = root(target) is target and result.dtype == target._array.dtype
     if not (same and result._requires_grad):
         return assign(name, target, result)
@@ -229,6 +238,35 @@ def inplace(op: Op, name: str, target: Tensor, args: tuple, params: dict[str, An
     take_history(target, result._grad_fn, result._slot)
     _tell_interpreters(target, result)
     return target
+
+
+def _root_of_batch(x: Tensor) -> Tensor:
+    while isinstance(x, Batched):
+        x = x.value
+    return root(x)
+
+
+def _check_shared(name: str, value: Any) -> None:
+    """Raise if what differs by example is to be written to an array that all examples share."""
+    if isinstance(value, Batched):
+        raise NumgradRuntimeError(
+            f"{name}: the values are a batched tensor, which differs by example, and the target is "
+            "an array that all examples share; make that of an example, as with np.zeros_like(x)"
+        )
+
+
+def _check_result(name: str, target: Tensor, result: Any) -> None:
+    """Raise unless the result of an operation can be stored in a target."""
+    if tuple(result.shape) != tuple(target.shape):
+        raise NumgradValueError(
+            f"{name}: a result of shape {tuple(result.shape)} does not fit the target of shape "
+            f"{tuple(target.shape)}; use the operation that returns a new tensor"
+        )
+    if not np.can_cast(result.dtype, target.dtype, "same_kind"):
+        raise NumgradTypeError(
+            f"{name}: a result of dtype {result.dtype} cannot be stored in a target of dtype "
+            f"{target.dtype}; convert the target with astype first"
+        )
 
 
 def _as_before(tensor: Tensor) -> Tensor:

@@ -96,6 +96,8 @@ def _compute(node: TracedNode, given: list[Any], length: Callable[[Any], int]) -
         return (np.arange(params["length"]),)
     if name == CALL:
         return tuple(node.params["function"](*map(np.asarray, given)))
+    if name == "ruled":
+        return tuple(given[params["count"] :])
     if name.startswith("written_"):
         return (given[1],)
     views = {"reshape": np.reshape, "permute_dims": np.transpose, "broadcast_to": np.broadcast_to}

@@ -169,6 +169,30 @@ def other_data(x):
 
 
 @written
+def hook(x):
+    y = x**2
+    z = y[0] * x
+    y.register_hook(lambda g: g * g)
+    return (y * z).sum()
+
+
+@written
+def removed_hook(x):
+    y = x**2
+    y.register_hook(lambda g: g * g).remove()
+    return (y**2).sum()
+
+
+@written
+def hook_of_a_part(x):
+    y = x**2
+    v = y[:1]
+    v.register_hook(lambda g: g.detach() * 3.0)
+    y *= x
+    return (v * y).sum()
+
+
+@written
 def zeros_filled_under_no_grad(x):
     y = ng.zeros(2)
     with ng.no_grad():
@@ -187,7 +211,8 @@ def test_derivatives_of_steps_that_write_are_those_of_eager_code(f):
     def loop(x):
         return ng.scan(lambda c, _: (c, f(c)), x, None, length=2)[1].sum()
 
-    for derivative in (ng.grad, ng.jacfwd, ng.hessian):
+    forward = [] if "hook" in f.__name__ else [ng.jacfwd]  # of an eager forward mode there is none
+    for derivative in (ng.grad, ng.hessian, *forward):
         expected = 2 * derivative(f)(POINT)
         np.testing.assert_allclose(derivative(ng.jit(loop))(POINT), expected, atol=1e-12)
 
@@ -223,7 +248,6 @@ def test_memory_that_data_shares_is_not_written_to():
 
 @pytest.mark.parametrize("ask", [
     lambda y: y.requires_grad, lambda y: y.is_leaf, lambda y: y.grad_fn,
-    lambda y: y.register_hook(lambda g: 3 * g),
 ])  # fmt: skip
 def test_steps_cannot_ask_whether_they_are_differentiated(ask):
     def step(c, _):
@@ -237,6 +261,19 @@ def test_steps_cannot_ask_whether_they_are_differentiated(ask):
     f = ng.jit(lambda x: ng.scan(step, x, None, length=2)[0].sum())
     with pytest.raises(ng.errors.NumgradError, match=r"outside of ng\.jit"):
         ng.grad(f)(POINT)
+
+
+def test_a_hook_that_reads_the_step_is_refused():
+    def step(c, _):
+        y = c * c
+        y.register_hook(lambda g: g * c)
+        return y, None
+
+    f = ng.jit(lambda x: ng.scan(step, x, None, length=2)[0].sum())
+    with pytest.raises(ng.errors.NumgradError, match="reads what that computes"):
+        ng.grad(f)(POINT)
+    with pytest.raises(ng.errors.NumgradError, match="does not require grad"):
+        ng.jit(lambda x: ng.map(lambda c: c.detach().register_hook(abs), x))(POINT)
 
 
 def test_a_gradient_in_a_step_of_a_loop_is_constant():

@@ -1,5 +1,7 @@
 """Random numbers in steps of compiled loops and in branches: the draws of eager code."""
 
+import random
+
 import numpy as np
 import pytest
 
@@ -178,3 +180,24 @@ def test_a_branch_that_draws_inside_a_loop_is_refused_and_drawn_before_it_works(
     with pytest.raises(NumgradTraceError, match=r"test_draws\.py.*before the branch"):
         ng.jit(walk, static_argnums=0)(inside)
     assert ng.jit(walk, static_argnums=0)(before) == walk(before)
+
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize(
+    ("draw", "name"),
+    [
+        (lambda: RNG.standard_normal(), "RNG"),
+        (lambda: np.random.random_sample(), r"np\.random"),
+        (lambda: random.random(), "random"),
+    ],
+)
+def test_numbers_that_are_drawn_while_a_function_is_traced_are_warned_of(draw, name):
+    def loop(x):
+        return ng.scan(lambda c, _: (c + draw(), None), x, length=2)[0]
+
+    for f in (lambda x: x * draw(), loop):
+        with pytest.warns(UserWarning, match=f"drew random numbers from {name} while") as found:
+            ng.jit(f)(np.ones(2))
+        assert found[0].filename == __file__

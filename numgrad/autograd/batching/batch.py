@@ -326,6 +326,22 @@ class Batched(Tensor):
             return Tensor(state.ground.detached(self))  # in the step of a loop, read from outside
         return Batched(self.value.detach(), self.level)
 
+    @property
+    def data(self) -> Tensor:
+        """The values over the same memory, without history."""
+        return Batched(self.value.data, self.level)  # pyright: ignore[reportAttributeAccessIssue]
+
+    @data.setter
+    def data(self, value: Any) -> None:  # pyright: ignore
+        level = self.level
+        if not isinstance(value, Tensor) or value.shape != self.shape:
+            refuse("data = ...", "and takes values of its own shape only; write to it instead")
+        with level._below():
+            whole = BatchOperand(
+                level.unwrap(value) if level.owns(value) else value, level.owns(value)
+            )
+            self.value.data = whole.repeated(level.size).clone()
+
     def clone(self) -> Tensor:
         """A copy, through which gradients flow."""
         return bind(OPS["copy"], (self,), {})

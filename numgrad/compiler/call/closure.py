@@ -30,6 +30,7 @@ import numpy as np
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.call.methods import METHODS, WeakMethod
 from numgrad.core.op import Op
+from numgrad.operations.sparse.kinds import is_sparse_kind
 from numgrad.random import Generator
 
 _ATOMS = (type(None), bool, int, float, complex, str, bytes, np.generic, np.dtype, type(Ellipsis))
@@ -112,6 +113,8 @@ class Surroundings:
         The place of each array and Tensor, by identity.
     guards
         What must stay the same in any case: numbers, functions, lengths of containers.
+    generators
+        The places of NumPy's generators of random numbers.
     """
 
     def __init__(self, roots: list[tuple[str, Any]], libraries: bool = False) -> None:
@@ -122,6 +125,7 @@ class Surroundings:
             known = len(self.names)
             self.arrays: dict[int, Place] = {}
             self.guards: list[Place] = []
+            self.generators: list[Place] = []
             self._seen: set[int] = set()
             self._queue: list[Place] = [
                 Place(value, FIXED, value, "{0}", name) for name, value in roots
@@ -147,6 +151,8 @@ class Surroundings:
             if isinstance(value, _LEAVES):
                 if isinstance(value, np.ndarray | Tensor):
                     self.arrays[id(value)] = place
+                elif isinstance(value, np.random.Generator | np.random.RandomState):
+                    self.generators.append(place)
                 continue
             for part in self._parts(value):
                 part.parent = place
@@ -222,6 +228,9 @@ class Surroundings:
 
     def _of_object(self, value: Any) -> Iterator[Place]:
         kind = type(value)
+        if is_sparse_kind(kind):
+            yield from _of_sparse(value)
+            return
         if _is_library(kind.__module__) and not kind.__module__.startswith("numgrad."):
             return
         if kind.__module__.startswith("numgrad.optim"):  # a step reads its options at each call
@@ -278,6 +287,17 @@ class Surroundings:
         if id(function) not in self._seen:
             place = Place(function, FIXED, function, "{0}", f"{kind.__name__}.{function.__name__}")
             self._queue.append(place)
+
+
+def _of_sparse(matrix: Any) -> Iterator[Place]:
+    """The elements of a matrix of SciPy's, and what says where they are."""
+    for name in ("data", "indices", "indptr", "coords", "offsets", "rows"):
+        if name in vars(matrix):
+            treatment = READ if name == "data" else IDENTITY
+            yield Place(vars(matrix)[name], treatment, matrix, f"{{0}}.{name}", f".{name}")
+    if "indptr" in vars(matrix):  # they are sorted in place
+        sorted_already = matrix.has_sorted_indices
+        yield Place(sorted_already, VALUE, matrix, "{0}.has_sorted_indices", ".has_sorted_indices")
 
 
 def _place(value: Any, holder: Any, access: str, name: str, key: Any = None) -> Place:

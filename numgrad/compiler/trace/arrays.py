@@ -84,6 +84,10 @@ class TracedArray(AbstractArray):
         base.write(part)
         self._value, self._seen = value, base.version
 
+    def stand_for(self, value: Value) -> None:
+        """Have a value that is the same in numbers, which is no write."""
+        self._value = value
+
     @property
     def place(self) -> tuple[Any, ...]:
         """What memory it shows; equal for arrays that differ in what derivatives follow."""

@@ -21,13 +21,14 @@ from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.compiler.trace.captured import Captured
 from numgrad.compiler.trace.cut import Cut, cut
 from numgrad.compiler.trace.dead_end import DeadEnds
+from numgrad.compiler.trace.frozen import generator_states, warn_of_draws, warn_of_frozen
 from numgrad.compiler.trace.interpreter import TraceInterpreter
 from numgrad.compiler.trace.shared import share
 from numgrad.compiler.trace.shown import source_of
 from numgrad.compiler.trace.tracer import Tracer
 from numgrad.compiler.trace.unrolled import warn_of_loops
 from numgrad.core.tree import flatten
-from numgrad.errors import NumgradError, NumgradNotImplementedError, NumgradTypeError, warn
+from numgrad.errors import NumgradError, NumgradNotImplementedError, NumgradTypeError
 
 
 @dataclass
@@ -91,6 +92,7 @@ def trace(arguments: Arguments, *, dynamic: bool, recorded: bool) -> Traced:
         given.append(tensor)
         owners.append((tensor, value))
         inputs[value] = Input(value, leaf)
+    drawn = generator_states(surroundings.generators)
     with TraceInterpreter(tracer):
         try:
             with no_internal_error(
@@ -105,6 +107,7 @@ def trace(arguments: Arguments, *, dynamic: bool, recorded: bool) -> Traced:
         results = [_result(parameters.name, tracer, leaf) for leaf in leaves]
         results = share(tracer, leaves, results)
         gradients = _Gradients(tracer, leaves, results, given) if recorded else None
+    warn_of_draws(parameters.name, drawn, surroundings.generators)
     for captured in tracer.captured:
         source = _source(tracer, captured, surroundings)
         place = captured.place or surroundings.arrays.get(id(source))
@@ -113,7 +116,7 @@ def trace(arguments: Arguments, *, dynamic: bool, recorded: bool) -> Traced:
         if not captured.gradient:
             owners += [(t, captured.value) for t in _sources(tracer, captured)]
         if captured.frozen and not captured.made:
-            _warn_of_frozen(parameters.name, captured)
+            warn_of_frozen(parameters.name, captured.source)
     graph = tracer.graph
     if not parameters.warned_of_loops:
         parameters.warned_of_loops = warn_of_loops(parameters.name, graph, tracer.lines)
@@ -267,16 +270,6 @@ def _result(function: str, tracer: Tracer, leaf: Any) -> Result:
     raise NumgradTypeError(
         f"jit: {function} returns a {type(leaf).__name__}; a compiled function returns arrays, "
         "numbers, strings and None, and tuples, lists and dicts of them"
-    )
-
-
-def _warn_of_frozen(function: str, captured: Any) -> None:
-    source = captured.source
-    warn(
-        f"jit: {function} uses an array of shape {source.shape} and dtype {source.dtype} that "
-        "plain NumPy made while it was traced, or that was found in no variable; its present "
-        "content becomes part of the compiled function; make it with numgrad functions "
-        "(ng.arange, ng.zeros), or outside of the function"
     )
 
 

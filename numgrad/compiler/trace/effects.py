@@ -34,6 +34,8 @@ class Effects(Capturing):
         What ``.grad`` of captured tensors holds after each call, where the function changes it.
     without_gradient
         Captured tensors whose ``.grad`` the function found to be None: it relies on that.
+    stored
+        By the id of an array the value that its memory holds already.
     """
 
     inner = False
@@ -48,7 +50,7 @@ class Effects(Capturing):
         self.without_gradient: list[Tensor] = []
         self._gradients: dict[int, tuple[Tensor, Any]] = {}
         self._standins: dict[int, Any] = {}
-        self._stored: dict[int, Value] = {}
+        self.stored: dict[int, Value] = {}
 
     # ---------------------------------------------------------------------------------- effects
 
@@ -65,7 +67,7 @@ class Effects(Capturing):
         outs = self.call(function, operands, [(a.shape, a.dtype) for a in arrays], targets)
         for array, out in zip(arrays, outs, strict=True):
             array.write(out)
-            self._stored[id(array)] = out
+            self.stored[id(array)] = out
 
     def call(
         self,
@@ -99,7 +101,7 @@ class Effects(Capturing):
     def _flush(self, target: Tensor, array: TracedArray) -> None:
         """Store what was written to a captured tensor, before a call looks at it."""
         value = array.value
-        if value is self._stored.get(id(array), self._input_of(array)):
+        if value is self.stored.get(id(array), self._input_of(array)):
             return
 
         def store(given: np.ndarray) -> tuple:
@@ -108,7 +110,7 @@ class Effects(Capturing):
 
         (out,) = self.call(store, [array], [(array.shape, array.dtype)], [target])
         array.write(out)
-        self._stored[id(array)] = out
+        self.stored[id(array)] = out
 
     def _input_of(self, array: TracedArray) -> Value:
         """The input that a captured tensor is."""

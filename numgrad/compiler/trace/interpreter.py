@@ -21,11 +21,13 @@ from typing import Any, Self
 import numpy as np
 
 from numgrad.autograd.batching.examples import example_index
+from numgrad.autograd.hooks import RemovableHandle
 from numgrad.autograd.variable import Tensor, refresh
 from numgrad.compiler.messages import is_users
 from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.compiler.trace.calls import record_call
 from numgrad.compiler.trace.function import traced
+from numgrad.compiler.trace.hooked import put_hook
 from numgrad.compiler.trace.memory import TracedRegion, fitted, written
 from numgrad.compiler.trace.tracer import Tracer
 from numgrad.compiler.trace.views import canonical_index
@@ -102,11 +104,17 @@ class TraceInterpreter(RecordingInterpreter):
 
     def ask(self, what: str, x: Tensor) -> None:
         frame = sys._getframe(2)  # of who looks at the property
-        if is_users(frame.f_code.co_filename) and self.tracer.follows(x):
+        if is_users(frame.f_code.co_filename) and self.follows(x):
             raise NumgradTraceError(
                 f"{what}: a compiled loop or branch is the same whether it is differentiated or "
                 "not, so its steps cannot ask; decide before the loop, or run it outside of ng.jit"
             )
+
+    def hooked(self, tensor: Tensor, handle: RemovableHandle) -> None:
+        put_hook(self.tracer, tensor, handle)
+
+    def follows(self, tensor: Tensor) -> bool:
+        return self.tracer.follows(tensor)
 
     def replaced(self, tensor: Tensor, x: Tensor) -> TracedArray:
         old, new = tensor._array, self.tracer.lift(x)
@@ -146,6 +154,14 @@ class TraceInterpreter(RecordingInterpreter):
             or (isinstance(part, np.ndarray) and self.tracer.is_input(part))
             for part in parts
         )
+
+    def found(self, array: np.ndarray) -> bool:
+        if not isinstance(array, np.ndarray):  # scipy's dok keeps none
+            return False
+        tracer: Any = self.tracer
+        while getattr(tracer, "around", None) is not None:
+            tracer = tracer.around
+        return tracer.is_input(array)
 
     def made(self, array: Any) -> Any:
         if isinstance(array, AbstractArray):

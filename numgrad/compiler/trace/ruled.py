@@ -43,6 +43,9 @@ _DIRTY = (
 class Rule:
     """A Function with those of its arguments that are no arrays; Tensors are given each time."""
 
+    batched: str | None = None
+    """Why the gradients of a batch of examples cannot be computed."""
+
     def __init__(self, function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> None:
         self.function, self.keywords = function, keywords
         self.places = [k for k, a in enumerate(args) if isinstance(a, Tensor)]
@@ -79,7 +82,7 @@ class Ended:
     once = False
 
     def __init__(self, message: str) -> None:
-        self.message = message
+        self.message = self.batched = message
 
     def __call__(self, given: Sequence[Any]) -> list[Any]:
         """Raise."""
@@ -140,7 +143,8 @@ class Ruled:
         single = not isinstance(found, tuple)
         parts = [found] if single else list(found)
         ends = [k for k, x in enumerate(parts) if isinstance(x, Tensor) and x.dtype.kind in "fc"]
-        known = [*map(Tensor, self.sources), *(g for g in grads if isinstance(g, Tensor))]
+        known: list[Any] = [Tensor(a) for a in self.sources]  # pyright: ignore
+        known += [g for g in grads if isinstance(g, Tensor)]
         for k, x in zip(ends, _ended(self, known, [parts[k] for k in ends]), strict=True):
             parts[k] = x
         return parts[0] if single else tuple(parts)
@@ -221,7 +225,8 @@ def _pushed(t_inputs, inputs, rule, count):
 def _of_batches(op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int) -> Any:
     count = params["count"]
     sources = operands[:count]
-    if isinstance(params["rule"], Ended):
+    if params["rule"].batched is not None:
+        params = {**params, "rule": Ended(params["rule"].batched)}
         with BatchingInterpreter(size, examples=True) as level:
             whole = [level.unwrap(level.wrap(o.value) if o.batched else o.value) for o in operands]
         return bind(op, tuple(whole), params)

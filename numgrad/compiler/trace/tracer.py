@@ -50,7 +50,7 @@ class Tracer(Effects):
             return
         captured = [(found.value, self._inputs[id(found.array)][1]) for found in self.captured]
         for target, array in (*self._arguments, *captured):
-            if array.value is not self._stored.get(id(array), target):
+            if array.value is not self.stored.get(id(array), target):
                 self.graph.writes.append((target, array.value))
 
     # ------------------------------------------------------------------------------- arguments

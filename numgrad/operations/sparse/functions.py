@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
-from numgrad.errors import NumgradLinAlgError, NumgradTypeError, NumgradValueError
+from numgrad.errors import NumgradLinAlgError, NumgradTypeError, NumgradValueError, warn
 from numgrad.operations.shape import as_operand
 from numgrad.operations.sparse.kinds import is_sparse_kind
 from numgrad.operations.sparse.pattern import SparsePattern, as_pattern
@@ -152,8 +150,9 @@ def product(a: Any, b: Any) -> Any:
     if of_vector:
         matrix = matrix.reshape(1, -1) if left else matrix.reshape(-1, 1)
     places = SparsePattern(matrix)
-    data = matrix.data if places.is_ordered else matrix.tocoo().data
-    data = state.ground.made(data if left else np.conj(data))  # part of what is compiled
+    data = _constant_elements(a if left else b, matrix, places)
+    if not left and data.dtype.kind == "c":
+        data = OPS["conjugate"](data)
     if left:
         out = _product("matmul", data, places, x, False)
         return OPS["squeeze"](out, 0 if len(x.shape) < 2 else -2) if of_vector else out
@@ -162,6 +161,20 @@ def product(a: Any, b: Any) -> Any:
     if of_vector:
         return OPS["squeeze"](out, 0 if len(x.shape) < 2 else -2)
     return out if len(x.shape) < 2 else OPS["matrix_transpose"](out)
+
+
+def _constant_elements(given: Any, matrix: Any, places: SparsePattern) -> Any:
+    """The elements of ``matrix``, which has two axes: if possible read where ``given`` has them."""
+    around = state.ground.found(getattr(given, "data", None))
+    if around and given is matrix and matrix.format in ("csr", "csc", "coo"):
+        return matrix.data
+    if around:
+        warn(
+            f"matmul: the elements of a {given.ndim}-d {type(given).__name__} become part of the "
+            "compiled function as they are now; those of csr, csc and coo matrices with two axes "
+            "are read at each call, so convert it with tocsr()"
+        )
+    return state.ground.made(matrix.data if places.is_ordered else matrix.tocoo().data)
 
 
 def _elements(name: str, data: Any, pattern: SparsePattern) -> Any:
