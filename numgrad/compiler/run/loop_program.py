@@ -26,8 +26,8 @@ from numgrad.compiler.trace.cut import ancestors, extract
 from numgrad.core.formula import Meta
 
 FIRST, SECONDS, MOST = 256, 0.05, 1 << 40
-"""Steps of the first call of a kernel, and what later ones may take: between calls Ctrl-C ends it.
-"""
+"""Steps of the first call of a kernel for some shapes, and what later ones may take: between calls
+Ctrl-C ends it."""
 
 
 def longer(steps: int, taken: float) -> int:
@@ -176,6 +176,7 @@ class LoopProgram:
         graph = body.graph
         self.graph = extract(graph, graph.inputs, graph.outputs)
         self._sizes: dict[Any, tuple[list[int], list[tuple]]] = {}
+        self._pace: dict[Any, int] = {}  # how many steps a call may make, for such operands
         optimize(self.graph)
         self.written = self._written()
         self.source = None if self.written is None else self.written.source
@@ -213,6 +214,7 @@ class LoopProgram:
         if sizes is None:
             if len(self._sizes) > _MOST_SIZES:
                 self._sizes.clear()
+                self._pace.clear()
             sizes = self._sizes[key] = self._sizes_for(operands, known)
         fixed = self._for_lengths(key, operands, known)
         if fixed is not None:
@@ -222,7 +224,7 @@ class LoopProgram:
         if self.written is None:
             self._in_turn(operands, made, length, reverse)
             return made
-        if not self._natively(operands, made, length, reverse, given):
+        if not self._natively(operands, made, length, reverse, given, key):
             self._in_turn(operands, made, length, reverse)
         return made
 
@@ -259,12 +261,12 @@ class LoopProgram:
 
     def _natively(
         self, operands: list[np.ndarray], made: list[np.ndarray], length: int, reverse: bool,
-        given: Sequence[int],
+        given: Sequence[int], key: Any,
     ) -> bool:  # fmt: skip
         """Call the kernel for some steps after the other; whether none of these failed."""
         carry, xs, outside = self.body.parts(operands)
         last, rows = made[: len(carry)], made[len(carry) :]
-        done, steps = 0, FIRST
+        done, steps = 0, self._pace.get(key, FIRST)
         while True:
             begin, end = time.perf_counter(), min(length, done + steps)
             here = slice(length - end, length - done) if reverse else slice(done, end)
@@ -275,9 +277,12 @@ class LoopProgram:
                 )
             else:
                 found = self._call(operands, made, length, reverse, given)
+            taken = time.perf_counter() - begin
+            if end - done >= FIRST:
+                self._pace[key] = longer(end - done, taken)
             if found[0] >= 0 or end == length:
                 return found[0] < 0
-            carry, done, steps = last, end, longer(steps, time.perf_counter() - begin)
+            carry, done, steps = last, end, longer(steps, taken)
 
     def _call(
         self, operands: Sequence[np.ndarray], made: Sequence[np.ndarray], length: int,
