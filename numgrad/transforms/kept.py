@@ -24,7 +24,7 @@ Save = str | int | Callable[[int], int] | None
 
 STATES, ALL, ROOT = "carries", "all", "sqrt"
 
-LONGER = 8
+LONGER = 14
 """How many times as long compiled segments are: starting one takes as long as 100 steps."""
 
 
@@ -43,7 +43,9 @@ def steps_between(save: Save, count: Any) -> int | None:
     if save == STATES:
         return 1
     if save == ROOT:
-        return max(math.isqrt(int(count)) * (LONGER if state.ground.deferred else 1), 1)
+        every = max(math.isqrt(int(count)) * (LONGER if state.ground.deferred else 1), 1)
+        # evenly, as of steps that are left over all states are kept meanwhile
+        return int(count) // (int(count) // every) if count >= every else every
     given = save
     if callable(save):
         given = save(int(count))

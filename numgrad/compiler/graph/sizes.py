@@ -156,6 +156,10 @@ class Sizes:
             return self._decided("<", right, left) is False
         return self._decided(sign, left, right) is True
 
+    def exceeds(self, length: Terms, number: int) -> bool:
+        """Whether a length is certain to be more than a number; nothing is noted."""
+        return self._decided("<", constant(number), length) is True
+
     def _decided(self, sign: str, left: Terms, right: Terms) -> bool | None:
         """Whether ``left sign right`` (``==`` or ``<``) in every call, None if that depends."""
         if left == right:

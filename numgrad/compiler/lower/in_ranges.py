@@ -38,7 +38,7 @@ class InRanges(Accumulating):
         ``write`` writes some of these, at a depth, from one number to another, and whether in a
         range.
         """
-        found = self._ranges(path)
+        found, ends_only = self._ranges(path)
         if not found:
             write(depth, start, stop, False)
             return
@@ -65,14 +65,16 @@ class InRanges(Accumulating):
         self._elsewhere = True
         write(depth + 2, at, to, False)
         self._elsewhere = False
+        if ends_only:
+            self.put(depth + 3, "continue")  # so few are not worth vectors
         self.put(depth + 1, f"{at} = {to}")
         self.names, self.work_ps = names, works[0]
 
-    def _ranges(self, path: Sequence[Loop]) -> list[Range]:
+    def _ranges(self, path: Sequence[Loop]) -> tuple[list[Range], bool]:
+        """Those of a loop, and whether it has only few iterations besides, at any length."""
         if self.lane is not None or self._elsewhere:
-            return []
-        loop = path[-1]
-        inside = loop.statements()
+            return [], False
+        inside = path[-1].statements()
         around = {u for each in path for u in each.merged}
         within = {u for s in inside for u in s.all_loops()} - around
         return ranges([self.body(s) for s in inside], path, within, self.hint)

@@ -133,7 +133,12 @@ def _roll(terms: Terms, node: TracedNode, args: list[Term]) -> Term | None:
         if value_of(n) in (0, 1):
             continue
         by = int(by) if isinstance(by, np.integer) else by
-        moved = divide("%", terms.length(by), n)
+        moved = terms.length(by)
+        steps = value_of(moved)
+        if steps is not None and terms.sizes.exceeds(n, abs(steps)):
+            moved = add(moved, n) if steps < 0 else moved
+        else:
+            moved = divide("%", moved, n)
         if not moved:
             continue
         head = _slice(terms, x, a, add(n, moved, -1), moved)

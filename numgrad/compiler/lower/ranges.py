@@ -25,6 +25,8 @@ from numgrad.compiler.lower.tree import Loop, coefficient
 
 SHORTEST = 32
 """Iterations of a range from which on it is worth a body of its own."""
+NEAR = 8
+"""Iterations at an end of a loop that are computed one by one."""
 MOST, MOST_SYMBOLS = 3, 1500
 """Ranges of a loop, and symbols of all their bodies: LLVM takes long for long functions."""
 
@@ -74,10 +76,11 @@ class _Change:
 def ranges(
     bodies: Sequence[Symbol], path: Sequence[Loop], inside: set[int],
     hint: Callable[[Length], int],
-) -> list[Range]:  # fmt: skip
+) -> tuple[list[Range], bool]:  # fmt: skip
     """The long ranges of the last loop of ``path``, in order: Note [Ranges of a loop].
 
-    ``inside`` are the loops within it.
+    ``inside`` are the loops within it. The second result says whether all changes are next to its
+    ends, at any length.
     """
     loop = path[-1]
     order = in_order(bodies)
@@ -88,7 +91,7 @@ def ranges(
 
     changes = [c for symbol in order if (c := _change(symbol, loop, inside)) is not None]
     if not changes or len(order) > MOST_SYMBOLS:
-        return []
+        return [], False
     end = guess(loop.length)
     places = {guess(place) for c in changes for place in c.places()}
     edges = [0, *sorted(p for p in places if 0 < p < end), end]
@@ -99,7 +102,9 @@ def ranges(
         found.append(Range())
         for c in changes:
             c.restrict(found[-1], first, guess)
-    return found
+    ends = [c.place for c in changes] + [add(loop.length, c.place, -1) for c in changes]
+    near = [(n := value_of(end)) is not None and abs(n) <= NEAR for end in ends]
+    return found, all(a or b for a, b in zip(near, near[len(changes) :], strict=False))
 
 
 def _change(symbol: Symbol, loop: Loop, inside: set[int]) -> _Change | None:

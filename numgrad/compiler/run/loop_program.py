@@ -26,8 +26,8 @@ from numgrad.compiler.trace.cut import ancestors, extract
 from numgrad.core.formula import Meta
 
 FIRST, SECONDS, MOST = 256, 0.05, 1 << 40
-"""Steps of the first call of a kernel, and what later ones may take: between calls Ctrl-C ends it.
-"""
+"""Steps of the first call of a kernel for some shapes, and what later ones may take: between calls
+Ctrl-C ends it."""
 
 
 def longer(steps: int, taken: float) -> int:
@@ -288,10 +288,12 @@ class LoopProgram:
                 )
             else:
                 found = self._call(operands, made, length, reverse, given)
+            taken = time.perf_counter() - begin
+            if end - done >= FIRST:
+                sizes.steps = longer(end - done, taken)
             if found[0] >= 0 or end == length:
                 return found[0] < 0
-            carry, done, steps = last, end, longer(steps, time.perf_counter() - begin)
-            sizes.steps = steps
+            carry, done, steps = last, end, longer(steps, taken)
 
     def _call(
         self, operands: Sequence[np.ndarray], made: Sequence[np.ndarray], length: int,
