@@ -47,6 +47,9 @@ LARGE = 330
 OFTEN = 8
 """Places of a module where one is written so; further ones call it."""
 
+_PLAIN: dict[Any, Any] = {}
+"""Functions that were found to be instructions, and what writes these."""
+
 
 class CallWriter(ExpressionWriter):
     """Translates calls.
@@ -101,6 +104,9 @@ class CallWriter(ExpressionWriter):
 
     def call(self, function: Any, arguments: list[Value]) -> Value:
         """What a function returns."""
+        plain = _PLAIN.get(function)
+        if plain is not None:
+            return plain(self, *arguments)
         if isinstance(function, np.dtype) or (
             isinstance(function, type) and issubclass(function, np.generic)
         ):
@@ -135,6 +141,7 @@ class CallWriter(ExpressionWriter):
         translate = instruction(function, name)
         if translate is None:
             raise Unsupported(f"a call of {name or type(function).__name__}")
+        _PLAIN[function] = translate
         return translate(self, *arguments)
 
     def _thread_limit(self) -> Number:
