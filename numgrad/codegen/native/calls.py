@@ -209,17 +209,19 @@ class CallWriter(ExpressionWriter):
 
     def _outlined(self, node: ast.IfExp, operands: list[ast.Name]) -> Value:
         """A choice between calls of the library, as a call of a function that makes it."""
-        text = ast.dump(node)
-        parameters = dict.fromkeys(name.id for name in operands)
+        parameters = {name.id: 0 for name in operands}
         for number, name in enumerate(parameters):
-            text = text.replace(f"Name(id='{name}'", f"Name(id='@{number}'")
+            parameters[name] = number
+        called = [part.func.id for part in (node.test, node.body, node.orelse)]  # pyright: ignore
+        counts = [len(part.args) for part in (node.test, node.body, node.orelse)]  # pyright: ignore
+        key = (*called, *counts, *[parameters[name.id] for name in operands])
         known = self.f.module.outlined
-        function = known.get(text)
+        function = known.get(key)
         if function is None:
             (tree,) = ast.parse(f"def choice({', '.join(parameters)}): pass").body
             assert isinstance(tree, ast.FunctionDef)
             tree.body = [ast.Return(node)]
-            function = known[text] = SourceFunction(
+            function = known[key] = SourceFunction(
                 "choice", tree, self.function.look_up, True, self.function.contract
             )
         values = [self.value(ast.Name(name, ast.Load())) for name in parameters]
@@ -239,7 +241,7 @@ def _operands(node: ast.IfExp) -> list[ast.Name]:
     """The operands of a choice between calls by name whose operands all are names, else none."""
     found: list[ast.Name] = []
     for part in (node.test, node.body, node.orelse):
-        if not isinstance(part, ast.Call) or not isinstance(part.func, ast.Name):
+        if not isinstance(part, ast.Call) or not isinstance(part.func, ast.Name) or part.keywords:
             return []
         if not all(isinstance(a, ast.Name) for a in part.args):
             return []
