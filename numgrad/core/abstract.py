@@ -143,6 +143,12 @@ CALLED_BACK = (
 
 def broadcast_lengths(*shapes: tuple[Any, ...]) -> tuple[Any, ...]:
     """``np.broadcast_shapes`` for lengths of any kind; ``ValueError`` if they do not suit."""
+    if len(shapes) == 2:
+        a, b = shapes
+        if a is b or not b:
+            return tuple(a)
+        if not a:
+            return tuple(b)
     rank = max(map(len, shapes), default=0)
     result: list[Any] = [1] * rank
     for shape in shapes:

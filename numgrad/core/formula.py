@@ -11,7 +11,7 @@ import numpy as np
 from numgrad.errors import NumgradTypeError
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)  # not frozen, which takes three times as long to make
 class Meta:
     """Shape and dtype of an operand that a gradient formula names as ``meta_<input>``."""
 

@@ -38,6 +38,8 @@ _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 
 def common(a: np.dtype, b: np.dtype) -> np.dtype:
     """The dtype that two operands are converted to."""
+    if a is b and a.kind == "f":
+        return a
     if a.kind in "biu" and b.kind in "biu":
         return UINT64 if a.kind == b.kind == "u" else INT64
     return np.result_type(a, b)
@@ -45,16 +47,16 @@ def common(a: np.dtype, b: np.dtype) -> np.dtype:
 
 def together(f: FunctionWriter, *numbers: Number) -> list[Number]:
     """Numbers with the same number of lanes."""
-    lanes = max(x.lanes for x in numbers)
-    return [in_lanes(x, lanes, f) for x in numbers]
+    lanes = max([x.lanes for x in numbers])
+    return [in_lanes(x, lanes, f) for x in numbers] if lanes else [*numbers]
 
 
 def apply(f: FunctionWriter, operation: str, *numbers: Number, dtype: np.dtype) -> Number:
     """An instruction on one part of each operand, which have the same type."""
-    numbers = tuple(together(f, *numbers))
-    operands = ", ".join(x.part for x in numbers)
-    text = f"{operation} {kind_of(numbers[0])} {operands}"
-    return Number(dtype, (f.pure(text),), numbers[0].lanes)
+    given = together(f, *numbers)
+    operands = ", ".join([x.parts[0] for x in given])
+    text = f"{operation} {kind_of(given[0])} {operands}"
+    return Number(dtype, (f.pure(text),), given[0].lanes)
 
 
 def _affine(f: FunctionWriter, op: str, a: Number, b: Number) -> Number | None:
@@ -367,7 +369,7 @@ def select(f: FunctionWriter, condition: Number, a: Number, b: Number) -> Number
 
 def cast(f: FunctionWriter, x: Number, dtype: np.dtype) -> Number:
     """Conversion as NumPy's astype does it; complex to real keeps the real part."""
-    if x.dtype == dtype:
+    if x.dtype is dtype or x.dtype == dtype:
         return x
     if dtype.kind == "b":
         return truth(f, x)

@@ -47,6 +47,9 @@ LARGE = 330
 OFTEN = 8
 """Places of a module where one is written so; further ones call it."""
 
+_PLAIN: dict[Any, Any] = {}
+"""Functions that were found to be instructions, and what writes these."""
+
 
 class CallWriter(ExpressionWriter):
     """Translates calls.
@@ -101,6 +104,9 @@ class CallWriter(ExpressionWriter):
 
     def call(self, function: Any, arguments: list[Value]) -> Value:
         """What a function returns."""
+        plain = _PLAIN.get(function)
+        if plain is not None:
+            return plain(self, *arguments)
         if isinstance(function, np.dtype) or (
             isinstance(function, type) and issubclass(function, np.generic)
         ):
@@ -135,6 +141,7 @@ class CallWriter(ExpressionWriter):
         translate = instruction(function, name)
         if translate is None:
             raise Unsupported(f"a call of {name or type(function).__name__}")
+        _PLAIN[function] = translate
         return translate(self, *arguments)
 
     def _thread_limit(self) -> Number:
@@ -202,17 +209,19 @@ class CallWriter(ExpressionWriter):
 
     def _outlined(self, node: ast.IfExp, operands: list[ast.Name]) -> Value:
         """A choice between calls of the library, as a call of a function that makes it."""
-        text = ast.dump(node)
-        parameters = dict.fromkeys(name.id for name in operands)
+        parameters = {name.id: 0 for name in operands}
         for number, name in enumerate(parameters):
-            text = text.replace(f"Name(id='{name}'", f"Name(id='@{number}'")
+            parameters[name] = number
+        called = [part.func.id for part in (node.test, node.body, node.orelse)]  # pyright: ignore
+        counts = [len(part.args) for part in (node.test, node.body, node.orelse)]  # pyright: ignore
+        key = (*called, *counts, *[parameters[name.id] for name in operands])
         known = self.f.module.outlined
-        function = known.get(text)
+        function = known.get(key)
         if function is None:
             (tree,) = ast.parse(f"def choice({', '.join(parameters)}): pass").body
             assert isinstance(tree, ast.FunctionDef)
             tree.body = [ast.Return(node)]
-            function = known[text] = SourceFunction(
+            function = known[key] = SourceFunction(
                 "choice", tree, self.function.look_up, True, self.function.contract
             )
         values = [self.value(ast.Name(name, ast.Load())) for name in parameters]
@@ -232,7 +241,7 @@ def _operands(node: ast.IfExp) -> list[ast.Name]:
     """The operands of a choice between calls by name whose operands all are names, else none."""
     found: list[ast.Name] = []
     for part in (node.test, node.body, node.orelse):
-        if not isinstance(part, ast.Call) or not isinstance(part.func, ast.Name):
+        if not isinstance(part, ast.Call) or not isinstance(part.func, ast.Name) or part.keywords:
             return []
         if not all(isinstance(a, ast.Name) for a in part.args):
             return []

@@ -59,6 +59,7 @@ class ExpressionWriter:
         self.names: dict[str, Value] = {}
         self.slots: dict[str, tuple[tuple[str, ...], np.dtype]] = {}
         self.variables: frozenset[str] = frozenset()
+        self._outer: dict[str, Value] = {}  # what names that are not local stand for
         self.lanes: Lanes | None = None
 
     def get(self, name: str) -> Value:
@@ -71,7 +72,10 @@ class ExpressionWriter:
             return self.names[name]
         if name in self.variables:
             raise Unsupported(f"{name} is read before it is set")
-        return self.known(self.function.look_up(name))
+        found = self._outer.get(name)
+        if found is None:
+            found = self._outer[name] = self.known(self.function.look_up(name))
+        return found
 
     def value(self, node: ast.expr) -> Value:
         """The value of an expression."""

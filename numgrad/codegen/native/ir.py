@@ -49,7 +49,7 @@ class ModuleText:
         self.metadata: list[str] = []
         self.known_functions: dict[Any, Any] = {}
         self.written: dict[Any, int] = {}
-        self.outlined: dict[str, Any] = {}
+        self.outlined: dict[tuple, Any] = {}
         self._names: dict[str, int] = {}
 
     def unique(self, stem: str) -> str:

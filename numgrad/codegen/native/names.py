@@ -35,6 +35,15 @@ def variables(function: ast.FunctionDef) -> frozenset[str]:
 
 def _fixed(stores: Sequence[Path], loads: Sequence[Path]) -> bool:
     """Whether every read sees an assignment of a list of statements that it is in."""
+    if len(stores) == 1:
+        own, since = stores[0][-1]
+        for path in loads:
+            key, place = path[-1]
+            if key != own:
+                place = next((place for key, place in path if key == own), since)
+            if place <= since:
+                return False
+        return True
     first: dict[int, int] = {}
     for path in stores:
         key, place = path[-1]
@@ -82,8 +91,9 @@ def used_names(node: ast.AST) -> tuple[ast.Name, ...]:
         if isinstance(each, ast.Name):
             found.append(each)
         elif not isinstance(each, ast.Constant):
+            facts = each.__dict__
             for field in each._fields:
-                value = getattr(each, field, None)
+                value = facts.get(field)
                 if isinstance(value, list):
                     rest += [part for part in value if isinstance(part, ast.AST)]
                 elif isinstance(value, _PARTS):

@@ -32,6 +32,8 @@ PRANGE = object()
 """What the text calls ``prange``."""
 THREADS = object()
 """What the text calls ``get_num_threads``."""
+_NUMBA = {**_TYPES, "prange": PRANGE, "get_num_threads": THREADS}
+"""What texts import from Numba."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,5 +190,5 @@ class KernelText:
             return getattr(builtins, name)
         module, target = self._imported[name]
         if module == "numba":
-            return {**_TYPES, "prange": PRANGE, "get_num_threads": THREADS}[target]
+            return _NUMBA[target]
         return getattr(importlib.import_module(module), target)

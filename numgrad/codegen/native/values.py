@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ BOOL, INT32, INT64, UINT64, FLOAT32, FLOAT64, COMPLEX64, COMPLEX128 = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)  # not frozen, which takes three times as long to make
 class Number:
     """A number, or ``lanes`` of them side by side.
 
@@ -66,7 +67,7 @@ class Array:
     root: str | frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Known:
     """A Python object that the text names: a type, a function, a module, a constant."""
 
@@ -83,6 +84,7 @@ def part_dtype(dtype: np.dtype) -> np.dtype:
     return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
 
 
+@cache
 def scalar_type(dtype: np.dtype) -> str:
     """LLVM's type of a number, or of a part of a complex one."""
     dtype = part_dtype(dtype)
@@ -114,8 +116,9 @@ def constant_text(value: Any, dtype: np.dtype) -> str:
         bits = 8 * dtype.itemsize
         value = int(value) & ((1 << bits) - 1)
         return str(value - (1 << bits) if value >> (bits - 1) else value)
-    with np.errstate(all="ignore"):
-        value = float(dtype.type(value))
+    if dtype.itemsize < 8 or type(value) is not float:
+        with np.errstate(all="ignore"):
+            value = float(dtype.type(value))
     return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
 
 
@@ -126,12 +129,13 @@ def constant(value: Any, dtype: np.dtype) -> Number:
         part = part_dtype(dtype)
         texts = (constant_text(value.real, part), constant_text(value.imag, part))
         return Number(dtype, texts, literal=value)
-    if dtype.kind == "f":
+    if dtype.kind == "f" and (dtype.itemsize < 8 or type(value) is not float):
         with np.errstate(all="ignore"):
             value = dtype.type(value).item()
-    return Number(dtype, (constant_text(value, dtype),), literal=value)
+    return Number(dtype, (constant_text(value, dtype),), 0, value)
 
 
+@lru_cache(10_000)
 def integer(value: int) -> Number:
     """An int64 known now."""
     return constant(value, INT64)

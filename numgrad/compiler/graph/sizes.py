@@ -91,6 +91,11 @@ class Sizes:
         """The symbol of an axis."""
         return Size(self, (((("axis", number),), 1),))
 
+    @property
+    def learnt(self) -> bool:
+        """Whether anything was found out about lengths, so that they may be simplified."""
+        return bool(self._known)
+
     def resolve(self, length: int | Size) -> int | Size:
         """A length, simplified by what is known by now."""
         if not isinstance(length, Size):

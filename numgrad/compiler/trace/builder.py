@@ -37,6 +37,8 @@ class GraphBuilder:
         Arrays that are 1 at one place and else 0, and the place.
     absent
         Zeros that stand for no dependence.
+    saved
+        What the backward of an operation needs, by operation and operands that need gradients.
     """
 
     def __init__(self, dynamic: bool = True) -> None:
@@ -47,6 +49,7 @@ class GraphBuilder:
         self.lines = CallingLines()
         self.units: dict[Value, int] = {}
         self.absent: set[Value] = set()
+        self.saved: dict[tuple, tuple[str, ...]] = {}
         self._constants: dict[tuple, Value] = {}
 
     def add(
@@ -64,7 +67,10 @@ class GraphBuilder:
 
     def resolved(self, shape: Shape) -> Shape:
         """A shape, simplified by what is known of its lengths by now."""
-        resolve = self.sizes.resolve
+        sizes = self.sizes
+        if not sizes.learnt:
+            return shape
+        resolve = sizes.resolve
         return tuple([n if type(n) is int else resolve(n) for n in shape])
 
     def same_shape(self, a: Shape, b: Shape) -> bool:

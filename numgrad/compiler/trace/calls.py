@@ -57,7 +57,17 @@ class _Traced:
             self.tracer.line = before
 
     def differentiable(self, k: int) -> bool:
-        return any(m.dtype.kind in "fc" for m in self.outs) and super().differentiable(k)  # pyright: ignore
+        for meta in self.outs:
+            if meta.dtype.kind in "fc":
+                return super().differentiable(k)  # pyright: ignore
+        return False
+
+    def saves(self, mask: int) -> tuple[str, ...]:
+        key = (self.op, mask, len(self.metas))  # pyright: ignore
+        found = self.tracer.saved.get(key)
+        if found is None:
+            found = self.tracer.saved[key] = super().saves(mask)  # pyright: ignore
+        return found
 
 
 class TracedCall(_Traced, Call):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from types import FrameType
+from types import CodeType, FrameType
 
 from numgrad.compiler.graph.graph import Graph
 from numgrad.compiler.messages import is_users
@@ -33,6 +33,7 @@ class CallingLines:
     def __init__(self) -> None:
         self.calls: Counter[tuple[str, int]] = Counter()
         self._entered: FrameType | None = None
+        self._known: dict[tuple[CodeType, int], str] = {}
 
     def current(self) -> str | None:
         """The line that is being run; counts the call if it is a new one."""
@@ -40,10 +41,13 @@ class CallingLines:
         while frame is not None:
             name = frame.f_code.co_filename
             if is_users(name):
-                line = f"{name}:{frame.f_lineno}"
+                place = frame.f_lasti
+                line = self._known.get((frame.f_code, place))
+                if line is None:
+                    line = self._known[frame.f_code, place] = f"{name}:{frame.f_lineno}"
                 if entered is not self._entered:
                     self._entered = entered
-                    self.calls[line, frame.f_lasti] += 1
+                    self.calls[line, place] += 1
                 return line
             entered, frame = frame, frame.f_back
         return None
