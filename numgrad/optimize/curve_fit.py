@@ -16,6 +16,7 @@ from numgrad.optimize.models import Model
 from numgrad.optimize.uncertainty import covariance
 from numgrad.optimize.values import Values, sum_of_squares
 from numgrad.optimize.watch import Watch
+from numgrad.tensors.eager import check_array_kind
 from numgrad.tensors.tensor import Tensor
 
 
@@ -137,6 +138,7 @@ def curve_fit(
 
 
 def _plain(leaf: Any) -> Any:
+    check_array_kind("curve_fit", leaf)
     return leaf.detach().numpy() if isinstance(leaf, Tensor) else leaf
 
 
