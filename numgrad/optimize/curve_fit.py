@@ -46,7 +46,8 @@ def curve_fit(
     Parameters
     ----------
     model
-        ``model(x, a, b, ...)`` says what is expected at ``x``; written with NumPy. Parameters given
+        ``model(x, a, b, ...)`` says what is expected at ``x``; written with NumPy. As in SciPy,
+        parameters with defaults are fitted too, unless ``p0`` is shorter. Parameters given
         as a dict come by keyword, if it takes such; in other containers as they are,
         ``model(x, parameters)``.
     x

@@ -24,9 +24,9 @@ class Model:
 
     Note [How a model is called]
     ----------------------------
-    Parameters in one array are handed over one by one, ``model(x, a, b)``, as in SciPy: also those
-    that have defaults, unless the start has fewer numbers, when the last ones keep these. Those in a
-    dict by keyword, if the model has such; other containers as they are, ``model(x, parameters)``.
+    Parameters in one array are handed over one by one, ``model(x, a, b)``, as in SciPy: those with
+    defaults too, except for the last ones if the start has fewer numbers. Those in a dict come by
+    keyword, if the model has such; other containers as they are, ``model(x, parameters)``.
     """
 
     def __init__(self, name: str, function: Callable[..., Any], p0: Any) -> None:

@@ -424,7 +424,7 @@ COMPLEX = ng.tensor([1.0 + 0j], requires_grad=True)
         ([ONE], lambda: 3.0, {}, RuntimeError, "returned a float that does not depend"),
         ([ONE], lambda: ONE.detach().sum(), {}, RuntimeError, "Tensor that does not depend"),
         ([ONE], None, {"bounds": [None] * 2}, ValueError, "bounds for 2 parameters, there are 1"),
-        ([ONE], None, {"bounds": [3]}, ValueError, "bounds of parameter 0 are 3; give None, a pair"),
+        ([ONE], None, {"bounds": [3]}, ValueError, "bounds of parameter 0 are 3; give"),
         ([ONE], None, {"bounds": [(1, [0, 2])]}, ValueError, "parameter 0 leave no value"),
         ([ONE], None, {"bounds": [(0, np.nan)]}, ValueError, "parameter 0 leave no value"),
         ([ONE], None, {"bounds": [(0, [1, 2, 3])]}, ValueError, r"shape \(3,\) does not broadc"),
