@@ -302,7 +302,7 @@ def loop_cases() -> list[Case]:
         case(name, problem, jax, **sizes)
         if hand is not None:
             case(name, problem, hand, HANDWRITTEN, **sizes)
-    for times in (100, 1000):
+    for times in (20, 100, 1000):
         name = f"Lotka-Volterra/{times} times"
         case(name, "lotka_volterra", 1 / 10, observations=times)
     name = "gradients by sample/1000 of 10-32-1"
@@ -373,6 +373,7 @@ def transform_cases() -> list[Case]:
     for transform in ("jacobian", "jacfwd"):
         sizes = {"points": 1000}
         multiple("two peaks, 1000 x 6", transform, "value", 12.0, problem="gaussians", **sizes)
+    multiple("Bratu, 100 x 100", "sparse jacobian", "value", 10.0, problem="bratu", side=102)
     return found
 
 

@@ -1,7 +1,8 @@
 """Transforms of functions as numgrad and JAX have them, called eagerly.
 
 ``TRANSFORMS`` has functions of a library (``grad``, ``hvp``, ...) and of a function of one array,
-which return what is to be timed; ``derived`` makes the function and its argument.
+which return what is to be timed; ``derived`` makes the function and its argument. ``value`` is the
+function as it is, called with an ndarray: NumPy's own time, the unit of a forward evaluation.
 """
 
 from __future__ import annotations
@@ -18,6 +19,18 @@ def _hvp(library: Any, f: Callable) -> Callable:
     return lambda x: library.jvp(library.grad(f), (x,), (x,))[1]
 
 
+def _sparse_jacobian(library: Any, f: Callable) -> Callable:
+    """The pattern is found once."""
+    found: list[Callable] = []
+
+    def jacobian(x: Any) -> Any:
+        if not found:
+            found.append(library.jacobian(f, sparsity=library.func.sparsity(f, x)))
+        return found[0](x)
+
+    return jacobian
+
+
 TRANSFORMS: dict[str, Callable[[Any, Callable], Callable]] = {
     "value": lambda library, f: f,
     "value_and_grad": lambda library, f: library.value_and_grad(f),
@@ -25,6 +38,7 @@ TRANSFORMS: dict[str, Callable[[Any, Callable], Callable]] = {
         library.jacobian if hasattr(library, "hvp") else library.jacfwd
     )(f),
     "jacfwd": lambda library, f: library.jacfwd(f),
+    "sparse jacobian": _sparse_jacobian,
     "hvp": _hvp,
     "hessian": lambda library, f: library.hessian(f),
     "grad of grad": lambda library, f: library.grad(lambda x: library.grad(f)(x).sum()),

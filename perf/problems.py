@@ -174,6 +174,24 @@ def _gaussians(np: Any, *_: Any, **sizes: int) -> Callable:
     return f
 
 
+# ------------------------------------------------------------------------- Bratu's equation
+
+
+def _bratu_arguments(side: int) -> tuple:
+    return (_generator().random((side, side)),)
+
+
+def _bratu(np: Any, *_: Any, side: int, **sizes: int) -> Callable:
+    """Residuals of five points each, within the boundary."""
+
+    def f(u: Any) -> Any:
+        inner = u[1:-1, 1:-1]
+        around = u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2]
+        return 4.0 * inner - around - 6.0 / side**2 * np.exp(inner)
+
+    return f
+
+
 # ------------------------------------------------------------------------- multi-layer perceptron
 
 
@@ -334,6 +352,7 @@ PROBLEMS = {
         (0, 1, 2),
     ),
     "gaussians": Problem(_gaussians_arguments, _gaussians, _gaussians, transform="jacobian"),
+    "bratu": Problem(_bratu_arguments, _bratu, None, transform="jacobian"),
     "mlp": Problem(_mlp_arguments, _mlp, _mlp_torch),
     "long chain": Problem(_long_chain_arguments, _long_chain, None, (0, 1)),
     "lorenz": Problem(_lorenz_arguments, _lorenz, None, (0, 1)),

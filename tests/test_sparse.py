@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import numgrad as ng
+from numgrad.autograd.stencils import parts_of
 from numgrad.testing import gradcheck, gradgradcheck
 from numgrad.transforms.colouring import as_pattern, by_rows, symmetric
 from tests.operations.cases import TABLE
@@ -109,6 +110,60 @@ def test_a_stencil_takes_as_many_products_as_it_has_points():
     assert by_rows(pattern).count <= 6
     found = ng.jacobian(ng.jit(laplacian), sparsity=pattern)(u)
     np.testing.assert_allclose(found @ u, ng.jvp(laplacian, (u,), (u,))[1].ravel())
+
+
+STENCILS = {
+    "five points": (
+        lambda u: (
+            u[1:-1, 1:-1] ** 2 * u[2:, 1:-1] - u[:-2, 1:-1] / u[1:-1, 2:] + np.exp(u[1:-1, :-2])
+        ),
+        True,
+    ),
+    "a part twice": (lambda u: np.sin(u[1:]) * u[1:] + u[:-1], True),
+    "the whole": (lambda u: u * u[::-1] + 2.0, True),
+    "views of views": (lambda u: np.tanh(u.T[:3, :3]) * u.reshape(-1)[:9].reshape(3, 3), True),
+    "of what was computed": (lambda u: (lambda v: v[1:] * v[:-1])(np.exp(u)), False),
+    "rolled": (lambda u: u - np.roll(u, 1, axis=0), False),
+    "with a number of it": (lambda u: u[1:] * u[0, 0], False),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("name", STENCILS)
+def test_stencils_take_one_backward(name, dtype):
+    function, at_once = STENCILS[name]
+    u = (np.random.default_rng(0).random((5, 5)) + 0.5).astype(dtype)
+    leaf = ng.tensor(u, requires_grad=True)
+    if at_once:
+        assert all(part.entries.dtype == dtype for part in parts_of(function(leaf), [leaf]))
+    pattern = ng.func.sparsity(function, u)
+    wider = ((pattern + sp.eye_array(*pattern.shape)) != 0).astype(float)
+    dense = ng.jacrev(function)(u).reshape(pattern.shape)
+    for given in (pattern, wider):
+        derived = ng.jacobian(function, sparsity=given)
+        for _ in range(2):
+            found = derived(u)
+            assert found.dtype == dtype
+            np.testing.assert_allclose(
+                found.toarray(), dense, rtol=1e-6 if dtype == np.float32 else 1e-13
+            )
+    narrower = pattern.copy()
+    narrower.data[0] = 0
+    narrower.eliminate_zeros()
+    with pytest.raises(ValueError, match="sparsity misses elements"):
+        ng.jacobian(function, sparsity=narrower)(u)
+
+
+def test_a_stencil_of_several_arrays():
+    def function(a, b):
+        return a[1:] * b[:-1] - a[:-1]
+
+    a, b = np.arange(1.0, 6.0), np.arange(2.0, 7.0)
+    pattern = ng.func.sparsity(lambda x: function(x[:5], x[5:]), np.concatenate([a, b]))
+    found = ng.jacobian(function, (0, 1), sparsity=pattern)(a, b)
+    expected = np.hstack(ng.jacobian(function, (0, 1))(a, b))
+    np.testing.assert_allclose(found.toarray(), expected)
+    assert ng.jacobian(lambda x: x[:0], sparsity=np.zeros((0, 3)))(a[:3]).shape == (0, 3)
 
 
 def test_an_arrow_needs_few_colours_only_where_symmetry_is_used():

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.autograd.engine.task import edge_of, place_of
+from numgrad.autograd.engine.task import edge_of
 from numgrad.autograd.node import Node
 from numgrad.autograd.variable import Tensor
 from numgrad.core.axis import AxisPlan
@@ -46,6 +46,8 @@ def rows_by_point(y: Tensor, x: Sequence[Tensor]) -> list[np.ndarray | None]:
         return [None] * len(x)
     if state.anomaly or any(t._extra is not None and t._extra.hooks is not None for t in x):
         raise NumgradNotImplementedError("points: hooks of leaves, or a search for NaN")
+    if any(t._grad_fn is not None for t in x):
+        raise NumgradNotImplementedError("points: by leaves only")
     walk = _Walk(y)
     return [walk.jacobian(t) for t in x]
 
@@ -53,27 +55,27 @@ def rows_by_point(y: Tensor, x: Sequence[Tensor]) -> list[np.ndarray | None]:
 class _Walk:
     """One backward with gradients by point.
 
-    ``found`` has for each value, by ``place_of`` of its edge, the axis of points, or ``SHARED``,
-    and the gradients; and whether these may be added to.
+    ``found`` has for each value, by the ``_key`` of its edge: the axis of points, or ``SHARED``, the
+    gradients, and whether these may be added to.
     """
 
     def __init__(self, y: Tensor) -> None:
         self.count = y._array.shape[0]
-        self.found: dict[tuple[int, int], list[Any]] = {}
+        self.found: dict[int, list[Any]] = {}
         self.waiting: dict[int, Node] = {}
         self._arrive(edge_of(y), 0, np.ones(self.count, y._array.dtype), False)
         while self.waiting:
             sequence = max(self.waiting)
-            node = self.waiting.pop(sequence)
-            self._visit(node, *self.found.pop((sequence, 0))[:2])
+            axis, g, _ = self.found.pop(sequence)
+            self._visit(self.waiting.pop(sequence), axis, g)
 
     def jacobian(self, x: Tensor) -> np.ndarray | None:
         """By a leaf, of shape ``(points, *x.shape)``."""
-        axis, g, _ = self.found.get(place_of(edge_of(x)), (SHARED, None, False))
+        axis, g, owned = self.found.get(_key(x), (SHARED, None, False))
         if g is None:
             return None
         if axis == SHARED:
-            return np.ascontiguousarray(g.T, x._array.dtype).reshape(self.count, *x._array.shape)
+            return (g if owned else g.copy()).T.reshape(self.count, *x._array.shape)
         whole = np.zeros((self.count, *x._array.shape), x._array.dtype)
         points = np.arange(self.count)
         np.moveaxis(whole, axis + 1, 1)[points, points] = np.moveaxis(g, axis, 0)
@@ -81,14 +83,12 @@ class _Walk:
 
     def _arrive(self, edge: Any, axis: int, g: np.ndarray, owned: bool) -> None:
         """Add gradients of a value."""
-        if type(edge) is tuple:
-            raise NumgradNotImplementedError("points: an operation with several results")
-        place = place_of(edge)
-        known = self.found.get(place)
+        key = _key(edge)
+        known = self.found.get(key)
         if known is None:
-            self.found[place] = [axis, g, owned]
+            self.found[key] = [axis, g, owned]
             if type(edge) is Node:
-                self.waiting[edge.sequence] = edge
+                self.waiting[key] = edge
         elif known[0] != axis:
             raise NumgradNotImplementedError("points: they are mixed")
         elif known[2]:
@@ -186,23 +186,31 @@ class _Walk:
 
     def _shared_view(self, node: Node, axis: int, g: np.ndarray) -> None:
         call: Any = node.call
-        meta = call.metas[0]
-        numbers = np.arange(prod(meta.shape))
-        places = call.op.function(numbers.reshape(meta.shape), **call.params).ravel()
-        if places.size == numbers.size and (places == numbers).all():
-            self._arrive(node.edges[0], SHARED, g, False)
+        shape, (edge,) = call.metas[0].shape, node.edges
+        size = prod(shape)
+        numbers = np.arange(size)
+        places = call.op.function(numbers.reshape(shape), **call.params).ravel()
+        if places.size == size and (places == numbers).all():
+            self._arrive(edge, SHARED, g, False)
             return
-        edge = node.edges[0]
-        if place_of(edge) not in self.found:
-            self._arrive(edge, SHARED, np.zeros((numbers.size, self.count), g.dtype), True)
-        known = self.found[place_of(edge)]
+        known = self.found.get(_key(edge))
+        if known is None or not known[2]:
+            self._arrive(edge, SHARED, np.zeros((size, self.count), g.dtype), True)
+            known = self.found[_key(edge)]
         if known[0] != SHARED:
             raise NumgradNotImplementedError("points: they are mixed")
-        if not known[2]:
-            known[1:] = known[1].copy(), True
-        whole = known[1]
-        for place, row in zip(places, g, strict=True):
-            whole[place] += row
+        for place, row in zip(places.tolist(), g, strict=True):
+            target = known[1][place]
+            target += row
+
+
+def _key(edge: Any) -> int:
+    """Identity of the value that an edge points to: the number of a node, below 0 of a leaf."""
+    if type(edge) is Node:
+        return edge.sequence
+    if type(edge) is tuple:
+        raise NumgradNotImplementedError("points: an operation with several results")
+    return -id(edge)
 
 
 def _one_axis(ndim: int, axis: int, count: int) -> tuple[int, ...]:

@@ -25,9 +25,9 @@ from numgrad.codegen.estimate import serial_ns
 from numgrad.codegen.symbols import AXIS, Reader, Symbol
 from numgrad.core.backward_source import axis_backward
 from numgrad.core.call import Call
-from numgrad.core.elementwise import ReadingInterpreter, _convert
+from numgrad.core.elementwise import SMALL, ReadingInterpreter, _convert
 from numgrad.core.formula import Meta
-from numgrad.core.interpreter import bind, interpreter
+from numgrad.core.interpreter import bind, interpreter, state
 from numgrad.core.op import OPS, Op
 from numgrad.core.plan import LARGE, Plan, remember
 from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueError
@@ -178,7 +178,8 @@ class AxisCall(Call):
 
     def gradient(self, k: int, g: Any, values: dict[str, Any]) -> Any:
         """The formula on Tensors or ndarrays: ``g`` and ``y`` get the reduced axes back."""
-        if not self.op.keeps_shape:
+        shape = getattr(g, "shape", ())
+        if not self.op.keeps_shape and len(shape):  # a number broadcasts as it is
             reshape = OPS["reshape"]
             g = bind(reshape, (g, self.kept), {})
             if "y" in values:
@@ -192,8 +193,17 @@ class AxisCall(Call):
         value = formula.function(**given)
         wanted, shape = self.metas[0].shape, getattr(value, "shape", ())
         if len(shape) != len(wanted) or shape != wanted:
-            value = bind(OPS["broadcast_to"], (value, wanted), {})
+            value = _spread(value, wanted)
         return value
+
+
+def _spread(value: Any, shape: tuple[int, ...]) -> Any:
+    """A gradient in the shape of the operand; small ones in memory, which is read faster."""
+    if isinstance(value, np.ndarray) or state.interpreters or state.ground.deferred:
+        return bind(OPS["broadcast_to"], (value, shape), {})
+    if prod(shape) > SMALL:
+        return bind(OPS["broadcast_to"], (value, shape), {})
+    return value * np.ones(shape, value.dtype)
 
 
 class AxisPlan(AxisCall, Plan):

@@ -1,23 +1,17 @@
-"""SciPy's minimizers over Tensors."""
+"""SciPy's minimizers over Tensors: a face of ``ng.minimize``."""
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.nn.utils.tensors import Tensors, listed
-from numgrad.optim.objective import ClosureConstraint, ClosureObjective, Point
-from numgrad.optimize.bounds import bound
-from numgrad.optimize.packing import Packing
 from numgrad.tensors.tensor import Tensor
-
-WITHOUT_GRADIENT = frozenset({"nelder-mead", "powell", "cobyla", "cobyqa"})
-HESSIAN_PRODUCTS = frozenset({"newton-cg", "trust-ncg", "trust-krylov", "trust-constr"})
-HESSIAN_MATRIX = frozenset({"dogleg", "trust-exact"})
 
 
 def minimize(
@@ -32,11 +26,12 @@ def minimize(
     callback: Callable[[Any], Any] | None = None,
     hess: Any = None,
 ) -> Any:
-    """Minimize what ``closure`` returns over the values of Tensors, by ``scipy.optimize.minimize``.
+    """Minimize what ``closure`` returns over the values of Tensors, as ``ng.minimize`` does.
 
-    The parameters are packed into one vector of float64, complex ones as pairs of reals. SciPy gets
-    value and gradient together, and exact second derivatives where a method takes them. The
-    parameters are left at the point found.
+    That one takes a function of arrays; here the unknowns are parameters, say of a module, which
+    the closure reads, and which are left at the point found. They are packed into one vector of
+    float64, complex ones as pairs of reals. SciPy gets exact derivatives, value and gradient by one
+    evaluation, and second ones where a method takes them.
 
     Parameters
     ----------
@@ -55,7 +50,7 @@ def minimize(
         Hessian, dogleg and trust-exact the matrix.
     bounds
         For each parameter None or a pair ``(low, high)``; each of the two is None, a number, or an
-        array that broadcasts to the parameter's shape.
+        array that broadcasts to the parameter's shape. Or ``scipy.optimize.Bounds`` of the vector.
     constraints
         A constraint or several. As a dictionary: ``{"type": "eq", "fun": f}`` for values that are
         to be 0, ``"ineq"`` for values not below 0. ``scipy.optimize.NonlinearConstraint(f, low,
@@ -63,7 +58,7 @@ def minimize(
         the parameters; it is differentiated by numgrad. A ``LinearConstraint`` is one on the packed
         vector.
     tol, options
-        As in SciPy.
+        As in ``ng.minimize``.
     callback
         Called after each iteration with an ``OptimizeResult`` that has at least ``x``, a list of
         Tensors, and ``fun``; the parameters have these values meanwhile. It may raise
@@ -85,7 +80,8 @@ def minimize(
         If a parameter is no floating or complex Tensor, or the loss is not real.
     NumgradValueError
         If there are no parameters, one is given twice, is not a leaf, does not require grad where
-        a gradient is needed; if bounds or constraints do not fit, or the loss is not one number.
+        a gradient is needed; if bounds or constraints do not fit, or the loss is not one number,
+        or is not finite at the start.
     NumgradRuntimeError
         If the loss does not depend on the parameters, or the closure called ``backward`` and the
         method needs second derivatives.
@@ -107,35 +103,31 @@ def minimize(
     >>> print(f"{x.item():.4f} {y.item():.4f}")
     1.0000 1.0000
     """
+    # SciPy takes 0.2 s to import
+    bridge = import_module("numgrad.optimize.minimize")
+    closures = import_module("numgrad.optim.objective")
     kind = method.lower() if isinstance(method, str) else method
-    tensors = _checked(params, needs_grad=kind not in WITHOUT_GRADIENT)
-    optimize = importlib.import_module("scipy.optimize")  # not before it is needed: 0.2 s
-    point = Point(tensors)
-    objective = ClosureObjective(point, closure)
-    with_gradient = kind not in WITHOUT_GRADIENT
-    arguments: dict[str, Any] = {
-        "method": method,
-        "tol": tol,
-        "options": None if options is None else dict(options),
-        "bounds": None if bounds is None else optimize.Bounds(*_bounds(point.packing, bounds)),
-        "constraints": _constraints(optimize, kind, point, constraints),
-        "jac": True if with_gradient else None,
-        **_second_order(kind, hess, objective),
-    }
-    if callback is not None:
-        arguments["callback"] = _progress(optimize, kind, objective, callback)
+    tensors = _checked(params, needs_grad=kind not in bridge.WITHOUT_GRADIENT)
     before = [t.detach().numpy().copy() for t in tensors]
     grads = [t.grad for t in tensors]
+    parameters = closures.Parameters("minimize", tensors)
+    objective = closures.ClosureObjective(parameters, closure, bridge.Watch("minimize"))
+    limits = None if bounds is None else _bounds(parameters.packing, bounds)
+    constraint = partial(closures.ClosureConstraint, parameters)
+
+    def shown(result: Any) -> Any:
+        parameters.at(parameters.vector("minimize", result.x))
+        return callback(result) if callback is not None else None
+
+    told = None if callback is None else shown
     try:
-        function = objective.value_and_gradient if with_gradient else objective.value
-        result = optimize.minimize(function, point.x.copy(), **arguments)
-        if not np.isfinite(result.fun) and objective.best is not None:
-            result.fun, result.x = objective.best
-            result.success = False
-        point.move(result.x)
-        result.x = _copies(point)
+        result = bridge.search(
+            objective, method, limits, constraints, constraint, tol, options, told, hess
+        )
+        parameters.at(result.x)
+        result.x = parameters.shown(result.x)
     except BaseException:
-        point.packing.store(before)
+        parameters.store(before)
         raise
     finally:
         for tensor, grad in zip(tensors, grads, strict=True):
@@ -168,116 +160,21 @@ def _checked(params: Tensors, needs_grad: bool) -> list[Tensor]:
     return tensors
 
 
-def _copies(point: Point) -> list[Tensor]:
-    return [Tensor(array) for array in point.packing.unpack(point.x)]
+def _bounds(packing: Any, bounds: Any) -> Any:
+    """Bounds of the packed vector."""
+    from scipy.optimize import Bounds
 
+    from numgrad.optimize.bounds import fill_bounds
 
-# ---------------------------------------------------------------------------------------- bounds
-
-
-def _bounds(packing: Packing, bounds: Sequence[Any]) -> tuple[np.ndarray, np.ndarray]:
-    """Lower and upper bounds of the packed vector."""
-    if len(bounds) != len(packing.tensors):
+    if isinstance(bounds, Bounds):
+        return bounds
+    if len(bounds) != len(packing.shapes):
         raise NumgradValueError(
-            f"minimize: got bounds for {len(bounds)} parameters, there are "
-            f"{len(packing.tensors)}; give None or a pair (low, high) for each"
+            f"minimize: got bounds for {len(bounds)} parameters, there are {len(packing.shapes)}; "
+            "give None or a pair (low, high) for each"
         )
     low, high = np.full(packing.size, -np.inf), np.full(packing.size, np.inf)
     for k, pair in enumerate(bounds):
-        if pair is None:
-            continue
-        if packing.dtypes[k].kind == "c":
-            raise NumgradTypeError(
-                f"minimize: parameter {k} is complex, and complex numbers have no bounds; give None"
-            )
-        if not hasattr(pair, "__len__") or len(pair) != 2:
-            raise NumgradValueError(
-                f"minimize: the bounds of parameter {k} are None or a pair (low, high), got "
-                f"{pair!r}"
-            )
-        place = packing.slices[k]
-        low[place] = bound("minimize", packing, f"parameter {k}", k, pair[0], -np.inf)
-        high[place] = bound("minimize", packing, f"parameter {k}", k, pair[1], np.inf)
-        if not (low[place] <= high[place]).all():
-            raise NumgradValueError(
-                f"minimize: the bounds of parameter {k} leave no value, {pair!r}"
-            )
-    return low, high
-
-
-# ----------------------------------------------------------------------------------- constraints
-
-
-def _constraints(optimize: Any, kind: Any, point: Point, constraints: Any) -> Any:
-    """The constraints with functions of the packed vector."""
-    single = isinstance(constraints, Mapping) or not isinstance(constraints, Iterable)
-    several: Iterable[Any] = [constraints] if single else constraints
-    found = []
-    for k, given in enumerate(several):
-        if isinstance(given, optimize.LinearConstraint):
-            found.append(given)
-            continue
-        if isinstance(given, optimize.NonlinearConstraint):
-            closure, low, high, hess = given.fun, given.lb, given.ub, given.hess
-            others: dict[str, Any] = {"keep_feasible": given.keep_feasible}
-        elif (
-            isinstance(given, Mapping)
-            and given.keys() == {"type", "fun"}
-            and given["type"] in ("eq", "ineq")
-        ):
-            closure, low, high = given["fun"], 0.0, 0.0 if given["type"] == "eq" else np.inf
-            hess, others = None, {}
-        else:
-            raise NumgradValueError(
-                f"minimize: constraint {k} is {given!r}; give a dictionary with 'type' ('eq' or "
-                "'ineq') and 'fun', or a NonlinearConstraint or LinearConstraint of scipy.optimize"
-            )
-        constraint = ClosureConstraint(point, closure)
-        if kind not in WITHOUT_GRADIENT:
-            others["jac"] = constraint.jacobian
-        if kind == "trust-constr":
-            exact = hess is None or type(hess) is optimize.BFGS  # SciPy's default
-            others["hess"] = constraint.hessian if exact else hess
-        found.append(optimize.NonlinearConstraint(constraint.values, low, high, **others))
-    return found or ()
-
-
-# -------------------------------------------------------------------------- derivatives, progress
-
-
-def _second_order(kind: Any, hess: Any, objective: ClosureObjective) -> dict[str, Any]:
-    """What SciPy is given of second derivatives."""
-    if hess is None:
-        if kind in HESSIAN_PRODUCTS:
-            hess = "product"
-        elif kind in HESSIAN_MATRIX:
-            hess = "matrix"
-    if hess is None:
-        return {}
-    if isinstance(hess, str) and hess in ("product", "matrix"):
-        if hess == "product":
-            return {"hessp": objective.hessian_product}
-        return {"hess": objective.hessian}
-    return {"hess": hess}
-
-
-def _progress(
-    optimize: Any, kind: Any, objective: ClosureObjective, callback: Callable[[Any], Any]
-) -> Callable[..., Any]:
-    """The callback as SciPy calls it, by a keyword of that name or with the vector."""
-    point = objective.point
-
-    def progress(intermediate_result: Any) -> Any:
-        shown = optimize.OptimizeResult()
-        if isinstance(intermediate_result, optimize.OptimizeResult):
-            shown.update(intermediate_result)
-        else:
-            shown.update(x=intermediate_result)
-        point.move(shown.x)
-        shown.x = _copies(point)
-        if "fun" not in shown:
-            shown.fun = objective.value(point.x)
-        return callback(shown)
-
-    # For TNC SciPy may print a callback with that keyword.
-    return (lambda x: progress(x)) if kind == "tnc" else progress
+        if pair is not None:
+            fill_bounds("minimize", packing, f"parameter {k}", k, pair, low, high)
+    return Bounds(low, high)  # pyright: ignore

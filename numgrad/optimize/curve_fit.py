@@ -16,6 +16,7 @@ from numgrad.optimize.models import Model
 from numgrad.optimize.uncertainty import covariance
 from numgrad.optimize.values import Values, sum_of_squares
 from numgrad.optimize.watch import Watch
+from numgrad.tensors.eager import check_array_kind
 from numgrad.tensors.tensor import Tensor
 
 
@@ -45,7 +46,8 @@ def curve_fit(
     Parameters
     ----------
     model
-        ``model(x, a, b, ...)`` says what is expected at ``x``; written with NumPy. Parameters given
+        ``model(x, a, b, ...)`` says what is expected at ``x``; written with NumPy. As in SciPy,
+        parameters with defaults are fitted too, unless ``p0`` is shorter. Parameters given
         as a dict come by keyword, if it takes such; in other containers as they are,
         ``model(x, parameters)``.
     x
@@ -137,6 +139,7 @@ def curve_fit(
 
 
 def _plain(leaf: Any) -> Any:
+    check_array_kind("curve_fit", leaf)
     return leaf.detach().numpy() if isinstance(leaf, Tensor) else leaf
 
 

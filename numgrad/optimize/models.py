@@ -24,8 +24,9 @@ class Model:
 
     Note [How a model is called]
     ----------------------------
-    Parameters in one array are handed over one by one, ``model(x, a, b)``, as in SciPy; those in a
-    dict by keyword, if the model has such; other containers as they are, ``model(x, parameters)``.
+    Parameters in one array are handed over one by one, ``model(x, a, b)``, as in SciPy: those with
+    defaults too, except for the last ones if the start has fewer numbers. Those in a dict come by
+    keyword, if the model has such; other containers as they are, ``model(x, parameters)``.
     """
 
     def __init__(self, name: str, function: Callable[..., Any], p0: Any) -> None:
@@ -67,8 +68,8 @@ class Model:
         """Of all numbers among the parameters."""
         unknowns = self.unknowns
         if self.form == NUMBERS:
-            if self.listed and len(self.listed) == unknowns.x0.size:
-                return list(self.listed)
+            if self.listed and len(self.listed) >= unknowns.x0.size:
+                return self.listed[: unknowns.x0.size]
             return [f"p[{k}]" for k in range(unknowns.x0.size)]
         shown = [path.lstrip(".") for path in paths(unknowns.nesting, "")]
         if self.form == KEYWORDS:
@@ -105,13 +106,11 @@ def called(function: Callable[..., Any], form: str, x: Any, p: Any) -> Any:
 
 
 def _listed(function: Callable[..., Any]) -> list[str] | None:
-    """Names of parameters after ``x``, if all are listed."""
+    """Names of parameters after ``x``, those with defaults too, if all are listed."""
     if type(function) is FunctionType and not hasattr(function, "__wrapped__"):
         code = function.__code__  # all that is needed, in a tenth of the time
-        last = code.co_argcount - len(function.__defaults__ or ())
-        return (
-            None if code.co_flags & inspect.CO_VARARGS else list(code.co_varnames[1:last]) or None
-        )
+        listed = list(code.co_varnames[1 : code.co_argcount])
+        return None if code.co_flags & inspect.CO_VARARGS else listed or None
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
@@ -120,7 +119,7 @@ def _listed(function: Callable[..., Any]) -> list[str] | None:
     positional = [p for p in parameters if p.kind in kinds]
     if any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters):
         return None
-    return [p.name for p in positional[1:] if p.default is inspect.Parameter.empty] or None
+    return [p.name for p in positional[1:]] or None
 
 
 def _takes(function: Callable[..., Any], args: tuple, keywords: Any = None) -> bool:

@@ -12,6 +12,7 @@ from numgrad.core.interpreter import state
 from numgrad.core.tree import Nesting, align, flatten, paths, unflatten
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.optimize.packing import Packing
+from numgrad.tensors.eager import check_array_kind
 from numgrad.tensors.tensor import Tensor
 
 
@@ -132,6 +133,7 @@ def _as_array(name: str, x: Any) -> Any:
 
 def _numbers(name: str, called: str, leaf: Any) -> np.ndarray:
     """An array to solve for; integers become float64."""
+    check_array_kind(name, leaf)
     array = leaf.detach().numpy() if isinstance(leaf, Tensor) else np.asarray(leaf)
     if array.dtype.kind not in "biufc":
         raise NumgradTypeError(

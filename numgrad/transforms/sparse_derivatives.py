@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from numgrad.autograd.stencils import Part, parts_of
 from numgrad.core.interpreter import state
-from numgrad.errors import NumgradRuntimeError, NumgradValueError
+from numgrad.errors import NumgradNotImplementedError, NumgradRuntimeError, NumgradValueError
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.call import TransformedCall
 from numgrad.transforms.chosen import Chosen
@@ -71,6 +73,7 @@ class _Compressed:
             )
         self.checked = False
         self._vectors: dict[Any, list[Tensor]] = {}
+        self._places: dict[Any, np.ndarray] = {}
 
     @functools.cached_property
     def rows(self) -> Colouring:
@@ -95,14 +98,10 @@ class _Compressed:
         check_shape(self.name, self.pattern, shape)
         dtype = np.result_type(*[t.dtype for t in call.tensors])
         linear = call.linear(values)
-        if self._prefers_columns(values, call):
-            chosen, mapped = self.columns, linear.transposed
-        else:
-            chosen, mapped = self.rows, linear
-        lines = _product(mapped, self._seeds(chosen, mapped.y), dtype)
-        if call.chosen.holomorphic:
-            lines = np.conj(lines)
-        data = lines.ravel().take(chosen.place)
+        try:
+            data = self._by_parts(values, call.tensors, dtype)
+        except NumgradNotImplementedError:  # something else than a stencil
+            data = self._by_products(linear, values, call, dtype)
         found = sparse.csr_array(shape, dtype=dtype)  # set, not given: it would be checked anew
         found.data = data
         found.indices, found.indptr = self.pattern.indices.copy(), self.pattern.indptr.copy()
@@ -110,6 +109,58 @@ class _Compressed:
             self._check(found, linear, call.chosen.holomorphic)
             self.checked = True
         return found
+
+    def _by_products(
+        self, linear: Linearization, values: Sequence[Tensor], call: TransformedCall, dtype: Any
+    ) -> np.ndarray:
+        """The stored elements by products with vectors, one for each colour."""
+        if self._prefers_columns(values, call):
+            chosen, mapped = self.columns, linear.transposed
+        else:
+            chosen, mapped = self.rows, linear
+        lines = _product(mapped, self._seeds(chosen, mapped.y), dtype)
+        if call.chosen.holomorphic:
+            lines = np.conj(lines)
+        return lines.ravel().take(chosen.place)
+
+    def _by_parts(
+        self, values: Sequence[Tensor], tensors: Sequence[Tensor], dtype: Any
+    ) -> np.ndarray:
+        """The stored elements of a stencil: Note [Entries by part]."""
+        kinds = {t._array.dtype for t in (*values, *tensors)}
+        if len(values) != 1 or len(kinds) != 1 or dtype.kind != "f":
+            raise NumgradNotImplementedError("parts: of one real result only")
+        if not (values[0].requires_grad and values[0].size):
+            raise NumgradNotImplementedError("parts: no dependence")
+        entries: dict[Any, np.ndarray] = {}
+        parts = {}
+        for part in parts_of(values[0], tensors):
+            known = entries.get(part.key)
+            entries[part.key] = part.entries if known is None else known + part.entries
+            parts[part.key] = part
+        shapes = tuple([t._array.shape for t in tensors])
+        key = (*entries, shapes)
+        places = self._places.get(key)
+        if places is None:
+            places = self._places[key] = self._places_of(list(parts.values()), shapes)
+        given = np.concatenate([*[e.ravel() for e in entries.values()], np.zeros(1, dtype)])
+        return given.take(places)
+
+    def _places_of(self, parts: Sequence[Part], shapes: Sequence[tuple[int, ...]]) -> np.ndarray:
+        """For each stored element which entry of the parts it is, the one after all for zero."""
+        starts = np.cumsum([0, *map(prod, shapes)])
+        rows, width = np.arange(self.pattern.shape[0]), self.pattern.shape[1]
+        wanted = np.concatenate([
+            rows * width + starts[part.number] + part.places(shapes[part.number]) for part in parts
+        ])  # fmt: skip
+        order = np.argsort(wanted)
+        stored, columns = coordinates(self.pattern)
+        stored = stored.astype(np.int64) * width + columns
+        if (np.diff(wanted[order]) == 0).any() or not np.isin(wanted, stored).all():
+            raise NumgradNotImplementedError("parts: they overlap, or are not in the pattern")
+        near = np.searchsorted(wanted, stored, sorter=order)
+        near = order[np.minimum(near, wanted.size - 1)]
+        return np.where(wanted[near] == stored, near, wanted.size)
 
     def _seeds(self, chosen: Colouring, across: Sequence[Any]) -> list[Tensor]:
         """The vectors that give the matrix, which are the same at each call."""

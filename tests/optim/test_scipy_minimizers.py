@@ -421,10 +421,10 @@ COMPLEX = ng.tensor([1.0 + 0j], requires_grad=True)
         ([ONE], lambda: "x", {}, TypeError, "returned a str of dtype"),
         ([COMPLEX], lambda: COMPLEX.sum(), {}, TypeError, "returned a Tensor of dtype complex128"),
         ([ONE], lambda: ONE * 2, {}, ValueError, r"returned shape \(2,\)"),
-        ([ONE], lambda: 3.0, {}, RuntimeError, "returned a float without a graph"),
-        ([ONE], lambda: ONE.detach().sum(), {}, RuntimeError, "Tensor without a graph"),
+        ([ONE], lambda: 3.0, {}, RuntimeError, "returned a float that does not depend"),
+        ([ONE], lambda: ONE.detach().sum(), {}, RuntimeError, "Tensor that does not depend"),
         ([ONE], None, {"bounds": [None] * 2}, ValueError, "bounds for 2 parameters, there are 1"),
-        ([ONE], None, {"bounds": [3]}, ValueError, "bounds of parameter 0 are None or a pair"),
+        ([ONE], None, {"bounds": [3]}, ValueError, "bounds of parameter 0 are 3; give"),
         ([ONE], None, {"bounds": [(1, [0, 2])]}, ValueError, "parameter 0 leave no value"),
         ([ONE], None, {"bounds": [(0, np.nan)]}, ValueError, "parameter 0 leave no value"),
         ([ONE], None, {"bounds": [(0, [1, 2, 3])]}, ValueError, r"shape \(3,\) does not broadc"),
@@ -439,6 +439,31 @@ def test_errors(params, closure, options, error, message):
         minimize(params, closure or (lambda: (ONE**2).sum()), **options)
     assert isinstance(caught.value, ng.NumgradError)
     np.testing.assert_array_equal(ONE.detach().numpy(), [1, 2])
+
+
+def test_a_start_that_is_not_finite():
+    x = ng.tensor(1.0, requires_grad=True)
+    with pytest.raises(ValueError, match="is nan at the start"):
+        minimize(x, lambda: np.log(-x))
+    assert x.item() == 1.0
+
+
+def test_what_was_recorded_is_forgotten_when_a_constraint_moves_the_parameters():
+    x = ng.tensor([2.0, 0.5], requires_grad=True)
+    circle = scipy.optimize.NonlinearConstraint(lambda: (x**2).sum(), 1.0, 1.0)
+    result = minimize(x, lambda: ((x - 1) ** 4).sum() + x[0], "trust-constr", constraints=circle)
+
+    def same(p):
+        return np.sum((p - 1) ** 4) + p[0]
+
+    again = ng.minimize(
+        same,
+        [2.0, 0.5],
+        method="trust-constr",
+        constraints=ng.constraint(lambda p: np.sum(p**2), 1, 1),
+    )
+    np.testing.assert_allclose(x.detach().numpy(), again.x, atol=1e-5)
+    assert abs(result.x[0].numpy() @ result.x[0].numpy() - 1) < 1e-6
 
 
 def test_an_unknown_method_is_scipys_to_refuse():

@@ -232,6 +232,30 @@ def test_what_is_wrong_is_named(call, kind, words):
     assert isinstance(caught.value, NumgradError)
 
 
+def test_parameters_with_defaults_are_fitted_as_scipy_fits_them():
+    x = np.linspace(0, 4, 30)
+    y = 2 * np.exp(-0.7 * x)
+
+    def model(x, a, b=1.0):
+        return a * np.exp(-b * x)
+
+    for p0, names in ((None, ["a", "b"]), ([1.0, 2.0], ["a", "b"]), ([1.0], ["a"])):
+        found = ng.curve_fit(model, x, y, p0)
+        expected, _ = optimize.curve_fit(model, x, y, p0)
+        np.testing.assert_allclose(found.parameters, expected, rtol=1e-6)
+        assert list(found.names) == names
+
+
+@pytest.mark.parametrize("place", ["x", "columns", "y", "sigma", "p0"])
+def test_masked_data_are_refused(place):
+    x = np.linspace(0, 4, 5)
+    data = {"x": x, "y": np.exp(-x), "sigma": np.ones(5), "p0": np.ones(2)}
+    masked = np.ma.masked_array(data.get(place, x), mask=False)
+    data |= {"x": [x, masked]} if place == "columns" else {place: masked}
+    with pytest.raises(TypeError, match=r"curve_fit: a masked array .*filled"):
+        ng.curve_fit(lambda x, a, b: a * np.exp(-b * x), **data)
+
+
 def test_as_many_residuals_at_every_point():
     counts = iter([3, 4, 4])
     with pytest.raises(ValueError, match="returned 4 numbers, at the point before 3"):
