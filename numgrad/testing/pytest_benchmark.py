@@ -12,20 +12,28 @@ from typing import Any
 import pytest
 
 
+def wait_for(result: Any) -> None:
+    """Return when arrays of a result, or of what it contains, are there."""
+    wait = getattr(result, "block_until_ready", None)
+    if wait is not None:
+        wait()
+    elif isinstance(result, tuple | list | dict):
+        for part in result.values() if isinstance(result, dict) else result:
+            wait_for(part)
+
+
 @pytest.fixture
 def benchmark_warm(benchmark: Any) -> Callable[..., Any]:
     """pytest-benchmark's ``benchmark``, after two calls that compile what they need.
 
-    A result that another library still computes (its arrays have ``block_until_ready``) is waited
-    for in every round.
+    Results that another library still computes (its arrays have ``block_until_ready``), also in
+    tuples, lists and dicts, are waited for in every round.
     """
 
     def run(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         def call() -> Any:
             result = function(*args, **kwargs)
-            wait = getattr(result, "block_until_ready", None)
-            if wait is not None:
-                wait()
+            wait_for(result)
             return result
 
         call()

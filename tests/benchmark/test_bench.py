@@ -73,7 +73,7 @@ def test_a_run_keeps_what_works_and_names_what_does_not(source: Path, tmp_path: 
     command = [sys.executable, "-m", "numgrad", "bench", str(source), "--rounds", "2"]
     done = subprocess.run(
         [*command, "--eager", "--only", "r", "--json", str(figures)],
-        capture_output=True, text=True, timeout=120,
+        capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert done.returncode == 1
     assert "broken: missing a required argument: 'x'; given is nothing" in done.stderr

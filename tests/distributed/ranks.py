@@ -18,7 +18,7 @@ from numgrad import nn
 from numgrad.distributed import ReduceOp, sums
 from numgrad.distributed.group import group_of
 
-dist.init_process_group(timeout=60)
+dist.init_process_group(timeout=120)
 RANK, SIZE = dist.get_rank(), dist.get_world_size()
 DDP = nn.parallel.DistributedDataParallel
 FOLDER = Path(sys.argv[1])

@@ -52,6 +52,14 @@ def is_there(pid):
         return False
 
 
+def await_end(pids):
+    """Processes that were told to end may need a moment to be gone."""
+    until = time.monotonic() + 60
+    while any(map(is_there, pids)) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not any(map(is_there, pids))
+
+
 def waiting(count):
     """Ranks that have begun to wait, and their process numbers."""
     started = start(count, HERE / "faults.py", "interrupt")
@@ -96,7 +104,7 @@ def test_a_rank_that_fails_ends_the_others(fault):
     assert found == status, text
     pids = [int(number) for number in re.findall(r"pid (\d+)", text)]
     assert len(pids) == 2
-    assert not any(map(is_there, pids))
+    await_end(pids)
 
 
 @needs_mpi
@@ -107,7 +115,7 @@ def test_ctrl_c_and_a_closed_terminal_end_all_ranks(number):
     started.send_signal(number)
     text, status = output(started)
     assert status == 130, text
-    assert not any(map(is_there, pids))
+    await_end(pids)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs prctl")
@@ -116,10 +124,7 @@ def test_ranks_end_with_a_launcher_that_is_killed(count):
     started, pids = waiting(count)
     started.kill()
     output(started)  # ends when nobody is left who could write
-    until = time.monotonic() + PATIENCE
-    while any(map(is_there, pids)) and time.monotonic() < until:
-        time.sleep(0.01)
-    assert not any(map(is_there, pids))
+    await_end(pids)
 
 
 def test_launch_of_one_rank_needs_no_mpi(tmp_path):
