@@ -8,6 +8,7 @@ matrix exponential", 2009).
 import numpy as np
 
 from numgrad.codegen.device import device, outlined
+from numgrad.codegen.intrinsics import fabs
 from numgrad.kernels.matrices.copying import copy
 from numgrad.kernels.matrices.fortran import lapack
 from numgrad.kernels.matrices.products import product
@@ -49,23 +50,27 @@ _AT_ONCE = 16.0
 """Halvings before the powers of what is huge are tried again."""
 
 
-@device
+@outlined
 def magnitude(x):
     """The absolute value, real or complex."""
+    if x.imag == 0:  # which of a real number is known
+        return fabs(float(x.real))
     return hypot_f64(float(x.real), float(x.imag))
 
 
 @outlined
-def norm_of(a):
-    """The largest sum of magnitudes of a column."""
+def norm_of(a, sums):
+    """The largest sum of magnitudes of a column, by room for as many numbers."""
     n = a.shape[0]
+    for j in range(n):
+        sums[j] = 0.0
+    for i in range(n):
+        for j in range(n):
+            sums[j] += magnitude(a[i, j])
     largest = 0.0
     for j in range(n):
-        total = 0.0
-        for i in range(n):
-            total += magnitude(a[i, j])
-        if not total <= largest:
-            largest = total
+        if not sums[j] <= largest:
+            largest = sums[j]
     return largest
 
 
@@ -117,21 +122,21 @@ def choose(b, b2, b4, b6, b8, sizes, room, norm, alone):
     product(b, 0, b, 0, b2, 0, alone)
     product(b2, 0, b2, 0, b4, 0, alone)
     product(b4, 0, b2, 0, b6, 0, alone)
-    d6 = root(norm_of(b6), 6.0)
-    eta = max(root(norm_of(b4), 4.0), d6)
+    d6 = root(norm_of(b6, room[0]), 6.0)
+    eta = max(root(norm_of(b4, room[0]), 4.0), d6)
     if eta < _REACH[0] and neglected(sizes, room, norm, 1.0, 0) == 0:
         return 0, 0
     if eta < _REACH[1] and neglected(sizes, room, norm, 1.0, 1) == 0:
         return 1, 0
     product(b4, 0, b4, 0, b8, 0, alone)
-    d8 = root(norm_of(b8), 8.0)
+    d8 = root(norm_of(b8, room[0]), 8.0)
     eta = max(d6, d8)
     if eta < _REACH[2] and neglected(sizes, room, norm, 1.0, 2) == 0:
         return 2, 0
     if eta < _REACH[3] and neglected(sizes, room, norm, 1.0, 3) == 0:
         return 3, 0
     product(b6, 0, b4, 0, b8, 0, alone)
-    eta = min(eta, max(d8, root(norm_of(b8), 10.0)))
+    eta = min(eta, max(d8, root(norm_of(b8, room[0]), 10.0)))
     if not eta < np.inf:
         return -1, 0
     halvings = 0
@@ -234,7 +239,7 @@ def exponential(a, out, alone):
     for i in range(n):
         for j in range(n):
             sizes[i, j] = magnitude(a[i, j])
-    norm = norm_of(a)
+    norm = norm_of(a, room[0])
     if not norm < np.inf:
         for i in range(n):
             for j in range(n):

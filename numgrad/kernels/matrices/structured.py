@@ -3,6 +3,7 @@
 import numpy as np
 
 from numgrad.codegen.device import outlined
+from numgrad.codegen.intrinsics import add_any_order
 from numgrad.kernels.matrices.copying import is_finite
 from numgrad.kernels.matrices.fortran import lapack
 from numgrad.kernels.matrices.outcomes import NOT_FINITE, SINGULAR
@@ -48,7 +49,7 @@ def toeplitz(c, r, b, x, alone):
     """Solve with the matrix of first column ``c`` and first row ``r`` (N. Levinson, 1947).
 
     Systems of the leading rows and columns are solved one after the other; ``first`` and ``last``
-    are the first and the last column of the inverse.
+    are the first and the last column of the inverse, that one after a zero.
     """
     n, columns = x.shape[0], x.shape[1]
     if not is_finite(b):
@@ -58,36 +59,33 @@ def toeplitz(c, r, b, x, alone):
             return NOT_FINITE
     if c[0] == 0:
         return SINGULAR
-    first, last = np.empty(n, x.dtype), np.empty(n, x.dtype)
-    sums = np.empty(columns, x.dtype)
-    first[0] = np.divide(1.0, c[0])
-    last[0] = first[0]
+    before, after = np.zeros((2, n + 1), x.dtype), np.empty((2, n + 1), x.dtype)
+    before[0, 0] = np.divide(1.0, c[0])
+    before[1, 1] = before[0, 0]
     for k in range(columns):
         x[0, k] = np.divide(b[0, k], c[0])
     for m in range(1, n):
-        over, under = c[m] * first[0], r[1] * last[0]
-        for i in range(1, m):
-            over += c[m - i] * first[i]
-            under += r[i + 1] * last[i]
+        first, last = before[0], before[1]
+        over, under = first[m], first[m]  # zeros
+        for i in range(m):
+            over = add_any_order(over, c[m - i] * first[i])
+            under = add_any_order(under, r[i + 1] * last[i + 1])
         d = 1.0 - over * under
         if d == 0:
             return SINGULAR
-        first[m], before = first[0] * 0, last[0] * 0
+        scale = np.divide(1.0, d)
+        new_first, new_last = after[0], after[1]
         for i in range(m + 1):
-            f, g = first[i], before
-            if i < m:
-                before = last[i]
-            first[i] = np.divide(f - over * g, d)
-            last[i] = np.divide(g - under * f, d)
+            new_first[i] = (first[i] - over * last[i]) * scale
+            new_last[i + 1] = (last[i] - under * first[i]) * scale
         for k in range(columns):
-            sums[k] = b[m, k]
+            rest = b[m, k]
+            for i in range(m):
+                rest -= c[m - i] * x[i, k]
             x[m, k] = 0
-        for i in range(m):
-            f = c[m - i]
-            for k in range(columns):
-                sums[k] -= f * x[i, k]
+            for i in range(m + 1):
+                x[i, k] += rest * new_last[i + 1]
         for i in range(m + 1):
-            f = last[i]
-            for k in range(columns):
-                x[i, k] += sums[k] * f
+            first[i] = new_first[i]
+            last[i + 1] = new_last[i + 1]
     return 0

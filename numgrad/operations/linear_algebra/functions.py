@@ -31,6 +31,7 @@ from numgrad.operations.linear_algebra.checks import (
     computing_dtype,
     hermitian,
     identity,
+    stacks,
 )
 from numgrad.operations.linear_algebra.systems import inv
 from numgrad.operations.matmul import matmul
@@ -263,7 +264,7 @@ def _sylvester_shape(a, b, q):
             f"solve_sylvester: shapes {tuple(a.shape)}, {tuple(b.shape)} and {tuple(q.shape)}: q "
             "must have as many rows as a and as many columns as b"
         )
-    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2], q.shape[:-2])
+    batch = stacks("solve_sylvester", a.shape[:-2], b.shape[:-2], q.shape[:-2])
     return Meta((*batch, *q.shape[-2:]), computing_dtype("solve_sylvester", a, b, q))
 
 
