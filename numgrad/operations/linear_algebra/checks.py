@@ -140,6 +140,12 @@ def stacked(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return np.array(a, dtype, order="C").reshape(prod(a.shape[:-2]), *a.shape[-2:])
 
 
+def spread(a: np.ndarray, batch: tuple[int, ...], axes: int = 2) -> np.ndarray:
+    """A stack of matrices, or of what has so many axes, broadcast to the shape of another."""
+    own = a.shape[-axes:]
+    return a if a.shape[:-axes] == batch else np.broadcast_to(a, (*batch, *own))
+
+
 def is_constant(x: Any) -> bool:
     """Whether nobody can ask for a derivative by an operand: eager, and not recorded."""
     return state.mode in (1, 3) or (state.mode == 2 and not getattr(x, "requires_grad", False))

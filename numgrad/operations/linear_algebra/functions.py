@@ -31,6 +31,7 @@ from numgrad.operations.linear_algebra.checks import (
     computing_dtype,
     hermitian,
     identity,
+    spread,
     stacks,
 )
 from numgrad.operations.linear_algebra.systems import inv
@@ -247,9 +248,7 @@ def solve_sylvester(a, b, q):
     """
     shape = _sylvester_shape(a, b, q)
     batch = shape.shape[:-2]
-    operands = [
-        as_stack(np.broadcast_to(x, (*batch, *x.shape[-2:])), shape.dtype) for x in (a, b, q)
-    ]
+    operands = [as_stack(spread(x, batch), shape.dtype) for x in (a, b, q)]
     found, info = functions.sylvester(*operands)
     check_found("solve_sylvester", info, batch)
     return found.reshape(shape.shape)

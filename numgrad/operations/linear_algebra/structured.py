@@ -21,6 +21,7 @@ from numgrad.operations.linear_algebra.checks import (
     as_vectors,
     computing_dtype,
     constant,
+    spread,
     stacks,
     which,
 )
@@ -41,8 +42,8 @@ def toeplitz_solution(c, r, b):
     """Solve with the matrix of first column ``c`` and first row ``r`` for the columns of ``b``."""
     shape = _toeplitz_shape(c, r, b)
     batch = shape.shape[:-2]
-    c, r = (as_vectors(np.broadcast_to(x, (*batch, x.shape[-1]))) for x in (c, r))
-    b = as_stack(np.broadcast_to(b, shape.shape), shape.dtype)
+    c, r = (as_vectors(spread(x, batch, 1)) for x in (c, r))
+    b = as_stack(spread(b, batch), shape.dtype)
     found, info = functions.toeplitz(c, r, b)
     _raise_for("solve_toeplitz", info, batch)
     return found.astype(shape.dtype, copy=False).reshape(shape.shape)
@@ -173,8 +174,8 @@ def banded_solution(ab, b, *, below, above):
     """Solve with the matrix of diagonals ``ab``, the highest first, for the columns of ``b``."""
     shape = _banded_shape(ab, b, below=below, above=above)
     batch = shape.shape[:-2]
-    ab = as_stack(np.broadcast_to(ab, (*batch, *ab.shape[-2:])), shape.dtype)
-    b = as_stack(np.broadcast_to(b, shape.shape), shape.dtype)
+    ab = as_stack(spread(ab, batch), shape.dtype)
+    b = as_stack(spread(b, batch), shape.dtype)
     found, info = functions.banded(ab, b, below, above)
     _raise_for("solve_banded", info, batch)
     return found.reshape(shape.shape)
