@@ -22,7 +22,7 @@ from numgrad.kernels.vmath.roots import hypot_f64
 @device
 def _room(n):
     """What LAPACK asks for to take columns together."""
-    return 67 * n + 4224 if n > 16 else 4 * n
+    return 67 * n + (4224 if n > 16 else 0)
 
 
 @outlined
