@@ -15,6 +15,9 @@ from numgrad.core.op import Op
 from numgrad.core.row_sparse import RowSparseArray
 from numgrad.core.view import checked
 
+_NOTHING, _EMPTY = Meta((), np.dtype(np.int64)), np.empty(0)
+"""What stands for operands that are left out."""
+
 
 class Primitive(Op):
     """An operation whose body computes its result on ndarrays, through njit kernels.
@@ -78,7 +81,11 @@ class Primitive(Op):
 
     def results_of(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[tuple, tuple]:
         """The results for arrays, and what a backward needs besides."""
-        first = next((a for a in args if a is not None), np.empty(0))
+        first = _EMPTY
+        for a in args:
+            if a is not None:
+                first = a
+                break
         out = checked(self.name, first, self.function, *args, **params)
         aux: tuple = ()
         if self.auxiliaries:
@@ -90,9 +97,7 @@ class Primitive(Op):
 
     def run(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, Call]:
         args = self.arrays(args)
-        metas = tuple(
-            Meta((), np.dtype(np.int64)) if a is None else Meta(a.shape, a.dtype) for a in args
-        )
+        metas = tuple([_NOTHING if a is None else Meta(a.shape, a.dtype) for a in args])
         outs, aux = self.results_of(args, params)
         call = PrimitiveCall(self, metas, params, aux, outs)
         return (outs if self.outputs else outs[0]), call
@@ -105,15 +110,15 @@ class PrimitiveCall(Call):
     op: Primitive
 
     def __init__(self, op: Primitive, metas: tuple, params: dict, aux: tuple, outs: tuple) -> None:
-        super().__init__(op, metas, params, aux)
+        self.op, self.metas, self.params, self.aux = op, metas, params, aux
         self.nout = len(outs)
         self.outs = tuple([(o.shape, o.dtype) for o in outs])
-        self.out_metas = tuple(Meta(o.shape, o.dtype) for o in outs) if op.outputs else ()
-        self.floating = any(o.dtype.kind in "fc" for o in outs)
+        self.out_metas = self.results if op.outputs else ()
+        self.floating = "f" in (kinds := [o.dtype.kind for o in outs]) or "c" in kinds
 
     @property
     def results(self) -> tuple[Meta, ...]:
-        return tuple(Meta(*out) for out in self.outs)
+        return tuple([Meta(*out) for out in self.outs])
 
     @property
     def row_sparse(self) -> bool:

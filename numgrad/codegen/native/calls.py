@@ -182,7 +182,7 @@ class CallWriter(ExpressionWriter):
         arrays = any(isinstance(a, Array) for a in arguments)
         if self.lanes is not None and (arrays or not function.library):
             raise NotVector("a call with effects")
-        straight = function.straight
+        straight = function.straight and not function.allocates
         if straight and function.library and (self.function.library or self._is_small(function)):
             return self._inline(function, arguments)
         if any(isinstance(a, Known | tuple) for a in arguments):

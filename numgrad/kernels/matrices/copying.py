@@ -31,3 +31,13 @@ def turn(a):
             other = np.conj(a[i, j])
             a[i, j] = np.conj(a[j, i])
             a[j, i] = other
+
+
+@outlined
+def is_finite(a):
+    """Whether all elements are finite."""
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            if not np.isfinite(a[i, j]):
+                return False
+    return True

@@ -46,6 +46,7 @@ class StackKernel:
     def __init__(self, place: str, kinds: str, lapack: str = "") -> None:
         self.module, _, self.name = place.partition(":")
         self.kinds, self.lapack = kinds.split(), lapack.split()
+        self.serial: dict[np.dtype, Callable[..., int]] = {}
 
     def __call__(
         self, dtype: np.dtype, rows: int, work_ns: float, *arguments: Any
@@ -55,11 +56,19 @@ class StackKernel:
         Matrices of many ``rows`` are taken one after the other, smaller ones shared among threads
         by the nanoseconds that one takes.
         """
-        info = np.empty(len(arguments[0]), np.int32)
-        work_ns = work_ns * len(info) if rows < SERIAL and len(info) > 1 else 0.0
-        kernel = partial(_kernel, self, dtype)
-        run = threads.choose(partial(kernel, False), partial(kernel, True), work_ns)
+        count = len(arguments[0])
+        info = np.empty(count, np.int32)
+        if count == 1 or rows >= SERIAL:
+            run = self.serial.get(dtype) or self.prepare(dtype)
+        else:
+            kernel = partial(_kernel, self, dtype)
+            run = threads.choose(partial(kernel, False), partial(kernel, True), work_ns * count)
         return info if run(info, *arguments) else None
+
+    def prepare(self, dtype: np.dtype) -> Callable[..., int]:
+        """The kernel that leaves threads to LAPACK."""
+        found = self.serial[dtype] = _kernel(self, dtype, False)
+        return found
 
     def signature(self, dtype: np.dtype) -> str:
         """The types of the kernel's arguments."""

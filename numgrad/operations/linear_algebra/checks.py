@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
 from typing import Any
@@ -14,6 +15,7 @@ from numgrad.core.formula import Meta
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradLinAlgError, NumgradTypeError, NumgradValueError
+from numgrad.kernels.matrices import outcomes
 from numgrad.operations.arrangement import matrix_transpose
 from numgrad.operations.matmul import matmul
 from numgrad.operations.shape import reshape
@@ -74,20 +76,47 @@ def check_right_side(operation: str, a: Any, b: Any) -> tuple[Any, ...]:
         )
     if vector:
         return (*a.shape[:-2], a.shape[-1])
-    try:
-        batch = broadcast_lengths(tuple(a.shape[:-2]), tuple(b.shape[:-2]))
-    except ValueError:
-        raise NumgradValueError(
-            f"{operation}: shapes {tuple(a.shape)} and {tuple(b.shape)}: the stacks, axes before "
-            "the last two, do not broadcast"
-        ) from None
+    batch = stacks(operation, a.shape[:-2], b.shape[:-2])
     return (*batch, a.shape[-1], b.shape[-1])
+
+
+def stacks(operation: str, *shapes: Sequence[Any]) -> tuple[Any, ...]:
+    """The shape of stacks that are broadcast."""
+    found: tuple[Any, ...] = ()
+    for shape in shapes:
+        try:
+            found = broadcast_lengths(found, tuple(shape))
+        except ValueError:
+            known = ", ".join(str(tuple(s)) for s in shapes)
+            raise NumgradValueError(
+                f"{operation}: stacks of matrices, of shapes {known}, do not broadcast"
+            ) from None
+    return found
 
 
 def check_nonzero_pivots(operation: str, info: Any, batch: tuple[int, ...]) -> None:
     """Raise for the first matrix of a stack that was found to be singular."""
     if info is not None:
         raise NumgradLinAlgError(f"{operation}: {which(info != 0, batch)} is singular")
+
+
+def check_found(
+    operation: str, info: Any, batch: tuple[int, ...], missing: str = "solution"
+) -> None:
+    """Raise for what a kernel of ``matrices`` says of the first matrix that it failed for."""
+    if info is None:
+        return
+    bad = np.flatnonzero(info)
+    said, name = int(info[bad[0]]), which(info != 0, batch)
+    if said == outcomes.NOT_FINITE:
+        raise NumgradLinAlgError(f"{operation}: {name} contains infinities or NaNs")
+    if said == outcomes.NOT_REAL:
+        raise NumgradLinAlgError(
+            f"{operation}: the result for {name}, which is real, is complex; give a complex matrix"
+        )
+    if said == outcomes.SINGULAR:
+        raise NumgradLinAlgError(f"{operation}: {name} has no {missing}")
+    raise NumgradLinAlgError(f"{operation}: did not converge for {name}")
 
 
 def check_converged(operation: str, info: Any, batch: tuple[int, ...]) -> None:
@@ -109,6 +138,17 @@ def which(bad: np.ndarray, batch: tuple[int, ...]) -> str:
 def stacked(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """A new array (count, rows, columns) of the matrices, row-major."""
     return np.array(a, dtype, order="C").reshape(prod(a.shape[:-2]), *a.shape[-2:])
+
+
+def spread(a: np.ndarray, batch: tuple[int, ...], axes: int = 2) -> np.ndarray:
+    """A stack of matrices, or of what has so many axes, broadcast to the shape of another."""
+    own = a.shape[-axes:]
+    return a if a.shape[:-axes] == batch else np.broadcast_to(a, (*batch, *own))
+
+
+def is_constant(x: Any) -> bool:
+    """Whether nobody can ask for a derivative by an operand: eager, and not recorded."""
+    return state.mode in (1, 3) or (state.mode == 2 and not getattr(x, "requires_grad", False))
 
 
 def as_stack(a: np.ndarray, dtype: np.dtype) -> np.ndarray:

@@ -17,18 +17,20 @@ import numpy as np
 
 from numgrad.core.declare import composite, primitive
 from numgrad.core.formula import Meta
-from numgrad.errors import NumgradLinAlgError, NumgradValueError
-from numgrad.kernels.matrices import spectral
+from numgrad.errors import NumgradValueError
+from numgrad.kernels.matrices import functions, spectral
 from numgrad.operations.batch_rules import of_matrices
 from numgrad.operations.linear_algebra.checks import (
     adjoint,
     as_stack,
     as_vectors,
     check_converged,
+    check_found,
     check_square,
     computing_dtype,
     hermitian,
     identity,
+    is_constant,
     on_diagonal,
     product,
     real_dtype,
@@ -204,13 +206,9 @@ def _complex(dtype: np.dtype) -> np.dtype:
 def general_eigen(a):
     """Eigenvalues and eigenvectors of square matrices, complex."""
     check_square("eig", a)
-    a = np.asarray(a, computing_dtype("eig", a))
-    try:
-        w, v = np.linalg.eig(a)
-    except np.linalg.LinAlgError as error:
-        raise NumgradLinAlgError(f"eig: of shape {a.shape}: {error}") from None
-    dtype = _complex(a.dtype)
-    return w.astype(dtype), v.astype(dtype)
+    w, v, info = functions.general_eigen(as_stack(a, computing_dtype("eig", a)), True)
+    check_found("eig", info, a.shape[:-2])
+    return w.reshape(a.shape[:-1]), v.reshape(a.shape)
 
 
 @general_eigen.shape
@@ -235,6 +233,22 @@ def _general_eigen_vjp(g, y):
     return solve(across, product(inner, across))
 
 
+@primitive(internal=True, method=False, differentiable=False)
+def general_eigenvalues(a):
+    """Eigenvalues alone, complex."""
+    check_square("eigvals", a)
+    w, _, info = functions.general_eigen(as_stack(a, computing_dtype("eigvals", a)), False)
+    check_found("eigvals", info, a.shape[:-2])
+    return w.reshape(a.shape[:-1])
+
+
+@general_eigenvalues.shape
+def _general_eigenvalues_shape(a):
+    check_square("eigvals", a)
+    return Meta(a.shape[:-1], _complex(computing_dtype("eigvals", a)))
+
+
+general_eigenvalues.batch(of_matrices)
 general_eigen.vjp(a=_general_eigen_vjp)
 general_eigen.batch(of_matrices)
 general_eigen.calls = [
@@ -301,7 +315,7 @@ def eigvals(a):
     """
     a = as_operand(a)
     check_square("eigvals", a)
-    return general_eigen(a)[0]
+    return general_eigenvalues(a) if is_constant(a) else general_eigen(a)[0]
 
 
 eigvals.calls = [

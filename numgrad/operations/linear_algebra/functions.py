@@ -20,14 +20,19 @@ from numgrad.core.formula import Meta
 from numgrad.core.interpreter import bind
 from numgrad.core.op import Op
 from numgrad.errors import NumgradLinAlgError, NumgradValueError
+from numgrad.kernels.matrices import functions
 from numgrad.operations.batch_rules import of_matrices
 from numgrad.operations.join import concat
 from numgrad.operations.linear_algebra.checks import (
     adjoint,
+    as_stack,
+    check_found,
     check_square,
     computing_dtype,
     hermitian,
     identity,
+    spread,
+    stacks,
 )
 from numgrad.operations.linear_algebra.systems import inv
 from numgrad.operations.matmul import matmul
@@ -74,11 +79,8 @@ def expm(a):
     tensor([[1., 1.],
             [0., 1.]])
     """
-    from scipy.linalg import expm as of_scipy
-
     check_square("expm", a)
-    a = np.asarray(a, computing_dtype("expm", a))
-    return np.asarray(of_scipy(a), a.dtype) if a.size else np.zeros(a.shape, a.dtype)
+    return functions.exponentials(as_stack(a, computing_dtype("expm", a))).reshape(a.shape)
 
 
 def _shape_of(name: str) -> Any:
@@ -197,21 +199,9 @@ def sqrtm(a):
             [0., 3.]])
     """
     check_square("sqrtm", a)
-    dtype = computing_dtype("sqrtm", a)
-    return _each(lambda one: _kept_real("sqrtm", a, _root(one), dtype), a, dtype)
-
-
-def _root(a: np.ndarray) -> np.ndarray:
-    import warnings
-
-    from scipy.linalg import sqrtm as of_scipy
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = np.asarray(of_scipy(a))
-    if not np.isfinite(found).all() and np.isfinite(a).all():
-        raise NumgradLinAlgError(f"sqrtm: a matrix of shape {a.shape} has no square root")
-    return found
+    found, info = functions.roots(as_stack(a, computing_dtype("sqrtm", a)))
+    check_found("sqrtm", info, a.shape[:-2], "square root")
+    return found.reshape(a.shape)
 
 
 sqrtm.shape(_shape_of("sqrtm"))
@@ -257,21 +247,11 @@ def solve_sylvester(a, b, q):
     tensor([[2.]])
     """
     shape = _sylvester_shape(a, b, q)
-    out = np.empty(shape.shape, shape.dtype)
-    if not out.size:
-        return out
-    from scipy.linalg import solve_sylvester as of_scipy
-
     batch = shape.shape[:-2]
-    a, b, q = (
-        np.broadcast_to(np.asarray(x, shape.dtype), (*batch, *x.shape[-2:])) for x in (a, b, q)
-    )
-    for place in np.ndindex(*batch):
-        try:
-            out[place] = of_scipy(a[place], b[place], q[place])
-        except np.linalg.LinAlgError as error:
-            raise NumgradLinAlgError(f"solve_sylvester: of shape {shape.shape}: {error}") from None
-    return out
+    operands = [as_stack(spread(x, batch), shape.dtype) for x in (a, b, q)]
+    found, info = functions.sylvester(*operands)
+    check_found("solve_sylvester", info, batch)
+    return found.reshape(shape.shape)
 
 
 @solve_sylvester.shape
@@ -283,7 +263,7 @@ def _sylvester_shape(a, b, q):
             f"solve_sylvester: shapes {tuple(a.shape)}, {tuple(b.shape)} and {tuple(q.shape)}: q "
             "must have as many rows as a and as many columns as b"
         )
-    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2], q.shape[:-2])
+    batch = stacks("solve_sylvester", a.shape[:-2], b.shape[:-2], q.shape[:-2])
     return Meta((*batch, *q.shape[-2:]), computing_dtype("solve_sylvester", a, b, q))
 
 

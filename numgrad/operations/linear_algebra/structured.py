@@ -2,65 +2,100 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from numgrad.core.batching import BatchOperand
 from numgrad.core.declare import composite, primitive
 from numgrad.core.formula import Meta
+from numgrad.core.interpreter import bind
+from numgrad.core.op import Op
 from numgrad.errors import NumgradLinAlgError, NumgradValueError
+from numgrad.kernels.matrices import functions, outcomes
 from numgrad.operations.join import concat
-from numgrad.operations.linear_algebra.checks import computing_dtype, constant
+from numgrad.operations.linear_algebra.checks import (
+    adjoint,
+    as_stack,
+    as_vectors,
+    computing_dtype,
+    constant,
+    spread,
+    stacks,
+    which,
+)
 from numgrad.operations.matmul import matmul
 from numgrad.operations.shape import as_operand, expand_dims, reshape, squeeze
+
+
+def _raise_for(operation: str, info: Any, batch: tuple[int, ...]) -> None:
+    """As SciPy does, which has another error for what is not finite."""
+    if info is not None and (info == outcomes.NOT_FINITE).any():
+        raise NumgradValueError(f"{operation}: operands contain infinities or NaNs")
+    if info is not None:
+        raise NumgradLinAlgError(f"{operation}: {which(info != 0, batch)} is singular")
 
 
 @primitive(internal=True, method=False, smooth=True)
 def toeplitz_solution(c, r, b):
     """Solve with the matrix of first column ``c`` and first row ``r`` for the columns of ``b``."""
-    from scipy.linalg import solve_toeplitz as of_scipy
-
-    dtype = computing_dtype("solve_toeplitz", c, r, b)
-    c, r, b = (np.asarray(x, dtype) for x in (c, r, b))
-    if not b.size:
-        return np.zeros(b.shape, dtype)
-    try:
-        return np.asarray(of_scipy((c, r), b), dtype)
-    except np.linalg.LinAlgError as error:
-        raise NumgradLinAlgError(f"solve_toeplitz: of length {len(c)}: {error}") from None
+    shape = _toeplitz_shape(c, r, b)
+    batch = shape.shape[:-2]
+    c, r = (as_vectors(spread(x, batch, 1)) for x in (c, r))
+    b = as_stack(spread(b, batch), shape.dtype)
+    found, info = functions.toeplitz(c, r, b)
+    _raise_for("solve_toeplitz", info, batch)
+    return found.astype(shape.dtype, copy=False).reshape(shape.shape)
 
 
-toeplitz_solution.shape(lambda c, r, b: Meta(b.shape, computing_dtype("solve_toeplitz", c, r, b)))
+@toeplitz_solution.shape
+def _toeplitz_shape(c, r, b):
+    batch = stacks("solve_toeplitz", c.shape[:-1], r.shape[:-1], b.shape[:-2])
+    return Meta((*batch, *b.shape[-2:]), computing_dtype("solve_toeplitz", c, r, b))
+
+
+@toeplitz_solution.batch
+def _toeplitz_batch(
+    op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
+) -> Any:
+    c, r, b = operands
+    ndim = max(c.ndim + 1, r.ndim + 1, b.ndim)
+    return bind(op, (c.aligned(ndim - 1), r.aligned(ndim - 1), b.aligned(ndim)), {})
 
 
 def _sums_of_diagonals(x: Any) -> Any:
-    """Sums of the diagonals of a square matrix, from the lowest."""
-    n = x.shape[0]
-    flipped = x[:, ::-1]  # each row is moved by one more when rows get longer by one
-    longer = concat(flipped, 0 * flipped, axis=1)
-    moved = reshape(reshape(longer, (-1,))[: n * (2 * n - 1)], (n, 2 * n - 1))
-    return np.sum(moved, axis=0)[::-1]
+    """Sums of the diagonals of square matrices, from the lowest."""
+    n = x.shape[-1]
+    batch = x.shape[:-2]
+    flipped = x[..., ::-1]  # each row is moved by one more when rows get longer by one
+    longer = reshape(concat(flipped, 0 * flipped, axis=-1), (*batch, 2 * n * n))
+    moved = reshape(longer[..., : n * (2 * n - 1)], (*batch, n, 2 * n - 1))
+    return np.sum(moved, axis=-2)[..., ::-1]
 
 
 def _toeplitz_gradient(g: Any, c: Any, r: Any, y: Any) -> Any:
     z = toeplitz_solution(_with_first(np.conj(r), c), np.conj(c), g)
-    return -_sums_of_diagonals(matmul(z, np.conj(y).T))
+    return -_sums_of_diagonals(matmul(z, adjoint(y)))
 
 
 def _with_first(x: Any, c: Any) -> Any:
     """A first column whose first element is that of the diagonal, ``c[0]``."""
-    return concat(np.conj(c[:1]), x[1:], axis=0)
+    if x.shape[:-1] != c.shape[:-1]:
+        batch = np.broadcast_shapes(x.shape[:-1], c.shape[:-1])
+        x, c = (np.broadcast_to(v, (*batch, v.shape[-1])) for v in (x, c))
+    return concat(np.conj(c[..., :1]), x[..., 1:], axis=-1)
 
 
 def _toeplitz_vjp_c(g, c, r, y):
-    n = c.shape[0]
-    return _toeplitz_gradient(g, c, r, y)[:n][::-1]
+    n = c.shape[-1]
+    return _toeplitz_gradient(g, c, r, y)[..., :n][..., ::-1]
 
 
 def _toeplitz_vjp_r(g, c, r, y):
-    n = c.shape[0]
-    sums = _toeplitz_gradient(g, c, r, y)[n - 1 :]
-    return concat(0 * sums[:1], sums[1:], axis=0)  # the first element is not read
+    n = c.shape[-1]
+    sums = _toeplitz_gradient(g, c, r, y)[..., n - 1 :]
+    return concat(0 * sums[..., :1], sums[..., 1:], axis=-1)  # the first element is not read
 
 
 toeplitz_solution.vjp(
@@ -78,14 +113,19 @@ def solve_toeplitz(c_or_cr, b):
     ----------
     c_or_cr : array or pair of arrays
         The first column; or that and the first row, whose first element is not read. Without a row
-        it is the conjugate of the column.
+        it is the conjugate of the column. Axes before the last are those of a stack.
     b
-        A vector, or a matrix of several.
+        A vector, a matrix of several, or a stack of such.
 
     Returns
     -------
     Tensor
-        Of the shape of ``b``.
+        Of the shape of ``b``, with the stacks of all operands broadcast.
+
+    Raises
+    ------
+    NumgradLinAlgError
+        If a leading part of a matrix is singular.
 
     Examples
     --------
@@ -98,11 +138,14 @@ def solve_toeplitz(c_or_cr, b):
     else:
         c = as_operand(c_or_cr)
         r = np.conj(c)
-    c, r = reshape(c, (-1,)), reshape(r, (-1,))
-    if c.shape != r.shape or len(b.shape) not in (1, 2) or b.shape[0] != c.shape[0]:
+    if not (len(c.shape) and len(b.shape)) or c.shape[-1] != r.shape[-1]:
+        mismatch = True
+    else:
+        mismatch = b.shape[-2 if len(b.shape) > 1 else -1] != c.shape[-1]
+    if mismatch:
         raise NumgradValueError(
             f"solve_toeplitz: a column of shape {tuple(c.shape)}, a row of shape {tuple(r.shape)}, "
-            f"b of shape {tuple(b.shape)}: their first lengths must be equal"
+            f"b of shape {tuple(b.shape)}: their lengths must be equal"
         )
     vector = len(b.shape) == 1
     x = toeplitz_solution(c, r, expand_dims(b, -1) if vector else b)
@@ -129,21 +172,27 @@ solve_toeplitz.calls = [
 @primitive(internal=True, method=False, smooth=True)
 def banded_solution(ab, b, *, below, above):
     """Solve with the matrix of diagonals ``ab``, the highest first, for the columns of ``b``."""
-    from scipy.linalg import solve_banded as of_scipy
-
-    dtype = computing_dtype("solve_banded", ab, b)
-    if not b.size:
-        return np.zeros(b.shape, dtype)
-    try:
-        found = of_scipy((below, above), np.asarray(ab, dtype), np.asarray(b, dtype))
-    except np.linalg.LinAlgError as error:
-        raise NumgradLinAlgError(f"solve_banded: ab of shape {ab.shape}: {error}") from None
-    return np.asarray(found, dtype)
+    shape = _banded_shape(ab, b, below=below, above=above)
+    batch = shape.shape[:-2]
+    ab = as_stack(spread(ab, batch), shape.dtype)
+    b = as_stack(spread(b, batch), shape.dtype)
+    found, info = functions.banded(ab, b, below, above)
+    _raise_for("solve_banded", info, batch)
+    return found.reshape(shape.shape)
 
 
 @banded_solution.shape
 def _banded_shape(ab, b, *, below, above):
-    return Meta(b.shape, computing_dtype("solve_banded", ab, b))
+    batch = stacks("solve_banded", ab.shape[:-2], b.shape[:-2])
+    return Meta((*batch, *b.shape[-2:]), computing_dtype("solve_banded", ab, b))
+
+
+@banded_solution.batch
+def _banded_batch(
+    op: Op, operands: Sequence[BatchOperand], params: dict[str, Any], size: int
+) -> Any:
+    ndim = max(x.ndim for x in operands)
+    return bind(op, tuple([x.aligned(ndim) for x in operands]), params)
 
 
 def _rows_of_bands(below: int, above: int, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -155,16 +204,16 @@ def _rows_of_bands(below: int, above: int, n: int) -> tuple[np.ndarray, np.ndarr
 
 def _adjoint_bands(ab: Any, below: int, above: int) -> Any:
     """The bands of the adjoint: each diagonal moves along itself."""
-    n = ab.shape[1].__index__()
+    n = ab.shape[-1].__index__()
     columns, inside = _rows_of_bands(above, below, n)
     lines = np.repeat(np.arange(below + above, -1, -1)[:, None], n, axis=1)
-    return np.conj(ab[constant(lines), columns] * inside)
+    return np.conj(ab[..., constant(lines), columns] * inside)
 
 
 def _banded_vjp_ab(g, ab, y, below, above):
     z = banded_solution(_adjoint_bands(ab, below, above), g, below=above, above=below)
-    rows, inside = _rows_of_bands(below, above, ab.shape[1].__index__())
-    return -np.sum(z[rows] * np.conj(y), axis=-1) * inside
+    rows, inside = _rows_of_bands(below, above, ab.shape[-1].__index__())
+    return -np.sum(z[..., rows, :] * np.conj(y)[..., None, :, :], axis=-1) * inside
 
 
 banded_solution.vjp(
@@ -184,14 +233,20 @@ def solve_banded(l_and_u, ab, b):
     l_and_u : pair of ints
         Numbers of diagonals below and above the main one.
     ab
-        The diagonals in rows, the highest first: ``ab[u + i - j, j]`` is ``a[i, j]``.
+        The diagonals in rows, the highest first: ``ab[u + i - j, j]`` is ``a[i, j]``. Axes before
+        the last two are those of a stack.
     b
-        A vector, or a matrix of several.
+        A vector, a matrix of several, or a stack of such.
 
     Returns
     -------
     Tensor
-        Of the shape of ``b``.
+        Of the shape of ``b``, with the stacks of both operands broadcast.
+
+    Raises
+    ------
+    NumgradLinAlgError
+        If a matrix is singular.
 
     Examples
     --------
@@ -201,11 +256,11 @@ def solve_banded(l_and_u, ab, b):
     """
     ab, b = as_operand(ab), as_operand(b)
     below, above = (int(k) for k in l_and_u)
-    if len(ab.shape) != 2 or ab.shape[0] != below + above + 1:
+    if len(ab.shape) < 2 or ab.shape[-2] != below + above + 1:
         raise NumgradValueError(
             f"solve_banded: ab of shape {tuple(ab.shape)} must have {below} + {above} + 1 rows"
         )
-    if len(b.shape) not in (1, 2) or b.shape[0] != ab.shape[1]:
+    if not len(b.shape) or b.shape[-2 if len(b.shape) > 1 else -1] != ab.shape[-1]:
         raise NumgradValueError(
             f"solve_banded: shapes {tuple(ab.shape)} and {tuple(b.shape)}: b must have as many "
             "rows as ab has columns"
