@@ -205,7 +205,7 @@ def _spherical_decay(f: ExternalFunction) -> DeviceFunction:
 
 
 def _polynomial(whole: ExternalFunction, real: ExternalFunction, count: int) -> DeviceFunction:
-    """By a recurrence if order and argument suit, else a hypergeometric function, right at infinity."""
+    """By a recurrence for integer orders at finite places, else a hypergeometric function."""
     if count == 2:
 
         @outlined
