@@ -59,6 +59,21 @@ from numgrad.operations.special_functions.beta import betainc as betainc
 from numgrad.operations.special_functions.beta import betaincc as betaincc
 from numgrad.operations.special_functions.beta import betainccinv as betainccinv
 from numgrad.operations.special_functions.beta import betaincinv as betaincinv
+from numgrad.operations.special_functions.carlson import agm as agm
+from numgrad.operations.special_functions.carlson import elliprc as elliprc
+from numgrad.operations.special_functions.carlson import elliprd as elliprd
+from numgrad.operations.special_functions.carlson import elliprf as elliprf
+from numgrad.operations.special_functions.carlson import elliprg as elliprg
+from numgrad.operations.special_functions.complex_valued import hankel1 as hankel1
+from numgrad.operations.special_functions.complex_valued import hankel1e as hankel1e
+from numgrad.operations.special_functions.complex_valued import hankel2 as hankel2
+from numgrad.operations.special_functions.complex_valued import hankel2e as hankel2e
+from numgrad.operations.special_functions.complex_valued import kelvin as kelvin
+from numgrad.operations.special_functions.complex_valued import lambertw as lambertw
+from numgrad.operations.special_functions.complex_valued import modfresnelm as modfresnelm
+from numgrad.operations.special_functions.complex_valued import modfresnelp as modfresnelp
+from numgrad.operations.special_functions.complex_valued import voigt_profile as voigt_profile
+from numgrad.operations.special_functions.complex_valued import wofz as wofz
 from numgrad.operations.special_functions.convex import boxcox as boxcox
 from numgrad.operations.special_functions.convex import boxcox1p as boxcox1p
 from numgrad.operations.special_functions.convex import cosm1 as cosm1
@@ -74,12 +89,18 @@ from numgrad.operations.special_functions.convex import rel_entr as rel_entr
 from numgrad.operations.special_functions.convex import xlog1py as xlog1py
 from numgrad.operations.special_functions.convex import xlogy as xlogy
 from numgrad.operations.special_functions.counting import comb as comb
+from numgrad.operations.special_functions.counting import diric as diric
 from numgrad.operations.special_functions.counting import factorial as factorial
 from numgrad.operations.special_functions.counting import log_softmax as log_softmax
 from numgrad.operations.special_functions.counting import logsumexp as logsumexp
 from numgrad.operations.special_functions.counting import multigammaln as multigammaln
 from numgrad.operations.special_functions.counting import perm as perm
 from numgrad.operations.special_functions.counting import softmax as softmax
+from numgrad.operations.special_functions.degrees import cosdg as cosdg
+from numgrad.operations.special_functions.degrees import cotdg as cotdg
+from numgrad.operations.special_functions.degrees import radian as radian
+from numgrad.operations.special_functions.degrees import sindg as sindg
+from numgrad.operations.special_functions.degrees import tandg as tandg
 from numgrad.operations.special_functions.distributions import bdtr as bdtr
 from numgrad.operations.special_functions.distributions import bdtrc as bdtrc
 from numgrad.operations.special_functions.distributions import chdtr as chdtr
@@ -131,11 +152,70 @@ from numgrad.operations.special_functions.hypergeometric import hyperu as hyperu
 from numgrad.operations.special_functions.hypergeometric import spence as spence
 from numgrad.operations.special_functions.hypergeometric import wrightomega as wrightomega
 from numgrad.operations.special_functions.integrals import airy as airy
+from numgrad.operations.special_functions.integrals import airye as airye
+from numgrad.operations.special_functions.integrals import ellipj as ellipj
 from numgrad.operations.special_functions.integrals import fresnel as fresnel
-from numgrad.operations.special_functions.integrals import lambertw as lambertw
+from numgrad.operations.special_functions.integrals import it2i0k0 as it2i0k0
+from numgrad.operations.special_functions.integrals import it2j0y0 as it2j0y0
+from numgrad.operations.special_functions.integrals import itairy as itairy
+from numgrad.operations.special_functions.integrals import iti0k0 as iti0k0
+from numgrad.operations.special_functions.integrals import itj0y0 as itj0y0
 from numgrad.operations.special_functions.integrals import shichi as shichi
 from numgrad.operations.special_functions.integrals import sici as sici
-from numgrad.operations.special_functions.integrals import wofz as wofz
+from numgrad.operations.special_functions.inverse_parameters import bdtri as bdtri
+from numgrad.operations.special_functions.inverse_parameters import bdtrik as bdtrik
+from numgrad.operations.special_functions.inverse_parameters import bdtrin as bdtrin
+from numgrad.operations.special_functions.inverse_parameters import btdtria as btdtria
+from numgrad.operations.special_functions.inverse_parameters import btdtrib as btdtrib
+from numgrad.operations.special_functions.inverse_parameters import chdtriv as chdtriv
+from numgrad.operations.special_functions.inverse_parameters import fdtridfd as fdtridfd
+from numgrad.operations.special_functions.inverse_parameters import gdtria as gdtria
+from numgrad.operations.special_functions.inverse_parameters import gdtrib as gdtrib
+from numgrad.operations.special_functions.inverse_parameters import gdtrix as gdtrix
+from numgrad.operations.special_functions.inverse_parameters import nbdtri as nbdtri
+from numgrad.operations.special_functions.inverse_parameters import nbdtrik as nbdtrik
+from numgrad.operations.special_functions.inverse_parameters import nbdtrin as nbdtrin
+from numgrad.operations.special_functions.inverse_parameters import nrdtrimn as nrdtrimn
+from numgrad.operations.special_functions.inverse_parameters import nrdtrisd as nrdtrisd
+from numgrad.operations.special_functions.inverse_parameters import pdtri as pdtri
+from numgrad.operations.special_functions.inverse_parameters import pdtrik as pdtrik
+from numgrad.operations.special_functions.inverse_parameters import stdtridf as stdtridf
+from numgrad.operations.special_functions.kelvin import bei as bei
+from numgrad.operations.special_functions.kelvin import beip as beip
+from numgrad.operations.special_functions.kelvin import ber as ber
+from numgrad.operations.special_functions.kelvin import berp as berp
+from numgrad.operations.special_functions.kelvin import besselpoly as besselpoly
+from numgrad.operations.special_functions.kelvin import it2struve0 as it2struve0
+from numgrad.operations.special_functions.kelvin import itmodstruve0 as itmodstruve0
+from numgrad.operations.special_functions.kelvin import itstruve0 as itstruve0
+from numgrad.operations.special_functions.kelvin import kei as kei
+from numgrad.operations.special_functions.kelvin import keip as keip
+from numgrad.operations.special_functions.kelvin import ker as ker
+from numgrad.operations.special_functions.kelvin import kerp as kerp
+from numgrad.operations.special_functions.noncentral import chndtr as chndtr
+from numgrad.operations.special_functions.noncentral import chndtridf as chndtridf
+from numgrad.operations.special_functions.noncentral import chndtrinc as chndtrinc
+from numgrad.operations.special_functions.noncentral import chndtrix as chndtrix
+from numgrad.operations.special_functions.noncentral import kolmogi as kolmogi
+from numgrad.operations.special_functions.noncentral import kolmogorov as kolmogorov
+from numgrad.operations.special_functions.noncentral import log_wright_bessel as log_wright_bessel
+from numgrad.operations.special_functions.noncentral import ncfdtr as ncfdtr
+from numgrad.operations.special_functions.noncentral import ncfdtri as ncfdtri
+from numgrad.operations.special_functions.noncentral import tklmbda as tklmbda
+from numgrad.operations.special_functions.noncentral import wright_bessel as wright_bessel
+from numgrad.operations.special_functions.pairs import mathieu_a as mathieu_a
+from numgrad.operations.special_functions.pairs import mathieu_b as mathieu_b
+from numgrad.operations.special_functions.pairs import mathieu_cem as mathieu_cem
+from numgrad.operations.special_functions.pairs import mathieu_modcem1 as mathieu_modcem1
+from numgrad.operations.special_functions.pairs import mathieu_modcem2 as mathieu_modcem2
+from numgrad.operations.special_functions.pairs import mathieu_modsem1 as mathieu_modsem1
+from numgrad.operations.special_functions.pairs import mathieu_modsem2 as mathieu_modsem2
+from numgrad.operations.special_functions.pairs import mathieu_sem as mathieu_sem
+from numgrad.operations.special_functions.pairs import pbdv as pbdv
+from numgrad.operations.special_functions.pairs import pbvv as pbvv
+from numgrad.operations.special_functions.pairs import pbwa as pbwa
+from numgrad.operations.special_functions.polynomials import eval_chebyc as eval_chebyc
+from numgrad.operations.special_functions.polynomials import eval_chebys as eval_chebys
 from numgrad.operations.special_functions.polynomials import eval_chebyt as eval_chebyt
 from numgrad.operations.special_functions.polynomials import eval_chebyu as eval_chebyu
 from numgrad.operations.special_functions.polynomials import eval_gegenbauer as eval_gegenbauer
@@ -145,11 +225,36 @@ from numgrad.operations.special_functions.polynomials import eval_hermitenorm as
 from numgrad.operations.special_functions.polynomials import eval_jacobi as eval_jacobi
 from numgrad.operations.special_functions.polynomials import eval_laguerre as eval_laguerre
 from numgrad.operations.special_functions.polynomials import eval_legendre as eval_legendre
+from numgrad.operations.special_functions.polynomials import eval_sh_chebyt as eval_sh_chebyt
+from numgrad.operations.special_functions.polynomials import eval_sh_chebyu as eval_sh_chebyu
+from numgrad.operations.special_functions.polynomials import eval_sh_jacobi as eval_sh_jacobi
+from numgrad.operations.special_functions.polynomials import eval_sh_legendre as eval_sh_legendre
+from numgrad.operations.special_functions.polynomials import lpmv as lpmv
+from numgrad.operations.special_functions.spheroidal import obl_ang1 as obl_ang1
+from numgrad.operations.special_functions.spheroidal import obl_ang1_cv as obl_ang1_cv
+from numgrad.operations.special_functions.spheroidal import obl_cv as obl_cv
+from numgrad.operations.special_functions.spheroidal import obl_rad1 as obl_rad1
+from numgrad.operations.special_functions.spheroidal import obl_rad1_cv as obl_rad1_cv
+from numgrad.operations.special_functions.spheroidal import pro_ang1 as pro_ang1
+from numgrad.operations.special_functions.spheroidal import pro_ang1_cv as pro_ang1_cv
+from numgrad.operations.special_functions.spheroidal import pro_cv as pro_cv
+from numgrad.operations.special_functions.spheroidal import pro_rad1 as pro_rad1
+from numgrad.operations.special_functions.spheroidal import pro_rad1_cv as pro_rad1_cv
 
 __all__ = [
+    "agm",
     "airy",
+    "airye",
     "bdtr",
     "bdtrc",
+    "bdtri",
+    "bdtrik",
+    "bdtrin",
+    "bei",
+    "beip",
+    "ber",
+    "berp",
+    "besselpoly",
     "beta",
     "betainc",
     "betaincc",
@@ -159,19 +264,34 @@ __all__ = [
     "binom",
     "boxcox",
     "boxcox1p",
+    "btdtria",
+    "btdtrib",
     "cbrt",
     "chdtr",
     "chdtrc",
     "chdtri",
+    "chdtriv",
+    "chndtr",
+    "chndtridf",
+    "chndtrinc",
+    "chndtrix",
     "comb",
+    "cosdg",
     "cosm1",
+    "cotdg",
     "dawsn",
     "digamma",
+    "diric",
     "ellipe",
     "ellipeinc",
+    "ellipj",
     "ellipk",
     "ellipkinc",
     "ellipkm1",
+    "elliprc",
+    "elliprd",
+    "elliprf",
+    "elliprg",
     "entr",
     "erf",
     "erfc",
@@ -179,6 +299,8 @@ __all__ = [
     "erfcx",
     "erfi",
     "erfinv",
+    "eval_chebyc",
+    "eval_chebys",
     "eval_chebyt",
     "eval_chebyu",
     "eval_gegenbauer",
@@ -188,6 +310,10 @@ __all__ = [
     "eval_jacobi",
     "eval_laguerre",
     "eval_legendre",
+    "eval_sh_chebyt",
+    "eval_sh_chebyu",
+    "eval_sh_jacobi",
+    "eval_sh_legendre",
     "exp1",
     "exp2",
     "exp10",
@@ -200,6 +326,7 @@ __all__ = [
     "fdtr",
     "fdtrc",
     "fdtri",
+    "fdtridfd",
     "fresnel",
     "gamma",
     "gammainc",
@@ -210,6 +337,13 @@ __all__ = [
     "gammasgn",
     "gdtr",
     "gdtrc",
+    "gdtria",
+    "gdtrib",
+    "gdtrix",
+    "hankel1",
+    "hankel1e",
+    "hankel2",
+    "hankel2e",
     "huber",
     "hyp0f1",
     "hyp1f1",
@@ -221,6 +355,14 @@ __all__ = [
     "i1e",
     "inv_boxcox",
     "inv_boxcox1p",
+    "it2i0k0",
+    "it2j0y0",
+    "it2struve0",
+    "itairy",
+    "iti0k0",
+    "itj0y0",
+    "itmodstruve0",
+    "itstruve0",
     "iv",
     "ive",
     "j0",
@@ -232,8 +374,15 @@ __all__ = [
     "k0e",
     "k1",
     "k1e",
+    "kei",
+    "keip",
+    "kelvin",
+    "ker",
+    "kerp",
     "kl_div",
     "kn",
+    "kolmogi",
+    "kolmogorov",
     "kv",
     "kve",
     "lambertw",
@@ -241,30 +390,66 @@ __all__ = [
     "log_expit",
     "log_ndtr",
     "log_softmax",
+    "log_wright_bessel",
     "loggamma",
     "logit",
     "logsumexp",
+    "lpmv",
+    "mathieu_a",
+    "mathieu_b",
+    "mathieu_cem",
+    "mathieu_modcem1",
+    "mathieu_modcem2",
+    "mathieu_modsem1",
+    "mathieu_modsem2",
+    "mathieu_sem",
+    "modfresnelm",
+    "modfresnelp",
     "modstruve",
     "multigammaln",
     "nbdtr",
     "nbdtrc",
+    "nbdtri",
+    "nbdtrik",
+    "nbdtrin",
+    "ncfdtr",
+    "ncfdtri",
     "ndtr",
     "ndtri",
     "ndtri_exp",
+    "nrdtrimn",
+    "nrdtrisd",
+    "obl_ang1",
+    "obl_ang1_cv",
+    "obl_cv",
+    "obl_rad1",
+    "obl_rad1_cv",
     "owens_t",
+    "pbdv",
+    "pbvv",
+    "pbwa",
     "pdtr",
     "pdtrc",
+    "pdtri",
+    "pdtrik",
     "perm",
     "poch",
     "polygamma",
     "powm1",
+    "pro_ang1",
+    "pro_ang1_cv",
+    "pro_cv",
+    "pro_rad1",
+    "pro_rad1_cv",
     "pseudo_huber",
     "psi",
+    "radian",
     "rel_entr",
     "rgamma",
     "round",
     "shichi",
     "sici",
+    "sindg",
     "softmax",
     "spence",
     "spherical_in",
@@ -272,9 +457,14 @@ __all__ = [
     "spherical_kn",
     "spherical_yn",
     "stdtr",
+    "stdtridf",
     "stdtrit",
     "struve",
+    "tandg",
+    "tklmbda",
+    "voigt_profile",
     "wofz",
+    "wright_bessel",
     "wrightomega",
     "xlog1py",
     "xlogy",

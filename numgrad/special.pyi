@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from numgrad import Tensor
 from numgrad.operations.special_functions.counting import comb as comb
+from numgrad.operations.special_functions.counting import diric as diric
 from numgrad.operations.special_functions.counting import factorial as factorial
 from numgrad.operations.special_functions.counting import log_softmax as log_softmax
 from numgrad.operations.special_functions.counting import logsumexp as logsumexp
@@ -18,14 +19,44 @@ from numgrad.operations.special_functions.counting import softmax as softmax
 _Array: TypeAlias = "Tensor | ArrayLike"
 _Axis: TypeAlias = int | Sequence[int] | None
 
+def agm(a: _Array, b: _Array) -> Tensor:
+    """Arithmetic-geometric mean of two numbers of one sign."""
+
 def airy(z: _Array) -> tuple[Tensor, ...]:
     """Airy functions and their derivatives at real places."""
+
+def airye(z: _Array) -> tuple[Tensor, ...]:
+    """Airy functions and their derivatives, scaled; the first two are NaN below 0."""
 
 def bdtr(k: _Array, n: _Array, p: _Array) -> Tensor:
     """Probability of at most ``k`` successes in ``n`` trials of probability ``p``."""
 
 def bdtrc(k: _Array, n: _Array, p: _Array) -> Tensor:
     """Probability of more than ``k`` successes in ``n`` trials of probability ``p``."""
+
+def bdtri(k: _Array, n: _Array, p: _Array) -> Tensor:
+    """The chance of success for which ``bdtr`` of ``k`` and ``n`` is ``p``."""
+
+def bdtrik(p: _Array, n: _Array, x: _Array) -> Tensor:
+    """The real number ``k`` for which ``bdtr(k, n, x)`` is ``p``."""
+
+def bdtrin(k: _Array, p: _Array, x: _Array) -> Tensor:
+    """The real number ``n`` of trials for which ``bdtr(k, n, x)`` is ``p``."""
+
+def bei(x: _Array) -> Tensor:
+    """Kelvin function bei, the imaginary part of ``J0(x exp(3 pi i / 4))``."""
+
+def beip(x: _Array) -> Tensor:
+    """Derivative of the Kelvin function bei."""
+
+def ber(x: _Array) -> Tensor:
+    """Kelvin function ber, the real part of ``J0(x exp(3 pi i / 4))``."""
+
+def berp(x: _Array) -> Tensor:
+    """Derivative of the Kelvin function ber."""
+
+def besselpoly(a: _Array, lmb: _Array, nu: _Array) -> Tensor:
+    """Integral of ``x**lmb * jv(nu, 2 * a * x)`` from 0 to 1; with a gradient in ``a`` alone."""
 
 def beta(a: _Array, b: _Array) -> Tensor:
     """Beta function, ``gamma(a) gamma(b) / gamma(a + b)``."""
@@ -54,6 +85,12 @@ def boxcox(x: _Array, lmbda: _Array) -> Tensor:
 def boxcox1p(x: _Array, lmbda: _Array) -> Tensor:
     """Power transform of ``1 + x``, accurate for small operands."""
 
+def btdtria(p: _Array, b: _Array, x: _Array) -> Tensor:
+    """The ``a`` for which ``betainc(a, b, x)`` is ``p``."""
+
+def btdtrib(a: _Array, p: _Array, x: _Array) -> Tensor:
+    """The ``b`` for which ``betainc(a, b, x)`` is ``p``."""
+
 def cbrt(x: _Array) -> Tensor:
     """Real cube root."""
 
@@ -66,8 +103,29 @@ def chdtrc(v: _Array, x: _Array) -> Tensor:
 def chdtri(v: _Array, p: _Array) -> Tensor:
     """Inverse of ``chdtrc``."""
 
+def chdtriv(p: _Array, x: _Array) -> Tensor:
+    """The degrees of freedom ``v`` for which ``chdtr(v, x)`` is ``p``."""
+
+def chndtr(x: _Array, df: _Array, nc: _Array) -> Tensor:
+    """Distribution function of noncentral chi-squared."""
+
+def chndtridf(x: _Array, p: _Array, nc: _Array) -> Tensor:
+    """The degrees of freedom for which ``chndtr(x, df, nc)`` is ``p``."""
+
+def chndtrinc(x: _Array, df: _Array, p: _Array) -> Tensor:
+    """The noncentrality for which ``chndtr(x, df, nc)`` is ``p``."""
+
+def chndtrix(p: _Array, df: _Array, nc: _Array) -> Tensor:
+    """Quantile of noncentral chi-squared, the inverse of ``chndtr``."""
+
+def cosdg(x: _Array) -> Tensor:
+    """Cosine of degrees."""
+
 def cosm1(x: _Array) -> Tensor:
     """``cos(x) - 1``, accurate for small operands."""
+
+def cotdg(x: _Array) -> Tensor:
+    """Cotangent of degrees."""
 
 def dawsn(x: _Array) -> Tensor:
     """Dawson's integral, ``exp(-x**2)`` times the integral of ``exp(t**2)``."""
@@ -81,6 +139,9 @@ def ellipe(m: _Array) -> Tensor:
 def ellipeinc(phi: _Array, m: _Array) -> Tensor:
     """Incomplete elliptic integral of the second kind."""
 
+def ellipj(u: _Array, m: _Array) -> tuple[Tensor, ...]:
+    """Jacobi's elliptic functions; the derivative in ``m`` is NaN at ``m = 1``."""
+
 def ellipk(m: _Array) -> Tensor:
     """Complete elliptic integral of the first kind."""
 
@@ -89,6 +150,18 @@ def ellipkinc(phi: _Array, m: _Array) -> Tensor:
 
 def ellipkm1(p: _Array) -> Tensor:
     """Complete elliptic integral of the first kind around ``m = 1``: ``ellipk(1 - p)``."""
+
+def elliprc(a: _Array, b: _Array) -> Tensor:
+    """Degenerate symmetric elliptic integral, ``elliprf(a, b, b)``."""
+
+def elliprd(a: _Array, b: _Array, c: _Array) -> Tensor:
+    """Symmetric elliptic integral of the second kind, symmetric in ``a`` and ``b`` alone."""
+
+def elliprf(a: _Array, b: _Array, c: _Array) -> Tensor:
+    """Completely symmetric elliptic integral of the first kind."""
+
+def elliprg(a: _Array, b: _Array, c: _Array) -> Tensor:
+    """Completely symmetric elliptic integral of the second kind."""
 
 def entr(x: _Array) -> Tensor:
     """Summand ``-x log(x)`` of the entropy, ``-inf`` for negative operands."""
@@ -110,6 +183,12 @@ def erfi(x: _Array) -> Tensor:
 
 def erfinv(x: _Array) -> Tensor:
     """Inverse of the error function."""
+
+def eval_chebyc(n: _Array, x: _Array) -> Tensor:
+    """Chebyshev polynomial of the first kind on -2 to 2."""
+
+def eval_chebys(n: _Array, x: _Array) -> Tensor:
+    """Chebyshev polynomial of the second kind on -2 to 2."""
 
 def eval_chebyt(n: _Array, x: _Array) -> Tensor:
     """Chebyshev polynomial of the first kind."""
@@ -137,6 +216,18 @@ def eval_laguerre(n: _Array, x: _Array) -> Tensor:
 
 def eval_legendre(n: _Array, x: _Array) -> Tensor:
     """Legendre polynomial."""
+
+def eval_sh_chebyt(n: _Array, x: _Array) -> Tensor:
+    """Chebyshev polynomial of the first kind on 0 to 1."""
+
+def eval_sh_chebyu(n: _Array, x: _Array) -> Tensor:
+    """Chebyshev polynomial of the second kind on 0 to 1."""
+
+def eval_sh_jacobi(n: _Array, p: _Array, q: _Array, x: _Array) -> Tensor:
+    """Jacobi polynomial on 0 to 1, with leading coefficient 1."""
+
+def eval_sh_legendre(n: _Array, x: _Array) -> Tensor:
+    """Legendre polynomial on 0 to 1."""
 
 def exp1(x: _Array) -> Tensor:
     """Exponential integral of ``exp(-t) / t`` from ``x`` on."""
@@ -171,6 +262,9 @@ def fdtrc(dfn: _Array, dfd: _Array, x: _Array) -> Tensor:
 def fdtri(dfn: _Array, dfd: _Array, p: _Array) -> Tensor:
     """Quantile of Fisher's F, the inverse of ``fdtr``."""
 
+def fdtridfd(dfn: _Array, p: _Array, x: _Array) -> Tensor:
+    """The ``dfd`` for which ``fdtr(dfn, dfd, x)`` is ``p``."""
+
 def fresnel(z: _Array) -> tuple[Tensor, ...]:
     """Fresnel integrals."""
 
@@ -200,6 +294,27 @@ def gdtr(a: _Array, b: _Array, x: _Array) -> Tensor:
 
 def gdtrc(a: _Array, b: _Array, x: _Array) -> Tensor:
     """Complement of the distribution function of the gamma distribution."""
+
+def gdtria(p: _Array, b: _Array, x: _Array) -> Tensor:
+    """The rate ``a`` for which ``gdtr(a, b, x)`` is ``p``."""
+
+def gdtrib(a: _Array, p: _Array, x: _Array) -> Tensor:
+    """The shape ``b`` for which ``gdtr(a, b, x)`` is ``p``."""
+
+def gdtrix(a: _Array, b: _Array, p: _Array) -> Tensor:
+    """The quantile ``x`` for which ``gdtr(a, b, x)`` is ``p``."""
+
+def hankel1(v: _Array, z: _Array) -> Tensor:
+    """Hankel function of the first kind; complex."""
+
+def hankel1e(v: _Array, z: _Array) -> Tensor:
+    """``hankel1(v, z) * exp(-1j * z)``, with derivatives as that has."""
+
+def hankel2(v: _Array, z: _Array) -> Tensor:
+    """Hankel function of the second kind; complex, with derivatives as ``hankel1``."""
+
+def hankel2e(v: _Array, z: _Array) -> Tensor:
+    """``hankel2(v, z) * exp(1j * z)``, with derivatives as that has."""
 
 def huber(delta: _Array, r: _Array) -> Tensor:
     """Huber's loss: ``r**2 / 2`` up to ``delta``, from there on linear."""
@@ -234,6 +349,30 @@ def inv_boxcox(x: _Array, lmbda: _Array) -> Tensor:
 def inv_boxcox1p(x: _Array, lmbda: _Array) -> Tensor:
     """Inverse of ``boxcox1p``."""
 
+def it2i0k0(x: _Array) -> tuple[Tensor, ...]:
+    """Integrals of modified Bessel functions of order 0 over their argument."""
+
+def it2j0y0(x: _Array) -> tuple[Tensor, ...]:
+    """Integrals of Bessel functions of order 0 over their argument."""
+
+def it2struve0(x: _Array) -> Tensor:
+    """Integral of the Struve function of order 0 over its argument, from ``x`` on."""
+
+def itairy(x: _Array) -> tuple[Tensor, ...]:
+    """Integrals of Airy functions from 0."""
+
+def iti0k0(x: _Array) -> tuple[Tensor, ...]:
+    """Integrals of modified Bessel functions of order 0."""
+
+def itj0y0(x: _Array) -> tuple[Tensor, ...]:
+    """Integrals of Bessel functions of order 0."""
+
+def itmodstruve0(x: _Array) -> Tensor:
+    """Integral of the modified Struve function of order 0 from 0 to ``x``."""
+
+def itstruve0(x: _Array) -> Tensor:
+    """Integral of the Struve function of order 0 from 0 to ``x``."""
+
 def iv(v: _Array, z: _Array) -> Tensor:
     """Modified Bessel function of the first kind of real order."""
 
@@ -267,11 +406,32 @@ def k1(x: _Array) -> Tensor:
 def k1e(x: _Array) -> Tensor:
     """``k1(x) * exp(x)``."""
 
+def kei(x: _Array) -> Tensor:
+    """Kelvin function kei, the imaginary part of ``K0(x exp(pi i / 4))``."""
+
+def keip(x: _Array) -> Tensor:
+    """Derivative of the Kelvin function kei."""
+
+def kelvin(x: _Array) -> tuple[Tensor, ...]:
+    """Kelvin functions and their derivatives as complex numbers."""
+
+def ker(x: _Array) -> Tensor:
+    """Kelvin function ker, the real part of ``K0(x exp(pi i / 4))``."""
+
+def kerp(x: _Array) -> Tensor:
+    """Derivative of the Kelvin function ker."""
+
 def kl_div(a: _Array, b: _Array) -> Tensor:
     """Summand ``a log(a / b) - a + b`` of the Kullback-Leibler divergence."""
 
 def kn(n: _Array, x: _Array) -> Tensor:
     """Modified Bessel function of the second kind of integer order; others are truncated."""
+
+def kolmogi(p: _Array) -> Tensor:
+    """Inverse of ``kolmogorov``."""
+
+def kolmogorov(x: _Array) -> Tensor:
+    """Probability that the scaled distance of a sample from its distribution is larger."""
 
 def kv(v: _Array, z: _Array) -> Tensor:
     """Modified Bessel function of the second kind of real order."""
@@ -291,11 +451,47 @@ def log_expit(x: _Array) -> Tensor:
 def log_ndtr(x: _Array) -> Tensor:
     """Logarithm of the probability that a standard normal number is smaller."""
 
+def log_wright_bessel(a: _Array, b: _Array, x: _Array) -> Tensor:
+    """Logarithm of Wright's generalized Bessel function; with a gradient in ``x`` alone."""
+
 def loggamma(x: _Array) -> Tensor:
     """Logarithm of the gamma function, NaN for negative operands."""
 
 def logit(x: _Array) -> Tensor:
     """Inverse of the logistic function, ``log(x / (1 - x))``."""
+
+def lpmv(m: _Array, v: _Array, x: _Array) -> Tensor:
+    """Associated Legendre function of integer order ``m`` and real degree ``v``, from -1 to 1."""
+
+def mathieu_a(m: _Array, q: _Array) -> Tensor:
+    """Characteristic value of the even Mathieu functions of order ``m``; without gradients."""
+
+def mathieu_b(m: _Array, q: _Array) -> Tensor:
+    """Characteristic value of the odd Mathieu functions of order ``m``; without gradients."""
+
+def mathieu_cem(m: _Array, q: _Array, x: _Array) -> tuple[Tensor, ...]:
+    """Even Mathieu function and its derivative, of an argument in degrees."""
+
+def mathieu_modcem1(m: _Array, q: _Array, x: _Array) -> tuple[Tensor, ...]:
+    """Even modified Mathieu function of the first kind and its derivative."""
+
+def mathieu_modcem2(m: _Array, q: _Array, x: _Array) -> tuple[Tensor, ...]:
+    """Even modified Mathieu function of the second kind and its derivative."""
+
+def mathieu_modsem1(m: _Array, q: _Array, x: _Array) -> tuple[Tensor, ...]:
+    """Odd modified Mathieu function of the first kind and its derivative."""
+
+def mathieu_modsem2(m: _Array, q: _Array, x: _Array) -> tuple[Tensor, ...]:
+    """Odd modified Mathieu function of the second kind and its derivative."""
+
+def mathieu_sem(m: _Array, q: _Array, x: _Array) -> tuple[Tensor, ...]:
+    """Odd Mathieu function and its derivative, of an argument in degrees."""
+
+def modfresnelm(x: _Array) -> tuple[Tensor, ...]:
+    """Modified Fresnel integrals of negative sign; complex."""
+
+def modfresnelp(x: _Array) -> tuple[Tensor, ...]:
+    """Modified Fresnel integrals of positive sign; complex."""
 
 def modstruve(v: _Array, x: _Array) -> Tensor:
     """Modified Struve function; no gradient with respect to the order."""
@@ -306,6 +502,21 @@ def nbdtr(k: _Array, n: _Array, p: _Array) -> Tensor:
 def nbdtrc(k: _Array, n: _Array, p: _Array) -> Tensor:
     """Probability of more than ``k`` failures before the ``n``-th success."""
 
+def nbdtri(k: _Array, n: _Array, p: _Array) -> Tensor:
+    """The chance of success for which ``nbdtr`` of ``k`` and ``n`` is ``p``."""
+
+def nbdtrik(p: _Array, n: _Array, x: _Array) -> Tensor:
+    """The real number ``k`` for which ``nbdtr(k, n, x)`` is ``p``."""
+
+def nbdtrin(k: _Array, p: _Array, x: _Array) -> Tensor:
+    """The real number ``n`` of successes for which ``nbdtr(k, n, x)`` is ``p``."""
+
+def ncfdtr(dfn: _Array, dfd: _Array, nc: _Array, f: _Array) -> Tensor:
+    """Distribution function of noncentral F; no gradients with respect to degrees of freedom."""
+
+def ncfdtri(dfn: _Array, dfd: _Array, nc: _Array, p: _Array) -> Tensor:
+    """Quantile of noncentral F, the inverse of ``ncfdtr``."""
+
 def ndtr(x: _Array) -> Tensor:
     """Probability that a standard normal number is smaller."""
 
@@ -315,14 +526,50 @@ def ndtri(p: _Array) -> Tensor:
 def ndtri_exp(x: _Array) -> Tensor:
     """Inverse of ``log_ndtr``."""
 
+def nrdtrimn(p: _Array, std: _Array, x: _Array) -> Tensor:
+    """The mean of the normal distribution of which ``p`` is the probability below ``x``."""
+
+def nrdtrisd(mn: _Array, p: _Array, x: _Array) -> Tensor:
+    """The standard deviation of the normal distribution with probability ``p`` below ``x``."""
+
+def obl_ang1(m: _Array, n: _Array, c: _Array, x: _Array) -> tuple[Tensor, ...]:
+    """Oblate spheroidal angular function of the first kind and its derivative."""
+
+def obl_ang1_cv(m: _Array, n: _Array, c: _Array, cv: _Array, x: _Array) -> tuple[Tensor, ...]:
+    """Oblate spheroidal angular function and its derivative, of a given characteristic value."""
+
+def obl_cv(m: _Array, n: _Array, c: _Array) -> Tensor:
+    """Characteristic value of oblate spheroidal wave functions; without gradients."""
+
+def obl_rad1(m: _Array, n: _Array, c: _Array, x: _Array) -> tuple[Tensor, ...]:
+    """Oblate spheroidal radial function of the first kind and its derivative."""
+
+def obl_rad1_cv(m: _Array, n: _Array, c: _Array, cv: _Array, x: _Array) -> tuple[Tensor, ...]:
+    """Oblate spheroidal radial function and its derivative, of a given characteristic value."""
+
 def owens_t(a: _Array, b: _Array) -> Tensor:
     """Owen's T function: probability of ``X > a`` and ``0 < Y < b X`` for standard normal ones."""
+
+def pbdv(v: _Array, x: _Array) -> tuple[Tensor, ...]:
+    """Parabolic cylinder function D and its derivative."""
+
+def pbvv(v: _Array, x: _Array) -> tuple[Tensor, ...]:
+    """Parabolic cylinder function V and its derivative."""
+
+def pbwa(a: _Array, x: _Array) -> tuple[Tensor, ...]:
+    """Parabolic cylinder function W and its derivative, for operands up to about 5."""
 
 def pdtr(k: _Array, m: _Array) -> Tensor:
     """Probability of at most ``k`` events in a Poisson process of mean ``m``."""
 
 def pdtrc(k: _Array, m: _Array) -> Tensor:
     """Probability of more than ``k`` events in a Poisson process of mean ``m``."""
+
+def pdtri(k: _Array, p: _Array) -> Tensor:
+    """The mean for which ``pdtr(k, m)`` is ``p``."""
+
+def pdtrik(p: _Array, m: _Array) -> Tensor:
+    """The real number ``k`` of events for which ``pdtr(k, m)`` is ``p``."""
 
 def poch(z: _Array, m: _Array) -> Tensor:
     """Rising factorial ``gamma(z + m) / gamma(z)``."""
@@ -333,11 +580,29 @@ def polygamma(n: _Array, x: _Array) -> Tensor:
 def powm1(a: _Array, b: _Array) -> Tensor:
     """``a**b - 1``, accurate where that is small."""
 
+def pro_ang1(m: _Array, n: _Array, c: _Array, x: _Array) -> tuple[Tensor, ...]:
+    """Prolate spheroidal angular function of the first kind and its derivative."""
+
+def pro_ang1_cv(m: _Array, n: _Array, c: _Array, cv: _Array, x: _Array) -> tuple[Tensor, ...]:
+    """Prolate spheroidal angular function and its derivative, of a given characteristic value."""
+
+def pro_cv(m: _Array, n: _Array, c: _Array) -> Tensor:
+    """Characteristic value of prolate spheroidal wave functions; without gradients."""
+
+def pro_rad1(m: _Array, n: _Array, c: _Array, x: _Array) -> tuple[Tensor, ...]:
+    """Prolate spheroidal radial function of the first kind and its derivative."""
+
+def pro_rad1_cv(m: _Array, n: _Array, c: _Array, cv: _Array, x: _Array) -> tuple[Tensor, ...]:
+    """Prolate spheroidal radial function and its derivative, of a given characteristic value."""
+
 def pseudo_huber(delta: _Array, r: _Array) -> Tensor:
     """Smooth form of Huber's loss, ``delta**2 (sqrt(1 + (r / delta)**2) - 1)``."""
 
 def psi(x: _Array) -> Tensor:
     """Derivative of ``gammaln``."""
+
+def radian(d: _Array, m: _Array, s: _Array) -> Tensor:
+    """Radians of degrees, minutes and seconds of arc."""
 
 def rel_entr(a: _Array, b: _Array) -> Tensor:
     """Summand ``a log(a / b)`` of the relative entropy."""
@@ -353,6 +618,9 @@ def shichi(x: _Array) -> tuple[Tensor, ...]:
 
 def sici(x: _Array) -> tuple[Tensor, ...]:
     """Sine and cosine integrals."""
+
+def sindg(x: _Array) -> Tensor:
+    """Sine of degrees."""
 
 def spence(z: _Array) -> Tensor:
     """Dilogarithm of ``1 - z``, the integral of ``log(t) / (1 - t)`` from 1 to ``z``."""
@@ -372,14 +640,29 @@ def spherical_yn(n: _Array, z: _Array) -> Tensor:
 def stdtr(df: _Array, t: _Array) -> Tensor:
     """Distribution function of Student's t."""
 
+def stdtridf(p: _Array, t: _Array) -> Tensor:
+    """The degrees of freedom ``df`` for which ``stdtr(df, t)`` is ``p``."""
+
 def stdtrit(df: _Array, p: _Array) -> Tensor:
     """Quantile of Student's t, the inverse of ``stdtr``."""
 
 def struve(v: _Array, x: _Array) -> Tensor:
     """Struve function; no gradient with respect to the order."""
 
+def tandg(x: _Array) -> Tensor:
+    """Tangent of degrees."""
+
+def tklmbda(x: _Array, lmbda: _Array) -> Tensor:
+    """Distribution function of Tukey's lambda distribution."""
+
+def voigt_profile(x: _Array, sigma: _Array, gamma: _Array) -> Tensor:
+    """Density of the sum of a normal and a Cauchy number: Voigt's profile."""
+
 def wofz(z: _Array) -> Tensor:
     """Faddeeva's function, ``exp(-z**2) * erfc(-1j * z)``; complex."""
+
+def wright_bessel(a: _Array, b: _Array, x: _Array) -> Tensor:
+    """Wright's generalized Bessel function; with a gradient in ``x`` alone."""
 
 def wrightomega(z: _Array) -> Tensor:
     """Wright's omega function of real operands: ``y + log(y)`` is ``z``."""

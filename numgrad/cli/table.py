@@ -20,9 +20,8 @@ from numgrad.compiler.lower.expand import form
 from numgrad.core.composite import Composite
 from numgrad.core.op import OPS, Op
 from numgrad.operations.late import NAMESPACES, declare_all
-from numgrad.tensors import numpy_protocol
+from numgrad.tensors import numpy_protocol, reasons
 from numgrad.tensors.numpy_writes import WRITES
-from numgrad.tensors.reasons import reason
 
 HELP = "print which functions of NumPy and SciPy have gradients"
 MODULES = ("numpy", "numpy.linalg", "numpy.fft", "numpy.lib.stride_tricks", "scipy.special")
@@ -32,6 +31,10 @@ _COMPOSED = (
     np.piecewise, np.full_like,
 )  # fmt: skip
 """Functions without an operation of their own that are composed of others."""
+_OF_UFUNCS = {
+    "scipy.special": ("assoc_laguerre", "h1vp", "h2vp", "ivp", "jvp", "kvp", "softplus", "yvp"),
+}
+"""Functions of SciPy's that only call ufuncs, so that Tensors pass through."""
 
 
 @dataclass(frozen=True)
@@ -99,21 +102,30 @@ def _row(module: str, name: str, function: Any) -> Row:
         return Row(name, "in place", "yes", "yes", "yes", "in the loop")
     if op is not None:
         return _of_operation(name, op)
+    if module in NAMESPACES and callable(_named(module, name)):
+        return Row(name, "yes, by ng.special", "yes", "yes", "yes", "its parts")
+    if name in _OF_UFUNCS.get(module, ""):
+        return Row(name, "yes", "yes", "yes", "yes", "its parts")
     if function in _COMPOSED:
         return Row(name, "yes", "yes", "yes", "yes", "its parts")
     if function in numpy_protocol._PLAIN:
         return Row(name, "yes", reason="answered from shape and dtype alone")
     dispatched = isinstance(function, np.ufunc) or hasattr(function, "_implementation")
-    return Row(name, "NumPy's" if dispatched else "", reason=reason(module, name) or "")
+    return Row(name, "NumPy's" if dispatched else "", reason=reasons.reason(module, name) or "")
 
 
 def _ours(module: str, name: str) -> Op | None:
     """Our operation for a function that knows no Tensors: ``ng.special.zeta``."""
-    ours = NAMESPACES.get(module)
-    found = getattr(importlib.import_module(ours), name, None) if ours else None
+    found = _named(module, name)
     if found is None:
         found = next((op for op in OPS.values() if op.ref == f"{module}.{name}"), None)
     return found if isinstance(found, Op) else None
+
+
+def _named(module: str, name: str) -> Any:
+    """What has the name in the namespace of ours that stands for a module."""
+    ours = NAMESPACES.get(module)
+    return getattr(importlib.import_module(ours), name, None) if ours else None
 
 
 def _of_operation(name: str, op: Op) -> Row:
@@ -122,6 +134,9 @@ def _of_operation(name: str, op: Op) -> Row:
         return Row(name, value, jit=form(op)[0], reason="has no derivative by its nature")
     if not (isinstance(op, Composite) or op.formulas):
         return Row(name, value, "no", "no", "no", form(op)[0], "has no gradient formula")
+    if op.inputs and set(op.refused) == set(op.inputs):
+        return Row(name, value, "no", "no", "no", form(op)[0], reasons.NO_FORMULA)
     # formulas are written in operations, so what they give has derivatives too; forward mode
     # reads them, or transposes them
-    return Row(name, value, "yes", "yes", "yes", form(op)[0])
+    but = f"raises with respect to {', '.join(op.refused)}" if op.refused else ""
+    return Row(name, value, "yes", "yes", "yes", form(op)[0], but)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -54,17 +55,21 @@ def check_dtype(operation: str, dtype: np.dtype) -> None:
 
 
 def resolve(
-    ufunc: np.ufunc, operands: Sequence[np.dtype | type]
+    rule: np.ufunc | Callable[..., Any], operands: Sequence[np.dtype | type]
 ) -> tuple[list[np.dtype], np.dtype]:
-    """Dtypes of the operands inside NumPy's loop, and of its result.
+    """Dtypes of the operands inside of a loop, and of its result.
 
-    ``operands`` are dtypes, or ``int``, ``float``, ``complex`` for Python numbers.
+    The rule is NumPy's for a ufunc, or a function of the operands that returns both. ``operands``
+    are dtypes, or ``int``, ``float``, ``complex`` for Python numbers.
     """
+    if not isinstance(rule, np.ufunc):
+        inputs, output = rule(operands)
+        return [kernel_dtype(d) for d in inputs], kernel_dtype(output)
     try:
-        *inputs, output = ufunc.resolve_dtypes((*operands, None))
+        *inputs, output = rule.resolve_dtypes((*operands, None))
     except TypeError as error:
         names = ", ".join(getattr(o, "name", getattr(o, "__name__", str(o))) for o in operands)
         raise NumgradTypeError(
-            f"{ufunc.__name__}: not defined for {names}; convert with astype first"
+            f"{rule.__name__}: not defined for {names}; convert with astype first"
         ) from error
     return [kernel_dtype(d) for d in inputs], kernel_dtype(output)

@@ -11,7 +11,7 @@ import numpy as np
 
 from numgrad.codegen import threads
 from numgrad.codegen.compile import Kernel
-from numgrad.codegen.dtypes import BOOL, check_dtype, kernel_dtype, resolve
+from numgrad.codegen.dtypes import BOOL, check_dtype, resolve
 from numgrad.codegen.emitter import Emitter, has_scalar
 from numgrad.codegen.estimate import serial_ns
 from numgrad.codegen.loops import (
@@ -106,10 +106,7 @@ class Elementwise(Planned):
         rule = self.types
         if rule is None:
             rule = np.sqrt if len(operands) == 1 else np.true_divide
-        if isinstance(rule, np.ufunc):
-            return resolve(rule, operands)
-        loop, out = rule(operands)
-        return [kernel_dtype(d) for d in loop], kernel_dtype(out)
+        return resolve(rule, operands)
 
     def result_dtype(self, dtype: np.dtype) -> np.dtype:
         reader = Reader()

@@ -44,8 +44,8 @@ class Primitive(Op):
         self.materializes = materializes
         self.backward_kernel: Callable[..., Any] | None = None
         self.saved_names: dict[tuple[int, int], tuple[str, ...]] = {}
-        self.types: np.ufunc | None = None
-        """The ufunc whose dtype rules hold, also for Python numbers, whose dtype is weak."""
+        self.types: np.ufunc | Callable[..., Any] | None = None
+        """What ``resolve`` takes, for where Python numbers, whose dtype is weak, are operands."""
         super().__init__(function, **options)
 
     def strong(self, args: Sequence[Any]) -> Sequence[Any]:

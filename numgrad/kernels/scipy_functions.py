@@ -24,7 +24,9 @@ _TABLE: dict[int, dict[str, str]] = {
     1: {
         "": (
             "ndtri_exp gammasgn i0 i1 i1e j0 j1 k0 k0e k1 k1e y0 y1 ellipk "
-            "ellipkm1 ellipe cosm1 exprel entr exp10 zetac"
+            "ellipkm1 ellipe cosm1 exprel entr exp10 zetac sindg cosdg tandg cotdg "
+            "ber bei berp beip ker kei kerp keip itstruve0 it2struve0 itmodstruve0 "
+            "kolmogorov kolmogi"
         ),
         "__pyx_fuse_1": "log_ndtr erfcx erfi dawsn loggamma rgamma exp1 expi spence wrightomega",
     },
@@ -32,27 +34,33 @@ _TABLE: dict[int, dict[str, str]] = {
         "": (
             "beta betaln binom gammainc gammaincc gammaincinv gammainccinv owens_t poch "
             "ellipkinc ellipeinc rel_entr kl_div huber pseudo_huber boxcox boxcox1p inv_boxcox "
-            "inv_boxcox1p struve modstruve chdtr chdtrc chdtri pdtr pdtrc"
+            "inv_boxcox1p struve modstruve chdtr chdtrc chdtri pdtr pdtrc agm tklmbda stdtridf "
+            "mathieu_a mathieu_b"
         ),
-        "__pyx_fuse_1": "xlogy xlog1py jv jve yv yve iv ive kv kve hyp0f1",
-        "__pyx_fuse_0": "stdtr stdtrit powm1",
+        "__pyx_fuse_1": "xlogy xlog1py jv jve yv yve iv ive kv kve hyp0f1 elliprc",
+        "__pyx_fuse_0": "stdtr stdtrit powm1 chdtriv pdtrik",
     },
     3: {
-        "": "voigt_profile gdtr gdtrc hyperu",
-        "__pyx_fuse_0": (
-            "betainc betaincc betaincinv betainccinv bdtr bdtrc nbdtr nbdtrc fdtr fdtrc fdtri"
+        "": (
+            "gdtr gdtrc hyperu radian besselpoly gdtria gdtrib gdtrix fdtridfd bdtrik bdtrin "
+            "nbdtrik nbdtrin nrdtrimn nrdtrisd lpmv wright_bessel log_wright_bessel pro_cv obl_cv"
         ),
-        "__pyx_fuse_1": "hyp1f1",
+        "__pyx_fuse_0": (
+            "betainc betaincc betaincinv betainccinv bdtr bdtrc nbdtr nbdtrc fdtr fdtrc fdtri "
+            "btdtria btdtrib chndtr chndtrix chndtridf chndtrinc"
+        ),
+        "__pyx_fuse_1": "hyp1f1 elliprd elliprf elliprg",
     },
-    4: {"__pyx_fuse_1": "hyp2f1"},
+    4: {"__pyx_fuse_1": "hyp2f1", "__pyx_fuse_0": "ncfdtr ncfdtri"},
 }
 # Polynomials have a form for integer orders, and all but Hermite's another for real ones. Where
 # there is none for real orders these are truncated, as SciPy does.
 _OF_WHOLE_ORDER = {"": "eval_hermite eval_hermitenorm", "__pyx_fuse_1": "expn yn kn"}
 _POLYNOMIALS = {
-    2: "eval_legendre eval_chebyt eval_chebyu eval_laguerre",
+    2: "eval_legendre eval_chebyt eval_chebyu eval_laguerre eval_chebyc eval_chebys "
+    "eval_sh_legendre eval_sh_chebyt eval_sh_chebyu",
     3: "eval_gegenbauer eval_genlaguerre",
-    4: "eval_jacobi",
+    4: "eval_jacobi eval_sh_jacobi",
 }
 _SPHERICAL = {"spherical_jn": 1.0, "spherical_yn": -1.0, "spherical_in": 1.0, "spherical_kn": 0.0}
 """With signs that even orders get from an argument below 0."""
@@ -197,12 +205,12 @@ def _spherical_decay(f: ExternalFunction) -> DeviceFunction:
 
 
 def _polynomial(whole: ExternalFunction, real: ExternalFunction, count: int) -> DeviceFunction:
-    """By a recurrence if the order is an integer, else a hypergeometric function."""
+    """By a recurrence for integer orders at finite places, else a hypergeometric function."""
     if count == 2:
 
         @outlined
         def of_order(n, x):
-            if n == floor(n) and n >= 0.0 and n < _MOST:
+            if n == floor(n) and n >= 0.0 and n < _MOST and x - x == 0.0:
                 return whole(np.int64(n), x, _NO)
             return real(n, x, _NO)
 
@@ -211,7 +219,7 @@ def _polynomial(whole: ExternalFunction, real: ExternalFunction, count: int) -> 
 
         @outlined
         def of_one_parameter(n, a, x):
-            if n == floor(n) and n >= 0.0 and n < _MOST:
+            if n == floor(n) and n >= 0.0 and n < _MOST and x - x == 0.0:
                 return whole(np.int64(n), a, x, _NO)
             return real(n, a, x, _NO)
 
@@ -219,7 +227,7 @@ def _polynomial(whole: ExternalFunction, real: ExternalFunction, count: int) -> 
 
     @outlined
     def of_two_parameters(n, a, b, x):
-        if n == floor(n) and n >= 0.0 and n < _MOST:
+        if n == floor(n) and n >= 0.0 and n < _MOST and x - x == 0.0:
             return whole(np.int64(n), a, b, x, _NO)
         return real(n, a, b, x, _NO)
 

@@ -46,6 +46,7 @@ _SCIPY = {"round": "rint"}
 def scipy_ufuncs() -> dict[Any, Op]:
     """Ufuncs of ``scipy.special`` -> operations, if SciPy was imported: we do not."""
     special = sys.modules.get("scipy.special")
+    hidden = sys.modules.get("scipy.special._ufuncs")
     found = {}
     for op in list(OPS.values()) if special is not None else ():
         home, _, name = op.ref.rpartition(".") if isinstance(op.ref, str) else ("", "", "")
@@ -54,9 +55,10 @@ def scipy_ufuncs() -> dict[Any, Op]:
             names += op.names
         names += [theirs for theirs, ours in _SCIPY.items() if ours == op.name]
         for name in names:
-            ufunc = getattr(special, name, None)
-            if isinstance(ufunc, np.ufunc):
-                found[ufunc] = op
+            # lambertw is a function of SciPy's that calls the ufunc _lambertw
+            for ufunc in (getattr(special, name, None), getattr(hidden, f"_{name}", None)):
+                if isinstance(ufunc, np.ufunc) and ufunc.nin == len((*op.inputs, *op.params)):
+                    found[ufunc] = op
     return found
 
 

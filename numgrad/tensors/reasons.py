@@ -22,8 +22,9 @@ _MAKES = (
 _FILES = "writes or reads files; use ng.save and ng.load"
 _NUMPYS = "is about the library itself"
 _NODES = "makes polynomials, nodes or zeros of integer orders, which have no derivative"
-_WHOLE = "is of integers; gamma, gammaln and binom take real numbers"
-_RARE = "has no operation: custom_vjp and custom_jvp give a function derivatives of your own"
+NO_FORMULA = (
+    "has no formula for its derivatives here; custom_vjp and custom_jvp give a function yours"
+)
 
 _REASONS = {
     "numpy": {
@@ -57,24 +58,19 @@ _REASONS = {
         "shows memory several times; use sliding_window_view or unfold": "as_strided",
     },
     "scipy.special": {
-        "has no hook for Tensors; ng.special has it, with all derivatives": """log_softmax
-            logsumexp softmax""",
         _NUMPYS: "geterr seterr errstate test",
         _NODES: """*_zeros *_roots roots_* bernoulli euler legendre chebyt chebyu chebyc chebys
             jacobi laguerre genlaguerre hermite hermitenorm gegenbauer sh_legendre sh_chebyt
             sh_chebyu sh_jacobi jnjnp_zeros *_seq mathieu_even_coef mathieu_odd_coef""",
-        _WHOLE: "comb factorial factorial2 factorialk perm stirling2 gammasgn",
-        _RARE: """agm airy airye assoc_laguerre assoc_legendre_p* bdtr* bei* ber* besselpoly beta
-            betainc* betaln binom boxcox* btdtri* chdtr* chndtr* cosdg cosm1 cotdg dawsn diric
-            ellip* entr erfcinv erfcx erfi eval_* exp1 exp10 expi expn exprel fdtr* fresnel
-            gammainc* gdtr* h1vp h2vp hankel* huber hyp* i0 i0e i1 i1e inv_boxcox* it* iv ive ivp
-            j0 j1 jn jv jve jvp k0 k0e k1 k1e kei* kelvin ker* kl_div kn kolmog* kv kve kvp
-            lambertw legendre_p* lmbda log_ndtr log_wright_bessel loggamma lpmv lqmn lqn mathieu_*
-            modfresnel* modstruve multigammaln nbdtr* ncf* nctdtr* ndtri* nrdtr* obl_* owens_t pbdv
-            pbvv pbwa pdtr* poch powm1 pro_* pseudo_huber radian rel_entr rgamma riccati_* shichi
-            sici sindg smirnov* spence sph_harm_y* sph_legendre_p* spherical_* stdtr* struve tandg
-            tklmbda voigt_profile wofz wright* xlog1py xlogy y0 y1 yn yv yve yvp zetac sinc
-            softplus""",
+        "is of integers; gamma, gammaln and binom take real numbers": """factorial2 factorialk
+            stirling2""",
+        "returns values of all orders and derivatives at a number, no array": "lmbda lqmn lqn "
+        "riccati_*",
+        "SciPy's values and derivatives of it contradict each other": "obl_rad2* pro_rad2*",
+        "has no formula for its derivatives; eval_legendre, lpmv and eval_jacobi have": """
+            assoc_legendre_p* legendre_p* sph_harm_y* sph_legendre_p*""",
+        NO_FORMULA: """ellip_harm ellip_harm_2 ellip_normal elliprj mathieu_a mathieu_b
+            ncfdtridfd ncfdtridfn ncfdtrinc nctdtr* obl_cv pro_cv smirnov smirnovi zetac""",
     },
 }
 """Module -> reason -> names, or patterns of names."""

@@ -24,6 +24,7 @@ TABLE = [
     and op.__module__.startswith("numgrad.")
     and op.differentiable
     and (op.formulas or isinstance(op, Composite))
+    and not (op.formulas and set(op.refused) == set(op.inputs))
     and not isinstance(op, ParameterDerivative)
 ]
 """Every differentiable operation; not those of users, nor what second derivatives reach."""

@@ -49,6 +49,18 @@ def owen(a, b):
     )
 
 
+def noncentral(x, df, nc):
+    return mpmath.nsum(
+        lambda j: mpmath.exp(-nc / 2) * (nc / 2) ** j / mpmath.factorial(j)
+        * lower(df / 2 + j, x / 2),
+        [0, 80],
+    )  # fmt: skip
+
+
+def kolmogorov(x):
+    return mpmath.nsum(lambda k: -2 * (-1) ** k * mpmath.exp(-2 * (k * x) ** 2), [1, 60])
+
+
 def scaled(f, sign):
     return lambda v, z: f(v, z) * mpmath.exp(sign * abs(z))
 
@@ -136,6 +148,21 @@ TABLE = [
     ("stdtr", student, [[1.0, 5.0, 3.0, 30.0], [0.3, -9.0, 1e3, -2.0]], "11", 1e-9),
     ("fdtr", lambda n, d, x: fraction(n / 2, d / 2, n * x / (d + n * x)),
      [[1.0, 5.0], [2.0, 7.0], [0.3, 3.0]], "111", 1e-10),
+    ("agm", mpmath.agm, [[1.0, 1e-6, 1.0, 3.0], [2.0, 1.0, 1.0, 1e8]], "11", 1e-12),
+    ("elliprf", mpmath.elliprf, [[1.0, 0.1, 5.0], [1.0, 7.0, 0.3], [1.0, 2.0, 1e-3]], "111", 1e-12),
+    ("elliprg", mpmath.elliprg, [[1.0, 0.1, 5.0], [1.0, 7.0, 0.3], [1.0, 2.0, 1e-3]], "111", 1e-11),
+    ("elliprc", mpmath.elliprc, [[1.0, 0.1, 5.0], [1.0, 7.0, 0.3]], "11", 1e-12),
+    ("elliprd", mpmath.elliprd, [[1.0, 0.1, 5.0], [1.0, 7.0, 0.3], [1.0, 2.0, 1e-3]], "111", 1e-9),
+    ("chndtr", noncentral, [[0.5, 3.0, 30.0], [1.0, 2.5, 4.0], [1e-3, 2.0, 20.0]], "111", 1e-9),
+    ("kolmogorov", kolmogorov, [[0.3, 0.6, 0.81, 0.83, 1.5, 3.0]], "1", 1e-12),
+    ("ber", lambda x: mpmath.ber(0, x), [[0.0, 1.0, 4.0]], "1", 1e-12),
+    ("ker", lambda x: mpmath.ker(0, x), [[0.1, 1.0, 4.0]], "1", 1e-12),
+    ("lpmv", lambda m, v, x: (1 - x * x) ** 0.5 * -mpmath.diff(lambda t: mpmath.legendre(v, t), x),
+     [[1, 1], [2.0, 3.5], [0.3, -0.6]], "001", 1e-11),
+    ("eval_chebys", lambda n, x: mpmath.chebyu(n, x / 2), [[0, 1, 5], [0.3, -0.5, 1.9]], "01",
+     1e-12),
+    ("eval_sh_legendre", lambda n, x: mpmath.legendre(n, 2 * x - 1), [[0, 1, 5], [0.3, 0.5, 0.9]],
+     "01", 1e-12),
     ("bdtr", lambda k, n, p: fraction(n - k, k + 1, 1 - p), [[1, 3], [4, 9], [0.3, 0.1]], "001",
      1e-12),
 ]  # fmt: skip

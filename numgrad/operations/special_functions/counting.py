@@ -105,6 +105,35 @@ def multigammaln(a: Any, d: int) -> Any:
     return total
 
 
+def diric(x: Any, n: int) -> Any:
+    """Periodic sinc function ``sin(n x / 2) / (n sin(x / 2))`` of Dirichlet.
+
+    Parameters
+    ----------
+    x
+        Operand.
+    n
+        A positive integer.
+
+    Raises
+    ------
+    NumgradValueError
+        If ``n`` is not a positive integer.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.special.diric(ng.tensor([0.0, math.pi / 2]), 3)
+    tensor([1.        , 0.33333333])
+    """
+    if int(n) != n or n < 1:
+        raise NumgradValueError(f"diric: n must be a positive integer, got {n!r}")
+    # a sum of cosines, which has no poles to remove
+    x = as_operand(x)
+    steps = np.arange(int(n)) - (n - 1) / 2
+    return np.sum(np.cos(np.expand_dims(x, -1) * steps), axis=-1) / n
+
+
 def logsumexp(
     a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False
 ) -> Any:

@@ -13,16 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from numgrad.core.elementwise import Elementwise
+from numgrad.core.op import Op
 from numgrad.kernels import differences as _differences  # noqa: F401 (what kernels call)
 from numgrad.operations.real import floating
 from numgrad.operations.special import refusal
 
 
-class SpecialFunction(Elementwise):
-    """An elementwise function of real operands that the kernel library has under its name.
+class Special(Op):
+    """What is known about all special functions.
 
     Attributes
     ----------
@@ -51,11 +52,15 @@ class SpecialFunction(Elementwise):
         "t": ("", "Quantile."),
     }
 
-    def without(self, *names: str) -> SpecialFunction:
+    def without(self, *names: str) -> Self:
         """Have gradients with respect to these inputs raise; returns the operation."""
         self.refused = names
         self.vjp(**{name: refusal(self.name, name) for name in names})
         return self
+
+
+class SpecialFunction(Special, Elementwise):
+    """An elementwise function of real operands that the kernel library has under its name."""
 
 
 class ParameterDerivative(SpecialFunction):

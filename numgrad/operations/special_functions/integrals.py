@@ -1,41 +1,16 @@
-"""Functions with several results, and those of complex operands, which SciPy computes."""
+"""Functions with several results: Airy's, integrals of sines and Bessel functions, Jacobi's."""
 
-import importlib
 import math
-from functools import partial
-from typing import Any
 
 import numpy as np
 
-from numgrad.core.batching import unchanged
-from numgrad.core.declare import primitive
-from numgrad.core.formula import Meta
-from numgrad.errors import NumgradTypeError
+from numgrad.operations.special_functions.bessel import i0, j0, k0, y0
+from numgrad.operations.special_functions.elliptic import _third, ellipeinc
+from numgrad.operations.special_functions.kelvin import over
+from numgrad.operations.special_functions.several import several
 
 
-def _scipy(name: str) -> Any:
-    return getattr(importlib.import_module("scipy.special"), name)
-
-
-def _real(name: str, x: Any) -> np.dtype:
-    """The floating dtype of results for a real operand."""
-    if x.dtype.kind == "c":
-        raise NumgradTypeError(
-            f"{name}: defined for real operands only here, got {x.dtype}; apply it to real()"
-        )
-    return x.dtype if x.dtype.kind == "f" else np.dtype(np.float64)
-
-
-def _several(name: str, count: int, x: Any) -> tuple[np.ndarray, ...]:
-    dtype = _real(name, x)
-    return tuple([np.asarray(y, dtype) for y in _scipy(name)(x)[:count]])
-
-
-_declare = partial(primitive, method=False, outputs=True, smooth=True, real=True, domain=(0.3, 3.0))
-_SAMPLES = [(((2, 3),), {})]
-
-
-@_declare(ref="scipy.special.airy", samples=_SAMPLES)
+@several(count=4)
 def airy(z):
     """Airy functions and their derivatives at real places.
 
@@ -54,13 +29,12 @@ def airy(z):
     >>> ng.special.airy(ng.tensor([0.0, 1.0]))[0]
     tensor([0.35502805, 0.13529242])
     """
-    return _several("airy", 4, z)
 
 
 airy.vjp(z=lambda g, z, y: g[0] * y[1] + g[1] * (z * y[0]) + g[2] * y[3] + g[3] * (z * y[2]))
 
 
-@_declare(ref="scipy.special.sici", samples=_SAMPLES)
+@several(count=2)
 def sici(x):
     """Sine and cosine integrals.
 
@@ -74,19 +48,12 @@ def sici(x):
     >>> ng.special.sici(ng.tensor([1.0, 2.0]))
     (tensor([0.94608307, 1.60541298]), tensor([0.33740392, 0.42298083]))
     """
-    return _several("sici", 2, x)
 
 
-def _over(x: Any, y: Any) -> Any:
-    """``y / x``, 1 at 0: of a sine."""
-    zero = x == 0
-    return np.where(zero, 1, y / np.where(zero, 1, x))
+sici.vjp(x=lambda g, x: g[0] * over(x, np.sin(x), 1) + g[1] * (np.cos(x) / x))
 
 
-sici.vjp(x=lambda g, x: g[0] * _over(x, np.sin(x)) + g[1] * (np.cos(x) / x))
-
-
-@_declare(ref="scipy.special.shichi", samples=_SAMPLES)
+@several(count=2)
 def shichi(x):
     """Hyperbolic sine and cosine integrals.
 
@@ -100,13 +67,12 @@ def shichi(x):
     >>> ng.special.shichi(ng.tensor([1.0, 2.0]))
     (tensor([1.05725088, 2.50156743]), tensor([0.83786694, 2.45266692]))
     """
-    return _several("shichi", 2, x)
 
 
-shichi.vjp(x=lambda g, x: g[0] * _over(x, np.sinh(x)) + g[1] * (np.cosh(x) / x))
+shichi.vjp(x=lambda g, x: g[0] * over(x, np.sinh(x), 1) + g[1] * (np.cosh(x) / x))
 
 
-@_declare(ref="scipy.special.fresnel", samples=_SAMPLES)
+@several(count=2)
 def fresnel(z):
     """Fresnel integrals.
 
@@ -125,7 +91,6 @@ def fresnel(z):
     >>> ng.special.fresnel(ng.tensor([0.0, 1.0]))
     (tensor([0.        , 0.43825915]), tensor([0.       , 0.7798934]))
     """
-    return _several("fresnel", 2, z)
 
 
 def _fresnel_vjp(g, z):
@@ -135,72 +100,169 @@ def _fresnel_vjp(g, z):
 
 fresnel.vjp(z=_fresnel_vjp)
 
-for _op, _count in ((airy, 4), (sici, 2), (shichi, 2), (fresnel, 2)):
-    _op.shape(lambda x, op=_op, n=_count: (Meta(x.shape, _real(op.name, x)),) * n)
-    _op.batch(unchanged)
-
-# ---------------------------------------------------------------------------------- complex ones
+# ------------------------------------------------------------------------- of Bessel functions
 
 
-def _complex(x: Any) -> np.dtype:
-    return np.result_type(x.dtype, np.complex64)
-
-
-@primitive(
-    ref="scipy.special.lambertw", method=False, smooth=True, samples=_SAMPLES, domain=(0.3, 3.0)
-)
-def lambertw(z, *, k=0, tol=1e-8):
-    """Lambert's W function: ``w * exp(w)`` is ``z``; complex, as in SciPy.
-
-    Parameters
-    ----------
-    z
-        Argument, real or complex.
-    k
-        Branch.
-    tol
-        Where the iteration ends.
+@several(count=4)
+def airye(z):
+    """Airy functions and their derivatives, scaled; the first two are NaN below 0.
 
     Returns
     -------
-    Tensor
-        Complex, of the shape of ``z``.
+    tuple of Tensors
+        Ai and its derivative times ``exp(2 / 3 * z**1.5)``, Bi and its derivative divided by it.
 
     Examples
     --------
-    >>> ng.special.lambertw(ng.tensor([0.0, 1.0])).real
-    tensor([0.        , 0.56714329])
+    >>> ng.special.airye(ng.tensor([1.0, 100.0]))[0]
+    tensor([0.26351364, 0.08919692])
     """
-    return np.asarray(_scipy("lambertw")(z, k, tol), _complex(z))
 
 
-lambertw.shape(lambda z, *, k, tol: Meta(z.shape, _complex(z)))
-lambertw.vjp(z=lambda g, y: g * np.conj(np.exp(-y) / (1 + y)))
-lambertw.batch(unchanged)
+def _airye_vjp(g, z, y):
+    root = np.sqrt(np.where(z > 0, z, 0))
+    first = g[0] * (y[1] + root * y[0]) + g[1] * (z * y[0] + root * y[1])
+    return first + g[2] * (y[3] - root * y[2]) + g[3] * (z * y[2] - root * y[3])
 
 
-@primitive(ref="scipy.special.wofz", method=False, smooth=True, samples=_SAMPLES, domain=(0.3, 3.0))
-def wofz(z):
-    """Faddeeva's function, ``exp(-z**2) * erfc(-1j * z)``; complex.
+airye.vjp(z=_airye_vjp)
 
-    Parameters
-    ----------
-    z
-        Argument, real or complex.
+
+@several(count=4)
+def itairy(x):
+    """Integrals of Airy functions from 0.
 
     Returns
     -------
-    Tensor
-        Complex, of the shape of ``z``.
+    tuple of Tensors
+        The integrals of Ai, Bi up to ``x``, and of these at negative arguments.
 
     Examples
     --------
-    >>> ng.special.wofz(ng.tensor([0.0, 1.0])).real
-    tensor([1.        , 0.36787944])
+    >>> ng.special.itairy(ng.tensor([0.0, 1.0]))[0]
+    tensor([0.        , 0.23631733])
     """
-    return np.asarray(_scipy("wofz")(z), _complex(z))
 
 
-wofz.shape(lambda z: Meta(z.shape, _complex(z)))
-wofz.vjp(z=lambda g, z, y: g * np.conj((2j / math.sqrt(math.pi)) - 2 * z * y))
-wofz.batch(unchanged)
+def _itairy_vjp(g, x):
+    here, there = airy(x), airy(-x)
+    return g[0] * here[0] + g[1] * here[2] + g[2] * there[0] + g[3] * there[2]
+
+
+itairy.vjp(x=_itairy_vjp)
+
+
+@several(count=2)
+def itj0y0(x):
+    """Integrals of Bessel functions of order 0.
+
+    Returns
+    -------
+    tuple of Tensors
+        The integrals of ``j0`` and of ``y0`` from 0 to ``x``.
+
+    Examples
+    --------
+    >>> ng.special.itj0y0(ng.tensor([1.0, 2.0]))
+    (tensor([0.91973041, 1.42577029]), tensor([-0.63706938, -0.28219285]))
+    """
+
+
+@several(count=2)
+def iti0k0(x):
+    """Integrals of modified Bessel functions of order 0.
+
+    Returns
+    -------
+    tuple of Tensors
+        The integrals of ``i0`` and of ``k0`` from 0 to ``x``.
+
+    Examples
+    --------
+    >>> ng.special.iti0k0(ng.tensor([1.0, 2.0]))
+    (tensor([1.0865211 , 2.77500191]), tensor([1.24250985, 1.47367573]))
+    """
+
+
+@several(count=2)
+def it2j0y0(x):
+    """Integrals of Bessel functions of order 0 over their argument.
+
+    Returns
+    -------
+    tuple of Tensors
+        The integral of ``(1 - j0(t)) / t`` from 0 to ``x``, of ``y0(t) / t`` from ``x`` on.
+
+    Examples
+    --------
+    >>> ng.special.it2j0y0(ng.tensor([1.0, 2.0]))
+    (tensor([0.12116525, 0.4419194 ]), tensor([0.3952729 , 0.16650135]))
+    """
+
+
+@several(count=2)
+def it2i0k0(x):
+    """Integrals of modified Bessel functions of order 0 over their argument.
+
+    Returns
+    -------
+    tuple of Tensors
+        The integral of ``(i0(t) - 1) / t`` from 0 to ``x``, of ``k0(t) / t`` from ``x`` on.
+
+    Examples
+    --------
+    >>> ng.special.it2i0k0(ng.tensor([1.0, 2.0]))
+    (tensor([0.12897944, 0.56735375]), tensor([0.20851829, 0.03617749]))
+    """
+
+
+def _from_one(x, difference, sign):
+    """``difference / x``, of a function of order 0 from its value at 0, by a series near that."""
+    small = np.abs(x) < 0.1
+    s = sign * 0.25 * np.where(small, x * x, 0)
+    series = 0.25 * x * (1 + s / 4 * (1 + s / 9 * (1 + s / 16)))
+    return np.where(small, series, difference / np.where(small, 1, x))
+
+
+itj0y0.vjp(x=lambda g, x: g[0] * j0(x) + g[1] * y0(x))
+iti0k0.vjp(x=lambda g, x: g[0] * i0(x) + g[1] * k0(x))
+it2j0y0.vjp(x=lambda g, x: g[0] * _from_one(x, 1 - j0(x), -1) - g[1] * y0(x) / x)
+it2i0k0.vjp(x=lambda g, x: g[0] * _from_one(x, i0(x) - 1, 1) - g[1] * k0(x) / x)
+
+
+@several(count=4, domain=(0.2, 0.9))
+def ellipj(u, m):
+    """Jacobi's elliptic functions; the derivative in ``m`` is NaN at ``m = 1``.
+
+    Parameters
+    ----------
+    u
+        Argument.
+
+    Returns
+    -------
+    tuple of Tensors
+        sn, cn, dn and the amplitude, of which ``ellipkinc`` is the inverse.
+
+    Examples
+    --------
+    >>> ng.special.ellipj(ng.tensor([0.0, 1.0]), 0.5)[0]
+    tensor([0.        , 0.80300182])
+    """
+
+
+def _ellipj_u(g, m, y):
+    sn, cn, dn, _ = y
+    return g[0] * cn * dn - g[1] * sn * dn - g[2] * m * sn * cn + g[3] * dn
+
+
+def _ellipj_m(g, u, m, y):
+    # at a fixed argument the amplitude moves by what its inverse does, times -dn
+    sn, cn, dn, phi = y
+    third = _third(phi, m, u, ellipeinc(phi, m))
+    turn = -0.5 * (dn * (u - third) - sn * cn) / (1 - m)
+    bend = -(0.5 * sn * sn + m * sn * cn * turn) / dn
+    return g[0] * cn * turn - g[1] * sn * turn + g[2] * bend + g[3] * turn
+
+
+ellipj.vjp(u=_ellipj_u, m=_ellipj_m)

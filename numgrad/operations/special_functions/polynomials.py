@@ -118,6 +118,79 @@ def eval_hermitenorm(n, x):
     """
 
 
+@special(domain=(0.1, 0.9))
+def eval_chebyc(n, x):
+    """Chebyshev polynomial of the first kind on -2 to 2.
+
+    Examples
+    --------
+    >>> ng.special.eval_chebyc(2, ng.tensor([0.0, 1.0, 2.0]))
+    tensor([-2., -1.,  2.])
+    """
+
+
+@special(domain=(0.1, 0.9))
+def eval_chebys(n, x):
+    """Chebyshev polynomial of the second kind on -2 to 2.
+
+    Examples
+    --------
+    >>> ng.special.eval_chebys(2, ng.tensor([0.0, 1.0, 2.0]))
+    tensor([-1.,  0.,  3.])
+    """
+
+
+@special(domain=(0.1, 0.9))
+def eval_sh_legendre(n, x):
+    """Legendre polynomial on 0 to 1.
+
+    Examples
+    --------
+    >>> ng.special.eval_sh_legendre(2, ng.tensor([0.0, 0.5, 1.0]))
+    tensor([ 1. , -0.5,  1. ])
+    """
+
+
+@special(domain=(0.1, 0.9))
+def eval_sh_chebyt(n, x):
+    """Chebyshev polynomial of the first kind on 0 to 1.
+
+    Examples
+    --------
+    >>> ng.special.eval_sh_chebyt(2, ng.tensor([0.0, 0.5, 1.0]))
+    tensor([ 1., -1.,  1.])
+    """
+
+
+@special(domain=(0.1, 0.9))
+def eval_sh_chebyu(n, x):
+    """Chebyshev polynomial of the second kind on 0 to 1.
+
+    Examples
+    --------
+    >>> ng.special.eval_sh_chebyu(2, ng.tensor([0.0, 0.5, 1.0]))
+    tensor([ 3., -1.,  3.])
+    """
+
+
+@special(domain=(0.1, 0.9))
+def eval_sh_jacobi(n, p, q, x):
+    """Jacobi polynomial on 0 to 1, with leading coefficient 1.
+
+    Parameters
+    ----------
+    p
+        Parameter, larger than ``q - 1``.
+    q
+        Second parameter.
+
+    Examples
+    --------
+    >>> ng.special.eval_sh_jacobi(2, 2.0, 1.5, ng.tensor([0.0, 0.5, 1.0]))
+    tensor([ 0.1875, -0.0625,  0.1875])
+    """
+
+
 eval_legendre.without("n").vjp(
     x=lambda g, n, x: g * _below(n, lambda k: eval_gegenbauer(k, 1.5, x))
 )
@@ -148,3 +221,45 @@ eval_hermite.without("n").vjp(
 eval_hermitenorm.without("n").vjp(
     x=lambda g, n, x: g * np.trunc(n) * _below(np.trunc(n), lambda k: eval_hermitenorm(k, x))
 )
+eval_chebyc.without("n").vjp(x=lambda g, n, x: g * n * _below(n, lambda k: eval_chebyu(k, 0.5 * x)))
+eval_chebys.without("n").vjp(
+    x=lambda g, n, x: g * _below(n, lambda k: eval_gegenbauer(k, 2, 0.5 * x))
+)
+eval_sh_legendre.without("n").vjp(
+    x=lambda g, n, x: 2 * g * _below(n, lambda k: eval_gegenbauer(k, 1.5, 2 * x - 1))
+)
+eval_sh_chebyt.without("n").vjp(
+    x=lambda g, n, x: 2 * g * n * _below(n, lambda k: eval_chebyu(k, 2 * x - 1))
+)
+eval_sh_chebyu.without("n").vjp(
+    x=lambda g, n, x: 4 * g * _below(n, lambda k: eval_gegenbauer(k, 2, 2 * x - 1))
+)
+eval_sh_jacobi.without("n", "p", "q").vjp(
+    x=lambda g, n, p, q, x: g * n * _below(n, lambda k: eval_sh_jacobi(k, p + 2, q + 1, x))
+)
+
+
+@special(domain=(0.1, 0.9))
+def lpmv(m, v, x):
+    """Associated Legendre function of integer order ``m`` and real degree ``v``, from -1 to 1.
+
+    Parameters
+    ----------
+    m
+        Order.
+    v
+        Degree.
+
+    Examples
+    --------
+    >>> ng.special.lpmv(1, 2.0, ng.tensor([0.0, 0.5]))
+    tensor([ 0.        , -1.29903811])
+    """
+
+
+def _lpmv_vjp(g, m, v, x, y):
+    return g * ((v + 1) * x * y - (v - m + 1) * lpmv(m, v + 1, x)) / (1 - x * x)
+
+
+lpmv.calls = [(((3,),), lambda x: lpmv(1.0, 2.5, x))]
+lpmv.without("m", "v").vjp(x=_lpmv_vjp)

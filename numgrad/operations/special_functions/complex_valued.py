@@ -1,0 +1,264 @@
+"""Functions of complex results, and Voigt's profile, which is the real part of one."""
+
+import math
+
+import numpy as np
+
+from numgrad.core.declare import composite
+from numgrad.operations.shape import as_operand
+from numgrad.operations.special_functions.bessel import _FIRST
+from numgrad.operations.special_functions.kelvin import over
+from numgrad.operations.special_functions.several import (
+    complex_result,
+    complex_results,
+    several,
+)
+
+jv_v, yv_v = _FIRST["jv"], _FIRST["yv"]
+
+
+@several(dtypes=complex_result)
+def lambertw(z, *, k=0, tol=1e-8):
+    """Lambert's W function: ``w * exp(w)`` is ``z``; complex, as in SciPy.
+
+    Parameters
+    ----------
+    z
+        Argument, real or complex.
+    k
+        Branch.
+    tol
+        Where the iteration ends.
+
+    Returns
+    -------
+    Tensor
+        Complex, of the shape of ``z``.
+
+    Examples
+    --------
+    >>> ng.special.lambertw(ng.tensor([0.0, 1.0])).real
+    tensor([0.        , 0.56714329])
+    """
+
+
+lambertw.vjp(z=lambda g, y: g * np.conj(np.exp(-y) / (1 + y)))
+
+
+@several(dtypes=complex_result)
+def wofz(z):
+    """Faddeeva's function, ``exp(-z**2) * erfc(-1j * z)``; complex.
+
+    Parameters
+    ----------
+    z
+        Argument, real or complex.
+
+    Returns
+    -------
+    Tensor
+        Complex, of the shape of ``z``.
+
+    Examples
+    --------
+    >>> ng.special.wofz(ng.tensor([0.0, 1.0])).real
+    tensor([1.        , 0.36787944])
+    """
+
+
+wofz.vjp(z=lambda g, z, y: g * np.conj((2j / math.sqrt(math.pi)) - 2 * z * y))
+
+
+@several(dtypes=complex_results, count=2)
+def modfresnelp(x):
+    """Modified Fresnel integrals of positive sign; complex.
+
+    Returns
+    -------
+    tuple of Tensors
+        The integral of ``exp(1j * t**2)`` from ``x`` on, and that times
+        ``exp(-1j * (x**2 + pi / 4)) / sqrt(pi)``.
+
+    Examples
+    --------
+    >>> ng.special.modfresnelp(ng.tensor([0.0, 1.0]))[1]
+    tensor([0.5       +0.j        , 0.20779405+0.11515989j], dtype=complex128)
+    """
+
+
+@several(dtypes=complex_results, count=2)
+def modfresnelm(x):
+    """Modified Fresnel integrals of negative sign; complex.
+
+    Returns
+    -------
+    tuple of Tensors
+        The conjugates of what ``modfresnelp`` returns.
+
+    Examples
+    --------
+    >>> ng.special.modfresnelm(ng.tensor([0.0, 1.0]))[1]
+    tensor([0.5       +0.j        , 0.20779405-0.11515989j], dtype=complex128)
+    """
+
+
+def _fresnel_slopes(sign):
+    edge = np.exp(-0.25j * sign * math.pi) / math.sqrt(math.pi)
+
+    def vjp(g, x, y):
+        first, second = -np.exp(1j * sign * x * x), -2j * sign * x * y[1] - edge
+        return g[0] * np.conj(first) + g[1] * np.conj(second)
+
+    return vjp
+
+
+modfresnelp.vjp(x=_fresnel_slopes(1))
+modfresnelm.vjp(x=_fresnel_slopes(-1))
+
+
+@several(dtypes=complex_results, count=4)
+def kelvin(x):
+    """Kelvin functions and their derivatives as complex numbers.
+
+    Returns
+    -------
+    tuple of Tensors
+        ``ber + 1j * bei``, ``ker + 1j * kei``, and their derivatives.
+
+    Examples
+    --------
+    >>> ng.special.kelvin(ng.tensor([1.0, 2.0]))[0]
+    tensor([0.98438178+0.24956604j, 0.75173418+0.97229163j], dtype=complex128)
+    """
+
+
+def _kelvin_vjp(g, x, y):
+    bend = 1j * y[0] - over(x, y[2], 0.5j)
+    decay = 1j * y[1] - y[3] / x
+    first = g[0] * np.conj(y[2]) + g[1] * np.conj(y[3])
+    return first + g[2] * np.conj(bend) + g[3] * np.conj(decay)
+
+
+kelvin.vjp(x=_kelvin_vjp)
+
+# --------------------------------------------------------------------------------------- Hankel
+
+
+@several(dtypes=complex_result)
+def hankel1(v, z):
+    """Hankel function of the first kind; complex.
+
+    The derivative in the order is that of ``jv`` and ``yv``, and so for positive arguments.
+
+    Returns
+    -------
+    Tensor
+        ``jv(v, z) + 1j * yv(v, z)``.
+
+    Examples
+    --------
+    >>> ng.special.hankel1(0.5, ng.tensor([1.0, 2.0]))
+    tensor([0.67139671-0.43109887j, 0.51301614+0.23478571j], dtype=complex128)
+    """
+
+
+@several(dtypes=complex_result)
+def hankel2(v, z):
+    """Hankel function of the second kind; complex, with derivatives as ``hankel1``.
+
+    Returns
+    -------
+    Tensor
+        ``jv(v, z) - 1j * yv(v, z)``.
+
+    Examples
+    --------
+    >>> ng.special.hankel2(0.5, ng.tensor([1.0, 2.0]))
+    tensor([0.67139671+0.43109887j, 0.51301614-0.23478571j], dtype=complex128)
+    """
+
+
+@several(dtypes=complex_result)
+def hankel1e(v, z):
+    """``hankel1(v, z) * exp(-1j * z)``, with derivatives as that has.
+
+    Returns
+    -------
+    Tensor
+        Complex, of the shape to which the operands broadcast.
+
+    Examples
+    --------
+    >>> ng.special.hankel1e(0.5, ng.tensor([1.0, 2.0])).imag
+    tensor([-0.79788456, -0.56418958])
+    """
+
+
+@several(dtypes=complex_result)
+def hankel2e(v, z):
+    """``hankel2(v, z) * exp(1j * z)``, with derivatives as that has.
+
+    Returns
+    -------
+    Tensor
+        Complex, of the shape to which the operands broadcast.
+
+    Examples
+    --------
+    >>> ng.special.hankel2e(0.5, ng.tensor([1.0, 2.0])).imag
+    tensor([0.79788456, 0.56418958])
+    """
+
+
+def _hankel(f, sign, scaled):
+    """Gradients; a scaled function has an exponential besides."""
+
+    def by_order(g, v, z):
+        slope = jv_v(v, z) + 1j * sign * yv_v(v, z)
+        return g * np.conj(slope * np.exp(-1j * sign * z) if scaled else slope)
+
+    def by_argument(g, v, z, y):
+        ahead = f(v + 1, z)
+        return g * np.conj(0.5 * (f(v - 1, z) - ahead) - (1j * sign * y if scaled else 0))
+
+    f.vjp(v=by_order, z=by_argument)
+
+
+_hankel(hankel1, 1, False)
+_hankel(hankel2, -1, False)
+_hankel(hankel1e, 1, True)
+_hankel(hankel2e, -1, True)
+
+
+@composite(ref="scipy.special.voigt_profile", method=False, samples=[(((2, 3), (3,), (3,)), {})],
+           domain=(0.3, 3.0), real=True, smooth=True)  # fmt: skip
+def voigt_profile(x, sigma, gamma):
+    """Density of the sum of a normal and a Cauchy number: Voigt's profile.
+
+    Parameters
+    ----------
+    sigma
+        Standard deviation of the normal one.
+    gamma
+        Half of the width of the Cauchy one at half of its height.
+
+    Returns
+    -------
+    Tensor
+        Of the shape to which the operands broadcast.
+
+    Examples
+    --------
+    >>> ng.special.voigt_profile(ng.tensor([0.0, 1.0]), 1.0, 0.5)
+    tensor([0.27895547, 0.20017964])
+    """
+    x, sigma, gamma = map(as_operand, (x, sigma, gamma))
+    narrow = sigma == 0
+    scale = 1 / (math.sqrt(2) * np.where(narrow, 1, sigma))
+    normal = np.real(wofz((x + 1j * gamma) * scale)) * (scale / math.sqrt(math.pi))
+    return np.where(narrow, gamma / (math.pi * (x * x + gamma * gamma)), normal)
+
+
+voigt_profile.calls = [
+    (((2, 3), (3,), (3,)), lambda x, sigma, gamma: voigt_profile(x, sigma, gamma))
+]

@@ -1,0 +1,172 @@
+"""Kelvin functions, and integrals of Struve and Bessel functions that are elementwise."""
+
+import numpy as np
+
+from numgrad.operations.special_functions.bessel import modstruve, struve
+from numgrad.operations.special_functions.declare import special
+
+
+@special(domain=(0.3, 4.0))
+def ber(x):
+    """Kelvin function ber, the real part of ``J0(x exp(3 pi i / 4))``.
+
+    Examples
+    --------
+    >>> ng.special.ber(ng.tensor([0.0, 1.0]))
+    tensor([1.        , 0.98438178])
+    """
+
+
+@special(domain=(0.3, 4.0))
+def bei(x):
+    """Kelvin function bei, the imaginary part of ``J0(x exp(3 pi i / 4))``.
+
+    Examples
+    --------
+    >>> ng.special.bei(ng.tensor([0.0, 1.0]))
+    tensor([0.        , 0.24956604])
+    """
+
+
+@special(domain=(0.3, 4.0))
+def berp(x):
+    """Derivative of the Kelvin function ber.
+
+    Examples
+    --------
+    >>> ng.special.berp(ng.tensor([0.0, 1.0]))
+    tensor([ 0.        , -0.06244575])
+    """
+
+
+@special(domain=(0.3, 4.0))
+def beip(x):
+    """Derivative of the Kelvin function bei.
+
+    Examples
+    --------
+    >>> ng.special.beip(ng.tensor([0.0, 1.0]))
+    tensor([0.        , 0.49739651])
+    """
+
+
+@special(domain=(0.3, 4.0))
+def ker(x):
+    """Kelvin function ker, the real part of ``K0(x exp(pi i / 4))``.
+
+    Examples
+    --------
+    >>> ng.special.ker(ng.tensor([1.0, 3.0]))
+    tensor([ 0.28670621, -0.06702923])
+    """
+
+
+@special(domain=(0.3, 4.0))
+def kei(x):
+    """Kelvin function kei, the imaginary part of ``K0(x exp(pi i / 4))``.
+
+    Examples
+    --------
+    >>> ng.special.kei(ng.tensor([1.0, 3.0]))
+    tensor([-0.49499464, -0.05112188])
+    """
+
+
+@special(domain=(0.3, 4.0))
+def kerp(x):
+    """Derivative of the Kelvin function ker.
+
+    Examples
+    --------
+    >>> ng.special.kerp(ng.tensor([1.0, 3.0]))
+    tensor([-0.69460389,  0.02147619])
+    """
+
+
+@special(domain=(0.3, 4.0))
+def keip(x):
+    """Derivative of the Kelvin function kei.
+
+    Examples
+    --------
+    >>> ng.special.keip(ng.tensor([1.0, 3.0]))
+    tensor([0.35236991, 0.09204305])
+    """
+
+
+def over(x, y, limit):
+    """``y / x``, and its limit at 0."""
+    zero = x == 0
+    return np.where(zero, limit, y / np.where(zero, 1, x))
+
+
+ber.vjp(x=lambda g, x: g * berp(x))
+bei.vjp(x=lambda g, x: g * beip(x))
+berp.vjp(x=lambda g, x, y: g * (-bei(x) - over(x, y, 0)))
+beip.vjp(x=lambda g, x, y: g * (ber(x) - over(x, y, 0.5)))
+ker.vjp(x=lambda g, x: g * kerp(x))
+kei.vjp(x=lambda g, x: g * keip(x))
+kerp.vjp(x=lambda g, x, y: g * (-kei(x) - y / x))
+keip.vjp(x=lambda g, x, y: g * (ker(x) - y / x))
+
+
+@special(domain=(0.3, 4.0))
+def itstruve0(x):
+    """Integral of the Struve function of order 0 from 0 to ``x``.
+
+    Examples
+    --------
+    >>> ng.special.itstruve0(ng.tensor([0.0, 1.0]))
+    tensor([0.        , 0.30109043])
+    """
+
+
+@special(domain=(0.3, 4.0))
+def it2struve0(x):
+    """Integral of the Struve function of order 0 over its argument, from ``x`` on.
+
+    Examples
+    --------
+    >>> ng.special.it2struve0(ng.tensor([1.0, 2.0]))
+    tensor([0.95719735, 0.46909296])
+    """
+
+
+@special(domain=(0.3, 4.0))
+def itmodstruve0(x):
+    """Integral of the modified Struve function of order 0 from 0 to ``x``.
+
+    Examples
+    --------
+    >>> ng.special.itmodstruve0(ng.tensor([0.0, 1.0]))
+    tensor([0.        , 0.33647263])
+    """
+
+
+# the first is even, the integrand of the second has a value at 0, the third is even
+itstruve0.vjp(x=lambda g, x: g * struve(0, x))
+it2struve0.vjp(x=lambda g, x: -g * struve(0, x) / x)
+itmodstruve0.vjp(x=lambda g, x: g * modstruve(0, x))
+
+
+@special(domain=(0.3, 1.5))
+def besselpoly(a, lmb, nu):
+    """Integral of ``x**lmb * jv(nu, 2 * a * x)`` from 0 to 1; with a gradient in ``a`` alone.
+
+    Parameters
+    ----------
+    lmb
+        Power.
+    nu
+        Order.
+
+    Examples
+    --------
+    >>> ng.special.besselpoly(ng.tensor([0.0, 1.0]), 0.5, 1.0)
+    tensor([0.        , 0.30092457])
+    """
+
+
+besselpoly.without("lmb", "nu").vjp(
+    a=lambda g, a, lmb, nu: g * (besselpoly(a, lmb + 1, nu - 1) - besselpoly(a, lmb + 1, nu + 1))
+)

@@ -1,0 +1,284 @@
+"""Functions that come with their derivative, of which an equation of second order says the next.
+
+Note [Pairs]
+------------
+Parabolic cylinder, Mathieu and spheroidal wave functions are returned by SciPy with their
+derivative in the argument. Their second derivative is what the differential equation says, so
+there are derivatives of any order in the argument; in orders and parameters they raise. SciPy's
+spheroidal functions of the second kind are left out: their values do not fit their derivatives.
+"""
+
+import math
+
+import numpy as np
+
+from numgrad.operations.special_functions.declare import special
+from numgrad.operations.special_functions.several import several
+
+_DEGREE = math.pi / 180
+
+# ---------------------------------------------------------------------------- parabolic cylinder
+
+
+@several(count=2)
+def pbdv(v, x):
+    """Parabolic cylinder function D and its derivative.
+
+    Returns
+    -------
+    tuple of Tensors
+        D of order ``v`` at ``x``, and its derivative there.
+
+    Examples
+    --------
+    >>> ng.special.pbdv(0.5, ng.tensor([0.0, 1.0]))
+    (tensor([0.58136832, 0.84220324]), tensor([ 0.60814011, -0.09456561]))
+    """
+
+
+@several(count=2)
+def pbvv(v, x):
+    """Parabolic cylinder function V and its derivative.
+
+    Returns
+    -------
+    tuple of Tensors
+        V of order ``v`` at ``x``, and its derivative there.
+
+    Examples
+    --------
+    >>> ng.special.pbvv(0.5, ng.tensor([1.0, 2.0]))
+    (tensor([0.22003509, 1.02113312]), tensor([0.92267136, 0.70534217]))
+    """
+
+
+@several(count=2)
+def pbwa(a, x):
+    """Parabolic cylinder function W and its derivative, for operands up to about 5.
+
+    Returns
+    -------
+    tuple of Tensors
+        W of parameter ``a`` at ``x``, and its derivative there.
+
+    Examples
+    --------
+    >>> ng.special.pbwa(0.5, ng.tensor([1.0, 2.0]))
+    (tensor([0.47413986, 0.19726074]), tensor([-0.29012439, -0.30112548]))
+    """
+
+
+def _parabolic_vjp(g, v, x, y):
+    return g[0] * y[1] + g[1] * ((0.25 * x * x - v - 0.5) * y[0])
+
+
+def _pbwa_vjp(g, a, x, y):
+    return g[0] * y[1] + g[1] * ((a - 0.25 * x * x) * y[0])
+
+
+pbdv.without("v").vjp(x=_parabolic_vjp)
+pbvv.without("v").vjp(x=_parabolic_vjp)
+pbwa.without("a").vjp(x=_pbwa_vjp)
+
+# --------------------------------------------------------------------------------------- Mathieu
+
+
+@special(domain=(1.0, 3.0))
+def mathieu_a(m, q):
+    """Characteristic value of the even Mathieu functions of order ``m``; without gradients.
+
+    Parameters
+    ----------
+    m
+        Order.
+    q
+        Parameter.
+
+    Examples
+    --------
+    >>> ng.special.mathieu_a(ng.tensor([1.0, 2.0]), 0.5)
+    tensor([1.46676684, 4.1009006 ])
+    """
+
+
+@special(domain=(1.0, 3.0))
+def mathieu_b(m, q):
+    """Characteristic value of the odd Mathieu functions of order ``m``; without gradients.
+
+    Parameters
+    ----------
+    m
+        Order.
+    q
+        Parameter.
+
+    Examples
+    --------
+    >>> ng.special.mathieu_b(ng.tensor([1.0, 2.0]), 0.5)
+    tensor([0.47065435, 3.97918922])
+    """
+
+
+mathieu_a.without("m", "q")
+mathieu_b.without("m", "q")
+
+
+@several(count=2, calls=lambda x: mathieu_cem(1.0, 0.5, x))
+def mathieu_cem(m, q, x):
+    """Even Mathieu function and its derivative, of an argument in degrees.
+
+    Parameters
+    ----------
+    m
+        Order.
+    q
+        Parameter.
+
+    Returns
+    -------
+    tuple of Tensors
+        The function, and its derivative by an angle in radians.
+
+    Examples
+    --------
+    >>> ng.special.mathieu_cem(1, 0.5, ng.tensor([0.5, 1.0]))[0]
+    tensor([0.93285557, 0.93280582])
+    """
+
+
+@several(count=2, calls=lambda x: mathieu_sem(1.0, 0.5, x))
+def mathieu_sem(m, q, x):
+    """Odd Mathieu function and its derivative, of an argument in degrees.
+
+    Parameters
+    ----------
+    m
+        Order.
+    q
+        Parameter.
+
+    Returns
+    -------
+    tuple of Tensors
+        The function, and its derivative by an angle in radians.
+
+    Examples
+    --------
+    >>> ng.special.mathieu_sem(1, 0.5, ng.tensor([0.5, 1.0]))[0]
+    tensor([0.00722918, 0.01445865])
+    """
+
+
+@several(count=2, calls=lambda x: mathieu_modcem1(1.0, 0.5, x))
+def mathieu_modcem1(m, q, x):
+    """Even modified Mathieu function of the first kind and its derivative.
+
+    Parameters
+    ----------
+    m
+        Order.
+    q
+        Parameter.
+
+    Returns
+    -------
+    tuple of Tensors
+        The function, and its derivative.
+
+    Examples
+    --------
+    >>> ng.special.mathieu_modcem1(1, 0.5, ng.tensor([0.5, 1.0]))[0]
+    tensor([0.61410496, 0.60863355])
+    """
+
+
+@several(count=2, calls=lambda x: mathieu_modcem2(1.0, 0.5, x))
+def mathieu_modcem2(m, q, x):
+    """Even modified Mathieu function of the second kind and its derivative.
+
+    Parameters
+    ----------
+    m
+        Order.
+    q
+        Parameter.
+
+    Returns
+    -------
+    tuple of Tensors
+        The function, and its derivative.
+
+    Examples
+    --------
+    >>> ng.special.mathieu_modcem2(1, 0.5, ng.tensor([0.5, 1.0]))[0]
+    tensor([-0.59365576, -0.09021353])
+    """
+
+
+@several(count=2, calls=lambda x: mathieu_modsem1(1.0, 0.5, x))
+def mathieu_modsem1(m, q, x):
+    """Odd modified Mathieu function of the first kind and its derivative.
+
+    Parameters
+    ----------
+    m
+        Order.
+    q
+        Parameter.
+
+    Returns
+    -------
+    tuple of Tensors
+        The function, and its derivative.
+
+    Examples
+    --------
+    >>> ng.special.mathieu_modsem1(1, 0.5, ng.tensor([0.5, 1.0]))[0]
+    tensor([0.3241278 , 0.53830822])
+    """
+
+
+@several(count=2, calls=lambda x: mathieu_modsem2(1.0, 0.5, x))
+def mathieu_modsem2(m, q, x):
+    """Odd modified Mathieu function of the second kind and its derivative.
+
+    Parameters
+    ----------
+    m
+        Order.
+    q
+        Parameter.
+
+    Returns
+    -------
+    tuple of Tensors
+        The function, and its derivative.
+
+    Examples
+    --------
+    >>> ng.special.mathieu_modsem2(1, 0.5, ng.tensor([0.5, 1.0]))[0]
+    tensor([-0.67616175, -0.21844021])
+    """
+
+
+def _angular_mathieu(value):
+    def vjp(g, m, q, x, y):
+        bend = (2 * q * np.cos(2 * _DEGREE * x) - value(m, q)) * y[0]
+        return _DEGREE * (g[0] * y[1] + g[1] * bend)
+
+    return vjp
+
+
+def _radial_mathieu(value):
+    def vjp(g, m, q, x, y):
+        return g[0] * y[1] + g[1] * ((value(m, q) - 2 * q * np.cosh(2 * x)) * y[0])
+
+    return vjp
+
+
+mathieu_cem.without("m", "q").vjp(x=_angular_mathieu(mathieu_a))
+mathieu_sem.without("m", "q").vjp(x=_angular_mathieu(mathieu_b))
+for _op in (mathieu_modcem1, mathieu_modcem2):
+    _op.without("m", "q").vjp(x=_radial_mathieu(mathieu_a))
+for _op in (mathieu_modsem1, mathieu_modsem2):
+    _op.without("m", "q").vjp(x=_radial_mathieu(mathieu_b))

@@ -1,0 +1,97 @@
+"""Functions that ufuncs of SciPy compute: those with several results, or complex ones."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from functools import partial, wraps
+from typing import Any
+
+import numpy as np
+
+from numgrad.core.abstract import broadcast_lengths
+from numgrad.core.batching import elementwise_rule
+from numgrad.core.formula import Meta
+from numgrad.core.primitive import Primitive
+from numgrad.errors import NumgradTypeError
+from numgrad.operations.real import floating
+from numgrad.operations.special_functions.declare import Special
+
+
+def complex_result(name: str, operands: Sequence[Any]) -> tuple[list[np.dtype], np.dtype]:
+    """Dtypes where the argument, the last operand, and the result may be complex."""
+    values = [np.empty(0, o) if isinstance(o, np.dtype) else o(0) for o in operands]
+    if any(np.iscomplexobj(v) for v in values[:-1]):
+        raise NumgradTypeError(f"{name}: the order is real, got complex; apply real() to it")
+    dtype = np.result_type(*values, np.float16)
+    single = dtype in (np.float16, np.float32, np.complex64)
+    real, complex_ = map(np.dtype, ("f4", "c8") if single else ("f8", "c16"))
+    *others, _ = [real] * len(operands)
+    return [*others, complex_ if dtype.kind == "c" else real], complex_
+
+
+def complex_results(name: str, operands: Sequence[Any]) -> tuple[list[np.dtype], np.dtype]:
+    """Dtypes of complex results of real operands."""
+    loop, dtype = floating(name, operands)
+    return loop, np.result_type(dtype, np.complex64)
+
+
+class SpecialPrimitive(Special, Primitive):
+    """Element by element as the ufunc of its name in SciPy, which is called with whole arrays.
+
+    ``dtypes`` says what operands are converted to, and the dtype of results; ``count`` how many
+    there are, if the result is a tuple. The body is documentation.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        count: int | None = None,
+        dtypes: Callable[..., Any] = floating,
+        **options: Any,
+    ) -> None:
+        name = function.__name__
+
+        @wraps(function)
+        def compute(*operands: np.ndarray, **params: Any) -> Any:
+            loop, dtype = self.types([x.dtype for x in operands])
+            given = [x.astype(d, copy=False) for x, d in zip(operands, loop, strict=True)]
+            found = getattr(importlib.import_module("scipy.special"), name)(*given, **params)
+            if count is None:
+                return np.asarray(found, dtype)
+            return tuple([np.asarray(y, dtype) for y in found])
+
+        def rule(*metas: Meta, **params: Any) -> Any:
+            _, dtype = self.types([m.dtype for m in metas])
+            found = Meta(broadcast_lengths(*[m.shape for m in metas]), dtype)
+            return found if count is None else (found,) * count
+
+        super().__init__(function, outputs=count is not None, **options)
+        self.function = compute
+        self.types = partial(dtypes, name)
+        self.shape(rule)
+        self.batch(elementwise_rule)
+
+
+def several(
+    calls: Callable[..., Any] | None = None, **options: Any
+) -> Callable[[Callable[..., Any]], SpecialPrimitive]:
+    """Declare a function that a ufunc of SciPy's computes; ``calls`` is how tests call it."""
+
+    def declare(function: Callable[..., Any]) -> SpecialPrimitive:
+        shapes = ((2, 3), *((3,),) * (function.__code__.co_argcount - 1))
+        given = {
+            "ref": f"scipy.special.{function.__name__}",
+            "method": False,
+            "smooth": True,
+            "real": options.get("dtypes", floating) is not complex_result,
+            "samples": [(shapes, {})],
+            "domain": (0.3, 3.0),
+            **options,
+        }
+        op = SpecialPrimitive(function, **given)
+        op.calls = [(((3,),), calls)] if calls else ()
+        return op
+
+    return declare
