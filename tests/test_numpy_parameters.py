@@ -6,6 +6,7 @@ of NumPy's can be forgotten.
 """
 
 import inspect
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -440,6 +441,18 @@ def test_out_is_a_tensor_that_nothing_is_recorded_of(name):
     assert_same(array, expected, name)
     with pytest.raises(TypeError, match="requires grad"):
         function(*followed[0], **followed[1], out=array)
+
+
+@pytest.mark.parametrize("call", [np.max, np.min, np.nanmax, np.nanmin])
+@pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 3), (2, 0, 3)])
+def test_extrema_of_nothing_are_what_they_begin_with(call, shape):
+    x = np.ones(shape)
+    for given in ({}, {"axis": -1}, {"axis": 0, "keepdims": True}):
+        extremum = partial(call, initial=2.5, **given)
+        for function in (extremum, ng.jit(extremum)):
+            assert_same(function(leaf(x)), extremum(x), f"{call} {shape} {given}")
+    with pytest.raises(ng.NumgradValueError, match="no elements"):
+        call(leaf(x))
 
 
 def test_nan_to_num_writes_if_it_may_not_copy():

@@ -1,5 +1,6 @@
 """Keywords and methods of NumPy's and SciPy's ufuncs on Tensors, against the same on arrays."""
 
+import functools
 import inspect
 
 import numpy as np
@@ -122,6 +123,22 @@ def test_reduce_and_accumulate(ufunc):
             found = getattr(ufunc, method)(x, *args, **kwargs)
             assert_same(found, expected, f"{ufunc} {method} {args} {kwargs}")
     assert_same(np.add.reduce(leaf(X), dtype=np.float32), np.add.reduce(X, dtype=np.float32), "")
+
+
+@pytest.mark.parametrize("ufunc", [np.logaddexp, np.logaddexp2, np.subtract, np.hypot, np.fmax])
+@pytest.mark.parametrize("method", ["reduce", "accumulate"])
+def test_reduce_and_accumulate_by_any_operation_have_gradients(ufunc, method):
+    x = np.array([[0.5, 1.5], [2.0, 0.7], [1.1, 1.2]])
+    kwargs = [{}, {"axis": -1}] + [{"axis": 1, "keepdims": True}] * (method == "reduce")
+    for given in kwargs:
+        call = functools.partial(getattr(ufunc, method), **given)
+        np.testing.assert_allclose(call(leaf(x)).detach().numpy(), call(x), rtol=1e-14)
+        assert ng.testing.gradcheck(call, leaf(x))
+    with pytest.raises(ng.NumgradError, match=f"{ufunc.__name__}.{method}: dtype="):
+        getattr(ufunc, method)(leaf(x), dtype=np.float32)
+    if ufunc is not np.logaddexp:
+        with pytest.raises(ng.NumgradError, match="shape \\(0, 2\\); give one axis"):
+            getattr(ufunc, method)(leaf(x[:0]))
 
 
 def test_outer_and_reduceat():

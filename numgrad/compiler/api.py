@@ -428,8 +428,10 @@ def jit(
     Notes
     -----
     Python code that is not made of operations, such as ``print``, runs only while the function is
-    traced. So what plain NumPy computes of arrays around it (``table[0, 1]``, ``table.sum()``)
-    stays as it was then, while views of them (``table.T``, ``table[1:]``) are read at each call.
+    traced. So lengths of arrays around it, and what plain NumPy computes of such (``table.sum()``),
+    become part of what is compiled; it is compiled again where one of them has another shape, or is
+    no operand as well and is another array or, up to 4,096 bytes, has other numbers. Views of them
+    (``table.T``, ``table[1:]``) are read at each call.
     Results share memory where eager ones do. ``ng.config.jit = False`` runs everything eagerly,
     ``ng.config.check_jit = True`` compares each call with an eager one.
 

@@ -176,6 +176,15 @@ _COPIED = ("edge", "reflect", "symmetric", "wrap")
 _MODES = ("constant", "empty", *_COPIED, "linear_ramp", "maximum", "mean", "median", "minimum")
 
 
+def with_elements(operation: str, x: Any, axis: Any, value: Any) -> Any:
+    """The operand with one ``value`` along each axis of ``axis`` that has no elements."""
+    axes = normalize_axes(operation, axis, len(x.shape))
+    lengths = [int(type(n) is int and n == 0 and a in axes) for a, n in enumerate(x.shape)]
+    if not any(lengths):
+        return x
+    return pad_constant(x, widths=tuple((0, n) for n in lengths), values=value)
+
+
 @composite(ref=np.pad)
 def pad(
     x,

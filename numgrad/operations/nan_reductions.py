@@ -16,6 +16,7 @@ from numgrad.core.declare import composite, primitive
 from numgrad.core.formula import Meta
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.cumulative import cumprod, cumsum
+from numgrad.operations.extend import with_elements
 from numgrad.operations.reduce import all, max, min, prod, sum
 from numgrad.operations.shape import as_operand, broadcast_to
 
@@ -113,6 +114,7 @@ def _extremum(
         )
     if initial is not None:
         initial = np.asarray(initial).astype(x.dtype)
+        x = with_elements(name, x, axis, initial)
     skipped = _skipped(name, x, where)
     neutral = initial if initial is not None else (-np.inf if largest else np.inf)
     out = reduce(_filled(x, skipped, neutral), axis=axis, keepdims=keepdims)

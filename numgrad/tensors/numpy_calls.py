@@ -19,6 +19,7 @@ import numpy as np
 
 from numgrad.core.op import OPS, Op
 from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.operations.extend import with_elements
 from numgrad.operations.shape import as_operand
 from numgrad.tensors.numpy_writes import store
 from numgrad.tensors.tensor import Tensor
@@ -197,6 +198,8 @@ def _reduction(op: Op, x: Any, *, where: Any = True, initial: Any = None, **para
                 f"{op.name}: with where= there may be nothing to reduce; give initial="
             )
         x = OPS["where"](mask_of(op.name, where, x.shape), x, neutral)
+    if initial is not None and op.name in ("max", "min"):
+        x = with_elements(op.name, x, params.get("axis"), initial)
     out = op(x, **params)
     if initial is None:
         return out

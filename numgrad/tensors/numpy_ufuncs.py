@@ -13,18 +13,20 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import cache, partial
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
 from numgrad.core.arguments import REQUIRED
+from numgrad.core.axis import normalize_axes
 from numgrad.core.elementwise import Elementwise
 from numgrad.core.op import OPS, Op
-from numgrad.errors import NumgradTypeError
+from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.late import declared
 from numgrad.operations.shape import as_operand
 from numgrad.tensors.numpy_calls import NOT_GIVEN, Translation, mask_of
-from numgrad.tensors.numpy_writes import store, ufunc_at
+from numgrad.tensors.numpy_writes import requires_grad, store, ufunc_at
 from numgrad.tensors.tensor import Tensor
 
 _REDUCTIONS = {
@@ -85,6 +87,8 @@ def call(ufunc: np.ufunc, method: str, op: Op | None, inputs: tuple, kwargs: dic
             return declared(_RUNNING[ufunc])(given["array"], axis=given["axis"])
     if op is None:
         return NotImplemented
+    if method in _METHODS and requires_grad(inputs[0]):
+        return _folded(f"{name}.{method}", op, inputs, kwargs)
     if method == "outer" and len(inputs) == 2:
         a, b = map(as_operand, inputs)
         a = OPS["reshape"](a, (*a.shape, *(1,) * len(b.shape)))
@@ -111,6 +115,30 @@ def _method(name: str, function: Callable[..., Any], inputs: tuple, kwargs: dict
         (given["out"],) = given["out"]
     kept = {k: v for k, v in given.items() if k == "axis" or v is not defaults[k]}
     return _translation(name, function)((array,), kept)
+
+
+def _folded(name: str, op: Op, inputs: tuple, kwargs: dict) -> Any:
+    """``reduce`` or ``accumulate`` by any operation of two operands, from element to element."""
+    method = name.rpartition(".")[2]
+    defaults = _METHODS[method]
+    given = defaults | dict(zip(defaults, inputs, strict=False)) | kwargs
+    for key in given.keys() - {"array", "axis", "keepdims"}:
+        if given[key] is not defaults[key] and given[key] is not None:
+            raise NumgradTypeError(f"{name}: {key}= is not taken where an argument requires grad")
+    x = as_operand(given["array"])
+    if op is OPS["logaddexp"] and method == "reduce":
+        return OPS["logsumexp"](x, axis=given["axis"], keepdims=given["keepdims"])
+    axes = normalize_axes(name, given["axis"], len(x.shape))
+    if len(axes) != 1 or x.shape[axes[0]] == 0:
+        raise NumgradValueError(
+            f"{name}: axis={given['axis']!r} of an operand of shape {tuple(x.shape)}; give one "
+            "axis, with elements"
+        )
+    first, *rest = OPS["unstack"](x, axis=axes[0])
+    found = list(accumulate(rest, op, initial=first))
+    if method == "accumulate":
+        return OPS["stack"](found, axis=axes[0])
+    return OPS["expand_dims"](found[-1], axis=axes[0]) if given["keepdims"] else found[-1]
 
 
 @cache

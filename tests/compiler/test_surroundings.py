@@ -1,5 +1,6 @@
 """What a jitted function reads besides its arguments is read, or guarded, at each call."""
 
+import collections
 import functools
 import gc
 import types
@@ -90,6 +91,79 @@ def test_arrays_in_containers_attributes_and_defaults(module):
     np.testing.assert_array_equal(fast(x), model(x))
     model = Model()
     np.testing.assert_array_equal(fast(x), model(x))
+
+
+def test_lengths_of_arrays_outside_are_guarded(monkeypatch):
+    def fast_by(make):
+        monkeypatch.setitem(globals(), "WEIGHT", make(np.ones(3)))
+        fast = ng.jit(lambda x: x * np.sum(WEIGHT) / len(WEIGHT) + x * (x @ WEIGHT))
+        np.testing.assert_array_equal(fast(np.ones(3)), np.full(3, 4.0))
+        monkeypatch.setitem(globals(), "WEIGHT", make(np.full(5, 2.0)))
+        np.testing.assert_array_equal(fast(np.ones(5)), np.full(5, 12.0))
+        return fast
+
+    assert traces_of(fast_by(np.asarray)) == 2
+    assert traces_of(fast_by(ng.tensor)) == 2
+    assert "WEIGHT" in fast_by(ng.tensor).specialisations[1].reason
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda x: x * WEIGHT.sum(),
+        lambda x: x * float(WEIGHT[0]),
+        lambda x: x if WEIGHT[0] > 1 else -x,
+        lambda x: sum(x * w for w in WEIGHT),
+        lambda x: x * (WEIGHT @ WEIGHT),
+        lambda x: x * len(WEIGHT[WEIGHT > 1]),
+    ],
+)
+@pytest.mark.parametrize("length", [3, 1000])
+def test_what_plain_numpy_reads_of_arrays_outside_is_guarded(monkeypatch, use, length):
+    monkeypatch.setitem(globals(), "WEIGHT", np.ones(length))
+    fast = ng.jit(use)
+    x = np.arange(3.0)
+    for array in (WEIGHT, np.ones(length), np.linspace(2.0, 3.0, length)):
+        monkeypatch.setitem(globals(), "WEIGHT", array)
+        np.testing.assert_allclose(fast(x), use(x))
+    assert traces_of(fast) == (2 if length == 3 else 3)  # of large arrays identity counts
+    if length == 3:
+        WEIGHT[0] = -7.0
+        np.testing.assert_allclose(fast(x), use(x))
+    assert "WEIGHT" in fast.specialisations[1].reason
+    assert "WEIGHT is as it was" in str(fast.report())
+
+
+def test_arrays_beside_those_that_are_used_do_not_count():
+    data = {"used": np.ones(3), "other": np.ones(3)}
+    fast = ng.jit(lambda x: x * data["used"])
+    fast(np.ones(3))
+    data["other"][0] = 5.0
+    np.testing.assert_array_equal(fast(np.ones(3)), np.ones(3))
+    data["used"][0] = 5.0
+    np.testing.assert_array_equal(fast(np.ones(3)), [5.0, 1.0, 1.0])
+    assert traces_of(fast) == 1
+
+
+def test_containers_of_pythons_own(monkeypatch):
+    options = types.SimpleNamespace(rate=2.0)
+    last, names = collections.deque([1.0]), {"a"}
+
+    def scale(x):
+        return x * options.rate * last[-1] * len(last) * ("b" in names or 3) * scale.factor
+
+    scale.factor = 1.0
+    fast = ng.jit(lambda x: scale(x))
+    changes = [
+        lambda: setattr(options, "rate", 5.0),
+        lambda: last.append(7.0),
+        lambda: names.add("b"),
+        lambda: setattr(scale, "factor", 0.5),
+    ]
+    for change in (lambda: None, *changes):
+        change()
+        assert fast(2.0) == scale(2.0)
+    assert traces_of(fast) == 5
 
 
 @pytest.mark.parametrize("value", [3.0, -0.0, True, np.float32(2), None])

@@ -240,3 +240,13 @@ def test_independent_components_are_found():
     found = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]]) @ white
     match = abs(np.corrcoef(found, sources)[:2, 2:])
     assert (match.max(axis=1) > 0.995).all(), match
+
+
+@pytest.mark.parametrize("name", ["fft", "ifft", "ihfft"])
+def test_zeros_of_real_signals_have_numpys_signs(name):
+    signals = np.array([[3, 1, 4, 1], [-3, 1, 0, 1], [0, 0, 0, 0], [1, -1, 1, -1]])
+    for x in (signals, signals.astype(np.float32), signals[:, :3]):
+        for axis in (0, 1):
+            expected = getattr(np.fft, name)(x, axis=axis)
+            found = getattr(np.fft, name)(ng.tensor(x), axis=axis).numpy()
+            np.testing.assert_allclose(np.angle(found), np.angle(expected), atol=1e-6)

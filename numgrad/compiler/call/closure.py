@@ -7,7 +7,8 @@ inputs. It must look for them at each call where the code would look, since a gl
 anew and an attribute replaced. So before a function is traced, all it can reach is listed with the
 *place* where it is found: an expression that reads it again. Numbers found on the way are noted
 with their values, functions and objects by their identity: a compiled function is good as long as
-these are the same.
+these are the same. Lengths of arrays are such numbers, since code may ask for them (``len(a)``),
+and so is what is in an array that is no input: plain NumPy may have computed with it (``a.sum()``).
 
 Which attributes of an object count is told by the names in the code that can get at it. The code
 of libraries (what is installed, and Python's own) is taken for constant, and neither its globals
@@ -18,8 +19,9 @@ from __future__ import annotations
 
 import dis
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass, is_dataclass, replace
 from functools import _lru_cache_wrapper, lru_cache, partial
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
@@ -28,6 +30,7 @@ from weakref import ref
 import numpy as np
 
 from numgrad.autograd.variable import Tensor
+from numgrad.compiler.call.content import SMALL, Content
 from numgrad.compiler.call.methods import METHODS, WeakMethod
 from numgrad.core.op import Op
 from numgrad.operations.sparse.kinds import is_sparse_kind
@@ -45,9 +48,13 @@ _NO_OPERATORS = {
 """Methods with names in underscores that code does not call by its syntax."""
 _LIMIT = 20_000
 """How many objects are looked at."""
+_RECORDS = {("types", "SimpleNamespace"), ("argparse", "Namespace")}
+"""Classes of Python's own whose objects hold what users put there."""
 
 FIXED, IDENTITY, VALUE, READ = "fixed", "identity", "value", "read"
 """How a place is treated: as constant, guarded by identity or value, or read at each call."""
+CONTENT = "content"
+"""How the place of an array is treated that is no input: guarded by ``Content``."""
 
 
 @dataclass
@@ -89,10 +96,15 @@ class Place:
         """Whether it is the number of elements of a container."""
         return self.access.startswith("_len(")
 
+    @property
+    def is_filled(self) -> bool:
+        """Whether it is what a container has in it by now, and no longer what it had."""
+        return self.access.startswith(("_len(", "_frozenset(")) and self.read() != self.value
+
     def read(self) -> Any:
         """What is found there now."""
         holder = self.holder() if isinstance(self.holder, ref) else self.holder
-        names = {"_len": len, "_holder": holder, "_key": self.key}
+        names = {"_len": len, "_frozenset": frozenset, "_holder": holder, "_key": self.key}
         return eval(self.access.replace("{0}", "_holder").replace("{1}", "_key"), names)
 
     @property
@@ -137,6 +149,14 @@ class Surroundings:
             if id(place.value) in self._weak:
                 place.value = None
 
+    def contents(self, inputs: set[int]) -> Iterator[Place]:
+        """The places of arrays that code may look at, without those of some identities."""
+        everything = not self.names.isdisjoint(("items", "values", "popitem"))
+        for array, place in self.arrays.items():
+            named = type(place.key) is not str or place.key in self.names or everything
+            if named and array not in inputs:
+                yield replace(place, value=Content(place.value), treatment=CONTENT)
+
     def _walk(self) -> None:
         queue = self._queue
         for count, place in enumerate(queue):  # grows meanwhile
@@ -179,7 +199,7 @@ class Surroundings:
                 simple = type(key) in (str, int)
                 access = f"{{0}}[{key!r}]" if simple else "{0}[{1}]"
                 yield _place(part, value, access, f"[{key!r}]", key)
-        elif isinstance(value, list | tuple):
+        elif isinstance(value, list | tuple | deque):
             fixed = isinstance(value, tuple)
             if not fixed:
                 yield Place(len(value), VALUE, value, "_len({0})", "[...]")
@@ -192,6 +212,8 @@ class Surroundings:
                     yield _place(vars(value)[name], value, f"{{0}}.{name}", f".{name}")
         elif isinstance(value, type):
             yield from self._of_class(value)
+        elif type(value) is set and len(value) <= SMALL // 8:
+            yield Place(frozenset(value), VALUE, value, "_frozenset({0})", "{...}")
         elif isinstance(value, BuiltinFunctionType | np.ufunc | set | frozenset):
             return
         elif isinstance(value, _lru_cache_wrapper) or hasattr(type(value), "__numgrad_jit__"):
@@ -219,6 +241,8 @@ class Surroundings:
             yield _fixed(value, function.__kwdefaults__, f"{{0}}[{name!r}]", name)
         if library:
             return
+        for name in sorted(self.names & vars(function).keys()):
+            yield _place(vars(function)[name], vars(function), f"{{0}}[{name!r}]", f".{name}")
         for name in names:
             found = function.__globals__.get(name, function)
             if isinstance(found, ModuleType):
@@ -231,7 +255,11 @@ class Surroundings:
         if is_sparse_kind(kind):
             yield from _of_sparse(value)
             return
-        if _is_library(kind.__module__) and not kind.__module__.startswith("numgrad."):
+        if (
+            _is_library(kind.__module__)
+            and not kind.__module__.startswith("numgrad.")
+            and (kind.__module__, kind.__name__) not in _RECORDS
+        ):
             return
         if kind.__module__.startswith("numgrad.optim"):  # a step reads its options at each call
             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from numgrad.autograd.variable import Tensor
-from numgrad.compiler.call.closure import IDENTITY, VALUE, Place
+from numgrad.compiler.call.closure import CONTENT, IDENTITY, VALUE, Place
 from numgrad.compiler.call.layout import CallLayout, Input
 from numgrad.compiler.call.signature import (
     ARRAY,
@@ -76,6 +76,8 @@ def _of_place(place: Place) -> str | None:
         return f"{place.name} was {place.value!r}, now {value!r}"
     if place.treatment == IDENTITY and value is not place.value:
         return f"{place.name} is another object"
+    if place.treatment == CONTENT and not place.value(value):
+        return f"the array {place.name}, which plain NumPy may have read, has changed"
     return None
 
 
@@ -97,7 +99,7 @@ def _suits(entry: Input, found: Any) -> bool:
         return False
     if entry.tensor and found._requires_grad != entry.source._requires_grad:
         return False
-    return found.dtype == value.dtype and found.ndim == value.ndim
+    return found.dtype == value.dtype and found.shape == entry.source.shape
 
 
 def _of_sizes(layout: CallLayout, arguments: Arguments) -> str | None:

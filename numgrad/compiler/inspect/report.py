@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from numgrad.codegen import threads
 from numgrad.codegen.estimate import serial_ns
 from numgrad.codegen.vector_loops import VectorLoop, vector_loops
-from numgrad.compiler.call.closure import IDENTITY, Place
+from numgrad.compiler.call.closure import CONTENT, IDENTITY, Place
 from numgrad.compiler.call.layout import CallLayout, Input
 from numgrad.compiler.graph.graph import CALL, TracedNode
 from numgrad.compiler.graph.polynomial import Terms as Length
@@ -86,6 +86,8 @@ def _of_guard(place: Place) -> str:
         return f"len({place.name.removesuffix('[...]')}) == {place.value}"
     if place.treatment == IDENTITY:
         return f"{place.name} is the same {type(place.value).__name__}"
+    if place.treatment == CONTENT:
+        return f"{place.name} is as it was"
     return f"{place.name} == {' '.join(repr(place.value).split())}"
 
 

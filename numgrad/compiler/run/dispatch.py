@@ -24,7 +24,7 @@ import numpy as np
 from numgrad import config
 from numgrad.autograd.node import mark_written
 from numgrad.autograd.variable import TENSORS, Tensor, refresh
-from numgrad.compiler.call.closure import FIXED, IDENTITY, Place
+from numgrad.compiler.call.closure import CONTENT, FIXED, IDENTITY, Place
 from numgrad.compiler.call.layout import PLAIN, RECORDING, CallLayout, Result
 from numgrad.compiler.call.signature import (
     MISSING,
@@ -67,6 +67,7 @@ NAMES: dict[str, Any] = {
     "_same": same,
     "_state": state,
     "_isinstance": isinstance,
+    "_frozenset": frozenset,
     "_len": len,
     "_tensors": TENSORS,
     "_type": type,
@@ -180,8 +181,13 @@ class DispatchWriter:
         yield from self._of_array(number, array)
 
     def _of_array(self, number: int, name: str) -> Iterator[str]:
-        """Conditions on dtype and rank, and the reading of lengths."""
-        value = self.layout.inputs[number].value
+        """Conditions on dtype and rank, and the reading of lengths.
+
+        Lengths of what is captured are as they were: code may have looked at them.
+        """
+        entry = self.layout.inputs[number]
+        value = entry.value
+        now = value.shape if entry.leaf is not None or entry.gradient else entry.source.shape
         dtype = self._hold(value.dtype)
         yield f"({name}.dtype is {dtype} or {name}.dtype == {dtype})"
         self._arrays[number] = name
@@ -192,16 +198,20 @@ class DispatchWriter:
             shape, walrus = self._let(f"{name}.shape")
             yield f"_len({walrus}) == {value.ndim}"
             lengths = [f"{shape}[{k}]" for k in range(value.ndim)]
-        for expected, length in zip(value.shape, lengths, strict=False):
-            yield from self._of_length(expected, length)
+        for expected, n, length in zip(value.shape, now, lengths, strict=False):
+            yield from self._of_length(expected, n, length)
 
-    def _of_length(self, expected: int | Size, text: str) -> Iterator[str]:
+    def _of_length(self, expected: int | Size, now: int | Size, text: str) -> Iterator[str]:
+        """Conditions on a length: what is expected, and what it is if that is a number."""
         sizes = self.layout.sizes
         expected = sizes.resolve(expected)
         axis = sizes.number(expected)
         if axis is not None and self._length(axis) not in self._assigned:
-            yield f"{self._let(text, self._length(axis))[1]} > 1"
+            walrus = self._let(text, self._length(axis))[1]
+            yield f"{walrus} == {now}" if type(now) is int else f"{walrus} > 1"
             return
+        if type(now) is int and type(expected) is not int:
+            yield f"{text} == {now}"
         condition = f"{text} == {sizes.text(expected, self._length)}"
         if all(self._length(k) in self._assigned for k in sizes.axes([expected])):
             yield condition
@@ -253,6 +263,8 @@ class DispatchWriter:
         text = self._access(place)
         if place.treatment == IDENTITY:
             return f"{text} is {self._hold(place.value)}"
+        if place.treatment == CONTENT:
+            return f"{self._hold(place.value)}({text})"
         if place.is_length:
             return f"{text} == {place.value}"
         name, walrus = self._let(text)

@@ -8,7 +8,7 @@ from typing import Any
 
 from numgrad.codegen.compile import Kernel
 from numgrad.codegen.locks import TRACING
-from numgrad.compiler.call.closure import IDENTITY, VALUE, Place
+from numgrad.compiler.call.closure import CONTENT, IDENTITY, VALUE, Place
 from numgrad.compiler.call.layout import RECORDING, CallLayout
 from numgrad.compiler.call.signature import TENSOR, Arguments
 from numgrad.compiler.graph.graph import Graph
@@ -26,10 +26,10 @@ def needed_guards(traced: Traced) -> list[Place]:
     needed: dict[int, Place] = {}
 
     def need(place: Place) -> None:
-        if place.is_length and place.read() != place.value:
+        if place.is_filled:
             return  # a list that the function itself fills while it is traced
         for part in reversed(list(place.path)):
-            if part.treatment in (IDENTITY, VALUE):
+            if part.treatment in (IDENTITY, VALUE, CONTENT):
                 needed.setdefault(id(part), part)
 
     for place in traced.surroundings.guards:
@@ -40,6 +40,8 @@ def needed_guards(traced: Traced) -> list[Place]:
     for place in (*read, *(place for _, place in traced.bare)):
         if place is not None:
             need(place)
+    for place in traced.surroundings.contents(traced.known):
+        need(place)
     return list(needed.values())
 
 

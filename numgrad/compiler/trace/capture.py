@@ -41,6 +41,8 @@ class Traced:
         All operations.
     inputs
         Inputs of the graph that the caller and the surroundings give.
+    known
+        The ids of Tensors and arrays around the function that are inputs, or whose views are.
     results, nesting
         What is returned.
     touched
@@ -58,6 +60,7 @@ class Traced:
     results: list[Result]
     nesting: Any
     surroundings: Surroundings
+    known: set[int]
     touched: list[int] = field(default_factory=list)
     gradients: list[GradientResult] = field(default_factory=list)
     bare: list[tuple[Tensor, Place | None]] = field(default_factory=list)
@@ -117,11 +120,18 @@ def trace(arguments: Arguments, *, dynamic: bool, recorded: bool) -> Traced:
             owners += [(t, captured.value) for t in _sources(tracer, captured)]
         if captured.frozen and not captured.made:
             warn_of_frozen(parameters.name, captured.source)
+    known = {id(x) for captured in tracer.captured for x in _sources(tracer, captured)}
+    known |= tracer.viewed
     graph = tracer.graph
     if not parameters.warned_of_loops:
         parameters.warned_of_loops = warn_of_loops(parameters.name, graph, tracer.lines)
     traced = Traced(
-        graph, [inputs[v] for v in graph.inputs if v in inputs], results, nesting, surroundings
+        graph,
+        [inputs[v] for v in graph.inputs if v in inputs],
+        results,
+        nesting,
+        surroundings,
+        known,
     )
     _set_outputs(tracer, traced)
     positions = {entry.value: n for n, entry in enumerate(traced.inputs)}

@@ -70,6 +70,8 @@ class Capturing(GraphBuilder):
         Tensors and arrays over the memory of something captured, by the id of the array.
     owners
         The ids of Tensors and ndarrays that are read at each call.
+    viewed
+        Those of ndarrays and Tensors of which plain NumPy made a view that is an input.
     """
 
     def __init__(
@@ -83,6 +85,7 @@ class Capturing(GraphBuilder):
         self.captured: list[Captured] = []
         self.aliases: dict[int, list[Any]] = {}
         self.owners: Collection[int] = ()
+        self.viewed: set[int] = set()
         self._inputs: dict[int, tuple[Any, TracedArray]] = {}
         self._frozen: dict[int, np.ndarray] = {}
         self._alive: list[np.ndarray] = []
@@ -130,6 +133,7 @@ class Capturing(GraphBuilder):
 
     def _view_of(self, source: Source, array: np.ndarray) -> TracedArray:
         """A view that NumPy made of something around the function."""
+        self.viewed.add(id(source.owner))
         if source.axes is None:
             value = self.graph.input(array.shape, array.dtype)
             return self._enter_captured(array, value, array, False, place=source.place)

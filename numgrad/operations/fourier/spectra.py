@@ -58,7 +58,10 @@ def fourier(x, *, axes, norm="backward", forward=True):
     check_dtype("fft", x.dtype)
     if x.size == 0:
         return np.empty(x.shape, _complex(x.dtype))
-    return pocketfft("fft" if forward else "ifft", x, axes, norm=norm)
+    y = pocketfft("fft" if forward else "ifft", x, axes, norm=norm)
+    if x.dtype.kind != "c":
+        y.imag += 0.0  # NumPy's zeros are positive, some of SciPy's negative
+    return y
 
 
 fourier.shape(lambda x, *, axes, norm, forward: Meta(x.shape, _complex(x.dtype)))
@@ -97,7 +100,11 @@ def half_spectrum(x, *, axes, norm="backward", forward=True, middle=1.0):
         shape = list(x.shape)
         shape[axes[-1]] = n // 2 + 1
         return np.empty(shape, _complex(x.dtype))
-    y = pocketfft("rfft" if forward else "ihfft", x, axes, norm=norm)
+    if forward:
+        y = pocketfft("rfft", x, axes, norm=norm)
+    else:  # so that zeros have the signs of NumPy's
+        y = pocketfft("rfft", x, axes, norm=ADJOINT_NORM[norm])
+        np.conjugate(y, out=y)
     if middle != 1:
         _middle(y, n, axes[-1])[...] *= middle
     return y

@@ -81,7 +81,7 @@ def fft(x, n=None, axis=-1, norm=None):
     Examples
     --------
     >>> ng.fft.fft(ng.tensor([1.0, 2.0, 3.0, 4.0]))
-    tensor([10.-0.j, -2.+2.j, -2.-0.j, -2.-2.j], dtype=complex128)
+    tensor([10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j], dtype=complex128)
     """
     return _transform("fft", x, points("fft", n), (axis,), norm, True)
 
@@ -98,8 +98,8 @@ def fft2(x, s=None, axes=(-2, -1), norm=None):
     Examples
     --------
     >>> ng.fft.fft2(ng.tensor([[1.0, 2.0], [3.0, 4.0]]))
-    tensor([[10.-0.j, -2.-0.j],
-            [-4.-0.j,  0.-0.j]], dtype=complex128)
+    tensor([[10.+0.j, -2.+0.j],
+            [-4.+0.j,  0.+0.j]], dtype=complex128)
     """
     return _transform("fft2", x, s, axes, norm, True)
 
@@ -116,8 +116,8 @@ def fftn(x, s=None, axes=None, norm=None):
     Examples
     --------
     >>> ng.fft.fftn(ng.tensor([[1.0, 2.0], [3.0, 4.0]]))
-    tensor([[10.-0.j, -2.-0.j],
-            [-4.-0.j,  0.-0.j]], dtype=complex128)
+    tensor([[10.+0.j, -2.+0.j],
+            [-4.+0.j,  0.+0.j]], dtype=complex128)
     """
     return _transform("fftn", x, s, axes, norm, True)
 

@@ -246,7 +246,7 @@ def _slogdet_vjp(g, a, factors, pivots, y):
     """With ``z = trace(inv(a) @ da)`` the logarithm moves by Re z, the sign by i Im z sign."""
     of_sign, scale = g
     if factors.dtype.kind == "c" and of_sign is not None:
-        turn = -1j * np.imag(np.conj(of_sign) * y[0])
+        turn = np.multiply(-1j, np.imag(np.conj(of_sign) * y[0]))
         scale = turn if scale is None else scale + turn
     if scale is None:
         return None
@@ -294,4 +294,5 @@ def slogdet(a):
 slogdet.calls = [
     (((3, 3),), lambda a: slogdet(a).logabsdet),
     (((2, 3, 3),), lambda a: slogdet(a)[1]),
+    (((3, 3), (3, 3)), lambda a, b: np.angle(slogdet(a + 1j * b).sign)),
 ]
