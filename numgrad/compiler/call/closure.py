@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import dis
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, is_dataclass
 from functools import _lru_cache_wrapper, lru_cache, partial
@@ -36,6 +37,8 @@ from numgrad.random import Generator
 _ATOMS = (type(None), bool, int, float, complex, str, bytes, np.generic, np.dtype, type(Ellipsis))
 _LEAVES = (np.ndarray, Tensor, np.random.Generator, np.random.RandomState, Generator, Op)
 _VARIABLES = (np.ndarray, Tensor, dict, list)
+_NAMESPACES = ("types.SimpleNamespace", "argparse.Namespace")
+"""Kinds of libraries whose objects hold what a user puts there."""
 _NOTHING = object()
 _NO_OPERATORS = {
     *("__copy__", "__deepcopy__", "__del__", "__delattr__", "__dir__", "__getstate__"),
@@ -145,6 +148,8 @@ class Surroundings:
             value = place.value
             if place.treatment in (IDENTITY, VALUE):
                 self.guards.append(place)
+            if type(value) is str and value.isidentifier():  # for getattr(self, name)
+                self.names.add(value)
             if id(value) in self._seen or is_atom(value):
                 continue
             self._seen.add(id(value))
@@ -179,7 +184,7 @@ class Surroundings:
                 simple = type(key) in (str, int)
                 access = f"{{0}}[{key!r}]" if simple else "{0}[{1}]"
                 yield _place(part, value, access, f"[{key!r}]", key)
-        elif isinstance(value, list | tuple):
+        elif isinstance(value, list | tuple | deque):
             fixed = isinstance(value, tuple)
             if not fixed:
                 yield Place(len(value), VALUE, value, "_len({0})", "[...]")
@@ -215,6 +220,8 @@ class Surroundings:
         defaults = function.__defaults__ or ()
         for number, value in enumerate(defaults):
             yield _fixed(value, defaults, f"{{0}}[{number}]", f"default {number}")
+        if defaults and not library:  # which are replaced as a whole
+            yield Place(defaults, IDENTITY, function, "{0}.__defaults__", ".__defaults__")
         for name, value in (function.__kwdefaults__ or {}).items():
             yield _fixed(value, function.__kwdefaults__, f"{{0}}[{name!r}]", name)
         if library:
@@ -231,7 +238,9 @@ class Surroundings:
         if is_sparse_kind(kind):
             yield from _of_sparse(value)
             return
-        if _is_library(kind.__module__) and not kind.__module__.startswith("numgrad."):
+        known = f"{kind.__module__}.{kind.__qualname__}" in _NAMESPACES
+        known |= kind.__module__.startswith("numgrad.")
+        if _is_library(kind.__module__) and not known:
             return
         if kind.__module__.startswith("numgrad.optim"):  # a step reads its options at each call
             return
@@ -242,7 +251,8 @@ class Surroundings:
         place = _fixed if frozen else _place
         for name, member in self._members(kind):
             slot = type(member).__name__ == "member_descriptor" and hasattr(value, name)
-            if slot or (is_atom(member) and not name.startswith("__")):
+            constant = is_atom(member) or isinstance(member, _VARIABLES)
+            if slot or (constant and not name.startswith("__")):
                 yield place(getattr(value, name), holder, f"{{0}}.{name}", f".{name}")
             elif name in own and holder is not value:
                 yield place(own[name], holder, f"{{0}}.__dict__[{name!r}]", f".{name}")
