@@ -174,6 +174,10 @@ class Ground(Interpreter):
     def region(self, owner: Any, view: Any) -> Any:
         """Where a view lies in its root."""
 
+    def lacks_gradient(self, tensor: Any) -> None:
+        """Raise if a user finds no gradient of a Tensor where that is not known."""
+        return None
+
     @abstractmethod
     def gradient(self, tensor: Any) -> Any:
         """What ``.grad`` of a Tensor holds."""

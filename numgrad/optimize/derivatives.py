@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from numgrad.autograd.forward_ad import has_tangent
+from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.core.tree import leaves, unflatten
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
@@ -90,6 +92,24 @@ def derivatives_of(
     of_list.__name__ = getattr(function, "__name__", type(function).__name__)
     derivatives = Derivatives(of_list, compiled)
     return kept(function, (name, checked, nesting), derivatives) if compiled else derivatives
+
+
+def check_closures(
+    name: str, derivatives: Derivatives, unknowns: Unknowns, args: Sequence[Any]
+) -> None:
+    """Raise if a transform around the solver follows what the function reads besides the unknowns.
+
+    The solution depends on that, but solvers compute with numbers.
+    """
+    if not (state.transforms and state.grad_enabled):
+        return
+    value = derivatives.plain(list(map(Tensor, unknowns.arrays(unknowns.x0))), *args)
+    if isinstance(value, Tensor) and (value.requires_grad or has_tangent(value)):
+        raise NumgradRuntimeError(
+            f"{name}: the function uses a Tensor that is differentiated, and the solution is a "
+            "number that no gradient leads back from; find it with ng.implicit, which "
+            "differentiates solutions, or use the Tensor's detach()"
+        )
 
 
 def kept(function: Any, key: Any, made: Any) -> Any:

@@ -17,7 +17,13 @@ import numpy as np
 from numgrad.autograd.engine.backward import gradients_of_loss
 from numgrad.autograd.modes import enable_grad, no_grad
 from numgrad.autograd.row_sparse import RowSparseTensor
-from numgrad.optimize.derivatives import Derivatives, derivatives_of, independent, number
+from numgrad.optimize.derivatives import (
+    Derivatives,
+    check_closures,
+    derivatives_of,
+    independent,
+    number,
+)
 from numgrad.optimize.unknowns import Unknowns
 from numgrad.optimize.watch import Watch
 from numgrad.tensors.tensor import Tensor
@@ -43,6 +49,7 @@ class Objective:
         self, unknowns: Unknowns, derivatives: Derivatives, args: tuple, watch: Watch
     ) -> None:
         self.unknowns, self.derivatives, self.args, self.watch = unknowns, derivatives, args, watch
+        check_closures(watch.name, derivatives, unknowns, args)
         self.x0 = unknowns.x0.copy()
         self._key: bytes | None = None
         self._forget()

@@ -14,7 +14,7 @@ from numgrad.autograd.modes import enable_grad, no_grad
 from numgrad.autograd.points import rows_by_point
 from numgrad.core.interpreter import state
 from numgrad.errors import NumgradError, NumgradNotImplementedError, NumgradValueError
-from numgrad.optimize.derivatives import derivatives_of, independent, vector
+from numgrad.optimize.derivatives import check_closures, derivatives_of, independent, vector
 from numgrad.optimize.objective import assembled, packed, symmetric
 from numgrad.optimize.unknowns import Unknowns
 from numgrad.optimize.watch import Watch
@@ -45,6 +45,7 @@ class Values:
         self.unknowns, self.watch, self.judge = unknowns, watch, judge
         self.args = args if isinstance(args, tuple) else (args,)
         self.derivatives = derivatives_of(name, function, unknowns, vector, jit)
+        check_closures(name, self.derivatives, unknowns, self.args)
         self.name, self.size = name, None
         self._key: bytes | None = None
         self._jacobian: np.ndarray | None = None

@@ -104,6 +104,8 @@ class TensorAttributes(Tensor):
     def grad(self) -> Tensor | None:
         """Gradient accumulated by ``backward``; None before the first."""
         found = gradient_of(self)
+        if found is None and state.ground.deferred:
+            state.ground.lacks_gradient(self)
         if found is None and self._requires_grad and self.grad_fn is not None:
             if hooks.retains_grad(self):
                 return None

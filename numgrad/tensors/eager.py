@@ -187,8 +187,10 @@ def _operand(op: Op, a: Any) -> tuple[Any, Any]:
     return array, array
 
 
-def check_array_kind(name: str, value: Any) -> None:
+def check_array_kind(name: str, value: Any, *, argument: bool = False) -> None:
     """Raise for kinds of arrays that mean something else than their numbers.
+
+    An ``argument`` of a function that is transformed may meet any operator there.
 
     Raises
     ------
@@ -207,7 +209,7 @@ def check_array_kind(name: str, value: Any) -> None:
             f"{name}: a masked array among the operands would lose its mask; give its numbers with "
             ".filled(value), and choose by the mask with np.where"
         )
-    if type(value).__name__ == "matrix" and name in ("multiply", "power"):
+    if type(value).__name__ == "matrix" and (argument or name in ("multiply", "power")):
         raise NumgradTypeError(
             f"{name}: for a np.matrix operators mean products of matrices; use np.asarray on it, "
             "and @ for such a product"

@@ -254,7 +254,7 @@ def _own(name: str, leaf: Any) -> Tensor:
 
 def _numbers(name: str, what: str, value: Any) -> Any:
     """Something that is no Tensor as an array of numbers, a copy."""
-    check_array_kind(name, value)
+    check_array_kind(name, value, argument=what == "an argument")
     if isinstance(value, AbstractLength):
         return value
     array = None if value is None or isinstance(value, list | tuple | dict) else np.array(value)

@@ -116,7 +116,8 @@ def scan(
         rows[k] = []
         structure = flatten(y, rows[k])
     if not count:
-        return loop.result(), _of_no_step(one, loop, inputs)
+        ys = _of_no_step(one, loop, inputs)
+        return loop.result(), ys
     columns = zip(*(rows[k] for k in range(count)), strict=True)
     return loop.result(), unflatten(structure, (loop.kind(_stacked(c)) for c in columns))
 
@@ -421,20 +422,23 @@ class _Loop:
         """Make a step; returns what else it gives."""
         new, y = one(self.carry)
         found = self._checked(new)
-        if self.steps == 0:
-            dtypes = [self._dtype(k, a.dtype) for k, a in enumerate(found)]
-            if dtypes != [a.dtype for a in self.leaves]:
-                self.leaves = [
-                    OPS["astype"](a, d) for a, d in zip(self.leaves, dtypes, strict=True)
-                ]
-                self.weak = [False] * len(dtypes)
-                return self.step(one)
+        if self.steps == 0 and self.widen([a.dtype for a in found]):
+            return self.step(one)
         self.leaves = [
             a if a.dtype == before.dtype else self._converted(k, a, before.dtype)
             for k, (a, before) in enumerate(zip(found, self.leaves, strict=True))
         ]
         self.steps += 1
         return y
+
+    def widen(self, made: Sequence[np.dtype]) -> bool:
+        """Convert the carry to hold what the first step made, too; whether it had other dtypes."""
+        dtypes = [self._dtype(k, dtype) for k, dtype in enumerate(made)]
+        if dtypes == [a.dtype for a in self.leaves]:
+            return False
+        self.leaves = [OPS["astype"](a, d) for a, d in zip(self.leaves, dtypes, strict=True)]
+        self.weak = [False] * len(dtypes)
+        return True
 
     def settle(self, one: Callable[..., Any], inputs: Sequence[Any]) -> None:
         """Find the dtypes of numbers that meet arrays of others than NumPy's defaults.
@@ -561,7 +565,12 @@ def _stacked(parts: Sequence[Any]) -> Any:
 
 
 def _of_no_step(one: Callable[..., Any], loop: _Loop, inputs: Sequence[Any]) -> Any:
-    """What is collected in no step: a step that is only traced tells shapes and dtypes."""
+    """What is collected in no step: a step that is only traced tells shapes and dtypes.
+
+    The carry gets those that it would have after a step, as in a compiled loop of any length.
+    """
+    loop.widen(loop.traced(one, inputs)[0])
+    loop.weak = [False] * len(loop.weak)
     _, structure, metas = loop.traced(one, inputs)
     zeros = state.ground.zeros
     made = [None if m is None else Tensor(zeros((0, *m[0]), m[1])) for m in metas]

@@ -17,6 +17,7 @@ from numgrad.core.op import OPS
 from numgrad.core.tree import MAPPING, Nesting, container_of, flatten, paths, unflatten
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.shape import as_operand
+from numgrad.tensors.eager import check_array_kind
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.chosen import check_function
 
@@ -149,6 +150,7 @@ class _Examples:
 def _along(x: Any, axis: int, name: str) -> tuple[Any, int]:
     """An argument as an array, and its axis of examples from the front."""
     if not isinstance(x, Tensor):
+        check_array_kind("vmap", x, argument=True)
         array = None if x is None else np.asarray(x) if not isinstance(x, AbstractLength) else None
         if array is None or array.dtype.kind not in "biufc":
             raise NumgradTypeError(

@@ -349,3 +349,16 @@ def test_control_c_ends_a_long_loop():
     with pytest.raises(KeyboardInterrupt):
         f(1.0)
     timer.join()
+
+
+@pytest.mark.parametrize("start", [np.float32(1), 1.0, 1, np.ones(2, np.float32), np.int32(3)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_scan_of_no_step_has_the_dtypes_of_a_compiled_one(start, dtype):
+    def loop(xs):
+        return ng.scan(lambda c, x: (c * 1.5 + x, c * 2), start, xs)
+
+    for count in (0, 1):
+        rows = np.zeros(count, dtype)
+        for eager, compiled in zip(loop(rows), ng.jit(loop)(rows), strict=True):
+            assert np.asarray(eager).dtype == np.asarray(compiled).dtype
+            assert np.shape(eager) == np.shape(compiled)

@@ -1,15 +1,19 @@
 """What a jitted function reads besides its arguments is read, or guarded, at each call."""
 
+import argparse
 import collections
 import functools
 import gc
 import types
 import warnings
+from collections import deque
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import numgrad as ng
+from numgrad import errors
 from numgrad.compiler.collecting import OBJECTS
 
 pytestmark = pytest.mark.usefixtures("reference_backend")
@@ -409,3 +413,56 @@ def test_garbage_is_looked_for_as_before_once_compiled(first):
         assert gc.get_threshold() == (first, *before[1:])
     finally:
         gc.set_threshold(*before)
+
+
+class Scaled:
+    factor = 2.0
+    weights = np.ones(2)
+
+
+def _change(holder, **values):
+    return lambda: [setattr(holder, name, value) for name, value in values.items()]
+
+
+def _surroundings():
+    namespace, options = SimpleNamespace(a=2.0, b=np.ones(2)), argparse.Namespace(rate=0.5)
+    kind = type("Own", (Scaled,), {"weights": np.ones(2)})
+    held, name, queue = kind(), ["a"], deque([1.0, 2.0])
+
+    def defaulted(x, q=4.0):
+        return np.sum(x * q)
+
+    yield lambda x: np.sum(x * namespace.a), _change(namespace, a=3.0)
+    yield lambda x: np.sum(x * namespace.b), _change(namespace, b=np.full(2, 3.0))
+    yield lambda x: np.sum(x * getattr(namespace, name[0])), _change(namespace, a=7.0)
+    yield lambda x: np.sum(x * options.rate), _change(options, rate=3.0)
+    yield lambda x: np.sum(x * held.weights), _change(kind, weights=np.full(2, 3.0))
+    yield lambda x: np.sum(x * held.weights), _change(held, weights=np.full(2, 4.0))
+    yield lambda x: np.sum(x * queue[0]), lambda: queue.__setitem__(0, 5.0)
+    yield lambda x: np.sum(x * queue[0]), lambda: queue.popleft()
+    yield lambda x: defaulted(x), _change(defaulted, __defaults__=(9.0,))
+
+
+def test_what_namespaces_classes_queues_and_defaults_hold_is_noticed():
+    x = np.array([1.1, 0.7])
+    for f, change in _surroundings():
+        fast = ng.jit(ng.grad(f))
+        before = fast(x)
+        np.testing.assert_allclose(before, ng.grad(f)(x))
+        change()
+        assert not np.allclose(ng.grad(f)(x), before)
+        np.testing.assert_allclose(fast(x), ng.grad(f)(x))
+
+
+def test_gradients_that_arguments_have_are_not_looked_at():
+    x = ng.tensor([1.0, 2.0], requires_grad=True)
+    x.grad = ng.tensor([3.0, 4.0])
+    with pytest.raises(errors.NumgradTraceError, match="give the gradient as an argument"):
+        ng.jit(lambda x: x * 2 if x.grad is None else x.grad)(x)
+
+
+def test_operators_of_np_matrix_are_not_taken_for_those_of_arrays():
+    matrix = np.eye(2).view(np.matrix)  # without the warning of its constructor
+    for transform in (ng.jit, ng.grad, ng.vmap):
+        with pytest.raises(TypeError, match=r"np\.asarray"):
+            transform(lambda a: np.sum(a * a))(matrix)

@@ -318,3 +318,27 @@ def test_lists_that_are_no_array_and_unknown_hessians_are_named():
     assert isinstance(caught.value, NumgradError)
     with pytest.raises(NumgradError, match="no hess 'foo'"):
         ng.minimize(bowl_of_two, [0.0], method="trust-constr", hess="foo")
+
+
+@pytest.mark.parametrize("solver", [
+    lambda a, jit: ng.minimize(lambda z: ((z - a) ** 2).sum(), np.zeros(2), jit=jit).x,
+    lambda a, jit: ng.minimize(
+        lambda z, b: ((z - b) ** 2).sum(), np.zeros(2), args=(a,), jit=jit
+    ).x,
+    lambda a, jit: ng.least_squares(lambda z: z - a, np.zeros(2), jit=jit).x,
+    lambda a, jit: ng.root(lambda z: z - a, np.zeros(2), jit=jit).x,
+])  # fmt: skip
+@pytest.mark.parametrize("jit", [False, True])
+def test_a_transform_cannot_follow_a_solution(solver, jit):
+    def total(a):
+        return (solver(a, jit) * a).sum()
+
+    point = np.array([1.0, 2.0])
+    for transform in (ng.grad, ng.hessian):
+        with pytest.raises(ng.NumgradError, match=r"differentiated.*ng\.implicit"):
+            transform(total)(point)
+    if not jit:
+        found = ng.grad(lambda a: (solver(a.detach(), jit) * a).sum())(point)
+        np.testing.assert_allclose(found, point, rtol=1e-4)
+    with ng.no_grad():
+        np.testing.assert_allclose(solver(ng.tensor(point), jit), point, rtol=1e-4)

@@ -165,6 +165,8 @@ class Surroundings:
             value = place.value
             if place.treatment in (IDENTITY, VALUE):
                 self.guards.append(place)
+            if type(value) is str and value.isidentifier():  # for getattr(self, name)
+                self.names.add(value)
             if id(value) in self._seen or is_atom(value):
                 continue
             self._seen.add(id(value))
@@ -237,6 +239,8 @@ class Surroundings:
         defaults = function.__defaults__ or ()
         for number, value in enumerate(defaults):
             yield _fixed(value, defaults, f"{{0}}[{number}]", f"default {number}")
+        if defaults and not library:  # which are replaced as a whole
+            yield Place(defaults, IDENTITY, function, "{0}.__defaults__", ".__defaults__")
         for name, value in (function.__kwdefaults__ or {}).items():
             yield _fixed(value, function.__kwdefaults__, f"{{0}}[{name!r}]", name)
         if library:
@@ -270,7 +274,8 @@ class Surroundings:
         place = _fixed if frozen else _place
         for name, member in self._members(kind):
             slot = type(member).__name__ == "member_descriptor" and hasattr(value, name)
-            if slot or (is_atom(member) and not name.startswith("__")):
+            constant = is_atom(member) or isinstance(member, _VARIABLES)
+            if slot or (constant and not name.startswith("__")):
                 yield place(getattr(value, name), holder, f"{{0}}.{name}", f".{name}")
             elif name in own and holder is not value:
                 yield place(own[name], holder, f"{{0}}.__dict__[{name!r}]", f".{name}")

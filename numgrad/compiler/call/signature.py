@@ -357,7 +357,7 @@ def _leaf(function: str, path: str, value: Any, donated: bool) -> Leaf:
         refresh(value)
         return Leaf(TENSOR, value, value, path, donated)
     if isinstance(value, np.ndarray):
-        check_array_kind(f"jit: the argument {path} of {function}", value)
+        check_array_kind(f"jit: the argument {path} of {function}", value, argument=True)
         array = np.asarray(value)
         if not array.dtype.isnative:
             array = array.astype(array.dtype.type)

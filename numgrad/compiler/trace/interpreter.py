@@ -222,6 +222,13 @@ class TraceInterpreter(RecordingInterpreter):
     def gradient(self, tensor: Tensor) -> Any:
         return self.tracer.gradient(tensor)
 
+    def lacks_gradient(self, tensor: Tensor) -> None:
+        if self.tracer.is_argument(tensor):
+            raise NumgradTraceError(
+                "grad: what an argument of a compiled function has as .grad is not passed to it; "
+                "give the gradient as an argument, or enclose the tensor instead of passing it"
+            )
+
     def set_gradient(self, tensor: Tensor, value: Any) -> None:
         self.tracer.remember_gradient(tensor)
         tensor._grad = value

@@ -76,6 +76,10 @@ class Tracer(Effects):
             )
         return tensor
 
+    def is_argument(self, tensor: Tensor) -> bool:
+        """Whether a Tensor is an argument that is an array."""
+        return any(tensor is t for v, t in self._tensors if v.node.op == INPUT and not v.weak)
+
     def number(self, value: Any) -> Tensor:
         """An argument that is a Python number of the type of ``value``."""
         dtype = np.dtype(type(value))
