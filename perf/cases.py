@@ -297,7 +297,7 @@ def loop_cases() -> list[Case]:
         ("Kalman filter/1000 x 4", "kalman", 1 / 5, None, {"observations": 1000}),
         ("heat/1000 x 1000", "heat", 1 / 5, 1.5, fields),
         ("wave/1000 x 1000", "wave", 1 / 5, 1.5, fields),
-        ("hidden Markov/10000 x 32", "hidden_markov", 1 / 3, None, {"states": 32, "steps": 10_000}),
+        ("hidden Markov/10000 x 32", "hidden_markov", 1 / 3, 1.5, {"states": 32, "steps": 10_000}),
     ):
         case(name, problem, jax, **sizes)
         if hand is not None:

@@ -342,12 +342,14 @@ def test_dropout(dtype):
     check(f, (normal(6, 9, dtype=dtype), np.array(12345)), (normal(4, 3, dtype=dtype), np.array(7)))
 
 
+@pytest.mark.parametrize("axis", [1, 0])
 @pytest.mark.parametrize("f", [ng.logsumexp, ng.log_softmax], ids=["logsumexp", "log_softmax"])
-def test_a_gradient_takes_the_exponentials_of_the_value(f):
+def test_a_gradient_takes_the_exponentials_of_the_value(f, axis):
     def loss(x, w):
-        return np.sum(f(x, axis=1).T * w)
+        y = f(x, axis=axis)
+        return np.sum((y.T if axis else y) * w)
 
-    x = np.random.default_rng(0).normal(size=(6, 5)) * 3
+    x = np.random.default_rng(0).normal(size=(6, 5) if axis else (5, 6)) * 3
     w = np.arange(6.0)
     fast = ng.jit(ng.value_and_grad(loss))
     value, gradient = fast(x, w)
@@ -356,7 +358,7 @@ def test_a_gradient_takes_the_exponentials_of_the_value(f):
     np.testing.assert_allclose(gradient, wanted, rtol=1e-13)
     assert fast.source.count("= exp_f64(") == 1
     for row in ([-np.inf, 0.0], [-np.inf, -np.inf], [800.0, -800.0], [np.inf, 1.0], [np.nan, 1.0]):
-        given = np.array([row]), w[1:2]
+        given = np.array([row] if axis else [[x] for x in row]), w[1:2]
         with np.errstate(all="ignore"):
             np.testing.assert_allclose(fast(*given)[1], ng.value_and_grad(loss)(*given)[1], 1e-13)
 

@@ -169,6 +169,8 @@ class Terms:
         if x.op != "subtract":
             return None
         difference, logarithm = x.args
+        if logarithm.op == VIEW and logarithm.detail == ("drop", tuple(range(_leading(logarithm)))):
+            logarithm = logarithm.args[0]  # the first axes, which broadcast
         if logarithm.op == "add":
             logarithm, m = logarithm.args
             difference = self._known("subtract", (difference, m), x)
@@ -261,6 +263,11 @@ class Terms:
             bare = self.drop(x, tuple([a for a, n in enumerate(x.shape) if n == ONE]))
             return self.insert(bare, tuple([a for a, n in enumerate(shape) if n == ONE]))
         return self.view("reshape", x, None, shape)
+
+
+def _leading(x: Term) -> int:
+    """How many axes more a view's operand has."""
+    return len(x.args[0].shape) - len(x.shape)
 
 
 def _key(op: str, args: tuple[Term, ...], dtype: np.dtype, detail: Any, shape: tuple) -> tuple:
