@@ -301,9 +301,21 @@ return_complex:
 
 
 @cache
+def _module() -> machine.SharedModule:
+    return machine.SharedModule("entry", _text())
+
+
+def prepare() -> None:
+    """Have the entry compiled, if it is not on disk, while a kernel is."""
+    if is_possible():
+        _module()
+
+
+@cache
 def _address() -> int:
     """Where the entry of all kernels is."""
-    return machine.load_shared("entry", _text())["entry"]
+    _module().finish()
+    return machine.load(_module().payload)["entry"]
 
 
 class _MethodDefinition(ctypes.Structure):

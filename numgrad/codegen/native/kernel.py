@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from numgrad.codegen.intrinsics import HAS_FMA
-from numgrad.codegen.native import entry, machine
+from numgrad.codegen.native import entry, fast_entry, machine
 from numgrad.codegen.native.function import write_body
 from numgrad.codegen.native.ir import ModuleText, Unsupported
 from numgrad.codegen.native.loops import write_loop
@@ -49,6 +49,7 @@ class NativeCode:
     def compile(self, unique: str) -> bytes:
         """Make the object."""
         text = self.translated()
+        fast_entry.prepare()
         try:
             return machine.compile_ir(text, unique.replace("-", "_"))
         except RuntimeError as error:

@@ -17,9 +17,9 @@ import re
 import struct
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache, partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import llvmlite
 import numpy as np
@@ -27,6 +27,7 @@ from llvmlite import binding
 from llvmlite.binding import ffi
 
 from numgrad.codegen.native.division import divided
+from numgrad.codegen.native.side_by_side import at_once, emitted, parsed, side_by_side
 
 EXPORTS = (
     "body", "packed", "numba_entry", "entry", "parallel_for", "thread_limit", "lost", "overhead",
@@ -177,7 +178,7 @@ def _module(
     machine = _machine(effort)
     # alignments that the text does not name depend on the layout, so it comes first
     layout = f'target datalayout = "{machine.target_data}"\ntarget triple = "{machine.triple}"\n'
-    module = _parsed(layout + _prepared(text, unique))
+    module = parsed(layout + _prepared(text, unique))
     if verify:
         module.verify()
     options = binding.create_pipeline_tuning_options(speed_level=speed)
@@ -187,7 +188,7 @@ def _module(
     if speed > 1:
         builder.getModulePassManager().run(module, builder)
     elif speed == 1:
-        passes, run = _few_passes(), _at_once(ffi.lib.LLVMPY_RunNewFunctionPassManager)
+        passes, run = _few_passes(), at_once(ffi.lib.LLVMPY_RunNewFunctionPassManager)
         for function in module.functions:
             if not function.is_declaration:
                 run(passes, function, builder)
@@ -249,11 +250,11 @@ def compile_ir(
         functions = [*module.functions, *module.global_variables]
         defined = {item.name for item in functions if not item.is_declaration}
         needed = {item.name for item in functions if item.is_declaration}
-        return _Object(_emitted(_machine(effort), module), defined, needed)
+        return _Object(emitted(_machine(effort), module), defined, needed)
 
     # passes of higher levels look at several functions
     texts = divided(text, unique) if speed <= 1 else [text]
-    objects = _side_by_side([partial(part, text) for text in texts])
+    objects = side_by_side([partial(part, text) for text in texts])
     names = set[str]().union(*[each.defined for each in objects])
     defined = [name for name in EXPORTS if f"{name}_{unique}" in names]
     needed = set[str]().union(*[each.needed for each in objects]) - names
@@ -267,68 +268,6 @@ class _Object(NamedTuple):
     code: bytes
     defined: set[str]
     needed: set[str]
-
-
-_Result = TypeVar("_Result")
-
-
-def _side_by_side(tasks: Sequence[Callable[[], _Result]]) -> list[_Result]:
-    """Results of tasks, each but the last of which runs in a thread of its own."""
-    results: dict[int, _Result] = {}
-    errors: list[BaseException] = []
-
-    def run(k: int) -> None:
-        try:
-            results[k] = tasks[k]()
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=run, args=(k,)) for k in range(len(tasks) - 1)]
-    for thread in threads:
-        thread.start()
-    run(len(tasks) - 1)
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
-    return [results[k] for k in range(len(tasks))]
-
-
-# --------------------------------------------------------------------- LLVM in several threads
-
-
-def _at_once(function: Any) -> Any:
-    """A function of LLVM's library without llvmlite's lock, which lets one thread compile.
-
-    That is safe where each thread has its own context and machine, and whatever is made of them.
-    """
-    return getattr(function, "_cfn", function)
-
-
-def _parsed(text: str) -> Any:
-    """A module, in a context of its own."""
-    context = binding.create_context()
-    with ffi.OutputString() as errors:
-        parse = _at_once(ffi.lib.LLVMPY_ParseAssembly)
-        module = binding.ModuleRef(parse(context, text.encode(), errors), context)
-        if errors:
-            module.close()
-            raise RuntimeError(f"LLVM IR parsing error\n{errors}")
-    return module
-
-
-def _emitted(machine: Any, module: Any) -> bytes:
-    """The object of a module."""
-    with ffi.OutputString() as errors:
-        emit = _at_once(ffi.lib.LLVMPY_TargetMachineEmitToMemory)
-        buffer = emit(machine, module, 1, errors)
-        if not buffer:
-            raise RuntimeError(str(errors))
-    try:
-        start = ffi.lib.LLVMPY_GetBufferStart(buffer)
-        return ctypes.string_at(start, ffi.lib.LLVMPY_GetBufferSize(buffer))
-    finally:
-        ffi.lib.LLVMPY_DisposeMemoryBuffer(buffer)
 
 
 def optimised(
@@ -381,14 +320,47 @@ def _resolve(symbol: str) -> bool:
 
 def load_shared(name: str, text: str) -> dict[str, int]:
     """Load a module that many kernels use; it is compiled once and kept on disk."""
-    from hashlib import sha256
+    shared = SharedModule(name, text)
+    shared.finish()
+    return load(shared.payload)
 
-    from numgrad.codegen import cache as disk
 
-    unique = f"{name}_{sha256(f'{stamp()}{text}'.encode()).hexdigest()[:24]}"
-    file = f"{unique.replace('_', '-')}.common"  # no kernel, and not counted as one
-    payload = disk.load(file)
-    if payload is None:
-        payload = compile_ir(text, unique, speed=0, effort=1)
-        disk.save(file, payload)
-    return load(payload)
+class SharedModule:
+    """A module that many kernels use, from disk, or compiled in a thread of its own.
+
+    Attributes
+    ----------
+    payload
+        What ``load`` loads, when ``finish`` has returned.
+    """
+
+    def __init__(self, name: str, text: str) -> None:
+        from hashlib import sha256
+
+        from numgrad.codegen import cache as disk
+
+        self._unique = f"{name}_{sha256(f'{stamp()}{text}'.encode()).hexdigest()[:24]}"
+        self._file = f"{self._unique.replace('_', '-')}.common"  # no kernel, and not counted as one
+        found = disk.load(self._file)
+        self.payload: bytes = found or b""
+        self._text = text
+        self._thread: threading.Thread | None = None
+        if found is None:
+            self._thread = threading.Thread(target=self._compile)
+            self._thread.start()
+
+    def _compile(self) -> None:
+        with suppress(RuntimeError):  # ``finish`` tries again
+            self.payload = compile_ir(self._text, self._unique, speed=0, effort=1)
+
+    def finish(self) -> None:
+        """Wait until it is there, and keep it on disk."""
+        from numgrad.codegen import cache as disk
+
+        if self._thread is None:
+            return
+        self._thread.join()
+        if not self.payload:  # such as in a fork, which has no threads of its parent
+            self.payload = compile_ir(self._text, self._unique, speed=0, effort=1)
+        disk.save(self._file, self.payload)
+        self._thread = None
