@@ -55,7 +55,7 @@ def rows_by_point(y: Tensor, x: Sequence[Tensor]) -> list[np.ndarray | None]:
 class _Walk:
     """One backward with gradients by point.
 
-    ``found`` has for each value, by the ``_key`` of its edge: the axis of points, or ``SHARED``, the
+    ``found`` has for each value, by the ``_key`` of its edge, the axis of points or ``SHARED``, its
     gradients, and whether these may be added to.
     """
 

@@ -25,7 +25,7 @@ from numgrad.core.view import View
 from numgrad.errors import NumgradNotImplementedError
 
 
-class Part(NamedTuple):
+class CutPart(NamedTuple):
     """Entries of the Jacobian in one part of the input.
 
     Attributes
@@ -55,7 +55,7 @@ class Part(NamedTuple):
         return np.ravel(found)
 
 
-def parts_of(y: Tensor, x: Sequence[Tensor]) -> list[Part]:
+def parts_of(y: Tensor, x: Sequence[Tensor]) -> list[CutPart]:
     """The Jacobian of a recorded result by leaves, part by part.
 
     Raises
@@ -75,7 +75,7 @@ def parts_of(y: Tensor, x: Sequence[Tensor]) -> list[Part]:
             known = waiting.get(edge.sequence)
             waiting[edge.sequence] = edge, g if known is None else known[1] + g
         elif type(edge) is Tensor and id(edge) in leaves and edge._array.shape == shape:
-            found.append(Part(leaves[id(edge)], (), g))
+            found.append(CutPart(leaves[id(edge)], (), g))
         else:
             raise NumgradNotImplementedError("parts: another result or leaf")
 
@@ -93,7 +93,7 @@ def parts_of(y: Tensor, x: Sequence[Tensor]) -> list[Part]:
             for k in wanted:
                 arrive(node.edges[k], gradients[k])
         elif (cut := _cut(node, leaves)) is not None:
-            found.append(Part(*cut, g))
+            found.append(CutPart(*cut, g))
         else:
             raise NumgradNotImplementedError(f"parts: {call.op.name}")
     return found

@@ -144,16 +144,21 @@ class Elementwise(Planned):
         Small operands of several axes are raveled rather than read with their strides.
         """
         key: list[Any] = []
-        arrays = [a for a in args if isinstance(a, np.ndarray)]
-        copied = sum([a.size for a in arrays]) <= SMALL and any([a.ndim > 1 for a in arrays])
+        size, strided, several = 0, False, False
         for a in args:
             if isinstance(a, np.ndarray):
                 key.append(a.dtype)
                 key.append(a.shape)
-                if not (copied or a.flags.c_contiguous):
-                    key.append(a.strides)
+                size += a.size
+                if a.ndim > 1:
+                    several = True
+                if not a.flags.c_contiguous:
+                    strided = True
             else:
                 key.append(type(a))
+        copied = strided and several and size <= SMALL
+        if strided and not copied:
+            key += [a.strides for a in args if isinstance(a, np.ndarray)]
         found = self.plans.get(tuple(key))
         if found is None:
             if copied:

@@ -24,7 +24,7 @@ from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.linearization import Linearization
 
 
-class Parameters(Unknowns):
+class ParametersAsUnknowns(Unknowns):
     """Leaves as the unknowns: Note [Parameters as unknowns]."""
 
     def __init__(self, name: str, parameters: Sequence[Tensor]) -> None:
@@ -56,9 +56,11 @@ class ClosureObjective(Objective):
     The closure may call ``backward`` itself; then the gradients are what it left in ``.grad``.
     """
 
-    unknowns: Parameters
+    unknowns: ParametersAsUnknowns
 
-    def __init__(self, parameters: Parameters, closure: Callable[[], Any], watch: Watch) -> None:
+    def __init__(
+        self, parameters: ParametersAsUnknowns, closure: Callable[[], Any], watch: Watch
+    ) -> None:
         def loss(_: Any) -> Any:
             with enable_grad():
                 return number(watch.name, closure())
@@ -95,7 +97,9 @@ class ClosureObjective(Objective):
 class ClosureConstraint:
     """What a closure of a constraint returns, a vector, and its derivatives by the parameters."""
 
-    def __init__(self, parameters: Parameters, closure: Callable[..., Any], args: Any) -> None:
+    def __init__(
+        self, parameters: ParametersAsUnknowns, closure: Callable[..., Any], args: Any
+    ) -> None:
         self.unknowns, self.closure = parameters, closure
         self.args = args if isinstance(args, tuple) else (args,)
         self._key: bytes | None = None

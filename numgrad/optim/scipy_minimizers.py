@@ -110,7 +110,7 @@ def minimize(
     tensors = _checked(params, needs_grad=kind not in bridge.WITHOUT_GRADIENT)
     before = [t.detach().numpy().copy() for t in tensors]
     grads = [t.grad for t in tensors]
-    parameters = closures.Parameters("minimize", tensors)
+    parameters = closures.ParametersAsUnknowns("minimize", tensors)
     objective = closures.ClosureObjective(parameters, closure, bridge.Watch("minimize"))
     limits = None if bounds is None else _bounds(parameters.packing, bounds)
     constraint = partial(closures.ClosureConstraint, parameters)

@@ -249,6 +249,10 @@ def _by_shape(values: list[Tensor], call: TransformedCall) -> list[list[Tensor]]
     """For each value, for each input, an array of shape ``value.shape + input.shape``."""
     with suppress(NumgradNotImplementedError):
         return _by_points(values, call)
+    return _by_lines(values, call)
+
+
+def _by_lines(values: list[Tensor], call: TransformedCall) -> list[list[Tensor]]:
     return (_by_columns if _prefers_columns(values, call) else _by_rows)(values, call)
 
 
@@ -371,7 +375,7 @@ def hessian(
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         with TransformedCall(chosen, args, kwargs) as call:
             gradients = call.gradients(call.value(has_aux), create_graph=True)
-            table = _by_shape(gradients, call)
+            table = _by_lines(gradients, call)
         result = call.result([call.result(map(call.kind, row)) for row in table])
         return (result, call.kinds(call.aux)) if has_aux else result
 

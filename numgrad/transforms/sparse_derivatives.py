@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from numgrad.autograd.stencils import Part, parts_of
+from numgrad.autograd.stencils import CutPart, parts_of
 from numgrad.core.interpreter import state
 from numgrad.errors import NumgradNotImplementedError, NumgradRuntimeError, NumgradValueError
 from numgrad.tensors.tensor import Tensor
@@ -146,7 +146,7 @@ class _Compressed:
         given = np.concatenate([*[e.ravel() for e in entries.values()], np.zeros(1, dtype)])
         return given.take(places)
 
-    def _places_of(self, parts: Sequence[Part], shapes: Sequence[tuple[int, ...]]) -> np.ndarray:
+    def _places_of(self, parts: Sequence[CutPart], shapes: Sequence[tuple[int, ...]]) -> np.ndarray:
         """For each stored element which entry of the parts it is, the one after all for zero."""
         starts = np.cumsum([0, *map(prod, shapes)])
         rows, width = np.arange(self.pattern.shape[0]), self.pattern.shape[1]
