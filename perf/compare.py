@@ -48,8 +48,8 @@ CHOSEN = (
 )  # fmt: skip
 """The cases timed unless others are asked for: a few of every kind, none that takes long."""
 MOVED, OPEN = "MOVED", "NOT DECIDED"
-SLICES, BUDGET = 4, 0.03
-"""Slices of a process for each case, and the seconds of one."""
+FEWEST, MOST, SHARED, BUDGET = 4, 16, 80, 0.03
+"""Slices of a process for each case: at least, at most, of all cases together; seconds of one."""
 
 
 @dataclass
@@ -126,6 +126,8 @@ def run_pair(sides: Sequence[Side], chosen: Sequence[Case], turn: int) -> dict[s
     """Time the cases in a process of either side; cases that one side lacks are left out."""
     workers = [side.worker() for side in sides]
     found: dict[str, Times] = {}
+    # a process takes seconds to start: with few cases there is time for many slices of each
+    slices = min(MOST, max(FEWEST, SHARED // len(chosen)))
     try:
         for case in chosen:
             _, kind, params = case.contestants["numgrad"]
@@ -143,7 +145,7 @@ def run_pair(sides: Sequence[Side], chosen: Sequence[Case], turn: int) -> dict[s
             if any(reply.get("missing") for reply in there):
                 continue
             seconds: list[list[float]] = [[], []]
-            for number in range(SLICES):
+            for number in range(slices):
                 for side in ((0, 1), (1, 0))[(number + turn) % 2]:
                     reply = workers[side].ask("time", slot=case.name, budget=BUDGET)
                     seconds[side] += reply["seconds"]

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 WIDTHS, ROWS = (64, 1024, 1024, 10), 512
-WARM_UP, STEPS, ROUNDS = 3, 15, 3
+WARM_UP, STEPS, ROUNDS = 3, 40, 3
 
 
 def best_of(calls: int, call: Any, before: Any = None) -> float:
