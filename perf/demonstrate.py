@@ -61,14 +61,14 @@ def slowed(times: int) -> str:
         return found.stdout.strip()
 
 
-def once(head: str, only: Sequence[str], minutes: float) -> dict[str, Any]:
-    """What one comparison of HEAD with a commit found."""
+def once(base: str, head: str, only: Sequence[str], minutes: float) -> dict[str, Any]:
+    """What one comparison of a commit with another found."""
     with tempfile.TemporaryDirectory() as scratch:
         report = Path(scratch, "report.json")
         patterns = [word for pattern in only for word in ("--only", pattern)]
         with contextlib.redirect_stdout(io.StringIO()) as said:
             options = ["--minutes", str(minutes), "--json", str(report)]
-            compare.main(["HEAD", head, *patterns, *options])
+            compare.main([base, head, *patterns, *options])
         print(said.getvalue(), flush=True)
         return json.loads(report.read_text())
 
@@ -88,12 +88,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--quiet", action="store_true", help="without the busy process")
     options = parser.parse_args(argv)
     only = options.only or ONLY
-    slow = slowed(options.slower)
+    base, slow = compare.git("rev-parse", "HEAD"), slowed(options.slower)
     wrong = found = undecided = 0
     with nullcontext() if options.quiet else busy_cpu():
         for number in range(1, options.runs + 1):
-            same = once("HEAD", only, options.minutes)
-            other = once(slow, only, options.minutes)
+            same = once(base, base, only, options.minutes)
+            other = once(base, slow, only, options.minutes)
             wrong += bool(same["moved"])
             found += KERNEL in other["moved"]
             undecided += len(same["open"]) + len(other["open"])
@@ -106,4 +106,5 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    compare.end_in_order()
     sys.exit(main())
