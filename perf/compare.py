@@ -59,7 +59,7 @@ class Times:
 
     base: list[float] = field(default_factory=list)
     head: list[float] = field(default_factory=list)
-    agreed: int = 0
+    agreed: int = field(default=0, init=False)
     """How often in a row a look at all pairs said that it moved."""
 
     @property

@@ -140,7 +140,8 @@ def all_reduce_rank() -> dict[str, Any]:
         """What hooks do in a backward: copy gradients to buckets, send, put means in place."""
         for bucket in reducer.buckets:
             for part, k in zip(bucket.parts, bucket.members, strict=True):
-                np.copyto(part, params[k].grad.numpy())
+                grad: Any = params[k].grad
+                np.copyto(part, grad.numpy())
         reducer._sent = 0
         reducer.sums.clear()
         reducer._send()
