@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -48,8 +49,8 @@ CHOSEN = (
 )  # fmt: skip
 """The cases timed unless others are asked for: a few of every kind, none that takes long."""
 MOVED, OPEN = "MOVED", "NOT DECIDED"
-SLICES, BUDGET = 4, 0.03
-"""Slices of a process for each case, and the seconds of one."""
+FEWEST, MOST, SHARED, BUDGET = 4, 16, 80, 0.03
+"""Slices of a process for each case: at least, at most, of all cases together; seconds of one."""
 
 
 @dataclass
@@ -58,7 +59,7 @@ class Times:
 
     base: list[float] = field(default_factory=list)
     head: list[float] = field(default_factory=list)
-    agreed: int = 0
+    agreed: int = field(default=0, init=False)
     """How often in a row a look at all pairs said that it moved."""
 
     @property
@@ -126,6 +127,8 @@ def run_pair(sides: Sequence[Side], chosen: Sequence[Case], turn: int) -> dict[s
     """Time the cases in a process of either side; cases that one side lacks are left out."""
     workers = [side.worker() for side in sides]
     found: dict[str, Times] = {}
+    # a process takes seconds to start: with few cases there is time for many slices of each
+    slices = min(MOST, max(FEWEST, SHARED // len(chosen)))
     try:
         for case in chosen:
             _, kind, params = case.contestants["numgrad"]
@@ -143,7 +146,7 @@ def run_pair(sides: Sequence[Side], chosen: Sequence[Case], turn: int) -> dict[s
             if any(reply.get("missing") for reply in there):
                 continue
             seconds: list[list[float]] = [[], []]
-            for number in range(SLICES):
+            for number in range(slices):
                 for side in ((0, 1), (1, 0))[(number + turn) % 2]:
                     reply = workers[side].ask("time", slot=case.name, budget=BUDGET)
                     seconds[side] += reply["seconds"]
@@ -171,6 +174,11 @@ def run_pairs(
             times[name].base += taken.base
             times[name].head += taken.head
         print(f"pair {number + 1} of {pairs}, {len(chosen)} cases", file=sys.stderr, flush=True)
+
+
+def end_in_order() -> None:
+    """Let SIGTERM end the program by an exception, so that nothing stays checked out."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -250,4 +258,5 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    end_in_order()
     sys.exit(main())

@@ -20,6 +20,7 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import compare
 from harness import busy_cpu
@@ -60,13 +61,14 @@ def slowed(times: int) -> str:
         return found.stdout.strip()
 
 
-def once(head: str, only: Sequence[str]) -> dict[str, object]:
-    """What one comparison of HEAD with a commit found."""
+def once(base: str, head: str, only: Sequence[str], minutes: float) -> dict[str, Any]:
+    """What one comparison of a commit with another found."""
     with tempfile.TemporaryDirectory() as scratch:
         report = Path(scratch, "report.json")
         patterns = [word for pattern in only for word in ("--only", pattern)]
         with contextlib.redirect_stdout(io.StringIO()) as said:
-            compare.main(["HEAD", head, *patterns, "--json", str(report)])
+            options = ["--minutes", str(minutes), "--json", str(report)]
+            compare.main([base, head, *patterns, *options])
         print(said.getvalue(), flush=True)
         return json.loads(report.read_text())
 
@@ -80,17 +82,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="multiplications too many (default: 2, about 8 %% of the kernel)",
     )  # fmt: skip
     parser.add_argument("--only", action="append", default=[], metavar="PATTERN")
+    parser.add_argument(
+        "--minutes", type=float, default=10.0, metavar="M", help="of a comparison (default: 10)"
+    )
     parser.add_argument("--quiet", action="store_true", help="without the busy process")
     options = parser.parse_args(argv)
     only = options.only or ONLY
-    slow = slowed(options.slower)
+    base, slow = compare.git("rev-parse", "HEAD"), slowed(options.slower)
     wrong = found = undecided = 0
     with nullcontext() if options.quiet else busy_cpu():
         for number in range(1, options.runs + 1):
-            same, other = once("HEAD", only), once(slow, only)
+            same = once(base, base, only, options.minutes)
+            other = once(base, slow, only, options.minutes)
             wrong += bool(same["moved"])
-            found += KERNEL in other["moved"]  # pyright: ignore[reportOperatorIssue]
-            undecided += len(same["open"]) + len(other["open"])  # pyright: ignore[reportArgumentType]
+            found += KERNEL in other["moved"]
+            undecided += len(same["open"]) + len(other["open"])
             print(
                 f"{number} runs: without a change {wrong} named something; {found} found {KERNEL} "
                 f"slower; {undecided} cases not decided",
@@ -100,4 +106,5 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    compare.end_in_order()
     sys.exit(main())

@@ -7,7 +7,6 @@ BLAS: pools of all ranks that each have a thread for every CPU would fight for t
 from __future__ import annotations
 
 import argparse
-import ctypes
 import os
 import re
 import shutil
@@ -15,7 +14,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from numgrad.config import cpu_count
@@ -30,7 +29,13 @@ _OWN_POOLS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 """Variables that say how many threads kernels and BLAS have; of the second, only some BLASes."""
 _ENDING = {signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)}
 """Signals that end all ranks as Ctrl-C does: a terminal that is closed sends the second."""
-_PR_SET_PDEATHSIG = 1
+_GUARD = """
+import ctypes, os, signal, sys
+PR_SET_PDEATHSIG = 1
+ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+if os.getppid() == int(sys.argv[1]):
+    os.execvp(sys.argv[2], sys.argv[2:])
+"""
 _DIED = re.compile(r"PID (\d+) RUNNING AT")
 
 
@@ -107,13 +112,12 @@ def _mpiexec() -> str | None:
 def _watch(command: list[str], environment: dict[str, str], notes: Path) -> int:
     """Run the launcher in a session of its own, so that Ctrl-C ends what it started in order."""
     started = subprocess.Popen(
-        command,
+        _guarded(command),
         env=environment,
         stdout=subprocess.PIPE,
         text=True,
         errors="replace",
         start_new_session=True,
-        preexec_fn=_dies_with(os.getpid()) if sys.platform == "linux" else None,
     )
     previous = {
         number: signal.signal(number, _interrupt)
@@ -137,16 +141,11 @@ def _watch(command: list[str], environment: dict[str, str], notes: Path) -> int:
         _end(started)
 
 
-def _dies_with(parent: int) -> Callable[[], None]:
-    """What makes Linux end a process that begins when its parent is gone, even by SIGKILL."""
-    set_option = ctypes.CDLL(None).prctl
-
-    def begin() -> None:
-        set_option(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-        if os.getppid() != parent:
-            os._exit(1)
-
-    return begin
+def _guarded(command: list[str]) -> list[str]:
+    """A command that Linux ends when this process is gone, even by SIGKILL."""
+    if sys.platform != "linux":
+        return command
+    return [sys.executable, "-I", "-S", "-c", _GUARD, str(os.getpid()), *command]
 
 
 def _interrupt(*_: object) -> None:

@@ -1,5 +1,6 @@
 """``perf/compare.py``: which commits and cases it takes, and what it names as moved."""
 
+import itertools
 import json
 from collections.abc import Sequence
 from importlib import import_module
@@ -51,3 +52,34 @@ def test_what_moved_in_all_pairs_is_named_and_written(
     assert list(written["times"]) == list(now)
     assert calls == [3] * 11 + [2] * 10  # once to compile, ten pairs, and again what seems to move
     assert capsys.readouterr().out.count("MOVED") == 2
+
+
+def test_what_stays_unclear_is_timed_on_and_is_not_decided(
+    compare: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    calls: list[int] = []
+    clock = itertools.count()  # a second passes at each look
+
+    def run_pair(sides: Sequence[Any], chosen: Sequence[Any], turn: int) -> dict[str, Any]:
+        calls.append(len(chosen))
+        noise = 0.8 if len(calls) % 2 else 1.2
+        return {
+            case.name: compare.Times([1.0], [noise if case.name == noisy else 1.0])
+            for case in chosen
+        }
+
+    monkeypatch.setattr(compare, "run_pair", run_pair)
+    monkeypatch.setattr(compare.time, "monotonic", lambda: next(clock))
+    noisy, quiet = "chain/100/one thread", "chain/1000/one thread"
+    options = ["--only", noisy, "--only", quiet, "--minutes", "0.5", "--json"]
+    assert compare.main([".", ".", *options, str(tmp_path / "open.json")]) == 3
+    assert json.loads((tmp_path / "open.json").read_text())["open"] == [noisy]
+    assert calls[:11] == [2] * 11
+    assert set(calls[11:]) == {1}
+    assert len(calls) > 20
+    out = capsys.readouterr().out
+    assert "NOT DECIDED" in out
+    assert "0 of 2 moved by 5 % or more, 1 not decided" in out

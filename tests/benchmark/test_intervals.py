@@ -46,3 +46,11 @@ def test_moved_needs_the_size_and_the_certainty() -> None:
     assert not Ratio(1.07, 0.99, 1.20).moved(0.05)
     assert not Ratio(1.02, 1.01, 1.03).moved(0.05)
     assert Ratio(0.93, 0.90, 0.97).moved(0.05)
+
+
+def test_an_interval_is_open_if_it_is_wide_and_leaves_both_answers() -> None:
+    assert Ratio(1.06, 0.98, 1.15).open(0.05)
+    assert Ratio(0.97, 0.93, 1.03).open(0.05)
+    assert not Ratio(1.01, 0.96, 1.04).open(0.05)  # inside
+    assert not Ratio(1.04, 1.02, 1.06).open(0.05)  # narrow
+    assert not Ratio(1.08, 1.02, 1.16).open(0.05)  # moved
