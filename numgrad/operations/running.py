@@ -16,7 +16,7 @@ from numgrad.operations.batch_rules import along_axis
 from numgrad.operations.cumulative import linear_recurrence
 from numgrad.operations.shape import as_operand, reshape
 from numgrad.operations.sorting import _ordered_shape, _plain_axis
-from numgrad.operations.take import take_along_axis
+from numgrad.operations.take import gather_along_backward, take_along_axis
 
 
 @primitive(internal=True, method=False, differentiable=False)
@@ -35,6 +35,32 @@ running_places.shape(lambda x, *, axis, largest: Meta(x.shape, np.dtype(np.int64
 running_places.batch(along_axis)
 
 
+@primitive(internal=True, method=False)
+def running_extremes(x, *, axis, largest):
+    """Most extreme element up to each one; the gradient goes to where ``running_places`` says."""
+    return (np.maximum if largest else np.minimum).accumulate(x, axis=axis)
+
+
+running_extremes.shape(lambda x, *, axis, largest: Meta(x.shape, x.dtype))
+running_extremes.batch(along_axis)
+
+
+def _running_vjp(g, x, axis, largest):
+    places = running_places(x, axis=axis, largest=largest)
+    return gather_along_backward(g, places, shape=tuple(x.shape), axis=axis)
+
+
+def _running_jvp(t_x, x, axis, largest):
+    return take_along_axis(t_x, running_places(x, axis=axis, largest=largest), axis=axis)
+
+
+running_extremes.vjp(x=_running_vjp).jvp(_running_jvp)
+running_extremes.calls = [(((2, 3),), lambda x: running_extremes(x, axis=1, largest=True))]
+running_extremes.kink(
+    params={"axis": 0, "largest": True}, x=([1.0, 1.0, np.nan, 0.0], [1, 1, 2, 0])
+)
+
+
 class RunningExtremes(NamedTuple):
     """Extremes up to each element, and where they are."""
 
@@ -47,9 +73,10 @@ def _extremes(name: str, x: Any, axis: Any, return_indices: bool, largest: bool)
     if axis is None:
         x, axis = reshape(x, (-1,)), 0
     (axis,) = normalize_axes(name, axis, len(x.shape))
-    indices = running_places(x, axis=axis, largest=largest)
-    values = take_along_axis(x, indices, axis=axis)
-    return RunningExtremes(values, indices) if return_indices else values
+    values = running_extremes(x, axis=axis, largest=largest)
+    if not return_indices:
+        return values
+    return RunningExtremes(values, running_places(x, axis=axis, largest=largest))
 
 
 @composite()

@@ -296,3 +296,8 @@ def _bincount_result(x, weights, *, minlength, length):
 
 
 bincount.vjp(weights=lambda g, x: take(g, x))
+
+
+@bincount.vjp_kernel
+def _bincount_backward(call, mask, g, x: Any = None):
+    return [None, take(g, x)]  # which nobody else holds, so that it is not copied

@@ -4,6 +4,7 @@ First, second and forward derivatives, batches and compiled forms: the tests of 
 """
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -537,3 +538,127 @@ def test_rows_of_a_derivative_by_columns():
 
     x = np.array([2.0, 0.5])
     np.testing.assert_allclose(ng.jacrev(ng.jacfwd(f))(x), ng.jacrev(ng.jacrev(f))(x))
+
+
+# ------------------------------------------------------------------------- functions of one matrix
+
+
+def turned(a):
+    """A matrix that is similar to another, and full."""
+    q = np.linalg.qr(array(a.shape))[0]
+    return q @ a @ q.T
+
+
+def nasty(n=5):
+    """Matrices that are hard to exponentiate."""
+    jordan = -2 * np.eye(n) + np.diag(np.full(n - 1, 1e3), 1)
+    yield from (np.zeros((n, n)), np.diag(np.linspace(-300, 5, n)), jordan, jordan.T)
+    yield from (np.triu(array((n, n)), 1) * 1e6, np.diag([1e10], 1), turned(np.diag([1e3], 1)))
+    yield from (array((n, n)) * 1e-200, np.tril(array((n, n))) * 10, np.array([[700.0]]))
+    yield from (array((n, n)) * scale for scale in (1e-3, 0.1, 0.5, 1, 3, 30))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_exponentials_of_nasty_matrices(dtype):
+    for a in nasty():
+        a = (a * (1 + 0.25j) if dtype == "complex128" else a).astype(dtype)
+        expected = scipy.linalg.expm(a)
+        found = linalg.expm(ng.tensor(a)).numpy()
+        # as far apart as a change of the operand in the last place moves the result
+        moved = scipy.linalg.expm(a * (1 + 2.0**-52))
+        largest = np.abs(expected).max()
+        allowed = 1e-13 * largest + 100 * np.abs(moved - expected).max()
+        assert np.abs(found - expected).max() <= allowed
+
+
+def test_exponentials_at_the_edges():
+    large = linalg.expm(np.array([[-1e200, 1.0], [0.0, 1e-3]])).numpy()
+    np.testing.assert_allclose(large, [[0, 0], [0, np.exp(1e-3)]], atol=1e-100)
+    assert np.isnan(linalg.expm(np.array([[np.inf, 1.0], [1.0, 1.0]])).numpy()).all()
+    mixed = linalg.expm(np.diag([np.nan, 0.0])).numpy()
+    np.testing.assert_array_equal(mixed, [[np.nan, 0], [0, 1]])
+
+
+@pytest.mark.parametrize("n", [1, 4, 30])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+def test_square_roots_of_stacks(dtype, n):
+    a = array((3, n, n), dtype)
+    a = a @ a + 3 * np.eye(n, dtype=dtype)  # mostly with pairs of complex eigenvalues
+    keep = np.array([np.linalg.eigvals(x.astype("complex128")) for x in a])
+    a += (np.maximum(0, -keep.real.min()) * np.eye(n)).astype(dtype)
+    root = linalg.sqrtm(ng.tensor(a)).numpy()
+    assert root.dtype == dtype
+    scale = np.abs(root).max() ** 2 * n
+    assert np.abs(root @ root - a).max() <= 50 * np.finfo(dtype).eps * scale
+    assert (np.linalg.eigvals(root).real > 0).all()
+
+
+def test_square_roots_that_are_not_there():
+    np.testing.assert_array_equal(linalg.sqrtm(np.diag([0.0, 0.0, 4.0])), np.diag([0, 0, 2.0]))
+    with pytest.raises(ng.NumgradLinAlgError, match="no square root"):
+        linalg.sqrtm(np.array([[0.0, 1.0], [0.0, 0.0]]))
+    with pytest.raises(ng.NumgradLinAlgError, match=r"matrix \(1,\) of a stack.*complex"):
+        linalg.sqrtm(np.stack([np.eye(2), -np.diag([1.0, 2.0])]))
+    assert np.isnan(linalg.sqrtm(np.full((2, 2), np.inf)).numpy()).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+def test_sylvester_and_general_eigenvalues_of_stacks(dtype):
+    a, b, q = array((3, 4, 4), dtype), array((2, 2), dtype), array((4, 2), dtype)
+    a = a + 9 * np.eye(4, dtype=dtype)
+    x = linalg.solve_sylvester(ng.tensor(a), b, q).numpy()
+    close(a @ x + x @ b, np.broadcast_to(q, x.shape), dtype)
+    w, v = (t.numpy() for t in linalg.eig(ng.tensor(a)))
+    close(a @ v, (v * w[:, None, :]).astype(v.dtype), dtype)
+    alone = linalg.eigvals(ng.tensor(a)).numpy()
+    close(np.sort_complex(alone), np.sort_complex(w), dtype)
+    with pytest.raises(ng.NumgradLinAlgError, match="no solution"):
+        linalg.solve_sylvester(np.eye(2), -np.eye(2), np.ones((2, 2)))
+    with pytest.raises(ng.NumgradLinAlgError, match="infinities or NaNs"):
+        linalg.eigvals(np.full((2, 2), np.nan))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+def test_stacks_of_structured_systems(dtype):
+    c, r, b = array((3, 5), dtype), array((5,), dtype), array((3, 5, 2), dtype)
+    c[:, 0] += 9
+    x = linalg.solve_toeplitz((ng.tensor(c), r), b)
+    each = [scipy.linalg.solve_toeplitz((k, r), s) for k, s in zip(c, b, strict=True)]
+    close(x, np.stack(each).astype(dtype), dtype)
+    for below, above in ((0, 0), (1, 1), (2, 1)):
+        ab = array((3, below + above + 1, 5), dtype)
+        ab[:, above] += 9
+        x = linalg.solve_banded((below, above), ng.tensor(ab), b)
+        each = [scipy.linalg.solve_banded((below, above), k, s) for k, s in zip(ab, b, strict=True)]
+        close(x, np.stack(each).astype(dtype), dtype)
+
+
+def test_gradients_of_stacks_of_structured_systems():
+    leaf = lambda x: ng.tensor(x, requires_grad=True)  # noqa: E731
+    c, r, b = array((2, 3)), array((3,)), array((3, 1))
+    c[:, 0] += 9
+    ab = array((2, 3, 3))
+    ab[:, 1] += 9
+    for check in (gradcheck, gradgradcheck):
+        operands = [leaf(x) for x in (c, r, b)]
+        assert check(lambda c, r, b: linalg.solve_toeplitz((c, r), b), operands)
+        operands = [leaf(x) for x in (ab, b)]
+        assert check(lambda ab, b: linalg.solve_banded((1, 1), ab, b), operands)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex64"])
+def test_kernels_of_eigenvectors_are_the_formulas(dtype):
+    for shape in ((4, 4), (2, 3, 3), (2, 5, 3), (3, 4)):
+        a = array(shape, dtype)
+        thin = partial(linalg.svd, full_matrices=False)
+        for function in (thin, linalg.eigh) if shape[-1] == shape[-2] else (thin,):
+            base = a + adjoint(a) if function is linalg.eigh else a
+            x = ng.tensor(base, requires_grad=True)
+            found = function(x)
+            weights = [array(part.shape, part.dtype.name) for part in found]
+            for chosen in ([0], [1], [0, 1], list(range(len(found)))):
+                outputs, grads = [found[k] for k in chosen], [weights[k] for k in chosen]
+                options = {"grad_outputs": [ng.tensor(g) for g in grads], "retain_graph": True}
+                (kernel,) = ng.autograd.grad(outputs, [x], **options)
+                (formula,) = ng.autograd.grad(outputs, [x], **options, create_graph=True)
+                close(kernel, formula.detach(), dtype, factor=10.0)

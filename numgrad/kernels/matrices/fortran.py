@@ -6,12 +6,12 @@ functions] in ``linker``. A matrix is column-major there: what is row-major coun
 
 import numpy as np
 
-from numgrad.codegen.device import instruction
+from numgrad.codegen.device import literal_instruction
 
 LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 
 
-@instruction
+@literal_instruction
 def lapack(like, name, *given):
     """Call ``name`` for the dtype ``like``.
 
