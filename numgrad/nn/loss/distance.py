@@ -63,6 +63,39 @@ def pairwise_distance(
     return vector_norm(asarray(x1) - asarray(x2) + eps, axis=-1, keepdims=keepdim, ord=p)
 
 
+def pdist(input: Any, p: float = 2.0) -> Tensor:
+    """Norms of order ``p`` of the differences of all pairs of rows, as SciPy orders them.
+
+    Parameters
+    ----------
+    input
+        Vectors, of shape (n, length).
+
+    Returns
+    -------
+    Tensor
+        Of shape ``(n * (n - 1) / 2,)``. Rows that are equal get no gradient from each other.
+
+    Raises
+    ------
+    NumgradValueError
+        If the input has not two axes, or ``p`` is negative.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.nn.functional.pdist(ng.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]]))
+    tensor([5.        , 1.        , 4.24264069])
+    """
+    x = asarray(input)
+    if x.ndim != 2:
+        raise NumgradValueError(f"pdist: needs an input with two axes, got shape {tuple(x.shape)}")
+    if not p >= 0:
+        raise NumgradValueError(f"pdist: p must not be negative, got {p}")
+    first, second = np.triu_indices(x.shape[0], 1)
+    return vector_norm(x[first] - x[second], axis=-1, ord=p)
+
+
 def cosine_embedding_loss(
     input1: Any, input2: Any, target: Any, margin: float = 0.0, *, reduction: str = "mean"
 ) -> Tensor:
