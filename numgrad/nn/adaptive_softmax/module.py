@@ -53,7 +53,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     Raises
     ------
     NumgradValueError
-        If cutoffs do not increase from 1 to below ``n_classes``, or a cluster would have no features.
+        If cutoffs do not increase from 1 to below ``n_classes``, or a cluster has no features.
 
     Examples
     --------
