@@ -14,6 +14,7 @@ clips gradients, parametrizes modules and packs sequences, ``parallel`` trains o
 (8, 3)
 """
 
+from numgrad.core.absent import absent as _absent
 from numgrad.nn import functional as functional
 from numgrad.nn import init as init
 from numgrad.nn import parallel as parallel
@@ -238,6 +239,24 @@ __all__ = [
     "register_module_module_registration_hook", "register_module_parameter_registration_hook",
     "stack_module_state", "utils",
 ]  # fmt: skip
+
+__getattr__ = _absent(
+    __name__,
+    __all__,
+    {
+        "SyncBatchNorm": "BatchNorm1d to 3d normalize by the examples of one process",
+        "DataParallel": "DistributedDataParallel of nn.parallel, a process for each part",
+        "NLLLoss2d": "NLLLoss takes images too",
+        "Container": "Module",
+        "CrossMapLRN2d": "LocalResponseNorm",
+        "LinearCrossEntropyLoss": "Linear and CrossEntropyLoss",
+        "RNNBase": "RNN, LSTM or GRU",
+        "RNNCellBase": "RNNCell, LSTMCell or GRUCell",
+        "quant*": "there are no quantized kernels",
+        "qat": "there are no quantized kernels",
+        "intrinsic": "there are no quantized kernels",
+    },
+)
 
 
 def __dir__() -> list[str]:

@@ -5,6 +5,7 @@
 tensor([0.5, 0.5])
 """
 
+from numgrad.core.absent import absent as _absent
 from numgrad.nn.activation.functional import celu as celu
 from numgrad.nn.activation.functional import elu as elu
 from numgrad.nn.activation.functional import gelu as gelu
@@ -143,6 +144,20 @@ __all__ = [
     "triplet_margin_loss", "triplet_margin_with_distance_loss", "unfold", "upsample",
     "upsample_bilinear", "upsample_nearest",
 ]  # fmt: skip
+
+__getattr__ = _absent(
+    __name__,
+    __all__,
+    {
+        "linear_cross_entropy": "linear and cross_entropy",
+        "multi_head_attention_forward": "nn.MultiheadAttention",
+        "grouped_mm": "matmul of stacks",
+        "scaled_mm": "there are no kernels of such dtypes; use matmul",
+        "scaled_grouped_mm": "there are no kernels of such dtypes; use matmul",
+        "conv_tbc": "conv1d, whose first axis is that of examples",
+        "native_channel_shuffle": "channel_shuffle",
+    },
+)
 
 
 def __dir__() -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from numgrad.codegen.dtypes import check_dtype
-from numgrad.core.axis import normalize_axes
+from numgrad.core.axis import one_axis
 from numgrad.core.declare import composite, primitive
 from numgrad.core.formula import Meta
 from numgrad.errors import NumgradTypeError
@@ -46,7 +46,7 @@ def _extremes(name: str, x: Any, axis: Any, return_indices: bool, largest: bool)
     x = as_operand(x)
     if axis is None:
         x, axis = reshape(x, (-1,)), 0
-    (axis,) = normalize_axes(name, axis, len(x.shape))
+    axis = one_axis(name, axis, len(x.shape))
     indices = running_places(x, axis=axis, largest=largest)
     values = take_along_axis(x, indices, axis=axis)
     return RunningExtremes(values, indices) if return_indices else values

@@ -137,3 +137,23 @@ def test_fused_normalization(transpose):
     x = ng.tensor(rng().normal(size=(4, 2, 5, 5)))
     fused = nn.utils.fuse_conv_bn_eval(conv, bn, transpose)
     np.testing.assert_allclose(fused(x).detach().numpy(), bn(conv(x)).detach().numpy(), rtol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("home", "name", "said"),
+    [
+        (nn, "Conv4d", "the nearest is Conv3d"),
+        (nn, "SyncBatchNorm", "one process"),
+        (nn, "quantized", "no quantized kernels"),
+        (nn, "zzz", "nothing comes near it"),
+        (F, "relu_", "the nearest is relu"),
+        (nn.utils, "clip_grad_norm", "clip_grad_norm_"),
+        (ng.optim, "Adm", "the nearest is Adam"),
+        (ng.optim.lr_scheduler, "CosineAnealingLR", "the nearest is CosineAnnealingLR"),
+        (ng.data, "get_worker_info", "threads"),
+    ],
+)
+def test_what_is_absent_names_the_nearest(home, name, said):
+    with pytest.raises(AttributeError, match=said):
+        getattr(home, name)
+    assert not hasattr(home, "__wrapped__")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.core.axis import normalize_axes
+from numgrad.core.axis import one_axis
 from numgrad.errors import NumgradValueError
 from numgrad.nn.loss.functional import check_reduction, reduced
 from numgrad.operations.choice import clip, where
@@ -38,7 +38,7 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tens
 def _as_long(x: Tensor, other: Tensor, axis: int) -> Tensor:
     """``x`` with the length of the other along an axis: one number there is a vector of equals."""
     shape = tuple(x.shape)
-    (k,) = normalize_axes("cosine_similarity", axis, x.ndim)
+    k = one_axis("cosine_similarity", axis, x.ndim)
     if shape[k] != 1 or other.shape[k] == 1:
         return x
     return broadcast_to(x, (*shape[:k], other.shape[k], *shape[k + 1 :]))

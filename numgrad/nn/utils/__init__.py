@@ -4,6 +4,7 @@
 others.
 """
 
+from numgrad.core.absent import absent as _absent
 from numgrad.nn.utils import parametrizations as parametrizations
 from numgrad.nn.utils import parametrize as parametrize
 from numgrad.nn.utils import rnn as rnn
@@ -30,6 +31,16 @@ __all__ = [
     "remove_weight_norm", "rnn", "skip_init", "spectral_norm", "vector_to_parameters",
     "weight_norm",
 ]  # fmt: skip
+
+__getattr__ = _absent(
+    __name__,
+    __all__,
+    {
+        "clip_grad_norm": "clip_grad_norm_",
+        "convert_conv*": "arrays are in C order here",
+        "stateless": "nn.functional_call",
+    },
+)
 
 
 def __dir__() -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.core.abstract import made
-from numgrad.core.axis import normalize_axes
+from numgrad.core.axis import normalize_axes, one_axis
 from numgrad.core.declare import composite
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradTypeError, NumgradValueError
@@ -117,7 +117,7 @@ def along_axis(
 ) -> Any:  # fmt: skip
     """Correlation or convolution along one axis."""
     x, weights = as_operand(x), as_operand(weights)
-    (axis,) = normalize_axes(name, as_index(name, axis), len(x.shape))
+    axis = one_axis(name, as_index(name, axis), len(x.shape))
     if len(weights.shape) != 1:
         raise NumgradValueError(
             f"{name}: weights of shape {tuple(weights.shape)}; they have one axis"
@@ -487,7 +487,7 @@ def uniform_filter(input, size=3, output=None, mode="reflect", cval=0.0, origin=
 def _edges(name: str, x: Any, axis: Any, output: Any, mode: Any, cval: Any, across: Any) -> Any:
     """A difference along an axis, averaged with weights along the others."""
     x = image(x, output)
-    (axis,) = normalize_axes(name, as_index(name, axis), len(x.shape))
+    axis = one_axis(name, as_index(name, axis), len(x.shape))
     modes = each(name, mode, len(x.shape), "mode")
     difference = made(np.array([-1.0, 0.0, 1.0]))
     out = along_axis(name, x, difference, axis, modes[axis], cval, 0, None)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.core.abstract import made
-from numgrad.core.axis import normalize_axes
+from numgrad.core.axis import normalize_axes, one_axis
 from numgrad.core.declare import composite
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradTypeError, NumgradValueError
@@ -102,7 +102,7 @@ def detrend(data, axis=-1, type="linear", bp=0):
     tensor([-1.75, -0.75,  0.25,  2.25])
     """
     x = _floating(as_operand(data))
-    (axis,) = normalize_axes("detrend", axis, len(x.shape))
+    axis = one_axis("detrend", axis, len(x.shape))
     x = moveaxis(x, axis, -1)
     n = x.shape[-1]
     if type in ("constant", "c"):
@@ -249,7 +249,7 @@ def _density(
     name: str, x: Any, y: Any, fs: Any, window: Any, nperseg: Any, noverlap: Any, nfft: Any,
     trend: Any, onesided: bool, scaling: str, axis: Any,
 ) -> tuple[Any, Any]:  # fmt: skip
-    (axis,) = normalize_axes(name, axis, len(x.shape))
+    axis = one_axis(name, axis, len(x.shape))
     n = int(x.shape[axis])
     if y is not None and tuple(x.shape) != tuple(y.shape):
         raise NumgradValueError(
@@ -360,7 +360,7 @@ def periodogram(
     tensor([0., 0., 4.])
     """
     x = _floating(as_operand(x))
-    (axis,) = normalize_axes("periodogram", axis, len(x.shape))
+    axis = one_axis("periodogram", axis, len(x.shape))
     n = x.shape[axis]
     if nfft is not None and as_index("periodogram", nfft, "nfft") < n:
         n = as_index("periodogram", nfft, "nfft")
@@ -419,7 +419,7 @@ def stft(
     """
     name = "stft"
     x = _floating(as_operand(x))
-    (axis,) = normalize_axes(name, axis, len(x.shape))
+    axis = one_axis(name, axis, len(x.shape))
     x = moveaxis(x, axis, -1)
     segments = Segments(name, window, nperseg, noverlap, nfft, int(x.shape[-1]))
     half = segments.length // 2
@@ -557,7 +557,7 @@ def hilbert(x, N=None, axis=-1):
         raise NumgradTypeError(
             "hilbert: the operand is complex; the analytic signal is of a real one"
         )
-    (axis,) = normalize_axes("hilbert", axis, len(x.shape))
+    axis = one_axis("hilbert", axis, len(x.shape))
     spectrum = fft(x, N, axis)
     n = int(spectrum.shape[axis])
     weights = np.zeros(n, np.float32 if spectrum.dtype == np.complex64 else np.float64)
@@ -595,7 +595,7 @@ def resample(x, num, t=None, axis=0):
              0.      ,  0.707107])
     """
     x = _floating(as_operand(x))
-    (axis,) = normalize_axes("resample", axis, len(x.shape))
+    axis = one_axis("resample", axis, len(x.shape))
     num = as_index("resample", num, "num")
     n = int(x.shape[axis])
     if num < 1 or n < 1:
