@@ -50,6 +50,7 @@ from numgrad.errors import NumgradIndexError as NumgradIndexError
 from numgrad.errors import NumgradKeyError as NumgradKeyError
 from numgrad.errors import NumgradLinAlgError as NumgradLinAlgError
 from numgrad.errors import NumgradNotImplementedError as NumgradNotImplementedError
+from numgrad.errors import NumgradOverflowError as NumgradOverflowError
 from numgrad.errors import NumgradRuntimeError as NumgradRuntimeError
 from numgrad.errors import NumgradTraceError as NumgradTraceError
 from numgrad.errors import NumgradTypeError as NumgradTypeError

@@ -9,8 +9,8 @@ from numpy.linalg import LinAlgError as _LinAlgError
 __all__ = [
     "GradcheckError", "NumgradAssertionError", "NumgradAttributeError", "NumgradError",
     "NumgradIndexError", "NumgradKeyError", "NumgradLinAlgError", "NumgradNotImplementedError",
-    "NumgradRuntimeError",
-    "NumgradTraceError", "NumgradTypeError", "NumgradValueError", "NumgradWarning",
+    "NumgradOverflowError", "NumgradRuntimeError", "NumgradTraceError", "NumgradTypeError",
+    "NumgradValueError", "NumgradWarning",
     "NumgradZeroDivisionError", "UnrolledLoopWarning",
 ]  # fmt: skip
 
@@ -38,6 +38,10 @@ class NumgradTypeError(NumgradError, TypeError):
 
 class NumgradTraceError(NumgradTypeError):
     """What a function cannot do while ``ng.jit`` traces it, since there are no numbers yet."""
+
+
+class NumgradOverflowError(NumgradTypeError, OverflowError):
+    """A number that a dtype cannot hold."""
 
 
 class NumgradValueError(NumgradError, ValueError):

@@ -15,7 +15,8 @@ from numgrad.nn.activation.operation import elu
 
 NAMES = """
 GradcheckError NumgradAssertionError NumgradAttributeError NumgradError NumgradIndexError
-NumgradKeyError NumgradLinAlgError NumgradNotImplementedError NumgradRuntimeError NumgradTraceError
+NumgradKeyError NumgradLinAlgError NumgradNotImplementedError NumgradOverflowError
+NumgradRuntimeError NumgradTraceError
 NumgradTypeError NumgradValueError RowSparseTensor Tensor abs absolute acos acosh add all allclose
 amax amin angle any append apply_along_axis apply_over_axes arange arccos arccosh arcsin arcsinh
 arctan arctan2 arctanh argmax argmin argpartition argsort argwhere around array_api array_split

@@ -163,6 +163,7 @@ class Tensor:
     def __pow__(self, other: _Array, /) -> Tensor: ...
     def __radd__(self, other: _Array, /) -> Tensor: ...
     def __rand__(self, other: _Array, /) -> Tensor: ...
+    def __rdivmod__(self, other: Any) -> tuple: ...
     def __repr__(self) -> str: ...
     def __rfloordiv__(self, other: _Array, /) -> Tensor: ...
     def __rlshift__(self, other: _Array, /) -> Tensor: ...
@@ -377,6 +378,9 @@ class Tensor:
 
     def ceil_(self) -> Tensor:
         """In-place form of ``ceil``; returns the tensor."""
+    def choose(self, choices: _Array, mode: str = "raise") -> Tensor:
+        """Elements of several operands, which these indices choose: ``ng.choose``."""
+
     def clamp(self, min: Any = None, max: Any = None) -> Tensor:
         """The operand limited to the interval from ``min`` to ``max``, either of which may be None."""
 
@@ -389,6 +393,9 @@ class Tensor:
         """In-place form of ``clip``; returns the tensor."""
     def clone(self) -> Tensor:
         """A copy, through which gradients flow."""
+    def compress(self, x: _Array, axis: _Axis = None) -> Tensor:
+        """The parts along an axis at which a condition holds: ``ng.compress``."""
+
     def conj(self) -> Tensor:
         """Complex conjugate."""
 
@@ -706,8 +713,8 @@ class Tensor:
 
     def isnan_(self) -> Tensor:
         """In-place form of ``isnan``; returns the tensor."""
-    def item(self) -> Any:
-        """The one element as a Python number, without its gradient."""
+    def item(self, *args: Any) -> Any:
+        """The one element as a Python number, or that at an index, without its gradient."""
     @property
     def itemsize(self) -> int:
         """Bytes of one element."""
@@ -1200,6 +1207,8 @@ class Tensor:
 
     def to_device(self, device: Any, *, stream: Any = None) -> Tensor:
         """The tensor itself: there is one device."""
+    def tobytes(self, order: Any = 'C') -> bytes:
+        """The bytes of the elements, without their gradients, as NumPy's method."""
     def tolist(self) -> Any:
         """The elements as nested lists of Python numbers, without their gradients."""
     def topk(self, k: _Array, axis: _Axis = -1, largest: bool = True, sorted: bool = True) -> Any:

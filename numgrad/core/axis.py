@@ -163,6 +163,19 @@ def normalize_axes(operation: str, axis: Any, ndim: int) -> tuple[int, ...]:
     return tuple(sorted(result))
 
 
+def one_axis(operation: str, axis: Any, ndim: int) -> int:
+    """One axis as a non-negative integer; None is that of a vector."""
+    if type(axis) is int and -ndim <= axis < ndim:
+        return axis % ndim
+    axes = normalize_axes(operation, axis, ndim)
+    if len(axes) != 1:
+        raise NumgradTypeError(
+            f"{operation}: works along one axis, got axis={axis!r} for an operand of {ndim} "
+            "dimensions"
+        )
+    return axes[0]
+
+
 class AxisCall(Call):
     """A call of an operation along axes.
 

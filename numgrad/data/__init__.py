@@ -11,6 +11,7 @@ several together. Samplers such as ``WeightedRandomSampler`` say which samples c
 [(2,), (2,), (1,)]
 """
 
+from numgrad.core.absent import absent as _absent
 from numgrad.data.collate import default_collate as default_collate
 from numgrad.data.combined import ChainDataset as ChainDataset
 from numgrad.data.combined import ConcatDataset as ConcatDataset
@@ -35,6 +36,15 @@ __all__ = [
     "SubsetRandomSampler", "TensorDataset", "WeightedRandomSampler", "default_collate",
     "random_split",
 ]  # fmt: skip
+
+__getattr__ = _absent(
+    __name__,
+    __all__,
+    {
+        "get_worker_info": "workers are threads here and share their objects",
+        "default_convert": "ng.asarray",
+    },
+)
 
 
 def __dir__() -> list[str]:

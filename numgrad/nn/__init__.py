@@ -14,6 +14,7 @@ clips gradients, parametrizes modules and packs sequences, ``parallel`` trains o
 (8, 3)
 """
 
+from numgrad.core.absent import absent as _absent
 from numgrad.nn import functional as functional
 from numgrad.nn import init as init
 from numgrad.nn import parallel as parallel
@@ -46,6 +47,9 @@ from numgrad.nn.activation.piecewise_module import Softmax2d as Softmax2d
 from numgrad.nn.activation.piecewise_module import Softshrink as Softshrink
 from numgrad.nn.activation.piecewise_module import Tanhshrink as Tanhshrink
 from numgrad.nn.activation.piecewise_module import Threshold as Threshold
+from numgrad.nn.adaptive_softmax.module import (
+    AdaptiveLogSoftmaxWithLoss as AdaptiveLogSoftmaxWithLoss,
+)
 from numgrad.nn.attention.module import MultiheadAttention as MultiheadAttention
 from numgrad.nn.container.flatten import Flatten as Flatten
 from numgrad.nn.container.flatten import Unflatten as Unflatten
@@ -71,6 +75,20 @@ from numgrad.nn.embedding.module import Embedding as Embedding
 from numgrad.nn.interpolation.module import Upsample as Upsample
 from numgrad.nn.interpolation.module import UpsamplingBilinear2d as UpsamplingBilinear2d
 from numgrad.nn.interpolation.module import UpsamplingNearest2d as UpsamplingNearest2d
+from numgrad.nn.lazy.module import LazyBatchNorm1d as LazyBatchNorm1d
+from numgrad.nn.lazy.module import LazyBatchNorm2d as LazyBatchNorm2d
+from numgrad.nn.lazy.module import LazyBatchNorm3d as LazyBatchNorm3d
+from numgrad.nn.lazy.module import LazyConv1d as LazyConv1d
+from numgrad.nn.lazy.module import LazyConv2d as LazyConv2d
+from numgrad.nn.lazy.module import LazyConv3d as LazyConv3d
+from numgrad.nn.lazy.module import LazyConvTranspose1d as LazyConvTranspose1d
+from numgrad.nn.lazy.module import LazyConvTranspose2d as LazyConvTranspose2d
+from numgrad.nn.lazy.module import LazyConvTranspose3d as LazyConvTranspose3d
+from numgrad.nn.lazy.module import LazyInstanceNorm1d as LazyInstanceNorm1d
+from numgrad.nn.lazy.module import LazyInstanceNorm2d as LazyInstanceNorm2d
+from numgrad.nn.lazy.module import LazyInstanceNorm3d as LazyInstanceNorm3d
+from numgrad.nn.lazy.module import LazyLinear as LazyLinear
+from numgrad.nn.lazy.module import UninitializedParameter as UninitializedParameter
 from numgrad.nn.linear.module import Bilinear as Bilinear
 from numgrad.nn.linear.module import Identity as Identity
 from numgrad.nn.linear.module import Linear as Linear
@@ -150,6 +168,8 @@ from numgrad.nn.padding.module import ReplicationPad3d as ReplicationPad3d
 from numgrad.nn.padding.module import ZeroPad1d as ZeroPad1d
 from numgrad.nn.padding.module import ZeroPad2d as ZeroPad2d
 from numgrad.nn.padding.module import ZeroPad3d as ZeroPad3d
+from numgrad.nn.pooling.fractional import FractionalMaxPool2d as FractionalMaxPool2d
+from numgrad.nn.pooling.fractional import FractionalMaxPool3d as FractionalMaxPool3d
 from numgrad.nn.pooling.module import AdaptiveAvgPool1d as AdaptiveAvgPool1d
 from numgrad.nn.pooling.module import AdaptiveAvgPool2d as AdaptiveAvgPool2d
 from numgrad.nn.pooling.module import AdaptiveAvgPool3d as AdaptiveAvgPool3d
@@ -187,20 +207,23 @@ from numgrad.nn.transformer.module import TransformerEncoder as TransformerEncod
 
 __all__ = [
     "CELU", "ELU", "GELU", "GLU", "GRU", "LSTM", "RNN", "SELU", "AdaptiveAvgPool1d",
-    "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d",
-    "AdaptiveMaxPool3d", "AlphaDropout", "AvgPool1d", "AvgPool2d", "AvgPool3d", "BCELoss",
-    "BCEWithLogitsLoss", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "Bilinear", "Buffer",
-    "CTCLoss", "ChannelShuffle", "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d",
-    "ConstantPad2d", "ConstantPad3d", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d",
-    "ConvTranspose2d", "ConvTranspose3d", "CosineEmbeddingLoss", "CosineSimilarity",
-    "CrossEntropyLoss", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Embedding",
-    "EmbeddingBag", "FeatureAlphaDropout", "Flatten", "Fold", "GRUCell", "GaussianNLLLoss",
-    "GroupNorm", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "HingeEmbeddingLoss",
-    "HuberLoss", "Identity", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "KLDivLoss",
-    "L1Loss", "LPPool1d", "LPPool2d", "LPPool3d", "LSTMCell", "LayerNorm", "LeakyReLU", "Linear",
-    "LocalResponseNorm", "LogSigmoid", "LogSoftmax", "MSELoss", "MarginRankingLoss", "MaxPool1d",
-    "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d", "Mish", "Module",
-    "ModuleDict", "ModuleList", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss",
+    "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveLogSoftmaxWithLoss", "AdaptiveMaxPool1d",
+    "AdaptiveMaxPool2d", "AdaptiveMaxPool3d", "AlphaDropout", "AvgPool1d", "AvgPool2d", "AvgPool3d",
+    "BCELoss", "BCEWithLogitsLoss", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "Bilinear",
+    "Buffer", "CTCLoss", "ChannelShuffle", "CircularPad1d", "CircularPad2d", "CircularPad3d",
+    "ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "Conv1d", "Conv2d", "Conv3d",
+    "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "CosineEmbeddingLoss",
+    "CosineSimilarity", "CrossEntropyLoss", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d",
+    "Embedding", "EmbeddingBag", "FeatureAlphaDropout", "Flatten", "Fold", "FractionalMaxPool2d",
+    "FractionalMaxPool3d", "GRUCell", "GaussianNLLLoss", "GroupNorm", "Hardshrink", "Hardsigmoid",
+    "Hardswish", "Hardtanh", "HingeEmbeddingLoss", "HuberLoss", "Identity", "InstanceNorm1d",
+    "InstanceNorm2d", "InstanceNorm3d", "KLDivLoss", "L1Loss", "LPPool1d", "LPPool2d", "LPPool3d",
+    "LSTMCell", "LayerNorm", "LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d", "LazyConv1d",
+    "LazyConv2d", "LazyConv3d", "LazyConvTranspose1d", "LazyConvTranspose2d", "LazyConvTranspose3d",
+    "LazyInstanceNorm1d", "LazyInstanceNorm2d", "LazyInstanceNorm3d", "LazyLinear", "LeakyReLU",
+    "Linear", "LocalResponseNorm", "LogSigmoid", "LogSoftmax", "MSELoss", "MarginRankingLoss",
+    "MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d", "Mish",
+    "Module", "ModuleDict", "ModuleList", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss",
     "MultiMarginLoss", "MultiheadAttention", "NLLLoss", "PReLU", "PairwiseDistance", "Parameter",
     "ParameterDict", "ParameterList", "PixelShuffle", "PixelUnshuffle", "PoissonNLLLoss", "RMSNorm",
     "RNNCell", "RReLU", "ReLU", "ReLU6", "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d",
@@ -208,13 +231,32 @@ __all__ = [
     "SmoothL1Loss", "SoftMarginLoss", "Softmax", "Softmax2d", "Softmin", "Softplus", "Softshrink",
     "Softsign", "Tanh", "Tanhshrink", "Threshold", "Transformer", "TransformerDecoder",
     "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer", "TripletMarginLoss",
-    "TripletMarginWithDistanceLoss", "Unflatten", "Unfold", "Upsample", "UpsamplingBilinear2d",
-    "UpsamplingNearest2d", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d", "functional", "functional_call",
-    "init", "parallel", "register_module_buffer_registration_hook", "register_module_forward_hook",
-    "register_module_forward_pre_hook", "register_module_full_backward_hook",
-    "register_module_full_backward_pre_hook", "register_module_module_registration_hook",
-    "register_module_parameter_registration_hook", "stack_module_state", "utils",
+    "TripletMarginWithDistanceLoss", "Unflatten", "Unfold", "UninitializedParameter", "Upsample",
+    "UpsamplingBilinear2d", "UpsamplingNearest2d", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d",
+    "functional", "functional_call", "init", "parallel", "register_module_buffer_registration_hook",
+    "register_module_forward_hook", "register_module_forward_pre_hook",
+    "register_module_full_backward_hook", "register_module_full_backward_pre_hook",
+    "register_module_module_registration_hook", "register_module_parameter_registration_hook",
+    "stack_module_state", "utils",
 ]  # fmt: skip
+
+__getattr__ = _absent(
+    __name__,
+    __all__,
+    {
+        "SyncBatchNorm": "BatchNorm1d to 3d normalize by the examples of one process",
+        "DataParallel": "DistributedDataParallel of nn.parallel, a process for each part",
+        "NLLLoss2d": "NLLLoss takes images too",
+        "Container": "Module",
+        "CrossMapLRN2d": "LocalResponseNorm",
+        "LinearCrossEntropyLoss": "Linear and CrossEntropyLoss",
+        "RNNBase": "RNN, LSTM or GRU",
+        "RNNCellBase": "RNNCell, LSTMCell or GRUCell",
+        "quant*": "there are no quantized kernels",
+        "qat": "there are no quantized kernels",
+        "intrinsic": "there are no quantized kernels",
+    },
+)
 
 
 def __dir__() -> list[str]:

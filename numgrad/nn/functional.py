@@ -5,6 +5,7 @@
 tensor([0.5, 0.5])
 """
 
+from numgrad.core.absent import absent as _absent
 from numgrad.nn.activation.functional import celu as celu
 from numgrad.nn.activation.functional import elu as elu
 from numgrad.nn.activation.functional import gelu as gelu
@@ -63,6 +64,7 @@ from numgrad.nn.loss.ctc import ctc_loss as ctc_loss
 from numgrad.nn.loss.distance import cosine_embedding_loss as cosine_embedding_loss
 from numgrad.nn.loss.distance import cosine_similarity as cosine_similarity
 from numgrad.nn.loss.distance import pairwise_distance as pairwise_distance
+from numgrad.nn.loss.distance import pdist as pdist
 from numgrad.nn.loss.distance import triplet_margin_loss as triplet_margin_loss
 from numgrad.nn.loss.functional import binary_cross_entropy as binary_cross_entropy
 from numgrad.nn.loss.functional import (
@@ -94,6 +96,8 @@ from numgrad.nn.normalization.functional import local_response_norm as local_res
 from numgrad.nn.normalization.functional import normalize as normalize
 from numgrad.nn.normalization.functional import rms_norm as rms_norm
 from numgrad.nn.padding.functional import pad as pad
+from numgrad.nn.pooling.fractional import fractional_max_pool2d as fractional_max_pool2d
+from numgrad.nn.pooling.fractional import fractional_max_pool3d as fractional_max_pool3d
 from numgrad.nn.pooling.functional import adaptive_avg_pool1d as adaptive_avg_pool1d
 from numgrad.nn.pooling.functional import adaptive_avg_pool2d as adaptive_avg_pool2d
 from numgrad.nn.pooling.functional import avg_pool1d as avg_pool1d
@@ -126,19 +130,34 @@ __all__ = [
     "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_embedding_loss",
     "cosine_similarity", "cross_entropy", "ctc_loss", "dropout", "dropout1d", "dropout2d",
     "dropout3d", "elu", "embedding", "embedding_bag", "feature_alpha_dropout", "fold",
-    "gaussian_nll_loss", "gelu", "glu", "grid_sample", "group_norm", "gumbel_softmax", "hardshrink",
-    "hardsigmoid", "hardswish", "hardtanh", "hinge_embedding_loss", "huber_loss", "instance_norm",
-    "interpolate", "kl_div", "l1_loss", "layer_norm", "leaky_relu", "linear", "local_response_norm",
-    "log_softmax", "logsigmoid", "lp_pool1d", "lp_pool2d", "lp_pool3d", "margin_ranking_loss",
-    "max_pool1d", "max_pool2d", "max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d",
-    "mish", "mse_loss", "multi_margin_loss", "multilabel_margin_loss",
-    "multilabel_soft_margin_loss", "nll_loss", "normalize", "one_hot", "pad", "pairwise_distance",
-    "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss", "prelu", "relu", "relu6", "rms_norm",
-    "rrelu", "scaled_dot_product_attention", "selu", "sigmoid", "silu", "smooth_l1_loss",
-    "soft_margin_loss", "softmax", "softmin", "softplus", "softshrink", "softsign", "tanh",
-    "tanhshrink", "threshold", "triplet_margin_loss", "triplet_margin_with_distance_loss", "unfold",
-    "upsample", "upsample_bilinear", "upsample_nearest",
+    "fractional_max_pool2d", "fractional_max_pool3d", "gaussian_nll_loss", "gelu", "glu",
+    "grid_sample", "group_norm", "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish",
+    "hardtanh", "hinge_embedding_loss", "huber_loss", "instance_norm", "interpolate", "kl_div",
+    "l1_loss", "layer_norm", "leaky_relu", "linear", "local_response_norm", "log_softmax",
+    "logsigmoid", "lp_pool1d", "lp_pool2d", "lp_pool3d", "margin_ranking_loss", "max_pool1d",
+    "max_pool2d", "max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d", "mish", "mse_loss",
+    "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss", "nll_loss",
+    "normalize", "one_hot", "pad", "pairwise_distance", "pdist", "pixel_shuffle", "pixel_unshuffle",
+    "poisson_nll_loss", "prelu", "relu", "relu6", "rms_norm", "rrelu",
+    "scaled_dot_product_attention", "selu", "sigmoid", "silu", "smooth_l1_loss", "soft_margin_loss",
+    "softmax", "softmin", "softplus", "softshrink", "softsign", "tanh", "tanhshrink", "threshold",
+    "triplet_margin_loss", "triplet_margin_with_distance_loss", "unfold", "upsample",
+    "upsample_bilinear", "upsample_nearest",
 ]  # fmt: skip
+
+__getattr__ = _absent(
+    __name__,
+    __all__,
+    {
+        "linear_cross_entropy": "linear and cross_entropy",
+        "multi_head_attention_forward": "nn.MultiheadAttention",
+        "grouped_mm": "matmul of stacks",
+        "scaled_mm": "there are no kernels of such dtypes; use matmul",
+        "scaled_grouped_mm": "there are no kernels of such dtypes; use matmul",
+        "conv_tbc": "conv1d, whose first axis is that of examples",
+        "native_channel_shuffle": "channel_shuffle",
+    },
+)
 
 
 def __dir__() -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.core.abstract import made
-from numgrad.core.axis import normalize_axes
+from numgrad.core.axis import normalize_axes, one_axis
 from numgrad.core.declare import composite
 from numgrad.core.view import checked
 from numgrad.errors import NumgradTypeError, NumgradValueError
@@ -126,7 +126,7 @@ def delete(x, obj, axis=None):
     x = as_operand(x)
     if axis is None:
         x, axis = ravel(x), 0
-    (axis,) = normalize_axes("delete", axis, len(x.shape))
+    axis = one_axis("delete", axis, len(x.shape))
     if not isinstance(obj, slice):
         obj = numbers_of("delete", obj)
     kept = checked("delete", x, np.delete, np.arange(x.shape[axis]), obj)

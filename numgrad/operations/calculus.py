@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.core.axis import normalize_axes
+from numgrad.core.axis import normalize_axes, one_axis
 from numgrad.core.declare import composite
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.cumulative import cumsum, diff
@@ -227,7 +227,7 @@ def unwrap(x, discont=None, axis=-1, *, period=2 * pi):
     tensor([0., 3., 6.])
     """
     x = as_operand(x)
-    (axis,) = normalize_axes("unwrap", axis, len(x.shape))
+    axis = one_axis("unwrap", axis, len(x.shape))
     if x.dtype.kind == "c":
         raise NumgradTypeError("unwrap: takes real angles, got complex numbers; use angle()")
     if discont is None:
@@ -274,7 +274,7 @@ def trapezoid(y, x=None, dx=1.0, axis=-1):
     tensor(6.5)
     """
     y = as_operand(y)
-    (axis,) = normalize_axes("trapezoid", axis, len(y.shape))
+    axis = one_axis("trapezoid", axis, len(y.shape))
     d = _intervals("trapezoid", y, x, dx, axis)
     return sum(d * (_cut(y, axis, 1, None) + _cut(y, axis, None, -1)) / 2.0, axis=axis)
 
@@ -305,7 +305,7 @@ def cumulative_trapezoid(y, x=None, dx=1.0, axis=-1, initial=None):
     tensor([0. , 1.5, 4. ])
     """
     y = as_operand(y)
-    (axis,) = normalize_axes("cumulative_trapezoid", axis, len(y.shape))
+    axis = one_axis("cumulative_trapezoid", axis, len(y.shape))
     if not y.shape[axis]:
         raise NumgradValueError("cumulative_trapezoid: needs at least one sample")
     if initial is not None and initial != 0:
@@ -344,7 +344,7 @@ def simpson(y, x=None, dx=1.0, axis=-1):
     tensor(21.33333333)
     """
     y = as_operand(y)
-    (axis,) = normalize_axes("simpson", axis, len(y.shape))
+    axis = one_axis("simpson", axis, len(y.shape))
     n = y.shape[axis]
     if n < 3:
         return trapezoid(y, x, dx, axis)

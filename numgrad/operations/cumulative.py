@@ -12,7 +12,7 @@ import numpy as np
 from numgrad.codegen import threads
 from numgrad.codegen.cumulative import cumprod_backward_kernel, cumulative_kernel
 from numgrad.codegen.dtypes import check_dtype
-from numgrad.core.axis import normalize_axes
+from numgrad.core.axis import normalize_axes, one_axis
 from numgrad.core.batching import BatchOperand
 from numgrad.core.declare import composite, primitive
 from numgrad.core.formula import Meta
@@ -76,7 +76,7 @@ def _forward(operation: str, x: np.ndarray, axis: int | None, dtype: Any) -> np.
     out_dtype = _accumulated_dtype(operation, x, dtype)
     if axis is None:
         x, axis = x.reshape(-1), 0
-    (axis,) = normalize_axes(operation, axis, x.ndim)
+    axis = one_axis(operation, axis, x.ndim)
     x = np.ascontiguousarray(x)
     out = np.empty(x.shape, out_dtype)
     _launch(partial(_cumulate, operation, x.dtype, out_dtype), (x, out), x.shape, axis)
@@ -278,7 +278,7 @@ def _cumulative(
         if len(x.shape) != 1:
             raise NumgradValueError(f"{name}: give the axis, the operand has shape {x.shape}")
         axis = 0
-    (axis,) = normalize_axes(name, axis, len(x.shape))
+    axis = one_axis(name, axis, len(x.shape))
     y = op(x, axis=axis, dtype=dtype)
     return _led(y, axis, fill) if initial else y
 
@@ -319,7 +319,7 @@ def linear_recurrence(a, b, *, axis=-1, reverse=False):
     tensor([0. , 0.5, 1.5])
     """
     dtype = _recurrence_result(a, b, axis=axis, reverse=reverse).dtype
-    (axis,) = normalize_axes("linear_recurrence", axis, a.ndim)
+    axis = one_axis("linear_recurrence", axis, a.ndim)
     a, b = np.ascontiguousarray(a, dtype), np.ascontiguousarray(b, dtype)
     out = np.empty(a.shape, dtype)
     if out.size:
@@ -394,7 +394,7 @@ def diff(x, n=1, axis=-1, prepend=None, append=None):
         raise NumgradValueError(f"diff: n must not be negative, got {n}")
     if n == 0:
         return x
-    (axis,) = normalize_axes("diff", axis, len(x.shape))
+    axis = one_axis("diff", axis, len(x.shape))
     one = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
     parts = [as_operand(part) for part in (prepend, x, append) if part is not None]
     if len(parts) > 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from numgrad.core.axis import normalize_axes
+from numgrad.core.axis import normalize_axes, one_axis
 from numgrad.core.declare import composite
 from numgrad.errors import NumgradValueError
 from numgrad.operations.arrangement import moveaxis, permute_dims
@@ -100,9 +100,9 @@ def rollaxis(x, axis, start=0):
     """
     x = as_operand(x)
     rank = len(x.shape)
-    (axis,) = normalize_axes("rollaxis", as_index("rollaxis", axis), rank)
+    axis = one_axis("rollaxis", as_index("rollaxis", axis), rank)
     start = as_index("rollaxis", start, "start")
-    (place,) = normalize_axes("rollaxis", start, rank + 1) if start >= 0 else (start + rank,)
+    place = one_axis("rollaxis", start, rank + 1) if start >= 0 else start + rank
     if place < 0:
         raise NumgradValueError(f"rollaxis: start {start} of an operand of {rank} axes")
     place -= axis < place

@@ -13,8 +13,8 @@ from numgrad.operations.shape import as_index, as_operand
 from numgrad.operations.write import (
     check_cast,
     check_indices,
+    index_axis,
     index_put,
-    one_axis,
     positions_of,
     put,
 )
@@ -60,7 +60,7 @@ def slice_scatter(x, source, *, axis=0, start=None, end=None, step=1):
     tensor([1., 1., 0., 0.])
     """
     x, source = as_operand(x), as_operand(source)
-    axis = one_axis("slice_scatter", axis, len(x.shape))
+    axis = index_axis("slice_scatter", axis, len(x.shape))
     part = slice(start, end, step)
     length = len(checked("slice_scatter", x, range(x.shape[axis]).__getitem__, part))
     _check_source("slice_scatter", x, source, (*x.shape[:axis], length, *x.shape[axis + 1 :]))
@@ -104,7 +104,7 @@ def select_scatter(x, source, *, axis, index):
             [0., 1.]])
     """
     x, source = as_operand(x), as_operand(source)
-    axis = one_axis("select_scatter", axis, len(x.shape))
+    axis = index_axis("select_scatter", axis, len(x.shape))
     index = as_index("select_scatter", index, "the index")
     if not -x.shape[axis] <= index < x.shape[axis]:
         check_indices("select_scatter", np.asarray(index), tuple(x.shape), axis)

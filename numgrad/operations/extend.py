@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.core.abstract import made
-from numgrad.core.axis import normalize_axes
+from numgrad.core.axis import one_axis
 from numgrad.core.batching import BatchOperand, with_parameters
 from numgrad.core.declare import composite, primitive
 from numgrad.core.formula import Meta
@@ -84,7 +84,7 @@ def repeat(x, repeats, axis=None):
     x = as_operand(x)
     if axis is None:
         x, axis = reshape(x, (-1,)), 0
-    (axis,) = normalize_axes("repeat", axis, len(x.shape))
+    axis = one_axis("repeat", axis, len(x.shape))
     n = x.shape[axis]
     counts = numbers_of("repeat", repeats)
     if counts.dtype.kind not in "iu":
@@ -119,7 +119,7 @@ def _widths(pad_width: Any, ndim: int) -> tuple[tuple[int, int], ...]:
     if isinstance(pad_width, dict):
         pairs = [(0, 0)] * ndim
         for axis, width in pad_width.items():
-            (axis,) = normalize_axes("pad", axis, ndim)
+            axis = one_axis("pad", axis, ndim)
             pairs[axis] = tuple(width) if isinstance(width, tuple | list) else (width, width)
         pad_width = pairs
     try:

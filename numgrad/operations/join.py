@@ -10,7 +10,7 @@ import numpy as np
 
 from numgrad.codegen.dtypes import check_dtype
 from numgrad.core.abstract import broadcast_lengths
-from numgrad.core.axis import normalize_axes
+from numgrad.core.axis import normalize_axes, one_axis
 from numgrad.core.batching import BatchOperand, shifted
 from numgrad.core.call import Call
 from numgrad.core.declare import composite
@@ -120,7 +120,7 @@ def _common_axis(inputs: Sequence[Any], axis: Any) -> int:
     first = inputs[0]
     if first.ndim == 0:
         raise NumgradValueError("concat: 0-d arrays have no axis to join along; use stack")
-    (axis,) = normalize_axes("concat", as_index("concat", axis), first.ndim)
+    axis = one_axis("concat", as_index("concat", axis), first.ndim)
     rest = first.shape[:axis] + first.shape[axis + 1 :]
     for a in inputs:
         if a.ndim != first.ndim or a.shape[:axis] + a.shape[axis + 1 :] != rest:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from numgrad.codegen.dtypes import check_dtype
-from numgrad.core.axis import normalize_axes
+from numgrad.core.axis import one_axis
 from numgrad.core.declare import composite, primitive
 from numgrad.core.formula import Meta
 from numgrad.errors import NumgradTypeError
@@ -72,7 +72,7 @@ def _extremes(name: str, x: Any, axis: Any, return_indices: bool, largest: bool)
     x = as_operand(x)
     if axis is None:
         x, axis = reshape(x, (-1,)), 0
-    (axis,) = normalize_axes(name, axis, len(x.shape))
+    axis = one_axis(name, axis, len(x.shape))
     values = running_extremes(x, axis=axis, largest=largest)
     if not return_indices:
         return values

@@ -25,8 +25,8 @@ from numgrad.operations.write import (
     check_cast,
     check_dtypes,
     check_indices,
+    index_axis,
     last_writes,
-    one_axis,
     put,
 )
 
@@ -35,7 +35,7 @@ from numgrad.operations.write import (
 
 def _along(operation: str, x: np.ndarray, index: np.ndarray, axis: Any) -> tuple[np.ndarray, int]:
     """Indices with one axis, in range, and the axis they are for, not negative."""
-    axis = one_axis(operation, axis, x.ndim)
+    axis = index_axis(operation, axis, x.ndim)
     if index.ndim > 1:
         raise _several_axes(operation, index.shape)
     return check_indices(operation, index, x.shape, axis).reshape(-1), axis
@@ -60,7 +60,7 @@ def _check_shapes(operation: str, x: Any, index: Any, source: Any, axis: int) ->
 
 def _along_result(operation: str, x: Meta, index: Meta, source: Meta | None, axis: Any) -> Meta:
     """What is checked of shapes and dtypes; the result is like ``x``."""
-    axis = one_axis(operation, axis, x.ndim)
+    axis = index_axis(operation, axis, x.ndim)
     check_integers(operation, index)
     if index.ndim > 1:
         raise _several_axes(operation, index.shape)
@@ -284,7 +284,7 @@ def _scattered(operation: str, x: Any, index: Any, source: Any, axis: Any) -> tu
     """Operand, positions and what to write there, checked."""
     x, index, source = as_operand(x), as_operand(index), as_operand(source)
     shape, lengths = tuple(x.shape), tuple(index.shape)
-    axis = one_axis(operation, axis, len(shape))
+    axis = index_axis(operation, axis, len(shape))
     check_cast(operation, source, x.dtype)
     given = tuple(source.shape)
     if len(lengths) != len(shape) or any(

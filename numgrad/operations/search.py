@@ -12,7 +12,7 @@ import numpy as np
 from numgrad.codegen import threads
 from numgrad.codegen.argreduce import argreduce_kernel
 from numgrad.codegen.dtypes import check_dtype
-from numgrad.core.axis import normalize_axes
+from numgrad.core.axis import one_axis
 from numgrad.core.batching import BatchOperand, apply
 from numgrad.core.declare import primitive
 from numgrad.core.formula import Meta
@@ -35,7 +35,7 @@ def _search(kind: str, x: np.ndarray, axis: int | None, keepdims: bool) -> np.nd
         kept = (1,) * x.ndim if keepdims else ()
         sizes = (1, x.size, 1)
     else:
-        (axis,) = normalize_axes(kind, axis, x.ndim)
+        axis = one_axis(kind, axis, x.ndim)
         kept = shape[:axis] + ((1,) if keepdims else ()) + shape[axis + 1 :]
         sizes = (prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :]))
     out = np.empty(kept, np.int64)
@@ -92,7 +92,7 @@ def argmin(x, *, axis=None, keepdims=False):
 def _search_result(kind: str, x: Meta, axis: int | None, keepdims: bool) -> Meta:
     if axis is None:
         return Meta((1,) * x.ndim if keepdims else (), np.dtype(np.int64))
-    (axis,) = normalize_axes(kind, axis, x.ndim)
+    axis = one_axis(kind, axis, x.ndim)
     kept = (1,) if keepdims else ()
     return Meta(x.shape[:axis] + kept + x.shape[axis + 1 :], np.dtype(np.int64))
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.core.abstract import made
-from numgrad.core.axis import normalize_axes
+from numgrad.core.axis import one_axis
 from numgrad.core.declare import composite
 from numgrad.errors import NumgradIndexError, NumgradTypeError, NumgradValueError
 from numgrad.operations.arithmetic import remainder
@@ -159,7 +159,7 @@ def compress(condition, x, axis=None):
     x = as_operand(x)
     if axis is None:
         x, axis = ravel(x), 0
-    (axis,) = normalize_axes("compress", axis, len(x.shape))
+    axis = one_axis("compress", axis, len(x.shape))
     return take(x, _chosen("compress", condition, x.shape[axis]), axis=axis)
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from numgrad.codegen.dtypes import check_dtype
-from numgrad.core.axis import normalize_axes
+from numgrad.core.axis import one_axis
 from numgrad.core.declare import composite, primitive
 from numgrad.core.formula import Meta
 from numgrad.operations.data_dependent import OUTSIDE, no_shape
@@ -109,7 +109,7 @@ def unique(
     """
     x = as_operand(x)
     if axis is not None:
-        (axis,) = normalize_axes("unique", axis, len(x.shape))
+        axis = one_axis("unique", axis, len(x.shape))
     asked = (return_index, return_inverse, return_counts)
     if not any(asked):
         return distinct(x, axis=axis, equal_nan=equal_nan)

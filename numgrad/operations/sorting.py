@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from numgrad.codegen.dtypes import check_dtype
-from numgrad.core.axis import normalize_axes
+from numgrad.core.axis import normalize_axes, one_axis
 from numgrad.core.batching import BatchOperand
 from numgrad.core.declare import composite, primitive
 from numgrad.core.formula import Meta
@@ -280,7 +280,7 @@ def lexsort(keys, axis=-1):
     if len(keys.shape) < 2:
         keys = reshape(keys, (*keys.shape, 1))  # each number is a key of one element
         return reshape(lexical_order(keys, axis=-1), ())
-    (axis,) = normalize_axes("lexsort", axis, len(keys.shape) - 1)
+    axis = one_axis("lexsort", axis, len(keys.shape) - 1)
     return lexical_order(keys, axis=axis)
 
 
@@ -432,7 +432,7 @@ def topk(x, k, axis=-1, largest=True, sorted=True):
     x, k = as_operand(x), as_index("topk", k, "k")
     if not len(x.shape):
         raise NumgradValueError("topk: needs an axis, got a 0-d operand")
-    (axis,) = normalize_axes("topk", axis, len(x.shape))
+    axis = one_axis("topk", axis, len(x.shape))
     if not (k >= 0 and k <= x.shape[axis]):
         raise NumgradValueError(
             f"topk: k={k} of an axis of length {x.shape[axis]} of shape {tuple(x.shape)}; it is "

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.core.axis import normalize_axes
+from numgrad.core.axis import one_axis
 from numgrad.core.batching import with_parameters
 from numgrad.core.declare import composite, view
 from numgrad.errors import NumgradTypeError, NumgradValueError
@@ -59,7 +59,7 @@ split_at.batch(with_parameters(lambda x, size, cuts, axis: {"axis": x.axes(axis)
 
 def _parts(operation: str, x: Any, sections: Any, axis: int, equal: bool) -> tuple:
     x = as_operand(x)
-    (axis,) = normalize_axes(operation, as_index(operation, axis), len(x.shape))
+    axis = one_axis(operation, as_index(operation, axis), len(x.shape))
     n = x.shape[axis]
     cuts = _cuts(operation, n, sections, equal)
     if all(0 <= a <= b <= n for a, b in pairwise(cuts)):
@@ -197,7 +197,7 @@ def unstack(x, *, axis=0):
     >>> ng.unstack(ng.tensor([[1.0, 2.0], [3.0, 4.0]]))
     (tensor([1., 2.]), tensor([3., 4.]))
     """
-    (axis,) = normalize_axes("unstack", axis, x.ndim)
+    axis = one_axis("unstack", axis, x.ndim)
     lead = (slice(None),) * axis
     return tuple([x[(*lead, k, Ellipsis)] for k in range(x.shape[axis])])
 

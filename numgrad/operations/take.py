@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.core.abstract import broadcast_lengths
-from numgrad.core.axis import normalize_axes
+from numgrad.core.axis import one_axis
 from numgrad.core.batching import BatchOperand, apply
 from numgrad.core.declare import composite, primitive
 from numgrad.core.formula import Meta
@@ -94,7 +94,7 @@ def take(x, indices, *, axis=None):
     if axis is None:
         shape, sizes = indices.shape, (1, x.size, 1)
     else:
-        (axis,) = normalize_axes("take", axis, x.ndim)
+        axis = one_axis("take", axis, x.ndim)
         shape = x.shape[:axis] + indices.shape + x.shape[axis + 1 :]
         sizes = _outer_inner(x.shape, axis)
     out = np.empty(shape, x.dtype)
@@ -108,7 +108,7 @@ def _take_result(x, indices, *, axis):
     check_integers("take", indices)
     if axis is None:
         return Meta(indices.shape, x.dtype)
-    (axis,) = normalize_axes("take", axis, x.ndim)
+    axis = one_axis("take", axis, x.ndim)
     return Meta(x.shape[:axis] + indices.shape + x.shape[axis + 1 :], x.dtype)
 
 
@@ -128,7 +128,7 @@ def _batched_take(
     axis = params["axis"]
     if axis is None:
         x, axis = x.flat(), 0
-    (axis,) = normalize_axes(op.name, axis, x.ndim)
+    axis = one_axis(op.name, axis, x.ndim)
     if not indices.batched:
         return bind(op, (x.value, indices.value), {"axis": axis + 1})
     if not x.batched:
@@ -159,7 +159,7 @@ def take_backward(x, indices, *, shape, axis=None):
     if axis is None:
         sizes = (1, out.size, 1)
     else:
-        (axis,) = normalize_axes("take_backward", axis, len(shape))
+        axis = one_axis("take_backward", axis, len(shape))
         sizes = _outer_inner(shape, axis)
     bad = scatter_add_kernel(x.dtype)(_flat(x), indices.ravel(), out.ravel(), *sizes)
     _check_range("take_backward", bad, indices, shape, axis)
@@ -183,7 +183,7 @@ def _batched_take_backward(
     shape = target
     if axis is None:
         shape, axis = (prod(target),), 0
-    (axis,) = normalize_axes(op.name, axis, len(shape))
+    axis = one_axis(op.name, axis, len(shape))
     whole = {"shape": (size, *shape), "axis": axis + 1}
     if indices.batched:
         around = (*shape[:axis], prod(indices.shape), *shape[axis + 1 :])
@@ -197,7 +197,7 @@ def _batched_take_backward(
 
 def _shared_axis(operation: str, shape: Any, indices: Any, axis: int) -> int:
     """``axis`` from the front, if it is the only one along which shape and indices differ."""
-    (axis,) = normalize_axes(operation, axis, len(shape))
+    axis = one_axis(operation, axis, len(shape))
     if (*shape[:axis], *shape[axis + 1 :]) != (*indices[:axis], *indices[axis + 1 :]):
         raise NumgradValueError(
             f"{operation}: operand of shape {tuple(shape)} and indices of shape {tuple(indices)} "
@@ -296,7 +296,7 @@ def take_along_axis(x, indices, axis=-1):
             f"take_along_axis: operand of shape {x.shape} and indices of shape {indices.shape} "
             "need the same number of axes; add axes of length 1"
         )
-    (axis,) = normalize_axes("take_along_axis", axis, len(x.shape))
+    axis = one_axis("take_along_axis", axis, len(x.shape))
     try:
         around = broadcast_lengths(
             (*x.shape[:axis], 1, *x.shape[axis + 1 :]),

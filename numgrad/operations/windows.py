@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.core.abstract import made
-from numgrad.core.axis import normalize_axes
+from numgrad.core.axis import one_axis
 from numgrad.core.declare import composite
 from numgrad.errors import NumgradValueError
 from numgrad.operations.arrangement import moveaxis
@@ -74,7 +74,7 @@ def sliding_window_view(x, window_shape, axis=None):
             "one for each"
         )
     for size, k in zip(sizes, given, strict=True):
-        (k,) = normalize_axes("sliding_window_view", k, rank)
+        k = one_axis("sliding_window_view", k, rank)
         x = _windows("sliding_window_view", x, k, size, 1)
     return x
 
@@ -108,7 +108,7 @@ def unfold(x, axis, size, step=1):
             [2., 3., 4.]])
     """
     x = as_operand(x)
-    (axis,) = normalize_axes("unfold", as_index("unfold", axis), len(x.shape))
+    axis = one_axis("unfold", as_index("unfold", axis), len(x.shape))
     size, step = as_index("unfold", size, "the size"), as_index("unfold", step, "the step")
     return _windows("unfold", x, axis, size, step)
 

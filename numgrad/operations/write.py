@@ -94,7 +94,7 @@ def _fitted(operation: str, values: Any, shape: tuple[int, ...]) -> Any:
 # ---------------------------------------------------------------------------- at flat positions
 
 
-def one_axis(operation: str, axis: Any, ndim: int) -> int:
+def index_axis(operation: str, axis: Any, ndim: int) -> int:
     """An axis as an integer that is not negative."""
     return normalize_axes(operation, as_index(operation, axis), ndim)[0]
 

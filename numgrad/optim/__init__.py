@@ -46,6 +46,7 @@ Examples
 tensor([1., 1.])
 """
 
+from numgrad.core.absent import absent as _absent
 from numgrad.optim import lr_scheduler as lr_scheduler
 from numgrad.optim import swa_utils as swa_utils
 from numgrad.optim.adadelta import Adadelta as Adadelta
@@ -99,6 +100,12 @@ __all__ = [
     "register_optimizer_step_pre_hook",
     "swa_utils",
 ]
+
+__getattr__ = _absent(
+    __name__,
+    __all__,
+    {},
+)
 
 
 def __dir__() -> list[str]:

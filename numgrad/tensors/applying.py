@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.core.axis import normalize_axes
+from numgrad.core.axis import one_axis
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradValueError
@@ -45,7 +45,7 @@ def apply_along_axis(
             [21., 28.]])
     """
     x = asarray(arr)
-    (axis,) = normalize_axes("apply_along_axis", as_index("apply_along_axis", axis), x.ndim)
+    axis = one_axis("apply_along_axis", as_index("apply_along_axis", axis), x.ndim)
     moved = OPS["moveaxis"](x, axis, -1)
     around = tuple(moved.shape[:-1])
     if 0 in around:

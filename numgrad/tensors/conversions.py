@@ -15,7 +15,13 @@ from numgrad.autograd.variable import NO_GRAD_VIEW, Parameter, Tensor, root, sha
 from numgrad.core.abstract import BRANCH, COUNT, NDARRAY, PRINT, AbstractArray
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
-from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
+from numgrad.errors import (
+    NumgradIndexError,
+    NumgradRuntimeError,
+    NumgradTypeError,
+    NumgradValueError,
+)
+from numgrad.operations.late import declared
 from numgrad.operations.sparse.kinds import NO_ARRAY, asked_by_product
 from numgrad.tensors.operators import acceptable
 
@@ -109,8 +115,8 @@ class TensorConversions(Tensor):
     def __dlpack_device__(self) -> tuple[int, int]:
         return 1, 0  # kDLCPU
 
-    def item(self) -> Any:
-        """The one element as a Python number, without its gradient.
+    def item(self, *args: Any) -> Any:
+        """The one element as a Python number, or that at an index, without its gradient.
 
         Examples
         --------
@@ -118,6 +124,11 @@ class TensorConversions(Tensor):
         >>> ng.tensor([1.5]).item()
         1.5
         """
+        if args:
+            try:
+                return self._array.item(*args)
+            except (IndexError, ValueError) as error:
+                raise NumgradIndexError(f"item: {error}") from None
         if self._array.size != 1:
             raise NumgradValueError(
                 f"item: the tensor has shape {self._array.shape}; only one element makes a number"
@@ -249,6 +260,21 @@ class TensorConversions(Tensor):
 
     def __divmod__(self, other: Any) -> tuple:
         return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> tuple:
+        return other // self, other % self
+
+    def compress(self, condition: Any, axis: Any = None) -> Any:
+        """The parts along an axis at which a condition holds: ``ng.compress``."""
+        return declared("compress")(condition, self, axis)
+
+    def choose(self, choices: Any, mode: str = "raise") -> Any:
+        """Elements of several operands, which these indices choose: ``ng.choose``."""
+        return declared("choose")(self, choices, mode=mode)
+
+    def tobytes(self, order: Any = "C") -> bytes:
+        """The bytes of the elements, without their gradients, as NumPy's method."""
+        return self._array.tobytes(order)
 
     def __round__(self, ndigits: Any = None) -> Any:
         try:

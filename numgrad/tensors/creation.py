@@ -18,6 +18,7 @@ from numgrad.core.op import OPS
 from numgrad.core.tree import leaves, map_leaves
 from numgrad.errors import (
     NumgradError,
+    NumgradOverflowError,
     NumgradRuntimeError,
     NumgradTypeError,
     NumgradValueError,
@@ -46,7 +47,9 @@ def _to_array(name: str, data: Any, dtype: Any, copy: bool | None) -> np.ndarray
             if isinstance(data, list) and copy is not False
             else f"{name}: {error}"
         ) from None
-    except (TypeError, OverflowError) as error:
+    except OverflowError as error:
+        raise NumgradOverflowError(f"{name}: {error}") from None
+    except TypeError as error:
         raise NumgradTypeError(f"{name}: {error}") from None
     check_dtype(name, array.dtype)
     return array

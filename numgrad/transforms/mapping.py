@@ -11,7 +11,7 @@ import numpy as np
 
 from numgrad.autograd.batching.batch import Batched, BatchingInterpreter
 from numgrad.core.abstract import AbstractLength
-from numgrad.core.axis import normalize_axes
+from numgrad.core.axis import one_axis
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.core.tree import MAPPING, Nesting, container_of, flatten, paths, unflatten
@@ -231,7 +231,7 @@ def _result(
         value = x if isinstance(x, Tensor) else Tensor(np.asarray(x))
     else:
         value = level.unwrap(x)
-        (axis,) = normalize_axes("vmap: out_axes", axis, value.ndim)
+        axis = one_axis("vmap: out_axes", axis, value.ndim)
         if axis:
             value = OPS["moveaxis"](value, 0, axis)
     if as_tensors or state.ground.deferred or value.requires_grad:

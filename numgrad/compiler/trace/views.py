@@ -21,7 +21,7 @@ from numgrad.compiler.graph.shapes import hinted, same
 from numgrad.compiler.graph.sizes import Size
 from numgrad.compiler.trace.builder import GraphBuilder
 from numgrad.core.abstract import AbstractArray
-from numgrad.core.axis import normalize_axes
+from numgrad.core.axis import normalize_axes, one_axis
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradIndexError, NumgradValueError
 from numgrad.operations.shape import as_index
@@ -148,8 +148,8 @@ def _permute_dims(tracer: GraphBuilder, x: Value, *, axes: Any = None) -> Value:
 
 
 def _swapaxes(tracer: GraphBuilder, x: Value, *, axis1: Any, axis2: Any) -> Value:
-    (a,) = normalize_axes("swapaxes", axis1, x.ndim)
-    (b,) = normalize_axes("swapaxes", axis2, x.ndim)
+    a = one_axis("swapaxes", axis1, x.ndim)
+    b = one_axis("swapaxes", axis2, x.ndim)
     order = list(range(x.ndim))
     order[a], order[b] = b, a
     return to_axes(tracer, x, tuple(order))
@@ -311,7 +311,7 @@ def _split_at(tracer: GraphBuilder, x: Value, *, cuts: Any, axis: int = 0) -> tu
 
 
 def _unstack(tracer: GraphBuilder, x: Value, *, axis: Any = 0) -> tuple[Value, ...]:
-    (axis,) = normalize_axes("unstack", axis, x.ndim)
+    axis = one_axis("unstack", axis, x.ndim)
     lead = (slice(None),) * axis
     count = range(tracer.resolved(x.shape)[axis])  # pyright: ignore[reportArgumentType]
     return tuple([_getitem(tracer, x, index=(*lead, k)) for k in count])

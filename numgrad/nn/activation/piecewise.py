@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.core.axis import normalize_axes
+from numgrad.core.axis import one_axis
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.nn.activation import operation as ops
 from numgrad.nn.activation.functional import leaky_relu
@@ -229,7 +229,7 @@ def glu(input: Any, dim: int = -1) -> Tensor:
     tensor([1.5, 4. ])
     """
     x = _floating("glu", input)
-    (axis,) = normalize_axes("glu", dim, len(x.shape))
+    axis = one_axis("glu", dim, len(x.shape))
     if x.shape[axis] % 2:
         raise NumgradValueError(
             f"glu: axis {dim} of shape {tuple(x.shape)} has odd length and cannot be halved"
@@ -278,7 +278,7 @@ def gumbel_softmax(
         return soft
     best = np.expand_dims(np.argmax(soft.detach(), axis=dim), dim)
     places = arange(x.shape[dim])
-    (axis,) = normalize_axes("gumbel_softmax", dim, x.ndim)
+    axis = one_axis("gumbel_softmax", dim, x.ndim)
     places = places.reshape((-1, *(1,) * (x.ndim - 1 - axis)))
     chosen = np.equal(best, places).astype(x.dtype)
     return chosen - soft.detach() + soft

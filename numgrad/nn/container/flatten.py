@@ -8,7 +8,7 @@ from operator import index
 from typing import Any
 
 from numgrad.autograd.variable import Tensor
-from numgrad.core.axis import normalize_axes
+from numgrad.core.axis import one_axis
 from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.nn.module.module import Module
 from numgrad.nn.module.options import checked
@@ -48,8 +48,8 @@ class Flatten(Module):
         """
         shape = input.shape
         ndim = max(len(shape), 1)
-        (first,) = normalize_axes("Flatten", self.start_dim, ndim)
-        (last,) = normalize_axes("Flatten", self.end_dim, ndim)
+        first = one_axis("Flatten", self.start_dim, ndim)
+        last = one_axis("Flatten", self.end_dim, ndim)
         if first > last:
             raise NumgradValueError(
                 f"Flatten: axis {self.start_dim} comes after axis {self.end_dim} in shape {shape}"
@@ -105,7 +105,7 @@ class Unflatten(Module):
             If the lengths do not multiply to that of the axis.
         """
         shape = input.shape
-        (axis,) = normalize_axes("Unflatten", self.dim, len(shape))
+        axis = one_axis("Unflatten", self.dim, len(shape))
         sizes = list(self.unflattened_size)
         known = prod(n for n in sizes if n != -1)
         if sizes.count(-1) == 1 and known and shape[axis] % known == 0:

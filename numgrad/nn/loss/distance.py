@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.core.axis import normalize_axes
+from numgrad.core.axis import one_axis
 from numgrad.errors import NumgradValueError
 from numgrad.nn.loss.functional import check_reduction, reduced
 from numgrad.operations.choice import clip, where
@@ -38,7 +38,7 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tens
 def _as_long(x: Tensor, other: Tensor, axis: int) -> Tensor:
     """``x`` with the length of the other along an axis: one number there is a vector of equals."""
     shape = tuple(x.shape)
-    (k,) = normalize_axes("cosine_similarity", axis, x.ndim)
+    k = one_axis("cosine_similarity", axis, x.ndim)
     if shape[k] != 1 or other.shape[k] == 1:
         return x
     return broadcast_to(x, (*shape[:k], other.shape[k], *shape[k + 1 :]))
@@ -61,6 +61,39 @@ def pairwise_distance(
     5.0
     """
     return vector_norm(asarray(x1) - asarray(x2) + eps, axis=-1, keepdims=keepdim, ord=p)
+
+
+def pdist(input: Any, p: float = 2.0) -> Tensor:
+    """Norms of order ``p`` of the differences of all pairs of rows, as SciPy orders them.
+
+    Parameters
+    ----------
+    input
+        Vectors, of shape (n, length).
+
+    Returns
+    -------
+    Tensor
+        Of shape ``(n * (n - 1) / 2,)``. Rows that are equal get no gradient from each other.
+
+    Raises
+    ------
+    NumgradValueError
+        If the input has not two axes, or ``p`` is negative.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.nn.functional.pdist(ng.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]]))
+    tensor([5.        , 1.        , 4.24264069])
+    """
+    x = asarray(input)
+    if x.ndim != 2:
+        raise NumgradValueError(f"pdist: needs an input with two axes, got shape {tuple(x.shape)}")
+    if not p >= 0:
+        raise NumgradValueError(f"pdist: p must not be negative, got {p}")
+    first, second = np.triu_indices(x.shape[0], 1)
+    return vector_norm(x[first] - x[second], axis=-1, ord=p)
 
 
 def cosine_embedding_loss(

@@ -12,6 +12,7 @@ from numgrad.errors import NumgradValueError
 from numgrad.nn.convolution.module import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from numgrad.nn.module.module import Module
 from numgrad.nn.normalization.functional import normalize
+from numgrad.nn.utils.orthogonal import orthogonal as orthogonal
 from numgrad.nn.utils.parametrize import register_parametrization
 from numgrad.operations.arrangement import moveaxis
 from numgrad.operations.norm import vector_norm
@@ -19,7 +20,7 @@ from numgrad.operations.shape import reshape
 from numgrad.random import Generator, generator_of
 from numgrad.tensors.creation import asarray
 
-__all__ = ["spectral_norm", "weight_norm"]
+__all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 
 
 def __dir__() -> list[str]:

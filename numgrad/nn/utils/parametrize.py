@@ -80,7 +80,10 @@ class ParametrizationList(ModuleList):
             raise NumgradValueError("ParametrizationList: takes at least one parametrization")
         super().__init__(modules)
         self.unsafe = unsafe
-        new = _inverted(modules, original)
+        try:
+            new = _inverted(modules, original)
+        except NotImplementedError:  # the weight itself is what the function is of
+            new = original
         self.is_tensor = isinstance(new, Tensor)
         if not self.is_tensor and not isinstance(new, tuple | list):
             raise NumgradValueError(

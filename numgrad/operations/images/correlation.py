@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from numgrad.core.axis import normalize_axes
+from numgrad.core.axis import one_axis
 from numgrad.core.declare import composite
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradValueError
@@ -55,7 +55,7 @@ def along_axis(
 ) -> Any:  # fmt: skip
     """Correlation or convolution along one axis."""
     x, weights = as_operand(x), as_operand(weights)
-    (axis,) = normalize_axes(name, as_index(name, axis), len(x.shape))
+    axis = one_axis(name, as_index(name, axis), len(x.shape))
     if len(weights.shape) != 1:
         raise NumgradValueError(
             f"{name}: weights of shape {tuple(weights.shape)}; they have one axis"

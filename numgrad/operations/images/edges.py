@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.core.abstract import made
-from numgrad.core.axis import normalize_axes
+from numgrad.core.axis import one_axis
 from numgrad.core.declare import composite
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradValueError
@@ -19,7 +19,7 @@ from numgrad.operations.shape import as_index
 def _edges(name: str, x: Any, axis: Any, output: Any, mode: Any, cval: Any, across: Any) -> Any:
     """A difference along an axis, averaged with weights along the others."""
     x = image(x, output)
-    (axis,) = normalize_axes(name, as_index(name, axis), len(x.shape))
+    axis = one_axis(name, as_index(name, axis), len(x.shape))
     modes = each(name, mode, len(x.shape), "mode")
     difference = made(np.array([-1.0, 0.0, 1.0]))
     out = along_axis(name, x, difference, axis, modes[axis], cval, 0, None)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.codegen.dtypes import check_dtype
-from numgrad.core.axis import normalize_axes
+from numgrad.core.axis import normalize_axes, one_axis
 from numgrad.core.batching import BatchOperand
 from numgrad.core.declare import composite, primitive
 from numgrad.core.formula import Meta
@@ -39,7 +39,7 @@ from numgrad.operations.signal.convolution import convolution, turned
 def all_pole(x, a, *, axis=-1, reverse=False):
     """The recurrence ``y[k] = x[k] - sum(a[i] y[k-1-i])`` along an axis, or from its end."""
     dtype = _all_pole_result(x, a, axis=axis, reverse=reverse).dtype
-    (axis,) = normalize_axes("lfilter", axis, x.ndim)
+    axis = one_axis("lfilter", axis, x.ndim)
     x, a = np.ascontiguousarray(x, dtype), np.ascontiguousarray(a, dtype)
     out = np.empty(x.shape, dtype)
     if out.size:
@@ -145,7 +145,7 @@ def lfilter(b, a, x, axis=-1, zi=None):
     """
     b, a = _coefficients("lfilter", b, a)
     x = as_operand(x)
-    (axis,) = normalize_axes("lfilter", axis, len(x.shape))
+    axis = one_axis("lfilter", axis, len(x.shape))
     n, order = x.shape[axis], max(a.shape[0], b.shape[0]) - 1
     shape = [1] * len(x.shape)
 
@@ -302,7 +302,7 @@ def _forth_and_back(
 ) -> Any:
     """A filter run forward, then backward, over a signal continued at both ends."""
     x = as_operand(x)
-    (axis,) = normalize_axes(name, axis, len(x.shape))
+    axis = one_axis(name, axis, len(x.shape))
     if padtype not in ("odd", "even", "constant", None):
         raise NumgradValueError(
             f"{name}: padtype is 'odd', 'even', 'constant' or None, got {padtype!r}"

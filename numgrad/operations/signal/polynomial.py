@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.core.abstract import made
-from numgrad.core.axis import normalize_axes
+from numgrad.core.axis import one_axis
 from numgrad.core.declare import composite
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradValueError
@@ -109,7 +109,7 @@ def savgol_filter(
     x = as_operand(x)
     if x.dtype.kind not in "fc":
         x = OPS["astype"](x, dtype=np.float64)
-    (axis,) = normalize_axes("savgol_filter", axis, len(x.shape))
+    axis = one_axis("savgol_filter", axis, len(x.shape))
     if mode not in ("interp", "mirror", "constant", "nearest", "wrap"):
         raise NumgradValueError(f"savgol_filter: mode {mode!r} is not known")
     kind = np.float32 if x.dtype in (np.float32, np.complex64) else np.float64

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.core.abstract import made
-from numgrad.core.axis import normalize_axes
+from numgrad.core.axis import one_axis
 from numgrad.core.declare import composite
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradValueError
@@ -100,7 +100,7 @@ def detrend(data, axis=-1, type="linear", bp=0):
     tensor([-1.75, -0.75,  0.25,  2.25])
     """
     x = floating(as_operand(data))
-    (axis,) = normalize_axes("detrend", axis, len(x.shape))
+    axis = one_axis("detrend", axis, len(x.shape))
     x = moveaxis(x, axis, -1)
     n = x.shape[-1]
     if type in ("constant", "c"):

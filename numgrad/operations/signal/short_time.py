@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from numgrad.core.abstract import made
-from numgrad.core.axis import normalize_axes
+from numgrad.core.axis import normalize_axes, one_axis
 from numgrad.core.declare import composite
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradValueError
@@ -65,7 +65,7 @@ def stft(
     """
     name = "stft"
     x = floating(as_operand(x))
-    (axis,) = normalize_axes(name, axis, len(x.shape))
+    axis = one_axis(name, axis, len(x.shape))
     x = moveaxis(x, axis, -1)
     segments = Segments(name, window, nperseg, noverlap, nfft, int(x.shape[-1]))
     half = segments.length // 2

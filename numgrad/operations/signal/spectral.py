@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from numgrad.core.abstract import made
-from numgrad.core.axis import normalize_axes
+from numgrad.core.axis import one_axis
 from numgrad.core.declare import composite
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradValueError
@@ -69,7 +69,7 @@ def _density(
     name: str, x: Any, y: Any, fs: Any, window: Any, nperseg: Any, noverlap: Any, nfft: Any,
     trend: Any, onesided: bool, scaling: str, axis: Any,
 ) -> tuple[Any, Any]:  # fmt: skip
-    (axis,) = normalize_axes(name, axis, len(x.shape))
+    axis = one_axis(name, axis, len(x.shape))
     n = int(x.shape[axis])
     if y is not None and tuple(x.shape) != tuple(y.shape):
         raise NumgradValueError(
@@ -180,7 +180,7 @@ def periodogram(
     tensor([0., 0., 4.])
     """
     x = floating(as_operand(x))
-    (axis,) = normalize_axes("periodogram", axis, len(x.shape))
+    axis = one_axis("periodogram", axis, len(x.shape))
     n = x.shape[axis]
     if nfft is not None and as_index("periodogram", nfft, "nfft") < n:
         n = as_index("periodogram", nfft, "nfft")

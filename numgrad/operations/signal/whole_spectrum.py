@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from numgrad.core.abstract import made
-from numgrad.core.axis import normalize_axes
+from numgrad.core.axis import one_axis
 from numgrad.core.declare import composite
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradTypeError, NumgradValueError
@@ -44,7 +44,7 @@ def hilbert(x, N=None, axis=-1):
         raise NumgradTypeError(
             "hilbert: the operand is complex; the analytic signal is of a real one"
         )
-    (axis,) = normalize_axes("hilbert", axis, len(x.shape))
+    axis = one_axis("hilbert", axis, len(x.shape))
     spectrum = fft(x, N, axis)
     n = int(spectrum.shape[axis])
     weights = np.zeros(n, np.float32 if spectrum.dtype == np.complex64 else np.float64)
@@ -82,7 +82,7 @@ def resample(x, num, t=None, axis=0):
              0.      ,  0.707107])
     """
     x = floating(as_operand(x))
-    (axis,) = normalize_axes("resample", axis, len(x.shape))
+    axis = one_axis("resample", axis, len(x.shape))
     num = as_index("resample", num, "num")
     n = int(x.shape[axis])
     if num < 1 or n < 1:

@@ -283,7 +283,7 @@ def pdtri(k, p):
     >>> ng.special.pdtri(2, ng.tensor([0.5, 0.9]))
     tensor([2.67406031, 1.10206533])
     """
-    return gammainccinv(_events(k), p)
+    return gammainccinv(_events(k), np.where(p < 1, p, math.nan))
 
 
 def _bdtri_vjp(g, k, n, y):

@@ -31,6 +31,7 @@ Examples
 [0.25]
 """
 
+from numgrad.core.absent import absent as _absent
 from numgrad.optim.lr_scheduler.base import LRScheduler as LRScheduler
 from numgrad.optim.lr_scheduler.composite import ChainedScheduler as ChainedScheduler
 from numgrad.optim.lr_scheduler.composite import SequentialLR as SequentialLR
@@ -55,6 +56,12 @@ __all__ = [
     "CyclicLR", "ExponentialLR", "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR",
     "MultiplicativeLR", "OneCycleLR", "PolynomialLR", "ReduceLROnPlateau", "SequentialLR", "StepLR",
 ]  # fmt: skip
+
+__getattr__ = _absent(
+    __name__,
+    __all__,
+    {},
+)
 
 
 def __dir__() -> list[str]:

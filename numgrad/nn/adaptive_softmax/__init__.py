@@ -1,0 +1,1 @@
+"""Softmax over many classes, of which few are frequent."""

@@ -1,0 +1,1 @@
+"""Layers that learn the length of their input from the first one."""

@@ -1,0 +1,144 @@
+"""Normalizations in evaluation, taken into the layer before them; layers without first values."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+
+from numgrad.errors import NumgradValueError
+from numgrad.nn.module.module import Module
+from numgrad.nn.module.parameter import Parameter
+from numgrad.operations.shape import as_operand
+
+
+def fuse_conv_bn_weights(
+    conv_w: Any, conv_b: Any, bn_rm: Any, bn_rv: Any, bn_eps: float, bn_w: Any, bn_b: Any,
+    transpose: bool = False,
+) -> tuple[Parameter, Parameter]:  # fmt: skip
+    """Weight and bias of a convolution that does what a normalization after it did.
+
+    Parameters
+    ----------
+    conv_w, conv_b
+        Of the convolution; a bias of None is zero.
+    bn_rm, bn_rv, bn_eps
+        Running mean and variance, and what is added to the variance.
+    bn_w, bn_b
+        Of the normalization; None is one and zero.
+    transpose
+        Whether the convolution is a transposed one, whose outputs are its weight's second axis.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> one, zero = ng.ones(1), ng.zeros(1)
+    >>> w, b = ng.nn.utils.fuse_conv_bn_weights(
+    ...     ng.ones((1, 1, 1, 1)), None, one, one, 0.0, 2 * one, zero
+    ... )
+    >>> w.item(), b.item()
+    (2.0, -2.0)
+    """
+    conv_w, conv_b, bn_rm, bn_rv, bn_w, bn_b = (
+        None if a is None else as_operand(a) for a in (conv_w, conv_b, bn_rm, bn_rv, bn_w, bn_b)
+    )
+    scale = 1 / np.sqrt(bn_rv + bn_eps)  # pyright: ignore
+    scale = scale if bn_w is None else scale * bn_w
+    bias = (-bn_rm if conv_b is None else conv_b - bn_rm) * scale  # pyright: ignore
+    bias = bias if bn_b is None else bias + bn_b
+    shape = [1] * len(conv_w.shape)  # pyright: ignore
+    shape[1 if transpose else 0] = -1
+    weight = conv_w * np.reshape(scale, tuple(shape))
+    return tuple(  # pyright: ignore
+        Parameter(v.detach().astype(conv_w.dtype), requires_grad=_trained(given))  # pyright: ignore
+        for v, given in ((weight, conv_w), (bias, conv_b))
+    )
+
+
+def _trained(given: Any) -> bool:
+    return given is None or bool(getattr(given, "requires_grad", True))
+
+
+def fuse_linear_bn_weights(
+    linear_w: Any, linear_b: Any, bn_rm: Any, bn_rv: Any, bn_eps: float, bn_w: Any, bn_b: Any
+) -> tuple[Parameter, Parameter]:
+    """Weight and bias of a linear layer that does what a normalization after it did.
+
+    Parameters are those of ``fuse_conv_bn_weights``.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> one = ng.ones(1)
+    >>> w, b = ng.nn.utils.fuse_linear_bn_weights(ng.ones((1, 2)), one, one, one, 0.0, 2 * one, one)
+    >>> w.tolist(), b.item()
+    ([[2.0, 2.0]], 1.0)
+    """
+    return fuse_conv_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b)
+
+
+def _fused(name: str, layer: Module, bn: Module, transpose: bool) -> Module:
+    if layer.training or bn.training:
+        raise NumgradValueError(f"{name}: is of layers in evaluation; call eval() on both first")
+    if bn.running_mean is None or bn.running_var is None:
+        raise NumgradValueError(f"{name}: the normalization has no running statistics")
+    fused = copy.deepcopy(layer)
+    fused.weight, fused.bias = fuse_conv_bn_weights(
+        fused.weight, fused.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias,
+        transpose,
+    )  # fmt: skip
+    return fused
+
+
+def fuse_conv_bn_eval(conv: Module, bn: Module, transpose: bool = False) -> Module:
+    """A convolution that does what it and the normalization after it do in evaluation.
+
+    Raises
+    ------
+    NumgradValueError
+        If one of them is in training, or there are no running statistics.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> conv, bn = ng.nn.Conv2d(1, 2, 3).eval(), ng.nn.BatchNorm2d(2).eval()
+    >>> ng.nn.utils.fuse_conv_bn_eval(conv, bn)
+    Conv2d(1, 2, kernel_size=(3, 3), stride=(1, 1))
+    """
+    return _fused("fuse_conv_bn_eval", conv, bn, transpose)
+
+
+def fuse_linear_bn_eval(linear: Module, bn: Module) -> Module:
+    """A linear layer that does what it and the normalization after it do in evaluation.
+
+    Raises
+    ------
+    NumgradValueError
+        If one of them is in training, there are no running statistics, or lengths do not fit.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> layer, bn = ng.nn.Linear(3, 2).eval(), ng.nn.BatchNorm1d(2).eval()
+    >>> ng.nn.utils.fuse_linear_bn_eval(layer, bn)
+    Linear(in_features=3, out_features=2, bias=True)
+    """
+    if linear.out_features != bn.num_features and bn.num_features != 1:
+        raise NumgradValueError(
+            f"fuse_linear_bn_eval: {linear.out_features} features do not fit a normalization of "
+            f"{bn.num_features}"
+        )
+    return _fused("fuse_linear_bn_eval", linear, bn, False)
+
+
+def skip_init(module_cls: type[Module], *args: Any, **kwargs: Any) -> Module:
+    """Make a module whose parameters are to be loaded or filled: here, with their usual values.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.nn.utils.skip_init(ng.nn.Linear, 3, 2)
+    Linear(in_features=3, out_features=2, bias=True)
+    """
+    return module_cls(*args, **kwargs)
