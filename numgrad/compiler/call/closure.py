@@ -145,13 +145,17 @@ class Surroundings:
             if id(place.value) in self._weak:
                 place.value = None
 
-    def contents(self, inputs: set[int]) -> Iterator[Place]:
-        """The places of arrays that code may look at, without those of some identities."""
+    def contents(self, inputs: set[int], looked_at: set[int]) -> Iterator[Place]:
+        """The places of arrays that code may look at, and of those that it does.
+
+        Of ``inputs`` it does so only if they are among the latter.
+        """
         everything = not self.names.isdisjoint(("items", "values", "popitem"))
         for array, place in self.arrays.items():
             named = type(place.key) is not str or place.key in self.names or everything
-            if named and array not in inputs:
-                yield replace(place, value=Content(place.value), treatment=CONTENT)
+            if array in looked_at or (named and array not in inputs):
+                content = Content(place.value, whole=array in looked_at)
+                yield replace(place, value=content, treatment=CONTENT)
 
     def _walk(self) -> None:
         queue = self._queue
