@@ -179,6 +179,7 @@ class Tensor:
     def __rxor__(self, other: _Array, /) -> Tensor: ...
     def __setitem__(self, index: Any, value: Any) -> None:
         """``self[index] = value`` for any index of NumPy's."""
+    def __str__(self) -> str: ...
     def __sub__(self, other: _Array, /) -> Tensor: ...
     def __truediv__(self, other: _Array, /) -> Tensor: ...
     def __xor__(self, other: _Array, /) -> Tensor: ...
@@ -187,6 +188,8 @@ class Tensor:
         """The tensor whose memory a view shows; None if this is no view."""
     def _is_view(self) -> bool:
         """Whether the tensor shows the memory of another."""
+    def _refuse_conversion(self) -> None:
+        """Raise if an ndarray would lose something, by the name of the function that asks."""
     @property
     def _version(self) -> int:
         """Number of in-place changes to this tensor's memory."""
