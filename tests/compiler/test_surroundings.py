@@ -162,6 +162,19 @@ def _without(x, mask):
     return y
 
 
+def test_a_counter_of_traces_is_not_guarded():
+    count = np.zeros(1, int)
+
+    @ng.jit
+    def fast(x):
+        count[0] += 1
+        return x * 2
+
+    for _ in range(3):
+        fast(1.0), fast(np.ones(3)), fast(np.ones((2, 2)))
+    assert count[0] == traces_of(fast) == 3
+
+
 def test_arrays_beside_those_that_are_used_do_not_count():
     data = {"used": np.ones(3), "other": np.ones(3)}
     fast = ng.jit(lambda x: x * data["used"])
