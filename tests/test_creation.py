@@ -78,3 +78,21 @@ def test_meshgrid():
     for ours, theirs in zip(ng.meshgrid(ng.arange(2), ng.arange(3)),
                             np.meshgrid(np.arange(2), np.arange(3)), strict=True):  # fmt: skip
         np.testing.assert_array_equal(ours.numpy(), theirs)
+
+
+def test_bytes_in_the_other_order_are_swapped():
+    x = np.arange(1.0, 4.0)
+    swapped = x.astype(x.dtype.newbyteorder())
+    for made in (ng.tensor(swapped), ng.asarray(swapped)):
+        assert made.dtype.isnative
+        np.testing.assert_array_equal(made, x)
+    for function in (ng.grad(lambda x: np.sum(x**3)), ng.jacobian(np.square), ng.hessian(np.prod)):
+        found = function(swapped)
+        assert found.dtype.isnative
+        np.testing.assert_array_equal(found, function(x))
+    result = ng.minimize(lambda p: np.sum((p - 1) ** 2), swapped)
+    np.testing.assert_allclose(result.x, 1)
+    with pytest.raises(ng.NumgradTypeError, match=r"other order .* astype.np.float64."):
+        ng.tensor(x) * swapped
+    with pytest.raises(ng.NumgradTypeError, match=r"from_numpy: dtype .* other order"):
+        ng.from_numpy(swapped)

@@ -189,6 +189,8 @@ class Tensor:
         """The tensor whose memory a view shows; None if this is no view."""
     def _is_view(self) -> bool:
         """Whether the tensor shows the memory of another."""
+    def _refuse_conversion(self) -> None:
+        """Raise if an ndarray would lose something, by the name of the function that asks."""
     @property
     def _version(self) -> int:
         """Number of in-place changes to this tensor's memory."""

@@ -48,10 +48,20 @@ def kernel_dtype(dtype: np.dtype) -> np.dtype:
 def check_dtype(operation: str, dtype: np.dtype) -> None:
     """Raise unless kernels exist for ``dtype``."""
     if dtype not in _KERNEL_DTYPES:
+        if dtype.newbyteorder("=") in _KERNEL_DTYPES:
+            raise NumgradTypeError(
+                f"{operation}: dtype {dtype} has bytes in the other order than this machine; "
+                f"convert with astype(np.{dtype.name})"
+            )
         raise NumgradTypeError(
             f"{operation}: no kernels for dtype {dtype}; convert with astype to one of "
             f"{', '.join(d.name for d in KERNEL_DTYPES)}"
         )
+
+
+def native(array: np.ndarray) -> np.ndarray:
+    """The same numbers with bytes in this machine's order; files of other machines have others."""
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 def resolve(

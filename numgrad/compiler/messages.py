@@ -15,14 +15,16 @@ import numpy as np
 
 from numgrad.errors import PACKAGE, NumgradAssertionError, NumgradError, NumgradTraceError
 
-_SKIPPED = (PACKAGE, os.path.dirname(np.__file__) + os.sep)
+_INSTALLED = os.path.dirname(os.path.dirname(np.__file__))
+_LIBRARIES = ("numpy", "pandas", "scipy", "sklearn")
+_SKIPPED = (PACKAGE, *(os.path.join(_INSTALLED, name) + os.sep for name in _LIBRARIES))
 _BETWEEN = ("contextlib.py", "functools.py")
 _PLACED = re.compile(r"(?:[A-Za-z]:)?[^:\n]*:\d+: ")
 
 
 @cache
 def is_users(file: str) -> bool:
-    """Whether code is the user's: not this package's, nor NumPy's, nor what runs in between."""
+    """Whether code is the user's: not this package's, nor a library's, nor what runs in between."""
     return not file.startswith(_SKIPPED) and not file.endswith(_BETWEEN)
 
 

@@ -55,6 +55,10 @@ class AbstractArray:
         """Raise: ``what`` needs numbers."""
         raise NotImplementedError
 
+    def outside(self, what: str, remedy: str = "") -> np.ndarray:
+        """The numbers of an array around what is run, if it is one; else raise as ``refuse``."""
+        self.refuse(what, remedy)
+
     def check_writable(self, name: str) -> None:
         """Raise if a write has no meaning or is not allowed."""
         raise NotImplementedError

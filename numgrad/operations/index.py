@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.core.abstract import AbstractLength, broadcast_lengths
+from numgrad.core.abstract import AbstractLength, broadcast_lengths, made
 from numgrad.core.batching import BatchOperand, with_parameters
 from numgrad.core.declare import primitive
 from numgrad.core.formula import Meta
@@ -177,7 +177,7 @@ def _advanced(x: Any, parts: tuple) -> Any:
     arrays: list[tuple[int, np.ndarray]] = []  # axis of the view, indices
     axis = source = 0  # in the view, in ``x``
     first = last = None  # positions of the first and last array part, as written
-    separated = False
+    separated = compared = False
     for position, part in enumerate(parts):
         if isinstance(part, AbstractLength):
             part = part.as_number()
@@ -198,9 +198,10 @@ def _advanced(x: Any, parts: tuple) -> Any:
             basic.append(slice(None))
             axis += 1
             source += 1
-        elif part.dtype.kind == "b" and not isinstance(part, np.ndarray):
-            part._array.refuse("indexing with a mask", _MASK)
         elif part.dtype.kind == "b":
+            if not isinstance(part, np.ndarray):
+                part = part._array.outside("indexing with a mask", _MASK)
+                compared = True
             span = part.ndim
             if part.shape != shape[source : source + span]:
                 raise NumgradIndexError(
@@ -225,6 +226,8 @@ def _advanced(x: Any, parts: tuple) -> Any:
         x = getitem(x, tuple(basic))
     axes = [a for a, _ in arrays]
     flat = _merge(shape, [(x.shape[a], found) for a, found in arrays])
+    if compared and isinstance(flat, np.ndarray):
+        flat = made(flat)
     # NumPy puts the new axes first if something stands between the arrays
     place = 0 if separated else axes[0]
     rest = [a for a in range(len(x.shape)) if a not in axes]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.codegen.dtypes import check_dtype
+from numgrad.codegen.dtypes import check_dtype, native
 from numgrad.core.interpreter import state
 from numgrad.core.tree import Nesting, align, flatten, paths, unflatten
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
@@ -142,5 +142,6 @@ def _numbers(name: str, called: str, leaf: Any) -> np.ndarray:
         )
     if array.dtype.kind in "biu":
         return array.astype(np.float64)
+    array = native(array)
     check_dtype(name, array.dtype)
     return array

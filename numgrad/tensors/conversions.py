@@ -23,6 +23,7 @@ from numgrad.errors import (
 )
 from numgrad.operations.late import declared
 from numgrad.operations.sparse.kinds import NO_ARRAY, asked_by_product
+from numgrad.tensors.library_calls import library_call
 from numgrad.tensors.operators import acceptable
 
 _KEEPS_ARRAY = (
@@ -66,8 +67,17 @@ class TensorConversions(Tensor):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if asked_by_product():
             return NO_ARRAY
-        _refuse_loss(self, "conversion to an ndarray", "an ndarray", _KEEPS_ARRAY)
+        if _carried(self) or isinstance(self._array, AbstractArray):
+            self._refuse_conversion()
         return np.array(self._array, dtype=dtype, copy=copy)
+
+    def _refuse_conversion(self) -> None:
+        """Raise if an ndarray would lose something, by the name of the function that asks."""
+        what, instead = library_call() or ("conversion to an ndarray", None)
+        keeps = _KEEPS_ARRAY if instead is None else f"{instead}, and .detach()"
+        _refuse_loss(self, what, "an ndarray", keeps)
+        if isinstance(self._array, AbstractArray):
+            self._array.refuse(what, instead or NDARRAY)
 
     @property
     def device(self) -> str:
@@ -311,13 +321,17 @@ class TensorConversions(Tensor):
         return twin
 
 
+def _carried(self: Tensor) -> str | None:
+    """What numbers alone would lose."""
+    if self.requires_grad and state.grad_enabled:
+        return "requires grad"
+    return "has a tangent (forward mode)" if state.interpreters and has_tangent(self) else None
+
+
 def _refuse_loss(self: Tensor, what: str, carrier: str, instead: str) -> None:
     """Raise if numbers alone would lose a gradient or a tangent."""
-    if self.requires_grad and state.grad_enabled:
-        seen = "requires grad"
-    elif state.interpreters and has_tangent(self):
-        seen = "has a tangent (forward mode)"
-    else:
+    seen = _carried(self)
+    if seen is None:
         return
     raise NumgradRuntimeError(
         f"{what}: the tensor of shape {self._array.shape} {seen}, which {carrier} cannot carry; "

@@ -11,7 +11,7 @@ from numgrad.autograd.batching.examples import as_examples
 from numgrad.autograd.forward_ad import has_tangent
 from numgrad.autograd.modes import no_grad
 from numgrad.autograd.variable import INFERENCE, Version
-from numgrad.codegen.dtypes import check_dtype
+from numgrad.codegen.dtypes import check_dtype, native
 from numgrad.core.abstract import AbstractArray, AbstractLength
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
@@ -51,6 +51,8 @@ def _to_array(name: str, data: Any, dtype: Any, copy: bool | None) -> np.ndarray
         raise NumgradOverflowError(f"{name}: {error}") from None
     except TypeError as error:
         raise NumgradTypeError(f"{name}: {error}") from None
+    if copy is not False:
+        array = native(array)
     check_dtype(name, array.dtype)
     return array
 
@@ -219,6 +221,7 @@ def from_numpy(array: np.ndarray) -> Tensor:
     """
     if not isinstance(array, np.ndarray):
         raise NumgradTypeError(f"from_numpy: needs an ndarray, got {type(array).__name__}")
+    check_dtype("from_numpy", array.dtype)
     return asarray(array)
 
 

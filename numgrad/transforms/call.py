@@ -13,7 +13,7 @@ from numgrad.autograd.engine.task import leads_elsewhere
 from numgrad.autograd.forward_ad import has_tangent
 from numgrad.autograd.modes import no_grad
 from numgrad.autograd.variable import constant
-from numgrad.codegen.dtypes import check_dtype
+from numgrad.codegen.dtypes import check_dtype, native
 from numgrad.core.abstract import AbstractLength
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
@@ -236,6 +236,7 @@ def _own(name: str, leaf: Any) -> Tensor:
     floating = isinstance(leaf, Tensor) and leaf.dtype.kind in "fc"
     if not isinstance(leaf, Tensor):
         _numbers(name, "an argument", leaf)
+        leaf = native(leaf) if isinstance(leaf, np.ndarray) else leaf
     if floating and ((leaf.requires_grad and state.grad_enabled) or has_tangent(leaf)):
         own = OPS["positive"](leaf)
     else:
@@ -257,7 +258,8 @@ def _numbers(name: str, what: str, value: Any) -> Any:
     check_array_kind(name, value, argument=what == "an argument")
     if isinstance(value, AbstractLength):
         return value
-    array = None if value is None or isinstance(value, list | tuple | dict) else np.array(value)
+    plural = value is None or isinstance(value, list | tuple | dict)
+    array = None if plural else native(np.array(value))
     if array is None or array.dtype.kind not in "biufc":
         raise NumgradTypeError(
             f"{name}: {what} is a {type(value).__name__}, which has no derivatives; give Tensors, "

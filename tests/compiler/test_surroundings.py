@@ -138,6 +138,47 @@ def test_what_plain_numpy_reads_of_arrays_outside_is_guarded(monkeypatch, use, l
     assert "WEIGHT is as it was" in str(fast.report())
 
 
+@pytest.mark.parametrize("length", [3, 20_000])
+def test_masks_outside_select_and_are_compared_at_each_call(length):
+    mask = np.arange(length) % 2 == 0
+    slope = ng.jit(ng.grad(lambda x: np.sum(x[mask] ** 2)))
+    x = np.arange(1.0, length + 1)
+    for count in (1, 2, 3):
+        np.testing.assert_array_equal(slope(x), np.where(mask, 2 * x, 0))
+        np.testing.assert_array_equal(slope(x), np.where(mask, 2 * x, 0))
+        assert traces_of(slope) == count
+        if count == 1:
+            mask[1] = True
+        else:
+            mask = np.arange(length) % 3 == 1
+    with pytest.raises(ng.NumgradTraceError, match="indexing with a mask"):
+        ng.jit(lambda x, mask: x[mask])(x, mask)
+    written = ng.jit(lambda x: _without(x, mask))
+    for _ in range(2):
+        np.testing.assert_array_equal(written(x), np.where(mask, 0, x))
+        mask[:] = ~mask
+    assert traces_of(written) == 1  # no length depends on the mask
+
+
+def _without(x, mask):
+    y = np.copy(x)
+    y[mask] = 0.0
+    return y
+
+
+def test_a_counter_of_traces_is_not_guarded():
+    count = np.zeros(1, int)
+
+    @ng.jit
+    def fast(x):
+        count[0] += 1
+        return x * 2
+
+    for _ in range(3):
+        fast(1.0), fast(np.ones(3)), fast(np.ones((2, 2)))
+    assert count[0] == traces_of(fast) == 3
+
+
 def test_arrays_beside_those_that_are_used_do_not_count():
     data = {"used": np.ones(3), "other": np.ones(3)}
     fast = ng.jit(lambda x: x * data["used"])

@@ -136,6 +136,7 @@ class Surroundings:
         while True:
             known = len(self.names)
             self.arrays: dict[int, Place] = {}
+            self._before: dict[int, Content] = {}
             self.guards: list[Place] = []
             self.generators: list[Place] = []
             self._seen: set[int] = set()
@@ -149,13 +150,19 @@ class Surroundings:
             if id(place.value) in self._weak:
                 place.value = None
 
-    def contents(self, inputs: set[int]) -> Iterator[Place]:
-        """The places of arrays that code may look at, without those of some identities."""
+    def contents(self, inputs: set[int], looked_at: set[int]) -> Iterator[Place]:
+        """The places of arrays that code may look at, and of those that it does.
+
+        Of ``inputs`` it does so only if they are among the latter. What the function itself changes
+        while it is traced, such as a counter, is none of them.
+        """
         everything = not self.names.isdisjoint(("items", "values", "popitem"))
         for array, place in self.arrays.items():
             named = type(place.key) is not str or place.key in self.names or everything
-            if named and array not in inputs:
-                yield replace(place, value=Content(place.value), treatment=CONTENT)
+            if array in looked_at:
+                yield replace(place, value=Content(place.value, whole=True), treatment=CONTENT)
+            elif named and array not in inputs and self._before[array](place.value):
+                yield replace(place, value=self._before[array], treatment=CONTENT)
 
     def _walk(self) -> None:
         queue = self._queue
@@ -173,6 +180,7 @@ class Surroundings:
             if isinstance(value, _LEAVES):
                 if isinstance(value, np.ndarray | Tensor):
                     self.arrays[id(value)] = place
+                    self._before[id(value)] = Content(value)
                 elif isinstance(value, np.random.Generator | np.random.RandomState):
                     self.generators.append(place)
                 continue

@@ -17,15 +17,15 @@ class Content:
     """What plain NumPy may have read of an array.
 
     Another is as good as a small one by its numbers, as a large one if it is the same; of a Tensor
-    only the shape can be read while a function is traced.
+    only the shape can be read while a function is traced. ``whole`` compares the numbers of any.
     """
 
-    def __init__(self, array: np.ndarray | Tensor) -> None:
+    def __init__(self, array: np.ndarray | Tensor, *, whole: bool = False) -> None:
         self.kind: Any = type(array)
         self.shape, self.dtype = array.shape, array.dtype
         self.numbers = self.array = None
         if isinstance(array, np.ndarray):
-            if array.nbytes <= SMALL:
+            if whole or array.nbytes <= SMALL:
                 self.numbers = array.tobytes()
             else:
                 self.array = ref(array)

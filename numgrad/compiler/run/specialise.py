@@ -40,7 +40,7 @@ def needed_guards(traced: Traced) -> list[Place]:
     for place in (*read, *(place for _, place in traced.bare)):
         if place is not None:
             need(place)
-    for place in traced.surroundings.contents(traced.known):
+    for place in traced.surroundings.contents(traced.known, traced.looked_at):
         need(place)
     return list(needed.values())
 

@@ -143,6 +143,13 @@ class TracedArray(AbstractArray):
             f"arrays have none yet; {remedy}"
         )
 
+    def outside(self, what: str, remedy: str = "") -> np.ndarray:
+        """The numbers of an ndarray around the function, compared from now on at each call."""
+        found = self.tracer.look_at(self._value)
+        if found is None:
+            self.refuse(what, remedy)
+        return found
+
     def __repr__(self) -> str:
         value = self._value
         return f"<traced {value.dtype} {value.shape}>"

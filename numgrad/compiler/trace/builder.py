@@ -131,3 +131,7 @@ class GraphBuilder:
             return value
         meta = [(shape, value.dtype)]
         return self.add(OPS["broadcast_to"], (value,), {"shape": shape}, meta)[0]
+
+    def look_at(self, value: Value) -> np.ndarray | None:
+        """The numbers of an input that is an ndarray in a place around the function."""
+        return None

@@ -43,6 +43,8 @@ class Traced:
         Inputs of the graph that the caller and the surroundings give.
     known
         The ids of Tensors and arrays around the function that are inputs, or whose views are.
+    looked_at
+        Those of ndarrays whose numbers decide what is computed.
     results, nesting
         What is returned.
     touched
@@ -61,6 +63,7 @@ class Traced:
     nesting: Any
     surroundings: Surroundings
     known: set[int]
+    looked_at: set[int]
     touched: list[int] = field(default_factory=list)
     gradients: list[GradientResult] = field(default_factory=list)
     bare: list[tuple[Tensor, Place | None]] = field(default_factory=list)
@@ -132,6 +135,7 @@ def trace(arguments: Arguments, *, dynamic: bool, recorded: bool) -> Traced:
         nesting,
         surroundings,
         known,
+        tracer.looked_at,
     )
     _set_outputs(tracer, traced)
     positions = {entry.value: n for n, entry in enumerate(traced.inputs)}

@@ -72,6 +72,8 @@ class Capturing(GraphBuilder):
         The ids of Tensors and ndarrays that are read at each call.
     viewed
         Those of ndarrays and Tensors of which plain NumPy made a view that is an input.
+    looked_at
+        Those of ndarrays whose numbers decide what is computed.
     """
 
     def __init__(
@@ -86,6 +88,7 @@ class Capturing(GraphBuilder):
         self.aliases: dict[int, list[Any]] = {}
         self.owners: Collection[int] = ()
         self.viewed: set[int] = set()
+        self.looked_at: set[int] = set()
         self._inputs: dict[int, tuple[Any, TracedArray]] = {}
         self._frozen: dict[int, np.ndarray] = {}
         self._alive: list[np.ndarray] = []
@@ -172,6 +175,15 @@ class Capturing(GraphBuilder):
         traced = TracedArray(self, value)
         self._inputs[id(array)] = (array, traced)
         return traced
+
+    def look_at(self, value: Value) -> np.ndarray | None:
+        """The numbers of an input that is an ndarray in a place around the function."""
+        for captured in self.captured:
+            source = captured.source
+            if captured.value is value and type(source) is np.ndarray and id(source) in self.owners:
+                self.looked_at.add(id(source))
+                return source.copy()
+        return None
 
     def is_input(self, array: np.ndarray) -> bool:
         """Whether an ndarray is read at each call."""

@@ -1,0 +1,89 @@
+"""Which function of another library asked for the numbers of a Tensor, for errors.
+
+SciPy's and pandas' functions convert what they are given to ndarrays, somewhere deep inside. The
+error is about the function that the user called, and names ours that does the same with gradients.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from itertools import takewhile
+from types import FrameType, FunctionType
+from typing import Any
+
+_LIBRARIES = frozenset({"matplotlib", "numpy", "pandas", "scipy", "sklearn", "statsmodels"})
+_WRAPPED = ("f", "fun", "func", "function", "hypotest_fun_in")
+"""By which names functions around functions know these."""
+_OURS = {
+    "scipy.fft": "fft",
+    "scipy.linalg": "linalg",
+    "scipy.ndimage": "ndimage",
+    "scipy.signal": "signal",
+    "scipy.special": "special",
+    "scipy.stats": "stats",
+    "scipy.integrate": "",
+    "scipy.optimize": "",
+}
+"""Where the functions of a module are in numgrad, if by their names."""
+
+
+def library_call() -> tuple[str, str] | None:
+    """The function of another library that is running, and what to do instead; None if none is."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and _package(frame) == "numgrad":
+        frame = frame.f_back
+    frames: list[FrameType] = []
+    while frame is not None and _package(frame) in _LIBRARIES:
+        frames.append(frame)
+        frame = frame.f_back
+    called = [f for f in reversed(frames) if _package(f) == _package(frames[-1])]
+    for home, name in (found for f in called for found in _public(f)):
+        return f"{home}.{name}", _instead(home, name)
+    return None
+
+
+def _package(frame: FrameType) -> str:
+    return frame.f_globals.get("__name__", "").partition(".")[0]
+
+
+def _public(frame: FrameType) -> Iterator[tuple[str, str]]:
+    """The module and the name that users know a function by, if it is one of theirs."""
+    module, path = frame.f_globals["__name__"], frame.f_code.co_qualname
+    owner = frame.f_locals.get("self")
+    if "<locals>" in path:  # a function around another
+        held = [frame.f_locals.get(name) for name in _WRAPPED]
+        inner = next((f for f in held if isinstance(f, FunctionType)), None)
+        if inner is None:
+            return
+        module, path = inner.__module__, inner.__qualname__
+    public = list(takewhile(lambda part: part[0] != "_", module.split(".")))
+    kind, _, name = path.rpartition(".")
+    if kind and owner is not None:
+        kind = type(owner).__name__.removesuffix("_gen")
+    if public == ["scipy", "stats"] and isinstance(getattr(owner, "name", None), str):
+        kind = owner.name  # pyright: ignore[reportOptionalMemberAccess]
+    kind = "" if kind.startswith("_") else kind
+    if len(public) < 2 or (public[0] == "numpy" and public[1] != "polynomial"):
+        return
+    if name == "__init__" and kind:
+        name, kind = kind, ""
+    if not name.startswith("_") or (kind and name.endswith("__")):
+        home = "pandas" if public[0] == "pandas" else ".".join(public)
+        yield home, f"{kind}.{name}" if kind else name
+
+
+def _instead(home: str, name: str) -> str:
+    ours: Any = import_module("numgrad")
+    place = _OURS.get(home)
+    if place is not None and hasattr(getattr(ours, place) if place else ours, name.split(".")[0]):
+        return f"{'.'.join(filter(None, ('ng', place, name)))} has gradients"
+    if home == "pandas":
+        return "write it with .to_numpy() of frames and columns"
+    if home.startswith("scipy.sparse"):
+        return "a sparse matrix times a Tensor is M @ t"
+    return (
+        "nothing of ours has that name, so write it with operations (ng.ops lists them), or give "
+        "a function around it derivatives of your own by ng.custom_vjp"
+    )
