@@ -32,7 +32,7 @@ from numgrad.errors import (
     NumgradValueError,
 )
 from numgrad.operations.shape import as_operand as _as_operand
-from numgrad.tensors.reparameterised import PATHS, STANDARD, differentiated, fixed, follow
+from numgrad.tensors.reparameterised import PATHS, STANDARD, differentiated, fixed
 from numgrad.tensors.tensor import Tensor
 
 __all__ = ["Generator", "default_rng", "get_state", "manual_seed", "set_state"]
@@ -58,6 +58,14 @@ class Generator:
     def standard_normal(self, size: Any = None, dtype: Any = np.float64) -> Tensor:
         """Normal numbers of mean 0 and standard deviation 1, float64 or float32."""
         return _draw(self.generator.standard_normal, (), size, dtype)
+
+    def standard_exponential(self, size: Any = None, dtype: Any = np.float64) -> Tensor:
+        """Exponential numbers of mean 1, float64 or float32."""
+        return _draw(self.generator.standard_exponential, (), size, dtype)
+
+    def standard_cauchy(self, size: Any = None) -> Tensor:
+        """Cauchy numbers around 0 of scale 1."""
+        return _draw(self.generator.standard_cauchy, (), size)
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Tensor:
         """Numbers spread evenly over the interval from ``low`` up to ``high``."""
@@ -111,6 +119,34 @@ class Generator:
         """Beta numbers, whose gradients are implicit ones."""
         return self._followed("beta", (a, b), size)
 
+    def power(self, a: Any, size: Any = None) -> Tensor:
+        """Numbers from 0 to 1 whose density is a power, ``a - 1``."""
+        return self._followed("power", (a,), size)
+
+    def triangular(self, left: Any, mode: Any, right: Any, size: Any = None) -> Tensor:
+        """Numbers whose density is a triangle with its top at ``mode``, without gradients."""
+        return _draw(self.generator.triangular, (left, mode, right), size)
+
+    def vonmises(self, mu: Any, kappa: Any, size: Any = None) -> Tensor:
+        """Angles around ``mu``, without gradients."""
+        return _draw(self.generator.vonmises, (mu, kappa), size)
+
+    def wald(self, mean: Any, scale: Any, size: Any = None) -> Tensor:
+        """Times until a motion with a drift arrives, without gradients."""
+        return _draw(self.generator.wald, (mean, scale), size)
+
+    def f(self, dfnum: Any, dfden: Any, size: Any = None) -> Tensor:
+        """Ratios of chi-squared numbers over their degrees of freedom, without gradients."""
+        return _draw(self.generator.f, (dfnum, dfden), size)
+
+    def noncentral_chisquare(self, df: Any, nonc: Any, size: Any = None) -> Tensor:
+        """Sums of squares of normal numbers that are not around 0, without gradients."""
+        return _draw(self.generator.noncentral_chisquare, (df, nonc), size)
+
+    def noncentral_f(self, dfnum: Any, dfden: Any, nonc: Any, size: Any = None) -> Tensor:
+        """Ratios of such sums to chi-squared numbers, without gradients."""
+        return _draw(self.generator.noncentral_f, (dfnum, dfden, nonc), size)
+
     def standard_t(self, df: Any, size: Any = None) -> Tensor:
         """Numbers of Student's distribution, whose gradients are implicit ones."""
         return self._followed("standard_t", (df,), size)
@@ -122,6 +158,29 @@ class Generator:
         drawn = self.standard_gamma(alpha, (*lead, *alpha.shape))
         return drawn / drawn.sum(axis=-1, keepdims=True)
 
+    def multivariate_normal(self, mean: Any, cov: Any, size: Any = None) -> Tensor:
+        """Normal vectors, whose gradients in ``cov`` are those of its Cholesky factor."""
+        mean, cov = _as_operand(mean), _as_operand(cov)
+        if mean.ndim != 1 or tuple(cov.shape) != (*mean.shape, *mean.shape):
+            raise NumgradValueError(
+                f"random.multivariate_normal: a mean of shape {tuple(mean.shape)} and a covariance "
+                f"matrix of shape {tuple(cov.shape)}; they must be (n,) and (n, n)"
+            )
+        lead = () if size is None else tuple(size) if isinstance(size, tuple | list) else (size,)
+        were = (fixed(mean), fixed(cov))
+
+        def draw(mean: Any, cov: Any, shape: Any) -> Any:
+            return self.generator.multivariate_normal(mean, cov, shape[:-1])
+
+        found = _named(
+            self.generator.multivariate_normal,
+            drawn, draw, were, (*lead, *mean.shape), np.float64, apart=False,
+        )  # fmt: skip
+        if not (differentiated(mean) or differentiated(cov)):
+            return found
+        moved = np.linalg.cholesky(cov) @ np.linalg.inv(np.linalg.cholesky(were[1]))
+        return mean + (found - were[0]) @ moved.T
+
     def poisson(self, lam: Any = 1.0, size: Any = None) -> Tensor:
         """Numbers of events of mean ``lam``."""
         return _draw(self.generator.poisson, (lam,), size, kind=np.int64)
@@ -129,6 +188,18 @@ class Generator:
     def binomial(self, n: Any, p: Any, size: Any = None) -> Tensor:
         """Numbers of successes in ``n`` trials of probability ``p``."""
         return _draw(self.generator.binomial, (n, p), size, kind=np.int64)
+
+    def multinomial(self, n: Any, pvals: Any, size: Any = None) -> Tensor:
+        """Counts of ``n`` draws of classes with probabilities along the last axis of ``pvals``."""
+        n, pvals = map(_as_operand, map(checked_parameter, (n, pvals)))
+        lead = drawn_shape("random.multinomial", size, n.shape, pvals.shape[:-1])
+        method = self.generator.multinomial
+
+        def draw(n: Any, p: Any, shape: Any) -> Any:
+            return method(n, p, shape[:-1])
+
+        shape = (*lead, pvals.shape[-1])
+        return _named(method, drawn, draw, (n, pvals), shape, np.int64, apart=False)
 
     def geometric(self, p: Any, size: Any = None) -> Tensor:
         """Numbers of trials until one of probability ``p`` succeeds."""
@@ -138,23 +209,34 @@ class Generator:
         """Numbers of failures before the ``n``-th success of probability ``p``."""
         return _draw(self.generator.negative_binomial, (n, p), size, kind=np.int64)
 
-    def _followed(self, name: str, parameters: tuple, size: Any) -> Tensor:
-        """Numbers with gradients in the parameters: ``tensors.reparameterised``."""
-        if state.ground.inner:
-            return self._apart(name, parameters, size)
-        moving = any(map(differentiated, parameters))
-        given = tuple(map(fixed, parameters)) if moving else parameters
-        found = _draw(getattr(self.generator, name), given, size)
-        return follow(name, found, parameters) if moving else found
+    def hypergeometric(self, ngood: Any, nbad: Any, nsample: Any, size: Any = None) -> Tensor:
+        """Numbers of good ones among ``nsample`` that are drawn without putting them back."""
+        return _draw(self.generator.hypergeometric, (ngood, nbad, nsample), size, kind=np.int64)
 
-    def _apart(self, name: str, parameters: tuple, size: Any) -> Tensor:
-        """The same in the body of a loop or branch, for which standard numbers are drawn before."""
+    def logseries(self, p: Any, size: Any = None) -> Tensor:
+        """Positive integers whose probabilities are terms of the logarithm's series."""
+        return _draw(self.generator.logseries, (p,), size, kind=np.int64)
+
+    def zipf(self, a: Any, size: Any = None) -> Tensor:
+        """Positive integers with probabilities proportional to their power ``-a``."""
+        return _draw(self.generator.zipf, (a,), size, kind=np.int64)
+
+    def _followed(self, name: str, parameters: tuple, size: Any) -> Tensor:
+        """Numbers with gradients in the parameters: ``tensors.reparameterised``.
+
+        They follow from numbers of standard location and scale, drawn as NumPy draws them: so a
+        scale may be 0, and in the body of a loop or branch these are drawn before it.
+        """
+        if not (state.ground.inner or any(map(differentiated, parameters))):
+            return _draw(getattr(self.generator, name), parameters, size)
+        given = tuple(p if isinstance(p, int | float) else _as_operand(p) for p in parameters)
+        size = drawn_shape(f"random.{name}", size, *[getattr(p, "shape", ()) for p in given])
+        were, method = tuple(map(fixed, given)), getattr(self.generator, name)
+        if at_once():  # NumPy checks parameters also where it draws nothing
+            _named(method, method, *map(_plain, were), (0, *size))
         standard = STANDARD.get(name, ())
-        given = (*(fixed(p) for p in parameters[: len(parameters) - len(standard)]), *standard)
-        if size is None:
-            size = broadcast_lengths(*[getattr(p, "shape", ()) for p in parameters])
-        drawn = _draw(getattr(self.generator, name), given, size)
-        return PATHS[name](drawn, given, *parameters)
+        were = (*were[: len(were) - len(standard)], *standard)
+        return PATHS[name](_draw(method, were, size), were, *given)
 
     def random(self, size: Any = None, dtype: Any = np.float64) -> Tensor:
         """Numbers spread evenly over the interval from 0 up to 1, float64 or float32."""
@@ -172,7 +254,7 @@ class Generator:
 
     def permutation(self, x: Any, axis: int = 0) -> Tensor:
         """The rows of ``x``, or the integers below ``x``, in random order."""
-        if _at_once():
+        if at_once():
             return _drawn(self.generator.permutation, _plain(x), axis)
         if isinstance(x, int | AbstractLength):
             return _places(self.generator.permutation, x)
@@ -184,7 +266,7 @@ class Generator:
         shuffle: bool = True,
     ) -> Tensor:  # fmt: skip
         """Random rows of ``a``, or integers below ``a``, with probabilities ``p``."""
-        if _at_once():
+        if at_once():
             return _drawn(self.generator.choice, _plain(a), size, replace, _plain(p), axis, shuffle)
         rows = None if isinstance(a, int | AbstractLength) else _as_operand(a)
         count = a if rows is None else rows.shape[axis]
@@ -226,6 +308,25 @@ def generator_of(
         f"{operation}: the generator is one of ng.random or of NumPy, got "
         f"{type(generator).__name__}; make one with ng.random.default_rng"
     )
+
+
+def generator_from(operation: str, seed: Any) -> Generator:
+    """The generator that SciPy's parameter ``random_state`` means.
+
+    Raises
+    ------
+    NumgradTypeError, NumgradValueError
+        If it is neither None, a generator nor a seed.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.random.generator_from("rvs", 0).integers(10)
+    tensor(8)
+    """
+    if seed is None or isinstance(seed, Generator | np.random.Generator):
+        return Generator(generator_of(operation, seed))
+    return Generator(_seeded(operation, np.random.default_rng, seed))
 
 
 def default_rng(seed: Any = None) -> Generator:
@@ -381,6 +482,35 @@ def _refuse_trace(name: str) -> None:
     )
 
 
+def drawn_shape(operation: str, size: Any, *shapes: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The shape of what is drawn, to which parameters of these shapes have to broadcast.
+
+    Raises
+    ------
+    NumgradValueError
+        If they do not.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.random.drawn_shape("deal", None, (3, 1), (4,)), ng.random.drawn_shape("deal", 4, (4,))
+    ((3, 4), (4,))
+    """
+    try:
+        common = broadcast_lengths(*shapes)
+        if size is None:
+            return common
+        wanted = tuple(size) if isinstance(size, tuple | list) else (size,)
+        if len(common) > len(wanted) or broadcast_lengths(common, wanted) != wanted:
+            raise ValueError
+    except ValueError:
+        found = ", ".join(str(tuple(shape)) for shape in shapes)
+        raise NumgradValueError(
+            f"{operation}: parameters of shapes {found} do not broadcast to size={size}"
+        ) from None
+    return wanted
+
+
 def draw_seed() -> Any:
     """A random integer below ``2**53`` from NumPy's global generator, to seed an operation with.
 
@@ -401,8 +531,15 @@ def _seeds(size: Any) -> np.ndarray:
     return np.asarray(np.random.random_sample(size) * 2**53).astype(np.int64)
 
 
-def _at_once() -> bool:
-    """Whether what NumPy draws now is the result."""
+def at_once() -> bool:
+    """Whether what NumPy draws now is the result: not in a compiled function or a batch.
+
+    Examples
+    --------
+    >>> import numgrad as ng
+    >>> ng.random.at_once()
+    True
+    """
     return not (state.ground.deferred or any(each.draws for each in state.interpreters))
 
 
@@ -441,10 +578,10 @@ def _drawn(method: Callable[..., Any], *args: Any) -> Tensor:
     return Tensor(np.asarray(_named(method, method, *args)))
 
 
-def _named(method: Callable[..., Any], draw: Callable[..., Any], *args: Any) -> Any:
+def _named(method: Callable[..., Any], draw: Callable[..., Any], *args: Any, **options: Any) -> Any:
     """What ``draw`` gives; its errors name the method of NumPy."""
     try:
-        return draw(*args)
+        return draw(*args, **options)
     except NumgradError:
         raise
     except (ValueError, OverflowError, MemoryError, RuntimeError) as error:

@@ -15,15 +15,15 @@ from numgrad.operations.signal.products import fftconvolve as fftconvolve
 from numgrad.operations.signal.products import oaconvolve as oaconvolve
 from numgrad.operations.signal.products import signal_convolve as convolve
 from numgrad.operations.signal.products import signal_correlate as correlate
+from numgrad.operations.signal.segments import detrend as detrend
+from numgrad.operations.signal.segments import get_window as get_window
+from numgrad.operations.signal.short_time import istft as istft
+from numgrad.operations.signal.short_time import stft as stft
 from numgrad.operations.signal.spectral import csd as csd
-from numgrad.operations.signal.spectral import detrend as detrend
-from numgrad.operations.signal.spectral import get_window as get_window
-from numgrad.operations.signal.spectral import hilbert as hilbert
-from numgrad.operations.signal.spectral import istft as istft
 from numgrad.operations.signal.spectral import periodogram as periodogram
-from numgrad.operations.signal.spectral import resample as resample
-from numgrad.operations.signal.spectral import stft as stft
 from numgrad.operations.signal.spectral import welch as welch
+from numgrad.operations.signal.whole_spectrum import hilbert as hilbert
+from numgrad.operations.signal.whole_spectrum import resample as resample
 
 __all__ = [
     "convolve",

@@ -12,6 +12,13 @@ CALLS = [
     lambda r: r.normal(1.0, 2.0, (2, 3)), lambda r: r.uniform(-1, 1, 4), lambda r: r.integers(0,
     9, 5),
     lambda r: r.permutation(6), lambda r: r.choice(10, 3, replace=False), lambda r: r.random(3),
+    lambda r: r.power(2.0, 4), lambda r: r.triangular(0.0, 0.3, 1.0, 4), lambda r: r.zipf(2.0, 4),
+    lambda r: r.vonmises(0.0, 2.0, 4), lambda r: r.wald(1.0, 2.0, 4), lambda r: r.f(3, 4, 4),
+    lambda r: r.noncentral_chisquare(3, 1.0, 4), lambda r: r.noncentral_f(3, 4, 1.0, 4),
+    lambda r: r.hypergeometric(5, 6, 3, 4), lambda r: r.logseries(0.4, 4),
+    lambda r: r.standard_exponential(4, np.float32), lambda r: r.standard_cauchy(4),
+    lambda r: r.multivariate_normal([1.0, 2.0], [[2.0, 0.5], [0.5, 1.0]], (2, 3)),
+    lambda r: r.multinomial(5, [0.2, 0.8], 3), lambda r: r.multinomial([5, 6], [0.2, 0.8]),
     lambda r: r.standard_normal(2, np.float32), lambda r: r.choice([1.0, 2.0], p=[0.5, 0.5]),
 ]  # fmt: skip
 

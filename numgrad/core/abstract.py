@@ -118,6 +118,11 @@ COUNT = (
     "a loop of that many steps is ng.fori_loop; or pass the argument that it comes from as a "
     "static one (static_argnums)"
 )
+PRINT = (
+    "it would print once, while the loop or branch is compiled; return the array, so that it is "
+    "there for each step, or call the function without ng.jit (repr() describes what is traced)"
+)
+
 BRANCH = (
     "use np.where(condition, a, b), ng.cond in place of if, ng.while_loop in place of while, or "
     "pass the argument it comes from as a static one (static_argnums); of np.arange with the "

@@ -13,6 +13,7 @@ from numgrad.operations.special import gammaln
 from numgrad.operations.special_functions.beta import betainc, betaincc
 from numgrad.operations.special_functions.convex import xlog1py, xlogy
 from numgrad.operations.special_functions.gamma import betaln, gammainc, gammaincc
+from numgrad.random import checked_parameter, drawn_shape, generator_from
 from numgrad.stats.distribution import Discrete
 
 
@@ -35,6 +36,9 @@ class Poisson(Discrete):
 
     def _sf(self, k, mu):
         return gammainc(k + 1, mu)
+
+    def _sample(self, rng, size, mu):
+        return rng.poisson(mu, size)
 
     def _mean(self, mu):
         return mu
@@ -73,6 +77,9 @@ class Binomial(Discrete):
         last, a, b = self._shared(k, n)
         return np.where(last, 0.0, betainc(a, b, p))
 
+    def _sample(self, rng, size, n, p):
+        return rng.binomial(n.astype(np.int64), p, size)
+
     def _mean(self, n, p):
         return n * p
 
@@ -104,6 +111,9 @@ class Bernoulli(Discrete):
     def _sf(self, k, p):
         return np.where(k >= 1, 0.0, p)
 
+    def _sample(self, rng, size, p):
+        return rng.binomial(1, p, size)
+
     def _mean(self, p):
         return p
 
@@ -134,6 +144,9 @@ class NegativeBinomial(Discrete):
 
     def _sf(self, k, n, p):
         return betaincc(n, k + 1, p)
+
+    def _sample(self, rng, size, n, p):
+        return rng.negative_binomial(n, p, size)
 
     def _mean(self, n, p):
         return n * (1 - p) / p
@@ -168,6 +181,9 @@ class Geometric(Discrete):
     def _logsf(self, k, p):
         return xlog1py(k, -p)
 
+    def _sample(self, rng, size, p):
+        return rng.geometric(p, size)
+
     def _mean(self, p):
         return 1 / p
 
@@ -196,6 +212,14 @@ class Categorical:
         p = as_operand(p)
         return -np.sum(xlogy(p, p), axis=-1)
 
+    def rvs(self, p: Any, size: Any = None, random_state: Any = None) -> Any:
+        """Random classes, by default one for each row of probabilities."""
+        p = as_operand(checked_parameter(p))
+        size = drawn_shape("categorical.rvs", size, p.shape[:-1])
+        chance = generator_from("categorical.rvs", random_state).random(size)
+        reached = np.cumsum(p, axis=-1)[..., :-1] <= np.expand_dims(chance, -1)
+        return np.sum(reached, axis=-1)
+
 
 class Multinomial:
     """Counts of ``n`` draws of the classes, of probabilities ``p`` along the last axis."""
@@ -216,6 +240,10 @@ class Multinomial:
     def pmf(self, x: Any, n: Any, p: Any) -> Any:
         """Probability of counts ``x``."""
         return np.exp(self.logpmf(x, n, p))
+
+    def rvs(self, n: Any, p: Any, size: Any = None, random_state: Any = None) -> Any:
+        """Random counts."""
+        return generator_from("multinomial.rvs", random_state).multinomial(n, p, size)
 
 
 poisson, binom, bernoulli = Poisson("poisson"), Binomial("binom"), Bernoulli("bernoulli")

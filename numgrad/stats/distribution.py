@@ -20,8 +20,14 @@ from typing import Any
 
 import numpy as np
 
-from numgrad.errors import NumgradTypeError
+from numgrad.errors import NumgradTypeError, NumgradValueError
 from numgrad.operations.shape import as_operand
+from numgrad.random import (
+    at_once,
+    checked_parameter,
+    drawn_shape,
+    generator_from,
+)
 
 
 def _operands(*values: Any) -> list[Any]:
@@ -96,6 +102,14 @@ class Distribution:
     def _entropy(self, *shapes: Any, **_: Any) -> Any:
         raise self._lacking("entropy")
 
+    def _sample(self, *given: Any, **_: Any) -> Any:
+        """Random numbers of location 0 and scale 1, by default quantiles of uniform ones."""
+        rng, size, *shapes = given
+        return self._ppf(rng.random(size), *shapes)
+
+    def _ppf(self, *given: Any, **_: Any) -> Any:
+        raise self._lacking("ppf")
+
     def _lacking(self, what: str) -> Exception:
         return NumgradTypeError(
             f"{self.name}.{what}: has no formula here; scipy.stats.{self.name}.{what} has values "
@@ -136,6 +150,46 @@ class Distribution:
         shapes = [np.where(ok, a, s) for a, s in zip(shapes, stand_in, strict=True)]
         return ok, shapes, None if scale is None else np.where(ok, scale, 1.0)
 
+    def rvs(self, *args: Any, size: Any = None, random_state: Any = None, **named: Any) -> Any:
+        """Random numbers, with gradients in the parameters where the numbers are continuous.
+
+        Parameters
+        ----------
+        *args, **named
+            Shape parameters and location, of continuous ones scale as well.
+        size : int or tuple of ints
+            Shape of the result; by default that to which the parameters broadcast.
+        random_state
+            A generator of ``ng.random`` or NumPy, a seed, or None for NumPy's global one.
+
+        Returns
+        -------
+        Tensor
+            Of float64; of int64 where the distribution is one of integers.
+
+        Raises
+        ------
+        NumgradValueError
+            If a parameter is outside of the family; in compiled functions and batches numbers
+            are NaN there.
+        """
+        _, given, (loc, *rest) = self._given("rvs", args, named)
+        ok, *_ = self._safe(given)
+        for scale in rest:  # 0 is none of a density
+            ok = ok & (scale >= 0)
+        if at_once() and not np.all(ok):
+            names = ", ".join((*self.shapes, *dict(self.common)))
+            values = ", ".join(map(str, (*given, loc, *rest)))
+            raise NumgradValueError(f"{self.name}.rvs: no distribution has {names} = {values}")
+        name = f"{self.name}.rvs"
+        size = drawn_shape(name, size, *[a.shape for a in (*given, loc, *rest)])
+        found = self._sample(generator_from(name, random_state), size, *given)
+        return self._placed(found, loc, *rest, ok=ok, given=given)
+
+    def _placed(self, found: Any, loc: Any, *scale: Any, ok: Any, given: list[Any]) -> Any:
+        """What was drawn, at its location and in its scale."""
+        raise NotImplementedError
+
     def _stand_in(self) -> tuple[float, ...]:
         """Shape parameters that formulas see in place of invalid ones."""
         return (1.0,) * len(self.shapes)
@@ -160,8 +214,8 @@ class Continuous(Distribution):
     def _logpdf(self, *given: Any, **_: Any) -> Any:
         raise NotImplementedError
 
-    def _ppf(self, *given: Any, **_: Any) -> Any:
-        raise self._lacking("ppf")
+    def _placed(self, found: Any, loc: Any, *scale: Any, ok: Any, given: list[Any]) -> Any:
+        return where_valid(ok, found * scale[0] + loc, *given, loc, *scale)
 
     def _isf(self, *given: Any, **_: Any) -> Any:
         q, *shapes = given
@@ -269,6 +323,9 @@ class Discrete(Distribution):
 
     common = (("loc", 0.0),)
     inside = 1.0
+
+    def _placed(self, found: Any, loc: Any, *_: Any, ok: Any, given: list[Any]) -> Any:
+        return found + np.floor(checked_parameter(loc)).astype(np.int64)
 
     def _logpmf(self, *given: Any, **_: Any) -> Any:
         raise NotImplementedError

@@ -58,6 +58,9 @@ class Gamma(Positive):
     def _isf(self, q, a):
         return gammainccinv(a, q)
 
+    def _sample(self, rng, size, a):
+        return rng.standard_gamma(a, size)
+
     def _mean(self, a):
         return a
 
@@ -91,6 +94,9 @@ class Beta(Continuous):
     def _isf(self, q, a, b):
         return betainccinv(a, b, q)
 
+    def _sample(self, rng, size, a, b):
+        return rng.beta(a, b, size)
+
     def _mean(self, a, b):
         return a / (a + b)
 
@@ -123,6 +129,9 @@ class Exponential(Positive):
 
     def _isf(self, q):
         return -np.log(q)
+
+    def _sample(self, rng, size):
+        return rng.standard_exponential(size)
 
     def _mean(self):
         return 1.0
@@ -170,6 +179,9 @@ class LogNormal(Positive):
     def _isf(self, q, s):
         return np.exp(-s * ndtri(q))
 
+    def _sample(self, rng, size, s):
+        return np.exp(s * rng.standard_normal(size))
+
     def _mean(self, s):
         return np.exp(0.5 * (s * s))
 
@@ -200,6 +212,9 @@ class ChiSquared(Positive):
 
     def _isf(self, q, df):
         return chdtri(df, q)
+
+    def _sample(self, rng, size, df):
+        return rng.chisquare(df, size)
 
     def _mean(self, df):
         return df
@@ -239,6 +254,9 @@ class Weibull(Positive):
     def _isf(self, q, c):
         return np.power(-np.log(q), 1 / c)
 
+    def _sample(self, rng, size, c):
+        return rng.weibull(c, size)
+
     def _mean(self, c):
         return gamma(1 + 1 / c)
 
@@ -275,6 +293,9 @@ class Pareto(Continuous):
 
     def _isf(self, q, b):
         return np.power(q, -1 / b)
+
+    def _sample(self, rng, size, b):
+        return rng.pareto(b, size) + 1
 
     def _mean(self, b):
         finite = b > 1
@@ -316,6 +337,9 @@ class InverseGamma(Positive):
     def _isf(self, q, a):
         return 1 / gammaincinv(a, q)
 
+    def _sample(self, rng, size, a):
+        return 1 / rng.standard_gamma(a, size)
+
     def _mean(self, a):
         finite = a > 1
         return np.where(finite, 1 / np.where(finite, a - 1, 1.0), math.inf)
@@ -350,6 +374,9 @@ class HalfNormal(Positive):
     def _isf(self, q):
         return math.sqrt(2) * erfcinv(q)
 
+    def _sample(self, rng, size):
+        return np.abs(rng.standard_normal(size))
+
     def _mean(self):
         return math.sqrt(2 / math.pi)
 
@@ -378,6 +405,9 @@ class FisherF(Positive):
 
     def _ppf(self, q, dfn, dfd):
         return fdtri(dfn, dfd, q)
+
+    def _sample(self, rng, size, dfn, dfd):
+        return (rng.chisquare(dfn, size) / dfn) / (rng.chisquare(dfd, size) / dfd)
 
     def _mean(self, dfn, dfd):
         finite = dfd > 2
@@ -410,6 +440,9 @@ class Rayleigh(Positive):
 
     def _isf(self, q):
         return np.sqrt(-2 * np.log(q))
+
+    def _sample(self, rng, size):
+        return rng.rayleigh(size=size)
 
     def _mean(self):
         return math.sqrt(math.pi / 2)

@@ -43,6 +43,9 @@ class Normal(Continuous):
     def _isf(self, q):
         return -ndtri(q)
 
+    def _sample(self, rng, size):
+        return rng.standard_normal(size)
+
     def _mean(self):
         return 0.0
 
@@ -73,6 +76,9 @@ class StudentT(Continuous):
 
     def _isf(self, q, df):
         return -stdtrit(df, q)
+
+    def _sample(self, rng, size, df):
+        return rng.standard_t(df, size)
 
     def _mean(self, df):
         return np.where(df > 1, 0.0, math.inf)
@@ -106,6 +112,9 @@ class Logistic(Continuous):
 
     def _isf(self, q):
         return np.log1p(-q) - np.log(q)
+
+    def _sample(self, rng, size):
+        return rng.logistic(size=size)
 
     def _mean(self):
         return 0.0
@@ -147,6 +156,9 @@ class Laplace(Continuous):
 
     def _isf(self, q):
         return -self._ppf(q)
+
+    def _sample(self, rng, size):
+        return rng.laplace(size=size)
 
     def _mean(self):
         return 0.0
@@ -209,6 +221,9 @@ class Gumbel(Continuous):
     def _isf(self, q):
         return -np.log(-np.log1p(-q))
 
+    def _sample(self, rng, size):
+        return rng.gumbel(size=size)
+
     def _mean(self):
         return EULER
 
@@ -237,6 +252,10 @@ class SkewNormal(Continuous):
     def _sf(self, y, a):
         found = ndtr(-y) + 2 * owens_t(y, a)
         return np.where(found < 0, 0.0, found)
+
+    def _sample(self, rng, size, a):
+        part = np.abs(rng.standard_normal(size))
+        return (a * part + rng.standard_normal(size)) / np.sqrt(1 + a * a)
 
     def _mean(self, a):
         return math.sqrt(2 / math.pi) * a / np.sqrt(1 + a * a)
@@ -268,6 +287,9 @@ class VonMises(Continuous):
         # cos(y) - 1 without cancellation
         half = np.sin(0.5 * y)
         return -2 * kappa * (half * half) - math.log(2 * math.pi) - _scaled_i0(kappa)[0]
+
+    def _sample(self, rng, size, kappa):
+        return rng.vonmises(0.0, kappa, size)
 
     def _mean(self, kappa):
         return 0.0 * kappa

@@ -13,6 +13,7 @@ from numgrad.operations.shape import as_operand
 from numgrad.operations.special import digamma, gammaln
 from numgrad.operations.special_functions.convex import xlogy
 from numgrad.operations.special_functions.counting import multigammaln
+from numgrad.random import drawn_shape, generator_from
 from numgrad.stats.distribution import where_valid
 
 LOG_2_PI = math.log(2 * math.pi)
@@ -66,6 +67,20 @@ class _Elliptical:
         white = solve_triangular(factor, np.transpose(points), lower=True)
         return np.reshape(np.sum(white * white, axis=0), deviation.shape[:-1])
 
+    def _sample(
+        self, loc: Any, matrix: Any, size: Any, random_state: Any
+    ) -> tuple[Any, Any, tuple[Any, ...], Any]:
+        """Location, normal deviations, their shape without vectors, the generator."""
+        loc = as_operand(0.0 if loc is None else loc)
+        matrix = as_operand(matrix)
+        length = next((a.shape[-1] for a in (matrix, loc) if len(a.shape)), 1)
+        factor = cholesky(_matrix(matrix, length))
+        name = f"multivariate_{self.name}.rvs"
+        lead = drawn_shape(name, size, factor.shape[:-2], loc.shape[:-1])
+        rng = generator_from(name, random_state)
+        z = rng.standard_normal((*lead, length))
+        return loc, np.squeeze(factor @ np.expand_dims(z, -1), -1), lead, rng
+
 
 class MultivariateNormal(_Elliptical):
     """Multivariate normal distribution; vectors are along the last axis.
@@ -93,6 +108,13 @@ class MultivariateNormal(_Elliptical):
         factor = cholesky(_matrix(cov, length))
         return 0.5 * (length * (LOG_2_PI + 1) + _log_determinant(factor))
 
+    def rvs(
+        self, mean: Any = None, cov: Any = 1.0, size: Any = None, random_state: Any = None
+    ) -> Any:
+        """Random vectors along the last axis, with gradients in ``mean`` and ``cov``."""
+        mean, deviation, *_ = self._sample(mean, cov, size, random_state)
+        return mean + deviation
+
 
 class MultivariateT(_Elliptical):
     """Multivariate t distribution; vectors are along the last axis."""
@@ -111,6 +133,15 @@ class MultivariateT(_Elliptical):
     def pdf(self, x: Any, loc: Any = None, shape: Any = 1.0, df: Any = 1.0) -> Any:
         """Density at ``x``."""
         return np.exp(self.logpdf(x, loc, shape, df))
+
+    def rvs(
+        self, loc: Any = None, shape: Any = 1.0, df: Any = 1.0, size: Any = None,
+        random_state: Any = None,
+    ) -> Any:  # fmt: skip
+        """Random vectors along the last axis, with gradients in all parameters."""
+        loc, deviation, lead, rng = self._sample(loc, shape, size, random_state)
+        wide = np.sqrt(df / rng.chisquare(df, lead))
+        return loc + deviation * np.expand_dims(wide, -1)
 
 
 class Dirichlet:
@@ -162,6 +193,10 @@ class Dirichlet:
         slope = (total - alpha.shape[0]) * digamma(total)
         return self._log_normalizer(alpha) + slope - np.sum((alpha - 1) * digamma(alpha))
 
+    def rvs(self, alpha: Any, size: Any = None, random_state: Any = None) -> Any:
+        """Random probabilities, here along the last axis, with gradients in ``alpha``."""
+        return generator_from("dirichlet.rvs", random_state).dirichlet(alpha, size)
+
 
 class Wishart:
     """Wishart distribution of positive definite matrices; as in SciPy, several are along axis 2."""
@@ -192,6 +227,18 @@ class Wishart:
     def mean(self, df: Any, scale: Any) -> Any:
         """Mean."""
         return df * as_operand(scale)
+
+    def rvs(self, df: Any, scale: Any, size: Any = None, random_state: Any = None) -> Any:
+        """Random matrices along the last two axes, with gradients, by Bartlett's decomposition."""
+        scale = as_operand(scale)
+        length = scale.shape[-1] if len(scale.shape) else 1
+        rng = generator_from("wishart.rvs", random_state)
+        lead = drawn_shape("wishart.rvs", size)
+        below = np.tril(rng.standard_normal((*lead, length, length)), -1)
+        squares = rng.chisquare(df - np.arange(length), (*lead, length))
+        root = below + np.expand_dims(np.sqrt(squares), -1) * np.eye(length)
+        factor = cholesky(_matrix(scale, length)) @ root
+        return factor @ factor.mT
 
 
 multivariate_normal, multivariate_t = MultivariateNormal(), MultivariateT()

@@ -12,7 +12,7 @@ import numpy as np
 from numgrad.autograd.forward_ad import has_tangent, share_tangents
 from numgrad.autograd.row_sparse import as_tensor
 from numgrad.autograd.variable import NO_GRAD_VIEW, Parameter, Tensor, root, shared_version
-from numgrad.core.abstract import BRANCH, COUNT, NDARRAY, AbstractArray
+from numgrad.core.abstract import BRANCH, COUNT, NDARRAY, PRINT, AbstractArray
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
@@ -203,11 +203,14 @@ class TensorConversions(Tensor):
         text = f"tensor({', '.join(parts)})"
         return f"Parameter containing:\n{text}" if isinstance(self, Parameter) else text
 
+    def __str__(self) -> str:
+        if isinstance(self._array, AbstractArray) and state.ground.inner:
+            self._array.refuse("print() or str()", PRINT)
+        return repr(self)
+
     def __format__(self, spec: str) -> str:
-        if isinstance(self._array, AbstractArray):
-            return repr(self)
-        if not spec:
-            return repr(self)
+        if isinstance(self._array, AbstractArray) or not spec:
+            return str(self)
         if self._array.size != 1:
             raise NumgradTypeError(
                 f"format {spec!r}: the tensor has shape {self._array.shape}, and a format is for "

@@ -28,11 +28,6 @@ def fixed(value: Any) -> Any:
     return value.detach() if isinstance(value, Tensor) else value
 
 
-def follow(name: str, drawn: Any, parameters: tuple) -> Any:
-    """What was drawn by NumPy's method ``name``, as a function of the parameters."""
-    return PATHS[name](drawn, tuple(map(fixed, parameters)), *parameters)
-
-
 def _placed(z: Any, were: tuple, loc: Any, scale: Any) -> Any:
     return loc + scale * ((z - were[0]) / were[1])
 
@@ -69,6 +64,7 @@ PATHS: dict[str, Callable[..., Any]] = {
     "lognormal": lambda z, were, mean, sigma: np.exp(_placed(np.log(z), were, mean, sigma)),
     **dict.fromkeys(("exponential", "rayleigh"), _scaled),
     "weibull": lambda z, were, a: np.exp(np.log(z) * (were[0] / a)),
+    "power": lambda z, were, a: np.exp(np.log(z) * (were[0] / a)),
     "pareto": lambda z, were, a: np.expm1(np.log1p(z) * (were[0] / a)),
     "gamma": _gamma,
     "standard_gamma": _gamma,
@@ -82,6 +78,6 @@ STANDARD: dict[str, tuple[float, ...]] = {
     **dict.fromkeys(
         ("normal", "laplace", "logistic", "gumbel", "uniform", "lognormal"), (0.0, 1.0)
     ),
-    **dict.fromkeys(("exponential", "rayleigh", "weibull", "pareto", "gamma"), (1.0,)),
+    **dict.fromkeys(("exponential", "rayleigh", "weibull", "power", "pareto", "gamma"), (1.0,)),
 }
 """Last parameters of numbers from which those of any such parameters follow."""

@@ -37,6 +37,18 @@ def test_branch_on_a_value():
     assert "static" in raised(ng.NumgradTraceError, r"bool\(\).*np\.where", f, X)
 
 
+def test_a_print_in_a_body():
+    def step(c, _):
+        print(c)  # !
+        return c * 2.0, None
+
+    fast = ng.jit(lambda x: ng.scan(step, x, length=2)[0])
+    with pytest.raises(ng.NumgradTraceError, match="would print once") as caught:
+        fast(X)
+    names_line(str(caught.value), step)
+    assert ng.jit(lambda x: f"{x} {x!r}" and x)(X) is not None  # what is no body says what it is
+
+
 def test_numbers_of_a_traced_value():
     def as_float(x):
         return x * float(x.sum())  # !

@@ -14,7 +14,7 @@ from numgrad.core.declare import composite
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradValueError
 from numgrad.operations.extend import pad_constant
-from numgrad.operations.images.linear import cast, each, image, number, operands
+from numgrad.operations.images.operands import cast, each, image, number, operands
 from numgrad.operations.images.splines import check, coefficients, polynomials
 from numgrad.operations.index import getitem
 from numgrad.operations.shape import as_index, as_operand, reshape

@@ -23,7 +23,7 @@ from numgrad.core.axis import normalize_axes
 from numgrad.core.declare import composite
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradValueError
-from numgrad.operations.images.linear import cast, image, operands
+from numgrad.operations.images.operands import cast, image, operands
 from numgrad.operations.index import getitem
 from numgrad.operations.join import concat
 from numgrad.operations.shape import as_index

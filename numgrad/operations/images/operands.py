@@ -1,0 +1,70 @@
+"""What functions of images do with their operands: dtypes, and parameters for each axis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from numgrad.core.op import OPS
+from numgrad.errors import NumgradTypeError, NumgradValueError
+from numgrad.operations.shape import as_operand
+
+
+def each(name: str, value: Any, count: int, what: str) -> list[Any]:
+    """One value for each axis, from one for all or a sequence."""
+    if isinstance(value, str) or not hasattr(value, "__len__") or np.ndim(value) == 0:
+        return [value] * count
+    if len(value) != count:
+        raise NumgradValueError(
+            f"{name}: {what}={value!r} has {len(value)} values for {count} axes"
+        )
+    return list(value)
+
+
+def number(value: Any) -> float:
+    """A parameter as a number, on which lengths depend that have no gradient."""
+    return float(value.item() if hasattr(value, "item") else value)
+
+
+def operands(x: Any, weights: Any) -> tuple[Any, Any, Any]:
+    """The image and weights in the dtype to compute in, and that of the result."""
+    x, weights = as_operand(x), as_operand(weights)
+    wanted = x.dtype
+    if x.dtype.kind not in "fc":
+        x = OPS["astype"](x, dtype=np.float64)
+    if weights.dtype.kind == "c" and x.dtype.kind != "c":
+        wanted = np.result_type(x.dtype, np.complex64)
+    if weights.dtype.kind != "c" or x.dtype.kind == "c":
+        kind = x.dtype if weights.dtype.kind == "c" else _real(x.dtype)
+        if weights.dtype != kind:
+            weights = OPS["astype"](weights, dtype=kind)
+    return x, weights, wanted
+
+
+def image(input: Any, output: Any) -> Any:
+    """The operand, in a wider dtype if the result has one."""
+    x = as_operand(input)
+    if output is None or x.dtype.kind not in "fc":
+        return x
+    wide = np.result_type(x.dtype, _as_dtype(output))
+    return x if wide == x.dtype else OPS["astype"](x, dtype=wide)
+
+
+def _as_dtype(output: Any) -> np.dtype:
+    try:
+        return np.dtype(output)
+    except TypeError:
+        raise NumgradTypeError(
+            f"ndimage: output={type(output).__name__} is not taken; give a dtype, or None"
+        ) from None
+
+
+def _real(dtype: np.dtype) -> np.dtype:
+    return np.dtype(np.float32 if dtype in (np.float32, np.complex64) else np.float64)
+
+
+def cast(x: Any, wanted: Any, output: Any) -> Any:
+    """The result in the dtype asked for, by default that of the image."""
+    wanted = wanted if output is None else _as_dtype(output)
+    return x if x.dtype == wanted else OPS["astype"](x, dtype=wanted)
