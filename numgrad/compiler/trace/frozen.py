@@ -37,9 +37,9 @@ def warn_of_draws(function: str, before: dict[str, Any], generators: Sequence[Pl
     for name, state in generator_states(generators).items():
         if not _same(state, before[name]):
             warn(
-                f"jit: {function} drew random numbers from {name} while it was traced; they become "
-                "part of the compiled function, which has the same ones in each call; draw from a "
-                "generator of ng.random.default_rng, or pass them as an argument"
+                f"jit: {function} drew random numbers from {name} while it was traced, and what it "
+                "drew becomes part of the compiled function: each call has the same numbers; draw "
+                "from a generator of ng.random.default_rng, or pass them as an argument"
             )
 
 
