@@ -52,7 +52,7 @@ def summed(x: Any) -> Any:
 
 def looked_up(x: Any) -> Any:
     """A place that is computed from what conditions depend on."""
-    place = np.roll(ng.arange(x.shape[0]), 1)
+    place: Any = np.roll(ng.arange(x.shape[0]), 1)
     return np.take(x, place, axis=0) + np.pad(x[1:], (0, 1))
 
 
