@@ -52,7 +52,7 @@ def summed(x: Any) -> Any:
 
 def looked_up(x: Any) -> Any:
     """A place that is computed from what conditions depend on."""
-    place = np.roll(ng.arange(x.shape[0]), 1)
+    place: Any = np.roll(ng.arange(x.shape[0]), 1)
     return np.take(x, place, axis=0) + np.pad(x[1:], (0, 1))
 
 
@@ -151,3 +151,16 @@ def test_parts_of_carries_that_move(step, reverse, monkeypatch):
             for steps in (8, 0, 1, 3):
                 expected = derivative(ng.tensor(p), ng.tensor(xs[:steps]))
                 np.testing.assert_allclose(compiled(p, xs[:steps]), expected, rtol=1e-10)
+
+
+def test_rows_that_a_step_returns_are_arrays_of_their_own():
+    def f(p: Any) -> Any:
+        return ng.scan(lambda c, _: ((c[1], c[0] + c[1]), c), (p, p * 2), length=6)[1]
+
+    a, b = ng.jit(f)(np.arange(3.0))
+    assert not np.shares_memory(a, b)
+    np.testing.assert_array_equal(a[1:], b[:-1])
+    of_both = ng.jit(ng.grad(lambda p: np.sum(f(p)[0] * f(p)[1] ** 2)))
+    np.testing.assert_allclose(
+        of_both(np.arange(3.0)), ng.grad(lambda p: np.sum(f(p)[0] * f(p)[1] ** 2))(np.arange(3.0))
+    )

@@ -7,7 +7,8 @@ what was before each step is collected, as gradients ask for it, no buffer is ne
 its part in the row that is collected, and writes the next one. A part that a step takes over from
 another one, as methods do that look at two moments, moves along as an address. Collected, its rows
 are those of the other part one step earlier, and the first is what the loop starts with: so both
-share one array, which has a row more.
+share one array, which has a row more. That holds for what gradients alone read, since a user may
+write to what a loop returns.
 """
 
 from __future__ import annotations
@@ -40,12 +41,18 @@ class Carries:
     shared: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, inputs: Sequence[Term], returned: Sequence[Term], count: int) -> Carries:
-        """Those of a loop that takes and returns these, the first ``count`` as its carry."""
+    def of(
+        cls, inputs: Sequence[Term], returned: Sequence[Term], count: int, keeps: bool
+    ) -> Carries:
+        """Those of a loop that takes and returns these, the first ``count`` as its carry.
+
+        With ``keeps`` the last results are the carry before each step, for gradients only.
+        """
         found = cls()
         place = {t.number: k for k, t in enumerate(inputs[:count]) if t.op != SCALAR}
         collected: dict[int, int] = {}
-        for k, term in enumerate(returned[count:], start=count):
+        own = len(returned) - count if keeps else len(returned)
+        for k, term in reversed([*enumerate(returned)][count:]):
             if term.number in place:
                 collected.setdefault(place[term.number], k)
         after: dict[int, int] = {}
@@ -61,7 +68,7 @@ class Carries:
             last, depth = k, 0
             while last in after:
                 last, depth = after[last], depth + 1
-                if k not in found.rows or last not in collected:
+                if min(found.rows.get(k, 0), collected.get(last, 0)) < own:
                     continue
                 found.shared[collected[last]] = found.rows[k], depth
             found.spare[k] = last

@@ -73,6 +73,8 @@ class LoopWriter(KernelWriter):
     until
         The part of the carry that says whether there is another step, if that decides: the last
         argument then holds how many there were besides.
+    keeps
+        Whether the last results are the carry before each step, for gradients only.
     """
 
     def __init__(
@@ -86,10 +88,11 @@ class LoopWriter(KernelWriter):
         xs: int,
         check: Term | None = None,
         until: int | None = None,
+        keeps: bool = False,
     ) -> None:
         self.inputs, self.returned, self.carries, self.xs = inputs, results, carries, xs
         self.ranks, self.check, self.until = ranks, check, until
-        self.places = Carries.of(inputs, results, carries)
+        self.places = Carries.of(inputs, results, carries, keeps)
         wanted = {t.number for t in (*results, *([check] if check else []))}
         super().__init__(terms, stored, {t.number for t in stored} & wanted)
 

@@ -219,8 +219,9 @@ class LoopProgram:
         body = self.body
         ranks = [len(v.shape) for v in self.graph.outputs]
         writer = LoopWriter(
-            terms, stored, inputs, results, ranks, body.carries, body.xs, check, body.until
-        )
+            terms, stored, inputs, results, ranks, body.carries, body.xs, check, body.until,
+            body.keeps,
+        )  # fmt: skip
         return writer.loop()
 
     def run(
