@@ -13,7 +13,7 @@ from numgrad.kernels.matrices.fortran import external
 
 def lapack(typingctx, like, name, *given):
     """Arguments come as one tuple."""
-    kinds = given[0] if len(given) == 1 and isinstance(given[0], types.BaseTuple) else given
+    kinds: Any = given[0] if len(given) == 1 and isinstance(given[0], types.BaseTuple) else given
     symbol = external_symbol(external(name.literal_value, np.dtype(like.dtype.name)))
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -36,4 +36,5 @@ def lapack(typingctx, like, name, *given):
         builder.call(cgutils.get_or_insert_function(builder.module, function, symbol), places)
         return context.get_dummy_value()
 
-    return types.none(like, name, types.StarArgTuple.from_types(tuple(kinds))), codegen
+    together: Any = types.StarArgTuple.from_types(tuple(kinds))
+    return types.none(like, name, together), codegen

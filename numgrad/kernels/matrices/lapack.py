@@ -32,15 +32,11 @@ _REAL = {
     "getrf": "s0 s0 T3 s0 N2 N1",
     "potrf": "c0 s0 T3 s0 N1",
     "trsm": "c0 c1 c2 c3 s1 s0 T. T3 s0 T3 s1",
-    "syevd": "c0 c1 s0 T3 s0 R2 T* s1 N* s2 N1",
-    "gesdd": "c0 s0 s1 T3 s0 R2 T3 s0 T3 s2 T* s3 N* N1",
     "geqrf": "s0 s1 T3 s0 T2 T* s2 N1",
     "orgqr": "s0 s1 s3 T3 s0 T2 T* s2 N1",
 }
 _COMPLEX = {
     **_REAL,
-    "heevd": "c0 c1 s0 T3 s0 R2 T* s1 R* s3 N* s2 N1",
-    "gesdd": "c0 s0 s1 T3 s0 R2 T3 s0 T3 s2 T* s3 R* N* N1",
     "ungqr": _REAL["orgqr"],
 }
 """Note [Signatures]."""

@@ -5,6 +5,10 @@ Note [Derivatives of functions of matrices]
 The derivative of ``f`` at ``a`` in the direction ``t`` is a block of ``f`` of a matrix of twice the
 size: ``f([[a, t], [0, a]])[:n, n:]`` (R. Mathias, 1996). Its adjoint is the derivative at the
 adjoint of ``a``, so gradients of any order are values of ``f``.
+
+The logarithm alone is left to SciPy, one matrix after the other: its choice of roots and Padé's
+approximants (A. Al-Mohy, N. Higham, 2012), which keeps digits near the identity and for triangular
+matrices, is not written here as a kernel yet.
 """
 
 from __future__ import annotations
