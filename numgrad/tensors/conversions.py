@@ -274,7 +274,7 @@ class TensorConversions(Tensor):
     def __rdivmod__(self, other: Any) -> tuple:
         return other // self, other % self
 
-    def compress(self, condition: Any, axis: Any = None) -> Any:
+    def compress(self, condition: Any, axis: Any = None) -> Any:  # pyright: ignore
         """The parts along an axis at which a condition holds: ``ng.compress``."""
         return declared("compress")(condition, self, axis)
 

@@ -116,7 +116,7 @@ class LazyModule(Module):
         self.__dict__[self.measured] = length
         del self.__dict__["_given"]
         self._own_state_hooks().load_pre.clear()
-        self.__class__ = self.becomes
+        self.__class__ = self.becomes  # pyright: ignore
 
     def _measure_state(self, state: dict[str, Any], prefix: str, *rest: Any) -> None:
         """Become the plain layer for the state that is loaded, if that is of one."""

@@ -52,10 +52,11 @@ class SpecialPrimitive(Special, Primitive):
         **options: Any,
     ) -> None:
         name = function.__name__
+        types = partial(dtypes, name)
 
         @wraps(function)
         def compute(*operands: np.ndarray, **params: Any) -> Any:
-            loop, dtype = self.types([x.dtype for x in operands])
+            loop, dtype = types([x.dtype for x in operands])
             given = [x.astype(d, copy=False) for x, d in zip(operands, loop, strict=True)]
             found = getattr(importlib.import_module("scipy.special"), name)(*given, **params)
             if count is None:
@@ -63,13 +64,13 @@ class SpecialPrimitive(Special, Primitive):
             return tuple([np.asarray(y, dtype) for y in found])
 
         def rule(*metas: Meta, **params: Any) -> Any:
-            _, dtype = self.types([m.dtype for m in metas])
+            _, dtype = types([m.dtype for m in metas])
             found = Meta(broadcast_lengths(*[m.shape for m in metas]), dtype)
             return found if count is None else (found,) * count
 
         super().__init__(function, outputs=count is not None, **options)
         self.function = compute
-        self.types = partial(dtypes, name)
+        self.types = types
         self.shape(rule)
         self.batch(elementwise_rule)
 
