@@ -264,6 +264,8 @@ class DispatchWriter:
         if place.treatment == IDENTITY:
             return f"{text} is {self._hold(place.value)}"
         if place.treatment == CONTENT:
+            if issubclass(place.value.kind, Tensor):  # of which there may be hundreds
+                return f"{text}._array.shape == {self._hold(place.value.shape)}"
             return f"{self._hold(place.value)}({text})"
         if place.is_length:
             return f"{text} == {place.value}"
