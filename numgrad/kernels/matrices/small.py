@@ -7,7 +7,7 @@ stand above those of ``lower``.
 
 from numgrad.codegen.device import outlined
 from numgrad.codegen.intrinsics import select, sqrt
-from numgrad.kernels.matrices.copying import copy, copy_packed
+from numgrad.kernels.matrices.copying import copy_packed
 
 
 @outlined
@@ -80,9 +80,8 @@ def substitute(a, pivots, b, of_adjoint, alone):
 
 
 @outlined
-def solve_backward(factors, pivots, g, x, z, ga, alone):
-    """Gradients of what ``solve`` was given: that of the right side is ``z``."""
-    copy(g, z)
+def solve_backward(factors, pivots, z, x, ga, alone):
+    """Gradients of what ``solve`` was given: that of the right side in place of that of ``x``."""
     substitute(factors, pivots, z, 1, alone)
     for i in range(z.shape[0]):
         row = ga[i]

@@ -25,7 +25,7 @@ SMALL = 16
 _HOME = "numgrad.kernels.matrices.small"
 _FACTOR = StackKernel(f"{_HOME}:factor", "T3 N2")
 _SOLVE = StackKernel(f"{_HOME}:solve", "T3 T3 T3 N2 T3")
-_SOLVE_BACKWARD = StackKernel(f"{_HOME}:solve_backward", "T3 N2 T3. T3 T3 T3")
+_SOLVE_BACKWARD = StackKernel(f"{_HOME}:solve_backward", "T3 N2 T3 T3 T3")
 _SUBSTITUTE = StackKernel(f"{_HOME}:substitute", "T3 N2 T3 int")
 _TRIANGLE = StackKernel(f"{_HOME}:triangle", "T3 T3 bool bool bool")
 _EXCHANGE = StackKernel(f"{_HOME}:exchange", "T3 N2 int")
@@ -110,10 +110,10 @@ def solve_backward(
     factors: np.ndarray, pivots: np.ndarray, g: np.ndarray, x: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Gradients of small systems: of the matrices and of the right sides."""
-    ga, z = np.empty(factors.shape, factors.dtype), np.empty(x.shape, factors.dtype)
+    ga, z = np.empty(factors.shape, factors.dtype), np.array(g, factors.dtype, order="C")
     n = factors.shape[-1]
     work = 20.0 + 4.0 * n**2 * g.shape[2]
-    _SOLVE_BACKWARD(factors.dtype, n, work, factors, pivots, g, x, z, ga)
+    _SOLVE_BACKWARD(factors.dtype, n, work, factors, pivots, z, x, ga)
     return ga, z
 
 
