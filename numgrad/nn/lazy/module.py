@@ -126,7 +126,7 @@ class LazyModule(Module):
         shape = np.shape(found)
         if self.measured == "in_features":
             self._become(shape[1])
-        elif self.measured == "num_features" or self.becomes.transposed:
+        elif self.measured == "num_features" or getattr(self.becomes, "transposed", False):
             self._become(shape[0])
         else:
             self._become(shape[1] * self._given.get("groups", 1))

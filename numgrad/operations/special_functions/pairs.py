@@ -123,7 +123,7 @@ mathieu_a.without("m", "q")
 mathieu_b.without("m", "q")
 
 
-@several(count=2, calls=lambda x: mathieu_cem(1.0, 0.5, x))
+@several(count=2, calls=lambda op, x: op(1.0, 0.5, x))
 def mathieu_cem(m, q, x):
     """Even Mathieu function and its derivative, of an argument in degrees.
 
@@ -146,7 +146,7 @@ def mathieu_cem(m, q, x):
     """
 
 
-@several(count=2, calls=lambda x: mathieu_sem(1.0, 0.5, x))
+@several(count=2, calls=lambda op, x: op(1.0, 0.5, x))
 def mathieu_sem(m, q, x):
     """Odd Mathieu function and its derivative, of an argument in degrees.
 
@@ -169,7 +169,7 @@ def mathieu_sem(m, q, x):
     """
 
 
-@several(count=2, calls=lambda x: mathieu_modcem1(1.0, 0.5, x))
+@several(count=2, calls=lambda op, x: op(1.0, 0.5, x))
 def mathieu_modcem1(m, q, x):
     """Even modified Mathieu function of the first kind and its derivative.
 
@@ -192,7 +192,7 @@ def mathieu_modcem1(m, q, x):
     """
 
 
-@several(count=2, calls=lambda x: mathieu_modcem2(1.0, 0.5, x))
+@several(count=2, calls=lambda op, x: op(1.0, 0.5, x))
 def mathieu_modcem2(m, q, x):
     """Even modified Mathieu function of the second kind and its derivative.
 
@@ -215,7 +215,7 @@ def mathieu_modcem2(m, q, x):
     """
 
 
-@several(count=2, calls=lambda x: mathieu_modsem1(1.0, 0.5, x))
+@several(count=2, calls=lambda op, x: op(1.0, 0.5, x))
 def mathieu_modsem1(m, q, x):
     """Odd modified Mathieu function of the first kind and its derivative.
 
@@ -238,7 +238,7 @@ def mathieu_modsem1(m, q, x):
     """
 
 
-@several(count=2, calls=lambda x: mathieu_modsem2(1.0, 0.5, x))
+@several(count=2, calls=lambda op, x: op(1.0, 0.5, x))
 def mathieu_modsem2(m, q, x):
     """Odd modified Mathieu function of the second kind and its derivative.
 

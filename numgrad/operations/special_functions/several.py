@@ -78,7 +78,10 @@ class SpecialPrimitive(Special, Primitive):
 def several(
     calls: Callable[..., Any] | None = None, **options: Any
 ) -> Callable[[Callable[..., Any]], SpecialPrimitive]:
-    """Declare a function that a ufunc of SciPy's computes; ``calls`` is how tests call it."""
+    """Declare a function that a ufunc of SciPy's computes.
+
+    Tests call it as ``calls(op, x)`` does, by default with all operands.
+    """
 
     def declare(function: Callable[..., Any]) -> SpecialPrimitive:
         shapes = ((2, 3), *((3,),) * (function.__code__.co_argcount - 1))
@@ -92,7 +95,7 @@ def several(
             **options,
         }
         op = SpecialPrimitive(function, **given)
-        op.calls = [(((3,),), calls)] if calls else ()
+        op.calls = [(((3,),), partial(calls, op))] if calls else ()
         return op
 
     return declare

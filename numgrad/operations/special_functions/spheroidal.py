@@ -50,11 +50,11 @@ def obl_cv(m, n, c):
 obl_cv.without("m", "n", "c")
 
 
-def _at_value(op, value, x):
-    return op(1.0, 2.0, 1.0, value(1.0, 2.0, 1.0), x)
+def _at_value(value):
+    return lambda op, x: op(1.0, 2.0, 1.0, value(1.0, 2.0, 1.0), x)
 
 
-@several(count=2, domain=(0.1, 0.9), calls=lambda x: pro_ang1(1.0, 2.0, 1.0, x))
+@several(count=2, domain=(0.1, 0.9), calls=lambda op, x: op(1.0, 2.0, 1.0, x))
 def pro_ang1(m, n, c, x):
     """Prolate spheroidal angular function of the first kind and its derivative.
 
@@ -79,7 +79,7 @@ def pro_ang1(m, n, c, x):
     """
 
 
-@several(count=2, domain=(0.1, 0.9), calls=lambda x: _at_value(pro_ang1_cv, pro_cv, x))
+@several(count=2, domain=(0.1, 0.9), calls=_at_value(pro_cv))
 def pro_ang1_cv(m, n, c, cv, x):
     """Prolate spheroidal angular function and its derivative, of a given characteristic value.
 
@@ -106,7 +106,7 @@ def pro_ang1_cv(m, n, c, cv, x):
     """
 
 
-@several(count=2, domain=(1.2, 3.0), calls=lambda x: pro_rad1(1.0, 2.0, 1.0, x))
+@several(count=2, domain=(1.2, 3.0), calls=lambda op, x: op(1.0, 2.0, 1.0, x))
 def pro_rad1(m, n, c, x):
     """Prolate spheroidal radial function of the first kind and its derivative.
 
@@ -131,7 +131,7 @@ def pro_rad1(m, n, c, x):
     """
 
 
-@several(count=2, domain=(1.2, 3.0), calls=lambda x: _at_value(pro_rad1_cv, pro_cv, x))
+@several(count=2, domain=(1.2, 3.0), calls=_at_value(pro_cv))
 def pro_rad1_cv(m, n, c, cv, x):
     """Prolate spheroidal radial function and its derivative, of a given characteristic value.
 
@@ -158,7 +158,7 @@ def pro_rad1_cv(m, n, c, cv, x):
     """
 
 
-@several(count=2, domain=(0.1, 0.9), calls=lambda x: obl_ang1(1.0, 2.0, 1.0, x))
+@several(count=2, domain=(0.1, 0.9), calls=lambda op, x: op(1.0, 2.0, 1.0, x))
 def obl_ang1(m, n, c, x):
     """Oblate spheroidal angular function of the first kind and its derivative.
 
@@ -183,7 +183,7 @@ def obl_ang1(m, n, c, x):
     """
 
 
-@several(count=2, domain=(0.1, 0.9), calls=lambda x: _at_value(obl_ang1_cv, obl_cv, x))
+@several(count=2, domain=(0.1, 0.9), calls=_at_value(obl_cv))
 def obl_ang1_cv(m, n, c, cv, x):
     """Oblate spheroidal angular function and its derivative, of a given characteristic value.
 
@@ -210,7 +210,7 @@ def obl_ang1_cv(m, n, c, cv, x):
     """
 
 
-@several(count=2, domain=(0.1, 0.9), calls=lambda x: obl_rad1(1.0, 2.0, 1.0, x))
+@several(count=2, domain=(0.1, 0.9), calls=lambda op, x: op(1.0, 2.0, 1.0, x))
 def obl_rad1(m, n, c, x):
     """Oblate spheroidal radial function of the first kind and its derivative.
 
@@ -235,7 +235,7 @@ def obl_rad1(m, n, c, x):
     """
 
 
-@several(count=2, domain=(0.1, 0.9), calls=lambda x: _at_value(obl_rad1_cv, obl_cv, x))
+@several(count=2, domain=(0.1, 0.9), calls=_at_value(obl_cv))
 def obl_rad1_cv(m, n, c, cv, x):
     """Oblate spheroidal radial function and its derivative, of a given characteristic value.
 
