@@ -370,9 +370,8 @@ def transform_cases() -> list[Case]:
     large = {"samples": 10_000, "features": 50}
     for name, problem, sizes in (*problems, ("logistic/10000 x 50", "logistic", large)):
         multiple(name, "hvp", "value_and_grad", 3.0, problem=problem, **sizes)
-    for transform in ("jacobian", "jacfwd"):
-        sizes = {"points": 1000}
-        multiple("two peaks, 1000 x 6", transform, "value", 12.0, problem="gaussians", **sizes)
+    points = {"problem": "gaussians", "points": 1000}
+    multiple("two peaks, 1000 x 6", "jacobian", "value", 12.0, **points)
     multiple("Bratu, 100 x 100", "sparse jacobian", "value", 10.0, problem="bratu", side=102)
     return found
 

@@ -183,7 +183,7 @@ def test_calls_with_wrong_arguments_name_the_operation():
         ng.exp(x, x)
 
 
-UNKNOWN = scipy.special.ber
+UNKNOWN = scipy.special.zetac
 """A ufunc that has no operation."""
 
 

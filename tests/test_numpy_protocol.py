@@ -148,6 +148,9 @@ METHODS = {
     "tolist": ([""], []),
     "item": ([], []),
     "to_device": (["'cpu'"], []),
+    "compress": (["[True, False]", "[False, True], 1"], ["[True], 0, None"]),
+    "choose": ([], []),
+    "tobytes": ([], []),
 }
 
 

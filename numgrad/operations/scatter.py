@@ -259,8 +259,9 @@ index_fill.calls = [
 def flat_positions(indices, *, shape, axis, caller):
     """Positions in C order of what indices for one axis, and their own place, point at."""
     indices = check_indices(caller, indices, shape, axis)
-    negative = indices < 0
-    places = np.where(negative, indices + shape[axis], indices) if negative.any() else indices
+    places = indices
+    if indices.size and indices.min() < 0:
+        places = np.where(indices < 0, indices + shape[axis], indices)
     if len(shape) == 1:
         return places.copy()
     stride = 1

@@ -164,7 +164,11 @@ def put(x, indices, values, *, accumulate=False):
             [0., 0., 2.]])
     """
     check_cast("put", values, x.dtype)
-    indices = check_indices("put", indices, x.shape, None).ravel()
+    if accumulate:  # the kernel checks the range
+        indices = _integers("put", indices)
+    else:
+        indices = check_indices("put", indices, x.shape, None)
+    shape, indices = indices.shape, indices.ravel()
     if values.size > max(indices.size, 1) or (indices.size and not values.size):
         raise NumgradValueError(
             f"put: {values.size} values for {indices.size} indices; there must be as many, or "
@@ -176,7 +180,9 @@ def put(x, indices, values, *, accumulate=False):
     out = np.array(x, order="C")
     flat = out.reshape(-1)
     if accumulate:
-        scatter_add_kernel(x.dtype)(values, indices, flat, 1, flat.size, 1)
+        outside = scatter_add_kernel(x.dtype)(values, indices, flat, 1, flat.size, 1)
+        if outside >= 0:
+            _check_range("put", outside, indices.reshape(shape), x.shape, None)
     else:
         flat[indices] = values
     return out

@@ -34,4 +34,5 @@ def test_it(benchmark_warm):
 def test_functions_are_warm_and_results_there(pytester: Any) -> None:
     pytester.makeconftest(FAKE)
     pytester.makepyfile(TEST)
-    pytester.runpytest("-p", "no:cacheprovider").assert_outcomes(passed=1)
+    options = ("-p", "no:cacheprovider", "-p", "no:benchmark")
+    pytester.runpytest(*options).assert_outcomes(passed=1)

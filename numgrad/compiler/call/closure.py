@@ -32,6 +32,7 @@ import numpy as np
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.call.content import SMALL, Content
 from numgrad.compiler.call.methods import METHODS, WeakMethod
+from numgrad.core.abstract import AbstractArray
 from numgrad.core.op import Op
 from numgrad.operations.sparse.kinds import is_sparse_kind
 from numgrad.random import Generator
@@ -159,10 +160,11 @@ class Surroundings:
         everything = not self.names.isdisjoint(("items", "values", "popitem"))
         for array, place in self.arrays.items():
             named = type(place.key) is not str or place.key in self.names or everything
+            before = self._before.get(array)
             if array in looked_at:
                 yield replace(place, value=Content(place.value, whole=True), treatment=CONTENT)
-            elif named and array not in inputs and self._before[array](place.value):
-                yield replace(place, value=self._before[array], treatment=CONTENT)
+            elif before and named and array not in inputs and before(place.value):
+                yield replace(place, value=before, treatment=CONTENT)
 
     def _walk(self) -> None:
         queue = self._queue
@@ -180,7 +182,8 @@ class Surroundings:
             if isinstance(value, _LEAVES):
                 if isinstance(value, np.ndarray | Tensor):
                     self.arrays[id(value)] = place
-                    self._before[id(value)] = Content(value)
+                    if not (isinstance(value, Tensor) and isinstance(value._array, AbstractArray)):
+                        self._before[id(value)] = Content(value)
                 elif isinstance(value, np.random.Generator | np.random.RandomState):
                     self.generators.append(place)
                 continue
