@@ -27,7 +27,7 @@ from numgrad.compiler.messages import is_users
 from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.compiler.trace.calls import record_call
 from numgrad.compiler.trace.function import traced
-from numgrad.compiler.trace.hooked import put_hook
+from numgrad.compiler.trace.hooked import ending, put_hook
 from numgrad.compiler.trace.memory import TracedRegion, fitted, written
 from numgrad.compiler.trace.tracer import Tracer
 from numgrad.compiler.trace.views import canonical_index
@@ -112,6 +112,9 @@ class TraceInterpreter(RecordingInterpreter):
 
     def hooked(self, tensor: Tensor, handle: RemovableHandle) -> None:
         put_hook(self.tracer, tensor, handle)
+
+    def node_hook(self, hook: Any) -> Any:
+        return ending(hook)
 
     def follows(self, tensor: Tensor) -> bool:
         return self.tracer.follows(tensor)

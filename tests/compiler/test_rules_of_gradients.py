@@ -1,0 +1,94 @@
+"""What users make of gradients in compiled functions: right, or refused by name."""
+
+import numpy as np
+import pytest
+
+import numgrad as ng
+from numgrad.errors import NumgradRuntimeError
+
+pytestmark = pytest.mark.usefixtures("reference_backend")
+
+X = 1.1
+
+
+def in_scan(step):
+    return lambda x: ng.scan(lambda c, _: (step(c), None), x, length=2)[0]
+
+
+def with_hook(hook):
+    def step(c):
+        y = c * c
+        y.register_hook(hook)
+        return y * c
+
+    return step
+
+
+def with_rule(rule):
+    @ng.custom_vjp
+    def square(x):
+        return x * x
+
+    square.defvjp(lambda x: (x * x, x), lambda x, g: (rule(g, x),))
+    return lambda c: square(c) * c
+
+
+NOT_LINEAR = {
+    "square": with_hook(lambda g: g * g),
+    "clip": with_hook(lambda g: np.clip(g, -1, 1)),
+    "added": with_hook(lambda g: g + 1),
+    "constant": with_hook(np.ones_like),
+    "detached": with_hook(lambda g: g * g.detach()),
+    "chosen": with_hook(lambda g: np.where(g > 0, g, 0)),
+    "rule": with_rule(lambda g, x: g / np.abs(g) * x),
+}
+LINEAR = {
+    "scaled": with_hook(lambda g: 3 * g - g / 2),
+    "zero": with_hook(np.zeros_like),
+    "detached": with_hook(lambda g: 2 * g.detach()),
+    "looked at": with_hook(lambda g: None),
+    "rule": with_rule(lambda g, x: np.sum(5 * x * np.stack([g, -2 * g]))),
+}
+
+
+@pytest.mark.parametrize("name", NOT_LINEAR)
+def test_second_derivatives_of_a_step_with_a_rule_that_is_not_linear(name):
+    f = in_scan(NOT_LINEAR[name])
+    np.testing.assert_allclose(ng.jit(ng.grad(f))(X), ng.grad(f)(X))
+    for derive in (ng.jit(ng.hessian(f)), ng.hessian(ng.jit(f))):
+        with pytest.raises(NumgradRuntimeError, match="is not linear in that"):
+            derive(X)
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_second_derivatives_of_a_step_with_a_rule_that_is_linear(name):
+    f = in_scan(LINEAR[name])
+    expected = ng.hessian(f)(X)
+    for derive in (ng.jit(ng.hessian(f)), ng.hessian(ng.jit(f))):
+        np.testing.assert_allclose(derive(X), expected)
+
+
+def test_forward_mode_of_gradients_with_a_rule_that_is_not_linear():
+    f = ng.jacfwd(ng.grad(in_scan(NOT_LINEAR["square"])))
+    np.testing.assert_allclose(ng.jit(f)(X), f(X))
+
+
+def with_node_hook(x):
+    y = x * x
+    y.grad_fn.register_hook(lambda gs, _: tuple(None if g is None else 7 * g for g in gs))
+    return y * x
+
+
+def with_node_prehook(x):
+    y = x * x
+    y.grad_fn.register_prehook(lambda gs: (7 * gs[0],))
+    return y * x
+
+
+@pytest.mark.parametrize("f", [with_node_hook, with_node_prehook])
+def test_hooks_of_nodes(f):
+    for order in (ng.grad, ng.hessian):
+        np.testing.assert_allclose(ng.jit(order(f))(X), order(f)(X))
+    np.testing.assert_allclose(ng.grad(ng.jit(f))(X), ng.grad(f)(X))
+    with pytest.raises(NumgradRuntimeError, match="a hook of a node"):
+        ng.hessian(ng.jit(f))(X)
