@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import numgrad as ng
-from numgrad.errors import NumgradRuntimeError
+from numgrad.errors import NumgradRuntimeError, NumgradTraceError
 
 pytestmark = pytest.mark.usefixtures("reference_backend")
 
@@ -92,3 +92,27 @@ def test_hooks_of_nodes(f):
     np.testing.assert_allclose(ng.grad(ng.jit(f))(X), ng.grad(f)(X))
     with pytest.raises(NumgradRuntimeError, match="a hook of a node"):
         ng.hessian(ng.jit(f))(X)
+
+
+def test_functions_that_keep_what_a_step_saves_are_refused():
+    def step(c):
+        with ng.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t * 2):
+            return c * c
+
+    with pytest.raises(NumgradTraceError, match="saved_tensors_hooks: a step"):
+        ng.jit(ng.grad(in_scan(step)))(X)
+
+
+@pytest.mark.parametrize("present", [None, 10.0])
+def test_gradients_of_arguments_are_not_accumulated(present):
+    @ng.jit
+    def f(x):
+        y = (x * x).sum()
+        y.backward()
+        return y
+
+    x = ng.tensor([1.0, 2.0], requires_grad=True)
+    x.grad = None if present is None else ng.full(2, present)
+    with pytest.raises(NumgradTraceError, match=r"sets \.grad of an argument"):
+        f(x)
+    assert present is None if x.grad is None else x.grad.tolist() == [present] * 2

@@ -113,6 +113,13 @@ class TraceInterpreter(RecordingInterpreter):
     def hooked(self, tensor: Tensor, handle: RemovableHandle) -> None:
         put_hook(self.tracer, tensor, handle)
 
+    def saved_hooks(self) -> None:
+        if self.inner:
+            raise NumgradTraceError(
+                "saved_tensors_hooks: a step of a compiled loop or branch saves no tensors, since "
+                "its gradient computes them anew; enter the context outside of ng.jit"
+            )
+
     def node_hook(self, hook: Any) -> Any:
         return ending(hook)
 
@@ -233,6 +240,12 @@ class TraceInterpreter(RecordingInterpreter):
             )
 
     def set_gradient(self, tensor: Tensor, value: Any) -> None:
+        if self.tracer.is_argument(tensor):
+            raise NumgradTraceError(
+                "grad: a backward, or an assignment, sets .grad of an argument of the compiled "
+                "function, which is not passed back; compute the gradient with ng.grad, or enclose "
+                "the tensor instead of passing it"
+            )
         self.tracer.remember_gradient(tensor)
         tensor._grad = value
 
