@@ -116,3 +116,16 @@ def test_gradients_of_arguments_are_not_accumulated(present):
     with pytest.raises(NumgradTraceError, match=r"sets \.grad of an argument"):
         f(x)
     assert present is None if x.grad is None else x.grad.tolist() == [present] * 2
+
+
+def test_a_backward_in_a_step_does_not_reach_a_leaf_outside():
+    w = ng.tensor(2.0, requires_grad=True)
+
+    def step(c):
+        with ng.enable_grad():
+            (w * c).sum().backward()
+        return c * 2
+
+    with pytest.raises(NumgradTraceError, match=r"sets \.grad of a tensor outside"):
+        ng.jit(in_scan(step))(X)
+    assert w.grad is None

@@ -246,6 +246,12 @@ class TraceInterpreter(RecordingInterpreter):
                 "function, which is not passed back; compute the gradient with ng.grad, or enclose "
                 "the tensor instead of passing it"
             )
+        array: Any = tensor._array
+        if self.inner and not (type(array) is TracedArray and array.tracer is self.tracer):
+            raise NumgradTraceError(
+                "grad: a step of a compiled loop or branch sets .grad of a tensor outside of it, "
+                "as a backward does; compute the gradient with ng.grad, and return it"
+            )
         self.tracer.remember_gradient(tensor)
         tensor._grad = value
 
