@@ -15,7 +15,7 @@ from numgrad.autograd.points import rows_by_point
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.core.tree import unflatten
-from numgrad.errors import NumgradError, NumgradNotImplementedError
+from numgrad.errors import NumgradNotImplementedError
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.call import TransformedCall
 from numgrad.transforms.chosen import Argnames, Argnums, Chosen, choose
@@ -204,10 +204,8 @@ def jacfwd(
 ) -> Callable[..., Any]:
     """``jacobian`` by forward mode: with a tangent for each element of the input, many at once.
 
-    ``f`` is called more than once, and what it calls needs rules of forward mode; but for residuals
-    of a model, vectors whose elements have nothing in common except the input, one call and one
-    backward are enough. Derivatives are of the dtype of the output; by a complex input they are
-    those along the real axis.
+    ``f`` is called more than once, and what it calls needs rules of forward mode. Derivatives are
+    of the dtype of the output; by a complex input they are those along the real axis.
 
     Examples
     --------
@@ -215,17 +213,7 @@ def jacfwd(
     >>> ng.jacfwd(lambda x: np.stack([np.sin(x), np.cos(x)]))(0.0)
     array([ 1., -0.])
     """
-    chosen = choose("jacfwd", f, argnums, argnames, holomorphic)
-    forward, at_once = (_jacobian(chosen, has_aux, way) for way in (_by_duals, _by_points))
-
-    @functools.wraps(f)
-    def differentiated(*args: Any, **kwargs: Any) -> Any:
-        if not (state.interpreters or state.ground.deferred):
-            with suppress(NumgradError):  # of another kind; what else is wrong shows below
-                return at_once(*args, **kwargs)
-        return forward(*args, **kwargs)
-
-    return differentiated
+    return _jacobian(choose("jacfwd", f, argnums, argnames, holomorphic), has_aux, _by_duals)
 
 
 def _sparse() -> Any:

@@ -300,7 +300,7 @@ def test_a_gradient_in_a_step_of_a_loop_is_constant():
 def test_an_accumulated_gradient_is_constant():
     def f(x):
         w = (x * 2.0).detach().requires_grad_()
-        (w**3 * x).sum().backward()
+        (w**3 * x).sum().backward(inputs=[w])
         return (w.grad * x).sum()
 
     def curvature(f):

@@ -129,3 +129,13 @@ def test_a_backward_in_a_step_does_not_reach_a_leaf_outside():
     with pytest.raises(NumgradTraceError, match=r"sets \.grad of a tensor outside"):
         ng.jit(in_scan(step))(X)
     assert w.grad is None
+
+
+def test_forward_mode_goes_through_what_is_not_recorded():
+    def f(x):
+        with ng.no_grad():
+            y = x * 2
+        return y * x
+
+    for derive in (ng.jacfwd(f), ng.jit(ng.jacfwd(f))):
+        np.testing.assert_allclose(derive(np.array([1.0, 2.0])), [[4, 0], [0, 8]])

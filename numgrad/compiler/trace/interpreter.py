@@ -243,8 +243,8 @@ class TraceInterpreter(RecordingInterpreter):
         if self.tracer.is_argument(tensor):
             raise NumgradTraceError(
                 "grad: a backward, or an assignment, sets .grad of an argument of the compiled "
-                "function, which is not passed back; compute the gradient with ng.grad, or enclose "
-                "the tensor instead of passing it"
+                "function, which is not passed back; compute the gradient with ng.grad, leave the "
+                "argument out by backward(inputs=...), or enclose the tensor instead of passing it"
             )
         array: Any = tensor._array
         if self.inner and not (type(array) is TracedArray and array.tracer is self.tracer):
