@@ -15,7 +15,7 @@ from numgrad.autograd.points import rows_by_point
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.core.tree import unflatten
-from numgrad.errors import NumgradNotImplementedError
+from numgrad.errors import NumgradError, NumgradNotImplementedError
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.call import TransformedCall
 from numgrad.transforms.chosen import Argnames, Argnums, Chosen, choose
@@ -274,7 +274,7 @@ def _by_rows(values: list[Tensor], call: TransformedCall) -> list[list[Tensor]]:
 
 def _by_columns(values: list[Tensor], call: TransformedCall) -> list[list[Tensor]]:
     if not call.outside and few(call.tensors, values):
-        with suppress(NumgradNotImplementedError):  # what has no rule of forward mode, ...
+        with suppress(NumgradError):  # what has no rule of forward mode, needs a record, ...
             return _once_more(values, call)
     linear = call.linear(values)
     columns = [linear.columns(k) for k in range(len(call.tensors))]
