@@ -139,3 +139,18 @@ def test_forward_mode_goes_through_what_is_not_recorded():
 
     for derive in (ng.jacfwd(f), ng.jit(ng.jacfwd(f))):
         np.testing.assert_allclose(derive(np.array([1.0, 2.0])), [[4, 0], [0, 8]])
+
+
+@pytest.mark.parametrize("name", ["square", "added", "rule"])
+def test_second_derivatives_of_what_is_computed_from_a_compiled_function(name):
+    f = NOT_LINEAR[name]
+    np.testing.assert_allclose(ng.hessian(ng.jit(f))(X), ng.hessian(f)(X))
+    with pytest.raises(NumgradRuntimeError, match="not linear in the gradient"):
+        ng.hessian(lambda x: ng.jit(f)(x) ** 3)(X)
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_second_derivatives_where_a_compiled_function_has_a_linear_rule(name):
+    f = LINEAR[name]
+    expected = ng.hessian(lambda x: f(x) ** 3)(X)
+    np.testing.assert_allclose(ng.hessian(lambda x: ng.jit(f)(x) ** 3)(X), expected)

@@ -5,7 +5,8 @@ Note [Rules that are not linear]
 The gradient of a loop computes each step anew. So in a derivative of second order the gradient of
 a value in a step arrives in two parts: one at the step, one where it was computed anew. What is
 linear may be applied to each part. A rule that is not, such as a hook that clips, needs their sum,
-which exists nowhere, so its gradients are not differentiated again by the tape.
+which exists nowhere, so its gradients are not differentiated again by the tape. Nor are those of a
+compiled function whose cotangent depends on what is differentiated by: there the rest arrives.
 """
 
 from __future__ import annotations
@@ -22,9 +23,17 @@ from numgrad.core.view import View
 _NOT_LINEAR = frozenset({"fmod", "heaviside", "pad_constant", "remainder"})
 """Operations whose gradient is that of a linear one."""
 
+_INNER = frozenset({"scan", "subgraph"})
+"""Operations that have graphs of their own."""
 
-def is_linear(graph: Graph, given: Collection[Value], found: Collection[Value]) -> bool:
-    """Whether ``found`` are linear in ``given``, as far as operations show."""
+
+def is_linear(
+    graph: Graph, given: Collection[Value], found: Collection[Value], *, in_doubt: bool = False
+) -> bool:
+    """Whether ``found`` are linear in ``given``, as far as operations show.
+
+    ``in_doubt`` is what loops and branches are taken for.
+    """
     moving, needed = set(given), set(ancestors(list(found)))
     for node in graph.nodes:
         if needed.isdisjoint(node.outputs) or moving.isdisjoint(node.inputs):
@@ -32,7 +41,7 @@ def is_linear(graph: Graph, given: Collection[Value], found: Collection[Value]) 
         if node.name == "ruled":
             passed = node.inputs[node.params["count"] :]
             moving.update(y for x, y in zip(passed, node.outputs, strict=True) if x in moving)
-        elif _is_linear(node, moving):
+        elif _is_linear(node, moving) or (in_doubt and node.name in _INNER):
             moving.update(node.outputs)
         else:
             return False
@@ -71,6 +80,7 @@ def _is_linear(node: TracedNode, moving: Collection[Value]) -> bool:
 
 def _is_zero(value: Value) -> bool:
     """Whether a value is known to be nothing but zeros."""
-    while isinstance(value.node.op, View) and len(value.node.inputs) == 1:
-        (value,) = value.node.inputs
-    return value.node.op == CONSTANT and value.constant == 0
+    node = value.node
+    if node.name == "multiply" or isinstance(node.op, View):
+        return any(map(_is_zero, node.inputs if node.name == "multiply" else node.inputs[:1]))
+    return node.op == CONSTANT and value.constant == 0
