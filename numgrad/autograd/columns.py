@@ -6,7 +6,8 @@ Residuals of a model depend on most parameters through a term or two. So a Tenso
 level, a tangent for each column of the Jacobian that is not zero there, and an operation costs one
 tangent for each of those: the function runs once, and a column costs what its own terms do. That
 beats a batch of all columns (Note [Batched values]) where columns are few. What would need more
-than this, a write in place or a rule of the user's, is refused, and left to other ways.
+than this, a write in place or a rule of the user's, is refused, and left to other ways; so is what
+is computed in ``no_grad``, or for a gradient inside, where these ways differ.
 """
 
 from __future__ import annotations
@@ -68,6 +69,8 @@ class ColumnsInterpreter(ForwardInterpreter):
             for k, a in enumerate(args)
         ]
         active = op.differentiable and any(g is not None for g in given)
+        if active and (state.constant or state.grad_enabled):  # set by the function itself
+            raise NumgradNotImplementedError("columns: in no_grad, or for a gradient inside")
         before = state.interpreters
         state.interpreters = self._below
         state.refresh()
@@ -215,7 +218,7 @@ def columns_by_duals(
         If something in it is not for this: Note [Tangents by column].
     """
     level = ColumnsInterpreter()
-    before = state.set(interpreters=(level,), grad_enabled=False)
+    before = state.set(interpreters=(level,), grad_enabled=False, constant=False)
     try:
         duals, first, places = [], 0, []
         for t in x:

@@ -19,6 +19,7 @@ from numgrad.codegen.locks import ACCUMULATORS
 from numgrad.core.abstract import ARRAYS, zeros
 from numgrad.core.call import Call
 from numgrad.core.formula import Meta
+from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.errors import NumgradAttributeError, NumgradRuntimeError, NumgradTypeError
 
@@ -229,11 +230,11 @@ class Node:
 
     def register_prehook(self, fn: Callable[..., Any]) -> RemovableHandle:
         """Call ``fn(grad_outputs)`` before this node runs; it may return others."""
-        return register(node_extras(self).pre, fn)
+        return register(node_extras(self).pre, fn, state.ground.node_hook(fn))
 
     def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
         """Call ``fn(grad_inputs, grad_outputs)`` after this node ran; it may return others."""
-        return register(node_extras(self).post, fn)
+        return register(node_extras(self).post, fn, state.ground.node_hook(fn))
 
     def __call__(self, *grads: Any) -> Any:
         """Gradients of the operands for gradients of the outputs: this node alone, no hooks."""
@@ -416,7 +417,7 @@ class AccumulateGrad:
 
     def register_prehook(self, fn: Callable[..., Any]) -> RemovableHandle:
         """Call ``fn(grad_outputs)`` before accumulation; it may return another gradient."""
-        return register(leaf_hooks(self.variable).pre, fn)
+        return register(leaf_hooks(self.variable).pre, fn, state.ground.node_hook(fn))
 
     def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
         """Call ``fn(grad_inputs, grad_outputs)`` after accumulation; ``grad_inputs`` is empty."""

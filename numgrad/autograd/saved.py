@@ -274,6 +274,7 @@ class saved_tensors_hooks:
     def __enter__(self) -> None:
         if state.saved_hooks_disabled is not None:
             raise NumgradRuntimeError(state.saved_hooks_disabled)
+        state.ground.saved_hooks()
         state.set(saved_hooks=(*state.saved_hooks, self._pair))
 
     def __exit__(self, *exception: object) -> None:

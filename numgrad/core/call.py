@@ -36,6 +36,8 @@ class Call:
     """Whether ``backward`` may return gradients that are row-sparse, which are for leaves only."""
     opaque = False
     """Whether a user's code made the outputs: what it returned as a view cannot be written to."""
+    ruled = False
+    """Whether code of a user's makes gradients inside: of steps, say."""
 
     def __init__(
         self,

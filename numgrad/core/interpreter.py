@@ -105,6 +105,14 @@ class Ground(Interpreter):
         """Take note that a hook was registered on a Tensor."""
         return None
 
+    def saved_hooks(self) -> None:
+        """Raise if functions that are to keep saved tensors would not be asked."""
+        return None
+
+    def node_hook(self, hook: Any) -> Any:
+        """What is kept of a hook that is registered on a node."""
+        return hook
+
     def follows(self, tensor: Any) -> bool:
         """Whether derivatives lead to a Tensor that does not say so, in a body."""
         return False

@@ -15,6 +15,7 @@ from numgrad.core.op import OPS
 from numgrad.core.tree import leaves, unflatten
 from numgrad.errors import NumgradRuntimeError, NumgradTypeError, NumgradValueError
 from numgrad.optimize.unknowns import Unknowns
+from numgrad.optimize.watch import SOLVING
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms import hessian, hvp, jacobian, value_and_grad
 
@@ -97,11 +98,11 @@ def derivatives_of(
 def check_closures(
     name: str, derivatives: Derivatives, unknowns: Unknowns, args: Sequence[Any]
 ) -> None:
-    """Raise if a transform around the solver follows what the function reads besides the unknowns.
+    """Raise if a transform, or solver, around this one follows what the function reads besides.
 
     The solution depends on that, but solvers compute with numbers.
     """
-    if not (state.transforms and state.grad_enabled):
+    if not ((state.transforms or SOLVING.depth) and state.grad_enabled):
         return
     value = derivatives.plain(list(map(Tensor, unknowns.arrays(unknowns.x0))), *args)
     if isinstance(value, Tensor) and (value.requires_grad or has_tangent(value)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,6 +14,21 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 
 from numgrad.errors import NumgradError, NumgradRuntimeError, NumgradValueError
+
+
+class _Solving(threading.local):
+    """How many solvers, one within the other, are calling a user's function."""
+
+    depth = 0
+
+    def __enter__(self) -> None:
+        self.depth += 1
+
+    def __exit__(self, *exception: object) -> None:
+        self.depth -= 1
+
+
+SOLVING = _Solving()
 
 
 class Watch:
@@ -58,7 +74,8 @@ class Watch:
     def call(self, function: Callable[..., Any], *args: Any) -> Any:
         """What a function of the user's returns; its errors are remembered."""
         try:
-            return function(*args)
+            with SOLVING:
+                return function(*args)
         except BaseException as error:
             self.raised = error
             raise

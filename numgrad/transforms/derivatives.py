@@ -274,7 +274,7 @@ def _by_rows(values: list[Tensor], call: TransformedCall) -> list[list[Tensor]]:
 
 def _by_columns(values: list[Tensor], call: TransformedCall) -> list[list[Tensor]]:
     if not call.outside and few(call.tensors, values):
-        with suppress(NumgradNotImplementedError):  # what has no rule of forward mode, ...
+        with suppress(NumgradError):  # what has no rule of forward mode, needs a record, ...
             return _once_more(values, call)
     linear = call.linear(values)
     columns = [linear.columns(k) for k in range(len(call.tensors))]

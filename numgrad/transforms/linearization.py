@@ -341,7 +341,10 @@ def one(like: Tensor) -> Tensor:
 def uses_user_code(y: Sequence[Tensor]) -> bool:
     """Whether a backward calls a ``Function`` or hooks."""
     edges = [edge_of(beneath(part)) for part in y]
-    return any(node.extras is not None or node.call.opaque for node in reachable(edges).values())
+    return any(
+        node.extras is not None or node.call.opaque or node.call.ruled
+        for node in reachable(edges).values()
+    )
 
 
 def is_of_the_table(y: Sequence[Tensor]) -> bool:

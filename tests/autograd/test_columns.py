@@ -85,3 +85,28 @@ def test_what_is_differentiated_further_keeps_its_graph():
     assert t.grad.item() == 12.0
     cubes = ng.jacfwd(ng.jacfwd(lambda x: x**3))(X)
     np.testing.assert_allclose(np.einsum("iii->i", cubes), 6 * X, rtol=1e-13)
+
+
+def unrecorded(x):
+    with ng.no_grad():
+        y = x * 2
+    return y * x
+
+
+def with_a_gradient(x):
+    w = ng.tensor(2.0, requires_grad=True)
+    with ng.enable_grad():
+        (g,) = ng.autograd.grad(w**3 * x.sum(), w)
+    return g * x
+
+
+@pytest.mark.parametrize("f", [unrecorded, with_a_gradient])
+@pytest.mark.parametrize("rows", [2, 40])
+def test_what_backwards_do_not_follow_is_constant_for_any_number_of_rows(f, rows):
+    def spread(x):
+        return np.sin(f(x) * ng.ones(rows))
+
+    x = np.array([1.5])
+    expected = ng.jacrev(spread)(x)
+    np.testing.assert_allclose(ng.jacobian(spread)(x), expected)
+    np.testing.assert_allclose(ng.jit(ng.jacobian(spread))(x), expected)

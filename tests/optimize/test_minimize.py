@@ -342,3 +342,24 @@ def test_a_transform_cannot_follow_a_solution(solver, jit):
         np.testing.assert_allclose(found, point, rtol=1e-4)
     with ng.no_grad():
         np.testing.assert_allclose(solver(ng.tensor(point), jit), point, rtol=1e-4)
+
+
+@pytest.mark.parametrize("solver", [ng.minimize, ng.root, ng.least_squares])
+def test_a_solver_cannot_follow_the_solution_of_another_one(solver):
+    def outer(p):
+        def inner(z):
+            return (z - p) ** 2 if solver is ng.minimize else z - p
+
+        return (solver(inner, 0.3).x - 3.0) ** 2 + 0.1 * p**2
+
+    with pytest.raises(ng.NumgradError, match=r"differentiated.*ng\.implicit"):
+        ng.minimize(outer, 0.5)
+    found = ng.minimize(outer, 0.5, method="Nelder-Mead").x
+    np.testing.assert_allclose(found, 3.0 / 1.1, rtol=1e-3)
+
+
+def test_a_solver_within_the_function_of_another_one_gives_a_constant():
+    w = ng.tensor(2.0, requires_grad=True)
+    found = ng.minimize(lambda p: (p - ng.minimize(lambda z: (z - 3) ** 2, 0.0).x) ** 2, 0.5).x
+    np.testing.assert_allclose(found, 3.0, rtol=1e-4)
+    np.testing.assert_allclose(ng.minimize(lambda p: (p - w) ** 2, 0.5).x, 2.0, rtol=1e-4)

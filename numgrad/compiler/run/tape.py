@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,11 @@ from numgrad.compiler.run.options import Program
 from numgrad.compiler.run.replay import replay
 from numgrad.compiler.trace.cut import Cut
 from numgrad.compiler.trace.dead_end import NUMBER, operation_of
+from numgrad.compiler.trace.linear import is_linear
 from numgrad.core.call import Call
 from numgrad.core.formula import Meta
+from numgrad.core.interpreter import state
+from numgrad.errors import NumgradRuntimeError
 
 
 class Differentiable:
@@ -106,6 +110,16 @@ class Differentiable:
             call.shared = [shared_version(t) for t in shared if isinstance(t, Tensor) and t.ndim]
         return [*results, *found[count + self.parts.kept :]]
 
+    @cached_property
+    def is_linear(self) -> bool:
+        """Whether gradients are linear in cotangents: Note [Rules that are not linear]."""
+        whole = self.parts.whole
+        if not any(node.name == "ruled" for node in whole.nodes):
+            return True
+        pairs = zip(whole.inputs, self.parts.needs_whole, strict=True)
+        given = [value for value, (where, _) in pairs if where == "cotangent"]
+        return is_linear(whole, given, whole.outputs, in_doubt=True)
+
     def backward(self) -> Program:
         """The program of the backward, compiled when first needed."""
         if self.compiled_backward is None:
@@ -129,6 +143,10 @@ class Differentiable:
         backward.__name__ = f"{self.name}_backward"
         found = self._again = self._jit(backward)
         return found
+
+
+def _followed(g: Any) -> bool:
+    return isinstance(g, Tensor) and g.requires_grad
 
 
 class CompiledCall(Call):
@@ -179,6 +197,12 @@ class CompiledCall(Call):
 
     def gradients(self, mask: int, g: Any, values: dict[str, Any]) -> list[Any]:
         parts = self.parts
+        if state.grad_enabled and not parts.is_linear and any(_followed(part) for part in g):
+            raise NumgradRuntimeError(
+                f"{self.op.name}: has a rule or a hook that is not linear in the gradient, and "
+                "second derivatives of what is computed from a compiled function hand it gradients "
+                "in parts; differentiate inside of ng.jit, all of what is differentiated"
+            )
         saved = (values["inputs"], values["kept"])
         found = parts.again()(*self._arguments(parts.parts.needs_whole, g, saved))
         out: list[Any] = [None] * len(self.metas)

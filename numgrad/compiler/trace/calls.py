@@ -93,6 +93,17 @@ class TracedCall(_Traced, Call):
         self.nout = len(outs)
         self.out_metas = self.outs if many else ()
 
+    @property
+    def ruled(self) -> bool:
+        """Whether its gradients, or those of a step of it, are made by code of the user's."""
+        return self.op.name == "ruled" or _has_rules(self.params)
+
+
+def _has_rules(params: dict[str, Any]) -> bool:
+    inner = [part for part in (params.get("body"), *params.get("parts", ())) if part is not None]
+    nodes = [node for part in inner for node in part.graph.nodes]
+    return any(node.name == "ruled" or _has_rules(node.params) for node in nodes)
+
 
 class TracedAxisCall(_Traced, AxisCall):
     """The record of a call of an operation along axes."""

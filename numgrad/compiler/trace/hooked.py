@@ -5,19 +5,20 @@ Note [Hooks in graphs]
 The tape of a trace calls hooks, but a graph that is differentiated again, a step of a loop above
 all, has no tape. So registering a hook puts an operation ``ruled`` behind the value, whose gradient
 is what the hook makes of the gradient. As in eager code it stands before all uses of the value,
-earlier ones too.
+earlier ones too. A hook of a node has no such place: what it returns is not differentiated from the
+graph.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from numgrad.autograd.hooks import RemovableHandle, node_extras
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.graph.graph import INPUT
 from numgrad.compiler.trace.arrays import TracedArray
-from numgrad.compiler.trace.ruled import ruled
+from numgrad.compiler.trace.ruled import Ended, ended, ruled
 from numgrad.compiler.trace.tracer import Tracer
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
@@ -27,6 +28,7 @@ from numgrad.errors import NumgradTraceError
 class HookRule:
     """The rule of a value with a hook."""
 
+    name = "register_hook"
     once = False
     batched = (
         "register_hook: a hook sees one gradient, and a batch of examples has many; differentiate "
@@ -83,3 +85,31 @@ def put_hook(
     if tracer.stored.get(id(array), value if value.node.op == INPUT else None) is value:
         tracer.stored[id(array)] = new
     array.stand_for(new)
+
+
+def ending(hook: Callable[..., Any]) -> Callable[..., Any]:
+    """A hook of a node whose gradients only the tape differentiates: Note [Hooks in graphs]."""
+    if not callable(hook):
+        return hook
+
+    def called(*grads: Any) -> Any:
+        found = hook(*grads)
+        if found is None or state.grad_enabled or not state.ground.deferred:
+            return found
+        several = isinstance(found, tuple)
+        parts = list(found) if several else [found]
+        places = [k for k, g in enumerate(parts) if isinstance(g, Tensor)]
+        known = [g for part in grads for g in part if isinstance(g, Tensor)]
+        known += [parts[k] for k in places]
+        for k, g in zip(places, ended(_OF_NODE, known, [parts[k] for k in places]), strict=True):
+            parts[k] = g
+        return tuple(parts) if several else parts[0]
+
+    return called
+
+
+_OF_NODE = Ended(
+    "a hook of a node (grad_fn.register_hook, register_prehook) changed the gradient in a compiled "
+    "function, whose gradients cannot be differentiated again from outside; differentiate inside "
+    "of ng.jit, as in ng.jit(ng.hessian(f)), or use Tensor.register_hook"
+)

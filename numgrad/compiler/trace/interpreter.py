@@ -27,7 +27,7 @@ from numgrad.compiler.messages import is_users
 from numgrad.compiler.trace.arrays import TracedArray
 from numgrad.compiler.trace.calls import record_call
 from numgrad.compiler.trace.function import traced
-from numgrad.compiler.trace.hooked import put_hook
+from numgrad.compiler.trace.hooked import ending, put_hook
 from numgrad.compiler.trace.memory import TracedRegion, fitted, written
 from numgrad.compiler.trace.tracer import Tracer
 from numgrad.compiler.trace.views import canonical_index
@@ -112,6 +112,16 @@ class TraceInterpreter(RecordingInterpreter):
 
     def hooked(self, tensor: Tensor, handle: RemovableHandle) -> None:
         put_hook(self.tracer, tensor, handle)
+
+    def saved_hooks(self) -> None:
+        if self.inner:
+            raise NumgradTraceError(
+                "saved_tensors_hooks: a step of a compiled loop or branch saves no tensors, since "
+                "its gradient computes them anew; enter the context outside of ng.jit"
+            )
+
+    def node_hook(self, hook: Any) -> Any:
+        return ending(hook)
 
     def follows(self, tensor: Tensor) -> bool:
         return self.tracer.follows(tensor)
@@ -230,6 +240,18 @@ class TraceInterpreter(RecordingInterpreter):
             )
 
     def set_gradient(self, tensor: Tensor, value: Any) -> None:
+        if self.tracer.is_argument(tensor):
+            raise NumgradTraceError(
+                "grad: a backward, or an assignment, sets .grad of an argument of the compiled "
+                "function, which is not passed back; compute the gradient with ng.grad, leave the "
+                "argument out by backward(inputs=...), or enclose the tensor instead of passing it"
+            )
+        array: Any = tensor._array
+        if self.inner and not (type(array) is TracedArray and array.tracer is self.tracer):
+            raise NumgradTraceError(
+                "grad: a step of a compiled loop or branch sets .grad of a tensor outside of it, "
+                "as a backward does; compute the gradient with ng.grad, and return it"
+            )
         self.tracer.remember_gradient(tensor)
         tensor._grad = value
 

@@ -25,6 +25,7 @@ from numgrad.autograd.function.record import as_tensors, run
 from numgrad.autograd.modes import enable_grad
 from numgrad.autograd.variable import Tensor
 from numgrad.compiler.trace.arrays import TracedArray
+from numgrad.compiler.trace.linear import is_linear
 from numgrad.compiler.trace.one_call import OfOneCall
 from numgrad.core.batching import BatchOperand
 from numgrad.core.declare import primitive
@@ -37,6 +38,12 @@ _DIRTY = (
     "marks a tensor dirty, and something compiled cannot be differentiated through that; let "
     "forward return a new tensor, or differentiate inside of ng.jit, as in ng.jit(ng.hessian(f)), "
     "and run a loop that calls it outside"
+)
+
+_NOT_LINEAR = (
+    "what it makes of a gradient is not linear in that, or is computed by operations that do not "
+    "show it, and second derivatives of a compiled loop or branch hand it gradients in parts; "
+    "write the loop in Python, or differentiate it twice outside of ng.jit"
 )
 
 
@@ -52,6 +59,11 @@ class Rule:
         self.others = [None if isinstance(a, Tensor) else a for a in args]
         self.outputs: list[int] = []
         self.ctx: FunctionCtx | None = None
+
+    @property
+    def name(self) -> str:
+        """How an error names it."""
+        return self.function.__name__
 
     @property
     def once(self) -> bool:
@@ -77,12 +89,13 @@ class Rule:
 
 
 class Ended:
-    """The rule of gradients that are not to be differentiated."""
+    """The rule of gradients that are not to be differentiated, by the tape or at all."""
 
     once = False
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str, *, forward: bool = False) -> None:
         self.message = self.batched = message
+        self.forward = forward
 
     def __call__(self, given: Sequence[Any]) -> list[Any]:
         """Raise."""
@@ -110,10 +123,10 @@ class Ruled:
         finally:
             state.set(**before)
         if ctx._dirty:
-            ended = {"rule": Ended(f"{self.__name__}: {_DIRTY}"), "count": len(sources)}
+            dirty = {"rule": Ended(f"{self.__name__}: {_DIRTY}"), "count": len(sources)}
             for t in ctx._dirty:
                 y = operand(ruled, t)[1]
-                found = state.ground.run(ruled, [*sources, y], ended)[0]  # pyright: ignore
+                found = state.ground.run(ruled, [*sources, y], dirty)[0]  # pyright: ignore
                 t._array.write(found[0].value)  # pyright: ignore
         single = not isinstance(returned, tuple)
         outputs = [returned] if single else list(returned)
@@ -174,10 +187,28 @@ def _results(*inputs: Meta, rule: Rule | Ended, count: int) -> tuple[Meta, ...]:
 
 def _ended(function: Any, sources: Sequence[Any], found: Sequence[Any]) -> Sequence[Any]:
     """Gradients of a backward that is differentiable once."""
+    return ended(Ended(f"{function.__name__}.backward: {ONCE}"), sources, found)
+
+
+def ended(rule: Ended, sources: Sequence[Any], found: Sequence[Any]) -> Sequence[Any]:
+    """Gradients that depend on ``sources``, with that rule."""
     if not found:
         return found
-    message = f"{function.__name__}.backward: {ONCE}"
-    return bind(ruled, (*sources, *found), {"rule": Ended(message), "count": len(sources)})
+    return bind(ruled, (*sources, *found), {"rule": rule, "count": len(sources)})
+
+
+def _of_sums(rule: Any, sources: Sequence[Any], g: Sequence[Any], found: list[Any]) -> list[Any]:
+    """Gradients in a step of a loop: Note [Rules that are not linear] in ``linear``."""
+    places = [k for k, x in enumerate(found) if x is not None]
+    tracer: Any = state.ground.tracer  # pyright: ignore
+    given, made = [tracer.value(x) for x in g], [tracer.value(found[k]) for k in places]
+    if is_linear(tracer.graph, given, made):
+        return found
+    end = Ended(f"{rule.name}: {_NOT_LINEAR}", forward=True)
+    parts = ended(end, [*sources, *g], [found[k] for k in places])
+    for k, x in zip(places, parts, strict=True):
+        found[k] = x
+    return found
 
 
 def _pulled(
@@ -206,6 +237,8 @@ def _pulled(
         known = [*sources, *(b for _, b in pairs)]
         for k, x in zip(ends, _ended(rule.function, known, [found[k] for k in ends]), strict=True):
             found[k] = x
+    if pairs and state.ground.inner and not again:
+        found = _of_sums(rule, sources, [b for _, b in pairs], list(found))
     by_operand = dict(zip(moving, found, strict=True))
     return [by_operand.get(k) for k in range(len(inputs))]
 
@@ -213,6 +246,8 @@ def _pulled(
 @ruled.jvp
 def _pushed(t_inputs, inputs, rule, count):
     """The tangents of the outputs."""
+    if isinstance(rule, Ended) and rule.forward:
+        return tuple(t_inputs[count:])
     with dual_level():
         given = list(inputs[:count])
         for k, t in enumerate(t_inputs[:count]):
@@ -226,7 +261,8 @@ def _of_batches(op: Op, operands: Sequence[BatchOperand], params: dict[str, Any]
     count = params["count"]
     sources = operands[:count]
     if params["rule"].batched is not None:
-        params = {**params, "rule": Ended(params["rule"].batched)}
+        if not isinstance(params["rule"], Ended):
+            params = {**params, "rule": Ended(params["rule"].batched)}
         with BatchingInterpreter(size, examples=True) as level:
             whole = [level.unwrap(level.wrap(o.value) if o.batched else o.value) for o in operands]
         return bind(op, tuple(whole), params)
