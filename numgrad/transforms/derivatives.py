@@ -15,7 +15,7 @@ from numgrad.autograd.points import rows_by_point
 from numgrad.core.interpreter import state
 from numgrad.core.op import OPS
 from numgrad.core.tree import unflatten
-from numgrad.errors import NumgradNotImplementedError
+from numgrad.errors import NumgradError, NumgradNotImplementedError
 from numgrad.tensors.tensor import Tensor
 from numgrad.transforms.call import TransformedCall
 from numgrad.transforms.chosen import Argnames, Argnums, Chosen, choose
