@@ -56,28 +56,34 @@ def derivatives(op: Any, each: Sequence[Case]) -> Callable[..., list[Any]]:
         rest = iter(given)
         found: list[Any] = []
         for case in each:
-            x = [next(rest).detach().requires_grad_(d) for d in case.differentiable]
-            leaves = [t for t in x if t.requires_grad]
-            once = [t for t, name in zip(x, op.inputs, strict=False) if name in op.once]
-            outs = tensors(case.function(*x))
-            found += outs
-            loss = weighted(outs)
-            if loss is None or not leaves:
-                continue
-            gradients = ng.autograd.grad(loss, leaves, create_graph=True, allow_unused=True)
-            found += [g for g in gradients if g is not None]
-            followed = [t for t in leaves if not any(t is o for o in once)]
-            squares = [
-                ng.sum(ng.real(g * ng.conj(g)))
-                for t, g in zip(leaves, gradients, strict=True)
-                if g is not None and g.requires_grad and not any(t is o for o in once)
-            ]
-            if squares:
-                products = ng.autograd.grad(sum(squares), followed, allow_unused=True)
-                found += [h for h in products if h is not None]
+            values = [next(rest).detach() for _ in case.differentiable]
+            smooth = case.differentiable
+            if op.once:  # second derivatives are those by the other operands alone
+                found += orders(case, values, smooth, second=False)
+                smooth = [
+                    d and name not in op.once for d, name in zip(smooth, op.inputs, strict=True)
+                ]
+            found += orders(case, values, smooth, second=True)
         return found
 
     return function
+
+
+def orders(case: Case, values: Sequence[Any], smooth: Sequence[bool], second: bool) -> list[Any]:
+    x = [v.detach().requires_grad_(d) for v, d in zip(values, smooth, strict=True)]
+    leaves = [t for t in x if t.requires_grad]
+    found = tensors(case.function(*x))
+    loss = weighted(found)
+    if loss is None or not leaves:
+        return found
+    gradients = ng.autograd.grad(loss, leaves, create_graph=True, allow_unused=True)
+    gradients = [g for g in gradients if g is not None]
+    found = [*found, *gradients]
+    squares = [ng.sum(ng.real(g * ng.conj(g))) for g in gradients if g.requires_grad]
+    if second and squares:
+        products = ng.autograd.grad(sum(squares), leaves, allow_unused=True)
+        found += [h for h in products if h is not None]
+    return found
 
 
 def assert_same(found: Sequence[Any], expected: Sequence[Any], rtol: float) -> None:

@@ -29,19 +29,10 @@ UNLIKE = {  # SciPy's zeta(nan, 0) is inf; an infinite order becomes some intege
     "spherical_in", "spherical_kn", "powm1", "stdtrit", "eval_legendre", "eval_chebyt",
     "eval_chebyu", "eval_laguerre", "eval_chebyc", "eval_chebys",
 }  # fmt: skip
-COARSE = [
-    "powm1",
-    "betaincinv",
-    "betainccinv",
-    "stdtrit",
-    "fdtri",
-    "chdtriv",
-    "btdtria",
-    "ncfdtri",
-    "ker",
-    "kerp",
-    "kei",
-]
+COARSE = {
+    "powm1", "betaincinv", "betainccinv", "stdtrit", "fdtri", "chdtriv", "btdtria", "ncfdtri",
+    "ker", "kerp", "kei",
+}  # fmt: skip
 """What SciPy iterates or sums in float32, and we in float64."""
 
 
