@@ -225,6 +225,9 @@ RECORDED = [
 def test_gradients_through_a_batch(op):
     for case in cases(op):
         args = tensors(case.args, requires_grad=True)
+        for a, name in zip(args, op.inputs, strict=False):
+            if name in op.refused and not callable(case.params):
+                a.requires_grad_(False)
         inputs = [a for a in args if a.requires_grad]
         actual, expected = case.at_once(args), case.one_by_one(args)
         chosen = [k for k, e in enumerate(expected) if e.requires_grad]

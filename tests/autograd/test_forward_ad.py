@@ -85,13 +85,17 @@ def one_of(op, moving):
     return [sorted(moving)[turn(op) % len(moving)]]
 
 
+ROUGH = {"itairy": 2e-5}
+"""What differences differ more from: SciPy ends the series where a term is 1e-5 of the sum."""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("op", **by_name(TABLE))
 def test_every_operation(op):
     """All operands move, then each alone; of elementwise operations one alone, in turn."""
     for number, case in enumerate(cases(op)):
         moving = {k for k, smooth in enumerate(case.differentiable) if smooth}
-        check(case.function, case.operands, moving)
+        check(case.function, case.operands, moving, rtol=ROUGH.get(op.name, 1e-6))
         alone = len(moving) > 1 and not (isinstance(op, Elementwise) and number)
         for k in one_of(op, moving) if alone else ():  # the other operands are constants
             check(case.function, case.operands, {k})

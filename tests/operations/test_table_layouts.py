@@ -73,7 +73,7 @@ def test_empty_arrays(op):
     if out.requires_grad:
         x = ng.tensor(args[-1], requires_grad=True)
         y = op(*args[:-1], x)
-        if y.requires_grad:
+        if y.requires_grad and op.inputs[-1] not in op.refused:
             y.backward(np.ones(y.shape, y.dtype))
             np.testing.assert_array_equal(x.grad.numpy(), np.zeros(x.shape))
 

@@ -108,3 +108,4 @@ elliprd.vjp(
     b=lambda g, a, b, c: g * elliprd_a(b, a, c),
     c=lambda g, a, b, c: g * elliprd_c(a, b, c),
 )
+elliprd.once = ("a", "b", "c")

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from numgrad.core.declare import composite
+from numgrad.operations.real import floating
 from numgrad.operations.shape import as_operand
 from numgrad.operations.special_functions.bessel import _FIRST
 from numgrad.operations.special_functions.kelvin import over
@@ -253,6 +254,7 @@ def voigt_profile(x, sigma, gamma):
     tensor([0.27895547, 0.20017964])
     """
     x, sigma, gamma = map(as_operand, (x, sigma, gamma))
+    floating("voigt_profile", [x.dtype, sigma.dtype, gamma.dtype])  # refuses complex ones
     narrow = sigma == 0
     scale = 1 / (math.sqrt(2) * np.where(narrow, 1, sigma))
     normal = np.real(wofz((x + 1j * gamma) * scale)) * (scale / math.sqrt(math.pi))

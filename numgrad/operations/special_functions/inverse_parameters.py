@@ -235,10 +235,11 @@ def _failures(k, n):
 
 
 def _events(k):
-    return np.where(k >= 0, np.trunc(k) + 1, math.nan)
+    """A count is cut off, so that what lies above -1 is 0."""
+    return np.where((k > -1) & (k < math.inf), np.trunc(k) + 1, math.nan)
 
 
-@special(scalar=None, domain=(0.1, 0.9))
+@special(scalar=None, domain=(0.1, 0.9), signed_zeros=False)
 def bdtri(k, n, p):
     """The chance of success for which ``bdtr`` of ``k`` and ``n`` is ``p``.
 

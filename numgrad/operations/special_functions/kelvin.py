@@ -28,7 +28,7 @@ def bei(x):
     """
 
 
-@special(domain=(0.3, 4.0))
+@special(domain=(0.3, 4.0), signed_zeros=False)
 def berp(x):
     """Derivative of the Kelvin function ber.
 

@@ -41,6 +41,8 @@ def chndtr(x, df, nc):
 def chndtrix(p, df, nc):
     """Quantile of noncentral chi-squared, the inverse of ``chndtr``.
 
+    Second derivatives in ``df`` raise.
+
     Parameters
     ----------
     nc
@@ -80,11 +82,14 @@ chndtrix.vjp(
     df=lambda g, df, nc, y: -g * chndtr_df(y, df, nc) / _pdf(y, df, nc),
     nc=lambda g, df, nc, y: g * _pdf(y, df + 2, nc) / _pdf(y, df, nc),
 )
+chndtr.once = chndtrix.once = ("df",)
 
 
 @special(domain=(0.5, 4.0))
 def chndtrinc(x, df, p):
     """The noncentrality for which ``chndtr(x, df, nc)`` is ``p``.
+
+    Second derivatives in ``df`` raise.
 
     Examples
     --------
@@ -96,6 +101,8 @@ def chndtrinc(x, df, p):
 @special(domain=(0.5, 4.0))
 def chndtridf(x, p, nc):
     """The degrees of freedom for which ``chndtr(x, df, nc)`` is ``p``.
+
+    Second derivatives raise.
 
     Parameters
     ----------
@@ -121,6 +128,8 @@ chndtridf.vjp(
     p=lambda g, x, nc, y: g / chndtr_df(x, y, nc),
     nc=lambda g, x, nc, y: g * _pdf(x, y + 2, nc) / chndtr_df(x, y, nc),
 )
+chndtrinc.once = ("df",)
+chndtridf.once = ("x", "p", "nc")
 
 # ---------------------------------------------------------------------------------- noncentral F
 
